@@ -26,7 +26,7 @@ import pytest
 from bitlane.command_line.cli import DONE, main, whole_parser
 from bitlane_sim.bench import cycles
 from bitlane_sim.bench.contract import measure
-from bitlane_sim.simulator import choose_evaluator
+from bitlane_sim.device.simulator import choose_evaluator
 from support.docs.pages import PAGES, ROOT, Block, blocks, code_words, name
 from support.seeds import slow
 

@@ -18,8 +18,8 @@ from bitlane_sim.bench.contract import Row
 from bitlane_sim.bench.job import execute
 from bitlane_sim.campaigns import commands
 from bitlane_sim.campaigns.commands import move
+from bitlane_sim.device.simulator import Simulator
 from bitlane_sim.evaluator import SimulationError
-from bitlane_sim.simulator import Simulator
 from support.command_line import CommandLine
 
 

@@ -13,7 +13,7 @@ from bitlane_sim.bench.plot import draw
 from bitlane_sim.bench.profile import Point, Profile, Spent
 from bitlane_sim.bench.waits import Waits, bursts, spend
 from bitlane_sim.campaigns import commands
-from bitlane_sim.simulator import Simulator
+from bitlane_sim.device.simulator import Simulator
 
 pytestmark = pytest.mark.slow
 

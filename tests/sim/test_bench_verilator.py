@@ -11,7 +11,7 @@ from bitlane_rtl.abi import Op
 from bitlane_rtl.configuration import Configuration
 from bitlane_sim.bench import verilator
 from bitlane_sim.bench.record import BenchError
-from bitlane_sim.simulator import Simulator
+from bitlane_sim.device.simulator import Simulator
 from support.command_line import CommandLine
 
 pytestmark = pytest.mark.slow

@@ -17,8 +17,8 @@ from bitlane.driver.commands import Command, Walk, encode
 from bitlane_rtl import abi
 from bitlane_rtl.abi import Lane, Mode, Op, Port, Status, register
 from bitlane_rtl.configuration import Configuration
-from bitlane_sim.interface import Hang
-from bitlane_sim.simulator import Simulator, choose_evaluator
+from bitlane_sim.device.simulator import Simulator, choose_evaluator
+from bitlane_sim.system.ports import Hang
 from support.c_driver import FLAGS, CDriver, command_of, compiled, random_command, sources
 from support.cocotb.commands import expected, random_commands
 from support.processes import CPP, C, run, succeed

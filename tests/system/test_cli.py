@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bitlane.command_line.cli import CHECK_FAILED, DONE, UNUSABLE
 from bitlane_rtl.abi import CONTROL_BASE
-from bitlane_sim.link import SimulatorLink, open_link
+from bitlane_sim.device.link import SimulatorLink, open_link
 from support.command_line import CommandLine
 from support.processes import run_python
 

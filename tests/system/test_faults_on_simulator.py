@@ -13,7 +13,7 @@ from bitlane.driver.queue import DeviceFault
 from bitlane.errors import DeviceError, DeviceTimeout
 from bitlane.jobs.lowering import View, lower
 from bitlane_rtl.abi import BEATS_PER_BLOCK, Op, Port, Status, register
-from bitlane_sim.interface import Hang, Response
+from bitlane_sim.system.ports import Hang, Response
 from support.seeds import slow, stride
 from support.system.devices import DEVICES, heal, noise, opened, simulator_of
 

@@ -11,7 +11,7 @@ import pytest
 
 from bitlane_rtl.abi import Status
 from bitlane_rtl.configuration import Configuration
-from bitlane_sim.simulator import Simulator, choose_evaluator
+from bitlane_sim.device.simulator import Simulator, choose_evaluator
 from support.c_driver import CDriver, compiled
 from support.cocotb.simulators import verilator
 from support.processes import run

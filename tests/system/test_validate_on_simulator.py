@@ -13,7 +13,7 @@ from bitlane.links.link import open_link
 from bitlane.validate.report import validate
 from bitlane.validate.session import Session
 from bitlane_rtl.abi import BIT_OPS, Op
-from bitlane_sim.interface import Hang
+from bitlane_sim.system.ports import Hang
 from support.seeds import slow
 from support.system.devices import DEVICES, NARROW, simulator_of
 

@@ -14,8 +14,8 @@ from bitlane_rtl.configuration import Configuration
 
 from ..campaigns.commands import move
 from ..compiled.model import CompiledEvaluator
+from ..device.simulator import Simulator
 from ..evaluator import SimulationError
-from ..simulator import Simulator
 from .batch import BatchRow
 from .job import execute
 from .record import BenchError

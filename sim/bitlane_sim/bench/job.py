@@ -8,8 +8,8 @@ import numpy as np
 from bitlane.driver.commands import Command, encode
 from bitlane_rtl.abi import RECORD_BYTES, RING_OFFSET, register
 
+from ..device.simulator import Simulator
 from ..evaluator import SimulationError
-from ..simulator import Simulator
 
 __all__ = ["Traffic", "check_fault", "execute", "prepare"]
 

@@ -9,7 +9,7 @@ from bitlane.terminal import show
 from bitlane_rtl.configuration import Search
 
 from ..campaigns.folder import make_circuit
-from ..simulator import choose_evaluator
+from ..device.simulator import choose_evaluator
 from ..toolchain import find_compiler
 from . import batch, cycles
 from .beside import measure_beside

@@ -8,7 +8,7 @@ from bitlane.driver.commands import Command
 from bitlane_rtl.abi import Lane, Op
 
 from ..campaigns import commands
-from ..simulator import Simulator
+from ..device.simulator import Simulator
 from .contract import full_engine
 from .job import execute
 from .waits import Waits, spend

@@ -18,8 +18,8 @@ from bitlane_rtl.configuration import Configuration, Search
 from bitlane_rtl.search.layouts import CLUSTER
 
 from ..campaigns.commands import dense
+from ..device.simulator import Simulator
 from ..evaluator import SimulationError
-from ..simulator import Simulator
 from .job import execute
 
 __all__ = ["SearchRow", "configured", "expected_cycles", "measure_search"]

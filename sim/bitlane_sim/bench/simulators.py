@@ -16,8 +16,8 @@ from bitlane_rtl.abi import Op
 from bitlane_rtl.configurations import full
 
 from ..campaigns.commands import move
-from ..link import SimulatorLink, open_link
-from ..simulator import Simulator
+from ..device.link import SimulatorLink, open_link
+from ..device.simulator import Simulator
 from .job import execute
 
 __all__ = ["measure_simulators"]

@@ -16,8 +16,8 @@ from bitlane_rtl.engine import Engine
 from bitlane_rtl.ports.control_port import ControlPort
 
 from ..campaigns.commands import move
+from ..device.simulator import load_evaluator
 from ..evaluator import Clock, Evaluator, Set, SimulationError, StorageAccess, StoragePort
-from ..simulator import load_evaluator
 
 __all__ = ["SramSystem", "three_streams"]
 

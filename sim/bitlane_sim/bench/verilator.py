@@ -16,7 +16,7 @@ from bitlane_rtl.configurations import full
 
 from ..campaigns.commands import move
 from ..compiled.model import CompiledEvaluator
-from ..simulator import Simulator
+from ..device.simulator import Simulator
 from .job import Traffic, execute
 from .record import BenchError
 from .verilated import build_verilated

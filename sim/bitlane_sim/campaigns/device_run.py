@@ -21,9 +21,9 @@ from bitlane.driver.queue import DeviceFault
 from bitlane.jobs.lowering import LayoutError, UnsupportedError
 from bitlane_rtl.abi import Status
 
-from ..interface import Hang, Response
-from ..link import open_link
-from ..simulator import Simulator
+from ..device.link import open_link
+from ..device.simulator import Simulator
+from ..system.ports import Hang, Response
 from .cases import Case
 from .trials import SIZE, Bytes, Trial, random_trial
 

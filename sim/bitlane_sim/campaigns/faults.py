@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bitlane_rtl.abi import Status, register
 
-from ..interface import AXI_CHANNELS
+from ..system.ports import AXI_CHANNELS
 from .counter_random import draw, noise
 from .errors import JobFailed
 from .folder import StandCircuit, geometry_of

@@ -19,7 +19,7 @@ from bitlane_rtl.configuration import Configuration
 from cppsim.batch.description import Description
 from cppsim.batch.runner import Backend, Runner
 
-from ..link import configuration_of
+from ..device.link import configuration_of
 
 __all__ = ["RAM", "StandCircuit", "circuit_of", "geometry_of", "make_circuit", "open_circuit"]
 

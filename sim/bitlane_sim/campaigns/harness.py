@@ -10,8 +10,8 @@ from amaranth.lib.wiring import In, Out
 from bitlane_rtl.configuration import Configuration
 
 from ..evaluator import StorageAccess
-from ..memory.control import MemoryControl
-from ..system import System
+from ..system.axi4_memory.control import MemoryControl
+from ..system.system import System
 from .stimulus import MUTED
 
 __all__ = ["Stand"]

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from bitlane_rtl.abi import Port, Status
 
-from ..interface import Hang, Response
+from ..system.ports import Hang, Response
 from .stimulus import MUTED
 
 __all__ = ["KINDS", "FaultKind"]

@@ -13,7 +13,7 @@ from bitlane.driver.commands import Command, encode
 from bitlane.jobs.lowering import LayoutError, UnsupportedError
 from bitlane_rtl.abi import RECORD, RECORD_WORDS, Port, Status
 
-from ..interface import Hang, Response
+from ..system.ports import Hang, Response
 from .contract.model import Expected
 from .counter_random import draw, noise
 from .folder import StandCircuit, geometry_of

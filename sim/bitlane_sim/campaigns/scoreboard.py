@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bitlane.driver.control import status_name
 from bitlane_rtl.abi import Port, Status, register
 
-from ..interface import Violation, Where
+from ..system.ports import Violation, Where
 from .contract.model import Expected
 from .stimulus import Workload
 

@@ -17,8 +17,8 @@ from bitlane_rtl.configuration import Configuration, Search
 from bitlane_rtl.configurations import NAMED
 from cppsim.netlist.tidy import trim
 
+from ..device.search_option import SEARCH_FORM, parse_search, search_text
 from ..evaluator import SimulationError
-from ..searching import SEARCH_FORM, parse_search, search_text
 from .destination import Destination, ExportError, destination
 from .folder import integrator_files
 from .ports import conventional_ports

@@ -15,10 +15,10 @@ from bitlane_rtl.abi import Port, Status
 from bitlane_rtl.configurations import copy
 from bitlane_sim.compiled.model import CompiledEvaluator
 from bitlane_sim.evaluator import Clock, Get, RunUntil, Set
-from bitlane_sim.interface import Response
-from bitlane_sim.memory.address_range import AddressRange
-from bitlane_sim.memory.axi4_memory import Axi4Memory, ReadStorage, WriteStorage
-from bitlane_sim.memory.control import MemoryControl
+from bitlane_sim.system.axi4_memory.address_range import AddressRange
+from bitlane_sim.system.axi4_memory.axi4_memory import Axi4Memory, ReadStorage, WriteStorage
+from bitlane_sim.system.axi4_memory.control import MemoryControl
+from bitlane_sim.system.ports import Response
 from support.sim.manager import memory_storage
 
 _BYTES = 1 << 14

@@ -20,7 +20,7 @@ from bitlane_sim.campaigns.folder import StandCircuit, geometry_of
 from bitlane_sim.campaigns.plan import Stage
 from bitlane_sim.campaigns.records import RecordPlan
 from bitlane_sim.campaigns.trials import SIZE, random_trial
-from bitlane_sim.link import configuration_of
+from bitlane_sim.device.link import configuration_of
 from cppsim.batch.description import Description
 from support.models.record import Fault, Record
 from support.rtl.random_records import interpreter, random_record

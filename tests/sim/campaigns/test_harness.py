@@ -23,7 +23,7 @@ from bitlane_sim.campaigns.scoreboard import (
     expect_cleared,
 )
 from bitlane_sim.campaigns.stimulus import Workload, recover, submit, traffic_of
-from bitlane_sim.interface import Hang, Response
+from bitlane_sim.system.ports import Hang, Response
 from support.processes import run_python
 from support.sim.stands import small_circuit
 

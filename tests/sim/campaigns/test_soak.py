@@ -18,7 +18,7 @@ from bitlane_sim.campaigns import device_run, soak_command, trials
 from bitlane_sim.campaigns.cases import Case, parse_case, random_case
 from bitlane_sim.campaigns.device_run import run_case
 from bitlane_sim.campaigns.soak_command import add_soak
-from bitlane_sim.link import open_link
+from bitlane_sim.device.link import open_link
 from support.sim.stands import command_line
 from support.system.clusters import cluster_of
 
@@ -61,7 +61,7 @@ def test_every_random_case_is_a_circuit(monkeypatch: pytest.MonkeyPatch) -> None
         seen.append(configuration)
         raise Made
 
-    monkeypatch.setattr("bitlane_sim.link.Simulator", made)
+    monkeypatch.setattr("bitlane_sim.device.link.Simulator", made)
     for seed in range(300):
         with pytest.raises(Made):
             open_link(random_case(seed).url)
@@ -136,7 +136,7 @@ def test_a_command_too_few_is_found(monkeypatch: pytest.MonkeyPatch, name: str) 
 
 
 def test_a_fault_that_does_not_come_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    from bitlane_sim.simulator import Simulator
+    from bitlane_sim.device.simulator import Simulator
 
     monkeypatch.setattr(Simulator, "inject_error", lambda *_, **__: None)
     assert "no READ_ERROR" in (failure := run_case(Case(1, NARROW), 200).failure) or (

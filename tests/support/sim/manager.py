@@ -9,8 +9,8 @@ import numpy as np
 
 from bitlane_sim.compiled.model import CompiledEvaluator
 from bitlane_sim.evaluator import Evaluator, StorageAccess, StoragePort
-from bitlane_sim.memory.address_range import AddressRange
-from bitlane_sim.memory.axi4_memory import Axi4Memory
+from bitlane_sim.system.axi4_memory.address_range import AddressRange
+from bitlane_sim.system.axi4_memory.axi4_memory import Axi4Memory
 
 
 def memory_storage(*, two: bool) -> list[StoragePort]:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 import bitlane
 from bitlane.driver.driver import Driver
-from bitlane_sim.link import SimulatorLink
-from bitlane_sim.simulator import Simulator
+from bitlane_sim.device.link import SimulatorLink
+from bitlane_sim.device.simulator import Simulator
 from support.seeds import slow
 
 DEFAULT = "sim:compiled"

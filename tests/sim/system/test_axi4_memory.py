@@ -7,9 +7,9 @@ import pytest
 
 from bitlane_sim.compiled.model import CompiledEvaluator
 from bitlane_sim.evaluator import Evaluator
-from bitlane_sim.interface import Hang, Response
-from bitlane_sim.memory.address_range import AddressRange
 from bitlane_sim.pysim import PysimEvaluator
+from bitlane_sim.system.axi4_memory.address_range import AddressRange
+from bitlane_sim.system.ports import Hang, Response
 from support.seeds import seeds
 from support.sim.manager import Manager, manage
 

@@ -7,8 +7,8 @@ import pytest
 
 from bitlane_rtl.abi import register
 from bitlane_sim.compiled.model import CompiledEvaluator
-from bitlane_sim.interface import Violation, Where
-from bitlane_sim.monitor.monitor import Monitor
+from bitlane_sim.system.monitor.monitor import Monitor
+from bitlane_sim.system.ports import Violation, Where
 from support.seeds import seeds
 
 SIZE, INCR = 3, 1

@@ -5,15 +5,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import bitlane_sim.link
-import bitlane_sim.simulator
+import bitlane_sim.device.link
+import bitlane_sim.device.simulator
 from bitlane.errors import LinkError
 from bitlane.links.link import open_link as open_any
 from bitlane_rtl.abi import Lane, Mode, Op
 from bitlane_rtl.configuration import Configuration, Search
+from bitlane_sim.device.link import open_link
+from bitlane_sim.device.simulator import choose_evaluator
 from bitlane_sim.evaluator import SimulationError
-from bitlane_sim.link import open_link
-from bitlane_sim.simulator import choose_evaluator
 
 
 class FakeSimulator:
@@ -46,7 +46,7 @@ class FakeSimulator:
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bitlane_sim.link, "Simulator", FakeSimulator)
+    monkeypatch.setattr(bitlane_sim.device.link, "Simulator", FakeSimulator)
 
 
 @pytest.mark.usefixtures("fake")
@@ -111,7 +111,7 @@ def test_a_waveform_file_that_cannot_be_written_fails_before_the_build(
     def fail(*_: object, **__: object) -> None:
         raise SimulationError("no such tool")
 
-    monkeypatch.setattr(bitlane_sim.link, "Simulator", fail)
+    monkeypatch.setattr(bitlane_sim.device.link, "Simulator", fail)
     with pytest.raises(LinkError, match="missing is no folder; make it first"):
         open_link(f"sim?vcd={tmp_path}/missing/w.vcd")
     with pytest.raises(LinkError, match="no such tool"):
@@ -163,7 +163,7 @@ def test_a_simulator_that_is_not_compiled_says_so_once_with_the_cure(
 ) -> None:
     monkeypatch.delenv("BITLANE_CXX", raising=False)
     monkeypatch.setattr("cppsim.compiling.toolchain._candidates", lambda chosen: [])
-    bitlane_sim.simulator._warn_of_pysim.cache_clear()
+    bitlane_sim.device.simulator._warn_of_pysim.cache_clear()
     # Whoever names it knows.
     open_link("sim:pysim")
     assert capsys.readouterr().err == ""

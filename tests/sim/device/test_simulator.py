@@ -11,7 +11,7 @@ import pytest
 from amaranth.hdl import Module
 from amaranth.lib import wiring
 
-import bitlane_sim.system
+import bitlane_sim.system.system
 from bitlane.driver.driver import Driver
 from bitlane.driver.queue import DeviceFault
 from bitlane.errors import LinkError
@@ -20,10 +20,10 @@ from bitlane_rtl.abi import CONTROL_BASE, IDENTITY, Lane, Mode, Op, Status, regi
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.core import Core
 from bitlane_rtl.engine import Engine
+from bitlane_sim.device.link import SimulatorLink
+from bitlane_sim.device.simulator import Simulator
 from bitlane_sim.evaluator import SimulationError
-from bitlane_sim.interface import Hang, Response, Violation
-from bitlane_sim.link import SimulatorLink
-from bitlane_sim.simulator import Simulator
+from bitlane_sim.system.ports import Hang, Response, Violation
 from support.seeds import slow
 
 SMALL = Configuration(
@@ -255,7 +255,7 @@ def test_a_wait_lasts_as_long_as_bytes_move(
 ) -> None:
     """By a clock that a slow evaluator's cycles take seconds of."""
     seconds = itertools.count()
-    monkeypatch.setattr("bitlane_sim.simulator.monotonic", lambda: float(next(seconds)))
+    monkeypatch.setattr("bitlane_sim.device.simulator.monotonic", lambda: float(next(seconds)))
     monkeypatch.setattr(simulator, "_slice", 1)
     link, ended = SimulatorLink(simulator), []
 
@@ -319,7 +319,7 @@ class EarlyLast(wiring.Component):
 
 
 def test_broken_bus_rule_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bitlane_sim.system, "Core", EarlyLast)
+    monkeypatch.setattr(bitlane_sim.system.system, "Core", EarlyLast)
     simulator = Simulator(SMALL, "pysim")
     driver = Driver(SimulatorLink(simulator))
     with pytest.raises(LinkError, match=f"bus rule {Violation.WLAST.name} was broken on WRITE"):

@@ -14,7 +14,7 @@ from vcd.gtkw import GTKWSave, make_translation_filter
 
 from bitlane_rtl.abi import Lane, Mode, Op, Status
 
-from .interface import Violation
+from ..system.ports import Violation
 
 __all__ = ["write_save_file"]
 

@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..interface import AXI_CHANNELS, EVENTS_BIT, RECORD
+from ..ports import AXI_CHANNELS, EVENTS_BIT, RECORD
 
 __all__ = ["RecordStorage", "Recorder"]
 

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from bitlane_rtl.bus.axi4 import Axi4
 
-from ..interface import Hang, Response
+from ..ports import Hang, Response
 from .address_range import AddressRange, word_shape
 from .control import MemoryControl
 from .passage import Passage

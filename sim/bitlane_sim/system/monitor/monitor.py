@@ -10,7 +10,7 @@ from bitlane_rtl.abi import register
 from bitlane_rtl.bus.axi4 import Axi4
 from bitlane_rtl.bus.axi4_lite import Axi4Lite
 
-from ..interface import Violation, Where, measured_channels
+from ..ports import Violation, Where, measured_channels
 from .measure import COUNTER_BITS, Channel, ChannelReport
 from .rules import ReadRules, WriteRules, watched
 

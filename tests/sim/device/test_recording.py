@@ -12,11 +12,11 @@ from bitlane.driver.queue import DeviceFault
 from bitlane.links.recording import Recording
 from bitlane_rtl.abi import Mode, Op
 from bitlane_rtl.configuration import Configuration
-from bitlane_sim.interface import AXI_CHANNELS, EVENTS_BIT, RECORD
-from bitlane_sim.link import SimulatorLink, open_link
-from bitlane_sim.monitor.recorder import Recorder
+from bitlane_sim.device.link import SimulatorLink, open_link
+from bitlane_sim.device.simulator import Simulator
 from bitlane_sim.pysim import PysimEvaluator
-from bitlane_sim.simulator import Simulator
+from bitlane_sim.system.monitor.recorder import Recorder
+from bitlane_sim.system.ports import AXI_CHANNELS, EVENTS_BIT, RECORD
 from support.seeds import slow
 
 TWO_PORTS = Configuration(

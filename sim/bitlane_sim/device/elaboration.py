@@ -3,7 +3,7 @@
 Elaboration is a process of its own, which knows nothing but the source files as they are now: what
 a long session has loaded may be older. Whoever finds the circuit in the cache needs no Amaranth.
 
-    python -m bitlane_sim.elaboration FOLDER
+    python -m bitlane_sim.device.elaboration FOLDER
 
 takes the fields of a `Configuration` from FOLDER, and whether there is to be a recorder, and leaves
 there what it makes of them.
@@ -23,10 +23,10 @@ from bitlane_rtl.configuration import Configuration
 from cppsim.compiling.toolchain import run_program
 from cppsim.netlist.design import PlainDesign
 
-from .cache import CACHE
-from .elaborated import Elaborated
-from .evaluator import SimulationError
-from .sources import source_digest
+from ..cache import CACHE
+from ..elaborated import Elaborated
+from ..evaluator import SimulationError
+from ..sources import source_digest
 
 __all__ = ["ElaboratedSystem", "elaborated_system"]
 
@@ -39,7 +39,7 @@ import sys
 import amaranth.hdl, amaranth.lib.memory, amaranth.lib.wiring, amaranth.sim, numpy
 sys.pycache_prefix = sys.argv.pop(1)
 import runpy
-runpy.run_module("bitlane_sim.elaboration", run_name="__main__")
+runpy.run_module("bitlane_sim.device.elaboration", run_name="__main__")
 """
 """Python takes what it has compiled for the source's if size and second agree. With the prefix it
 finds nothing compiled of what is imported then, which others edit."""
@@ -128,8 +128,8 @@ def _elaborate(request: bytes, folder: Path) -> None:
 
 
 def _main(folder: Path) -> None:
-    from .circuit import Circuit
-    from .system import System
+    from ..circuit import Circuit
+    from ..system.system import System
 
     values, recorded = pickle.loads((folder / _FIELDS).read_bytes())
     circuit = Circuit(System(Configuration(**values), recorded=recorded))

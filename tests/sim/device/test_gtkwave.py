@@ -7,7 +7,7 @@ import pytest
 
 from bitlane.command_line import cli
 from bitlane_rtl.abi import Op
-from bitlane_sim.save_file import write_save_file
+from bitlane_sim.device.gtkwave import write_save_file
 
 pytestmark = pytest.mark.slow
 

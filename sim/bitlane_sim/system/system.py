@@ -9,9 +9,16 @@ from amaranth.lib.wiring import In, Out
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.core import Core
 
+from ..evaluator import StorageAccess
+from .axi4_memory.address_range import AddressRange
+from .axi4_memory.axi4_memory import Axi4Memory, ReadStorage, WriteStorage
+from .axi4_memory.control import MemoryControl
 from .control_manager import ControlAccess, ControlManager
-from .evaluator import StorageAccess
-from .interface import (
+from .monitor.measure import COUNTER_BITS, ChannelReport
+from .monitor.monitor import Monitor
+from .monitor.recorder import Recorder, RecordStorage
+from .monitor.watched_engine import WatchedEngine
+from .ports import (
     AXI_CHANNELS,
     EVENTS_BIT,
     Violation,
@@ -20,13 +27,6 @@ from .interface import (
     record_port,
     storage_ports,
 )
-from .memory.address_range import AddressRange
-from .memory.axi4_memory import Axi4Memory, ReadStorage, WriteStorage
-from .memory.control import MemoryControl
-from .monitor.measure import COUNTER_BITS, ChannelReport
-from .monitor.monitor import Monitor
-from .monitor.recorder import Recorder, RecordStorage
-from .monitor.watched_engine import WatchedEngine
 
 __all__ = ["System"]
 

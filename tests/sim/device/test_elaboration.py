@@ -14,11 +14,11 @@ import pytest
 import bitlane
 from bitlane_rtl.abi import Op
 from bitlane_rtl.configuration import Configuration
-from bitlane_sim import elaboration
 from bitlane_sim.circuit import Circuit
-from bitlane_sim.elaboration import elaborated_system
+from bitlane_sim.device import elaboration
+from bitlane_sim.device.elaboration import elaborated_system
 from bitlane_sim.evaluator import SimulationError
-from bitlane_sim.system import System
+from bitlane_sim.system.system import System
 from support.processes import succeed
 from support.seeds import slow
 
@@ -216,8 +216,8 @@ def test_a_session_gets_the_circuit_of_the_sources_not_of_what_it_has_loaded(
         "import bitlane_rtl.bit_unit.logic as edited\n"
         "from bitlane_rtl.abi import Op\n"
         "from bitlane_rtl.configuration import Configuration\n"
-        "from bitlane_sim import elaboration\n"
-        "from bitlane_sim.system import System\n"
+        "from bitlane_sim.device import elaboration\n"
+        "from bitlane_sim.system.system import System\n"
         "small = Configuration(data_width=32, memory_bytes=1 << 16, loops=1,"
         " ops=frozenset({Op.XOR}))\n"
         "made, elaborate = [], elaboration._elaborate\n"
@@ -250,7 +250,7 @@ def test_nothing_else_is_loaded_that_could_change_a_design(
     (tmp_path / elaboration._FIELDS).write_bytes(elaboration.pickle.dumps((fields, False)))
     script = (
         "import sys; before = set(sys.modules)\n"
-        "from pathlib import Path\nfrom bitlane_sim import elaboration\n"
+        "from pathlib import Path\nfrom bitlane_sim.device import elaboration\n"
         f"elaboration._main(Path({str(tmp_path)!r}))\n"
         "tops = {name.partition('.')[0] for name in set(sys.modules) - before}\n"
         "print(*sorted(tops - set(sys.stdlib_module_names) - set(elaboration._SOURCES)))"
@@ -263,7 +263,7 @@ def test_nothing_else_is_loaded_that_could_change_a_design(
 def test_processes_that_ask_at_once_elaborate_once(processes: int, fresh_cache: Path) -> None:
     """The elaboration takes a second, in which the other process asks."""
     script = (
-        "import json, time; from bitlane_sim import elaboration\n"
+        "import json, time; from bitlane_sim.device import elaboration\n"
         "from bitlane_rtl.configuration import Configuration\n"
         "made, sources = [], elaboration.source_digest(*elaboration._SOURCES)\n"
         "def elaborate(request, folder):\n"

@@ -14,10 +14,9 @@ from bitlane.links.recording import Recording
 from bitlane.terminal import say
 from bitlane_rtl.configuration import Configuration
 
-from .compiled.model import CompiledEvaluator
-from .elaboration import elaborated_system
-from .evaluator import Clock, Drive, Evaluator, Get, Item, Prepared, RunUntil, Set, SimulationError
-from .interface import (
+from ..compiled.model import CompiledEvaluator
+from ..evaluator import Clock, Drive, Evaluator, Get, Item, Prepared, RunUntil, Set, SimulationError
+from ..system.ports import (
     AXI_CHANNELS,
     EVENTS,
     EVENTS_BIT,
@@ -33,12 +32,13 @@ from .interface import (
     record_port,
     storage_ports,
 )
-from .pages import Pages
-from .toolchain import find_compiler
+from ..toolchain import find_compiler
+from .elaboration import elaborated_system
+from .sparse_memory import Pages
 
 if TYPE_CHECKING:
-    from .elaborated import Elaborated
-    from .system import System
+    from ..elaborated import Elaborated
+    from ..system.system import System
 
 __all__ = ["EVALUATORS", "Report", "Simulator", "choose_evaluator", "load_evaluator"]
 
@@ -78,7 +78,7 @@ def load_evaluator(name: str) -> Callable[..., Evaluator]:
     if name == "compiled":
         return CompiledEvaluator
     # All of Amaranth, which nobody else needs here.
-    from .pysim import PysimEvaluator
+    from ..pysim import PysimEvaluator
 
     return PysimEvaluator
 
@@ -96,7 +96,7 @@ class Report:
 def _circuit(configuration: Configuration, *, known: bool, recorded: bool) -> "Elaborated | System":
     if known:
         return elaborated_system(configuration, recorded=recorded)
-    from .system import System
+    from ..system.system import System
 
     return System(configuration, recorded=recorded)
 
@@ -166,7 +166,7 @@ class Simulator:
         self.evaluator.close()
         if self._waves and self._waves.is_file():
             # pyvcd, which nobody else needs here.
-            from .save_file import write_save_file
+            from .gtkwave import write_save_file
 
             write_save_file(self._waves)
             self._waves = None

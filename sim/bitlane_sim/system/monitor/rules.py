@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 from bitlane_rtl.abi import BEATS_PER_BLOCK
 from bitlane_rtl.bus.axi4 import BURST_INCR
 
-from ..interface import Violation
+from ..ports import Violation
 
 __all__ = ["ReadRules", "WriteRules", "watched"]
 

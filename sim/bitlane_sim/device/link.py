@@ -19,8 +19,8 @@ from bitlane.sizes import parse_size
 from bitlane_rtl.abi import BIT_OPS, CONTROL_BASE, CONTROL_SIZE, WORD_BYTES, Lane, Mode, Op
 from bitlane_rtl.configuration import Configuration, Search
 
-from .evaluator import SimulationError
-from .searching import SEARCH_FORM, search_numbers
+from ..evaluator import SimulationError
+from .search_option import SEARCH_FORM, search_numbers
 from .simulator import EVALUATORS, Simulator, choose_evaluator
 
 __all__ = ["SimulatorLink", "configuration_of", "open_link"]

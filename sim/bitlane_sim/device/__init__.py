@@ -1,0 +1,1 @@
+"""The simulated device: the `sim:` link, its clock, its memory, and the elaborated system."""
