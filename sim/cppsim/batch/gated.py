@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ..cpp.words import WORD, words_of
-from ..gates.cells import bits_of_cell, by_numbers
-from ..gates.network import Network
-from ..gates.phase import Call, Output, Place
 from ..netlist.design import Bits, Memory, MemoryWrite, NotPlain, PlainCell
 from ..netlist.narrow import narrow
 from ..netlist.tidy import Statement, in_order
+from .bitslice.cells import bits_of_cell, by_numbers
+from .bitslice.network import Network
+from .bitslice.phase import Call, Output, Place
 from .circuit import BatchCircuit
 from .description import MemoryPlace
 

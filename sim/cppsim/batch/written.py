@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from ..gates.levels import LevelCall, Levels
-from ..gates.phase import Output, Phase
+from .bitslice.levels import LevelCall, Levels
+from .bitslice.phase import Output, Phase
 from .description import MemoryPlace
 from .gated import Gated, WaitingWrite
 from .text import header, structures

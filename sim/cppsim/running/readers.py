@@ -11,10 +11,10 @@ from weakref import ref
 
 from amaranth.hdl import Const, Signal, Value
 
-from ..model.probe import Probes
-from ..model.probe_expression import signals_of
 from ..netlist.design import NotPlain
 from ..private import ast, eval_value
+from ..probe.expression import signals_of
+from ..probe.probe import Probes
 
 if TYPE_CHECKING:
     from .state import CompiledState

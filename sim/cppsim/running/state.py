@@ -6,8 +6,7 @@ from typing import Any
 from amaranth.hdl import MemoryData, Signal, Value
 
 from ..cpp.simulation import SimulationSource
-from ..model.model import CompiledModel
-from ..model.probe import Probes
+from ..native.compiled import CompiledModel
 from ..netlist.events import report
 from ..netlist.lowering import Event, Lowered
 from ..private import (
@@ -16,6 +15,7 @@ from ..private import (
     PyMemoryState,
     PySignalState,
 )
+from ..probe.probe import Probes
 from .clocks import Clocks, Condition
 from .readers import Readers
 from .slots import MemorySlot, SignalSlot

@@ -3,7 +3,7 @@
 import random
 from collections.abc import Iterable, Mapping
 
-from cppsim.gates.network import Gate, Network
+from cppsim.batch.bitslice.network import Gate, Network
 
 
 def evaluated(gates: Mapping[int, Gate], values: Mapping[int, int], ones: int) -> dict[int, int]:

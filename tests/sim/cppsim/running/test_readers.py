@@ -10,9 +10,9 @@ from amaranth.lib.data import StructLayout
 
 import cppsim
 from cppsim.mode import Mode
-from cppsim.model import probe
-from cppsim.model.probe_expression import signals_of
 from cppsim.netlist.design import NotPlain
+from cppsim.probe import probe
+from cppsim.probe.expression import signals_of
 from cppsim.running import readers
 from support.seeds import seeds
 from support.sim.engines import Bench, leaping, same_on

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from cppsim.gates.network import AND, CARRY, ODD3, OR, SELECT, XOR, Network
+from cppsim.batch.bitslice.network import AND, CARRY, ODD3, OR, SELECT, XOR, Network
 from support.seeds import seeds
 from support.sim.gate_networks import evaluated, random_network
 

@@ -11,11 +11,11 @@ from amaranth.hdl import Module, Signal, Value
 from amaranth.lib.memory import Memory
 
 import cppsim
-from cppsim.model.probe import Probes
-from cppsim.model.probe_writer import ProgramWriter
 from cppsim.native.probe import Code, Instruction, ProbeProgram
 from cppsim.netlist.design import CellKind, PlainCell
 from cppsim.private import eval_value
+from cppsim.probe.probe import Probes
+from cppsim.probe.writer import ProgramWriter
 from support.seeds import seeds
 from support.sim.amaranth import Simulator
 from support.sim.packs import compare_designs, in_packs

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from cppsim.gates.cells import bits_of_cell, by_numbers
-from cppsim.gates.network import Network
+from cppsim.batch.bitslice.cells import bits_of_cell, by_numbers
+from cppsim.batch.bitslice.network import Network
 from cppsim.netlist.design import Bits, CellKind, PlainCell
 from support.seeds import seeds
 from support.sim.gate_networks import evaluated

@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from cppsim.gates.levels import LevelCall, Levels
-from cppsim.gates.network import Network
-from cppsim.gates.phase import Call, Output
+from cppsim.batch.bitslice.levels import LevelCall, Levels
+from cppsim.batch.bitslice.network import Network
+from cppsim.batch.bitslice.phase import Call, Output
 from support.seeds import seeds
 from support.sim.gate_networks import evaluated, random_network
 

@@ -8,9 +8,9 @@ from typing import Any
 from ..compiling.library import load
 from ..cpp.simulation import SimulationSource, WordPlace, element_bits, write_simulation
 from ..errors import SimulationError
-from ..native.library import ModelHandle
 from ..netlist.design import Bits, Memory
 from ..netlist.lowering import Event, Lowered
+from .library import ModelHandle
 
 __all__ = ["CompiledModel", "Rows"]
 

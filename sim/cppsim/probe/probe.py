@@ -12,13 +12,13 @@ from typing import Any
 from amaranth.hdl import Signal
 
 from ..cpp.simulation import WordPlace
+from ..native.compiled import CompiledModel
 from ..native.probe import ProbeProgram
 from ..netlist.design import Bits, NotPlain, PlainCell
 from ..netlist.lowering import Lowered
 from ..netlist.tidy import Statement
-from .model import CompiledModel
-from .probe_expression import lower_expression
-from .probe_writer import Places, ProgramWriter
+from .expression import lower_expression
+from .writer import Places, ProgramWriter
 
 __all__ = ["Probes"]
 

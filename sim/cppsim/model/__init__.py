@@ -1,1 +1,0 @@
-"""A compiled design in memory, and small programs that look into it."""

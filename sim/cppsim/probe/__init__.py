@@ -1,0 +1,1 @@
+"""Read one expression of a compiled design without settling all of it."""
