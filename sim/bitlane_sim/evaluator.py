@@ -3,16 +3,11 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
-
-import numpy as np
-from numpy.typing import NDArray
 
 from cppsim.errors import SimulationError
 
 __all__ = [
     "Batch",
-    "Buffers",
     "Clock",
     "Drive",
     "Evaluator",
@@ -22,50 +17,7 @@ __all__ = [
     "RunUntil",
     "Set",
     "SimulationError",
-    "StorageAccess",
-    "StoragePort",
-    "check_storage",
 ]
-
-Buffers = Mapping[str, NDArray[np.uint8]]
-"""Storage arrays by name: one-dimensional, contiguous, ``uint8``."""
-
-
-class StorageAccess(Enum):
-    """What a storage port does."""
-
-    READ = "read"
-    WRITE = "write"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoragePort:
-    """A port of a plain synchronous RAM outside of the circuit, served by the evaluator.
-
-    ``enable``, ``address``, ``data`` and ``mask`` name top-level ports of the circuit; addresses
-    count words of the width of ``data``, a multiple of 8 bits, least significant byte first.
-
-    - READ: at a clock edge with ``enable`` high, ``data`` becomes the word at ``address``, to be
-      seen from then on; else it keeps its value. There is no ``mask``.
-    - WRITE: at a clock edge with ``enable`` high, the bytes of ``data`` whose ``mask`` bit is high
-      are stored.
-
-    A word read and written at the same edge reads as before the write. Several write ports act in
-    the order in which they are listed. An access beyond the buffer raises ``SimulationError``.
-    """
-
-    buffer: str
-    access: StorageAccess
-    enable: str
-    address: str
-    data: str
-    mask: str = ""
-
-    @property
-    def ports(self) -> tuple[str, ...]:
-        """Names of the top-level ports in use."""
-        names = (self.enable, self.address, self.data)
-        return (*names, self.mask) if self.access is StorageAccess.WRITE else names
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,30 +141,3 @@ class Evaluator(ABC):
     @abstractmethod
     def close(self) -> None:
         """Free what the evaluator holds, and finish its waveform file. May be called twice."""
-
-
-def check_storage(
-    ports: Sequence[StoragePort], buffers: Buffers, widths: Mapping[str, int]
-) -> None:
-    """Raise ``SimulationError`` unless every storage port fits its buffer and the circuit."""
-    for port in ports:
-        for name in port.ports:
-            if name not in widths:
-                raise SimulationError(f"storage port {port.data}: the circuit has no port {name!r}")
-        width = widths[port.data]
-        if not width or width % 8:
-            raise SimulationError(f"storage port {port.data}: {width} bits are no whole bytes")
-        if port.access is StorageAccess.WRITE and widths[port.mask] != width // 8:
-            raise SimulationError(
-                f"storage port {port.mask}: {widths[port.mask]} bits; expected {width // 8},"
-                f" one for every byte of {port.data}"
-            )
-        buffer = buffers.get(port.buffer)
-        if buffer is None:
-            raise SimulationError(f"storage port {port.data}: no buffer {port.buffer!r} is given")
-        if buffer.dtype != np.uint8 or buffer.ndim != 1 or not buffer.flags.c_contiguous:
-            raise SimulationError(f"buffer {port.buffer!r}: expected a contiguous uint8 vector")
-        if buffer.size % (width // 8):
-            raise SimulationError(
-                f"buffer {port.buffer!r}: {buffer.size} bytes are no whole words of {width} bits"
-            )

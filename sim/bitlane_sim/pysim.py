@@ -9,19 +9,8 @@ from amaranth.lib import wiring
 from amaranth.sim import Simulator, SimulatorContext  # type: ignore[attr-defined]  # stubs lag
 
 from .circuit import Circuit
-from .evaluator import (
-    Batch,
-    Buffers,
-    Clock,
-    Evaluator,
-    Get,
-    RunUntil,
-    Set,
-    SimulationError,
-    StorageAccess,
-    StoragePort,
-    check_storage,
-)
+from .evaluator import Batch, Clock, Evaluator, Get, RunUntil, Set, SimulationError
+from .storage import Buffers, StorageAccess, StoragePort, check_storage
 
 __all__ = ["PysimEvaluator"]
 

@@ -12,18 +12,9 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from bitlane_sim.compiled.model import CompiledEvaluator
-from bitlane_sim.evaluator import (
-    Clock,
-    Drive,
-    Evaluator,
-    Get,
-    RunUntil,
-    Set,
-    SimulationError,
-    StorageAccess,
-    StoragePort,
-)
+from bitlane_sim.evaluator import Clock, Drive, Evaluator, Get, RunUntil, Set, SimulationError
 from bitlane_sim.pysim import PysimEvaluator
+from bitlane_sim.storage import StorageAccess, StoragePort
 from support.seeds import slow
 from support.sim.evaluated import READS, STORAGE, Chain, Comparer, Inverter, Keeper, Mixer, Ripple
 

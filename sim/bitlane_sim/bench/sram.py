@@ -17,7 +17,8 @@ from bitlane_rtl.ports.control_port import ControlPort
 
 from ..campaigns.commands import move
 from ..device.simulator import load_evaluator
-from ..evaluator import Clock, Evaluator, Set, SimulationError, StorageAccess, StoragePort
+from ..evaluator import Clock, Evaluator, Set, SimulationError
+from ..storage import StorageAccess, StoragePort
 
 __all__ = ["SramSystem", "three_streams"]
 

@@ -22,9 +22,10 @@ from ..cache import CACHE
 from ..compiled.compile import Library
 from ..compiled.source import kept_ports, port_tables
 from ..elaborated import CLOCK, Elaborated
-from ..evaluator import SimulationError, StorageAccess, StoragePort
+from ..evaluator import SimulationError
 from ..export.verilog import verilog
 from ..sources import source_digest
+from ..storage import StorageAccess, StoragePort
 from ..toolchain import find_compiler
 
 __all__ = ["build_verilated", "verilator_folder"]

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from bitlane_rtl.configuration import Configuration
 
-from ..evaluator import StorageAccess
+from ..storage import StorageAccess
 from ..system.axi4_memory.control import MemoryControl
 from ..system.system import System
 from .stimulus import MUTED

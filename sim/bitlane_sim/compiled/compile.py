@@ -17,8 +17,8 @@ from cppsim.netlist.tidy import trim
 
 from ..cache import CACHE
 from ..elaborated import Elaborated
-from ..evaluator import StoragePort
 from ..sources import source_digest
+from ..storage import StoragePort
 from ..toolchain import find_compiler
 from .program import program
 from .source import program_glue

@@ -14,7 +14,6 @@ from cppsim.netlist.messages import formatted
 from ..elaborated import Elaborated
 from ..evaluator import (
     Batch,
-    Buffers,
     Clock,
     Drive,
     Evaluator,
@@ -24,9 +23,8 @@ from ..evaluator import (
     RunUntil,
     Set,
     SimulationError,
-    StoragePort,
-    check_storage,
 )
+from ..storage import Buffers, StoragePort, check_storage
 from .compile import Library, build
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 
 from ..elaborated import CLOCK
-from ..evaluator import StoragePort
+from ..storage import StoragePort
 
 __all__ = ["kept_ports", "port_tables", "program_glue"]
 
