@@ -56,7 +56,8 @@ class Workplace:
         self._passing: set[tuple[str, ...]] = set()
         self._models = self._folder / "models"
         self._netlists = self._folder / "netlists.json"
-        self._environment = {**os.environ, "PYTHONPATH": path, "BITLANE_CACHE": str(self._models)}
+        caches = dict.fromkeys(("BITLANE_CACHE", "CPPSIM_CACHE"), str(self._models))
+        self._environment = {**os.environ, "PYTHONPATH": path, **caches}
 
     def close(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)

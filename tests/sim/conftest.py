@@ -9,8 +9,9 @@ from support.command_line import CommandLine
 
 @pytest.fixture
 def fresh_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Set an empty cache's folder, which does not exist yet, and return it."""
-    monkeypatch.setenv("BITLANE_CACHE", str(tmp_path / "a cache"))
+    """Set the folder of empty caches, which does not exist yet, and return it."""
+    for owner in ("BITLANE", "CPPSIM"):
+        monkeypatch.setenv(f"{owner}_CACHE", str(tmp_path / "a cache"))
     return tmp_path / "a cache"
 
 

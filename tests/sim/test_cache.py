@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bitlane_sim.cache import CACHE
+from bitlane_sim.builds import CACHE
 from bitlane_sim.evaluator import SimulationError
 from cppsim.compiling.cache import CacheWarning
 from support.processes import run_python
@@ -107,7 +107,7 @@ def test_failed_build_leaves_nothing_behind(fresh_cache: Path) -> None:
 
 def test_a_process_that_is_killed_leaves_nothing_half_done(fresh_cache: Path) -> None:
     script = (
-        "import os, signal\nfrom bitlane_sim.cache import CACHE\n"
+        "import os, signal\nfrom bitlane_sim.builds import CACHE\n"
         "def build(folder):\n"
         "    (folder / 'made').write_text('half')\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"

@@ -9,8 +9,7 @@ import pytest
 from bitlane_sim.circuit import Circuit
 from bitlane_sim.compiled.compile import build
 from bitlane_sim.evaluator import SimulationError
-from bitlane_sim.toolchain import find_compiler
-from cppsim.compiling.toolchain import Compiler
+from cppsim.compiling.toolchain import Compiler, find_compiler
 from support.processes import run_python
 from support.seeds import slow
 from support.sim.evaluated import Inverter
@@ -18,10 +17,10 @@ from support.sim.evaluated import Inverter
 
 @pytest.fixture
 def stand_in(fresh_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Use a compiler that takes a second and writes an empty library; set an empty cache."""
+    """Use a compiler that takes 1.5 s and writes an empty library, and an empty cache."""
     return compiler(
         tmp_path / "stand-in",
-        'while [ "$1" != -o ]; do shift; done; sleep 1; : > "$2"',
+        'while [ "$1" != -o ]; do shift; done; sleep 1.5; : > "$2"',
         monkeypatch,
     )
 
@@ -31,7 +30,7 @@ def compiler(path: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> Path:
     version = f'case "$*" in *--version) echo {path.name}; exit;; esac'
     path.write_text(f"#!/bin/sh\n{version}\n{script}\n")
     path.chmod(0o755)
-    monkeypatch.setenv("BITLANE_CXX", str(path))
+    monkeypatch.setenv("CPPSIM_CXX", str(path))
     return path
 
 
@@ -42,7 +41,7 @@ def test_a_first_compilation_is_told_on_a_terminal_and_in_a_pipe(
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
     build(Circuit(Inverter()))
-    line = "bitlane: compiling the circuit, once for this computer\n"
+    line = "cppsim: compiling the circuit, once for this computer\n"
     assert capsys.readouterr().err == line
     build(Circuit(Inverter()))
     assert capsys.readouterr().err == ""
@@ -65,7 +64,7 @@ def test_changed_compiler_compiles_anew(
     first = build(Circuit(Inverter()))
     command = " ".join(find_compiler().command)
     wrapper = compiler(tmp_path / "my-c++", f'exec {command} "$@"', monkeypatch)
-    monkeypatch.setenv("BITLANE_CXX", f"{wrapper} -O1")
+    monkeypatch.setenv("CPPSIM_CXX", f"{wrapper} -O1")
     second = build(Circuit(Inverter()))
     assert second.fresh
     assert second.path != first.path
@@ -97,19 +96,19 @@ def test_processes_that_ask_at_once_compile_once(processes: int) -> None:
 
 
 def test_missing_compiler_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("BITLANE_CXX", raising=False)
+    monkeypatch.delenv("CPPSIM_CXX", raising=False)
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(
         SimulationError,
-        match=r"install g\+\+ or clang\+\+, or run pip install 'bitlane\[compiler\]'$",
+        match=r"install g\+\+ or clang\+\+, or run pip install 'cppsim\[compiler\]'$",
     ):
         find_compiler()
 
 
 def test_chosen_compiler_that_does_not_run_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BITLANE_CXX", "no-such-compiler -O9")
-    with pytest.raises(SimulationError, match="BITLANE_CXX: 'no-such-compiler -O9' is no"):
+    monkeypatch.setenv("CPPSIM_CXX", "no-such-compiler -O9")
+    with pytest.raises(SimulationError, match="CPPSIM_CXX: 'no-such-compiler -O9' is no"):
         find_compiler()
 
 

@@ -68,7 +68,7 @@ def test_what_nobody_reads_changes_nothing(package: Path) -> None:
 
 
 def test_packages_and_modules_can_be_asked_together(package: Path) -> None:
-    module = "bitlane_sim.toolchain"
+    module = "bitlane_sim.builds"
     both = source_digest(NAME, module)
     assert both not in {source_digest(NAME), source_digest(module)}
     edit(package)
@@ -81,7 +81,7 @@ def test_a_package_without_sources_is_refused(package: Path) -> None:
         packed.write(package / "__init__.py", f"{NAME}/__init__.py")
     sys.path[0] = str(archive)
     with pytest.raises(FileNotFoundError, match=f"package {NAME} has no source files"):
-        source_digest("bitlane_sim.toolchain", NAME)
+        source_digest("bitlane_sim.builds", NAME)
 
 
 def test_a_package_that_is_not_there_is_named() -> None:

@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, entry_points, version
 from pathlib import Path
 
 from bitlane.errors import BitlaneError
-from bitlane_sim.cache import CACHE
+from bitlane_sim.builds import CACHE
 
 __all__ = ["Progress", "Tool", "ToolError", "Usage", "require", "run_tool"]
 

@@ -8,9 +8,9 @@ from bitlane.command_line.cli import CHECK_FAILED, DONE
 from bitlane.terminal import show
 from bitlane_rtl.configuration import Search
 
+from ..builds import find_compiler
 from ..campaigns.folder import make_circuit
 from ..device.simulator import choose_evaluator
-from ..toolchain import find_compiler
 from . import batch, cycles
 from .beside import measure_beside
 from .contract import measure

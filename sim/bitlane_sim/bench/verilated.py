@@ -18,7 +18,7 @@ from cppsim.compiling.toolchain import Compiler
 from cppsim.netlist.design import DesignPort, PlainDesign
 from cppsim.netlist.tidy import trim
 
-from ..cache import CACHE
+from ..builds import CACHE, find_compiler
 from ..compiled.compile import Library
 from ..compiled.source import kept_ports, port_tables
 from ..elaborated import CLOCK, Elaborated
@@ -26,7 +26,6 @@ from ..evaluator import SimulationError
 from ..export.verilog import verilog
 from ..sources import source_digest
 from ..storage import StorageAccess, StoragePort
-from ..toolchain import find_compiler
 
 __all__ = ["build_verilated", "verilator_folder"]
 

@@ -10,16 +10,16 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from bitlane.terminal import say
+from cppsim.compiling.cache import Cache
 from cppsim.compiling.flags import LIBRARY, selecting, straight
+from cppsim.compiling.notice import noticed
+from cppsim.compiling.toolchain import find_compiler
 from cppsim.netlist.design import Bits, DesignPort, FormattedValue, Notice, PlainDesign
 from cppsim.netlist.tidy import trim
 
-from ..cache import CACHE
 from ..elaborated import Elaborated
 from ..sources import source_digest
 from ..storage import StoragePort
-from ..toolchain import find_compiler
 from .program import program
 from .source import program_glue
 
@@ -71,13 +71,19 @@ class Library:
 
 
 def build(
-    circuit: Elaborated, storage: Sequence[StoragePort] = (), *, waveform: bool = False
+    circuit: Elaborated,
+    storage: Sequence[StoragePort] = (),
+    *,
+    waveform: bool = False,
+    owner: str = "cppsim",
 ) -> Library:
     """Compile ``circuit``, or find it in the cache. ``waveform`` keeps what a VCD file needs.
 
+    ``owner`` names the cache and the compiler: see `Cache` and `find_compiler`.
+
     Raises ``SimulationError`` if there is no compiler or it fails, and for combinational loops.
     """
-    compiler = find_compiler()
+    compiler = find_compiler(owner)
     flags = (*_FLAGS, *straight(compiler), *selecting(compiler))
     key = _key(
         circuit.digest,
@@ -96,7 +102,6 @@ def build(
     def fill(folder: Path) -> None:
         nonlocal fresh
         fresh = True
-        say("bitlane: compiling the circuit, once for this computer")
         started = time.monotonic()
         work = folder / "work"
         work.mkdir()
@@ -105,7 +110,8 @@ def build(
         shown = dict(sorted(design.names.items())) if waveform else {}
         source.write_text(_source(circuit, design, storage, shown), encoding="utf-8")
         includes = [f"-I{path}" for path in _HEADERS]
-        compiler.run([*flags, *includes, "-o", str(folder / _LIBRARY), str(source)])
+        with noticed(f"{owner}: compiling the circuit, once for this computer"):
+            compiler.run([*flags, *includes, "-o", str(folder / _LIBRARY), str(source)])
         about = {
             "seconds": round(time.monotonic() - started, 3),
             "messages": list(map(_described, design.notices)),
@@ -114,7 +120,7 @@ def build(
         (folder / _ABOUT).write_text(json.dumps(about), encoding="utf-8")
         shutil.rmtree(work)
 
-    folder = CACHE.cached(_KIND, key, fill)
+    folder = Cache(owner).cached(_KIND, key, fill)
     about = json.loads((folder / _ABOUT).read_text(encoding="utf-8"))
     about["messages"] = tuple(map(_message, about["messages"]))
     return Library(folder / _LIBRARY, compiler.name, fresh=fresh, **about)

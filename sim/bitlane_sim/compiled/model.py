@@ -3,7 +3,7 @@
 import ctypes
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +46,7 @@ class CompiledEvaluator(Evaluator):
 
     ``component`` is elaborated, unless it has been: `ElaboratedSystem` is known without Amaranth.
     ``build_with`` is called in place of ``build``, for a library that somebody else writes.
+    ``owner`` names the package whose cache and compiler variables hold: see `build`.
 
     Raises ``SimulationError`` if there is no compiler, if storage and circuit do not fit together,
     and for what cannot be compiled: other clock edges than the rising ones, combinational loops.
@@ -66,6 +67,7 @@ class CompiledEvaluator(Evaluator):
         buffers: Buffers | None = None,
         vcd: str | Path | None = None,
         build_with: Callable[..., Library] | None = None,
+        owner: str = "cppsim",
     ) -> None:
         self._model: int | None = None
         self._waves: Waveform | None = None
@@ -80,7 +82,7 @@ class CompiledEvaluator(Evaluator):
         # The model holds pointers into these arrays; they must live as long as it does.
         self._buffers = dict(buffers or {})
         check_storage(self._storage, self._buffers, self.widths)
-        self.library: Library = (build_with or build)(
+        self.library: Library = (build_with or partial(build, owner=owner))(
             circuit, self._storage, waveform=vcd is not None
         )
         self._prints = not all(message.failed for message in self.library.messages)

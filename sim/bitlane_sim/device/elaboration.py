@@ -23,7 +23,7 @@ from bitlane_rtl.configuration import Configuration
 from cppsim.compiling.toolchain import run_program
 from cppsim.netlist.design import PlainDesign
 
-from ..cache import CACHE
+from ..builds import CACHE
 from ..elaborated import Elaborated
 from ..evaluator import SimulationError
 from ..sources import source_digest

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from bitlane.links.recording import Recording
 from bitlane.terminal import say
 from bitlane_rtl.configuration import Configuration
 
+from ..builds import OWNER, find_compiler
 from ..compiled.model import CompiledEvaluator
 from ..evaluator import Clock, Drive, Evaluator, Get, Item, Prepared, RunUntil, Set, SimulationError
 from ..system.ports import (
@@ -32,7 +33,6 @@ from ..system.ports import (
     record_port,
     storage_ports,
 )
-from ..toolchain import find_compiler
 from .elaboration import elaborated_system
 from .sparse_memory import Pages
 
@@ -76,7 +76,7 @@ def _warn_of_pysim(reason: str) -> None:
 def load_evaluator(name: str) -> Callable[..., Evaluator]:
     """What makes the evaluator that ``EVALUATORS`` names of a circuit."""
     if name == "compiled":
-        return CompiledEvaluator
+        return partial(CompiledEvaluator, owner=OWNER)
     # All of Amaranth, which nobody else needs here.
     from ..pysim import PysimEvaluator
 

@@ -88,11 +88,12 @@ class CircuitModel(PinModel):
         self.description = description or f"RTL of {type(component).__name__}"
         self.hidden = ("the clock is driven directly: no PLL, no delays",)
         # Netlists of gates do without the tools that this one needs.
+        from ..builds import OWNER
         from ..circuit import Circuit
         from ..compiled.model import CompiledEvaluator
         from .cells import VENDOR_CELLS
 
-        self._evaluator = CompiledEvaluator(Circuit(component, VENDOR_CELLS))
+        self._evaluator = CompiledEvaluator(Circuit(component, VENDOR_CELLS), owner=OWNER)
 
     @property
     def evaluator(self) -> "CompiledEvaluator":

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from cppsim.compiling.flags import LIBRARY
 
-from ..cache import CACHE
+from ..builds import CACHE, find_compiler
 from ..evaluator import SimulationError
-from ..toolchain import find_compiler
 from .model import Entry
 
 __all__ = ["Stop", "UartPeer", "compile_library"]

@@ -6,7 +6,7 @@ from bitlane_boards import boards
 from bitlane_boards.board import Board, Family
 from bitlane_boards.flow.build import Build, build
 from bitlane_boards.readback.netlist import bitstream_model, netlist_model
-from bitlane_sim.cache import CACHE
+from bitlane_sim.builds import CACHE
 from bitlane_sim.pins import PinModel
 
 

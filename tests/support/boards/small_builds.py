@@ -15,7 +15,7 @@ from amaranth.hdl import ClockDomain, Elaboratable, Module, Signal
 from bitlane_boards.flow.carries import shorten
 from bitlane_boards.flow.tools import Tool, run_tool
 from bitlane_boards.readback.pins import BoardPin, Side
-from bitlane_sim.cache import CACHE
+from bitlane_sim.builds import CACHE
 from bitlane_sim.pins import PinSimulation
 from support.sim.answerer import Answerer, Store
 

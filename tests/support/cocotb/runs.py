@@ -18,7 +18,7 @@ from unittest import mock
 from cocotb_tools.runner import get_runner
 
 from bitlane_rtl.configurations import full
-from bitlane_sim.cache import CACHE
+from bitlane_sim.builds import CACHE
 from bitlane_sim.export.command import export
 from support.cocotb.bench import COMMANDS, CORE, SEED
 from support.cocotb.simulators import Simulator

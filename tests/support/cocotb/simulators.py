@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bitlane_sim.cache import CACHE
+from bitlane_sim.builds import CACHE
 
 _PACKAGE = "iverilog"
 _SECONDS = 300

@@ -1,0 +1,23 @@
+"""bitlane's cache, and its choice of a C++ compiler.
+
+What is built once is stored in the folder ``BITLANE_CACHE``, else in ``~/.cache/bitlane``.
+"""
+
+from cppsim.compiling import toolchain
+from cppsim.compiling.cache import Cache
+from cppsim.compiling.toolchain import Compiler
+
+__all__ = ["CACHE", "OWNER", "find_compiler"]
+
+OWNER = "bitlane"
+"""The name under which cppsim finds bitlane's environment variables and cache."""
+
+CACHE = Cache(OWNER)
+
+
+def find_compiler() -> Compiler:
+    """Return the compiler that ``BITLANE_CXX`` names, else the first that is found.
+
+    Raises ``SimulationError`` if none runs, which says what to install.
+    """
+    return toolchain.find_compiler(OWNER)
