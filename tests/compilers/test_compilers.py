@@ -31,14 +31,14 @@ CURE = "no C++ compiler found: install g++ or clang++, or run pip install 'bitla
 COMPILED = (
     "tests/sim/cppsim/test_engine.py",
     "tests/sim/cppsim/batch/test_circuit.py",
-    "tests/sim/test_evaluators.py",
+    "tests/sim/cppsim/model/test_models.py",
     "tests/sim/device/test_simulator.py",
     "tests/sim/pins/test_pin_simulation.py",
 )
 """Tests of everything that hands C++ to a compiler."""
 
 INTERPRETED = (
-    ("tests/sim/device/test_simulator.py", "tests/sim/test_evaluators.py", "-k", "pysim"),
+    ("tests/sim/device/test_simulator.py", "tests/sim/cppsim/model/test_models.py", "-k", "pysim"),
     # Amaranth's simulator stands in for cppsim, which warns. The test left out is about compiled
     # code alone.
     (

@@ -74,7 +74,7 @@ def test_the_generators_that_the_page_names_write_code() -> None:
     page = said("docs/cppsim.md")
     shared = {
         "sim/cppsim/cpp/simulation.py": "",
-        "sim/bitlane_sim/compiled/program.py": "cppsim.cpp",
+        "sim/cppsim/cpp/ported.py": "cppsim.cpp",
     }
     for file, package in shared.items():
         text = (ROOT / file).read_text(encoding="utf-8")

@@ -19,9 +19,9 @@ from bitlane_boards import boards
 from bitlane_boards.flow.top import Top
 from bitlane_rtl.configurations import copy, full, one_port, small
 from bitlane_rtl.core import Core
-from bitlane_sim.circuit import Circuit
-from bitlane_sim.compiled.program import program
 from bitlane_sim.pins.cells import VENDOR_CELLS
+from cppsim.cpp.ported import program
+from cppsim.model.circuit import Circuit
 from cppsim.netlist.tidy import trim
 from mutants.relevance import AROUND_ENGINE
 

@@ -19,9 +19,9 @@ from bitlane_sim.bench.record import BenchError
 from bitlane_sim.bench.xors import RAM_BYTES, SIZE, TIMINGS, xors
 from bitlane_sim.campaigns.folder import StandCircuit, make_circuit
 from bitlane_sim.campaigns.stimulus import submit
-from bitlane_sim.evaluator import SimulationError
 from cppsim import BatchError
 from cppsim.batch import cuda
+from cppsim.model.interface import SimulationError
 from support.command_line import CommandLine
 from support.processes import succeed
 from support.sim.host_gpu import host_gpu

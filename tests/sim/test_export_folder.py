@@ -14,9 +14,9 @@ import pytest
 from bitlane.command_line.cli import DONE, UNUSABLE, main
 from bitlane_rtl import abi
 from bitlane_rtl.configurations import small
-from bitlane_sim.compiled.model import CompiledEvaluator
 from bitlane_sim.device.simulator import Simulator
 from bitlane_sim.export.as_built import reset_values
+from cppsim.model.model import CompiledEvaluator
 from support.cocotb.simulators import verilator
 from support.command_line import CommandLine
 from support.processes import C, run_python, succeed

@@ -21,8 +21,8 @@ from bitlane_rtl.engine import Engine
 from bitlane_rtl.ports.byte_access import ByteAccess
 from bitlane_rtl.ports.control_port import ControlPort
 from bitlane_sim.campaigns.commands import move
-from bitlane_sim.compiled.model import CompiledEvaluator
-from bitlane_sim.evaluator import Clock, Get, RunUntil, Set
+from cppsim.model.interface import Clock, Get, RunUntil, Set
+from cppsim.model.model import CompiledEvaluator
 
 pytestmark = pytest.mark.slow
 

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from bitlane_rtl.abi import RECORD_WORDS, RING_OFFSET, Lane, Mode, Op, Status, register
 from bitlane_rtl.configuration import Configuration
-from bitlane_sim.compiled.model import CompiledEvaluator
 from bitlane_sim.device.simulator import Simulator
-from bitlane_sim.evaluator import Evaluator
 from bitlane_sim.system.axi4_memory.address_range import AddressRange
 from bitlane_sim.system.ports import STORAGE_BUFFER
 from bitlane_sim.system.system import System
+from cppsim.model.interface import Evaluator
+from cppsim.model.model import CompiledEvaluator
 from support.models.record import Record
 from support.rtl.records import Task, pack, reseal
 from support.rtl.walks import OPERAND_MODES, Walk, random_walk

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bitlane.command_line.cli import DONE, Group, Subparsers
 from bitlane.errors import BitlaneError
-from bitlane_sim.evaluator import SimulationError
+from cppsim.model.interface import SimulationError
 
 from .. import boards
 from .choice import add_board

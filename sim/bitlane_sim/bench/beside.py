@@ -11,11 +11,11 @@ import numpy as np
 
 from bitlane_rtl.abi import Op
 from bitlane_rtl.configuration import Configuration
+from cppsim.model.interface import SimulationError
+from cppsim.model.model import CompiledEvaluator
 
 from ..campaigns.commands import move
-from ..compiled.model import CompiledEvaluator
 from ..device.simulator import Simulator
-from ..evaluator import SimulationError
 from .batch import BatchRow
 from .job import execute
 from .record import BenchError

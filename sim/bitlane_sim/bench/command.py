@@ -9,8 +9,8 @@ from pathlib import Path
 
 from bitlane.command_line.cli import Group, Subparsers, whole_number
 from bitlane.files import expect_writable
+from cppsim.model.interface import SimulationError
 
-from ..evaluator import SimulationError
 from .record import BenchError
 
 __all__ = ["add_bench"]

@@ -7,9 +7,9 @@ import numpy as np
 
 from bitlane.driver.commands import Command, encode
 from bitlane_rtl.abi import RECORD_BYTES, RING_OFFSET, register
+from cppsim.model.interface import SimulationError
 
 from ..device.simulator import Simulator
-from ..evaluator import SimulationError
 
 __all__ = ["Traffic", "check_fault", "execute", "prepare"]
 

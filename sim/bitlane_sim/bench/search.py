@@ -16,10 +16,10 @@ from bitlane.driver.commands import Command
 from bitlane_rtl.abi import Lane, Op
 from bitlane_rtl.configuration import Configuration, Search
 from bitlane_rtl.search.layouts import CLUSTER
+from cppsim.model.interface import SimulationError
 
 from ..campaigns.commands import dense
 from ..device.simulator import Simulator
-from ..evaluator import SimulationError
 from .job import execute
 
 __all__ = ["SearchRow", "configured", "expected_cycles", "measure_search"]

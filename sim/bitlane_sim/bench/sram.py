@@ -14,11 +14,11 @@ from bitlane_rtl.bus.sram import SramPort
 from bitlane_rtl.configurations import full
 from bitlane_rtl.engine import Engine
 from bitlane_rtl.ports.control_port import ControlPort
+from cppsim.model.interface import Clock, Evaluator, Set, SimulationError
+from cppsim.netlist.storage import StorageAccess, StoragePort
 
 from ..campaigns.commands import move
 from ..device.simulator import load_evaluator
-from ..evaluator import Clock, Evaluator, Set, SimulationError
-from ..storage import StorageAccess, StoragePort
 
 __all__ = ["SramSystem", "three_streams"]
 

@@ -14,23 +14,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
+from cppsim.compiling.sources import source_digest
 from cppsim.compiling.toolchain import Compiler
+from cppsim.cpp.ported_glue import kept_ports, port_tables
+from cppsim.model.build import Library
+from cppsim.model.interface import SimulationError
 from cppsim.netlist.design import DesignPort, PlainDesign
+from cppsim.netlist.elaborated import CLOCK, Elaborated
+from cppsim.netlist.storage import StorageAccess, StoragePort
 from cppsim.netlist.tidy import trim
 
 from ..builds import CACHE, find_compiler
-from ..compiled.compile import Library
-from ..compiled.source import kept_ports, port_tables
-from ..elaborated import CLOCK, Elaborated
-from ..evaluator import SimulationError
 from ..export.verilog import verilog
-from ..sources import source_digest
-from ..storage import StorageAccess, StoragePort
 
 __all__ = ["build_verilated", "verilator_folder"]
 
-_HEADERS = [Path(str(files("bitlane_sim"))) / "compiled", Path(str(files("cppsim"))) / "cpp"]
-_OWN = ("bitlane_sim.compiled", "bitlane_sim.export", "cppsim")
+_HEADERS = Path(str(files("cppsim"))) / "cpp"
+_OWN = ("bitlane_sim.export", "cppsim")
 _VERILATOR = ("--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--no-timing")
 _COMPILER = (
     "-std=c++17",
@@ -51,7 +51,7 @@ _GLUE = """\
 #include "verilated.h"
 #include "told.h"
 #include "storage.h"
-#include "driver.h"
+#include "ported.h"
 
 namespace {{
 
@@ -148,7 +148,7 @@ def build_verilated(
         (folder / "library.cc").write_text(glue, encoding="utf-8")
         _verilate(root, folder)
         sources = ["library.cc", *sorted(path.name for path in folder.glob("Vtop*.cpp"))]
-        headers = [f"-I{path}" for path in (folder, root / "include", *_HEADERS)]
+        headers = [f"-I{path}" for path in (folder, root / "include", _HEADERS)]
         compiler.run(
             [
                 *_COMPILER,

@@ -13,9 +13,9 @@ import numpy as np
 from bitlane_rtl.abi import Op
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.configurations import full
+from cppsim.model.model import CompiledEvaluator
 
 from ..campaigns.commands import move
-from ..compiled.model import CompiledEvaluator
 from ..device.simulator import Simulator
 from .job import Traffic, execute
 from .record import BenchError

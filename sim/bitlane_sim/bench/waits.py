@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from bitlane.driver.commands import Command, Walk
 from bitlane_rtl.abi import BEATS_PER_BLOCK, Mode, register
+from cppsim.model.interface import Clock, Get, Set, SimulationError
 
 from ..device.simulator import Simulator
-from ..evaluator import Clock, Get, Set, SimulationError
 from .job import check_fault, prepare
 
 __all__ = ["Waits", "bursts", "spend"]

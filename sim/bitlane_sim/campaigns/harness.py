@@ -8,8 +8,8 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from bitlane_rtl.configuration import Configuration
+from cppsim.netlist.storage import StorageAccess
 
-from ..storage import StorageAccess
 from ..system.axi4_memory.control import MemoryControl
 from ..system.system import System
 from .stimulus import MUTED

@@ -20,13 +20,13 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from bitlane_rtl.configuration import Configuration
+from cppsim.compiling.sources import source_digest
 from cppsim.compiling.toolchain import run_program
+from cppsim.model.interface import SimulationError
 from cppsim.netlist.design import PlainDesign
+from cppsim.netlist.elaborated import Elaborated
 
 from ..builds import CACHE
-from ..elaborated import Elaborated
-from ..evaluator import SimulationError
-from ..sources import source_digest
 
 __all__ = ["ElaboratedSystem", "elaborated_system"]
 
@@ -128,7 +128,8 @@ def _elaborate(request: bytes, folder: Path) -> None:
 
 
 def _main(folder: Path) -> None:
-    from ..circuit import Circuit
+    from cppsim.model.circuit import Circuit
+
     from ..system.system import System
 
     values, recorded = pickle.loads((folder / _FIELDS).read_bytes())

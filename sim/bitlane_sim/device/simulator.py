@@ -13,10 +13,20 @@ from numpy.typing import NDArray
 from bitlane.links.recording import Recording
 from bitlane.terminal import say
 from bitlane_rtl.configuration import Configuration
+from cppsim.model.interface import (
+    Clock,
+    Drive,
+    Evaluator,
+    Get,
+    Item,
+    Prepared,
+    RunUntil,
+    Set,
+    SimulationError,
+)
+from cppsim.model.model import CompiledEvaluator
 
 from ..builds import OWNER, find_compiler
-from ..compiled.model import CompiledEvaluator
-from ..evaluator import Clock, Drive, Evaluator, Get, Item, Prepared, RunUntil, Set, SimulationError
 from ..system.ports import (
     AXI_CHANNELS,
     EVENTS,
@@ -37,7 +47,8 @@ from .elaboration import elaborated_system
 from .sparse_memory import Pages
 
 if TYPE_CHECKING:
-    from ..elaborated import Elaborated
+    from cppsim.netlist.elaborated import Elaborated
+
     from ..system.system import System
 
 __all__ = ["EVALUATORS", "Report", "Simulator", "choose_evaluator", "load_evaluator"]
@@ -78,7 +89,7 @@ def load_evaluator(name: str) -> Callable[..., Evaluator]:
     if name == "compiled":
         return partial(CompiledEvaluator, owner=OWNER)
     # All of Amaranth, which nobody else needs here.
-    from ..pysim import PysimEvaluator
+    from cppsim.model.reference import PysimEvaluator
 
     return PysimEvaluator
 

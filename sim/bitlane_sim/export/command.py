@@ -15,10 +15,10 @@ from bitlane.sizes import parse_size
 from bitlane_rtl.abi import BIT_OPS, LOGIC_OPS, SHIFT_OPS, Lane, Mode
 from bitlane_rtl.configuration import Configuration, Search
 from bitlane_rtl.configurations import NAMED
+from cppsim.model.interface import SimulationError
 from cppsim.netlist.tidy import trim
 
 from ..device.search_option import SEARCH_FORM, parse_search, search_text
-from ..evaluator import SimulationError
 from .destination import Destination, ExportError, destination
 from .folder import integrator_files
 from .ports import conventional_ports
@@ -240,8 +240,8 @@ def export(
     ``ValueError`` for a bad ``id_width``.
     """
     from bitlane_rtl.core import Core
+    from cppsim.model.circuit import Circuit
 
-    from ..circuit import Circuit
     from .document import header, page
 
     core = Core(configuration)

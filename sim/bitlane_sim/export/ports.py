@@ -7,8 +7,7 @@ there: identifiers, LOCK, QOS and REGION, all 0. Identifiers that come back are 
 from collections.abc import Iterator
 
 from cppsim.netlist.design import DesignPort, PlainDesign
-
-from ..elaborated import CLOCK
+from cppsim.netlist.elaborated import CLOCK
 
 __all__ = ["conventional_ports"]
 

@@ -17,9 +17,9 @@ from cppsim.netlist.design import (
     PlainDesign,
     StateRegister,
 )
+from cppsim.netlist.elaborated import CLOCK
 from cppsim.netlist.tidy import in_order
 
-from ..elaborated import CLOCK
 from .expressions import constant, expression, joined
 from .signals import Signals, declared, stores
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..evaluator import SimulationError
+from cppsim.model.interface import SimulationError
+
 from .model import Entry, PinModel
 from .netlist import LUT, FlippedRow, Netlist
 from .peer import compile_library

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from amaranth.hdl import Elaboratable
 from amaranth.lib import wiring
 
-from ..evaluator import SimulationError
+from cppsim.model.interface import SimulationError
 
 if TYPE_CHECKING:
-    from ..compiled.model import CompiledEvaluator
+    from cppsim.model.model import CompiledEvaluator
 
 __all__ = ["CircuitModel", "Entry", "PinModel"]
 
@@ -88,9 +88,10 @@ class CircuitModel(PinModel):
         self.description = description or f"RTL of {type(component).__name__}"
         self.hidden = ("the clock is driven directly: no PLL, no delays",)
         # Netlists of gates do without the tools that this one needs.
+        from cppsim.model.circuit import Circuit
+        from cppsim.model.model import CompiledEvaluator
+
         from ..builds import OWNER
-        from ..circuit import Circuit
-        from ..compiled.model import CompiledEvaluator
         from .cells import VENDOR_CELLS
 
         self._evaluator = CompiledEvaluator(Circuit(component, VENDOR_CELLS), owner=OWNER)

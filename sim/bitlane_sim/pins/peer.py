@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cppsim.compiling.flags import LIBRARY
+from cppsim.model.interface import SimulationError
 
 from ..builds import CACHE, find_compiler
-from ..evaluator import SimulationError
 from .model import Entry
 
 __all__ = ["Stop", "UartPeer", "compile_library"]

@@ -5,7 +5,8 @@ from amaranth.hdl import Elaboratable
 from amaranth.lib import wiring
 from numpy.typing import NDArray
 
-from ..evaluator import SimulationError
+from cppsim.model.interface import SimulationError
+
 from .model import CircuitModel, PinModel
 from .peer import Pins, Stop, UartPeer
 

@@ -6,7 +6,7 @@ Amaranth; so there is none here.
 
 from enum import IntEnum
 
-from ..storage import StorageAccess, StoragePort
+from cppsim.netlist.storage import StorageAccess, StoragePort
 
 __all__ = [
     "AXI_CHANNELS",

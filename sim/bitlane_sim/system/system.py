@@ -8,8 +8,8 @@ from amaranth.lib.wiring import In, Out
 
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.core import Core
+from cppsim.netlist.storage import StorageAccess
 
-from ..storage import StorageAccess
 from .axi4_memory.address_range import AddressRange
 from .axi4_memory.axi4_memory import Axi4Memory, ReadStorage, WriteStorage
 from .axi4_memory.control import MemoryControl

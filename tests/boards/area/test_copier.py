@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from bitlane_boards.area.copier import Copier, Descriptor
 from bitlane_rtl.abi import Port, Status
 from bitlane_rtl.configurations import copy
-from bitlane_sim.compiled.model import CompiledEvaluator
-from bitlane_sim.evaluator import Clock, Get, RunUntil, Set
 from bitlane_sim.system.axi4_memory.address_range import AddressRange
 from bitlane_sim.system.axi4_memory.axi4_memory import Axi4Memory, ReadStorage, WriteStorage
 from bitlane_sim.system.axi4_memory.control import MemoryControl
 from bitlane_sim.system.ports import Response
+from cppsim.model.interface import Clock, Get, RunUntil, Set
+from cppsim.model.model import CompiledEvaluator
 from support.sim.manager import memory_storage
 
 _BYTES = 1 << 14

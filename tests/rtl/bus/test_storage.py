@@ -8,10 +8,10 @@ import pytest
 from amaranth.back import rtlil
 
 from bitlane_rtl.bus.storage import BlockRam, SinglePortRam
-from bitlane_sim.circuit import Circuit
-from bitlane_sim.compiled.model import CompiledEvaluator
-from bitlane_sim.evaluator import Evaluator
 from bitlane_sim.pins.cells import VENDOR_CELLS
+from cppsim.model.circuit import Circuit
+from cppsim.model.interface import Evaluator
+from cppsim.model.model import CompiledEvaluator
 
 SIZES = {"block": 64, "spram": 1 << 14, "two spram": 1 << 15}
 """Words of each kind of memory."""

@@ -7,7 +7,7 @@ import pytest
 
 from bitlane_rtl.abi.frames import RECEIVE_BYTES, Request
 from bitlane_rtl.serial.receiver import RequestReceiver
-from bitlane_sim.compiled.model import CompiledEvaluator
+from cppsim.model.model import CompiledEvaluator
 from support.serial.frames import (
     cobs_encode,
     frame,

@@ -14,11 +14,11 @@ import pytest
 import bitlane
 from bitlane_rtl.abi import Op
 from bitlane_rtl.configuration import Configuration
-from bitlane_sim.circuit import Circuit
 from bitlane_sim.device import elaboration
 from bitlane_sim.device.elaboration import elaborated_system
-from bitlane_sim.evaluator import SimulationError
 from bitlane_sim.system.system import System
+from cppsim.model.circuit import Circuit
+from cppsim.model.interface import SimulationError
 from support.processes import succeed
 from support.seeds import slow
 

@@ -14,9 +14,9 @@ from bitlane_rtl.abi import Mode, Op
 from bitlane_rtl.configuration import Configuration
 from bitlane_sim.device.link import SimulatorLink, open_link
 from bitlane_sim.device.simulator import Simulator
-from bitlane_sim.pysim import PysimEvaluator
 from bitlane_sim.system.monitor.recorder import Recorder
 from bitlane_sim.system.ports import AXI_CHANNELS, EVENTS_BIT, RECORD
+from cppsim.model.reference import PysimEvaluator
 from support.seeds import slow
 
 TWO_PORTS = Configuration(

@@ -22,8 +22,8 @@ from bitlane_rtl.core import Core
 from bitlane_rtl.engine import Engine
 from bitlane_sim.device.link import SimulatorLink
 from bitlane_sim.device.simulator import Simulator
-from bitlane_sim.evaluator import SimulationError
 from bitlane_sim.system.ports import Hang, Response, Violation
+from cppsim.model.interface import SimulationError
 from support.seeds import slow
 
 SMALL = Configuration(

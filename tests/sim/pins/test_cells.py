@@ -6,9 +6,9 @@ from amaranth.hdl import ClockSignal, Const, Instance, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from bitlane_sim.circuit import Circuit
-from bitlane_sim.compiled.model import CompiledEvaluator
 from bitlane_sim.pins.cells import VENDOR_CELLS
+from cppsim.model.circuit import Circuit
+from cppsim.model.model import CompiledEvaluator
 
 
 class Ram(wiring.Component):

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from bitlane_sim.evaluator import SimulationError
 from bitlane_sim.pins import COPIES, GateModel, PinSimulation
 from bitlane_sim.pins.netlist import HIGH, LOW, FlippedRow, NetlistBuilder
+from cppsim.model.interface import SimulationError
 from support.seeds import seeds
 
 

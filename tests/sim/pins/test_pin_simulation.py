@@ -7,8 +7,8 @@ from amaranth.hdl import Assert, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from bitlane_sim.evaluator import SimulationError
 from bitlane_sim.pins import PinSimulation
+from cppsim.model.interface import SimulationError
 from support.sim.answerer import Answerer, answers
 
 DIVIDER = 8

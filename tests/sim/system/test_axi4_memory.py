@@ -5,11 +5,11 @@ import random
 import numpy as np
 import pytest
 
-from bitlane_sim.compiled.model import CompiledEvaluator
-from bitlane_sim.evaluator import Evaluator
-from bitlane_sim.pysim import PysimEvaluator
 from bitlane_sim.system.axi4_memory.address_range import AddressRange
 from bitlane_sim.system.ports import Hang, Response
+from cppsim.model.interface import Evaluator
+from cppsim.model.model import CompiledEvaluator
+from cppsim.model.reference import PysimEvaluator
 from support.seeds import seeds
 from support.sim.manager import Manager, manage
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import pytest
 
 from bitlane_rtl.abi import register
-from bitlane_sim.compiled.model import CompiledEvaluator
 from bitlane_sim.system.monitor.monitor import Monitor
 from bitlane_sim.system.ports import Violation, Where
+from cppsim.model.model import CompiledEvaluator
 from support.seeds import seeds
 
 SIZE, INCR = 3, 1

@@ -7,11 +7,11 @@ from functools import cache
 
 import numpy as np
 
-from bitlane_sim.compiled.model import CompiledEvaluator
-from bitlane_sim.evaluator import Evaluator
-from bitlane_sim.storage import StorageAccess, StoragePort
 from bitlane_sim.system.axi4_memory.address_range import AddressRange
 from bitlane_sim.system.axi4_memory.axi4_memory import Axi4Memory
+from cppsim.model.interface import Evaluator
+from cppsim.model.model import CompiledEvaluator
+from cppsim.netlist.storage import StorageAccess, StoragePort
 
 
 def memory_storage(*, two: bool) -> list[StoragePort]:

@@ -22,9 +22,9 @@ from amaranth.lib.cdc import ResetSynchronizer
 from amaranth.lib.wiring import In, Out
 
 from bitlane_sim.bench.verilated import build_verilated
-from bitlane_sim.compiled.model import CompiledEvaluator
-from bitlane_sim.evaluator import Clock, Evaluator, Set, SimulationError
-from bitlane_sim.pysim import PysimEvaluator
+from cppsim.model.interface import Clock, Evaluator, Set, SimulationError
+from cppsim.model.model import CompiledEvaluator
+from cppsim.model.reference import PysimEvaluator
 from support.seeds import seeds, slow
 from support.sim.zoo import Calculator, Memories, Partly, Registers, stimuli
 

@@ -8,9 +8,9 @@ from amaranth.hdl import Elaboratable
 from amaranth.lib import wiring
 from amaranth.sim import Simulator, SimulatorContext  # type: ignore[attr-defined]  # stubs lag
 
+from ..netlist.storage import Buffers, StorageAccess, StoragePort, check_storage
 from .circuit import Circuit
-from .evaluator import Batch, Clock, Evaluator, Get, RunUntil, Set, SimulationError
-from .storage import Buffers, StorageAccess, StoragePort, check_storage
+from .interface import Batch, Clock, Evaluator, Get, RunUntil, Set, SimulationError
 
 __all__ = ["PysimEvaluator"]
 

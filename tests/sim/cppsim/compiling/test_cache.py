@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from bitlane_sim.builds import CACHE
-from bitlane_sim.evaluator import SimulationError
 from cppsim.compiling.cache import CacheWarning
+from cppsim.model.interface import SimulationError
 from support.processes import run_python
 
 

@@ -11,10 +11,10 @@ from amaranth.hdl import Elaboratable, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from bitlane_sim.compiled.model import CompiledEvaluator
-from bitlane_sim.evaluator import Clock, Drive, Evaluator, Get, RunUntil, Set, SimulationError
-from bitlane_sim.pysim import PysimEvaluator
-from bitlane_sim.storage import StorageAccess, StoragePort
+from cppsim.model.interface import Clock, Drive, Evaluator, Get, RunUntil, Set, SimulationError
+from cppsim.model.model import CompiledEvaluator
+from cppsim.model.reference import PysimEvaluator
+from cppsim.netlist.storage import StorageAccess, StoragePort
 from support.seeds import slow
 from support.sim.evaluated import READS, STORAGE, Chain, Comparer, Inverter, Keeper, Mixer, Ripple
 
@@ -234,7 +234,7 @@ def test_port_named_like_the_clock_is_refused(make: Maker) -> None:
 def test_a_waveform_that_cannot_be_opened_fails_before_the_build(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bitlane_sim.compiled.model.build", lambda *_, **__: pytest.fail("built"))
+    monkeypatch.setattr("cppsim.model.model.build", lambda *_, **__: pytest.fail("built"))
     for vcd in (tmp_path, tmp_path / "no" / "wave.vcd"):
         # Nothing of the evaluator stays, to complain when it is freed.
         with pytest.raises(OSError, match=str(vcd)):

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from bitlane_sim.circuit import Circuit
-from bitlane_sim.compiled.compile import build
-from bitlane_sim.evaluator import SimulationError
 from cppsim.compiling.toolchain import Compiler, find_compiler
+from cppsim.model.build import build
+from cppsim.model.circuit import Circuit
+from cppsim.model.interface import SimulationError
 from support.processes import run_python
 from support.seeds import slow
 from support.sim.evaluated import Inverter
@@ -75,9 +75,9 @@ def test_changed_compiler_compiles_anew(
 def test_another_writer_compiles_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     first = build(Circuit(Inverter()))
     # Its files have changed since they were loaded: what runs here still is what it was.
-    monkeypatch.setattr("bitlane_sim.compiled.compile.source_digest", lambda *names: "newer")
+    monkeypatch.setattr("cppsim.model.build.source_digest", lambda *names: "newer")
     second = build(Circuit(Inverter()))
-    monkeypatch.setattr("bitlane_sim.compiled.compile._LOADED", "newer")
+    monkeypatch.setattr("cppsim.model.build._LOADED", "newer")
     third = build(Circuit(Inverter()))
     assert len({first.path, second.path, third.path}) == 3
 
@@ -86,7 +86,7 @@ def test_another_writer_compiles_anew(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("processes", [2, slow(3)])
 def test_processes_that_ask_at_once_compile_once(processes: int) -> None:
     script = (
-        "from bitlane_sim.circuit import Circuit; from bitlane_sim.compiled.compile import build;"
+        "from cppsim.model.circuit import Circuit; from cppsim.model.build import build;"
         "from support.sim.evaluated import Inverter; print(build(Circuit(Inverter())).fresh)"
     )
     with ThreadPoolExecutor(processes) as pool:

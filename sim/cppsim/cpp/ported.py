@@ -15,7 +15,7 @@ from cppsim.netlist.design import Bits, Memory, Notice, NotPlain, PlainDesign
 from cppsim.netlist.narrow import narrow
 from cppsim.netlist.tidy import in_order
 
-from ..storage import StorageAccess, StoragePort
+from ..netlist.storage import StorageAccess, StoragePort
 
 __all__ = ["program"]
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from ..elaborated import CLOCK
-from ..storage import StoragePort
+from ..netlist.elaborated import CLOCK
+from ..netlist.storage import StoragePort
 
 __all__ = ["kept_ports", "port_tables", "program_glue"]
 
@@ -28,7 +28,7 @@ _SOURCE = """\
 #include "words.h"
 #include "told.h"
 #include "storage.h"
-#include "driver.h"
+#include "ported.h"
 
 namespace {{
 
@@ -83,7 +83,7 @@ def kept_ports(widths: Mapping[str, int], outputs: Collection[str]) -> list[str]
 def port_tables(
     variables: Mapping[str, str], widths: Mapping[str, int], outputs: Collection[str]
 ) -> str:
-    """What driver.h asks of a circuit's ports, in the order of ``widths``, which has their bits.
+    """Return the tables of ports that ported.h reads, in the order of ``widths``.
 
     ``variables`` names the arrays of words in which they are.
     """

@@ -17,11 +17,11 @@ from cppsim.compiling.toolchain import find_compiler
 from cppsim.netlist.design import Bits, DesignPort, FormattedValue, Notice, PlainDesign
 from cppsim.netlist.tidy import trim
 
-from ..elaborated import Elaborated
-from ..sources import source_digest
-from ..storage import StoragePort
-from .program import program
-from .source import program_glue
+from ..compiling.sources import source_digest
+from ..cpp.ported import program
+from ..cpp.ported_glue import program_glue
+from ..netlist.elaborated import Elaborated
+from ..netlist.storage import StoragePort
 
 __all__ = ["Library", "Message", "build"]
 
@@ -29,11 +29,10 @@ _KIND = "compiled"
 _LIBRARY = "model.so"
 _ABOUT = "about.json"
 
-_WRITERS = ("cppsim", "bitlane_sim.compiled")
-_LOADED = source_digest(*_WRITERS)
+_LOADED = source_digest("cppsim")
 """What runs here. The files may be newer, and the compiler reads the headers as they are."""
 
-_HEADERS = [Path(str(files("bitlane_sim"))) / "compiled", Path(str(files("cppsim"))) / "cpp"]
+_HEADERS = Path(str(files("cppsim"))) / "cpp"
 
 _FLAGS = (*LIBRARY, "-O2", "-DNDEBUG")
 
@@ -91,7 +90,7 @@ def build(
         str(storage),
         str(waveform),
         _LOADED,
-        source_digest(*_WRITERS),
+        source_digest("cppsim"),
         *compiler.command,
         compiler.version,
         *flags,
@@ -109,9 +108,8 @@ def build(
         design = circuit.design
         shown = dict(sorted(design.names.items())) if waveform else {}
         source.write_text(_source(circuit, design, storage, shown), encoding="utf-8")
-        includes = [f"-I{path}" for path in _HEADERS]
         with noticed(f"{owner}: compiling the circuit, once for this computer"):
-            compiler.run([*flags, *includes, "-o", str(folder / _LIBRARY), str(source)])
+            compiler.run([*flags, f"-I{_HEADERS}", "-o", str(folder / _LIBRARY), str(source)])
         about = {
             "seconds": round(time.monotonic() - started, 3),
             "messages": list(map(_described, design.notices)),

@@ -11,8 +11,10 @@ import numpy as np
 
 from cppsim.netlist.messages import formatted
 
-from ..elaborated import Elaborated
-from ..evaluator import (
+from ..netlist.elaborated import Elaborated
+from ..netlist.storage import Buffers, StoragePort, check_storage
+from .build import Library, build
+from .interface import (
     Batch,
     Clock,
     Drive,
@@ -24,13 +26,11 @@ from ..evaluator import (
     Set,
     SimulationError,
 )
-from ..storage import Buffers, StoragePort, check_storage
-from .compile import Library, build
 
 if TYPE_CHECKING:
     from amaranth.hdl import Elaboratable
 
-    from .waveform import Waveform
+    from .waveforms import Waveform
 
 __all__ = ["CompiledEvaluator"]
 
@@ -100,9 +100,9 @@ class CompiledEvaluator(Evaluator):
         self._stale = True
         if vcd is not None:
             # Needs all of Amaranth.
-            from . import waveform
+            from . import waveforms
 
-            self._waves = waveform.Waveform(
+            self._waves = waveforms.Waveform(
                 self._calls, self._handle, self.library.shown, Path(vcd)
             )
 
@@ -305,7 +305,7 @@ class CompiledEvaluator(Evaluator):
 @lru_cache(maxsize=16)
 def _circuit(component: "Elaboratable") -> Elaborated:
     """The same one for the same component, so that its netlist is written once."""
-    from ..circuit import Circuit
+    from .circuit import Circuit
 
     return Circuit(component)
 

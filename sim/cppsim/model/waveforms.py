@@ -12,7 +12,7 @@ from cppsim.cpp.simulation import WordPlace
 from cppsim.native.library import ModelHandle, native
 from cppsim.native.waves import Areas, Variable, Waves
 
-from ..evaluator import SimulationError
+from .interface import SimulationError
 
 __all__ = ["Waveform"]
 
