@@ -11,12 +11,16 @@ from .version import __version__
 
 if TYPE_CHECKING:
     from .batch.batch import Batch
-    from .batch.description import BatchError, BrokenOff
-    from .batch.program import Program
+    from .batch.description import BrokenOff
     from .batch.record import Recording
     from .batch.runner import BatchWarning
     from .checking.checked import CheckedEngine, Difference, check
     from .engine import Engine, FallbackWarning
+    from .errors import BatchError
+    from .model.model import Model
+    from .model.program import Program
+    from .model.reference import ReferenceModel
+    from .netlist.storage import StorageAccess, StoragePort
     from .simulator import Simulator
 
 pytest_plugins = ("cppsim.pytest_plugin",)
@@ -24,16 +28,20 @@ pytest_plugins = ("cppsim.pytest_plugin",)
 
 _MODULES = {
     "Batch": "batch.batch",
-    "BatchError": "batch.description",
+    "BatchError": "errors",
     "BatchWarning": "batch.runner",
     "BrokenOff": "batch.description",
     "CheckedEngine": "checking.checked",
     "Difference": "checking.checked",
     "Engine": "engine",
     "FallbackWarning": "engine",
-    "Program": "batch.program",
+    "Model": "model.model",
+    "Program": "model.program",
     "Recording": "batch.record",
+    "ReferenceModel": "model.reference",
     "Simulator": "simulator",
+    "StorageAccess": "netlist.storage",
+    "StoragePort": "netlist.storage",
     "check": "checking.checked",
 }
 
@@ -46,9 +54,13 @@ __all__ = [
     "Difference",
     "Engine",
     "FallbackWarning",
+    "Model",
     "Program",
     "Recording",
+    "ReferenceModel",
     "Simulator",
+    "StorageAccess",
+    "StoragePort",
     "__version__",
     "check",
 ]

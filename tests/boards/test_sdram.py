@@ -15,7 +15,7 @@ from bitlane_boards.readback.netlist import rtl_model
 from bitlane_rtl.bus.sdram.part import SdramPart
 from bitlane_sim.pins import CircuitModel
 from bitlane_sim.pins.sdram import SdramModel, SplitPins
-from cppsim.model.interface import SimulationError
+from cppsim.errors import SimulationError
 from support.boards.session import SILENCE, connect, opened, validated
 
 pytestmark = pytest.mark.slow

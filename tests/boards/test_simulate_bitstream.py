@@ -22,7 +22,7 @@ from bitlane_boards.readback.ice40 import Ice40Netlist, extract
 from bitlane_boards.readback.netlist import bitstream_model
 from bitlane_boards.readback.pins import board_pins
 from bitlane_sim.pins import GateModel
-from cppsim.model.interface import SimulationError
+from cppsim.errors import SimulationError
 from support.boards.board_builds import built
 from support.boards.flips import Flip, flipped, random_flips
 from support.boards.session import SILENCE, connect, opened, validated

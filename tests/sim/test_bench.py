@@ -19,7 +19,7 @@ from bitlane_sim.bench.job import execute
 from bitlane_sim.campaigns import commands
 from bitlane_sim.campaigns.commands import move
 from bitlane_sim.device.simulator import Simulator
-from cppsim.model.interface import SimulationError
+from cppsim.errors import SimulationError
 from support.command_line import CommandLine
 
 

@@ -21,7 +21,7 @@ from bitlane_sim.campaigns.folder import StandCircuit, make_circuit
 from bitlane_sim.campaigns.stimulus import submit
 from cppsim import BatchError
 from cppsim.batch import cuda
-from cppsim.model.interface import SimulationError
+from cppsim.errors import SimulationError
 from support.command_line import CommandLine
 from support.processes import succeed
 from support.sim.host_gpu import host_gpu

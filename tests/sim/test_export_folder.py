@@ -16,7 +16,7 @@ from bitlane_rtl import abi
 from bitlane_rtl.configurations import small
 from bitlane_sim.device.simulator import Simulator
 from bitlane_sim.export.as_built import reset_values
-from cppsim.model.model import CompiledEvaluator
+from cppsim.model.model import Model
 from support.cocotb.simulators import verilator
 from support.command_line import CommandLine
 from support.processes import C, run_python, succeed
@@ -123,7 +123,7 @@ def test_the_cores_header_has_what_its_registers_read(exported: Path, tmp_path: 
     for name in ("DATA_BYTES", "SLOTS", "LOOPS", "LENGTH_BITS", "COUNT_BITS", "READ_PORTS"):
         assert told.pop(f"CORE_{name}") == getattr(configuration, name.lower())
     offsets = [abi.register(name.removeprefix("CORE_")).offset for name in told]
-    with closing(Simulator(configuration, CompiledEvaluator)) as simulator:
+    with closing(Simulator(configuration, Model)) as simulator:
         assert list(told.values()) == simulator.access((), offsets)
 
 

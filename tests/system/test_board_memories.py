@@ -21,8 +21,8 @@ from bitlane_rtl.engine import Engine
 from bitlane_rtl.ports.byte_access import ByteAccess
 from bitlane_rtl.ports.control_port import ControlPort
 from bitlane_sim.campaigns.commands import move
-from cppsim.model.interface import Clock, Get, RunUntil, Set
-from cppsim.model.model import CompiledEvaluator
+from cppsim.model.model import Model
+from cppsim.model.program import Program
 
 pytestmark = pytest.mark.slow
 
@@ -30,7 +30,8 @@ MEMORY = 1 << 14
 SIZE = MEMORY // 4
 STARTED_BY = 60
 """Maximum cycles of start-up, the readers' stagger and the last response together."""
-READY = RunUntil("host__ready", 100)
+READY_WITHIN = 100
+"""Cycles in which a host's access is accepted."""
 
 
 class System(wiring.Component):
@@ -66,35 +67,36 @@ class System(wiring.Component):
         return m
 
 
-def write_register(run: CompiledEvaluator, offset: int, word: int) -> None:
-    run.run(
-        [
-            Set("control__address", offset),
-            Set("control__write_data", word),
-            Set("control__write", 1),
-            Clock(),
-            Set("control__write", 0),
-        ]
-    )
+def write_register(run: Model, offset: int, word: int) -> None:
+    run.set("control__address", offset)
+    run.set("control__write_data", word)
+    run.set("control__write", 1)
+    run.step()
+    run.set("control__write", 0)
 
 
-def store(run: CompiledEvaluator, address: int, data: bytes) -> None:
-    batch: list[Any] = [Set("host__enable", 1), Set("host__write", 1)]
-    for step, byte in enumerate(data):
-        batch += [Set("host__address", address + step), Set("host__write_data", byte), READY]
-    run.run([*batch, Set("host__enable", 0), Set("host__write", 0)])
+def store(run: Model, address: int, data: bytes) -> None:
+    addresses = [range(address, address + len(data))]
+    program = Program().set("host__enable", 1).set("host__write", 1)
+    with program.repeat(len(data)):
+        program.set("host__address", addresses).set("host__write_data", [list(data)])
+        program.until("host__ready", READY_WITHIN)
+    assert run.run(program.set("host__enable", 0).set("host__write", 0))["host__ready"].all()
 
 
-def load(run: CompiledEvaluator, address: int, size: int) -> bytes:
-    batch: list[Any] = [Set("host__enable", 1)]
-    for step in range(size):
-        batch += [Set("host__address", address + step), READY, Get("host__read_data")]
-    return bytes(run.run([*batch, Set("host__enable", 0)]))
+def load(run: Model, address: int, size: int) -> bytes:
+    program = Program().set("host__enable", 1)
+    with program.repeat(size):
+        program.set("host__address", [range(address, address + size)])
+        program.until("host__ready", READY_WITHIN).get("host__read_data")
+    results = run.run(program.set("host__enable", 0))
+    assert results["host__ready"].all()
+    return bytes(results["host__read_data"].tolist())
 
 
 @cache
-def compiled(data_width: int, banks: int) -> CompiledEvaluator:
-    return CompiledEvaluator(System(data_width, banks))
+def compiled(data_width: int, banks: int) -> Model:
+    return Model(System(data_width, banks))
 
 
 @pytest.mark.parametrize(
@@ -134,7 +136,7 @@ def test_cycles_a_beat(banks: int, op: Op, cycles_a_beat: int, host_works: bool)
         assert load(run, place, 1) == bytes([value])
         run.step(2)
         accesses += 2
-    assert host_works or run.run_until("irq", 8 * SIZE)
+    assert host_works or run.until("irq", 8 * SIZE)
     cycles = run.cycles - start
     expected = ~data[:SIZE] if op is Op.NOT else data[:SIZE] ^ data[SIZE : 2 * SIZE]
     assert load(run, 2 * SIZE, SIZE) == expected.tobytes()

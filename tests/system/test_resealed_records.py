@@ -21,8 +21,8 @@ from bitlane_sim.device.simulator import Simulator
 from bitlane_sim.system.axi4_memory.address_range import AddressRange
 from bitlane_sim.system.ports import STORAGE_BUFFER
 from bitlane_sim.system.system import System
-from cppsim.model.interface import Evaluator
-from cppsim.model.model import CompiledEvaluator
+from cppsim.model.interface import AnyModel
+from cppsim.model.model import Model
 from support.models.record import Record
 from support.rtl.records import Task, pack, reseal
 from support.rtl.walks import OPERAND_MODES, Walk, random_walk
@@ -83,7 +83,7 @@ class Watched(wiring.Component):
         return m
 
 
-def escapes(evaluator: Evaluator) -> int:
+def escapes(evaluator: AnyModel) -> int:
     """Words read or written outside the engine's memory since power-on."""
     return evaluator.get(PORT)
 
@@ -98,11 +98,9 @@ class Bench:
         self.ram: NDArray[np.uint8] = np.zeros(SPACE, np.uint8)
         self.simulator = Simulator(self.configuration, self._evaluator)
 
-    def _evaluator(self, system: object, **_: object) -> CompiledEvaluator:
+    def _evaluator(self, system: object, **_: object) -> Model:
         watched = Watched(self.configuration)
-        return CompiledEvaluator(
-            watched, storage=watched.storage, buffers={STORAGE_BUFFER: self.ram}
-        )
+        return Model(watched, storage=watched.storage, buffers={STORAGE_BUFFER: self.ram})
 
     def execute(self, words: list[int]) -> int:
         """Run a single record for `CYCLES`, then CLEAR; return FAULT.CODE from before CLEAR."""

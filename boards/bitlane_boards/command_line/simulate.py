@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bitlane.command_line.cli import DONE, Group, Subparsers
 from bitlane.errors import BitlaneError
-from cppsim.model.interface import SimulationError
+from cppsim.errors import SimulationError
 
 from .. import boards
 from .choice import add_board

@@ -9,7 +9,7 @@ from pathlib import Path
 from bitlane.errors import BitlaneError
 from bitlane_sim.pins import CircuitModel, GateModel, PinModel
 from bitlane_sim.pins.sdram import SdramModel, SplitPins
-from cppsim.model.interface import SimulationError
+from cppsim.errors import SimulationError
 
 from ..board import Board, Family
 from ..flow.platform import load_platform

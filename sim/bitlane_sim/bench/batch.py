@@ -21,7 +21,7 @@ from bitlane.errors import BitlaneError
 from bitlane.files import expect_writable
 from cppsim.batch.cuda import NoGpu, gpu_versions
 from cppsim.batch.runner import Backend
-from cppsim.model.interface import SimulationError
+from cppsim.errors import SimulationError
 
 from ..campaigns.folder import StandCircuit, open_circuit
 from ..campaigns.options import count

@@ -11,8 +11,8 @@ import numpy as np
 
 from bitlane_rtl.abi import Op
 from bitlane_rtl.configuration import Configuration
-from cppsim.model.interface import SimulationError
-from cppsim.model.model import CompiledEvaluator
+from cppsim.errors import SimulationError
+from cppsim.model.model import Model
 
 from ..campaigns.commands import move
 from ..device.simulator import Simulator
@@ -61,7 +61,7 @@ def measure_beside(
 
 def _simulator(configuration: Configuration, verilator: bool) -> Simulator:
     build = build_verilated if verilator else None
-    return Simulator(configuration, partial(CompiledEvaluator, build_with=build))
+    return Simulator(configuration, partial(Model, build_with=build))
 
 
 def _all(processes: int, *work: object) -> float:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bitlane.command_line.cli import Group, Subparsers, whole_number
 from bitlane.files import expect_writable
-from cppsim.model.interface import SimulationError
+from cppsim.errors import SimulationError
 
 from .record import BenchError
 

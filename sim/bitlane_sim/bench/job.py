@@ -7,7 +7,7 @@ import numpy as np
 
 from bitlane.driver.commands import Command, encode
 from bitlane_rtl.abi import RECORD_BYTES, RING_OFFSET, register
-from cppsim.model.interface import SimulationError
+from cppsim.errors import SimulationError
 
 from ..device.simulator import Simulator
 

@@ -20,7 +20,7 @@ from bitlane_rtl.configurations import full
 from bitlane_rtl.engine import Engine
 from bitlane_rtl.ports.byte_access import ByteAccess
 from bitlane_rtl.ports.control_port import ControlPort
-from cppsim.model.interface import SimulationError
+from cppsim.errors import SimulationError
 
 from ..campaigns.commands import move
 from ..pins.model import CircuitModel

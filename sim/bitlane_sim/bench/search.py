@@ -16,7 +16,7 @@ from bitlane.driver.commands import Command
 from bitlane_rtl.abi import Lane, Op
 from bitlane_rtl.configuration import Configuration, Search
 from bitlane_rtl.search.layouts import CLUSTER
-from cppsim.model.interface import SimulationError
+from cppsim.errors import SimulationError
 
 from ..campaigns.commands import dense
 from ..device.simulator import Simulator

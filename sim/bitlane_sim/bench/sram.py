@@ -14,7 +14,8 @@ from bitlane_rtl.bus.sram import SramPort
 from bitlane_rtl.configurations import full
 from bitlane_rtl.engine import Engine
 from bitlane_rtl.ports.control_port import ControlPort
-from cppsim.model.interface import Clock, Evaluator, Set, SimulationError
+from cppsim.errors import SimulationError
+from cppsim.model.interface import AnyModel
 from cppsim.netlist.storage import StorageAccess, StoragePort
 
 from ..campaigns.commands import move
@@ -124,7 +125,7 @@ def three_streams(width: int, evaluator: str) -> float:
         run.step(50)
         start = run.cycles
         _write(run, register("DOORBELL").offset, 1)
-        came = run.run_until("irq", 20 * size)
+        came = run.until("irq", 20 * size)
         cycles = run.cycles - start
     finally:
         run.close()
@@ -133,14 +134,10 @@ def three_streams(width: int, evaluator: str) -> float:
     return size / (width // 8) / cycles
 
 
-def _write(run: Evaluator, offset: int, word: int) -> None:
-    run.run(
-        [
-            Set("control__address", offset),
-            Set("control__write_data", word),
-            Set("control__write", 1),
-            Clock(),
-            Set("control__write", 0),
-            Clock(),
-        ]
-    )
+def _write(run: AnyModel, offset: int, word: int) -> None:
+    run.set("control__address", offset)
+    run.set("control__write_data", word)
+    run.set("control__write", 1)
+    run.step()
+    run.set("control__write", 0)
+    run.step()

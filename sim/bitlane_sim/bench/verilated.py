@@ -17,8 +17,8 @@ from pathlib import Path
 from cppsim.compiling.sources import source_digest
 from cppsim.compiling.toolchain import Compiler
 from cppsim.cpp.ported_glue import kept_ports, port_tables
+from cppsim.errors import SimulationError
 from cppsim.model.build import Library
-from cppsim.model.interface import SimulationError
 from cppsim.netlist.design import DesignPort, PlainDesign
 from cppsim.netlist.elaborated import CLOCK, Elaborated
 from cppsim.netlist.storage import StorageAccess, StoragePort

@@ -13,7 +13,7 @@ import numpy as np
 from bitlane_rtl.abi import Op
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.configurations import full
-from cppsim.model.model import CompiledEvaluator
+from cppsim.model.model import Model
 
 from ..campaigns.commands import move
 from ..device.simulator import Simulator
@@ -46,10 +46,10 @@ def measure(
     try:
         for name, build in ((_THEIRS, build_verilated), (_OURS, None)):
             progress(f"build of {name}")
-            evaluator = partial(CompiledEvaluator, build_with=build)
+            evaluator = partial(Model, build_with=build)
             simulators[name] = simulator = Simulator(configuration, evaluator)
             simulator.memory[: 2 * size] = data
-            assert isinstance(simulator.evaluator, CompiledEvaluator)
+            assert isinstance(simulator.evaluator, Model)
             results[f"{name}, seconds to build"] = simulator.evaluator.library.seconds
         for label, stall in _STALLS.items():
             best = dict.fromkeys(simulators, 0.0)

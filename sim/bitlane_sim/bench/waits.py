@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from bitlane.driver.commands import Command, Walk
 from bitlane_rtl.abi import BEATS_PER_BLOCK, Mode, register
-from cppsim.model.interface import Clock, Get, Set, SimulationError
+from cppsim.errors import SimulationError
+from cppsim.model.program import Program
 
 from ..device.simulator import Simulator
 from .job import check_fault, prepare
@@ -95,18 +96,28 @@ def _watch(simulator: Simulator, *, two: bool) -> dict[str, NDArray[np.int64]]:
     """Ring, and record the monitor's counts after every cycle until the interrupt."""
     names = ["doorbell__count", "w__count", "w__stalls", "aw__stalls", "b__count"]
     names += ["ar__count", "r__count", *(("ar_b__count", "r_b__count") if two else ())]
-    look: list[Get | Clock] = [Clock(), *map(Get, (*names, "irq"))]
-    run = simulator.evaluator.run
+    model = simulator.evaluator
     ring = {"data": 1, "address": register("DOORBELL").offset, "write": 1, "start": 1}
-    run([Set(f"control__{name}", value) for name, value in ring.items()])
-    rows = run([*look, Set("control__start", 0)])
-    each = len(names) + 1
-    while not rows[-1] and len(rows) < each * _LIMIT:
-        rows += run(look * _CHUNK)
-    rows += run(look * 4)  # the monitor counts a cycle late
-    check_fault(simulator, came=bool(rows[-1]))
-    table = np.array(rows, np.int64).reshape(-1, each)
-    return {name: table[:, column] for column, name in enumerate(names)}
+    for name, value in ring.items():
+        model.set(f"control__{name}", value)
+    each = [*names, "irq"]
+    parts = [model.run(_looks(each, 1))]
+    model.set("control__start", 0)
+    while not parts[-1]["irq"][-1] and len(parts) < _LIMIT // _CHUNK:
+        parts.append(model.run(_looks(each, _CHUNK)))
+    parts.append(model.run(_looks(each, 4)))  # the monitor counts a cycle late
+    check_fault(simulator, came=bool(parts[-1]["irq"][-1]))
+    return {name: np.concatenate([x[name] for x in parts]).astype(np.int64) for name in names}
+
+
+def _looks(ports: Sequence[str], cycles: int) -> Program:
+    """Return a program that reads ``ports`` after each of ``cycles``."""
+    program = Program()
+    with program.repeat(cycles):
+        program.step()
+        for port in ports:
+            program.get(port)
+    return program
 
 
 def _owed(

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from bitlane.driver.commands import encode
 from bitlane_rtl.abi import RECORD_WORDS, Op
-from cppsim.batch.encoding import Encoded
 from cppsim.batch.runner import Backend
+from cppsim.model.encoding import Encoded
 
 from ..campaigns.commands import move
 from ..campaigns.counter_random import draw, noise
@@ -44,7 +44,9 @@ class Xors:
         self._ram = np.zeros((instances, circuit.ram_bytes), np.uint8)
         self._ram[:, :_Y] = noise(_SEED, numbers, _Y)
         self._programs: dict[str, Encoded] = {
-            name: submit(xors(numbers, stall)).program().encoded(circuit.description, instances)
+            name: submit(xors(numbers, stall))
+            .program()
+            .encoded(circuit.description.ports, instances)
             for name, stall in TIMINGS.items()
         }
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cppsim.batch.program import Program
+from cppsim.model.program import Program
 
 __all__ = ["Advance", "Look", "Repeat", "Script", "SetPort", "Until", "Values"]
 

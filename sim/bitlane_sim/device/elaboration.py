@@ -22,7 +22,7 @@ from pathlib import Path
 from bitlane_rtl.configuration import Configuration
 from cppsim.compiling.sources import source_digest
 from cppsim.compiling.toolchain import run_program
-from cppsim.model.interface import SimulationError
+from cppsim.errors import SimulationError
 from cppsim.netlist.design import PlainDesign
 from cppsim.netlist.elaborated import Elaborated
 

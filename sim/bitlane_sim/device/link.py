@@ -18,7 +18,7 @@ from bitlane.links.recording import Recording
 from bitlane.sizes import parse_size
 from bitlane_rtl.abi import BIT_OPS, CONTROL_BASE, CONTROL_SIZE, WORD_BYTES, Lane, Mode, Op
 from bitlane_rtl.configuration import Configuration, Search
-from cppsim.model.interface import SimulationError
+from cppsim.errors import SimulationError
 
 from .search_option import SEARCH_FORM, search_numbers
 from .simulator import EVALUATORS, Simulator, choose_evaluator

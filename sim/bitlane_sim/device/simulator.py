@@ -13,18 +13,10 @@ from numpy.typing import NDArray
 from bitlane.links.recording import Recording
 from bitlane.terminal import say
 from bitlane_rtl.configuration import Configuration
-from cppsim.model.interface import (
-    Clock,
-    Drive,
-    Evaluator,
-    Get,
-    Item,
-    Prepared,
-    RunUntil,
-    Set,
-    SimulationError,
-)
-from cppsim.model.model import CompiledEvaluator
+from cppsim.errors import SimulationError
+from cppsim.model.interface import AnyModel, Prepared
+from cppsim.model.model import Model
+from cppsim.model.program import Program
 
 from ..builds import OWNER, find_compiler
 from ..system.ports import (
@@ -84,14 +76,14 @@ def _warn_of_pysim(reason: str) -> None:
     say(f"{what}: {reason}")
 
 
-def load_evaluator(name: str) -> Callable[..., Evaluator]:
+def load_evaluator(name: str) -> Callable[..., AnyModel]:
     """What makes the evaluator that ``EVALUATORS`` names of a circuit."""
     if name == "compiled":
-        return partial(CompiledEvaluator, owner=OWNER)
+        return partial(Model, owner=OWNER)
     # All of Amaranth, which nobody else needs here.
-    from cppsim.model.reference import PysimEvaluator
+    from cppsim.model.reference import ReferenceModel
 
-    return PysimEvaluator
+    return ReferenceModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +122,7 @@ class Simulator:
     ----------
     memory : ndarray of uint8
         All bytes of the memory from ``configuration.memory_base`` on; untouched pages cost nothing.
-    evaluator : Evaluator
+    evaluator : AnyModel
 
     Every method that runs the clock raises ``SimulationError`` if a bus rule was broken.
     """
@@ -138,7 +130,7 @@ class Simulator:
     def __init__(
         self,
         configuration: Configuration,
-        evaluator: str | Callable[..., Evaluator] = "compiled",
+        evaluator: str | Callable[..., AnyModel] = "compiled",
         *,
         vcd: str | Path | None = None,
         records: int = 0,
@@ -166,6 +158,7 @@ class Simulator:
         self._slice = 64
         # By numbers of writes and reads.
         self._prepared: dict[tuple[int, int], Prepared] = {}
+        self._counts: Prepared | None = None
 
     @property
     def cycles(self) -> int:
@@ -196,7 +189,8 @@ class Simulator:
         """What has happened at the buses since power-on, if there is room for ``records``."""
         if not self._records.size:
             return None
-        count, cut = self.evaluator.run([Get("record_count"), Get("record_cut")])
+        count = self.evaluator.get("record_count")
+        cut = self.evaluator.get("record_cut")
         kinds = [(name, f"<u{bits // 8}") for name, bits in RECORD.items()]
         return _recording(self._records.view(kinds)[:count], self.cycles, cut=bool(cut))
 
@@ -214,10 +208,13 @@ class Simulator:
 
         ``writes``: byte offsets and words; ``reads``: byte offsets. Returns the words read.
         """
-        values = [x for offset, word in writes for x in (word, offset)]
-        results = self._accesses(len(writes), len(reads))([*values, *reads])
+        columns = [x for offset, word in writes for x in (word, offset)]
+        results = self._accesses(len(writes), len(reads))([*columns, *reads])
         self._check()
-        responses = results[: len(writes)] + results[len(writes) :: 2]
+        wrote, read = results[: 2 * len(writes)], results[2 * len(writes) :]
+        if not all(wrote[::2]) or not all(read[::3]):
+            raise SimulationError(f"control__done was not high within {_ACCESS_LIMIT} cycles")
+        responses = wrote[1::2] + read[1::3]
         if any(responses):
             offsets = [*(offset for offset, _ in writes), *reads]
             number = next(k for k, response in enumerate(responses) if response)
@@ -225,7 +222,7 @@ class Simulator:
                 f"control window: offset {offsets[number]:#x} was answered"
                 f" {Response(responses[number]).name}"
             )
-        return results[len(writes) + 1 :: 2]
+        return read[2::3]
 
     def read_words(self, offset: int, count: int) -> NDArray[np.uint8]:
         """``count`` words of the control window from byte ``offset`` on, over AXI4-Lite."""
@@ -250,7 +247,7 @@ class Simulator:
             started = monotonic()
             if started >= deadline:
                 return False
-            came = self.evaluator.run_until("irq", self._slice)
+            came = self.evaluator.until("irq", self._slice)
             self._check()
             if came:
                 return True
@@ -261,7 +258,12 @@ class Simulator:
 
     def _transfers(self) -> list[int]:
         """Transfers on each of the memory's channels so far."""
-        return self.evaluator.run([Get(f"{channel}__count") for channel in self.channels])
+        if self._counts is None:
+            program = Program()
+            for channel in self.channels:
+                program.get(f"{channel}__count")
+            self._counts = self.evaluator.prepare(program)
+        return self._counts(())
 
     def set_latency(self, cycles: int) -> None:
         """Let reads and write responses take ``cycles`` more, 0 to 255."""
@@ -286,7 +288,7 @@ class Simulator:
             value = chance if own is None else own
             self.evaluator.set(f"memory__stall_{name}", min(round(value * 256), 255))
         self.evaluator.set("memory__seed", seed & 0xFFFF_FFFF)
-        self.evaluator.run([Set("memory__seed_load", 1), Clock(), Set("memory__seed_load", 0)])
+        self._pulse("memory__seed_load")
 
     def inject_error(
         self,
@@ -314,42 +316,46 @@ class Simulator:
 
     def clear_monitor(self) -> None:
         """Forget what the monitor has measured. Takes one cycle."""
-        self.evaluator.run([Set("clear", 1), Clock(), Set("clear", 0)])
+        self._pulse("clear")
 
     @property
     def monitor(self) -> dict[str, Report]:
         """What the monitor has measured, by channel."""
         parts = ("count", "stalls", "first", "last")
-        values = self.evaluator.run(
-            [Get(f"{channel}__{part}") for channel in self.channels for part in parts]
-        )
+        get = self.evaluator.get
         return {
-            channel: Report(*values[4 * number : 4 * number + 4])
-            for number, channel in enumerate(self.channels)
+            channel: Report(*(get(f"{channel}__{part}") for part in parts))
+            for channel in self.channels
         }
 
     def _accesses(self, writes: int, reads: int) -> Prepared:
-        """So many accesses to the control window, for ``access``; prepared once, if few differ."""
+        """Prepare accesses to the control window, for ``access``; once, if few numbers differ.
+
+        Columns are the word and the address of each write, then the address of each read. Results
+        are the cycles and the response of each write, then those and the word of each read.
+        """
         if (writes, reads) not in self._prepared:
             if len(self._prepared) == _KEPT:
                 self._prepared.clear()
-            run: list[Item] = [
-                Drive("control__address"),
-                Set("control__start", 1),
-                Clock(),
-                Set("control__start", 0),
-                RunUntil("control__done", _ACCESS_LIMIT),
-                Get("control__response"),
-            ]
-            write: list[Item] = [Drive("control__data"), *run]
-            batch: list[Item] = [
-                Set("control__write", 1),
-                *(write * writes),
-                Set("control__write", 0),
-                *([*run, Get("control__answer")] * reads),
-            ]
-            self._prepared[writes, reads] = self.evaluator.prepare(batch)
+            program = Program()
+            if writes:
+                program.set("control__write", 1)
+                with program.repeat(writes):
+                    program.set("control__data", np.zeros((1, writes), np.uint64))
+                    _access(program, "write", writes)
+            program.set("control__write", 0)
+            if reads:
+                with program.repeat(reads):
+                    _access(program, "read", reads)
+                    program.get("control__answer")
+            self._prepared[writes, reads] = self.evaluator.prepare(program)
         return self._prepared[writes, reads]
+
+    def _pulse(self, port: str) -> None:
+        """Assert ``port`` for one cycle."""
+        self.evaluator.set(port, 1)
+        self.evaluator.step()
+        self.evaluator.set(port, 0)
 
     def _adapt(self, seconds: float) -> None:
         if seconds < _SLICE_SECONDS / 2:
@@ -365,6 +371,14 @@ class Simulator:
             raise SimulationError(
                 f"bus rule {Violation(violation).name} was broken on {where.name} in cycle {cycle}"
             )
+
+
+def _access(program: Program, kind: str, times: int) -> None:
+    """Add one access to the control window, of several."""
+    program.set("control__address", np.zeros((1, times), np.uint64))
+    program.set("control__start", 1).step().set("control__start", 0)
+    program.until("control__done", _ACCESS_LIMIT, f"{kind}_cycles")
+    program.get("control__response", f"{kind}_response")
 
 
 def _recording(records: NDArray[np.void], cycles: int, *, cut: bool) -> Recording:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from cppsim.model.interface import SimulationError
+from cppsim.errors import SimulationError
 
 from .model import Entry, PinModel
 from .netlist import LUT, FlippedRow, Netlist

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from amaranth.hdl import Elaboratable
 from amaranth.lib import wiring
 
-from cppsim.model.interface import SimulationError
+from cppsim.errors import SimulationError
 
 if TYPE_CHECKING:
-    from cppsim.model.model import CompiledEvaluator
+    from cppsim.model.model import Model
 
 __all__ = ["CircuitModel", "Entry", "PinModel"]
 
@@ -89,15 +89,15 @@ class CircuitModel(PinModel):
         self.hidden = ("the clock is driven directly: no PLL, no delays",)
         # Netlists of gates do without the tools that this one needs.
         from cppsim.model.circuit import Circuit
-        from cppsim.model.model import CompiledEvaluator
+        from cppsim.model.model import Model
 
         from ..builds import OWNER
         from .cells import VENDOR_CELLS
 
-        self._evaluator = CompiledEvaluator(Circuit(component, VENDOR_CELLS), owner=OWNER)
+        self._evaluator = Model(Circuit(component, VENDOR_CELLS), owner=OWNER)
 
     @property
-    def evaluator(self) -> "CompiledEvaluator":
+    def evaluator(self) -> "Model":
         """What runs the circuit."""
         return self._evaluator
 

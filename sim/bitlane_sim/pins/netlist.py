@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from cppsim.model.interface import SimulationError
+from cppsim.errors import SimulationError
 
 __all__ = ["HIGH", "LOW", "LUT", "FlippedRow", "Netlist", "NetlistBuilder", "needed_inputs"]
 

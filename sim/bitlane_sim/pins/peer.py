@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cppsim.compiling.flags import LIBRARY
-from cppsim.model.interface import SimulationError
+from cppsim.errors import SimulationError
 
 from ..builds import CACHE, find_compiler
 from .model import Entry

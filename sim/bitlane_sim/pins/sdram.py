@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from bitlane_rtl.bus.sdram.part import SdramPart
 from bitlane_rtl.bus.sdram.pins import SdramPins
-from cppsim.model.interface import SimulationError
+from cppsim.errors import SimulationError
 
 from .model import Entry, PinModel
 from .peer import compile_library

@@ -5,7 +5,7 @@ from amaranth.hdl import Elaboratable
 from amaranth.lib import wiring
 from numpy.typing import NDArray
 
-from cppsim.model.interface import SimulationError
+from cppsim.errors import SimulationError
 
 from .model import CircuitModel, PinModel
 from .peer import Pins, Stop, UartPeer

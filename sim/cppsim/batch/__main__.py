@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import SimulationError
+from ..errors import BatchError, SimulationError
+from ..model.encoding import Encoded
 from .cuda import gpu_versions
-from .description import BatchError, BrokenOff
-from .encoding import Encoded
+from .description import BrokenOff
 from .folder import open_folder, read_expected, save_results
 from .runner import Runner
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..model.program import Program
 from .circuit import batch_circuit
 from .folder import write_folder
-from .program import Program
 from .record import Recording, Testbench, record_testbench
 from .runner import Backend, Runner
 from .source import write_batch

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .description import BatchError, Description, MemoryPlace
-from .encoding import Encoded, Words
+from ..errors import BatchError
+from ..model.encoding import Encoded, Words
+from .description import Description, MemoryPlace
 
 __all__ = ["OPTIONS", "Cuda", "NoGpu", "gpu_versions", "kernel_source"]
 

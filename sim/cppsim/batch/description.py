@@ -2,21 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import SimulationError
+from ..errors import BatchError
+from ..model.ports import PortPlace, found
 
-__all__ = ["BatchError", "BrokenOff", "Description", "MemoryPlace", "PortPlace"]
-
-
-_Place = TypeVar("_Place")
-
-
-class BatchError(SimulationError):
-    """A batch cannot be made, or cannot do what it is told. One line that says what to do."""
+__all__ = ["BrokenOff", "Description", "MemoryPlace"]
 
 
 class BrokenOff(BatchError):
@@ -30,27 +24,6 @@ class BrokenOff(BatchError):
     ) -> None:
         super().__init__(line)
         self.done, self.results = done, results
-
-
-@dataclass(frozen=True, slots=True)
-class PortPlace:
-    """A signal that can be looked at, and set if it is an ``input``.
-
-    Its words of 64 bits have the numbers from ``first`` on. ``settled``: it follows from the state
-    by logic. ``active``: an edge may follow from a change of it.
-    """
-
-    name: str
-    width: int
-    signed: bool
-    first: int
-    input: bool = False
-    settled: bool = False
-    active: bool = False
-
-    @property
-    def words(self) -> int:
-        return -(-self.width // 64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +70,9 @@ class Description:
         """Bytes of an instance."""
         return -(-max(self.core_words, self.block_words) // 8) + self.row_bytes
 
-    def port(self, name: str) -> PortPlace:
-        """Raises ``BatchError`` for a port that does not exist."""
-        return _found(self.ports, name, "port")
-
     def memory(self, name: str) -> MemoryPlace:
         """Raises ``BatchError`` for a memory that does not exist."""
-        return _found(self.memories, name, "memory")
+        return found(self.memories, name, "memory")
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -122,10 +91,3 @@ class Description:
             row_bytes=values["row_bytes"],
             checks={int(number): text for number, text in values["checks"].items()},
         )
-
-
-def _found(places: Mapping[str, _Place], name: str, kind: str) -> _Place:
-    if name not in places:
-        names = ", ".join(sorted(places)) or "none"
-        raise BatchError(f"no {kind} {name!r}; there are: {names}")
-    return places[name]

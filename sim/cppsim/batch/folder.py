@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .description import BatchError, Description
-from .encoding import Encoded
-from .program import Program
+from ..errors import BatchError
+from ..model.encoding import Encoded
+from ..model.program import Program
+from .description import Description
 from .runner import Runner, Written
 
 __all__ = ["open_folder", "read_expected", "save_results", "write_folder"]
@@ -55,7 +56,7 @@ def write_folder(folder: Path, written: Written, runner: Runner, program: Progra
     """Write ``folder``. Raises ``BatchError`` if it cannot be, or ``runner`` is not fresh."""
     if not runner.fresh:
         raise BatchError("a folder begins at power-on: export before anything runs")
-    encoded = program.encoded(written.description, runner.instances)
+    encoded = program.encoded(written.description.ports, runner.instances)
     about = {
         "instances": runner.instances,
         "description": written.description.as_dict(),

@@ -6,9 +6,11 @@ from typing import Any
 from amaranth.hdl import Signal, Value
 from amaranth.lib import wiring
 
+from ..errors import BatchError
+from ..model.ports import PortPlace
 from ..netlist.one_clock import named_signals
 from ..private import made_signals
-from .description import BatchError, Description, PortPlace
+from .description import Description
 
 __all__ = ["BatchPorts"]
 

@@ -21,13 +21,15 @@ import numpy as np
 from amaranth.hdl import Signal, Value
 from numpy.typing import NDArray
 
+from ..errors import BatchError
 from ..mode import Mode
+from ..model.ports import PortPlace
+from ..model.program import Program
+from ..model.values import counted
 from ..private import DomainReset, prepared_design, time_of
 from ..simulator import Simulator
-from .description import BatchError, Description, PortPlace
+from .description import Description
 from .ports import BatchPorts
-from .program import Program
-from .values import counted
 
 __all__ = ["Recording", "Testbench", "record_testbench"]
 

@@ -9,12 +9,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..errors import BatchError
+from ..model.encoding import Encoded, Words
+from ..model.program import Program
+from ..model.values import as_array, counted
 from .cuda import Cuda, NoGpu
-from .description import BatchError, BrokenOff, Description, MemoryPlace
-from .encoding import Encoded, Words
-from .program import Program
+from .description import BrokenOff, Description, MemoryPlace
 from .threads import Threads
-from .values import as_array, counted
 
 __all__ = ["BACKENDS", "Backend", "BatchWarning", "Runner", "Written"]
 
@@ -141,7 +142,7 @@ class Runner:
         if not isinstance(program, Program):
             raise BatchError(f"run takes a Program, not {program!r}")
         with _memory_for("the program"):
-            encoded = program.encoded(self.description, self.instances)
+            encoded = program.encoded(self.description.ports, self.instances)
         return self.run_encoded(encoded)
 
     def run_encoded(self, program: Encoded) -> dict[str, NDArray[Any]]:

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 
 from ..cpp.simulation import element_bits
 from ..cpp.words import WORD
+from ..errors import BatchError
+from ..model.ports import PortPlace
 from ..netlist.design import NotPlain
 from .circuit import BatchCircuit
-from .description import BatchError, Description, MemoryPlace, PortPlace
+from .description import Description, MemoryPlace
 from .gated import Gated, gated
 from .text import header, pairs, table
 from .written import Chunks, Tables

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compiling.library import provide
+from ..model.encoding import Encoded, Words
+from ..model.values import counted
 from .description import Description
-from .encoding import Encoded, Words
-from .values import counted
 
 __all__ = ["Threads"]
 

@@ -1,12 +1,11 @@
-// Clocks a model until an event. Knows neither the circuit nor who wrote the model: the file that
-// includes this one, behind told.h and storage.h, says all that in `struct Circuit`. Values are arrays
-// of words of 64 bits, the least significant first.
-//   using Top                                    the model
-//   static constexpr size_t buffers              how many storage buffers there are
-//   static uint64_t *port(Top &, size_t)         a port's value
-//   static size_t width(size_t)                  its bits
-//   static bool kept(size_t)                     whether a port shows after an edge what it was
-//                                                before; others do between settle() and the edge
+// Clocks one instance of a circuit, and executes programs on it. Knows neither the circuit nor the
+// writer of its C++: the file that includes this one, behind told.h and storage.h, describes both in
+// `struct Circuit`. The ports are words of 64 bits, those of a port in a row, its lowest bits first.
+//   using Top                                    the circuit's state
+//   static constexpr size_t buffers              the number of storage buffers
+//   static uint64_t *word(Top &, size_t)         a word of the ports
+//   static bool kept(size_t)                     whether a word shows after an edge its value
+//                                                before it; others do between settle() and the edge
 //   static void settle(Top &)                    lets outputs follow from state and inputs
 //   static size_t edge(Top &, const driver::Buffer *, driver::Heard &)
 //                                                a rising edge, with the storage served; 0, or the
@@ -42,14 +41,17 @@ struct Heard {
   }
 };
 
-enum Code : uint32_t { SET, GET, STEP, UNTIL };
+// As in batch.h, without `look`: here ports settle when they are read.
+enum Code : uint64_t { SET, TAKE, GET, STEP, UNTIL, REPEAT, AGAIN };
 
 struct Instruction {
-  uint32_t code;
-  uint32_t port;
-  uint64_t word;  // SET and GET: which 64 bits of the port
-  uint64_t value; // SET: the value; STEP, UNTIL: the most cycles
+  uint64_t code;
+  uint64_t port;  // its word; UNTIL: the first, and the last 32 bits up; AGAIN: where to go back to
+  uint64_t value; // SET: the word; STEP, UNTIL: the most cycles; REPEAT: how often
+  uint64_t look;
 };
+
+constexpr size_t DEPTH = 8; // of repeats within one another
 
 template <class Circuit> class Model {
 public:
@@ -86,11 +88,12 @@ public:
     return true;
   }
 
-  bool run_until(size_t port, uint64_t limit, bool &high) {
-    const uint64_t *condition = Circuit::port(top(), port);
-    const size_t length = (Circuit::width(port) + 63) / 64;
-    // A look for waveforms settles what is kept.
-    if (Circuit::kept(port) && !waves) {
+  // `port` is as in an UNTIL.
+  bool run_until(uint64_t port, uint64_t limit, bool &high) {
+    const size_t first = uint32_t(port), last = port >> 32;
+    const uint64_t *condition = Circuit::word(top(), first);
+    // A sample for waveforms settles the words that are kept.
+    if (Circuit::kept(first) && !waves) {
       while (limit-- && !high) {
         const bool legal = edge();
         high = *condition != 0;
@@ -100,35 +103,49 @@ public:
     }
     while (limit-- && !high) {
       settle();
-      for (size_t i = 0; i < length; i++) high |= condition[i] != 0;
+      for (size_t i = 0; i <= last - first; i++) high |= condition[i] != 0;
       if (!edge()) return false;
     }
     return true;
   }
 
-  // Returns how many instructions were done; fewer than `count`: the next one failed.
-  uint64_t run(const Instruction *program, uint64_t count, uint64_t *results) {
+  // Takes columns from `input` and appends results to `output`. Returns `count`, or the number of
+  // an instruction that broke a rule.
+  uint64_t run(const Instruction *program, uint64_t count, const uint64_t *input, uint64_t *output) {
+    uint64_t loops[DEPTH];
+    size_t depth = 0;
     bool stale = true;
     for (uint64_t i = 0; i < count; i++) {
-      const Instruction &item = program[i];
-      uint64_t *value = Circuit::port(top(), item.port) + item.word;
+      const Instruction &x = program[i];
+      const uint64_t began = cycles;
       bool high = false;
-      switch (item.code) {
+      switch (x.code) {
       case SET:
-        *value = item.value;
+      case TAKE:
+        *Circuit::word(top(), x.port) = x.code == SET ? x.value : *input++;
+        stale = true;
         break;
       case GET:
         if (stale) settle();
-        *results++ = *value;
+        stale = false;
+        *output++ = *Circuit::word(top(), x.port);
         break;
       case STEP:
-        if (!step(item.value)) return i;
+        if (!step(x.value)) return i;
+        stale = true;
         break;
       case UNTIL:
-        if (!run_until(item.port, item.value, high) || !high) return i;
+        if (!run_until(x.port, x.value, high)) return i;
+        *output++ = high ? cycles - began : 0;
+        stale = true;
         break;
+      case REPEAT:
+        loops[depth++] = x.value;
+        break;
+      case AGAIN:
+        if (--loops[depth - 1]) i = x.port - 1;
+        else depth--;
       }
-      stale = item.code != GET;
     }
     return count;
   }
@@ -167,23 +184,23 @@ private:
   EXPORT Model *model_create() { return new Model(); }                                             \
   EXPORT void model_destroy(Model *model) { delete model; }                                        \
   EXPORT void model_reset(Model *model) { model->reset(); }                                        \
-  EXPORT uint64_t *model_port(Model *model, size_t port) {                                         \
-    return Circuit::port(model->top(), port);                                                      \
+  EXPORT uint64_t *model_word(Model *model, size_t word) {                                         \
+    return Circuit::word(model->top(), word);                                                      \
   }                                                                                                \
   EXPORT void model_buffer(Model *model, size_t index, uint8_t *bytes, uint64_t size) {            \
     model->buffers[index] = {bytes, size};                                                         \
   }                                                                                                \
   EXPORT void model_settle(Model *model) { model->settle(); }                                      \
   EXPORT int model_step(Model *model, uint64_t count) { return model->step(count); }               \
-  EXPORT int model_run_until(Model *model, size_t port, uint64_t limit, int *came) {               \
+  EXPORT int model_run_until(Model *model, uint64_t port, uint64_t limit, int *came) {             \
     bool high = false;                                                                             \
     bool legal = model->run_until(port, limit, high);                                              \
     *came = high;                                                                                  \
     return legal;                                                                                  \
   }                                                                                                \
   EXPORT uint64_t model_run(Model *model, const driver::Instruction *program, uint64_t count,      \
-                            uint64_t *results) {                                                   \
-    return model->run(program, count, results);                                                    \
+                            const uint64_t *input, uint64_t *output) {                             \
+    return model->run(program, count, input, output);                                              \
   }                                                                                                \
   EXPORT uint64_t model_cycles(Model *model) { return model->cycles; }                             \
   EXPORT size_t model_storage_fault(Model *model) { return model->storage_fault; }                 \

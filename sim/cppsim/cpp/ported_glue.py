@@ -8,13 +8,8 @@ from ..netlist.storage import StoragePort
 __all__ = ["kept_ports", "port_tables", "program_glue"]
 
 _TABLES = """\
-  static uint64_t *port(Top &top, size_t index) {{
-    uint64_t *const table[] = {{{ports}}};
-    return table[index];
-  }}
-
-  static size_t width(size_t index) {{
-    static constexpr size_t table[] = {{{widths}}};
+  static uint64_t *word(Top &top, size_t index) {{
+    uint64_t *const table[] = {{{words}}};
     return table[index];
   }}
 
@@ -88,8 +83,8 @@ def port_tables(
     ``variables`` names the arrays of words in which they are.
     """
     kept = set(kept_ports(widths, outputs))
+    words = [(name, k) for name, width in widths.items() for k in range(-(-width // 64))]
     return _TABLES.format(
-        ports=", ".join(f"top.{variables[name]}" for name in widths),
-        widths=", ".join(map(str, widths.values())),
-        kept=", ".join(str(name in kept).lower() for name in widths),
+        words=", ".join(f"top.{variables[name]} + {k}" for name, k in words),
+        kept=", ".join(str(name in kept).lower() for name, _ in words),
     )

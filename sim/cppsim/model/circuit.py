@@ -13,8 +13,8 @@ from cppsim.netlist.design import PlainDesign
 from cppsim.netlist.instances import replace_instances
 from cppsim.netlist.one_clock import plain_circuit
 
+from ..errors import SimulationError
 from ..netlist.elaborated import CLOCK, Elaborated, digest_of
-from .interface import SimulationError
 
 __all__ = ["RESET", "Circuit"]
 

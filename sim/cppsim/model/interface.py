@@ -1,91 +1,42 @@
-"""What every evaluator of a circuit offers; knows no simulator, and nothing of bitlane."""
+"""The interface of one circuit that is simulated with ports by name, whatever simulates it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import Any
 
-from cppsim.errors import SimulationError
+from ..errors import BatchError
+from .encoding import Encoded, Words
+from .ports import PortPlace
+from .program import Program
 
-__all__ = [
-    "Batch",
-    "Clock",
-    "Drive",
-    "Evaluator",
-    "Get",
-    "Item",
-    "Prepared",
-    "RunUntil",
-    "Set",
-    "SimulationError",
-]
-
-
-@dataclass(frozen=True, slots=True)
-class Set:
-    """Drive an input."""
-
-    port: str
-    value: int
-
-
-@dataclass(frozen=True, slots=True)
-class Drive:
-    """Drive an input with the next of the values that a prepared batch is given."""
-
-    port: str
-
-
-@dataclass(frozen=True, slots=True)
-class Get:
-    """Read a port; its value joins the results of the batch."""
-
-    port: str
-
-
-@dataclass(frozen=True, slots=True)
-class Clock:
-    """Clock the circuit."""
-
-    cycles: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class RunUntil:
-    """Clock the circuit until an edge at which ``condition`` is high, that edge included."""
-
-    condition: str
-    limit: int
-
-
-Batch = Sequence[Set | Get | Clock | RunUntil]
-"""Work that an evaluator does in one call, in order."""
-
-Item = Drive | Set | Get | Clock | RunUntil
-"""Of a batch that is prepared."""
+__all__ = ["AnyModel", "Prepared", "expect_columns", "ports_of"]
 
 Prepared = Callable[[Sequence[int]], list[int]]
-"""A batch that is run with new values for its ``Drive``s, in their order; what ``run`` returns."""
+"""Runs a prepared program with new columns, and returns its results in the order of execution."""
 
 
-class Evaluator(ABC):
-    """Runs a circuit with one clock, and serves its storage ports.
+class AnyModel(ABC):
+    """One instance of a circuit with one clock; it serves the storage ports of the circuit.
 
     Values are unsigned integers of the port's width. A value that is set is seen by the next clock
-    edge and by the next ``get``; ``get`` gives what a probe would show between two edges.
+    edge and by the next ``get``; ``get`` returns the value that a probe shows between two edges.
     """
 
     name: str
-    """Which evaluator this is, in a word."""
+    """Which kind of model this is, in a word."""
 
     widths: Mapping[str, int]
     """Bits of every top-level port, by name."""
+
+    places: Mapping[str, PortPlace]
+    """The ports as a `Program` is encoded for them."""
 
     slow: bool = False
     """Whether Python evaluates the circuit, some thousand clock cycles a second."""
 
     @property
     def description(self) -> str:
-        """``name``, and what is not as usual about it, for people."""
+        """``name``, and anything unusual about the model, for people."""
         return self.name
 
     @property
@@ -95,44 +46,50 @@ class Evaluator(ABC):
 
     @abstractmethod
     def set(self, port: str, value: int) -> None:
-        """Drive an input. Raises ``KeyError`` for an unknown port, ``ValueError`` for a value
-        that is too wide or a port that is no input."""
+        """Drive an input.
+
+        Raises ``KeyError`` for an unknown port, and ``ValueError`` for a value that is too wide or
+        a port that is not an input.
+        """
 
     @abstractmethod
     def get(self, port: str) -> int:
-        """Value of a port now. Raises ``KeyError`` for an unknown port."""
+        """Return the value of a port. Raises ``KeyError`` for an unknown port."""
 
     @abstractmethod
     def step(self, cycles: int = 1) -> None:
         """Clock the circuit ``cycles`` times. Raises ``SimulationError``."""
 
     @abstractmethod
-    def run_until(self, condition: str, limit: int) -> bool:
-        """Clock until an edge at which port ``condition`` was not 0, that edge included.
+    def until(self, port: str, limit: int) -> bool:
+        """Clock until an edge at which ``port`` was not 0, that edge included.
 
-        Returns whether it came within ``limit`` edges. Raises ``SimulationError``.
+        Returns whether that happened within ``limit`` edges. Raises ``SimulationError``.
+        """
+
+    def run(self, program: Program) -> dict[str, Any]:
+        """Execute ``program`` and return its results by name.
+
+        A result is an int; within repeats it is an array with an axis for each loop, and of ports
+        of more than 64 bits another one for words. Arrays of values have one instance.
+
+        Raises ``BatchError`` for a program that does not fit, and ``SimulationError``.
+        """
+        encoded = program.encoded(self.places, 1)
+        columns = self._columns(program, encoded)
+        return {result.name: result.alone(columns) for result in encoded.results}
+
+    @abstractmethod
+    def prepare(self, program: Program) -> Prepared:
+        """Encode ``program`` for many runs until ``close``, each with other columns.
+
+        The columns are the values that ``program`` sets by arrays, in the order of execution, a
+        word of 64 bits each. Results are words in the order of execution.
         """
 
     @abstractmethod
-    def run(self, batch: Batch) -> list[int]:
-        """Do all of ``batch``; returns the values of its ``Get``s.
-
-        Raises ``SimulationError`` when a ``RunUntil`` meets its limit, and stops there.
-        """
-
-    def prepare(self, batch: Sequence[Item]) -> Prepared:
-        """``batch`` for many runs until ``close``, with other values each.
-
-        Ports that are driven have 64 bits at most, and the values fit them.
-        """
-
-        def run(values: Sequence[int]) -> list[int]:
-            given = iter(values)
-            return self.run(
-                [Set(x.port, next(given)) if isinstance(x, Drive) else x for x in batch]
-            )
-
-        return run
+    def _columns(self, program: Program, encoded: Encoded) -> Words:
+        """Execute a program; return its results in the order of execution, as (1, words)."""
 
     @abstractmethod
     def reset(self) -> None:
@@ -140,4 +97,20 @@ class Evaluator(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Free what the evaluator holds, and finish its waveform file. May be called twice."""
+        """Free the model, and finish its waveform file. May be called twice."""
+
+
+def ports_of(widths: Mapping[str, int], inputs: Mapping[str, int]) -> dict[str, PortPlace]:
+    """Return the places of ports whose words lie in the order of ``widths``."""
+    places, first = {}, 0
+    for name, width in widths.items():
+        places[name] = PortPlace(name, width, False, first, name in inputs, name not in inputs)
+        first += places[name].words
+    return places
+
+
+def expect_columns(encoded: Encoded, columns: Sequence[int]) -> None:
+    """Raise ``BatchError`` unless ``encoded`` takes that many columns."""
+    if len(columns) != encoded.input.shape[-1]:
+        wanted = encoded.input.shape[-1]
+        raise BatchError(f"columns: {len(columns)}; expected {wanted}, as the program sets")

@@ -1,4 +1,4 @@
-"""Evaluate a circuit as a compiled library: the clock loop never returns to Python on its own."""
+"""One circuit as a compiled library: the clock loop never returns to Python on its own."""
 
 import ctypes
 from collections.abc import Callable, Sequence
@@ -9,40 +9,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cppsim.netlist.messages import formatted
-
+from ..errors import SimulationError
 from ..netlist.elaborated import Elaborated
+from ..netlist.messages import formatted
 from ..netlist.storage import Buffers, StoragePort, check_storage
 from .build import Library, build
-from .interface import (
-    Batch,
-    Clock,
-    Drive,
-    Evaluator,
-    Get,
-    Item,
-    Prepared,
-    RunUntil,
-    Set,
-    SimulationError,
-)
+from .encoding import Encoded, Words
+from .interface import AnyModel, Prepared, expect_columns, ports_of
+from .program import Program
 
 if TYPE_CHECKING:
     from amaranth.hdl import Elaboratable
 
     from .waveforms import Waveform
 
-__all__ = ["CompiledEvaluator"]
+__all__ = ["Model"]
 
-_SET, _GET, _STEP, _UNTIL = range(4)
 _WORD_MASK = (1 << 64) - 1
-_INSTRUCTION = np.dtype(
-    [("code", np.uint32), ("port", np.uint32), ("word", np.uint64), ("value", np.uint64)]
-)
 
 
-class CompiledEvaluator(Evaluator):
-    """Evaluator over compiled C++. Waveforms go to ``vcd`` if it is given; that model is slower.
+class Model(AnyModel):
+    """A circuit compiled to C++. Waveforms go to ``vcd`` if it is given; that model is slower.
 
     ``component`` is elaborated, unless it has been: `ElaboratedSystem` is known without Amaranth.
     ``build_with`` is called in place of ``build``, for a library that somebody else writes.
@@ -77,7 +64,11 @@ class CompiledEvaluator(Evaluator):
         circuit = component if isinstance(component, Elaborated) else _circuit(component)
         self.widths = circuit.widths
         self._inputs = set(circuit.input_widths)
-        self._numbers = {name: number for number, name in enumerate(self.widths)}
+        self.places = ports_of(self.widths, circuit.input_widths)
+        # As in an UNTIL: the first word, and 32 bits up the last.
+        self._numbers = {
+            name: x.first | x.first + x.words - 1 << 32 for name, x in self.places.items()
+        }
         self._storage = tuple(storage)
         # The model holds pointers into these arrays; they must live as long as it does.
         self._buffers = dict(buffers or {})
@@ -93,10 +84,9 @@ class CompiledEvaluator(Evaluator):
             array = self._buffers[name]
             self._calls.model_buffer(self._model, number, array.ctypes.data, array.size)
         self._values: dict[str, ctypes.Array[Any]] = {}
-        for name, number in self._numbers.items():
-            pointer = self._calls.model_port(self._model, number)
-            kind = ctypes.c_uint64 * self._words(name)
-            self._values[name] = kind.from_address(pointer)
+        for name, place in self.places.items():
+            pointer = self._calls.model_word(self._model, place.first)
+            self._values[name] = (ctypes.c_uint64 * place.words).from_address(pointer)
         self._stale = True
         if vcd is not None:
             # Needs all of Amaranth.
@@ -142,10 +132,10 @@ class CompiledEvaluator(Evaluator):
         if not legal:
             raise self._trouble()
 
-    def run_until(self, condition: str, limit: int) -> bool:
+    def until(self, port: str, limit: int) -> bool:
         self._stale = True
         came = ctypes.c_int()
-        number = self._numbers[condition]
+        number = self._numbers[port]
         legal = self._calls.model_run_until(self._handle, number, limit, ctypes.byref(came))
         if self._prints or not legal:
             self._listen()
@@ -153,44 +143,32 @@ class CompiledEvaluator(Evaluator):
             raise self._trouble()
         return bool(came.value)
 
-    def run(self, batch: Batch) -> list[int]:
-        return self._execute(*self._encode(batch))
+    def prepare(self, program: Program) -> Prepared:
+        encoded = program.encoded(self.places, 1)
 
-    def prepare(self, batch: Sequence[Item]) -> Prepared:
-        program, gets = self._encode([Set(x.port, 0) if isinstance(x, Drive) else x for x in batch])
-        places = np.flatnonzero(
-            [
-                isinstance(x, Drive)
-                for x in batch
-                for _ in range(1 if isinstance(x, Clock | RunUntil) else self._words(x.port))
-            ]
-        )
-
-        def run(values: Sequence[int]) -> list[int]:
-            program["value"][places] = values
-            return self._execute(program, gets)
+        def run(columns: Sequence[int]) -> list[int]:
+            expect_columns(encoded, columns)
+            encoded.input[0] = columns
+            results: list[int] = self._execute(encoded)[0].tolist()
+            return results
 
         return run
 
-    def _execute(self, program: np.ndarray, gets: list[int]) -> list[int]:
-        results = np.zeros(sum(gets) + 1, np.uint64)
+    def _columns(self, program: Program, encoded: Encoded) -> Words:
+        return self._execute(encoded)
+
+    def _execute(self, encoded: Encoded) -> Words:
+        results = np.zeros((1, encoded.columns), np.uint64)
+        program, taken = encoded.instructions, np.ascontiguousarray(encoded.input)
         self._stale = True
         done = self._calls.model_run(
-            self._handle, program.ctypes.data, program.size, results.ctypes.data
+            self._handle, program.ctypes.data, len(program), taken.ctypes.data, results.ctypes.data
         )
-        if self._prints or done < program.size:
+        if self._prints or done < len(program):
             self._listen()
-        if done < program.size:
-            raise self._trouble((int(program["port"][done]), int(program["value"][done])))
-        words: list[int] = results.tolist()
-        if len(gets) + 1 == len(words):
-            return words[:-1]
-        values, position = [], 0
-        for count in gets:
-            parts = words[position : position + count]
-            values.append(sum(part << 64 * index for index, part in enumerate(parts)))
-            position += count
-        return values
+        if done < len(program):
+            raise self._trouble()
+        return results
 
     def reset(self) -> None:
         self._calls.model_reset(self._handle)
@@ -215,10 +193,11 @@ class CompiledEvaluator(Evaluator):
                 self.close()
 
     def addresses(self) -> tuple[int, int, dict[str, int], dict[str, int]]:
-        """For compiled code that clocks the model itself: the model's address, that of the driver's
-        ``run_until``, and by name each port's number and the address of its value.
+        """Return addresses for compiled code that clocks the model itself.
 
-        Whoever uses them must read ports by ``probe``. Good until ``close``.
+        They are the address of the model, that of ``model_run_until``, and by name the number of
+        each port for it and the address of its value. Read ports by ``probe`` then. The addresses
+        are valid until ``close``.
         """
         handle = self._handle
         function = ctypes.cast(self._calls.model_run_until, ctypes.c_void_p).value or 0
@@ -238,7 +217,7 @@ class CompiledEvaluator(Evaluator):
     @property
     def _handle(self) -> int:
         if self._model is None:
-            raise SimulationError("the evaluator is closed")
+            raise SimulationError("the model is closed")
         return self._model
 
     def _check(self, port: str, value: int) -> None:
@@ -247,30 +226,6 @@ class CompiledEvaluator(Evaluator):
             raise ValueError(f"{port} is no input")
         if not 0 <= value < 1 << width:
             raise ValueError(f"{port}: {value} does not fit in {width} bits")
-
-    def _words(self, port: str) -> int:
-        return (self.widths[port] + 63) // 64
-
-    def _encode(self, batch: Batch) -> tuple[np.ndarray, list[int]]:
-        """Instructions for the driver, and how many results belong to every ``Get``."""
-        program: list[tuple[int, int, int, int]] = []
-        gets: list[int] = []
-        for item in batch:
-            match item:
-                case Set(port, value):
-                    self._check(port, value)
-                    program += [
-                        (_SET, self._numbers[port], word, value >> 64 * word & _WORD_MASK)
-                        for word in range(self._words(port))
-                    ]
-                case Get(port):
-                    gets.append(self._words(port))
-                    program += [(_GET, self._numbers[port], word, 0) for word in range(gets[-1])]
-                case Clock(cycles):
-                    program.append((_STEP, 0, 0, cycles))
-                case RunUntil(condition, limit):
-                    program.append((_UNTIL, self._numbers[condition], 0, limit))
-        return np.array(program, _INSTRUCTION), gets
 
     def _listen(self) -> None:
         """Print what the model has to print; keep the first failure that it tells."""
@@ -288,18 +243,13 @@ class CompiledEvaluator(Evaluator):
             elif not self._failure:
                 self._failure = text
 
-    def _trouble(self, waited: tuple[int, int] | None = None) -> SimulationError:
-        """What made the driver stop. ``waited``: the condition's number and the limit, if any."""
+    def _trouble(self) -> SimulationError:
+        """Return the reason why the driver stopped."""
         fault = self._calls.model_storage_fault(self._handle)
         if fault:
             port = self._storage[fault - 1]
             return SimulationError(f"storage port {port.data}: an access is past its buffer")
-        if self._failure:
-            return SimulationError(f"cycle {self.cycles}: {self._failure}")
-        assert waited is not None
-        number, limit = waited
-        condition = list(self.widths)[number]
-        return SimulationError(f"{condition} was not high within {limit} cycles")
+        return SimulationError(f"cycle {self.cycles}: {self._failure}")
 
 
 @lru_cache(maxsize=16)
@@ -317,12 +267,12 @@ def _load(path: Path) -> ctypes.CDLL:
         "model_create": (pointer, []),
         "model_destroy": (None, [pointer]),
         "model_reset": (None, [pointer]),
-        "model_port": (pointer, [pointer, size]),
+        "model_word": (pointer, [pointer, size]),
         "model_buffer": (None, [pointer, size, pointer, number]),
         "model_settle": (None, [pointer]),
         "model_step": (ctypes.c_int, [pointer, number]),
-        "model_run_until": (ctypes.c_int, [pointer, size, number, pointer]),
-        "model_run": (number, [pointer, pointer, number, pointer]),
+        "model_run_until": (ctypes.c_int, [pointer, number, number, pointer]),
+        "model_run": (number, [pointer, pointer, number, pointer, pointer]),
         "model_cycles": (number, [pointer]),
         "model_storage_fault": (size, [pointer]),
         "model_told": (size, [pointer, pointer]),

@@ -1,25 +1,83 @@
-"""Evaluate a circuit with Amaranth's own simulator: slow, but pip-only and open to Python."""
+"""One circuit in Amaranth's own simulator: slow, pip-only, open to Python, and the reference."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
+from typing import Protocol
 
+import numpy as np
 from amaranth.hdl import Elaboratable
 from amaranth.lib import wiring
 from amaranth.sim import Simulator, SimulatorContext  # type: ignore[attr-defined]  # stubs lag
 
+from ..errors import SimulationError
 from ..netlist.storage import Buffers, StorageAccess, StoragePort, check_storage
 from .circuit import Circuit
-from .interface import Batch, Clock, Evaluator, Get, RunUntil, Set, SimulationError
+from .encoding import Code, Encoded, Item, Words
+from .interface import AnyModel, Prepared, expect_columns, ports_of
+from .program import Program
 
-__all__ = ["PysimEvaluator"]
+__all__ = ["ReferenceModel", "Testbench", "ValueOf", "execute", "value_at"]
 
 _PERIOD = 1e-6
+_WORD = (1 << 64) - 1
+
 _Job = Callable[[SimulatorContext], Awaitable[None]]
 
+ValueOf = Callable[[Item, tuple[int, ...]], int]
+"""Returns the value that an item sets, in the given turns of the repeats around it."""
 
-class PysimEvaluator(Evaluator):
-    """Evaluator over ``amaranth.sim``. Waveforms go to ``vcd`` if it is given.
+
+class Testbench(Protocol):
+    """The steps of a program, in a simulator that Python drives."""
+
+    def set(self, port: str, value: int) -> None: ...
+
+    def get(self, port: str) -> int: ...
+
+    async def tick(self) -> None: ...
+
+
+async def execute(
+    items: Sequence[Item], bench: Testbench, value_of: ValueOf, turns: tuple[int, ...] = ()
+) -> AsyncIterator[tuple[Item, int]]:
+    """Execute the items of a program; yield each item that has a result, and the result."""
+    for item in items:
+        match item.code:
+            case Code.SET:
+                bench.set(item.port, value_of(item, turns))
+            case Code.STEP:
+                for _ in range(item.amount):
+                    await bench.tick()
+            case Code.GET:
+                yield item, bench.get(item.port)
+            case Code.UNTIL:
+                passed = 0
+                for cycle in range(1, item.amount + 1):
+                    high = bench.get(item.port)
+                    await bench.tick()
+                    if high:
+                        passed = cycle
+                        break
+                yield item, passed
+            case Code.REPEAT:
+                for turn in range(item.amount):
+                    async for result in execute(item.body, bench, value_of, (*turns, turn)):
+                        yield result
+
+
+def value_at(instance: int, item: Item, turns: tuple[int, ...]) -> int:
+    """Return the value that ``item`` sets on ``instance``, in the given turns."""
+    array = np.asarray(item.values)
+    found = array[(instance, *turns)[: array.ndim]]
+    if np.ndim(found):
+        return sum(int(word) << 64 * k for k, word in enumerate(found))
+    return int(found)
+
+
+class ReferenceModel(AnyModel):
+    """A circuit in ``amaranth.sim``. Waveforms go to ``vcd`` if it is given.
 
     Raises ``SimulationError`` if storage and circuit do not fit together.
     """
@@ -37,6 +95,7 @@ class PysimEvaluator(Evaluator):
     ) -> None:
         circuit = Circuit(component)
         self.widths = circuit.widths
+        self.places = ports_of(self.widths, circuit.input_widths)
         self._cycles = 0
         self._inputs = circuit.inputs
         self._ports = {**circuit.inputs, **circuit.outputs}
@@ -54,83 +113,96 @@ class PysimEvaluator(Evaluator):
         self._simulator.add_testbench(self._work)
         if vcd is not None:
             self._files.enter_context(self._simulator.write_vcd(str(vcd)))
-        self.run(())
+        self._do(self._nothing)
 
     @property
     def cycles(self) -> int:
         return self._cycles
 
     def set(self, port: str, value: int) -> None:
-        self.run((Set(port, value),))
+        self._check(port, value)
+
+        async def job(context: SimulatorContext) -> None:
+            context.set(self._inputs[port], value)
+
+        self._do(job)
 
     def get(self, port: str) -> int:
-        return self.run((Get(port),))[0]
+        value = 0
+
+        async def job(context: SimulatorContext) -> None:
+            nonlocal value
+            value = context.get(self._ports[port])
+
+        self._do(job)
+        return value
 
     def step(self, cycles: int = 1) -> None:
-        self.run((Clock(cycles),))
-
-    def run_until(self, condition: str, limit: int) -> bool:
-        came = False
-
         async def job(context: SimulatorContext) -> None:
-            nonlocal came
-            came = await self._until(context, condition, limit)
+            for _ in range(cycles):
+                await self._tick(context)
 
         self._do(job)
-        return came
 
-    def run(self, batch: Batch) -> list[int]:
-        results: list[int] = []
-        for item in batch:
-            if isinstance(item, Set):
-                self._check(item)
+    def until(self, port: str, limit: int) -> bool:
+        program = Program().until(port, limit, "passed") if limit else Program()
+        self._ports[port]
+        return bool(self.run(program).get("passed"))
 
-        async def job(context: SimulatorContext) -> None:
-            for item in batch:
-                match item:
-                    case Set(port, value):
-                        context.set(self._inputs[port], value)
-                    case Get(port):
-                        results.append(context.get(self._ports[port]))
-                    case Clock(cycles):
-                        for _ in range(cycles):
-                            await context.tick()
-                            self._cycles += 1
-                            self._raise_fault()
-                    case RunUntil(condition, limit):
-                        if not await self._until(context, condition, limit):
-                            raise SimulationError(f"{condition} was not high within {limit} cycles")
+    def prepare(self, program: Program) -> Prepared:
+        encoded = program.encoded(self.places, 1)
 
-        self._do(job)
-        return results
+        def run(columns: Sequence[int]) -> list[int]:
+            expect_columns(encoded, columns)
+            given = iter(columns)
+
+            def value(item: Item, _: tuple[int, ...]) -> int:
+                if isinstance(item.values, int | np.integer):
+                    return int(item.values)
+                count = self.places[item.port].words
+                return sum(next(given) << 64 * k for k in range(count))
+
+            return self._words(program, value)
+
+        return run
+
+    def _columns(self, program: Program, encoded: Encoded) -> Words:
+        words = self._words(program, partial(value_at, 0))
+        return np.array(words, np.uint64).reshape(1, encoded.columns)
 
     def reset(self) -> None:
         self._simulator.reset()
         self._cycles = 0
         self._fault = ""
-        self.run(())
+        self._do(self._nothing)
 
     def close(self) -> None:
         self._files.close()
 
-    def _check(self, item: Set) -> None:
-        if item.port not in self._inputs:
-            if item.port in self._ports:
-                raise ValueError(f"{item.port} is no input")
-            raise KeyError(item.port)
-        if not 0 <= item.value < 1 << self.widths[item.port]:
-            width = self.widths[item.port]
-            raise ValueError(f"{item.port}: {item.value} does not fit in {width} bits")
+    def _check(self, port: str, value: int) -> None:
+        if port not in self._inputs:
+            if port in self._ports:
+                raise ValueError(f"{port} is no input")
+            raise KeyError(port)
+        if not 0 <= value < 1 << self.widths[port]:
+            raise ValueError(f"{port}: {value} does not fit in {self.widths[port]} bits")
 
-    async def _until(self, context: SimulatorContext, condition: str, limit: int) -> bool:
-        port = self._ports[condition]
-        for _ in range(limit):
-            *_, high = await context.tick().sample(port)
-            self._cycles += 1
-            self._raise_fault()
-            if high:
-                return True
-        return False
+    async def _tick(self, context: SimulatorContext) -> None:
+        await context.tick()
+        self._cycles += 1
+        self._raise_fault()
+
+    def _words(self, program: Program, value_of: ValueOf) -> list[int]:
+        """Execute ``program``; return the words of its results in the order of execution."""
+        words: list[int] = []
+
+        async def job(context: SimulatorContext) -> None:
+            async for item, value in execute(program.items, _Testbench(self, context), value_of):
+                count = self.places[item.port].words if item.code is Code.GET else 1
+                words.extend(value >> 64 * k & _WORD for k in range(count))
+
+        self._do(job)
+        return words
 
     def _raise_fault(self) -> None:
         if self._fault:
@@ -184,3 +256,22 @@ class PysimEvaluator(Evaluator):
             for index in range(size):
                 if values[port.mask] >> index & 1:
                     buffer[start + index] = word_bytes[index]
+
+    async def _nothing(self, context: SimulatorContext) -> None:
+        """Let the simulator begin."""
+
+
+class _Testbench:
+    """The steps of a program on a `ReferenceModel`."""
+
+    def __init__(self, model: ReferenceModel, context: SimulatorContext) -> None:
+        self._model, self._context = model, context
+
+    def set(self, port: str, value: int) -> None:
+        self._context.set(self._model._inputs[port], value)
+
+    def get(self, port: str) -> int:
+        return self._context.get(self._model._ports[port])
+
+    async def tick(self) -> None:
+        await self._model._tick(self._context)

@@ -12,7 +12,7 @@ from cppsim.cpp.simulation import WordPlace
 from cppsim.native.library import ModelHandle, native
 from cppsim.native.waves import Areas, Variable, Waves
 
-from .interface import SimulationError
+from ..errors import SimulationError
 
 __all__ = ["Waveform"]
 

@@ -17,8 +17,7 @@ from bitlane_sim.system.axi4_memory.address_range import AddressRange
 from bitlane_sim.system.axi4_memory.axi4_memory import Axi4Memory, ReadStorage, WriteStorage
 from bitlane_sim.system.axi4_memory.control import MemoryControl
 from bitlane_sim.system.ports import Response
-from cppsim.model.interface import Clock, Get, RunUntil, Set
-from cppsim.model.model import CompiledEvaluator
+from cppsim.model.model import Model
 from support.sim.manager import memory_storage
 
 _BYTES = 1 << 14
@@ -65,28 +64,28 @@ class _Bench:
         rng = np.random.default_rng(1)
         self.memory: NDArray[np.uint8] = rng.integers(0, 256, _BYTES, np.uint8)
         self.expected = self.memory.copy()
-        self._run = CompiledEvaluator(
-            _SYSTEM, storage=memory_storage(two=False), buffers={"ram": self.memory}
-        )
+        self._run = Model(_SYSTEM, storage=memory_storage(two=False), buffers={"ram": self.memory})
 
     def close(self) -> None:
         self._run.close()
 
     def set(self, **values: int) -> None:
-        self._run.run([Set(name, value) for name, value in values.items()])
+        for name, value in values.items():
+            self._run.set(name, value)
 
     def order(self, source: int, target: int, size: int) -> None:
         """Send a descriptor as soon as the copier accepts it."""
         payload = source | target << 32 | (size - 1) << 64
-        sent = [Set("i__payload", payload), Set("i__valid", 1), RunUntil("i__ready", 2000)]
-        self._run.run([*sent, Set("i__valid", 0)])
+        self.set(i__payload=payload, i__valid=1)
+        assert self._run.until("i__ready", 2000)
+        self.set(i__valid=0)
         self.expected[target : target + size] = ~self.memory[source : source + size]
 
     def get(self, name: str) -> int:
-        return self._run.run([Get(name)])[0]
+        return self._run.get(name)
 
     def step(self, cycles: int) -> None:
-        self._run.run([Clock(cycles)])
+        self._run.step(cycles)
 
     def until_retired(self, number: int) -> int:
         """Step until ``number`` descriptors have retired; return the cycles that it took."""

@@ -10,25 +10,23 @@ from amaranth.back import rtlil
 from bitlane_rtl.bus.storage import BlockRam, SinglePortRam
 from bitlane_sim.pins.cells import VENDOR_CELLS
 from cppsim.model.circuit import Circuit
-from cppsim.model.interface import Evaluator
-from cppsim.model.model import CompiledEvaluator
+from cppsim.model.interface import AnyModel
+from cppsim.model.model import Model
 
 SIZES = {"block": 64, "spram": 1 << 14, "two spram": 1 << 15}
 """Words of each kind of memory."""
 
 
 @pytest.fixture(params=SIZES, scope="module")
-def memory(request: Any) -> Iterator[tuple[Evaluator, int]]:
+def memory(request: Any) -> Iterator[tuple[AnyModel, int]]:
     words = SIZES[request.param]
     circuit: Any = BlockRam(words, 32) if request.param == "block" else SinglePortRam(words)
-    run = CompiledEvaluator(Circuit(circuit, VENDOR_CELLS))
+    run = Model(Circuit(circuit, VENDOR_CELLS))
     yield run, words
     run.close()
 
 
-def access(
-    run: Evaluator, word: int, strobe: int = 0, data: int = 0, *, enable: bool = True
-) -> int:
+def access(run: AnyModel, word: int, strobe: int = 0, data: int = 0, *, enable: bool = True) -> int:
     run.set("memory__address", word)
     run.set("memory__enable", enable)
     run.set("memory__strobe", strobe)
@@ -37,7 +35,7 @@ def access(
     return run.get("memory__read_data")
 
 
-def test_random_accesses_read_what_was_written(memory: tuple[Evaluator, int]) -> None:
+def test_random_accesses_read_what_was_written(memory: tuple[AnyModel, int]) -> None:
     run, words = memory
     rng = random.Random(0)
     # At the edges of every RAM, where wrong bits of an address would show.
@@ -60,7 +58,7 @@ def test_random_accesses_read_what_was_written(memory: tuple[Evaluator, int]) ->
 
 
 def test_a_word_that_was_read_changes_only_with_the_next_access(
-    memory: tuple[Evaluator, int],
+    memory: tuple[AnyModel, int],
 ) -> None:
     run, words = memory
     access(run, 1, 0xF, 0x11111111)

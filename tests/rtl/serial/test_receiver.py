@@ -7,7 +7,7 @@ import pytest
 
 from bitlane_rtl.abi.frames import RECEIVE_BYTES, Request
 from bitlane_rtl.serial.receiver import RequestReceiver
-from cppsim.model.model import CompiledEvaluator
+from cppsim.model.model import Model
 from support.serial.frames import (
     cobs_encode,
     frame,
@@ -33,7 +33,7 @@ class Bench:
     """A driver of a receiver. It is compiled, because the tests send many bytes."""
 
     def __init__(self) -> None:
-        self.evaluator = CompiledEvaluator(RequestReceiver())
+        self.evaluator = Model(RequestReceiver())
 
     def restart(self) -> None:
         self.evaluator.reset()

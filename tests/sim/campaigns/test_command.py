@@ -14,7 +14,7 @@ from bitlane.errors import BitlaneError, LinkError
 from bitlane_sim.campaigns import add_campaign
 from bitlane_sim.campaigns.__main__ import main
 from bitlane_sim.campaigns.plan import Stage
-from cppsim.batch.description import BatchError
+from cppsim.errors import BatchError
 from support.processes import run_python
 from support.sim.stands import SMALL, command_line, small_folder
 

@@ -17,8 +17,8 @@ from bitlane_rtl.configuration import Configuration
 from bitlane_sim.device import elaboration
 from bitlane_sim.device.elaboration import elaborated_system
 from bitlane_sim.system.system import System
+from cppsim.errors import SimulationError
 from cppsim.model.circuit import Circuit
-from cppsim.model.interface import SimulationError
 from support.processes import succeed
 from support.seeds import slow
 

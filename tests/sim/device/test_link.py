@@ -13,7 +13,7 @@ from bitlane_rtl.abi import Lane, Mode, Op
 from bitlane_rtl.configuration import Configuration, Search
 from bitlane_sim.device.link import open_link
 from bitlane_sim.device.simulator import choose_evaluator
-from cppsim.model.interface import SimulationError
+from cppsim.errors import SimulationError
 
 
 class FakeSimulator:

@@ -16,7 +16,7 @@ from bitlane_sim.device.link import SimulatorLink, open_link
 from bitlane_sim.device.simulator import Simulator
 from bitlane_sim.system.monitor.recorder import Recorder
 from bitlane_sim.system.ports import AXI_CHANNELS, EVENTS_BIT, RECORD
-from cppsim.model.reference import PysimEvaluator
+from cppsim.model.reference import ReferenceModel
 from support.seeds import slow
 
 TWO_PORTS = Configuration(
@@ -112,7 +112,7 @@ def test_every_command_starts_and_ends(worked: tuple[Simulator, Recording]) -> N
 @pytest.mark.parametrize("bit", [*range(2 * len(AXI_CHANNELS)), *range(EVENTS_BIT, EVENTS_BIT + 4)])
 def test_what_is_the_same_for_long_is_one_entry(bit: int) -> None:
     """Addresses and events of commands have an entry each; equal cycles of the rest share one."""
-    recorder = PysimEvaluator(Recorder())
+    recorder = ReferenceModel(Recorder())
     recorder.set("limit", 9)
     both = 3 << bit - bit % 2 if bit < EVENTS_BIT else 1 << bit
     entries = []

@@ -23,7 +23,7 @@ from bitlane_rtl.engine import Engine
 from bitlane_sim.device.link import SimulatorLink
 from bitlane_sim.device.simulator import Simulator
 from bitlane_sim.system.ports import Hang, Response, Violation
-from cppsim.model.interface import SimulationError
+from cppsim.errors import SimulationError
 from support.seeds import slow
 
 SMALL = Configuration(
@@ -220,7 +220,7 @@ def test_hang_keeps_the_interrupt_low_until_it_is_over(
     link.write(CONTROL_BASE + register("TIMEOUT").offset, np.array([300], "<u4"))
     simulator.inject_hang(read=hang)
     before = simulator.cycles
-    simulator.evaluator.run_until("irq", 1)
+    simulator.evaluator.until("irq", 1)
 
     def release(original: Callable[[float], bool]) -> Callable[[float], bool]:
         # The engine gives up; its bus drains only once the memory answers again.

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from bitlane_sim.pins.cells import VENDOR_CELLS
 from cppsim.model.circuit import Circuit
-from cppsim.model.model import CompiledEvaluator
+from cppsim.model.model import Model
 
 
 class Ram(wiring.Component):
@@ -40,7 +40,7 @@ class Ram(wiring.Component):
 
 
 def test_large_ram_reads_holds_and_writes_groups_of_four_bits() -> None:
-    ram = CompiledEvaluator(Circuit(Ram(), VENDOR_CELLS))
+    ram = Model(Circuit(Ram(), VENDOR_CELLS))
     choose = random.Random(1)
     stored = dict.fromkeys((0, 1, 8192, 16383), 0)
     out = None

@@ -9,7 +9,7 @@ import pytest
 
 from bitlane_sim.pins import COPIES, GateModel, PinSimulation
 from bitlane_sim.pins.netlist import HIGH, LOW, FlippedRow, NetlistBuilder
-from cppsim.model.interface import SimulationError
+from cppsim.errors import SimulationError
 from support.seeds import seeds
 
 

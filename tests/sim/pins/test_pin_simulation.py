@@ -8,7 +8,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from bitlane_sim.pins import PinSimulation
-from cppsim.model.interface import SimulationError
+from cppsim.errors import SimulationError
 from support.sim.answerer import Answerer, answers
 
 DIVIDER = 8

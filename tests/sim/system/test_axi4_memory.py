@@ -7,9 +7,9 @@ import pytest
 
 from bitlane_sim.system.axi4_memory.address_range import AddressRange
 from bitlane_sim.system.ports import Hang, Response
-from cppsim.model.interface import Evaluator
-from cppsim.model.model import CompiledEvaluator
-from cppsim.model.reference import PysimEvaluator
+from cppsim.model.interface import AnyModel
+from cppsim.model.model import Model
+from cppsim.model.reference import ReferenceModel
 from support.seeds import seeds
 from support.sim.manager import Manager, manage
 
@@ -297,7 +297,7 @@ def test_longest_burst_of_axi4_works() -> None:
 
 def test_evaluators_agree_on_the_memory() -> None:
     logs = []
-    evaluators: list[type[Evaluator]] = [PysimEvaluator, CompiledEvaluator]
+    evaluators: list[type[AnyModel]] = [ReferenceModel, Model]
     for evaluator in evaluators:
         manager, ram = manage(PLACE, two=True, evaluator=evaluator, patience=0.7, eagerness=0.7)
         for channel in ("ar", "r", "aw", "w", "b"):

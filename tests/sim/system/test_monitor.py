@@ -8,26 +8,26 @@ import pytest
 from bitlane_rtl.abi import register
 from bitlane_sim.system.monitor.monitor import Monitor
 from bitlane_sim.system.ports import Violation, Where
-from cppsim.model.model import CompiledEvaluator
+from cppsim.model.model import Model
 from support.seeds import seeds
 
 SIZE, INCR = 3, 1
 
 
 @pytest.fixture(scope="module")
-def compiled() -> Iterator[CompiledEvaluator]:
-    evaluator = CompiledEvaluator(Monitor(32, 64, two=True))
+def compiled() -> Iterator[Model]:
+    evaluator = Model(Monitor(32, 64, two=True))
     yield evaluator
     evaluator.close()
 
 
 @pytest.fixture
-def monitor(compiled: CompiledEvaluator) -> CompiledEvaluator:
+def monitor(compiled: Model) -> Model:
     compiled.reset()
     return compiled
 
 
-def cycle(monitor: CompiledEvaluator, **ports: int) -> None:
+def cycle(monitor: Model, **ports: int) -> None:
     """One cycle in which the given ports of ``axi`` have these values, all others 0."""
     for name in monitor.widths:
         if name.startswith("axi_"):
@@ -97,7 +97,7 @@ ILLEGAL = {
     [(violation, cycles) for violation, cases in ILLEGAL.items() for cycles in cases],
 )
 def test_broken_rule_is_named_and_stays(
-    monitor: CompiledEvaluator, violation: Violation, cycles: list[dict[str, int]]
+    monitor: Model, violation: Violation, cycles: list[dict[str, int]]
 ) -> None:
     for ports in cycles:
         cycle(monitor, **ports)
@@ -114,14 +114,14 @@ def test_every_rule_has_a_case() -> None:
     assert set(ILLEGAL) == set(Violation) - {Violation.NONE}
 
 
-def test_second_read_port_is_checked(monitor: CompiledEvaluator) -> None:
+def test_second_read_port_is_checked(monitor: Model) -> None:
     cycle(monitor, **ON_B)
     assert Violation(monitor.get("violation")) is Violation.EARLY_R
     assert monitor.get("violation_where") == Where.READ_B
 
 
 @pytest.mark.parametrize("seed", seeds(1, 3))
-def test_legal_traffic_is_not_complained_about(monitor: CompiledEvaluator, seed: int) -> None:
+def test_legal_traffic_is_not_complained_about(monitor: Model, seed: int) -> None:
     choose = random.Random(seed)
     for _ in range(60):
         beats = choose.randrange(1, 17)
@@ -142,13 +142,13 @@ def test_legal_traffic_is_not_complained_about(monitor: CompiledEvaluator, seed:
         assert Violation(monitor.get("violation")) is Violation.NONE, f"seed {seed}"
 
 
-def test_data_before_its_address_is_legal(monitor: CompiledEvaluator) -> None:
+def test_data_before_its_address_is_legal(monitor: Model) -> None:
     for ports in (w(0), w(1), w(1), aw(beats=2), aw(beats=1), B, B, {}):
         cycle(monitor, **ports)
     assert Violation(monitor.get("violation")) is Violation.NONE
 
 
-def test_reports_give_handshakes_stalls_and_exact_cycles(monitor: CompiledEvaluator) -> None:
+def test_reports_give_handshakes_stalls_and_exact_cycles(monitor: Model) -> None:
     def report(name: str) -> list[int]:
         return [monitor.get(f"{name}__{part}") for part in ("count", "stalls", "first", "last")]
 
@@ -170,9 +170,7 @@ def test_reports_give_handshakes_stalls_and_exact_cycles(monitor: CompiledEvalua
 
 
 @pytest.mark.parametrize(("offset", "count"), [(register("DOORBELL").offset, 1), (0x18, 0)])
-def test_doorbell_is_the_write_of_its_register(
-    monitor: CompiledEvaluator, offset: int, count: int
-) -> None:
+def test_doorbell_is_the_write_of_its_register(monitor: Model, offset: int, count: int) -> None:
     for changes in (
         {"awaddr": offset, "awvalid": 1, "awready": 1},
         {"awaddr": 0, "awvalid": 0},

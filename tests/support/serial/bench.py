@@ -15,7 +15,7 @@ from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE
 from bitlane_rtl.abi.frames import Answer
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.serial.serial_bridge import SerialBridge
-from cppsim.model.model import CompiledEvaluator
+from cppsim.model.model import Model
 from cppsim.netlist.storage import StorageAccess, StoragePort
 from support.board.model import BoardRules, MemoryDevice
 from support.serial.frames import Levels, Reply, frame, hello, replies, uart_bytes, uart_levels
@@ -170,7 +170,7 @@ class SerialBench:
         self._record = np.zeros(1 << _LINE_ADDRESS_BITS, np.uint8)
         self._events = np.zeros(8 << _EVENT_ADDRESS_BITS, np.uint8)
         self._events_seen = 0
-        self._evaluator = CompiledEvaluator(
+        self._evaluator = Model(
             _Bench(configuration, divider),
             storage=_STORAGE,
             buffers={

@@ -9,8 +9,8 @@ import numpy as np
 
 from bitlane_sim.system.axi4_memory.address_range import AddressRange
 from bitlane_sim.system.axi4_memory.axi4_memory import Axi4Memory
-from cppsim.model.interface import Evaluator
-from cppsim.model.model import CompiledEvaluator
+from cppsim.model.interface import AnyModel
+from cppsim.model.model import Model
 from cppsim.netlist.storage import StorageAccess, StoragePort
 
 
@@ -33,7 +33,7 @@ class Manager:
     waiting valid rises.
     """
 
-    evaluator: Evaluator
+    evaluator: AnyModel
     two: bool = False
     patience: float = 1.0
     eagerness: float = 1.0
@@ -124,7 +124,7 @@ def manage(
     place: AddressRange,
     *,
     two: bool = False,
-    evaluator: type[Evaluator] = CompiledEvaluator,
+    evaluator: type[AnyModel] = Model,
     seed: int = 0,
     **options: float,
 ) -> tuple[Manager, np.ndarray]:

@@ -18,7 +18,7 @@ from bitlane_boards.readback.pins import board_pins
 from bitlane_rtl.abi import COMPLETION_OFFSET, CONTROL_BASE, register
 from bitlane_rtl.abi.frames import FRAME_DATA_BYTES, RECEIVE_BYTES
 from bitlane_sim.pins import COPIES, GateModel, PinModel, PinSimulation
-from cppsim.model.interface import SimulationError
+from cppsim.errors import SimulationError
 from support.boards.board_builds import built
 from support.boards.flips import random_flips
 from support.boards.session import validated

@@ -7,7 +7,7 @@ import pytest
 
 from bitlane_sim.builds import CACHE
 from cppsim.compiling.cache import CacheWarning
-from cppsim.model.interface import SimulationError
+from cppsim.errors import SimulationError
 from support.processes import run_python
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from cppsim.compiling.toolchain import Compiler, find_compiler
+from cppsim.errors import SimulationError
 from cppsim.model.build import build
 from cppsim.model.circuit import Circuit
-from cppsim.model.interface import SimulationError
 from support.processes import run_python
 from support.seeds import slow
 from support.sim.evaluated import Inverter

@@ -11,21 +11,23 @@ from amaranth.hdl import Elaboratable, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from cppsim.model.interface import Clock, Drive, Evaluator, Get, RunUntil, Set, SimulationError
-from cppsim.model.model import CompiledEvaluator
-from cppsim.model.reference import PysimEvaluator
+from cppsim.errors import BatchError, SimulationError
+from cppsim.model.interface import AnyModel
+from cppsim.model.model import Model
+from cppsim.model.program import Program
+from cppsim.model.reference import ReferenceModel
 from cppsim.netlist.storage import StorageAccess, StoragePort
 from support.seeds import slow
 from support.sim.evaluated import READS, STORAGE, Chain, Comparer, Inverter, Keeper, Mixer, Ripple
 
-Maker = Callable[..., Evaluator]
+Maker = Callable[..., AnyModel]
 
 
-@pytest.fixture(params=[PysimEvaluator, CompiledEvaluator])
+@pytest.fixture(params=[ReferenceModel, Model])
 def make(request: pytest.FixtureRequest) -> Iterator[Maker]:
-    made: list[Evaluator] = []
+    made: list[AnyModel] = []
 
-    def maker(*arguments: object, **options: object) -> Evaluator:
+    def maker(*arguments: object, **options: object) -> AnyModel:
         made.append(request.param(*arguments, **options))
         return made[-1]
 
@@ -35,7 +37,7 @@ def make(request: pytest.FixtureRequest) -> Iterator[Maker]:
 
 
 @pytest.fixture
-def mixer(make: Maker) -> Evaluator:
+def mixer(make: Maker) -> AnyModel:
     return make(Mixer(), storage=STORAGE, buffers={"ram": ram()})
 
 
@@ -48,7 +50,7 @@ def ram(data_width: int = 64, words: int = 16) -> np.ndarray:
 )
 def test_evaluators_agree_on_every_port_in_every_cycle(data_width: int, words: int) -> None:
     circuits = []
-    for evaluator in (PysimEvaluator, CompiledEvaluator):
+    for evaluator in (ReferenceModel, Model):
         buffer = ram(data_width, words)
         mixer = Mixer(data_width, words)
         circuits.append((evaluator(mixer, storage=STORAGE, buffers={"ram": buffer}), buffer))
@@ -72,7 +74,7 @@ def test_evaluators_agree_on_every_port_in_every_cycle(data_width: int, words: i
     assert slow.cycles == fast.cycles == 150
 
 
-def test_get_shows_what_set_changed_without_a_clock_edge(mixer: Evaluator) -> None:
+def test_get_shows_what_set_changed_without_a_clock_edge(mixer: AnyModel) -> None:
     for value in (0, 3, (1 << 100) - 1):
         mixer.set("wide", value)
         assert mixer.get("wide") == value
@@ -82,65 +84,77 @@ def test_get_shows_what_set_changed_without_a_clock_edge(mixer: Evaluator) -> No
 
 
 def test_what_a_get_computes_leaves_no_trace(make: Maker) -> None:
-    evaluator = make(Keeper())
-    evaluator.run([Set("store", 1), Set("value", 7), Get("kept"), Set("store", 0), Clock()])
-    assert evaluator.get("kept") == 0
-    evaluator.run([Set("store", 1), Get("kept"), Set("value", 9), Clock()])
-    assert evaluator.get("kept") == 9
+    model = make(Keeper())
+    start = Program().set("store", 1).set("value", 7).get("kept")
+    model.run(start.set("store", 0).step())
+    assert model.get("kept") == 0
+    model.run(Program().set("store", 1).get("kept").set("value", 9).step())
+    assert model.get("kept") == 9
 
 
-def test_run_until_includes_the_edge_at_which_the_condition_was_high(mixer: Evaluator) -> None:
+def test_until_includes_the_edge_at_which_the_condition_was_high(mixer: AnyModel) -> None:
     mixer.set("go", 1)
-    assert mixer.run_until("rare", 1000)
+    assert mixer.until("rare", 1000)
     assert (mixer.cycles, mixer.get("count"), mixer.get("rare")) == (22, 22, 0)
-    assert not mixer.run_until("rare", 31)
+    assert not mixer.until("rare", 31)
     assert mixer.cycles == 53
-    assert mixer.run_until("rare", 1)
-    assert not mixer.run_until("rare", 0)
+    assert mixer.until("rare", 1)
+    assert not mixer.until("rare", 0)
     assert mixer.cycles == 54
 
 
-def test_batch_does_what_single_calls_do(mixer: Evaluator) -> None:
+def test_a_program_does_what_single_calls_do(mixer: AnyModel) -> None:
     wide = (1 << 99) + 12345
-    results = mixer.run(
-        [
-            Get("count"),
-            Set("go", 1),
-            Set("wide", wide),
-            Get("echo"),
-            Clock(3),
-            Get("echo"),
-            RunUntil("rare", 30),
-            Set("go", 0),
-            Clock(10),
-            Get("count"),
-        ]
-    )
-    assert results == [0, wide * 5 % (1 << 100), (wide * 5 + 3) % (1 << 100), 22]
+    program = Program().get("count", "first").set("go", 1).set("wide", wide).get("echo")
+    program.step(3).get("echo", "later").until("rare", 30).set("go", 0).step(10).get("count")
+    assert mixer.run(program) == {
+        "first": 0,
+        "echo": wide * 5 % (1 << 100),
+        "later": (wide * 5 + 3) % (1 << 100),
+        "rare": 19,
+        "count": 22,
+    }
     assert mixer.cycles == 32
-    assert mixer.run([]) == []
+    assert mixer.run(Program()) == {}
 
 
-def test_a_prepared_batch_is_run_with_other_values(mixer: Evaluator) -> None:
+def test_repeats_take_a_value_and_give_a_result_each_time(mixer: AnyModel) -> None:
+    program = Program()
+    with program.repeat(2):
+        program.set("go", [[1, 0]])
+        with program.repeat(3):
+            program.step().get("count")
+    assert mixer.run(program)["count"].tolist() == [[1, 2, 3], [3, 3, 3]]
+
+
+def test_a_prepared_program_is_run_with_other_columns(mixer: AnyModel) -> None:
     wide = (1 << 99) + 12345
-    run = mixer.prepare(
-        [Set("wide", wide), Get("echo"), Drive("go"), Clock(3), Get("echo"), Get("count")]
-    )
-    echo = wide * 5 % (1 << 100)
-    assert run([0]) == [echo, echo, 0]
-    assert run([1]) == [echo, echo + 3, 3]
-    assert run([0]) == [echo + 3, echo + 3, 3]
-    with pytest.raises((ValueError, StopIteration)):
+    program = Program().set("wide", wide).get("echo").set("go", [0]).step(3)
+    run = mixer.prepare(program.get("echo", "later").get("count"))
+    low = wide * 5 % (1 << 64)
+    high = wide * 5 % (1 << 100) >> 64
+    assert run([0]) == [low, high, low, high, 0]
+    assert run([1]) == [low, high, low + 3, high, 3]
+    assert run([0]) == [low + 3, high, low + 3, high, 3]
+    with pytest.raises(BatchError, match="columns: 0; expected 1, as the program sets"):
         run([])
-    stuck = mixer.prepare([Drive("go"), RunUntil("rare", 12)])
-    with pytest.raises(SimulationError, match="rare was not high within 12 cycles"):
-        stuck([0])
 
 
-def test_batch_stops_where_a_condition_does_not_come(mixer: Evaluator) -> None:
-    with pytest.raises(SimulationError, match="rare was not high within 12 cycles"):
-        mixer.run([RunUntil("rare", 12), Clock(100)])
-    assert mixer.cycles == 12
+def test_a_wait_in_vain_is_0_and_the_program_goes_on(mixer: AnyModel) -> None:
+    assert mixer.run(Program().until("rare", 12).step(100).get("go")) == {"rare": 0, "go": 0}
+    assert mixer.cycles == 112
+
+
+def test_a_program_that_does_not_fit_does_nothing(mixer: AnyModel) -> None:
+    for program, message in (
+        (Program().step().get("q"), "no port 'q'"),
+        (Program().step().set("go", 2), "'go': 2 does not fit 1 bits"),
+        (Program().step().set("count", 1), "'count' is driven by the design"),
+        (Program().step().set("go", [0, 1]), "shape"),
+    ):
+        with pytest.raises(BatchError, match=message):
+            mixer.run(program)
+    assert mixer.cycles == 0
 
 
 def test_reset_returns_to_power_on_and_keeps_the_storage(make: Maker) -> None:
@@ -151,7 +165,8 @@ def test_reset_returns_to_power_on_and_keeps_the_storage(make: Maker) -> None:
         evaluator.set("go", 1)
         values = []
         for _ in range(40):
-            values += evaluator.run([Clock(), Get("count"), Get("read_word"), Get("write_word")])
+            evaluator.step()
+            values += [evaluator.get(port) for port in ("count", "read_word", "write_word")]
         return values
 
     first = history()
@@ -210,7 +225,7 @@ def test_unfit_values_and_ports_are_refused(make: Maker) -> None:
         (evaluator.set, ("o", 1), ValueError, "o is no input"),
         (evaluator.set, ("q", 1), KeyError, "q"),
         (evaluator.get, ("q",), KeyError, "q"),
-        (evaluator.run_until, ("q", 1), KeyError, "q"),
+        (evaluator.until, ("q", 1), KeyError, "q"),
     ):
         with pytest.raises(error, match=message):
             call(*arguments)
@@ -238,17 +253,17 @@ def test_a_waveform_that_cannot_be_opened_fails_before_the_build(
     for vcd in (tmp_path, tmp_path / "no" / "wave.vcd"):
         # Nothing of the evaluator stays, to complain when it is freed.
         with pytest.raises(OSError, match=str(vcd)):
-            CompiledEvaluator(Comparer(), vcd=vcd)
+            Model(Comparer(), vcd=vcd)
 
 
 def test_a_waveform_that_cannot_be_finished_is_reported_once() -> None:
-    evaluator = CompiledEvaluator(Comparer(), vcd="/dev/full")
+    evaluator = Model(Comparer(), vcd="/dev/full")
     evaluator.step(10)
     with pytest.raises(SimulationError, match="waveform file could not be written"):
         evaluator.close()
     evaluator.close()
     # Freed without having been closed, it says nothing.
-    evaluator = CompiledEvaluator(Comparer(), vcd="/dev/full")
+    evaluator = Model(Comparer(), vcd="/dev/full")
     evaluator.step(10)
     del evaluator
     gc.collect()
@@ -268,7 +283,7 @@ def test_waveform_shows_every_cycle(make: Maker, tmp_path: Path) -> None:
     assert values[-3:] == [5, 1, 12]
 
 
-def agree(slow: Evaluator, fast: Evaluator) -> None:
+def agree(slow: AnyModel, fast: AnyModel) -> None:
     choose = random.Random(3)
     for cycle in range(50):
         value = 0xFF >> choose.randrange(3) | 0x80
@@ -284,4 +299,4 @@ def agree(slow: Evaluator, fast: Evaluator) -> None:
 
 @pytest.mark.parametrize("circuit", [Ripple, Chain])
 def test_bits_of_a_signal_may_depend_on_others_of_it(circuit: Callable[[], Elaboratable]) -> None:
-    agree(PysimEvaluator(circuit()), CompiledEvaluator(circuit()))
+    agree(ReferenceModel(circuit()), Model(circuit()))

@@ -22,22 +22,24 @@ from amaranth.lib.cdc import ResetSynchronizer
 from amaranth.lib.wiring import In, Out
 
 from bitlane_sim.bench.verilated import build_verilated
-from cppsim.model.interface import Clock, Evaluator, Set, SimulationError
-from cppsim.model.model import CompiledEvaluator
-from cppsim.model.reference import PysimEvaluator
+from cppsim.errors import SimulationError
+from cppsim.model.interface import AnyModel
+from cppsim.model.model import Model
+from cppsim.model.program import Program
+from cppsim.model.reference import ReferenceModel
 from support.seeds import seeds, slow
 from support.sim.zoo import Calculator, Memories, Partly, Registers, stimuli
 
 
-def show(evaluator: Evaluator) -> dict[str, int]:
+def show(evaluator: AnyModel) -> dict[str, int]:
     return {port: evaluator.get(port) for port in evaluator.widths}
 
 
 @contextmanager
 def both(
     make: Callable[[], wiring.Component], **options: Any
-) -> Iterator[tuple[Evaluator, Evaluator]]:
-    slow, fast = PysimEvaluator(make()), CompiledEvaluator(make(), **options)
+) -> Iterator[tuple[AnyModel, AnyModel]]:
+    slow, fast = ReferenceModel(make()), Model(make(), **options)
     with closing(slow), closing(fast):
         yield slow, fast
 
@@ -221,16 +223,16 @@ class Talker(wiring.Component):
 
 
 def test_a_circuit_prints_at_every_edge(capsys: pytest.CaptureFixture[str]) -> None:
-    with closing(CompiledEvaluator(Talker(prints=True))) as evaluator:
+    with closing(Model(Talker(prints=True))) as evaluator:
         evaluator.set("value", 5)
         evaluator.step(2)
-        evaluator.run([Set("value", 9), Clock()])
+        evaluator.run(Program().set("value", 9).step())
         assert evaluator.get("last") == 9
     assert capsys.readouterr().out == "value 5\nvalue 5\nvalue 9\n"
 
 
 def test_a_message_has_the_values_of_the_edge_at_which_a_check_failed() -> None:
-    with closing(CompiledEvaluator(Talker(prints=False))) as evaluator:
+    with closing(Model(Talker(prints=False))) as evaluator:
         evaluator.set("value", 6)
         evaluator.step()
         evaluator.set("value", 7)
@@ -249,7 +251,7 @@ def test_message_of_a_check_stays_as_it_is() -> None:
             m.d.sync += Assert(self.value != 7, 'a "quoted" {brace} \\ and é')
             return m
 
-    with closing(CompiledEvaluator(Checker())) as evaluator:
+    with closing(Model(Checker())) as evaluator:
         evaluator.set("value", 7)
         with pytest.raises(SimulationError, match=r'cycle 1: a "quoted" \{brace\} \\ and é'):
             evaluator.step()

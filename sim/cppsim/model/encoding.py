@@ -1,4 +1,4 @@
-"""A program as the compiled source follows it: instructions, and columns to take and to give."""
+"""A program as compiled code executes it: instructions, columns to take, and columns to give."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -8,17 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .description import BatchError, Description
+from ..errors import BatchError
+from .ports import PortPlace, found
 from .values import Words, expect_fit, extended, fitting
 
-__all__ = ["BatchCode", "Encoded", "Encoder", "Item", "Result", "Words"]
+__all__ = ["Code", "Encoded", "Encoder", "Item", "Result", "Words"]
 
 _DEPTH = 8
 _ONES = (1 << 64) - 1
 
 
-class BatchCode(IntEnum):
-    """As in batch.h."""
+class Code(IntEnum):
+    """The instructions, as in batch.h and ported.h."""
 
     SET = 0
     TAKE = 1
@@ -33,7 +34,7 @@ class BatchCode(IntEnum):
 class Item:
     """An instruction. ``amount`` is of cycles, or of repetitions of ``body``."""
 
-    code: BatchCode
+    code: Code
     port: str = ""
     values: Any = None
     amount: int = 0
@@ -68,6 +69,16 @@ class Result:
             return values
         return values[..., 0].view(np.int64) if self.signed else values[..., 0]
 
+    def alone(self, columns: Words) -> Any:
+        """Values of the only instance: outside loops an int, else as `taken` without its axis."""
+        values = self.taken(columns)[0]
+        if self.loops:
+            return values
+        if self.words == 1:
+            return int(values)
+        number = sum(int(word) << 64 * k for k, word in enumerate(values))
+        return number - (number >> 64 * self.words - 1 << 64 * self.words if self.signed else 0)
+
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
@@ -96,8 +107,10 @@ class Encoded:
 
 
 class Encoder:
-    def __init__(self, description: Description, instances: int) -> None:
-        self._description = description
+    """Encodes the items of a program for a circuit with ``ports``, and for ``instances`` of it."""
+
+    def __init__(self, ports: Mapping[str, PortPlace], instances: int) -> None:
+        self._ports = ports
         self._instances = instances
         self.rows: list[tuple[int, int, int, int]] = []
         self.results: list[Result] = []
@@ -110,32 +123,32 @@ class Encoder:
         parts = [np.zeros((*shape, 0), np.uint64)]
         for item in items:
             match item.code:
-                case BatchCode.SET:
+                case Code.SET:
                     parts += self._set(item, shape)
-                case BatchCode.STEP:
-                    self.rows.append((BatchCode.STEP, 0, item.amount, 0))
-                case BatchCode.REPEAT:
-                    self.rows.append((BatchCode.REPEAT, 0, item.amount, 0))
+                case Code.STEP:
+                    self.rows.append((Code.STEP, 0, item.amount, 0))
+                case Code.REPEAT:
+                    self.rows.append((Code.REPEAT, 0, item.amount, 0))
                     start = len(self.rows)
                     inner = self.block(item.body, (*loops, item.amount))
                     parts.append(inner.reshape(*shape, inner.shape[-1] * item.amount))
-                    self.rows.append((BatchCode.AGAIN, start, 0, 0))
+                    self.rows.append((Code.AGAIN, start, 0, 0))
                 case _:
                     self._look(item)
         return np.concatenate(parts, axis=-1)
 
     def _look(self, item: Item) -> None:
-        port = self._description.port(item.port)
+        port = found(self._ports, item.port, "port")
         last = port.first + port.words - 1
-        if item.code is BatchCode.UNTIL:
-            row = (BatchCode.UNTIL, port.first | last << 32, item.amount, int(port.settled))
+        if item.code is Code.UNTIL:
+            row = (Code.UNTIL, port.first | last << 32, item.amount, int(port.settled))
             self.rows.append(row)
         else:
             for word in range(port.first, last + 1):
-                self.rows.append((BatchCode.GET, word, 0, int(port.settled)))
+                self.rows.append((Code.GET, word, 0, int(port.settled)))
 
     def _set(self, item: Item, shape: tuple[int, ...]) -> Iterator[Words]:
-        port = self._description.port(item.port)
+        port = found(self._ports, item.port, "port")
         if not port.input:
             raise BatchError(f"port {port.name!r} is driven by the design; only inputs can be set")
         numbers = range(port.first, port.first + port.words)
@@ -145,10 +158,10 @@ class Encoder:
             expect_fit(port, value, value)
             value &= (1 << port.width) - 1
             for k, (number, look) in enumerate(zip(numbers, looks, strict=True)):
-                self.rows.append((BatchCode.SET, number, value >> 64 * k & _ONES, look))
+                self.rows.append((Code.SET, number, value >> 64 * k & _ONES, look))
             return
         self.rows += [
-            (BatchCode.TAKE, number, 0, look) for number, look in zip(numbers, looks, strict=True)
+            (Code.TAKE, number, 0, look) for number, look in zip(numbers, looks, strict=True)
         ]
         yield fitting(port, item.values, shape)
 
@@ -162,19 +175,19 @@ class Encoder:
         """Note where results are from ``base`` on. Returns how many columns ``items`` give."""
         size = 0
         for item in items:
-            if item.code is BatchCode.GET:
-                port = self._description.port(item.port)
+            if item.code is Code.GET:
+                port = found(self._ports, item.port, "port")
                 place = (item.values, base + size, loops, strides)
                 self.results.append(Result(*place, port.words, port.signed, port.width))
                 size += port.words
-            elif item.code is BatchCode.UNTIL:
+            elif item.code is Code.UNTIL:
                 place = (item.values, base + size, loops, strides)
                 self.results.append(Result(*place, 1, False, 64))
                 size += 1
-            elif item.code is BatchCode.REPEAT:
-                found = len(self.results)
+            elif item.code is Code.REPEAT:
+                known = len(self.results)
                 inner = self.results_of(item.body, base + size, loops, strides)
-                del self.results[found:]
+                del self.results[known:]
                 repeated = (*loops, item.amount), (*strides, inner)
                 self.results_of(item.body, base + size, *repeated)
                 size += inner * item.amount

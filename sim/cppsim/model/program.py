@@ -1,10 +1,11 @@
-"""What a batch is to do without returning to Python: set, step, until, get, repeat.
+"""A program: set, step, until, get and repeat, executed in one call.
 
-All instances follow the same instructions, each with its own values and for as many cycles as its
-own waits take.
+`Model` executes it on one instance of a circuit, `Batch` on many, `ReferenceModel` in Amaranth's
+simulator. All instances follow the same instructions, each with its own values, and each waits as
+long as its own conditions take.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -12,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .description import BatchError, Description
-from .encoding import BatchCode, Encoded, Encoder, Item
+from ..errors import BatchError
+from .encoding import Code, Encoded, Encoder, Item
+from .ports import PortPlace
 from .values import as_array, counted
 
 __all__ = ["Program"]
@@ -40,11 +42,11 @@ class Program:
         bits have a last axis of words, the least significant first, in two's complement if they are
         signed; or they take whole numbers, of shape (instances,) alone.
         """
-        return self._add(Item(BatchCode.SET, port, values))
+        return self._add(Item(Code.SET, port, values))
 
     def step(self, cycles: int = 1) -> "Program":
         """Let ``cycles`` pass."""
-        return self._add(Item(BatchCode.STEP, amount=counted(cycles, "cycles", 0)))
+        return self._add(Item(Code.STEP, amount=counted(cycles, "cycles", 0)))
 
     def until(self, port: str, limit: int, name: str | None = None) -> "Program":
         """Let cycles pass up to the first edge before which ``port`` is not 0, ``limit`` at most.
@@ -53,11 +55,11 @@ class Program:
         never seen.
         """
         amount = counted(limit, "limit", 1)
-        return self._add(Item(BatchCode.UNTIL, port, name or port, amount))
+        return self._add(Item(Code.UNTIL, port, name or port, amount))
 
     def get(self, port: str, name: str | None = None) -> "Program":
         """Look at a port; the result is called ``name``, by default as the port."""
-        return self._add(Item(BatchCode.GET, port, name or port))
+        return self._add(Item(Code.GET, port, name or port))
 
     @contextmanager
     def repeat(self, times: int) -> Iterator["Program"]:
@@ -67,7 +69,7 @@ class Program:
             yield self
         finally:
             body, self._items = tuple(self._items), before
-        self._add(Item(BatchCode.REPEAT, amount=counted(times, "times", 1, _REPEATS), body=body))
+        self._add(Item(Code.REPEAT, amount=counted(times, "times", 1, _REPEATS), body=body))
 
     def replaced(self, port: str, values: ArrayLike) -> "Program":
         """The same program with other values wherever it sets ``port``.
@@ -76,9 +78,9 @@ class Program:
         an array has a second axis of one place for each time, in order. Raises ``BatchError`` if
         that does not fit.
         """
-        times = sum(1 for x in _all(self._items) if x.code is BatchCode.SET and x.port == port)
+        times = sum(1 for x in _all(self._items) if x.code is Code.SET and x.port == port)
         if not times:
-            names = dict.fromkeys(x.port for x in _all(self._items) if x.code is BatchCode.SET)
+            names = dict.fromkeys(x.port for x in _all(self._items) if x.code is Code.SET)
             raise BatchError(f"no port {port!r} is set; set are: {', '.join(names) or 'none'}")
         each: list[Any] = [values] * times
         if times > 1 and not isinstance(values, int | np.integer):
@@ -95,9 +97,17 @@ class Program:
         self._items.append(item)
         return self
 
-    def encoded(self, description: Description, instances: int) -> Encoded:
-        """For ``instances``. Raises ``BatchError`` for what the design or the arrays do not fit."""
-        encoder = Encoder(description, instances)
+    @property
+    def items(self) -> tuple[Item, ...]:
+        """The instructions, in order."""
+        return tuple(self._items)
+
+    def encoded(self, ports: Mapping[str, PortPlace], instances: int) -> Encoded:
+        """Return the program for ``instances`` of a circuit with ``ports``.
+
+        Raises ``BatchError`` for a port that does not exist and for values that do not fit it.
+        """
+        encoder = Encoder(ports, instances)
         columns = encoder.block(self._items, ())
         total = encoder.results_of(self._items, 0, (), ())
         names = [x.name for x in encoder.results]
@@ -117,7 +127,7 @@ def _all(items: Sequence[Item]) -> Iterator[Item]:
 def _replaced(items: Sequence[Item], port: str, each: Iterator[Any]) -> list[Item]:
     found = []
     for item in items:
-        if item.code is BatchCode.SET and item.port == port:
+        if item.code is Code.SET and item.port == port:
             found.append(replace(item, values=next(each)))
         else:
             found.append(replace(item, body=tuple(_replaced(item.body, port, each))))

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .description import BatchError, PortPlace
+from ..errors import BatchError
+from .ports import PortPlace
 
 __all__ = ["Words", "as_array", "counted", "expect_fit", "extended", "fitting"]
 

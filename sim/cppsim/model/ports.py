@@ -1,0 +1,40 @@
+"""The ports of a circuit as plain data: where their words are. Knows no Amaranth."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from ..errors import BatchError
+
+__all__ = ["PortPlace", "found"]
+
+_Place = TypeVar("_Place")
+
+
+@dataclass(frozen=True, slots=True)
+class PortPlace:
+    """A signal that can be looked at, and set if it is an ``input``.
+
+    Its words of 64 bits have the numbers from ``first`` on. ``settled``: it follows from the state
+    by logic. ``active``: an edge may follow from a change of it.
+    """
+
+    name: str
+    width: int
+    signed: bool
+    first: int
+    input: bool = False
+    settled: bool = False
+    active: bool = False
+
+    @property
+    def words(self) -> int:
+        return -(-self.width // 64)
+
+
+def found(places: Mapping[str, _Place], name: str, kind: str) -> _Place:
+    """Return the place of ``name``. Raises ``BatchError`` if there is no such ``kind``."""
+    if name not in places:
+        names = ", ".join(sorted(places)) or "none"
+        raise BatchError(f"no {kind} {name!r}; there are: {names}")
+    return places[name]
