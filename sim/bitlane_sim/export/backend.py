@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from amaranth.back import verilog as amaranth_verilog
-from amaranth.hdl import Elaboratable, Signal
+from amaranth.hdl import Elaboratable, Value
 from amaranth.lib.wiring import Flow, Signature
 
 from ..evaluator import SimulationError
@@ -47,7 +47,7 @@ class Port(NamedTuple):
     """A port of the top module: its direction as seen from inside, and its signal."""
 
     flow: Flow
-    signal: Signal
+    signal: Value
 
     @property
     def output(self) -> bool:

@@ -15,14 +15,10 @@ from bitlane.sizes import parse_size
 from bitlane_rtl.abi import BIT_OPS, LOGIC_OPS, SHIFT_OPS, Lane, Mode
 from bitlane_rtl.configuration import Configuration, Search
 from bitlane_rtl.configurations import NAMED
-from cppsim.errors import SimulationError
-from cppsim.netlist.tidy import trim
 
 from ..device.search_option import SEARCH_FORM, parse_search, search_text
 from .destination import Destination, ExportError, destination
 from .folder import integrator_files
-from .ports import conventional_ports
-from .verilog import verilog
 
 __all__ = ["ExportError", "add_export", "export"]
 
@@ -58,25 +54,15 @@ _FIELDS: Mapping[str, tuple[str, Callable[[Any], str]]] = {
 }
 """Options that take a value: the configuration's field, and how the value is written."""
 
-_OTHER_NAME = """\
-// The module was given a name of its own with --prefix.
-/* verilator lint_off DECLFILENAME */
-"""
-
-
-_AROUND = "circuit."
-"""What the names of all that is in a `Circuit` begin with."""
-
 
 def add_export(subparsers: Subparsers) -> None:
     """Add the subcommand `export`."""
     parser = subparsers.add_parser(
         "export",
         help="write the AXI4 core as Verilog for other systems",
-        description="Write the AXI4 core as one module of plain Verilog-2005, and its ports,"
-        " registers and command record as Markdown beside it; into a folder with a driver in C,"
-        " C headers, SystemRDL and a core file of FuseSoC, too. The same options give the same"
-        " bytes.",
+        description="Write the AXI4 core as plain Verilog-2005, and its ports, registers and"
+        " command record as Markdown beside it; into a folder with a driver in C, C headers,"
+        " SystemRDL and a core file of FuseSoC, too. The same options give the same bytes.",
     )
     _add_destination(parser)
     _add_configuration(parser)
@@ -234,32 +220,24 @@ def export(
     to: Destination | None = None,
     base: str = _USUAL,
 ) -> tuple[str, str]:
-    """The module ``name`` as Verilog that goes ``to`` (default: NAME.v), and its page as Markdown.
+    """Return the core as Verilog with the top module ``name``, and its page as Markdown.
 
-    ``base``: the named configuration from which the command that both show starts. Raises
-    ``ValueError`` for a bad ``id_width``.
+    ``to`` is the destination that both mention (default: NAME.v), ``base`` the named configuration
+    that the command in both starts from. Raises ``ValueError`` for a bad ``id_width``, and as
+    `verilog` does.
     """
     from bitlane_rtl.core import Core
-    from cppsim.model.circuit import Circuit
 
+    from .backend import verilog
     from .document import header, page
+    from .ports import conventional_ports
 
     core = Core(configuration)
-    design = Circuit(core).design
-    design.notices = []
-    design.names = {x.removeprefix(_AROUND): bits for x, bits in design.names.items()}
-    design.memories = [replace(x, name=x.name.removeprefix(_AROUND)) for x in design.memories]
-    trim(design)
-    flat: Any = core.signature.flatten(core)
-    order = ["__".join(map(str, path)) for path, _, _ in flat]
-    design.ports = conventional_ports(design, order, id_width)
+    ports = conventional_ports(core, id_width)
     to = to or Destination(name, Path(f"{name}.v"))
     command = _command(configuration, id_width, to, base)
-    text = header(configuration, name, command, to.page.name)
-    text += "\n" + verilog(design, name)
-    if to.module.stem != name:
-        text = _OTHER_NAME + text
-    return text, page(configuration, name, command, design.ports)
+    text = header(configuration, name, command, to.page.name) + "\n" + verilog(core, name, ports)
+    return text, page(configuration, name, command, ports)
 
 
 def _command(configuration: Configuration, id_width: int, to: Destination, base: str) -> str:

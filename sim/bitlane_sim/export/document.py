@@ -1,13 +1,14 @@
 """What goes with an exported core: the comment at its head, and the page beside it. Text only."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 
 from bitlane.command_line import registers_page
 from bitlane.version import __version__
 from bitlane_rtl import abi
 from bitlane_rtl.bus.axi4 import CACHE, PROT
 from bitlane_rtl.configuration import Configuration
-from cppsim.netlist.design import DesignPort
+
+from .backend import Port
 
 __all__ = ["header", "page"]
 
@@ -81,8 +82,13 @@ def header(configuration: Configuration, name: str, command: str, page_file: str
     return "".join(f"// {line}".rstrip() + "\n" for line in lines)
 
 
-def page(configuration: Configuration, name: str, command: str, ports: Sequence[DesignPort]) -> str:
-    """The Markdown page for the module ``name``: parameters, ports, instance, registers."""
+def page(configuration: Configuration, name: str, command: str, ports: Mapping[str, Port]) -> str:
+    """Return the Markdown page of the module ``name``: parameters, ports, instance, registers.
+
+    ``ports`` lacks clock and reset, which every module has.
+    """
+    rows = {"clk": ("in", 1), "rst": ("in", 1)}
+    rows |= {x: ("out" if port.output else "in", len(port.signal)) for x, port in ports.items()}
     lines = [
         f"# {name}",
         "",
@@ -99,15 +105,15 @@ def page(configuration: Configuration, name: str, command: str, ports: Sequence[
         "| Port | Direction | Bits | What |",
         "| --- | --- | --- | --- |",
         *(
-            f"| `{x.name}` | {'out' if x.output else 'in'} | {len(x.bits)} | {_meaning(x.name)} |"
-            for x in ports
+            f"| `{port}` | {direction} | {width} | {_meaning(port)} |"
+            for port, (direction, width) in rows.items()
         ),
         "",
         "## Instance",
         "",
         "```verilog",
         f"{name} {name}_i (",
-        ",\n".join(f"  .{port.name}({port.name})" for port in ports),
+        ",\n".join(f"  .{port}({port})" for port in rows),
         ");",
         "```",
         "",

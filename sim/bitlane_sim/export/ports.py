@@ -5,9 +5,14 @@ there: identifiers, LOCK, QOS and REGION, all 0. Identifiers that come back are 
 """
 
 from collections.abc import Iterator
+from typing import Any
 
-from cppsim.netlist.design import DesignPort, PlainDesign
-from cppsim.netlist.elaborated import CLOCK
+from amaranth.hdl import Signal, Value
+from amaranth.lib.wiring import Flow
+
+from bitlane_rtl.core import Core
+
+from .backend import Port
 
 __all__ = ["conventional_ports"]
 
@@ -17,49 +22,31 @@ _SIDE = {"lock": 1, "qos": 4, "region": 4}
 _AHEAD = {"awaddr": "awid", "araddr": "arid", "bresp": "bid", "rdata": "rid"}
 """Identifiers, by the member that follows them."""
 
-_FIRST = (CLOCK, "rst")
 
+def conventional_ports(core: Core, id_width: int) -> dict[str, Port]:
+    """Return the ports of ``core`` by name, without clock and reset.
 
-def conventional_ports(design: PlainDesign, order: list[str], id_width: int) -> list[DesignPort]:
-    """The ports of ``design``, which holds a `bitlane_rtl.core.Core`, as an exported core has them.
-
-    ``order`` lists the names that Amaranth gave them, ``m_axi__awaddr`` for one. Clock and reset
-    come first. Raises ``ValueError`` unless ``id_width`` is 1 to 32.
+    Raises ``ValueError`` unless ``id_width`` is 1 to 32.
     """
     if not 1 <= id_width <= 32:
         raise ValueError(f"id_width: {id_width} is outside 1 to 32")
-    known = {port.name: port for port in design.ports}
-    values = [bit for port in design.ports for bit in port.bits]
-    values += [bit for cell in design.cells for bit in cell.result]
-    values += [bit for register in design.registers for bit in register.result]
-    values += [bit for x in design.memories for read in x.reads for bit in read.result]
-    free = max(values) + 1
-    ports = []
-    for name in (*_FIRST, *order):
-        for port in _with_side_signals(known[name], id_width):
-            if port.output or port is known[name]:
-                ports.append(DesignPort(_conventional(port.name), port.output, port.bits))
-            else:
-                bits = tuple(range(free, free + len(port.bits)))
-                free += len(bits)
-                ports.append(DesignPort(port.name, False, bits))
+    ports: dict[str, Port] = {}
+    flat: Any = core.signature.flatten(core)
+    for path, member, value in flat:
+        port = Port(member.flow, Value.cast(value))
+        ports |= _with_side_signals("_".join(map(str, path)), port, id_width)
     return ports
 
 
-def _conventional(name: str) -> str:
-    return name.replace("__", "_")
-
-
-def _with_side_signals(port: DesignPort, id_width: int) -> Iterator[DesignPort]:
-    """``port`` with what belongs before and behind it; bits of new ports are 0."""
-    bus, _, member = port.name.partition("__")
-    if not bus.startswith("m_"):
-        yield port
-        return
-    if member in _AHEAD:
-        name = f"{bus}_{_AHEAD[member]}"
-        yield DesignPort(name, member.endswith("addr"), (0,) * id_width)
-    yield port
-    if member.endswith("burst"):
-        for side, width in _SIDE.items():
-            yield DesignPort(f"{bus}_{member[:2]}{side}", True, (0,) * width)
+def _with_side_signals(name: str, port: Port, id_width: int) -> Iterator[tuple[str, Port]]:
+    """Yield ``port`` between the side signals before and behind it, which nothing drives."""
+    bus, _, member = name.rpartition("_")
+    manager = bus.startswith("m_")
+    if manager and member in _AHEAD:
+        side = f"{bus}_{_AHEAD[member]}"
+        yield side, Port(port.flow, Signal(id_width, name=side))
+    yield name, port
+    if manager and member.endswith("burst"):
+        for suffix, width in _SIDE.items():
+            side = f"{bus}_{member[:2]}{suffix}"
+            yield side, Port(Flow.Out, Signal(width, name=side))
