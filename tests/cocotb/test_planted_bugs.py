@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 WIDTH, PORTS = 64, 2
 
 FIRST_INSTANCE = re.compile(r"^  (\(\*[^\n]*\*\)\n  )*\\core\.", re.MULTILINE)
-"""Where the declarations of the top module end."""
+"""The first instance in the top module, with its attributes; it follows the declarations."""
 
 # All that these bugs need to show themselves.
 ONLY = r"test_(random_commands|long_bursts)/chance=0\.5"

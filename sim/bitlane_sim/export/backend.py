@@ -14,7 +14,7 @@ from amaranth.back import verilog as amaranth_verilog
 from amaranth.hdl import Elaboratable, Value
 from amaranth.lib.wiring import Flow, Signature
 
-from ..evaluator import SimulationError
+from cppsim.errors import SimulationError
 
 __all__ = ["Port", "verilog"]
 

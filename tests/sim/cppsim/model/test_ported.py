@@ -86,7 +86,7 @@ def test_memories(width: int, rows: int) -> None:
 def test_verilog_shows_what_the_circuit_does(
     make: type[wiring.Component], sizes: tuple[int, ...]
 ) -> None:
-    """Verilog is written from the same netlists, and runs in Verilator."""
+    """Verilator shows the same values, from the Verilog that Amaranth's backend writes."""
     with both(lambda: make(*sizes), build_with=build_verilated) as (slow, fast):
         for cycle, values in enumerate(stimuli(make(*sizes), 300)):
             for evaluator in (slow, fast):
