@@ -15,6 +15,7 @@ from bitlane.sizes import parse_size
 from bitlane_rtl.abi import BIT_OPS, LOGIC_OPS, SHIFT_OPS, Lane, Mode
 from bitlane_rtl.configuration import Configuration, Search
 from bitlane_rtl.configurations import NAMED
+from cppsim.errors import SimulationError
 
 from ..device.search_option import SEARCH_FORM, parse_search, search_text
 from .destination import Destination, ExportError, destination
