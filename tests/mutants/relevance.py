@@ -25,6 +25,14 @@ _ENGINE = (
     "tests/system/test_resealed_records.py",
     "tests/sim/test_bench.py",
 )
+_EXECUTOR_UNITS = (
+    "serial/access_check.py",
+    "serial/answer_source.py",
+    "serial/byte_counter.py",
+    "serial/data_access.py",
+    "serial/memory_bounds.py",
+    "serial/request_header.py",
+)
 _BOARD = (
     "tests/rtl/serial/test_serial_bridge.py",
     "tests/rtl/serial/test_serial_bridge_damage.py",
@@ -48,6 +56,7 @@ OWN: Mapping[str, tuple[str, ...]] = {
     "datapath/spans.py": ("tests/rtl/datapath/test_reader.py",),
     "search/": ("tests/rtl/search",),
     "serial/": ("tests/rtl/serial/test_serial_bridge.py", "tests/rtl/serial/test_efficiency.py"),
+    **dict.fromkeys(_EXECUTOR_UNITS, ("tests/rtl/serial/test_executor.py",)),
     "ports/": ("tests/rtl/bus/test_shared_sram.py",),
     "command.py": ("tests/rtl/walk/test_loop_nest.py", "tests/rtl/walk/test_address_generator.py"),
 }
