@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import Any
 
 import pytest
+from amaranth.hdl import ResetInserter, Signal
 
 from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE
 from bitlane_rtl.abi.frames import Answer
@@ -384,6 +385,44 @@ def test_a_complaint_is_passed_on_between_requests() -> None:
         done(3, IDENTITY + bytes(4)),
         refused(4),
     ]
+
+
+def test_a_complaint_after_a_reset_is_answered_alone() -> None:
+    """A reset in the middle of a READ leaves its bytes uncounted."""
+    circuit = RequestExecutor(CONFIGURATION)
+    reset = Signal()
+    answers: list[tuple[int, int]] = []
+
+    async def bench(ctx: Any) -> None:
+        for byte in given_out(read(1, 0x1_0000, 9)):
+            ctx.set(circuit.i.payload, byte)
+            ctx.set(circuit.i.valid, 1)
+            await ctx.tick()
+        ctx.set(circuit.i.valid, 0)
+        await ctx.tick().repeat(4)
+        ctx.set(reset, 1)
+        await ctx.tick()
+        ctx.set(reset, 0)
+        ctx.set(circuit.expected, 77)
+        ctx.set(circuit.complaint, 1)
+        await ctx.tick().until(circuit.answered)
+        ctx.set(circuit.complaint, 0)
+        ctx.set(circuit.o.ready, 1)
+        for _ in range(20):
+            _, _, valid, answer = await ctx.tick().sample(circuit.o.valid, circuit.o.payload)
+            if valid:
+                answers.append((answer.byte, answer.last))
+
+    simulate(ResetInserter(reset)(circuit), bench)
+    assert answers == [(77, 0), (Answer.EXPECTED, 1)]
+
+
+def test_a_memory_that_is_never_ready_holds_up_nothing_else() -> None:
+    bench = Bench()
+    bench.memory.haste = 0
+    data = random.Random(3).randbytes(8)
+    contents = [write(1, CONTROL_BASE, data), read(2, CONTROL_BASE, 8), hello(3, 0)]
+    assert bench.answers(contents) == [done(1), done(2, data), done(3, IDENTITY + bytes(4))]
 
 
 @pytest.mark.parametrize(
