@@ -4,26 +4,28 @@ A frame is its bytes and the CRC-32 of them (least significant byte first, the o
 Ethernet), framed with COBS (Cheshire and Baker, 1999) so that no byte is zero, and a zero, the
 delimiter. Numbers are little-endian.
 
-COBS parts the bytes into blocks of up to 254 without a zero. A block's code is its length plus 1. A
-code below 255 stands for a zero behind the block, which the frame's last block does not have; code
-255 stands for none. In requests a code comes before its block, as usual, which a circuit decodes
-without a buffer; a 255 that ends the frame may be followed by a 1. In answers a code comes behind
-its block, which a circuit encodes without a buffer: 254 bytes are followed by 255 as soon as they
-are sent, and a frame's last code is always below 255.
+COBS divides the bytes into blocks of up to 254 bytes that are not zero. A block's code is its
+length plus 1. A code below 255 means that a zero follows the block, except after the frame's last
+block; code 255 means that none follows. In requests a code precedes its block, as usual, so that a
+circuit decodes them without a buffer; a 255 that ends the frame may be followed by a 1. In answers
+a code follows its block, so that a circuit encodes them without a buffer: 254 bytes are followed by
+255 as soon as they are sent, and a frame's last code is always below 255.
 
-The board takes a request if its sequence number is the expected one, and then expects the next. One
-of the REPETITIONS numbers before that is a repetition: a write is answered like the first time and
-not executed again, a read is executed again. A host therefore sends nothing that could change what
-a read gives until that read has been answered, and never has more than REPETITIONS requests
-unanswered, or the board would take a request for the repetition of another. A frame that is
-damaged, or has any other number, is dropped; the first one since a request was taken, repeated ones
-included, is answered with EXPECTED, perhaps before requests that were taken earlier, and not at all
-if the expected request comes first. HELLO is taken whatever its number. Two delimiters in a row are
-nothing; a host starts with one, so that what the line carried before is no part of its first frame.
+The board accepts a request if its sequence number is the expected one, and then expects the next. A
+request with one of the REPETITIONS numbers before the expected one is accepted as a repetition: a
+write is answered like the first time and not executed again, a read is executed again. A host must
+therefore send nothing that could change the data of a read until that read has been answered, and
+must never have more than REPETITIONS requests unanswered, or the board would mistake a request for
+the repetition of another. A frame that is damaged, or has any other number, is dropped. The first
+one that is dropped since a request, new or repeated, was accepted is answered with EXPECTED,
+perhaps before requests that were accepted earlier, and not at all if the expected request arrives
+first. HELLO is accepted with any number. The board ignores an empty frame, between two delimiters;
+a host starts with a delimiter, so that earlier bytes on the line do not become a part of its first
+frame.
 
 Requests are executed and answered in their order. A word of the control window is read or written
-at once. The interrupt line is looked at when an answer starts: before a READ's data are read, after
-a WRITE's are written.
+in one cycle. The interrupt line is sampled when an answer starts: before the data of a READ are
+read, after the data of a WRITE are written.
 
 Units: bytes unless a name says otherwise.
 """
@@ -78,7 +80,7 @@ The host never has more than this in flight, so the buffer never overflows.
 REQUEST_HEADER_BYTES = 8
 """SEQUENCE (1 byte), `Request` (1), SIZE of the data to read or write (2), ADDRESS (4); a HELLO
 has a number of the host's choice in ADDRESS, and SIZE 0. A WRITE is followed by its data, any other
-kind, known or not, by none. SIZE 0 is legal at every address: a READ of it asks for the interrupt
+kind, known or not, by none. SIZE 0 is legal at every address: such a READ returns the interrupt
 line alone."""
 
 ANSWER_HEADER_BYTES = 2

@@ -42,7 +42,7 @@ class ByteCounter(wiring.Component):
     done : ``Out(1)``
         No byte is left.
     address : ``Out(address_bits + 1)``
-        Address of the next byte. The topmost bit tells a carry.
+        Address of the next byte. The topmost bit is a carry.
     compute_last : ``In(1)``; last : ``Out(address_bits + 1)``
         With ``compute_last``, and before a byte is counted: the address of the last byte.
 

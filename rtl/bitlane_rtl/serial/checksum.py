@@ -11,24 +11,25 @@ __all__ = ["Checksum"]
 
 
 class Checksum(wiring.Component):
-    """Takes bytes into a CRC-32, the one of `zlib.crc32`, and then gives it out or compares it.
+    """Computes the CRC-32 of bytes, the one of `zlib.crc32`, then outputs it or compares it.
 
     Members
     -------
     clear : ``In(1)``
-        A new frame starts behind this cycle.
+        Reset the CRC: a new frame starts after this cycle.
     start : ``In(1)``
         Take ``data``, or with ``closing`` a byte of the CRC.
     data : ``In(8)``
     closing : ``In(1)``
-        The data are complete. Looked at in the 8 cycles after ``start``.
+        The data are complete. Sampled in the 8 cycles after ``start``.
     byte : ``Out(8)``
-        In the cycle after ``start``: ``data``. From the 9th cycle after it on: ``data``, or with
-        ``closing`` the CRC's next byte.
+        ``data`` in the cycle after ``start``. From the 9th cycle after ``start`` on: ``data``, or
+        with ``closing`` the next byte of the CRC.
     busy : ``Out(1)``
         1 in the 8 cycles after ``start``, in which ``start`` and ``clear`` must be 0.
     differs : ``Out(1)``
-        1 in one of those cycles or more if ``closing`` and ``data`` was not the CRC's next byte.
+        1 in one or more of those cycles if ``closing`` is 1 and ``data`` is not the next byte of
+        the CRC.
 
     Latency: 9 cycles from a start to a byte of the CRC. Throughput: a byte every 9 cycles.
     Undefined: ``byte`` in the 7 cycles before the 9th.
@@ -46,7 +47,7 @@ class Checksum(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         processor: Any = CRC32_ISO_HDLC(data_width=1).create()
-        # By its reset, because `processor.start` would cost a LUT a bit.
+        # Cleared by its reset, because `processor.start` would cost a LUT for each bit.
         m.submodules.processor = ResetInserter(self.clear)(processor)
 
         byte = Signal(8, reset_less=True)
@@ -57,7 +58,7 @@ class Checksum(wiring.Component):
             self.busy.eq(step[3]),
             self.differs.eq(self.busy & self.closing & (byte[0] != expected)),
             processor.valid.eq(self.busy),
-            # What cancels the highest bit makes it shift: the next bit of the CRC comes up.
+            # Data that cancel the highest bit make the register shift out the CRC's next bit.
             processor.data.eq(Mux(self.closing, ~expected, byte[0])),
         ]
         with m.If(self.start):

@@ -1,4 +1,4 @@
-"""Decodes COBS byte by byte. It neither interprets the bytes nor checks the CRC."""
+"""Decodes COBS byte by byte. It does not interpret the bytes or check the CRC."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
@@ -11,21 +11,21 @@ __all__ = ["CobsDecoder"]
 
 
 class CobsDecoder(wiring.Component):
-    """Takes the framing off frames. It starts afresh with every delimiter.
+    """Removes the COBS framing. Every delimiter resets it.
 
     Members
     -------
     i : ``In(Received())``
         The line.
     valid : ``Out(1)``
-        ``byte`` is the frame's next.
+        ``byte`` is the next byte of the frame.
     byte : ``Out(8)``
     end : ``Out(1)``
-        The frame ends here, after the bytes that came.
+        The delimiter arrived: the frame is complete.
     empty : ``Out(1)``
-        With ``end``: nothing came since the last one.
+        With ``end``: no byte arrived since the previous ``end``.
     broken : ``Out(1)``
-        The frame is damaged: a byte without a stop bit came, or with ``end`` a block was cut short.
+        The frame is damaged: a byte without a stop bit arrived, or ``end`` inside a block.
 
     Latency: 0 cycles. Throughput: a byte a cycle. Area: 35 LUT4 and 10 flip-flops on iCE40.
     Undefined: ``byte`` while ``valid`` is 0, and ``empty`` while ``end`` is.
@@ -41,8 +41,8 @@ class CobsDecoder(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         byte, error = self.i.byte, self.i.error
-        left = Signal(8, init=1)  # bytes until the next code
-        zero_due = Signal()  # before that code's block
+        left = Signal(8, init=1)  # bytes up to the next code, inclusive
+        zero_due = Signal()  # a zero precedes that code's block
         empty = Signal(init=1)
         is_code = Signal()
         delimits = Signal()
@@ -55,7 +55,7 @@ class CobsDecoder(wiring.Component):
             self.empty.eq(empty),
             self.broken.eq(self.i.valid & (error | (delimits & ~is_code))),
         ]
-        # Minus 1 or 0 is added, so that iCE40's adder can choose between sum and byte, too.
+        # Adding -1 or 0 lets the addend select between sum and byte in iCE40's adder.
         fewer = Signal(8)
         m.d.comb += fewer.eq(left + (~is_code).replicate(8))
         with m.If(self.i.valid):

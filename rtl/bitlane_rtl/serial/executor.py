@@ -75,7 +75,7 @@ class RequestExecutor(wiring.Component):
     Members
     -------
     i : ``In(stream.Signature(8))``
-        Requests, as `receiver.RequestReceiver` gives them out.
+        Requests, as `receiver.RequestReceiver` outputs them.
     expected, complaint, answered
         See there. A complaint is answered between two requests.
     o : ``Out(stream.Signature(AnswerByte))``

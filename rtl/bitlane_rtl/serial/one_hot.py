@@ -1,6 +1,7 @@
-"""State machines written as a table, with a flip-flop for each state.
+"""State machines written as a table, with one flip-flop per state.
 
-On iCE40 the answers' transmitter takes 74 LUT4 so, and 85 as an ``m.FSM``, which numbers states.
+On iCE40 the transmitter of answers takes 74 LUT4 this way, and 85 as an ``m.FSM``, which encodes
+the state in binary.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,16 +17,16 @@ Transitions = Mapping[str, Sequence[tuple[Value, str]]]
 
 
 def follow(m: Module, state: Any, transitions: Transitions) -> None:
-    """Let ``state`` go on, a `data.Struct` of single bits of which one is 1.
+    """Advance ``state``, a `data.Struct` of single bits of which exactly one is 1.
 
-    ``transitions`` has for every state conditions, and which state follows; the first condition
-    that holds counts. While none does, the state stays.
+    ``transitions`` maps each state to pairs of a condition and the next state. The first condition
+    that holds selects; while none holds, the state does not change.
     """
-    entered: dict[str, Value] = dict.fromkeys(transitions, Const(0))
-    for name, ways in transitions.items():
-        stays = state[name]
-        for condition, following in ways:
-            entered[following] |= stays & condition
-            stays &= ~condition
-        entered[name] |= stays
-    m.d.sync += [state[name].eq(enters) for name, enters in entered.items()]
+    next_state: dict[str, Value] = dict.fromkeys(transitions, Const(0))
+    for name, pairs in transitions.items():
+        remains = state[name]
+        for condition, following in pairs:
+            next_state[following] |= remains & condition
+            remains &= ~condition
+        next_state[name] |= remains
+    m.d.sync += [state[name].eq(bit) for name, bit in next_state.items()]

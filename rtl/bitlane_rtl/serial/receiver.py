@@ -1,6 +1,6 @@
-"""Requests from the line: takes off the framing, checks them, and keeps them until they are popped.
+"""Receives requests from the line: removes the framing, checks them and buffers the good ones.
 
-No byte of a frame comes out unless the whole frame is undamaged and in its turn, or a repetition.
+It never outputs a byte of a frame that is damaged, or out of turn and not a repetition.
 """
 
 from dataclasses import dataclass
@@ -30,9 +30,9 @@ class Kind(data.Struct):
     write: 1
     hello: 1
     unknown: 1
-    """It is no `Request`."""
+    """The byte is not a `Request`."""
     repeated: 1
-    """The request is a repetition. Means nothing with ``hello``."""
+    """The request is a repetition. Undefined with ``hello``."""
 
 
 @dataclass
@@ -40,7 +40,7 @@ class _Header:
     """The properties of a frame, valid once its header is complete."""
 
     byte: Value
-    """The byte to store: the fresh byte, or `Kind` in its place."""
+    """The byte to store: the received one, or `Kind` in place of `Request`."""
     repeated: Signal
     out_of_turn: Signal
     following: Signal
@@ -51,29 +51,30 @@ class _Header:
 
 
 class RequestReceiver(wiring.Component):
-    """Checks requests and keeps those that are good in a ring of RECEIVE_BYTES.
+    """Checks requests and buffers the good ones in a ring of RECEIVE_BYTES.
 
-    Good is a request whose CRC is right, that is as long as its header says, and whose number is
-    the expected one, or one of the REPETITIONS before it, or that is a HELLO. All others, and those
-    that the ring has no room for, are dropped.
+    A request is good if its CRC is right, its length matches its header, and its number is the
+    expected one or one of the REPETITIONS before it; a HELLO may have any number. All other
+    requests are dropped, and also those that do not fit into the ring.
 
     Members
     -------
     i : ``In(Received())``
-        The line. There must be 8 cycles or more between two of ``valid``.
+        The line. At least 8 cycles must pass between two cycles with ``valid``.
     o : ``Out(stream.Signature(8))``
         The requests' headers, with `Kind` in place of `Request`, and data; no CRCs.
     expected : ``Out(8)``
         Sequence number of the next request; 255 after reset.
     complaint : ``Out(1)``
-        ``expected`` has to be told to the host, because a frame was dropped: the first since one
-        was good.
+        ``expected`` must be reported to the host, because a frame was dropped, the first one since
+        the last good frame.
     answered : ``In(1)``
-        The complaint is dealt with in this cycle. So it is when the expected request comes.
+        The complaint is reported; it ends after this cycle. It also ends when the expected request
+        arrives.
 
     Latency: ``o.valid`` 2 cycles after the frame's delimiter was ``i.valid``; ``complaint`` 1.
-    Throughput of ``o``: a byte every 2 cycles. The ring holds 2047 bytes; a request takes 4 less
-    than it counts for in RECEIVE_BYTES.
+    Throughput of ``o``: a byte every 2 cycles. The ring holds 2047 bytes; a request takes 4 bytes
+    less than it counts in RECEIVE_BYTES, because its CRC is not stored.
     Area: 202 LUT4, 126 flip-flops and 4 RAMs on iCE40.
     Undefined: ``o.payload`` while ``o.valid`` is 0.
     """
@@ -91,8 +92,8 @@ class RequestReceiver(wiring.Component):
         wiring.connect(m, wiring.flipped(self.i), decoder.i)
         end = decoder.end
         byte = checksum.byte
-        fresh = Signal()  # `byte` came in the cycle before
-        closing = Signal()  # and belongs to the CRC
+        fresh = Signal()  # `byte` arrived in the previous cycle
+        closing = Signal()  # `byte` belongs to the CRC
         m.d.comb += [
             checksum.clear.eq(end),
             checksum.start.eq(decoder.valid),
@@ -101,7 +102,7 @@ class RequestReceiver(wiring.Component):
         ]
         m.d.sync += fresh.eq(decoder.valid)
 
-        # A frame is stored from `origin` on; if it is good, `origin` moves behind it.
+        # A frame is stored from address `origin` on. If it is good, `origin` moves to its end.
         origin = Signal(_ADDRESS_BITS)
         offset = Signal(_LENGTH_BITS)
         address = Signal(_ADDRESS_BITS)
@@ -112,7 +113,7 @@ class RequestReceiver(wiring.Component):
         with m.If(fresh & closing):
             m.d.sync += crc_bytes.eq(crc_bytes + 1)
 
-        # The complement of `expected`, because a subtraction would cost eight inverters.
+        # The complement of `expected`: a subtraction would cost eight inverters on iCE40.
         complement = Signal(_SEQUENCE_BITS)
         m.d.comb += self.expected.eq(~complement)
         header = self._header(m, byte, fresh, offset, complement)
@@ -124,10 +125,10 @@ class RequestReceiver(wiring.Component):
         stored = Signal()
         bad = Signal()
         crc_complete = crc_bytes[-1]
-        popped = self._ring(m, fresh & ~closing & ~bad, address, header.byte, origin)
-        # It must not fill the ring to the last byte, or the ring would look empty.
-        overflow = stored & (address == popped)
-        # No frame is as long as 768 bytes, and no longer one may pass for a short one.
+        read_address = self._ring(m, fresh & ~closing & ~bad, address, header.byte, origin)
+        # A frame must not fill the ring to the last byte, or the ring would look empty.
+        overflow = stored & (address == read_address)
+        # Every legal frame is shorter than 768 bytes; a longer one must not look like a short one.
         overlong = (fresh & crc_complete) | offset[-2:].all()
         m.d.sync += stored.eq(fresh & ~closing)
         with m.If(decoder.broken | checksum.differs | overflow | overlong):
@@ -194,25 +195,25 @@ class RequestReceiver(wiring.Component):
             m.d.sync += complained.eq(0)
 
     def _ring(self, m: Module, enable: Value, address: Value, byte: Value, end: Value) -> Signal:
-        """Store bytes, and give them out up to before ``end``. Returns which one is next."""
+        """Store bytes, and output those before address ``end``. Return the next byte's address."""
         # Reads and writes never collide: only bytes of complete frames are read.
         ram = Ram(8, RECEIVE_BYTES, style="block")
         m.submodules.storage = ram.memory
-        popped = Signal(_ADDRESS_BITS)
+        read_address = Signal(_ADDRESS_BITS)
         valid = Signal()
         pop = Signal()
         m.d.comb += [
             ram.write.addr.eq(address),
             ram.write.data.eq(byte),
             ram.write.en.eq(enable),
-            ram.read.addr.eq(popped),
+            ram.read.addr.eq(read_address),
             self.o.valid.eq(valid),
             self.o.payload.eq(ram.output),
             pop.eq(valid & self.o.ready),
         ]
-        m.d.sync += valid.eq((popped != end) & ~pop)
+        m.d.sync += valid.eq((read_address != end) & ~pop)
         with m.If(pop):
-            m.d.sync += popped.eq(popped + 1)
+            m.d.sync += read_address.eq(read_address + 1)
         with m.If(~valid):
             m.d.sync += ram.load()
-        return popped
+        return read_address

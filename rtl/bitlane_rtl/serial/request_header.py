@@ -21,7 +21,7 @@ class RequestHeader(wiring.Component):
     enable : ``In(1)``
         Read a header. Must be 0 in the cycle after ``complete`` or ``answered``.
     i : ``In(stream.Signature(8))``
-        Requests, as `receiver.RequestReceiver` gives them out.
+        Requests, as `receiver.RequestReceiver` outputs them.
     expected, complaint, answered
         See there. A complaint is taken only before a header's first byte, and has priority.
     complete : ``Out(1)``

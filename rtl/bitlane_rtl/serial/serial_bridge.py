@@ -1,4 +1,4 @@
-"""A UART's two pins on one side, memory and control window on the other. Wires parts together."""
+"""Connects the two pins of a UART with memory and control window. It only wires components."""
 
 from typing import Any
 
@@ -18,12 +18,12 @@ __all__ = ["SerialBridge"]
 
 
 class SerialBridge(wiring.Component):
-    """The board's side of the serial link, whose contract is `abi.frames`.
+    """The board's side of the serial link. Its contract is `abi.frames`.
 
     Parameters
     ----------
     configuration
-        Its ``memory_base`` and ``memory_bytes`` bound what a host may access.
+        Its ``memory_base`` and ``memory_bytes`` bound the addresses that a host may access.
     divider
         Clocks per bit, 8 or more.
 
@@ -35,19 +35,19 @@ class SerialBridge(wiring.Component):
         To the host, 1 when idle.
     memory : ``Out(ByteAccess(address_width))``
     control : ``In(ControlPort())``
-        The circuit that is controlled.
+        Port of the controlled circuit.
     interrupt : ``In(1)``
-        Level of its interrupt line.
+        Level of the interrupt line of that circuit.
 
     Latency: the first start bit of the answer to a READ or a HELLO begins
     ``9 * divider + (divider + 1) // 2 + 31`` cycles after that of the request's delimiter, of the
-    answer to a WRITE of ``n`` bytes ``1 + 2 * n`` cycles later; so if the link is idle and the
-    memory always ready.
-    Throughput: the line's. Answers to requests that wait follow each other without a gap, but for
-    what a WRITE of more than 200 bytes takes in between; of 64 KiB at 8 clocks per bit 97.1 % of
-    the line carry data upwards, 98.3 % downwards, 94.6 % each way at once.
-    Area (128 KiB of memory): iCE40 480 LUT4, 309 flip-flops and 4 RAMs, at 39 MHz
-    on UP5K and 102 MHz on HX8K; ECP5 417 LUT4, 53 CCU2C, 308 flip-flops and a block RAM, at 118 MHz
+    answer to a WRITE of ``n`` bytes ``1 + 2 * n`` cycles later, if the link is idle and the memory
+    always ready.
+    Throughput: that of the line. Answers to buffered requests follow each other without a gap,
+    except after a WRITE of more than 200 bytes. Data take 97.1 % of the line's time when 64 KiB
+    are written at 8 clocks per bit, 98.3 % when they are read, 94.6 % in both directions at once.
+    Area (128 KiB of memory): iCE40 476 LUT4, 309 flip-flops and 4 RAMs, at 39 MHz
+    on UP5K and 102 MHz on HX8K; ECP5 427 LUT4, 53 CCU2C, 308 flip-flops and a block RAM, at 118 MHz
     on ECP5-6. The executor's decision whether a request is allowed bounds the clock.
     No combinational path leads through it.
 

@@ -1,4 +1,4 @@
-"""Answers to the line: adds the CRC and the framing, without holding a frame."""
+"""Transmits answers: appends the CRC and adds the COBS framing, without buffering a frame."""
 
 from typing import Any
 
@@ -13,40 +13,53 @@ from .one_hot import ALWAYS, follow
 __all__ = ["AnswerByte", "AnswerTransmitter"]
 
 _FULL = 0xFF
-"""The code of a block that has no zero behind it."""
+"""The code of a block of 254 bytes, which no zero follows."""
 
 
 class AnswerByte(data.Struct):
-    """A byte of an answer."""
+    """A byte of an answer; ``last`` is 1 with its last byte."""
 
     byte: 8
     last: 1
-    """It is the answer's last."""
 
 
 class _State(data.Struct):
+    """The states of `AnswerTransmitter`, one hot."""
+
     take: 1 = 1
     send: 1
-    """A byte, or where it is zero the code."""
     choose: 1
     send_code: 1
-    """The code of a full block, or of the last one."""
     delimit: 1
 
 
 class AnswerTransmitter(wiring.Component):
-    """Frames answers, as `abi.frames` says.
+    """Frames answers, as `abi.frames` specifies.
+
+    =========  =========================================  ========================================
+    State      What happens                               Next
+    =========  =========================================  ========================================
+    take       a byte of the answer is taken              send
+    send       it is sent, or if it is zero the code of   choose
+               the block that it ends
+    choose     the next byte is selected                  send_code after a full block; else take;
+                                                          after the last byte send, for each byte
+                                                          of the CRC, and then send_code
+    send_code  the code of a full or last block is sent   choose after a full block, else delimit
+    delimit    the delimiter is sent                      take
+    =========  =========================================  ========================================
 
     Members
     -------
     i : ``In(stream.Signature(AnswerByte))``
         Answers without their CRCs. ``ready`` stays 1 until a byte is transferred.
     o : ``Out(stream.Signature(8))``
-        The line.
+        The bytes on the line.
 
-    Latency: 9 cycles from ``i`` to ``o``. Throughput: a byte every 11 cycles, with a code that is
-    no zero's place 13; so a line that takes a byte every 80 cycles is never idle within an answer
-    whose bytes wait, nor before the next answer, if that begins within 70 cycles after ``ready``.
+    Latency: 9 cycles from ``i`` to ``o``. Throughput: a byte every 11 cycles, or 13 with the code
+    of a full or last block. So a line that takes a byte every 80 cycles is never idle within an
+    answer whose bytes are valid in time, nor before the next answer, if that begins within 70
+    cycles after ``ready``.
     Area: 74 LUT4 and 61 flip-flops on iCE40.
     """
 
@@ -57,7 +70,7 @@ class AnswerTransmitter(wiring.Component):
         m = Module()
         m.submodules.checksum = checksum = Checksum()
         state: Any = Signal(_State)
-        code = Signal(8, init=1)  # of the block up to here
+        code = Signal(8, init=1)  # of the block so far
         crc_bytes = Signal(range(CRC_BYTES + 1))
         ends = Signal()
         zero: Any = checksum.byte == 0

@@ -26,11 +26,11 @@ class Received(wiring.Signature):
     Members
     -------
     valid : ``Out(1)``
-        Something came in this cycle.
+        A byte or an error arrives in this cycle.
     byte : ``Out(8)``
         A byte, if neither ``error`` nor ``~valid``; else undefined.
     error : ``Out(1)``
-        It had no stop bit. Undefined while ``valid`` is 0.
+        The stop bit is missing. Undefined while ``valid`` is 0.
     """
 
     def __init__(self) -> None:
@@ -43,10 +43,10 @@ def _check(divider: int) -> None:
 
 
 class UartReceiver(wiring.Component):
-    """Takes bytes off a line.
+    """Receives bytes from a line.
 
-    A start bit is one if the line is low for half a bit; then bits are sampled in their middles.
-    After a missing stop bit it waits for the line to be high.
+    A start bit is accepted if the line is low for half a bit; every later bit is sampled in its
+    middle. After a missing stop bit the receiver waits until the line is high.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class UartReceiver(wiring.Component):
         The line, 1 when idle. Asynchronous: two flip-flops synchronise it.
     o : ``Out(Received())``
 
-    Latency: a byte comes ``9 * divider + (divider + 1) // 2 + 1`` cycles after the cycle in which
+    Latency: a byte arrives ``9 * divider + (divider + 1) // 2 + 1`` cycles after the cycle in which
     ``rx`` fell. Throughput: a byte every ``10 * divider`` cycles; no two within ``9 * divider``.
     Area at 8 clocks per bit: 16 LUT4 and 16 flip-flops on iCE40.
 
@@ -83,7 +83,7 @@ class UartReceiver(wiring.Component):
         timer = Signal(range(self._divider))
         busy = Signal()
         failed = Signal()
-        # The start bit goes through it ahead of the data, and so tells when they are complete.
+        # The start bit is shifted through ahead of the data; at bit 0 it marks them as complete.
         bits = Signal(9, reset_less=True)
         expired = Signal()
         m.d.comb += [
@@ -110,7 +110,7 @@ class UartReceiver(wiring.Component):
 
 
 class UartTransmitter(wiring.Component):
-    """Puts bytes on a line.
+    """Transmits bytes on a line.
 
     Parameters
     ----------
@@ -122,10 +122,10 @@ class UartTransmitter(wiring.Component):
     i : ``In(stream.Signature(8))``
         ``ready`` stays 1 until a byte is transferred.
     tx : ``Out(1)``
-        The line, 1 when idle. Comes straight from a register.
+        The line, 1 when idle. It is the output of a register.
 
     Latency: ``tx`` falls in the cycle after a transfer. Throughput: a byte every ``10 * divider``
-    cycles, with no idle time between.
+    cycles, without idle time between them.
     Area at 8 clocks per bit: 22 LUT4 and 13 flip-flops on iCE40.
 
     Raises ``ValueError`` if ``divider`` is less than 8.
@@ -142,7 +142,7 @@ class UartTransmitter(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         timer = Signal(range(self._divider))
-        # The stop bit is the last 1 in it, and stays when the line is idle.
+        # The stop bit is the last 1 in the register and remains there while the line is idle.
         bits = Signal(10, init=1)
         expired = Signal()
         stopping = Signal()
