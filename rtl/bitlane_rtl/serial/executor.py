@@ -54,10 +54,11 @@ class RequestExecutor(wiring.Component):
                                                                        complaint
     start        the counters load ADDRESS and SIZE                    check
     check        first and last address are compared with the bounds   decide
-    decide       the request is allowed or refused                     next_byte if it is a WRITE,
-                                                                       else send_number
-    next_byte    a byte is counted, for a READ or a HELLO once         take or fetch; after the last
-                 ``o.ready`` is 1                                      byte send_number or header
+    decide       the request is allowed or refused                     WRITE: next_byte; else:
+                                                                       send_number
+    next_byte    a byte is counted, for a READ or a HELLO once         WRITE: take, or send_number
+                 ``o.ready`` is 1                                      after the last byte; else:
+                                                                       fetch, or header after it
     take         a byte of a WRITE is taken and written                next_byte
     fetch        a byte or a word is read                              send_byte; load after a word
     load         the word is loaded                                    send_byte
