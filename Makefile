@@ -22,10 +22,12 @@ WORKERS := 2
 COUNT := 200
 SEED := 1
 TIER := full
+BOARD := hx8k
+OPTIONS :=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check prove compilers verify mutants lint bench figures performance batches gpu docs registers drawing package pins venv clean distclean moved
+.PHONY: help demo test check prove compilers verify mutants flips lint bench figures performance batches gpu docs registers drawing package pins venv clean distclean moved
 
 help: ## List the targets
 	@echo "bitlane: DirectML's bit operators on an FPGA. Targets:"
@@ -56,6 +58,9 @@ verify: $(CHECK_READY) ## Build every board and run its bitstream and netlist, w
 
 mutants: $(CHECK_READY) ## Change the circuit in COUNT places, one at a time: do its tests notice? (TIER=quick)
 	@PYTHONPATH=tests $(BIN)/python -m mutants.run --count $(COUNT) --seed $(SEED) --workers $(WORKERS) --tier $(TIER)
+
+flips: $(CHECK_READY) ## Flip each bit of the LUTs of BOARD's bitstream: does a pin show it? (OPTIONS=--help)
+	@PYTHONPATH=tests $(BIN)/python -m flips.run $(BOARD) $(OPTIONS)
 
 lint: $(TEST_READY) ## Check style, types and imports
 	@echo "== ruff"

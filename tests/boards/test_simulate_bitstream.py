@@ -23,8 +23,8 @@ from bitlane_boards.readback.netlist import bitstream_model
 from bitlane_boards.readback.pins import board_pins
 from bitlane_sim.pins import GateModel
 from cppsim.errors import SimulationError
+from flips.copies import Flip, flipped, random_flips
 from support.boards.board_builds import built
-from support.boards.flips import Flip, flipped, random_flips
 from support.boards.session import SILENCE, connect, opened, validated
 
 pytestmark = pytest.mark.slow

@@ -1,6 +1,6 @@
 """A batch of flipped LUT bits shows the same flips as flipped copies of the netlist do.
 
-The flips are a sample of the flips that `bitlane flips` simulates; the copies are evaluated in
+The flips are a sample of the flips that `make flips` simulates; the copies are evaluated in
 another way.
 """
 
@@ -9,12 +9,12 @@ from collections.abc import Callable
 import pytest
 
 from bitlane_boards import boards
-from bitlane_boards.flips.campaign import FlipCampaign, all_flips
-from bitlane_boards.flips.stimulus import compose
 from bitlane_boards.readback.netlist import board_netlist
 from bitlane_sim.pins import COPIES
+from flips.campaign import FlipCampaign, all_flips
+from flips.copies import line_crc, seen_by_copies
+from flips.stimulus import compose
 from support.boards.board_builds import built
-from support.boards.flips import line_crc, seen_by_copies
 
 pytestmark = pytest.mark.slow
 

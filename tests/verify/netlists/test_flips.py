@@ -11,7 +11,6 @@ import pytest
 
 from bitlane_boards import boards
 from bitlane_boards.board import Board
-from bitlane_boards.flips.pieces import PieceWriter
 from bitlane_boards.readback.asc import Bitstream
 from bitlane_boards.readback.ice40 import extract
 from bitlane_boards.readback.pins import board_pins
@@ -19,8 +18,9 @@ from bitlane_rtl.abi import COMPLETION_OFFSET, CONTROL_BASE, register
 from bitlane_rtl.abi.frames import FRAME_DATA_BYTES, RECEIVE_BYTES
 from bitlane_sim.pins import COPIES, GateModel, PinModel, PinSimulation
 from cppsim.errors import SimulationError
+from flips.copies import random_flips
+from flips.pieces import PieceWriter
 from support.boards.board_builds import built
-from support.boards.flips import random_flips
 from support.boards.session import validated
 from support.commands import RandomCommands
 from support.rtl.random_records import random_record

@@ -16,18 +16,18 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from bitlane.errors import BitlaneError
-from bitlane_boards.flips.campaign import FlipCampaign, all_flips
-from bitlane_boards.flips.circuit import FlippableCircuit, FlippableLut
-from bitlane_boards.flips.outcome import load_flips
-from bitlane_boards.flips.pieces import levels
-from bitlane_boards.flips.stimulus import Section, Stimulus
-from bitlane_boards.flips.tables import gates
 from bitlane_boards.readback.asc import Bitstream
 from bitlane_boards.readback.ice40 import Ice40Netlist, extract
 from bitlane_sim.pins import COPIES, GateModel, PinSimulation
 from bitlane_sim.pins.netlist import HIGH, NetlistBuilder
 from cppsim import Batch, Program
-from support.boards.flips import Flip, flipped, line_crc, seen_by_copies
+from flips.campaign import FlipCampaign, all_flips
+from flips.circuit import FlippableCircuit, FlippableLut
+from flips.copies import Flip, flipped, line_crc, seen_by_copies
+from flips.outcome import load_flips
+from flips.pieces import levels
+from flips.stimulus import Section, Stimulus
+from flips.tables import gates
 from support.boards.small_builds import DIVIDER, PACKAGES, PLACES, ice40
 from support.sim.answerer import Store
 

@@ -5,9 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bitlane.command_line.cli import DONE, UNUSABLE, main
+from bitlane.command_line.cli import DONE, UNUSABLE
 from bitlane.errors import BitlaneError
-from bitlane_boards.flips.outcome import FlipOutcome, Flips
+from flips.outcome import FlipOutcome, Flips
+from flips.run import main
 from support.seeds import slow
 
 PARTS = ("greeting", "memory")
@@ -61,7 +62,7 @@ def test_a_flip_that_is_seen_and_never_looked_up_is_an_error() -> None:
 def test_a_folder_that_was_run_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     FLIPS.save(tmp_path / "flips.npz", PARTS)
     np.savez(tmp_path / "results.npz", **RESULTS)  # type: ignore[arg-type]
-    assert main(["flips", "hx8k", "--results", str(tmp_path)]) == DONE
+    assert main(["hx8k", "--results", str(tmp_path)]) == DONE
     lines = capsys.readouterr().out.splitlines()
     assert {line[:56].strip(): int(line[56:]) for line in lines} == TABLE
     # A row that is a part of another row is indented below it.
@@ -80,7 +81,7 @@ def test_a_folder_that_was_run_is_shown(tmp_path: Path, capsys: pytest.CaptureFi
 def test_bad_input_is_told_in_a_line(
     words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["flips", "hx8k", *words]) == UNUSABLE
+    assert main(["hx8k", *words]) == UNUSABLE
     (line,) = capsys.readouterr().err.splitlines()
     assert said in line
 
@@ -88,6 +89,6 @@ def test_bad_input_is_told_in_a_line(
 @pytest.mark.parametrize("option", ["--instances", "--cycles", "--pool"])
 def test_there_is_one_at_least(option: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
-        main(["flips", "hx8k", "--results", "nowhere", option, "0"])
+        main(["hx8k", "--results", "nowhere", option, "0"])
     assert stop.value.code == UNUSABLE
     assert f"argument {option}: '0': expected 1 or more" in capsys.readouterr().err

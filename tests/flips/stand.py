@@ -7,8 +7,8 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from .circuit import FlippableCircuit
-from .stimulus import Stimulus
+from flips.circuit import FlippableCircuit
+from flips.stimulus import Stimulus
 
 __all__ = ["FlipStand"]
 

@@ -6,12 +6,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 
-from bitlane_boards.flips.campaign import FlipCampaign
-from bitlane_boards.flips.stimulus import Stimulus
 from bitlane_boards.readback.asc import Bitstream
 from bitlane_boards.readback.ice40 import LUT_BITS, LogicCell
 from bitlane_sim.pins import COPIES, GateModel, PinSimulation
 from bitlane_sim.pins.netlist import FlippedRow, Netlist
+from flips.campaign import FlipCampaign
+from flips.stimulus import Stimulus
 
 
 @dataclass(frozen=True, slots=True)

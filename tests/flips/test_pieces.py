@@ -7,7 +7,6 @@ from zlib import crc32
 import pytest
 
 from bitlane_boards import boards
-from bitlane_boards.flips.pieces import PieceWriter
 from bitlane_rtl.abi import (
     CONTROL_BASE,
     RECORD,
@@ -22,6 +21,7 @@ from bitlane_rtl.abi import (
 from bitlane_rtl.abi.frames import Request
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.configurations import full
+from flips.pieces import PieceWriter
 from support.models.record import Record
 from support.rtl.random_records import interpreter
 

@@ -1,39 +1,37 @@
-"""`bitlane flips BOARD`: flip every bit of a bitstream's LUTs, all in one batch.
+"""`make flips` flips every bit of a bitstream's LUTs, all in one batch.
 
-Progress goes to standard error, the table to standard output. The parser imports only the
-boards; the simulator is imported when the campaign begins.
+A flip is data: all instances share one circuit, and two input ports select the bit. All get the
+same traffic at their pins. Progress is printed on standard error, the table on standard output.
 """
 
 import argparse
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from bitlane.command_line.cli import DONE, Group, Subparsers, whole_number
+from bitlane.command_line.cli import DONE, UNUSABLE, whole_number
 from bitlane.errors import BitlaneError
 from bitlane.files import expect_writable
+from bitlane_boards import boards
+from bitlane_boards.command_line.choice import add_board
+from bitlane_boards.command_line.progress import progress_of
+from bitlane_boards.readback.netlist import board_netlist
+from bitlane_sim.bench.record import record, write_json
 from bitlane_sim.campaigns.options import count
-
-from .. import boards
-from .choice import add_board
-from .progress import progress_of
-
-if TYPE_CHECKING:
-    from ..flips.campaign import FlipCampaign
-
-__all__ = ["add_flips"]
+from cppsim.errors import SimulationError
+from flips.campaign import FlipCampaign, all_flips
+from flips.outcome import load_flips
+from flips.stimulus import compose
 
 _CYCLES = 2_000_000
 _POOL = 1500
 
-_progress = progress_of("bitlane flips")
+_progress = progress_of("flips")
 
 
-def add_flips(subparsers: Subparsers) -> None:
-    """Add the subcommand `flips`."""
-    parser = subparsers.add_parser(
-        "flips",
-        help="flip every bit of a bitstream's LUTs",
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="flips",
         description="Flips every bit of the LUTs that a bitstream (iCE40) uses, each in an instance"
         " of its own, with the same traffic at the pins of all, and says how many are seen there,"
         " and of the rest how many no LUT ever looks up.",
@@ -75,15 +73,19 @@ def add_flips(subparsers: Subparsers) -> None:
         "--results", metavar="DIR", type=Path, help="make the table of such a folder that was run"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the table there too")
-    parser.set_defaults(run=_run, group=Group.MEASURE, extra="boards")
+    return parser
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run the program. Return 2 for bad input or a missing tool."""
+    try:
+        return _run(_parser().parse_args(words))
+    except BitlaneError as error:
+        print(f"flips: {error}", file=sys.stderr)
+        return UNUSABLE
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from bitlane_sim.bench.record import record, write_json
-    from cppsim.errors import SimulationError
-
-    from ..flips.outcome import load_flips
-
     if (arguments.bitstream is None) == (arguments.results is None):
         raise BitlaneError("expected one of --bitstream FILE and --results DIR")
     if arguments.json:
@@ -118,11 +120,7 @@ def _depth(row: Mapping[str, object], rows: Sequence[Mapping[str, object]]) -> i
     return 1 + _depth(around[0], rows) if around else 0
 
 
-def _campaign(arguments: argparse.Namespace) -> "FlipCampaign":
-    from ..flips.campaign import FlipCampaign, all_flips
-    from ..flips.stimulus import compose
-    from ..readback.netlist import board_netlist
-
+def _campaign(arguments: argparse.Namespace) -> FlipCampaign:
     board = boards()[arguments.board]
     found, _ = board_netlist(board, arguments.bitstream)
     _progress(
@@ -138,3 +136,7 @@ def _campaign(arguments: argparse.Namespace) -> "FlipCampaign":
     if arguments.instances is not None:
         campaign = campaign.sampled(arguments.instances, arguments.seed)
     return campaign
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -26,9 +26,8 @@ from bitlane_rtl.abi import (
 )
 from bitlane_rtl.abi.frames import FRAME_DATA_BYTES
 from bitlane_rtl.configuration import Configuration
-
-from .commands import CommandWriter
-from .requests import RequestWriter
+from flips.commands import CommandWriter
+from flips.requests import RequestWriter
 
 __all__ = ["PieceWriter", "levels"]
 

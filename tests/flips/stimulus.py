@@ -10,12 +10,11 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
+from bitlane_boards.board import Board
+from bitlane_boards.readback.ice40 import LogicCell
 from bitlane_sim.pins import GateModel, PinSimulation
 from bitlane_sim.pins.netlist import Netlist
-
-from ..board import Board
-from ..readback.ice40 import LogicCell
-from .pieces import PieceWriter
+from flips.pieces import PieceWriter
 
 __all__ = ["Section", "Stimulus", "compose"]
 

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from bitlane.errors import BitlaneError
 from bitlane_sim.pins.netlist import HIGH, LOW, Netlist
-
-from .tables import gates
+from flips.tables import gates
 
 __all__ = ["FlippableCircuit", "FlippableLut", "either"]
 

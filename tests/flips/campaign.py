@@ -14,17 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitlane.errors import BitlaneError
+from bitlane_boards.readback.ice40 import LogicCell
 from bitlane_sim.pins.netlist import Netlist
 from cppsim import Batch, Program
 from cppsim.batch.circuit import batch_circuit
 from cppsim.batch.folder import write_folder
 from cppsim.batch.source import write_batch
-
-from ..readback.ice40 import LogicCell
-from .circuit import FlippableCircuit, FlippableLut
-from .outcome import FlipOutcome, Flips
-from .stand import FlipStand
-from .stimulus import Stimulus
+from flips.circuit import FlippableCircuit, FlippableLut
+from flips.outcome import FlipOutcome, Flips
+from flips.stand import FlipStand
+from flips.stimulus import Stimulus
 
 __all__ = ["FlipCampaign", "all_flips"]
 
