@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,18 +43,6 @@ _NAMED = ("greeting", "operators", "memory")
 """Sections of every stimulus; all others are random pieces."""
 
 _PARTS = 4
-
-
-@dataclass(frozen=True)
-class _PowerOn:
-    """Identical first states of all instances, as ``write_folder`` takes them."""
-
-    instances: int
-    rows: NDArray[np.uint8]
-    fresh = True
-
-    def all_rows(self) -> NDArray[np.uint8]:
-        return self.rows
 
 
 @dataclass(frozen=True)
@@ -111,7 +99,7 @@ class FlipCampaign:
         """
         written = write_batch(batch_circuit(FlipStand(self.circuit, self.stimulus)))
         rows = np.frombuffer(written.rows, np.uint8)[None]
-        write_folder(folder, written, cast(Any, _PowerOn(self.instances, rows)), self.program())
+        write_folder(folder, written, self.instances, rows, self.program())
         self.flips.save(folder / "flips.npz", [name for name, _ in self.parts()])
 
     def parts(self) -> list[tuple[str, int]]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..errors import BatchError
 from ..model.program import Program
 from .circuit import batch_circuit
 from .folder import write_folder
@@ -139,4 +140,7 @@ class Batch:
         ``python -m cppsim.batch .`` in that folder leaves ``results.npz``. What has been put into
         memories before anything ran goes with it; raises ``BatchError`` if something ran.
         """
-        write_folder(Path(folder), self.written, self.runner, program)
+        if not self.runner.fresh:
+            raise BatchError("a folder begins at power-on: export before anything runs")
+        rows = self.runner.all_rows()
+        write_folder(Path(folder), self.written, self.runner.instances, rows, program)

@@ -52,17 +52,20 @@ class _Opened:
     rows: bytes
 
 
-def write_folder(folder: Path, written: Written, runner: Runner, program: Program) -> None:
-    """Write ``folder``. Raises ``BatchError`` if it cannot be, or ``runner`` is not fresh."""
-    if not runner.fresh:
-        raise BatchError("a folder begins at power-on: export before anything runs")
-    encoded = program.encoded(written.description.ports, runner.instances)
+def write_folder(
+    folder: Path, written: Written, instances: int, rows: NDArray[np.uint8], program: Program
+) -> None:
+    """Write ``folder``, which runs ``program`` from power-on. Raises ``BatchError``.
+
+    ``rows`` are the bytes of all memories at power-on, as (instances, bytes) or, if all instances
+    begin alike, (1, bytes).
+    """
+    encoded = program.encoded(written.description.ports, instances)
     about = {
-        "instances": runner.instances,
+        "instances": instances,
         "description": written.description.as_dict(),
         "program": encoded.about(),
     }
-    rows = runner.all_rows()
     if len(rows) and (rows == rows[0]).all():
         rows = rows[:1]
     arrays: dict[str, NDArray[Any]] = {
