@@ -10,24 +10,24 @@ from zlib import crc32
 
 import numpy as np
 
-from bitlane.driver.commands import Command, Walk, encode
 from bitlane.links.frames import BOUNDARY
 from bitlane.links.frames import encode as framed
 from bitlane_rtl.abi import (
     COMPLETION_OFFSET,
     CONTROL_BASE,
     CONTROL_SIZE,
+    RECORD,
     RECORD_BYTES,
     RING_OFFSET,
-    Lane,
     Op,
     register,
     seal,
 )
 from bitlane_rtl.abi.frames import FRAME_DATA_BYTES
 from bitlane_rtl.configuration import Configuration
-from flips.commands import CommandWriter
 from flips.requests import RequestWriter
+from support.commands import RandomCommands, logic
+from support.rtl.records import Task, pack
 
 __all__ = ["PieceWriter", "levels"]
 
@@ -52,7 +52,19 @@ class PieceWriter:
         self._configuration = configuration
         self._random = random.Random(0)
         self._requests = RequestWriter(self._random)
-        self._commands = CommandWriter(configuration, self._random)
+        self._commands = RandomCommands(
+            configuration=configuration,
+            size=configuration.memory_bytes,
+            a=configuration.memory_base,
+            b=configuration.memory_base,
+            runs=(1, 2, 5, 9, 16, 33, 60),
+            counts=(1, 2, 3, 7),
+            long=0.1,
+            sums=0.3,
+            fences=0.2,
+            interrupts=0.3,
+            disjoint=False,
+        )
         self._doorbell = 0
 
     def greeting(self) -> list[list[int]]:
@@ -72,11 +84,10 @@ class PieceWriter:
             for number in range(first, min(first + configuration.slots // 2, len(ops))):
                 op, run = ops[number], choose.randint(_SHORT // 2, _SHORT)
                 y = self._base + room + number * _SHORT
-                places = (self._base + choose.randrange(room - run) for _ in range(2))
-                a, b = (Walk(at, at + run - 1) for at in places)
-                walks = a, b if op.reads_b else None, Walk(y, y + run - 1)
-                command = Command(op, Lane.BITS_8, Lane.BITS_8, run, *walks)
-                records.append(self._commands.sealed(command))
+                a, b = (self._base + choose.randrange(room - run) for _ in range(2))
+                interrupt = choose.random() < 0.3
+                second = b if op.reads_b else None
+                records.append(pack(logic(op, a, second, y, run, interrupt=interrupt)))
             line += self._submit(records)
         return [levels(line + self._requests.read(self._base + room, len(ops) * _SHORT))]
 
@@ -86,9 +97,8 @@ class PieceWriter:
         halves = []
         while size > _FOLDED:
             size //= 2
-            low, high = (Walk(at, at + size - 1) for at in (self._base, self._base + size))
-            command = Command(*(Op.XOR, Lane.BITS_8, Lane.BITS_8, size, low, high, low), fence=True)
-            halves.append([int(word) for word in encode(command)])
+            low, high = self._base, self._base + size
+            halves.append(pack(logic(Op.XOR, low, high, low, size, fence=True)))
         # The long ones are done before the short ones have come.
         bursts = [
             self._submit(halves[:2]),
@@ -124,9 +134,10 @@ class PieceWriter:
     def _job(self) -> bytes:
         """Return operands, one to three commands, and reads of their results."""
         choose = self._random
-        commands = [self._commands.command() for _ in range(choose.choice([1, 1, 1, 2, 3]))]
+        tasks = [self._task() for _ in range(choose.choice([1, 1, 1, 2, 3]))]
+        records = [pack(task) for task in tasks]
         line = b""
-        for walk in [x for command in commands for x in (command.a, command.b) if x]:
+        for walk in [x for task in tasks for x in (task.a, task.b) if x]:
             if choose.random() < 0.4:
                 size = choose.choice([4, 4, 8, 12, 20])
                 line += self._requests.write(min(walk.base, self._end - size), self._content(size))
@@ -135,11 +146,12 @@ class PieceWriter:
             line += self._requests.register("TIMEOUT", choose.choice([1, 2, 3, 8]))
         if choose.random() < 0.1:
             line += self._requests.register("INTERRUPT", choose.randrange(4))
-        line += self._submit([self._commands.sealed(command) for command in commands])
-        for command in commands:
+        line += self._submit(records)
+        for words in records:
             size = choose.choice([4, 8, 8, 16])
-            span = max(1, min(command.y.last - command.y.base, 200))
-            at = min(command.y.base + choose.randrange(span) // 4 * 4, self._end - size)
+            first, last = (words[RECORD[name].word] for name in ("Y_BASE", "Y_LAST"))
+            span = max(1, min(last - first, 200))
+            at = min(first + choose.randrange(span) // 4 * 4, self._end - size)
             line += self._requests.read(max(at, self._base), size)
         if impatient or choose.random() < 0.2:
             line += self._requests.read(CONTROL_BASE + register("STATUS").offset, 20)
@@ -147,8 +159,8 @@ class PieceWriter:
 
     def _refused(self) -> bytes:
         """Return a valid and an invalid command, and reads of their status and completions."""
-        choose, commands = self._random, self._commands
-        words = commands.sealed(commands.command())
+        choose = self._random
+        words = pack(self._task())
         if choose.random() < 0.9:
             place = choose.choice([0, 0, 0, 1, choose.randrange(len(words))])
             bits = choose.choice([1 << choose.randrange(24), choose.getrandbits(24), 1 << 23])
@@ -156,7 +168,7 @@ class PieceWriter:
             words[0] = seal(words)
         else:
             words[0] ^= 1 << choose.randrange(24, 32)
-        good = [commands.sealed(commands.command(dense=True))] if choose.random() < 0.3 else []
+        good = [pack(self._task())] if choose.random() < 0.3 else []
         line = self._requests.register("INTERRUPT", 3) if choose.random() < 0.3 else b""
         line += self._submit([*good, words])
         line += self._requests.read(CONTROL_BASE + register("STATUS").offset, 20)
@@ -202,6 +214,9 @@ class PieceWriter:
     @property
     def _end(self) -> int:
         return self._base + self._configuration.memory_bytes
+
+    def _task(self) -> Task:
+        return self._commands.draw(self._random, self._base)
 
     def _access(self) -> bytes:
         """Return a read or a write, mostly of existing addresses."""

@@ -22,7 +22,6 @@ from flips.copies import random_flips
 from flips.pieces import PieceWriter
 from support.boards.board_builds import built
 from support.boards.session import validated
-from support.commands import RandomCommands
 from support.rtl.random_records import random_record
 from support.rtl.records import pack
 
@@ -53,20 +52,6 @@ class RandomTraffic(PieceWriter):
         self._bit = board.clock_hz / board.baud
         self._simulation = PinSimulation(model, self._bit)
         self._simulation.run(round(100e-6 * board.clock_hz))
-        half = self._memory // 2
-        self._upper = self._base + half
-        self._tasks = RandomCommands(
-            configuration=self._configuration,
-            size=half,
-            a=self._base,
-            b=self._base,
-            runs=(1, 2, 3, 8, 33, 60),
-            counts=range(1, 8),
-            long=0.1,
-            sums=0.3,
-            interrupts=0.5,
-            disjoint=False,
-        )
         self._send(self._requests.hello())
 
     def run(self, pieces: int) -> None:
@@ -94,8 +79,7 @@ class RandomTraffic(PieceWriter):
             self._requests.register("TIMEOUT", patience)
             + self._requests.write(at, self._content(size))
         )
-        tasks = [self._tasks.draw(choose, self._upper) for _ in range(choose.randint(1, 4))]
-        records = [pack(task) for task in tasks]
+        records = [pack(self._task()) for _ in range(choose.randint(1, 4))]
         meanwhile = self._access() if choose.random() < 0.5 else b""
         self._send(self._submit(records) + meanwhile)
         self._look(records)
