@@ -35,12 +35,12 @@ def all_flips(cells: Sequence[LogicCell], stimulus: Stimulus) -> Flips:
     """
     pairs = [(number, row) for number, cell in enumerate(cells) for row in cell.rows]
     luts, rows = np.array(pairs, np.int64).reshape(-1, 2).T
-    places = np.array([(x.x, x.y, x.number) for x in cells], np.int64).reshape(-1, 3)
-    return Flips(luts, rows, places[luts], stimulus.reached, stimulus.longest)
+    locations = np.array([(x.x, x.y, x.number) for x in cells], np.int64).reshape(-1, 3)
+    return Flips(luts, rows, locations[luts], stimulus.reached, stimulus.longest)
 
 
 _NAMED = ("greeting", "operators", "memory")
-"""Sections of every stimulus; all others are random pieces."""
+"""Sections of every stimulus; all others are random exchanges."""
 
 _PARTS = 4
 
@@ -105,12 +105,12 @@ class FlipCampaign:
     def parts(self) -> list[tuple[str, int]]:
         """Return the parts of the stimulus and the bit at which each ends.
 
-        The random pieces form four parts of equal numbers.
+        The random exchanges form four parts of equal numbers.
         """
         sections = self.stimulus.sections
         chosen = [x.end for x in sections if x.name not in _NAMED]
         count = min(_PARTS, len(chosen))
         quarters = [chosen[len(chosen) * k // count - 1] for k in range(1, count + 1)]
         parts = [(x.name, x.end) for x in sections if x.name in _NAMED]
-        parts += [(f"pieces, part {number}", end) for number, end in enumerate(quarters, 1)]
+        parts += [(f"exchanges, part {number}", end) for number, end in enumerate(quarters, 1)]
         return sorted(parts, key=lambda part: part[1])

@@ -1,4 +1,4 @@
-"""Flip single bits of LUTs that a bitstream uses, as a fault in the file would. No tests here."""
+"""Flipped copies of a netlist or a file, which are simulated without the batch. No tests here."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -26,21 +26,20 @@ class Flip:
 
     @property
     def table(self) -> FlippedRow:
-        """The same in the netlist that the cell was extracted with."""
+        """The flip in the netlist that the cell was extracted with."""
         cell = self.cell
         return FlippedRow(cell.inputs, cell.output, cell.table, self.row)
 
     @property
-    def place(self) -> tuple[int, int]:
+    def position(self) -> tuple[int, int]:
         """Row and column of the bit in its tile."""
         return self.cell.places[LUT_BITS[self.row]]
 
 
 def random_flips(cells: Sequence[LogicCell], count: int, seed: int) -> list[Flip]:
-    """``count`` different bits of the LUTs of ``cells``, all equally likely.
+    """Return ``count`` different bits of the LUTs of ``cells``, all equally likely.
 
-    Of those that their inputs can choose: what a row says that needs an input which is wired to
-    nothing cannot matter.
+    Only bits that the inputs can choose: an input without a wire has a fixed level.
     """
     flips = [Flip(cell, row) for cell in cells for row in cell.rows]
     return random.Random(seed).sample(flips, count)
@@ -48,13 +47,13 @@ def random_flips(cells: Sequence[LogicCell], count: int, seed: int) -> list[Flip
 
 @contextmanager
 def flipped(bits: Bitstream, flip: Flip) -> Iterator[Bitstream]:
-    """``bits`` with ``flip`` in them; it is taken back in the end."""
+    """Yield ``bits`` with ``flip`` in them, and undo it at the end."""
     tile = bits.tiles[flip.cell.x, flip.cell.y]
-    tile[flip.place] ^= 1
+    tile[flip.position] ^= 1
     try:
         yield bits
     finally:
-        tile[flip.place] ^= 1
+        tile[flip.position] ^= 1
 
 
 def seen_by_copies(campaign: FlipCampaign, *, pins: bool) -> list[bool]:

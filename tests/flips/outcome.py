@@ -20,13 +20,13 @@ Numbers = NDArray[np.int64]
 class Flips:
     """Bits of LUTs: ``luts`` and ``rows`` number the LUT and the row of its table.
 
-    ``places``, of shape (flips, 3), has x, y and number of the logic cell. ``reached`` is true if
-    the board without a flip looked the row up in its longest run, of ``longest`` cycles.
+    ``locations``, of shape (flips, 3), are x, y and number of the logic cells. ``reached`` is true
+    if the board without a flip looked the row up in its longest simulation, of ``longest`` cycles.
     """
 
     luts: Numbers
     rows: Numbers
-    places: Numbers
+    locations: Numbers
     reached: NDArray[np.bool_]
     longest: int
 
@@ -39,7 +39,7 @@ class Flips:
         return Flips(
             self.luts[numbers],
             self.rows[numbers],
-            self.places[numbers],
+            self.locations[numbers],
             self.reached[numbers],
             self.longest,
         )
@@ -51,7 +51,7 @@ class Flips:
             parts=np.array(parts),
             luts=self.luts,
             rows=self.rows,
-            places=self.places,
+            locations=self.locations,
             reached=self.reached,
             longest=np.array(self.longest),
         )
@@ -61,16 +61,16 @@ def load_flips(folder: Path) -> tuple[Flips, "FlipOutcome"]:
     """Return the flips saved in ``folder`` and their outcome. Raises ``BitlaneError``."""
     try:
         with np.load(folder / "flips.npz") as data:
-            luts, rows, places, reached = (data[x] for x in ("luts", "rows", "places", "reached"))
-            flips = Flips(luts, rows, places, reached, int(data["longest"]))
+            luts, rows, locations, reached = (
+                data[x] for x in ("luts", "rows", "locations", "reached")
+            )
+            flips = Flips(luts, rows, locations, reached, int(data["longest"]))
             parts = [str(name) for name in data["parts"]]
         with np.load(folder / "results.npz") as data:
             results = {name: data[name] for name in data.files if " " in name}
         return flips, FlipOutcome.of(flips, parts, results)
     except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-        raise BitlaneError(
-            f"{folder}: {error}; expected a folder of flips that has been run"
-        ) from error
+        raise BitlaneError(f"{folder}: {error}; expected a folder of flips that was run") from error
 
 
 @dataclass(frozen=True)
@@ -98,13 +98,13 @@ class FlipOutcome:
         for port in ("line", "leds", "addressed"):
             shown = np.stack([results[f"{port} {number}"] for number in range(len(parts))])
             differs = shown[:, :-1] != shown[:, -1:]
-            # What once differs does so for ever, but for a CRC that comes back.
+            # A CRC differs from its first difference on, except by chance.
             differs = np.logical_or.accumulate(differs, axis=0)
             first[port] = len(parts) - differs.sum(axis=0)
         outcome = cls(tuple(parts), first["line"], first["leds"], first["addressed"])
         impossible = np.flatnonzero(outcome.seen < outcome.looked_up)
         if len(impossible):
-            x, y, number = flips.places[impossible[0]].tolist()
+            x, y, number = flips.locations[impossible[0]].tolist()
             raise BitlaneError(
                 f"row {flips.rows[impossible[0]]} of LUT {number} in tile {x},{y} was seen and"
                 " never looked up; the results are of another campaign, or the simulation is wrong"

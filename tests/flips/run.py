@@ -32,47 +32,55 @@ _progress = progress_of("flips")
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="flips",
-        description="Flips every bit of the LUTs that a bitstream (iCE40) uses, each in an instance"
-        " of its own, with the same traffic at the pins of all, and says how many are seen there,"
-        " and of the rest how many no LUT ever looks up.",
-        epilog="exit codes: 0 the table was made, 2 bad input or a missing tool",
+        description="Flips every bit of the LUTs that a bitstream of an iCE40 uses, each in another"
+        " instance, with the same traffic at all pins. Counts the flips that a pin shows, and the"
+        " other flips by whether a LUT looks up their row.",
+        epilog="exit codes: 0 done, 2 bad input or a missing tool",
     )
     add_board(parser)
-    parser.add_argument(
-        "--bitstream", metavar="FILE", type=Path, help="the bitstream that `bitlane build` wrote"
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument(
+        "--bitstream",
+        metavar="FILE",
+        type=Path,
+        help="what `bitlane build BOARD` wrote (default build/BOARD/BOARD.bin)",
+    )
+    source.add_argument(
+        "--results", metavar="DIR", type=Path, help="print the table of a folder that was run"
     )
     parser.add_argument(
         "--backend", default="auto", help="auto, threads or cuda (default %(default)s)"
     )
     parser.add_argument("--instances", type=count, metavar="N", help="only N flips at random")
     parser.add_argument(
-        "--seed", type=whole_number, default=1, metavar="S", help="of these (default %(default)s)"
+        "--seed",
+        type=whole_number,
+        default=1,
+        metavar="S",
+        help="of the choice (default %(default)s)",
     )
     parser.add_argument(
         "--cycles",
         type=count,
         default=_CYCLES,
         metavar="N",
-        help="most cycles of the traffic (default %(default)s)",
+        help="maximum length of the traffic (default %(default)s)",
     )
     parser.add_argument(
         "--pool",
         type=count,
         default=_POOL,
         metavar="N",
-        help="random pieces of traffic to choose from (default %(default)s)",
+        help="random exchanges to choose the traffic from (default %(default)s)",
     )
     parser.add_argument(
         "--folder",
         metavar="DIR",
         type=Path,
-        help="write it there instead, to be run by `python -m cppsim.batch . --no-memories` in it"
-        " where only NumPy and CuPy are",
+        help="write the batch there and run nothing; `python -m cppsim.batch . --no-memories` in"
+        " that folder runs it with NumPy and CuPy alone",
     )
-    parser.add_argument(
-        "--results", metavar="DIR", type=Path, help="make the table of such a folder that was run"
-    )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the table there too")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the table there")
     return parser
 
 
@@ -80,14 +88,12 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run the program. Return 2 for bad input or a missing tool."""
     try:
         return _run(_parser().parse_args(words))
-    except BitlaneError as error:
-        print(f"flips: {error}", file=sys.stderr)
+    except (BitlaneError, OSError) as error:
+        _progress(str(error))
         return UNUSABLE
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    if (arguments.bitstream is None) == (arguments.results is None):
-        raise BitlaneError("expected one of --bitstream FILE and --results DIR")
     if arguments.json:
         expect_writable("--json", arguments.json)
     if arguments.results:
@@ -122,14 +128,18 @@ def _depth(row: Mapping[str, object], rows: Sequence[Mapping[str, object]]) -> i
 
 def _campaign(arguments: argparse.Namespace) -> FlipCampaign:
     board = boards()[arguments.board]
-    found, _ = board_netlist(board, arguments.bitstream)
+    bitstream = arguments.bitstream or Path("build", board.name, f"{board.name}.bin")
+    if not bitstream.exists():
+        raise BitlaneError(f"{bitstream}: no such file; bitlane build {board.name} makes it")
+    found, _ = board_netlist(board, bitstream)
     _progress(
         f"{len(found.cells)} LUTs of {16 * len(found.cells)} bits reach a pin;"
         f" their inputs can choose {sum(len(cell.rows) for cell in found.cells)} of the bits"
     )
     stimulus = compose(board, found.netlist, found.cells, arguments.cycles, arguments.pool)
     _progress(
-        f"traffic of {stimulus.cycles} cycles, {len(stimulus.pieces)} of {arguments.pool} pieces"
+        f"traffic of {stimulus.cycles} cycles: {len(stimulus.exchanges)} of {arguments.pool}"
+        " exchanges"
     )
     flips = all_flips(found.cells, stimulus)
     campaign = FlipCampaign(found.netlist, found.cells, flips, stimulus)

@@ -1,6 +1,6 @@
 """The stimulus of a campaign, composed on the board without flips and stored as levels.
 
-A greedy search takes the random pieces that make LUTs look up rows which are seldom looked up.
+A greedy search chooses the random exchanges in which LUTs look up rows that few others look up.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,7 +14,7 @@ from bitlane_boards.board import Board
 from bitlane_boards.readback.ice40 import LogicCell
 from bitlane_sim.pins import GateModel, PinSimulation
 from bitlane_sim.pins.netlist import Netlist
-from flips.pieces import PieceWriter
+from flips.exchanges import ExchangeWriter
 
 __all__ = ["Section", "Stimulus", "compose"]
 
@@ -25,16 +25,16 @@ _QUIET = 60
 """Idle cycles of both lines after which an answer is complete."""
 
 _LONGEST = 30_000
-"""Maximum of cycles for an answer."""
+"""Maximum length of an answer, in cycles."""
 
 _WORTH = 0.7
-"""Factor by which the gain of a row falls each time that a piece looks it up.
+"""Factor by which the gain of a row falls each time that an exchange looks it up.
 
 A look-up shows at a pin only now and then, so a row is worth more than one.
 """
 
 _AT_A_TIME = 10
-"""Pieces that are taken before all pieces taken so far are simulated together."""
+"""Exchanges chosen by estimate before all chosen exchanges are simulated together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +50,15 @@ class Section:
 class Stimulus:
     """Levels at a board's pin ``rx`` from power-on: ``levels[k]`` for ``divider`` cycles.
 
-    ``levels`` are ``uint8``; ``pieces`` are the seeds of the pieces taken. ``reached`` has an
-    entry for each row that the inputs of a LUT can choose, in the order of the cells: true if the
-    row was looked up by this stimulus or in the pool's run, of up to ``longest`` cycles.
+    ``levels`` are ``uint8``; ``exchanges`` are the seeds of the chosen exchanges. ``reached`` has
+    an entry for each row that the inputs of a LUT can choose, in the order of the cells: true if
+    the row was looked up with this stimulus or with the pool, in up to ``longest`` cycles.
     """
 
     levels: NDArray[np.uint8]
     divider: int
     sections: tuple[Section, ...]
-    pieces: tuple[int, ...]
+    exchanges: tuple[int, ...]
     reached: NDArray[np.bool_]
     longest: int
 
@@ -70,9 +70,9 @@ class Stimulus:
 def _whole(netlist: Netlist, cells: Iterable[LogicCell]) -> Netlist:
     """Return ``netlist`` with all inputs of its LUTs, even inputs that the tables ignore."""
     luts = netlist.luts.copy()
-    place = {int(output): number for number, output in enumerate(luts["output"])}
+    numbers = {int(output): number for number, output in enumerate(luts["output"])}
     for cell in cells:
-        entry = luts[place[cell.output]]
+        entry = luts[numbers[cell.output]]
         entry["inputs"], entry["table"] = cell.inputs, cell.table
     return replace(netlist, luts=luts)
 
@@ -80,10 +80,10 @@ def _whole(netlist: Netlist, cells: Iterable[LogicCell]) -> Netlist:
 def compose(
     board: Board, netlist: Netlist, cells: Sequence[LogicCell], most: int, pool: int
 ) -> Stimulus:
-    """Return a stimulus of up to ``most`` cycles, with pieces chosen from ``pool``.
+    """Return a stimulus of up to ``most`` cycles, with exchanges chosen from ``pool``.
 
-    It sends the greeting and every operator, then the chosen pieces, and reads a digest of memory.
-    Without pieces it may be longer than ``most``. The same arguments give the same stimulus.
+    It sends the greeting, every operator and the chosen exchanges, and reads a digest of memory.
+    Without exchanges it may be longer than ``most``. The same arguments give the same stimulus.
     """
     return _Composer(board, netlist, cells).composed(most, pool)
 
@@ -125,8 +125,8 @@ class _Composer:
     def __init__(self, board: Board, netlist: Netlist, cells: Sequence[LogicCell]) -> None:
         self._board = board
         self._netlist = _whole(netlist, cells)
-        place = {int(output): number for number, output in enumerate(netlist.luts["output"])}
-        rows = [(place[cell.output], row) for cell in cells for row in cell.rows]
+        numbers = {int(output): number for number, output in enumerate(netlist.luts["output"])}
+        rows = [(numbers[cell.output], row) for cell in cells for row in cell.rows]
         self._luts, self._rows = np.array(rows, np.uint16).reshape(-1, 2).T
 
     def composed(self, most: int, pool: int) -> Stimulus:
@@ -158,7 +158,7 @@ class _Composer:
         return replace(stimulus, reached=reached | (times > 0), longest=longest)
 
     def _pool(self, pool: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Return the rows that each of ``pool`` pieces looks up, and its cycles."""
+        """Return the rows that each of ``pool`` exchanges looks up, and its cycles."""
         model, line, traffic = self._begun()
         looked_up = np.zeros((pool, self._rows.size), np.float32)
         cycles = np.zeros(pool, np.int64)
@@ -171,11 +171,11 @@ class _Composer:
         line.simulation.close()
         return looked_up, cycles
 
-    def _tried(self, pieces: Sequence[int]) -> tuple[Stimulus, NDArray[np.float32]]:
-        """Return the stimulus of ``pieces``, and the number of sections that look up each row."""
+    def _tried(self, exchanges: Sequence[int]) -> tuple[Stimulus, NDArray[np.float32]]:
+        """Return the stimulus of ``exchanges``, and how many sections look up each row."""
         model, line, traffic = self._begun()
         times = self._looked_up(model)
-        for seed in pieces:
+        for seed in exchanges:
             model.watch_rows()
             self._send(line, traffic, seed)
             times += self._looked_up(model)
@@ -185,25 +185,25 @@ class _Composer:
         line.simulation.close()
         levels = np.array(line.levels, np.uint8)
         sections = tuple(line.sections)
-        return Stimulus(levels, line.divider, sections, tuple(pieces), times > 0, 0), times
+        return Stimulus(levels, line.divider, sections, tuple(exchanges), times > 0, 0), times
 
     def _looked_up(self, model: GateModel) -> NDArray[np.float32]:
         """Return 1 for each of `_rows` that was looked up since ``watch_rows``, else 0."""
         return (model.chosen[self._luts] >> self._rows & 1).astype(np.float32)
 
-    def _begun(self) -> tuple[GateModel, _Line, PieceWriter]:
+    def _begun(self) -> tuple[GateModel, _Line, ExchangeWriter]:
         model = GateModel(self._netlist, self._board.name)
         model.watch_rows()
         divider = self._board.divider
         line = _Line(PinSimulation(model, divider, busy=""), divider)
         line.hold(1, round(_START * self._board.clock_hz / divider))
-        traffic = PieceWriter(self._board.configuration)
+        traffic = ExchangeWriter(self._board.configuration)
         line.send("greeting", traffic.greeting())
         line.send("operators", traffic.operators())
         return model, line, traffic
 
     @staticmethod
-    def _send(line: _Line, traffic: PieceWriter, seed: int) -> None:
-        line.send(f"piece {seed}", traffic.piece(seed))
+    def _send(line: _Line, traffic: ExchangeWriter, seed: int) -> None:
+        line.send(f"exchange {seed}", traffic.exchange(seed))
         if line.simulation.get("fault"):
             line.send(f"mending {seed}", traffic.mended())

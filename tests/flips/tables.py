@@ -18,28 +18,28 @@ def gates(table: int, inputs: Sequence[Value]) -> Value:
 
 
 @lru_cache(maxsize=1 << 16)
-def _plan(table: int, places: tuple[int, ...]) -> _Plan | bool:
-    """Return the cheapest decision tree of the inputs numbered ``places``."""
-    if table in (0, (1 << (1 << len(places))) - 1):
+def _plan(table: int, numbers: tuple[int, ...]) -> _Plan | bool:
+    """Return the cheapest decision tree of the inputs ``numbers``."""
+    if table in (0, (1 << (1 << len(numbers))) - 1):
         return bool(table)
     plans: list[_Plan | bool] = []
-    for at, place in enumerate(places):
-        low, high = _halves(table, at, len(places))
-        rest = places[:at] + places[at + 1 :]
+    for at, number in enumerate(numbers):
+        low, high = _halves(table, at, len(numbers))
+        rest = numbers[:at] + numbers[at + 1 :]
         if low == high:
             return _plan(low, rest)
-        plans.append((place, _plan(low, rest), _plan(high, rest)))
+        plans.append((number, _plan(low, rest), _plan(high, rest)))
     return min(plans, key=_cost)
 
 
 def _halves(table: int, at: int, count: int) -> tuple[int, int]:
     """Return the halves of ``table`` with input ``at`` of ``count`` low, and high."""
     halves = [0, 0]
-    places = [0, 0]
+    sizes = [0, 0]
     for row in range(1 << count):
         half = row >> at & 1
-        halves[half] |= (table >> row & 1) << places[half]
-        places[half] += 1
+        halves[half] |= (table >> row & 1) << sizes[half]
+        sizes[half] += 1
     return halves[0], halves[1]
 
 
@@ -69,8 +69,8 @@ def _opposite(low: _Plan | bool, high: _Plan | bool) -> bool:
 def _made(plan: _Plan | bool, inputs: Sequence[Value]) -> Value:
     if isinstance(plan, bool):
         return Const(plan, 1)
-    place, low, high = plan
-    chosen = inputs[place]
+    number, low, high = plan
+    chosen = inputs[number]
     if isinstance(low, bool) and isinstance(high, bool):
         return ~chosen if low else chosen
     if _opposite(low, high):

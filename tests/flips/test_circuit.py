@@ -24,8 +24,8 @@ from cppsim import Batch, Program
 from flips.campaign import FlipCampaign, all_flips
 from flips.circuit import FlippableCircuit, FlippableLut
 from flips.copies import Flip, flipped, line_crc, seen_by_copies
+from flips.exchanges import levels
 from flips.outcome import load_flips
-from flips.pieces import levels
 from flips.stimulus import Section, Stimulus
 from flips.tables import gates
 from support.boards.small_builds import DIVIDER, PACKAGES, PLACES, ice40
@@ -137,7 +137,7 @@ def test_a_folder_gives_the_same(tmp_path: Path) -> None:
     with np.load(tmp_path / "results.npz") as results:
         assert not [name for name in results.files if name.startswith("memory:")]
     loaded, outcome = load_flips(tmp_path)
-    assert (loaded.places == campaign.flips.places).all()
+    assert (loaded.locations == campaign.flips.locations).all()
     assert outcome.rows(loaded) == campaign.outcome(expected).rows(campaign.flips)
     assert 0 < int(outcome.rows(loaded)[1]["flips"]) < 70
 

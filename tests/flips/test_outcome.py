@@ -9,13 +9,12 @@ from bitlane.command_line.cli import DONE, UNUSABLE
 from bitlane.errors import BitlaneError
 from flips.outcome import FlipOutcome, Flips
 from flips.run import main
-from support.seeds import slow
 
 PARTS = ("greeting", "memory")
 FLIPS = Flips(
     luts=np.array([0, 0, 1, 2, 2]),
     rows=np.array([3, 7, 0, 1, 2]),
-    places=np.array([[1, 2, 0], [1, 2, 0], [1, 2, 1], [5, 5, 7], [5, 5, 7]]),
+    locations=np.array([[1, 2, 0], [1, 2, 0], [1, 2, 1], [5, 5, 7], [5, 5, 7]]),
     reached=np.array([True, True, True, True, False]),
     longest=12_345,
 )
@@ -73,9 +72,9 @@ def test_a_folder_that_was_run_is_shown(tmp_path: Path, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "expected one of --bitstream FILE and --results DIR"),
-        (("--results", "nowhere"), "expected a folder of flips that has been run"),
-        slow(("--bitstream", "nowhere"), "nowhere"),
+        (("--results", "nowhere"), "expected a folder of flips that was run"),
+        (("--bitstream", "nowhere"), "nowhere: no such file; bitlane build hx8k makes it"),
+        (("--json", "nowhere/flips.json"), "expected a folder that is there"),
     ],
 )
 def test_bad_input_is_told_in_a_line(

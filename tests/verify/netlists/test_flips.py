@@ -19,7 +19,7 @@ from bitlane_rtl.abi.frames import FRAME_DATA_BYTES, RECEIVE_BYTES
 from bitlane_sim.pins import COPIES, GateModel, PinModel, PinSimulation
 from cppsim.errors import SimulationError
 from flips.copies import random_flips
-from flips.pieces import PieceWriter
+from flips.exchanges import ExchangeWriter
 from support.boards.board_builds import built
 from support.boards.session import validated
 from support.rtl.random_records import random_record
@@ -29,18 +29,18 @@ pytestmark = pytest.mark.slow
 
 NAME, PACKAGE = "hx8k", "ct256"
 COUNT = COPIES
-PIECES = 1000
-"""Pieces of random traffic, some hundred million cycles in all."""
+EXCHANGES = 1000
+"""Exchanges of random traffic, some hundred million cycles in all."""
 
 _REST = 1000
-"""Idle cycles of the lines after which a piece of traffic is over."""
+"""Idle cycles of both lines after which an exchange is complete."""
 
 _MOST = 300_000
-"""Cycles of a piece of traffic, at most."""
+"""Maximum length of an exchange, in cycles."""
 
 
-class RandomTraffic(PieceWriter):
-    """A generator of traffic to ``model``, a model of ``board``, in random pieces of all kinds.
+class RandomTraffic(ExchangeWriter):
+    """A generator of random exchanges of all kinds with ``model``, a model of ``board``.
 
     The answers are not checked: the traffic shows the parts of a circuit that can ever matter.
     """
@@ -54,22 +54,22 @@ class RandomTraffic(PieceWriter):
         self._simulation.run(round(100e-6 * board.clock_hz))
         self._send(self._requests.hello())
 
-    def run(self, pieces: int) -> None:
-        """Send ``pieces`` pieces, each until the lines are idle again."""
+    def run(self, exchanges: int) -> None:
+        """Send ``exchanges`` exchanges, each until the lines are idle again."""
         kinds: dict[Callable[[], None], int] = {
-            self._jobs: 30,
+            self._commands: 30,
             self._records: 25,
             self._accesses: 15,
             self._crowd: 4,
             self._damages: 10,
             self._line: 3,
         }
-        for piece in self._random.choices(list(kinds), list(kinds.values()), k=pieces):
-            piece()
+        for exchange in self._random.choices(list(kinds), list(kinds.values()), k=exchanges):
+            exchange()
 
-    # --- kinds of pieces --------------------------------------------------------------------------
+    # --- kinds of exchanges -----------------------------------------------------------------------
 
-    def _jobs(self) -> None:
+    def _commands(self) -> None:
         """Send valid commands; TIMEOUT is now and then so short that it expires."""
         choose = self._random
         patience = choose.choice([1, 2, 3, 8]) if choose.random() < 0.1 else 1 << 20
@@ -128,10 +128,10 @@ class RandomTraffic(PieceWriter):
         simulation.divider = self._bit
         self._send(self._requests.hello())
 
-    # --- parts of pieces --------------------------------------------------------------------------
+    # --- parts of exchanges -----------------------------------------------------------------------
 
     def _access(self) -> bytes:
-        """Return an access; unlike those of pieces of flips, many are long or too long."""
+        """Return an access; unlike in `ExchangeWriter`, many are long or too long."""
         choose = self._random
         if choose.random() < 0.5:
             return super()._access()
@@ -190,7 +190,7 @@ def test_flipped_bits_that_can_be_seen_are_caught(
     caught = {number for number, reason in reasons.items() if reason}
 
     model = GateModel(found.netlist, NAME, flips=tables)
-    RandomTraffic(model, board, seed=1).run(PIECES)
+    RandomTraffic(model, board, seed=1).run(EXCHANGES)
     seen = caught | reasons.keys() | model.apart
     for number, flip in enumerate(flips):
         missed = "seen, but not caught" if number in seen else "never seen"

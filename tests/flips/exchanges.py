@@ -1,7 +1,7 @@
-"""Pieces of random traffic to a board: valid and invalid commands, accesses and damaged frames.
+"""Random exchanges with a board: valid and invalid commands, accesses and damaged frames.
 
-A piece depends only on its seed, except for sequence numbers and ring slots, which continue from
-piece to piece. The answers are ignored.
+An exchange depends only on its seed, except for sequence numbers and ring slots, which count on
+from one exchange to the next. The answers are ignored.
 """
 
 import random
@@ -29,20 +29,20 @@ from flips.requests import RequestWriter
 from support.commands import RandomCommands, logic
 from support.rtl.records import Task, pack
 
-__all__ = ["PieceWriter", "levels"]
+__all__ = ["ExchangeWriter", "levels"]
 
-_KINDS = {"jobs": 60, "refused": 15, "accesses": 15, "damage": 8, "broken": 2}
-"""Kinds of pieces, each with its share in percent."""
+_KINDS = {"commands": 60, "refused": 15, "accesses": 15, "damage": 8, "broken": 2}
+"""Kinds of exchanges, each with its share in percent."""
 
 _FOLDED = 128
 """Bytes of the digest into which memory is folded."""
 
 _SHORT = 12
-"""Maximum of a tensor's elements in `PieceWriter.operators`."""
+"""Maximum of a tensor's elements in `ExchangeWriter.operators`."""
 
 
-class PieceWriter:
-    """Writes pieces for a board of ``configuration``, as lists of bursts.
+class ExchangeWriter:
+    """Writes exchanges for a board of ``configuration``, as lists of bursts.
 
     A burst is a list of levels, one for each bit. The line is idle between two bursts until the
     board is quiet.
@@ -52,7 +52,7 @@ class PieceWriter:
         self._configuration = configuration
         self._random = random.Random(0)
         self._requests = RequestWriter(self._random)
-        self._commands = RandomCommands(
+        self._tasks = RandomCommands(
             configuration=configuration,
             size=configuration.memory_bytes,
             a=configuration.memory_base,
@@ -111,13 +111,13 @@ class PieceWriter:
         """Return accesses that restart a board after a fault."""
         return [levels(self._tidied())]
 
-    def piece(self, seed: int) -> list[list[int]]:
-        """Return the piece of ``seed``."""
-        self._random.seed(f"piece {seed}")
+    def exchange(self, seed: int) -> list[list[int]]:
+        """Return the exchange of ``seed``."""
+        self._random.seed(f"exchange {seed}")
         (kind,) = self._random.choices(list(_KINDS), list(_KINDS.values()))
         match kind:
-            case "jobs":
-                return [levels(self._job())]
+            case "commands":
+                return [levels(self._valid())]
             case "refused":
                 return [levels(self._refused()), levels(self._clear())]
             case "accesses":
@@ -129,9 +129,9 @@ class PieceWriter:
             case _:
                 return [self._broken(), levels(self._requests.hello() + self._tidied())]
 
-    # --- kinds of pieces --------------------------------------------------------------------------
+    # --- kinds of exchanges -----------------------------------------------------------------------
 
-    def _job(self) -> bytes:
+    def _valid(self) -> bytes:
         """Return operands, one to three commands, and reads of their results."""
         choose = self._random
         tasks = [self._task() for _ in range(choose.choice([1, 1, 1, 2, 3]))]
@@ -162,9 +162,9 @@ class PieceWriter:
         choose = self._random
         words = pack(self._task())
         if choose.random() < 0.9:
-            place = choose.choice([0, 0, 0, 1, choose.randrange(len(words))])
+            word = choose.choice([0, 0, 0, 1, choose.randrange(len(words))])
             bits = choose.choice([1 << choose.randrange(24), choose.getrandbits(24), 1 << 23])
-            words[place] ^= bits if place == 0 or choose.random() < 0.5 else bits << 8
+            words[word] ^= bits if word == 0 or choose.random() < 0.5 else bits << 8
             words[0] = seal(words)
         else:
             words[0] ^= 1 << choose.randrange(24, 32)
@@ -205,7 +205,7 @@ class PieceWriter:
         at = choose.randrange(1, len(line))
         return line[:at] + [0] * choose.choice([1, 9, 10, 25]) + line[at:]
 
-    # --- parts of pieces --------------------------------------------------------------------------
+    # --- parts of exchanges -----------------------------------------------------------------------
 
     @property
     def _base(self) -> int:
@@ -216,7 +216,7 @@ class PieceWriter:
         return self._base + self._configuration.memory_bytes
 
     def _task(self) -> Task:
-        return self._commands.draw(self._random, self._base)
+        return self._tasks.draw(self._random, self._base)
 
     def _access(self) -> bytes:
         """Return a read or a write, mostly of existing addresses."""

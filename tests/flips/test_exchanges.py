@@ -1,4 +1,4 @@
-"""Pieces of traffic hold valid frames and records, and use every operator of the circuit."""
+"""Exchanges of traffic hold valid frames and records, and use every operator of the circuit."""
 
 from dataclasses import replace
 from math import prod
@@ -21,7 +21,7 @@ from bitlane_rtl.abi import (
 from bitlane_rtl.abi.frames import Request
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.configurations import full
-from flips.pieces import PieceWriter
+from flips.exchanges import ExchangeWriter
 from support.models.record import Record
 from support.rtl.random_records import interpreter
 
@@ -67,7 +67,7 @@ def records(burst: list[int]) -> list[list[int]]:
 
 @pytest.mark.parametrize("configuration", [HX8K, FULL], ids=["hx8k", "full"])
 def test_every_operator_of_the_circuit_is_used(configuration: Configuration) -> None:
-    (burst,) = PieceWriter(configuration).operators()
+    (burst,) = ExchangeWriter(configuration).operators()
     written = records(burst)
     assert sorted(BITS["OP"].extract(words[0]) for words in written) == sorted(
         configuration.ops - {Op.SEARCH}
@@ -90,12 +90,12 @@ def touched(record: Record, name: str) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("configuration", [HX8K, FULL], ids=["hx8k", "full"])
-def test_commands_of_jobs_are_what_the_circuit_takes(configuration: Configuration) -> None:
-    writer, checker = PieceWriter(configuration), interpreter(configuration)
+def test_valid_commands_are_accepted_by_the_circuit(configuration: Configuration) -> None:
+    writer, checker = ExchangeWriter(configuration), interpreter(configuration)
     modes, count = set(), 0
     for seed in range(300):
-        bursts = writer.piece(seed)
-        # Many pieces of other kinds are damaged; a piece of two or more bursts is never a job.
+        bursts = writer.exchange(seed)
+        # Many exchanges of other kinds are damaged; valid commands are one burst.
         if len(bursts) > 1:
             continue
         for words in records(bursts[0]):
@@ -111,15 +111,15 @@ def test_commands_of_jobs_are_what_the_circuit_takes(configuration: Configuratio
     assert modes >= {Mode.DENSE, Mode.STRIDED, Mode.REPEAT}
 
 
-def test_a_piece_follows_from_its_seed_and_what_was_before() -> None:
-    one, other = PieceWriter(HX8K), PieceWriter(HX8K)
+def test_an_exchange_depends_on_its_seed_and_the_exchanges_before() -> None:
+    one, other = ExchangeWriter(HX8K), ExchangeWriter(HX8K)
     for seed in (3, 1, 3, 8):
-        assert one.piece(seed) == other.piece(seed)
-    assert one.piece(3) != one.piece(4)
+        assert one.exchange(seed) == other.exchange(seed)
+    assert one.exchange(3) != one.exchange(4)
 
 
 def test_memory_is_folded_in_halves() -> None:
-    bursts = PieceWriter(HX8K).folding()
+    bursts = ExchangeWriter(HX8K).folding()
     folded = [words for burst in bursts for words in records(burst)]
     runs = [words[RECORD["RUN"].word] for words in folded]
     assert runs == [4096, 2048, 1024, 512, 256, 128]
