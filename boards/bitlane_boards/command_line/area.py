@@ -1,7 +1,7 @@
 """`bitlane area`: LUTs and clock of named circuits, placed and routed out of context.
 
-Progress goes to standard error, the table to standard output. The parser imports
-only the names of the chips; the measurement is imported when it begins.
+Progress is printed on standard error, the table on standard output. The parser imports only the
+names of the chips; the measurement is imported when it begins.
 """
 
 import argparse

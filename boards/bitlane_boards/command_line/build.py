@@ -1,11 +1,10 @@
 """`bitlane build BOARD`: make the bitstream of a board, and print a report.
 
-Progress goes to standard error, the report to standard output. The parser imports only the
+Progress is printed on standard error, the report on standard output. The parser imports only the
 boards; the tools' modules are imported when a build begins.
 """
 
 import argparse
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
     from ..flow.seeds import Routed
 
 __all__ = ["add_build"]
+
+_progress = progress_of("bitlane build")
 
 
 def add_build(subparsers: Subparsers) -> None:
@@ -93,7 +94,7 @@ def _run(arguments: argparse.Namespace) -> int:
         except (BuildError, BitlaneError) as error:
             if isinstance(error, BitlaneError) and not arguments.all:
                 raise
-            print(f"bitlane build: {error}", file=sys.stderr)
+            _progress(str(error))
             failures.append(str(error))
     if arguments.all:
         print("\n".join([*_table(reports), *(f"FAILED  {failure}" for failure in failures)]))
@@ -128,11 +129,11 @@ def _run_seeds(board: Board, arguments: argparse.Namespace) -> int:
                 board, folder, arguments.seeds, shared, progress_of(board.name)
             )
     except BuildError as error:
-        print(f"bitlane build: {error}", file=sys.stderr)
+        _progress(str(error))
         return CHECK_FAILED
     print("\n".join(_seed_lines(board, placements)))
     if report is None:
-        print(f"bitlane build: {board.name}: no seed meets the clock", file=sys.stderr)
+        _progress(f"{board.name}: no seed meets the clock")
         return CHECK_FAILED
     print(report.text())
     return DONE

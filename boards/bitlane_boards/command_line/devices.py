@@ -1,7 +1,6 @@
 """`bitlane devices`: the boards that are connected to this computer. Opens none of them."""
 
 import argparse
-import sys
 from collections import defaultdict
 from typing import Any
 
@@ -10,8 +9,11 @@ from bitlane.errors import BitlaneError
 from bitlane_rtl.abi.frames import DEFAULT_BAUD
 
 from .. import Board, boards
+from .progress import progress_of
 
 __all__ = ["add_devices", "connected", "url_of"]
+
+_progress = progress_of("bitlane devices")
 
 
 def add_devices(subparsers: Subparsers) -> None:
@@ -19,8 +21,8 @@ def add_devices(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "devices",
         help="list the boards that are connected",
-        description="List serial ports whose USB bridge is one that a known board has. The same"
-        " bridge may sit on other things: bitlane info URL asks the device itself.",
+        description="List serial ports with the USB bridge of a known board. Other devices may"
+        " have the same bridge: bitlane info URL reads the registers of the device itself.",
         epilog="exit codes: 0 listed, if only that there are none; 2 bad input",
     )
     parser.set_defaults(run=_run, group=Group.BOARDS)
@@ -73,9 +75,8 @@ def _run(arguments: argparse.Namespace) -> int:
         for board in fitting:
             print(f"{url_of(path, board):40} {board.name:16} {board.title} ({name})")
     if not found:
-        print(
+        _progress(
             f"no board found: none of {len(ports)} serial ports belongs to a known board;"
-            " connect one, or name its port yourself: serial:PATH",
-            file=sys.stderr,
+            " connect one, or name its port yourself: serial:PATH"
         )
     return DONE

@@ -4,7 +4,6 @@ import argparse
 import json
 import shutil
 import subprocess
-import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,8 +14,11 @@ from .. import Board, boards
 from ..flow.families import FLOWS
 from .choice import add_board
 from .devices import url_of
+from .progress import progress_of
 
 __all__ = ["add_flash"]
+
+_progress = progress_of("bitlane flash")
 
 LOADER = "openFPGALoader"
 _DEADLINE_SECONDS = 600.0
@@ -95,7 +97,7 @@ def _run(arguments: argparse.Namespace) -> int:
             f"flash: {LOADER} is not on PATH; install it (Debian: apt install openfpgaloader)"
         )
     command = [loader, *board.loader, *(["-f"] if arguments.permanent else []), str(file)]
-    print(f"flash: {' '.join(command)}", file=sys.stderr, flush=True)
+    _progress(" ".join(command))
     try:
         status = subprocess.run(command, check=False, timeout=_DEADLINE_SECONDS).returncode
     except subprocess.TimeoutExpired as error:
@@ -106,10 +108,9 @@ def _run(arguments: argparse.Namespace) -> int:
     except OSError as error:
         raise BitlaneError(f"flash: {loader}: {error.strerror}") from error
     if status:
-        print(
-            f"bitlane flash: {LOADER} ended with exit code {status}; is {board.title} connected,"
-            " and may this user open it?",
-            file=sys.stderr,
+        _progress(
+            f"{LOADER} ended with exit code {status}; is {board.title} connected, and may this user"
+            " open it?"
         )
         return CHECK_FAILED
     print(f"loaded; now: bitlane validate {url_of('PORT', board)}")

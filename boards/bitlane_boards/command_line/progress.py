@@ -1,4 +1,4 @@
-"""Progress of a command, printed on standard error."""
+"""Progress and failures of a command, printed on standard error."""
 
 import sys
 from collections.abc import Callable

@@ -28,8 +28,8 @@ def add_simulate(subparsers: Subparsers) -> None:
         help="run a board's circuit behind a pseudo-terminal",
         description="Simulate a board's circuit at its pins, with a UART at the other end, behind a"
         " pseudo-terminal that any program can open like the board's serial port. The terminal's"
-        " name is printed; what is simulated, and what that cannot show, goes to standard error."
-        " Stops with Ctrl-C.",
+        " name is printed on standard output; what is simulated, and what is left out, on standard"
+        " error. Ctrl-C stops it.",
         epilog="exit codes: 0 stopped after it was ready, 2 bad input or a missing tool",
     )
     add_board(parser)
