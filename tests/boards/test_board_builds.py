@@ -8,8 +8,8 @@ import pytest
 from bitlane_boards import boards
 from bitlane_boards.board import Board
 from bitlane_boards.flow.build import Build
+from bitlane_boards.flow.tools import silent
 from bitlane_rtl.abi import Op
-from support.boards.board_builds import quiet
 
 pytestmark = pytest.mark.slow  # an identity has the versions of the tools, which have to be there
 
@@ -18,12 +18,12 @@ SMALL = replace(BOARD, configuration=replace(BOARD.configuration, ops=frozenset(
 
 
 def identity(board: Board) -> str:
-    return Build(board, Path(), quiet).identity(1)
+    return Build(board, Path(), silent).identity(1)
 
 
 @pytest.fixture(scope="module")
 def build() -> Build:
-    return Build(SMALL, Path(), quiet)
+    return Build(SMALL, Path(), silent)
 
 
 def test_the_same_circuit_has_the_same_identity(build: Build) -> None:

@@ -24,6 +24,7 @@ from bitlane_boards.readback.pins import board_pins
 from bitlane_sim.pins import GateModel
 from cppsim.errors import SimulationError
 from flips.copies import Flip, flipped, random_flips
+from support.boards.asc import write
 from support.boards.board_builds import built
 from support.boards.session import SILENCE, connect, opened, validated
 
@@ -104,7 +105,7 @@ def shown_by_a_job(found: Ice40Netlist, flips: Sequence[Flip]) -> list[Flip]:
 def test_a_flipped_bit_in_the_file_is_caught(bitstream: Path, tmp_path: Path) -> None:
     """A short test does not notice every flip; out of a dozen, it notices one."""
     bits = Bitstream.read(bitstream)
-    pins = {role: pin.place for role, pin in board_pins(BOARD).items()}
+    pins = {role: pin.package_pin for role, pin in board_pins(BOARD).items()}
     found = extract(bits, PACKAGE, pins)
     file = tmp_path / "flipped.bin"
     # A validation that passes takes long, so a single operator selects the flips worth one.
@@ -118,7 +119,7 @@ def test_a_flipped_bit_in_the_file_is_caught(bitstream: Path, tmp_path: Path) ->
             if not caught:
                 continue
             # The flip must also be caught if it is read back from a file.
-            bits.write(file)
+            write(bits, file)
         assert sum(a != b for a, b in zip(file.read_bytes(), bitstream.read_bytes(), strict=True))
         assert validated(bitstream_model(BOARD, file), BOARD, memory_bytes=1024) == caught
         return

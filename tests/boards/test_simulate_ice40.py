@@ -9,6 +9,7 @@ from bitlane_boards.readback.asc import Bitstream, BitstreamError
 from bitlane_boards.readback.ice40 import LUT_BITS, Constants, Ice40Netlist, extract
 from bitlane_sim.pins import CircuitModel, GateModel, PinSimulation
 from bitlane_sim.pins.netlist import HIGH
+from support.boards.asc import text_of, write
 from support.boards.small_builds import DIVIDER, PACKAGES, PLACES, ice40, talk
 from support.sim.answerer import Answerer, Store, answers
 
@@ -30,7 +31,7 @@ def unpacked(tmp_path: Path, device: str, store: Store) -> Bitstream:
     if (device, store) not in _TEXTS:
         file = tmp_path / "top.bin"
         file.write_bytes(ice40(device, store))
-        _TEXTS[device, store] = Bitstream.read(file).text()
+        _TEXTS[device, store] = text_of(Bitstream.read(file))
     return Bitstream.parse(_TEXTS[device, store])
 
 
@@ -58,10 +59,10 @@ def test_bitstream_answers_like_the_rtl_in_every_cycle(
 def test_bits_survive_being_written_and_read(tmp_path: Path) -> None:
     file = tmp_path / "again.bin"
     bits = unpacked(tmp_path, "hx8k", Store.BLOCK)
-    bits.write(file)
+    write(bits, file)
     assert file.read_bytes() == ice40("hx8k")
-    again = Bitstream.parse(bits.text())
-    assert again.text() == bits.text()
+    again = Bitstream.parse(text_of(bits))
+    assert text_of(again) == text_of(bits)
     assert again.extra == bits.extra
 
 
@@ -75,11 +76,11 @@ def test_a_flipped_bit_of_a_lut_shows(tmp_path: Path) -> None:
     choose = random.Random(1)
     for cell in choose.sample(cells, 12):
         tile = bits.tiles[cell.x, cell.y]
-        place = cell.places[LUT_BITS[choose.choice(cell.rows)]]
-        tile[place] ^= 1
+        position = cell.positions[LUT_BITS[choose.choice(cell.rows)]]
+        tile[position] ^= 1
         simulation = PinSimulation(GateModel(netlist(bits).netlist, "flipped"), DIVIDER)
         caught += talk(simulation, data)[0] != right
-        tile[place] ^= 1
+        tile[position] ^= 1
     assert caught >= 3, f"{caught} of 12"
     simulation = PinSimulation(GateModel(netlist(bits).netlist, "as it was"), DIVIDER)
     assert talk(simulation, data)[0] == right
@@ -87,10 +88,10 @@ def test_a_flipped_bit_of_a_lut_shows(tmp_path: Path) -> None:
 
 def test_contents_of_the_memory_are_those_of_the_file(tmp_path: Path) -> None:
     bits = unpacked(tmp_path, "hx8k", Store.BLOCK)
-    ((place, contents),) = [(at, c) for at, c in bits.contents.items() if c.any()]
+    ((tile, contents),) = [(at, c) for at, c in bits.contents.items() if c.any()]
     contents = contents.copy()
     contents[0] ^= 1
-    bits.contents[place] = contents
+    bits.contents[tile] = contents
     simulation = PinSimulation(GateModel(netlist(bits).netlist, "flipped"), DIVIDER)
     data = bytes(range(256))
     right = bytes(answers(data))

@@ -33,7 +33,7 @@ class Flip:
     @property
     def position(self) -> tuple[int, int]:
         """Row and column of the bit in its tile."""
-        return self.cell.places[LUT_BITS[self.row]]
+        return self.cell.positions[LUT_BITS[self.row]]
 
 
 def random_flips(cells: Sequence[LogicCell], count: int, seed: int) -> list[Flip]:

@@ -86,19 +86,19 @@ class Placer:
                 path = tuple(_arc(part) for part in candidate["path"])
         return SeedResult(seed, clocks[clock]["achieved"], path)
 
-    def _map(self, circuit: wiring.Component, kept: str, *rest: str) -> dict[str, Cells]:
-        """Map ``circuit`` to cells, the modules ``kept`` each by itself; then run ``rest``.
+    def _map(self, circuit: wiring.Component, modules: str, *rest: str) -> dict[str, Cells]:
+        """Map ``circuit`` to cells, each of ``modules`` by itself; then run ``rest``.
 
         Returns the cells of these modules.
         """
         wrapper = OutOfContext(circuit)
-        # All that the circuit asks of a board's platform.
+        # A circuit reads nothing else of a platform.
         platform: Any = SimpleNamespace(family=self.chip.name)
         text = rtlil.convert(wrapper, name="top", platform=platform, ports=wrapper.ports)
         (self.folder / "top.il").write_text(text, encoding="utf-8")
         script = [
             "read_rtlil top.il",
-            f"setattr -mod -set keep_hierarchy 1 top.{kept}",
+            f"setattr -mod -set keep_hierarchy 1 top.{modules}",
             f"{self.chip.flow.synthesis} {self.chip.synthesis} -top top",
             "check -assert",
             "tee -q -o stat.json stat -json",

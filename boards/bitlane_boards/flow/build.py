@@ -17,9 +17,9 @@ from pathlib import Path
 from ..board import Board
 from .families import FLOWS, YOSYS, ToolCall
 from .platform import BoardTop, expect_clock, load_platform
-from .tools import Progress, Tool, ToolError, Usage, require, run_tool
+from .tools import Progress, ToolError, Usage, require, run_tool
 
-__all__ = ["Build", "BuildError", "BuildReport", "build", "tools_of"]
+__all__ = ["Build", "BuildError", "BuildReport", "build"]
 
 _NAME = "top"
 """The name of the circuit, and the stem of its files."""
@@ -91,12 +91,6 @@ class BuildReport:
         return "\n".join(lines)
 
 
-def tools_of(board: Board) -> tuple[Tool, ...]:
-    """Return the tools that build ``board``."""
-    flow = FLOWS[board.family]
-    return (YOSYS, flow.nextpnr, flow.pack)
-
-
 def build(board: Board, folder: Path, progress: Progress, *, seed: int = 1) -> BuildReport:
     """Build ``board`` in ``folder``, which is made if need be, and write the report there too.
 
@@ -116,10 +110,10 @@ class Build:
     """
 
     def __init__(self, board: Board, folder: Path, progress: Progress) -> None:
-        self.versions = require(tools_of(board))
-        self.steps: dict[str, Usage] = {}
         self._board = board
         self._flow = FLOWS[board.family]
+        self.versions = require((YOSYS, self._flow.nextpnr, self._flow.pack))
+        self.steps: dict[str, Usage] = {}
         self._folder = folder
         self._progress = progress
         self._platform = load_platform(board)
@@ -190,7 +184,7 @@ class Build:
         """RTLIL of the circuit and its pin constraints, by file name."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)
-            # Without the places of the sources, which differ from one checkout to the next.
+            # Without source locations, which differ from one checkout to the next.
             plan = self._platform.prepare(BoardTop(self._board), _NAME, emit_src=False)
         names = [f"{_NAME}.{suffix}" for suffix in ("il", self._flow.constraints)]
         contents = [plan.files[name] for name in names]
@@ -252,7 +246,7 @@ def _achieved(path: Path, board: Board) -> float:
     wanted = board.clock_hz / 1e6
     ours = [each for each in clocks.values() if abs(each["constraint"] / wanted - 1) < 1e-3]
     if not ours:
-        raise ToolError(f"{board.name}: nextpnr was not told of {wanted:g} MHz: {clocks}")
+        raise ToolError(f"{board.name}: nextpnr had another target than {wanted:g} MHz: {clocks}")
     return min(float(each["achieved"]) for each in ours)
 
 

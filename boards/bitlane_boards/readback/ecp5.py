@@ -67,10 +67,10 @@ def _comb(t: Translation, cell: Cell) -> None:
 
 def _is_second(cell: Cell) -> bool:
     """Return whether a LUT is the second LUT of its slice."""
-    place = cell.attributes.get("NEXTPNR_BEL", "")
-    if not place:
+    bel = cell.attributes.get("NEXTPNR_BEL", "")
+    if not bel:
         raise NetlistError(f"{cell}: not placed; expected the netlist that nextpnr wrote")
-    return place.endswith("1")
+    return bel.endswith("1")
 
 
 def _carry(t: Translation, cell: Cell, table: int, inputs: list[int], f: int) -> None:

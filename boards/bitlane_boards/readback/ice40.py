@@ -44,7 +44,7 @@ class LogicCell:
     x: int
     y: int
     number: int
-    places: tuple[tuple[int, int], ...]
+    positions: tuple[tuple[int, int], ...]
     inputs: tuple[int, ...]
     output: int
     table: int
@@ -239,7 +239,7 @@ class _Extraction:
     # Logic cells.
 
     def _bits(self, cell: int) -> list[int]:
-        return self.routing.setting(cell, Tile.LOGIC, f"LC_{self.routing.place(cell)[2]}")
+        return self.routing.setting(cell, Tile.LOGIC, f"LC_{self.routing.location(cell)[2]}")
 
     def _inputs(self, cell: int) -> list[int]:
         """Return the wires at the inputs of a logic cell."""
@@ -248,7 +248,7 @@ class _Extraction:
 
     def _table(self, cell: int) -> int:
         bits = self._bits(cell)
-        return sum(bits[place] << row for row, place in enumerate(LUT_BITS))
+        return sum(bits[position] << row for row, position in enumerate(LUT_BITS))
 
     def _lut_of(self, root: int) -> Lut | None:
         kind, cell, pin = self.routing.sources[root]
@@ -264,12 +264,12 @@ class _Extraction:
     def _define_lut(self, cell: int, output: int) -> None:
         inputs, table = [self.level(wire) for wire in self._inputs(cell)], self._table(cell)
         self.builder.lut(table, inputs, output)
-        x, y, number = self.routing.place(cell)
+        x, y, number = self.routing.location(cell)
         fixed = {bit: signal for bit, signal in enumerate(inputs) if signal in (LOW, HIGH)}
         rows = [row for row in range(16) if all(row >> bit & 1 == fixed[bit] for bit in fixed)]
-        places = tuple(self.routing.places(Tile.LOGIC, f"LC_{number}"))
+        positions = tuple(self.routing.positions(Tile.LOGIC, f"LC_{number}"))
         self._cells.append(
-            LogicCell(x, y, number, places, tuple(inputs), output, table, tuple(rows))
+            LogicCell(x, y, number, positions, tuple(inputs), output, table, tuple(rows))
         )
 
     def _define_carry(self, cell: int, output: int) -> None:
@@ -305,7 +305,7 @@ class _Extraction:
     def _pin_type(self, pad: int | None) -> int:
         """Return PIN_TYPE, the kinds of the pin's input (bits 0 and 1) and output (bits 2 to 5)."""
         assert pad is not None
-        name = f"IOB_{self.routing.place(pad)[2]}.PINTYPE"
+        name = f"IOB_{self.routing.location(pad)[2]}.PINTYPE"
         bits = [self.routing.setting(pad, Tile.IO, f"{name}_{bit}")[0] for bit in range(6)]
         return sum(value << bit for bit, value in enumerate(bits))
 
@@ -328,7 +328,7 @@ class _Extraction:
 
     def _global_pad(self, cell: int) -> int | None:
         """Return the pin that feeds a global buffer directly, if there is one."""
-        x, y, _ = self.routing.place(cell)
+        x, y, _ = self.routing.location(cell)
         for network in self._chip.networks:
             bit = tuple(int(network[name]) for name in ("bank", "bit_x", "bit_y"))
             if (network["x"], network["y"]) == (x, y) and bit in self.routing.bits.extra:
@@ -344,10 +344,10 @@ class _Extraction:
                 continue
             values: dict[str, int] = {}
             for setting, (x, y, entry) in self._chip.settings(cell).items():
-                for place in self.routing.places(Tile.IO, f"PLL.{entry}"):
+                for position in self.routing.positions(Tile.IO, f"PLL.{entry}"):
                     stem, _, bit = setting.rpartition("_")
                     key, shift = (stem, int(bit)) if bit.isdigit() else (setting, 0)
-                    value = int(self.routing.bits.tiles[x, y][place]) << shift
+                    value = int(self.routing.bits.tiles[x, y][position]) << shift
                     values[key] = values.get(key, 0) | value
             if values.get("PLLTYPE"):
                 if values["PLLTYPE"] not in (_PAD_PLL, _CORE_PLL):

@@ -85,7 +85,7 @@ class Memories:
         bits = [
             routing.setting(cell, Tile.RAM_TOP, f"RamConfig.CBIT_{bit}", 1)[0] for bit in range(4)
         ]
-        contents = routing.bits.contents.get(routing.place(cell)[:2])
+        contents = routing.bits.contents.get(routing.location(cell)[:2])
         memory = builder.memory(np.zeros(_RAM_BITS, np.uint8) if contents is None else contents)
         self._write_port(memory, wires, bits[0] + 2 * bits[1])
         self._read_port(cell, memory, wires, bits[2] + 2 * bits[3])
@@ -152,6 +152,6 @@ class Memories:
     def _enabled(self, cell: int) -> bool:
         """Return the enable bit, which is the first bit of its tile for memories of odd number."""
         routing = self._signals.routing
-        x, _, z = routing.place(cell)
-        ((row, column),) = routing.places(Tile.IP, f"IpConfig.CBIT_{(z + 1) % 2}")
+        x, _, z = routing.location(cell)
+        ((row, column),) = routing.positions(Tile.IP, f"IpConfig.CBIT_{(z + 1) % 2}")
         return bool(routing.bits.tiles[x, 1][row, column])

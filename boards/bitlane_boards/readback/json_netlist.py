@@ -61,8 +61,8 @@ class Cell:
         """Return the bit at a port of one bit, or at bit N of a port for PORT[N]."""
         stem, _, index = port.partition("[")
         bits = self.connections.get(stem, ())
-        place = int(index[:-1]) if index else 0
-        return bits[place] if place < len(bits) else None
+        number = int(index[:-1]) if index else 0
+        return bits[number] if number < len(bits) else None
 
     def refuse(self, present: bool, feature: str) -> None:
         """Raise `NetlistError` if a feature is ``present`` that the gates cannot simulate.
@@ -288,7 +288,7 @@ def convert(
     ``readers`` are by kind of cell, in the order of their calls. ``pll_ratio`` is the required
     frequency ratio of the PLL. Raises `NetlistError` for a feature that is not simulated.
     """
-    order = {kind: place for place, kind in enumerate(readers)}
+    order = {kind: number for number, kind in enumerate(readers)}
     cells = [cell for cell in netlist.cells if not cell.kind.startswith("$")]
     for cell in cells:
         if cell.kind not in order:

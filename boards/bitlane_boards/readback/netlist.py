@@ -77,10 +77,10 @@ def board_netlist(board: Board, path: Path) -> tuple[Ice40Netlist, str]:
     device, package = platform.device.lower(), platform.package.lower()
     if bits.device not in _DATABASES.get(device.removeprefix("ice40"), ()):
         raise BitlaneError(f"{path}: for an iCE40 {bits.device}; expected one for {board.title}")
-    places = {role: pin.place for role, pin in pins.items()}
+    package_pins = {role: pin.package_pin for role, pin in pins.items()}
     inverted = frozenset(role for role, pin in pins.items() if pin.invert)
     try:
-        found = extract(bits, package, places, inverted)
+        found = extract(bits, package, package_pins, inverted)
     except BitstreamError as error:
         raise BitlaneError(f"{path}: {error}; is it one for {board.name}?") from error
     clock_hz = float(platform.default_clk_frequency)
@@ -88,7 +88,7 @@ def board_netlist(board: Board, path: Path) -> tuple[Ice40Netlist, str]:
         clock_hz *= found.pll_ratio()
         clock = f"the PLL, set for {_mhz(clock_hz)}: its output is driven directly, locked at once"
     elif found.clock == "clk":
-        clock = f"pin {pins['clk'].place}, driven directly"
+        clock = f"pin {pins['clk'].package_pin}, driven directly"
     else:
         raise BitlaneError(f"{path}: its clock is {found.clock}; expected a PLL or pin clk")
     if abs(clock_hz / board.clock_hz - 1) > 1e-6:

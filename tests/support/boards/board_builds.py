@@ -5,6 +5,7 @@ from pathlib import Path
 from bitlane_boards import boards
 from bitlane_boards.board import Board, Family
 from bitlane_boards.flow.build import Build, build
+from bitlane_boards.flow.tools import silent
 from bitlane_boards.readback.netlist import bitstream_model, netlist_model
 from bitlane_sim.builds import CACHE
 from bitlane_sim.pins import PinModel
@@ -14,13 +15,9 @@ def built(board: Board) -> Path:
     """Return the folder of the board's build with seed 1."""
 
     def fill(folder: Path) -> None:
-        build(board, folder, quiet)
+        build(board, folder, silent)
 
-    return CACHE.cached("board-builds", Build(board, Path(), quiet).identity(seed=1), fill)
-
-
-def quiet(_: str) -> None:
-    """Discard a build's report of its progress."""
+    return CACHE.cached("board-builds", Build(board, Path(), silent).identity(seed=1), fill)
 
 
 def readback(name: str) -> PinModel:

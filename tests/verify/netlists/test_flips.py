@@ -172,7 +172,7 @@ def test_flipped_bits_that_can_be_seen_are_caught(
     record_property: Callable[[str, object], None],
 ) -> None:
     board = boards()[NAME]
-    pins = {role: pin.place for role, pin in board_pins(board).items()}
+    pins = {role: pin.package_pin for role, pin in board_pins(board).items()}
     found = extract(Bitstream.read(built(board) / f"{NAME}.bin"), PACKAGE, pins)
     flips = random_flips(found.cells, COUNT, seed=1)
     tables = [flip.table for flip in flips]
