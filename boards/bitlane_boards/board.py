@@ -18,7 +18,7 @@ WORST_BAUD_ERROR = 0.015
 
 
 class Family(Enum):
-    """FPGA families that are built for, each with its tools (`families`)."""
+    """Supported FPGA families; `families` has the tools of each."""
 
     ICE40 = "iCE40"
     ECP5 = "ECP5"
@@ -43,10 +43,10 @@ class Board:
     """
 
     name: str
-    """Its name on the command line."""
+    """The name of the board on the command line."""
 
     title: str
-    """Its maker's name for it."""
+    """The maker's name of the board."""
 
     family: Family
 

@@ -100,8 +100,7 @@ def versions(designs: Sequence[Design]) -> dict[str, str]:
 def measure_area(
     designs: Sequence[Design], seeds: int, progress: Progress, *, blocks: bool = False
 ) -> Iterator[AreaRow]:
-    """Place each of ``designs`` with seeds 1 to ``seeds``; ``progress`` is called
-    before each step.
+    """Place each of ``designs`` with seeds 1 to ``seeds``, and call ``progress`` before each step.
 
     With ``blocks``, the parts of each are counted too. A design that cannot be synthesised or
     placed gives a row with ``failure``. A tool that is not installed raises ``BitlaneError`` before
@@ -120,7 +119,7 @@ def measure_area(
 
 
 def _measure(row: AreaRow, placer: Placer, seeds: int, *, blocks: bool) -> None:
-    """Fill ``row``. Raises `ToolError`; what was measured until then stays in it."""
+    """Fill ``row``. If a tool fails, raises `ToolError` and leaves the earlier figures in it."""
     title = f"{row.design.name} on {row.design.family}"
     if blocks:
         placer.progress(f"{title}: synthesis of its parts")

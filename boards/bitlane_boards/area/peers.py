@@ -1,4 +1,4 @@
-"""Area and clock of other open movers of data, placed by the same method. Recorded, not measured.
+"""Recorded area and clock of other open-source DMA engines, placed by the same method.
 
 From sources of November 2026 (verilog-axi 516bd5d, wb2axip df8e764) with Yosys 0.70 and nextpnr
 0.11.1: byte-unaligned where said, 32 address bits, lengths of 20 bits, bursts of 16 beats, FIFO of
@@ -14,7 +14,7 @@ __all__ = ["PEERS", "Peer"]
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A peer's figures; ``ram``: LUT RAMs or RAM blocks; None: not recorded."""
+    """The figures of a peer. ``ram`` counts LUT RAMs or block RAMs; None means not recorded."""
 
     name: str
     family: str

@@ -1,6 +1,6 @@
 """Synthesises and places a circuit out of context, with the tools that build boards.
 
-Must never take a failed run for a result.
+A tool that fails never gives a result.
 """
 
 import json

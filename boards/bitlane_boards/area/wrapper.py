@@ -1,7 +1,7 @@
 """A circuit placed out of context: flip-flops around it, so that no pin bounds its clock.
 
-Adds nothing to the circuit and takes nothing from it: the circuit stays a module of its own until
-it has been mapped to cells.
+The circuit stays a separate module until it is mapped to cells, so that none of its gates is merged
+with the flip-flops around it.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ class OutOfContext(Elaboratable):
     """``component`` with all inputs, its reset too, from one shift register, and all outputs
     captured in flip-flops, which a pipelined tree of XOR gates reduces to one bit.
 
-    Every path thus runs from flip-flop to flip-flop, but for the two data pins.
+    Every path runs from flip-flop to flip-flop, except at the two data pins.
 
     Attributes
     ----------

@@ -52,7 +52,7 @@ def add_area(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--blocks",
         action="store_true",
-        help="also what the parts of each take where they are, with what is in them",
+        help="also count the cells of each submodule, its own submodules included",
     )
     parser.add_argument("--paths", action="store_true", help="show the path that bounds each clock")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")

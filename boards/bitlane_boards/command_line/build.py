@@ -118,7 +118,7 @@ def _build(board: Board, folder: Path, seed: int) -> "BuildReport":
 
 
 def _run_seeds(board: Board, arguments: argparse.Namespace) -> int:
-    """Build with all seeds: their table, then the report of the best."""
+    """Build with all seeds; print their table, then the report of the best."""
     from ..flow.build import BuildError
     from ..flow.seeds import build_best
 
@@ -169,7 +169,7 @@ def _written(folder: Path) -> Iterator[None]:
 
 
 def _table(reports: Sequence["BuildReport"]) -> list[str]:
-    """A line for each report, below the names of the columns."""
+    """Return a line for each report, below the names of the columns."""
     rows = [_row(report) for report in reports]
     columns = [[name, *(row[name] for row in rows)] for name in (rows[0] if rows else ())]
     padded = [[cell.ljust(max(map(len, column))) for cell in column] for column in columns]

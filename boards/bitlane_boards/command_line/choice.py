@@ -1,4 +1,4 @@
-"""The board that a command line names. Knows no command."""
+"""The argument that names a board. It knows no command."""
 
 import argparse
 
@@ -8,6 +8,6 @@ __all__ = ["add_board"]
 
 
 def add_board(parser: argparse.ArgumentParser, nargs: str | None = None) -> None:
-    """Add the argument ``board``, which is the name of one of those that there are."""
+    """Add the argument ``board``, the name of a board."""
     names = sorted(boards())
     parser.add_argument("board", metavar="BOARD", nargs=nargs, choices=names, help=", ".join(names))

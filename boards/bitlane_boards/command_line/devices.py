@@ -23,7 +23,7 @@ def add_devices(subparsers: Subparsers) -> None:
         help="list the boards that are connected",
         description="List serial ports with the USB bridge of a known board. Other devices may"
         " have the same bridge: bitlane info URL reads the registers of the device itself.",
-        epilog="exit codes: 0 listed, if only that there are none; 2 bad input",
+        epilog="exit codes: 0 listed, even if there are none; 2 bad input",
     )
     parser.set_defaults(run=_run, group=Group.BOARDS)
 

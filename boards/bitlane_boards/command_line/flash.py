@@ -27,7 +27,7 @@ _HEAD_BYTES = 4096
 """Comments at the head of a bitstream are shorter."""
 
 _CHIP_BYTES = 128
-"""The first commands of a bitstream are shorter, and tell its chip."""
+"""The first commands of a bitstream, which name its chip, are shorter."""
 
 
 def add_flash(subparsers: Subparsers) -> None:
@@ -52,7 +52,7 @@ def add_flash(subparsers: Subparsers) -> None:
 
 
 def _expect_bitstream(board: Board, file: Path) -> None:
-    """Raises ``BitlaneError`` unless ``file`` is a bitstream for ``board``, as far as it tells."""
+    """Raise ``BitlaneError`` if ``file`` or its report names another board or chip."""
     flow = FLOWS[board.family]
     suffix, makes = flow.bitstream, f"bitlane build {board.name} makes"
     if file.is_dir():
@@ -78,7 +78,7 @@ def _expect_bitstream(board: Board, file: Path) -> None:
 
 
 def _recorded_board(file: Path) -> str | None:
-    """The board of the build that left ``file``, if its report still lies there."""
+    """Return the board in the report of the build beside ``file``, or None without one."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         report = json.loads((file.parent / "report.json").read_text(encoding="utf-8"))
         if Path(report["bitstream"]).name == file.name:

@@ -38,7 +38,7 @@ def add_simulate(subparsers: Subparsers) -> None:
         "--bitstream",
         metavar="FILE",
         type=Path,
-        help="simulate what this bitstream makes of the FPGA (iCE40) instead of the RTL",
+        help="simulate the gates in this bitstream of an iCE40 instead of the RTL",
     )
     source.add_argument(
         "--netlist",
@@ -47,7 +47,7 @@ def add_simulate(subparsers: Subparsers) -> None:
         help="simulate this netlist instead: top.routed.json of an ECP5, top.json of a Gowin",
     )
     parser.add_argument(
-        "--deadline", metavar="SECONDS", type=_seconds, help="stop after so long (default: never)"
+        "--deadline", metavar="SECONDS", type=_seconds, help="stop after this time (default: never)"
     )
     parser.set_defaults(run=_run, group=Group.BOARDS, extra="boards")
 
@@ -71,7 +71,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
     with contextlib.ExitStack() as open_things:
         if arguments.bitstream is None and arguments.netlist is None:
-            _progress("compiling the circuit, if nobody has yet: a minute")
+            _progress("compiling the circuit, once for this computer: a minute")
         model = model_of(board, arguments.bitstream, arguments.netlist)
         open_things.callback(model.close)
         try:
@@ -85,7 +85,7 @@ def _run(arguments: argparse.Namespace) -> int:
             _progress(f"ready for --device serial:{server.name}?baud={board.baud}; Ctrl-C stops it")
             print(server.name, flush=True)
             try:
-                # To be stopped is what it waits for: no error.
+                # Ctrl-C is the normal end.
                 with contextlib.suppress(KeyboardInterrupt):
                     server.serve(arguments.deadline)
             finally:

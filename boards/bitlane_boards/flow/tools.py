@@ -1,6 +1,6 @@
-"""Running the tools that make bitstreams, which are all Python packages. Knows no FPGA.
+"""Run the tools that make bitstreams, which are all Python packages. It knows no FPGA.
 
-Never waits without a deadline, and leaves no tool running behind.
+Every call has a deadline, and no tool runs on after its call.
 """
 
 import os
@@ -34,7 +34,7 @@ def silent(line: str) -> None:
 
 
 class ToolError(BitlaneError):
-    """A tool failed; the message has its own words, and ``reason`` nothing else."""
+    """A tool failed. ``reason`` is the tool's own message, without its name and its log."""
 
     def __init__(self, message: str, reason: str | None = None) -> None:
         super().__init__(message)
@@ -132,7 +132,7 @@ def _wait(
             progress(f"{tool.command}: first use, compiling it to machine code (once, a minute)")
         if now - reported > _REPORT_SECONDS:
             reported = now
-            progress(f"{tool.command}: still at it")
+            progress(f"{tool.command}: still running")
         time.sleep(_POLL_SECONDS)
 
 
@@ -144,4 +144,4 @@ def _complaint(log: Path) -> str:
         if line.strip()
     ]
     errors = [line for line in lines if line.startswith(("ERROR", "Error", "error"))]
-    return (errors or lines or ["failed and said nothing"])[-1]
+    return (errors or lines or ["failed without a message"])[-1]

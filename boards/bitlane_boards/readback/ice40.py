@@ -104,7 +104,7 @@ class Constants:
     def level(self, wire: int) -> int | None:
         """Return LOW, HIGH, or None if ``wire`` may change."""
         if wire not in self._levels:
-            # Of LUTs in a loop none is constant.
+            # No LUT in a loop is constant.
             self._levels[wire] = None
             lut = self._lut_of(wire)
             self._levels[wire] = lut and self.of(lut)

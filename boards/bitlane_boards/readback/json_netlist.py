@@ -247,7 +247,7 @@ class Translation:
             bit = bits[pin.bit]
             signal = self.of(bit)
             if pin.side is not Side.IN and bit in self.lines:
-                # A LUT, as for other outputs: after an edge it shows what was before.
+                # A LUT, as for other outputs, so that after an edge it shows the level before.
                 driven, off = self.lines[bit]
                 only = (0b01, off) if pin.side is Side.ENABLE else (0b10, driven)
                 builder.outputs[role] = (builder.lut(only[0], [only[1]]),)

@@ -68,8 +68,8 @@ def board_netlist(board: Board, path: Path) -> tuple[Ice40Netlist, str]:
     """
     if board.family is not Family.ICE40:
         raise BitlaneError(
-            f"--bitstream: {board.name} is an {board.family.value}, whose files nothing turns into"
-            f" a netlist; expected --netlist with {_EXPECTED[board.family]}"
+            f"--bitstream: {board.name} is an {board.family.value}, and only bitstreams of an iCE40"
+            f" can be read; expected --netlist with {_EXPECTED[board.family]}"
         )
     platform = load_platform(board)
     pins = board_pins(board)

@@ -139,7 +139,7 @@ class Routing:
             bit = configuration[at["y"], at["x"], at[f"row{index}"], at[f"column{index}"]]
             values[used] = values[used] << 1 | bit
         pips = chip.pips
-        # A switch without bits is a LUT that passes an input on; it is taken as the LUT that it is.
+        # A switch without bits is a LUT that passes an input on; here it counts as a LUT.
         real = switches["bits"][pips["switch"]] > 0
         on = real & (pips["mask"] == values[pips["switch"]])
         driver = np.full(len(chip.wires), -1, np.int32)
@@ -158,7 +158,7 @@ class Routing:
                 continue
             wires = self.chip.pins(cell)
             for pin in _OUTPUTS[kind]:
-                # The last logic cell of a tile passes its LUT on to none.
+                # The last logic cell of a tile has no LUT output to a next one.
                 if pin in wires:
                     sources.setdefault(wires[pin], (kind, cell, pin))
             if name == "lc0":
