@@ -6,12 +6,9 @@ from one exchange to the next. The answers are ignored.
 
 import random
 from collections.abc import Sequence
-from zlib import crc32
 
 import numpy as np
 
-from bitlane.links.frames import BOUNDARY
-from bitlane.links.frames import encode as framed
 from bitlane_rtl.abi import (
     COMPLETION_OFFSET,
     CONTROL_BASE,
@@ -28,6 +25,7 @@ from bitlane_rtl.configuration import Configuration
 from flips.requests import RequestWriter
 from support.commands import RandomCommands, logic
 from support.rtl.records import Task, pack
+from support.serial.frames import DELIMITER, frame, uart_levels
 
 __all__ = ["ExchangeWriter", "levels"]
 
@@ -179,24 +177,24 @@ class ExchangeWriter:
     def _damage(self) -> bytes:
         """Return a frame that is damaged, out of order or of an unknown kind, or noise."""
         choose = self._random
-        frame = bytearray(self._access())
+        line = bytearray(self._access())
         match choose.randrange(5):
             case 0:
-                frame[choose.randrange(len(frame))] ^= 1 << choose.randrange(8)
+                line[choose.randrange(len(line))] ^= 1 << choose.randrange(8)
             case 1:
-                del frame[choose.randrange(len(frame))]
+                del line[choose.randrange(len(line))]
             case 2:
                 self._requests.sequence += choose.choice([-1, -100, 1, 5, 127, 128, 129])
-                frame += self._access()
+                line += self._access()
             case 3:
                 header = bytes(
                     [self._requests.sequence % 256, choose.choice([3, choose.randrange(256)])]
                 )
                 body = header + choose.choice([b"", bytes(6), choose.randbytes(20)])
-                frame = bytearray(framed(body + crc32(body).to_bytes(4, "little")) + BOUNDARY)
+                line = bytearray(frame(body))
             case _:
-                frame = bytearray(choose.randbytes(choose.randint(1, 20)) + BOUNDARY)
-        return bytes(frame) + self._access()
+                line = bytearray(choose.randbytes(choose.randint(1, 20)) + DELIMITER)
+        return bytes(line) + self._access()
 
     def _broken(self) -> list[int]:
         """Return an access with a missing stop bit, or with a break of the line."""
@@ -259,6 +257,5 @@ class ExchangeWriter:
 
 
 def levels(line: bytes) -> list[int]:
-    """Return levels of a UART's bits: for each byte a low start bit, 8 bits, a high stop bit."""
-    frames = [byte << 1 | 1 << 9 for byte in line]
-    return [frame >> bit & 1 for frame in frames for bit in range(10)]
+    """Return the levels of a UART that sends ``line``, one for each bit."""
+    return [int(level) for level in uart_levels(line, 1)]

@@ -2,9 +2,9 @@
 
 import random
 
-from bitlane.links.frames import BOUNDARY, encode_request
 from bitlane_rtl.abi import CONTROL_BASE, register
 from bitlane_rtl.abi.frames import Request
+from support.serial.frames import DELIMITER, frame, request
 
 __all__ = ["RequestWriter"]
 
@@ -18,7 +18,7 @@ class RequestWriter:
 
     def hello(self) -> bytes:
         self.sequence = self._chance.randrange(256)
-        return BOUNDARY + self.request(Request.HELLO, self._chance.getrandbits(32), 0)
+        return DELIMITER + self._request(Request.HELLO, self._chance.getrandbits(32), 0)
 
     def register(self, name: str, value: int) -> bytes:
         """Write a register of 32 bits."""
@@ -26,11 +26,11 @@ class RequestWriter:
 
     def read(self, address: int, size: int) -> bytes:
         """Read ``size`` bytes."""
-        return self.request(Request.READ, address, size)
+        return self._request(Request.READ, address, size)
 
     def write(self, address: int, data: bytes) -> bytes:
-        return self.request(Request.WRITE, address, len(data), data)
+        return self._request(Request.WRITE, address, len(data), data)
 
-    def request(self, kind: Request, address: int, size: int, data: bytes = b"") -> bytes:
+    def _request(self, kind: Request, address: int, size: int, data: bytes = b"") -> bytes:
         self.sequence += 1
-        return encode_request(kind, (self.sequence - 1) % 256, address, size, data)
+        return frame(request(self.sequence - 1, kind, address, size, data))

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 from math import prod
-from zlib import crc32
 
+import numpy as np
 import pytest
 
 from bitlane_boards import boards
@@ -24,34 +24,22 @@ from bitlane_rtl.configurations import full
 from flips.exchanges import ExchangeWriter
 from support.models.record import Record
 from support.rtl.random_records import interpreter
+from support.serial.frames import DELIMITER, request_in, uart_bytes
 
 HX8K = boards()["hx8k"].configuration
 FULL = replace(full(), memory_bytes=1 << 14)
 BITS = {bits.name: bits for bits in RECORD["CONTROL"].bits}
 
 
-def line_bytes(levels: list[int]) -> bytes:
-    """Return the bytes that a UART receives from ``levels``; each byte takes 10 bits."""
-    assert len(levels) % 10 == 0
-    bits = [levels[first : first + 10] for first in range(0, len(levels), 10)]
-    assert all(each[0] == 0 and each[9] == 1 for each in bits)
-    return bytes(sum(level << k for k, level in enumerate(each[1:9])) for each in bits)
-
-
 def requests(burst: list[int]) -> list[tuple[int, int, int, bytes]]:
-    """Return kind, address, size and data of each undamaged frame in ``burst``."""
+    """Return kind, address, size and data of each frame in ``burst``, all undamaged."""
+    line, _ = uart_bytes(np.array(burst, np.uint8), 1)
     found = []
-    for block in line_bytes(burst).split(b"\0"):
-        if not block:
-            continue
-        content, at = bytearray(), 0
-        while at < len(block):
-            content += block[at + 1 : at + block[at]] + b"\0" * (block[at] < 255)
-            at += block[at]
-        body = bytes(content[:-1])
-        assert crc32(body[:-4]) == int.from_bytes(body[-4:], "little")
-        size, address = (int.from_bytes(body[k:m], "little") for k, m in ((2, 4), (4, 8)))
-        found.append((body[1], address, size, body[8:-4]))
+    for block in filter(None, line.split(DELIMITER)):
+        request = request_in(block)
+        assert request is not None
+        size, address = (int.from_bytes(request[k:m], "little") for k, m in ((2, 4), (4, 8)))
+        found.append((request[1], address, size, request[8:]))
     return found
 
 
