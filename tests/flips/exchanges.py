@@ -105,9 +105,9 @@ class ExchangeWriter:
         ]
         return [levels(burst) for burst in bursts]
 
-    def mended(self) -> list[list[int]]:
+    def recovery(self) -> list[list[int]]:
         """Return accesses that restart a board after a fault."""
-        return [levels(self._tidied())]
+        return [levels(self._restore())]
 
     def exchange(self, seed: int) -> list[list[int]]:
         """Return the exchange of ``seed``."""
@@ -121,11 +121,11 @@ class ExchangeWriter:
             case "accesses":
                 count = self._random.randint(1, 4)
                 line = b"".join(self._access() for _ in range(count))
-                return [levels(line + self._tidied())]
+                return [levels(line + self._restore())]
             case "damage":
-                return [levels(self._damage()), levels(self._requests.hello() + self._tidied())]
+                return [levels(self._damage()), levels(self._requests.hello() + self._restore())]
             case _:
-                return [self._broken(), levels(self._requests.hello() + self._tidied())]
+                return [self._broken(), levels(self._requests.hello() + self._restore())]
 
     # --- kinds of exchanges -----------------------------------------------------------------------
 
@@ -153,7 +153,7 @@ class ExchangeWriter:
             line += self._requests.read(max(at, self._base), size)
         if impatient or choose.random() < 0.2:
             line += self._requests.read(CONTROL_BASE + register("STATUS").offset, 20)
-        return line + (self._tidied() if impatient or choose.random() < 0.1 else b"")
+        return line + (self._restore() if impatient or choose.random() < 0.1 else b"")
 
     def _refused(self) -> bytes:
         """Return a valid and an invalid command, and reads of their status and completions."""
@@ -243,8 +243,8 @@ class ExchangeWriter:
             self._doorbell += 1
         return line + self._requests.register("DOORBELL", self._doorbell % (1 << 16))
 
-    def _tidied(self) -> bytes:
-        """Return accesses that bring TIMEOUT and the engine back to their first state."""
+    def _restore(self) -> bytes:
+        """Return accesses that restore TIMEOUT and clear the engine."""
         return self._requests.register("TIMEOUT", 1 << 20) + self._clear()
 
     def _clear(self) -> bytes:

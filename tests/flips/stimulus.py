@@ -206,4 +206,4 @@ class _Composer:
     def _send(line: _Line, traffic: ExchangeWriter, seed: int) -> None:
         line.send(f"exchange {seed}", traffic.exchange(seed))
         if line.simulation.get("fault"):
-            line.send(f"mending {seed}", traffic.mended())
+            line.send(f"recovery {seed}", traffic.recovery())
