@@ -105,8 +105,8 @@ class Placer:
             *rest,
         ]
         self._run(YOSYS, "-q", "-p", "; ".join(script))
-        modules = json.loads((self.folder / "stat.json").read_text(encoding="utf-8"))["modules"]
-        counts = {name.lstrip("\\"): each["num_cells_by_type"] for name, each in modules.items()}
+        found = json.loads((self.folder / "stat.json").read_text(encoding="utf-8"))["modules"]
+        counts = {name.lstrip("\\"): each["num_cells_by_type"] for name, each in found.items()}
         return {
             name.removeprefix("top."): self.chip.flow.count(with_inner(name, counts))
             for name in sorted(counts)
@@ -117,7 +117,7 @@ class Placer:
 
 
 def with_inner(module: str, counts: Mapping[str, Mapping[str, int]]) -> Counter[str]:
-    """Cells of ``module`` by type, those of the modules in it instead of these."""
+    """Return the cells of ``module`` and of the modules in it, by type."""
     cells: Counter[str] = Counter()
     for kind, number in counts[module].items():
         inner = with_inner(kind, counts) if kind in counts else Counter([kind])
@@ -125,6 +125,5 @@ def with_inner(module: str, counts: Mapping[str, Mapping[str, int]]) -> Counter[
     return cells
 
 
-def _arc(part: dict[str, object]) -> Arc:
-    name = str(part.get("net") or part["to"]["cell"])  # type: ignore[index]
-    return Arc(str(part["type"]), float(part["delay"]), name)  # type: ignore[arg-type]
+def _arc(part: Mapping[str, Any]) -> Arc:
+    return Arc(part["type"], float(part["delay"]), part.get("net") or part["to"]["cell"])
