@@ -7,7 +7,7 @@ from amaranth.hdl import Assert, Assume, Cat, Module, Mux, Signal, Value, signed
 
 from bitlane_rtl.command import STREAMS, StreamFlags
 from bitlane_rtl.configuration import Configuration
-from bitlane_rtl.streams.queue import Skid
+from bitlane_rtl.streams.register_slices import Skid
 from bitlane_rtl.walk.loop_nest import LoopNest
 from support.formal.contract import Contract, before, taken
 from support.formal.proof import Bug, Proof

@@ -7,7 +7,7 @@ from amaranth.hdl import Assert, Module, Mux, Signal
 
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.datapath.realigner import Realigner
-from bitlane_rtl.streams.queue import ForwardRegister, Wire
+from bitlane_rtl.streams.register_slices import ForwardRegister, Wire
 from support.formal.contract import Contract, before, taken
 from support.formal.proof import Bug, Proof
 from support.formal.prover import Reached

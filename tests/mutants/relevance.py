@@ -57,6 +57,7 @@ OWN: Mapping[str, tuple[str, ...]] = {
     "search/": ("tests/rtl/search",),
     "serial/": ("tests/rtl/serial/test_serial_bridge.py", "tests/rtl/serial/test_efficiency.py"),
     **dict.fromkeys(_EXECUTOR_UNITS, ("tests/rtl/serial/test_executor.py",)),
+    "streams/": ("tests/rtl/streams/test_buffers.py",),
     "ports/": ("tests/rtl/bus/test_shared_sram.py",),
     "command.py": ("tests/rtl/walk/test_loop_nest.py", "tests/rtl/walk/test_address_generator.py"),
 }

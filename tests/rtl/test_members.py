@@ -39,11 +39,11 @@ Ports = dict[type[wiring.Component], set[str]]
 
 
 def components() -> Iterator[type[wiring.Component]]:
-    """Yield every component of the package."""
+    """Yield every component of the package, except base classes, which are in no circuit."""
     for module in pkgutil.walk_packages(bitlane_rtl.__path__, "bitlane_rtl."):
         for each in vars(importlib.import_module(module.name)).values():
             is_component = inspect.isclass(each) and issubclass(each, wiring.Component)
-            if is_component and each.__module__ == module.name:
+            if is_component and each.__module__ == module.name and not each.__subclasses__():
                 yield each
 
 

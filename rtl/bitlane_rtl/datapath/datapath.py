@@ -17,7 +17,7 @@ from ..configuration import Configuration
 from ..ports.memory_port import ReadPort, WritePort
 from ..search.search_array import SearchArray
 from ..streams.beats import ToWrite
-from ..streams.queue import Credit
+from ..streams.credit import Credit
 from ..walk.loop_nest import LoopNest
 from .pairing import Pairing, Work
 from .reader import Reader

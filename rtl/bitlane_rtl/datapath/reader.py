@@ -12,9 +12,8 @@ from amaranth.lib.wiring import In, Out
 from ..abi import BEATS_PER_BLOCK
 from ..configuration import Configuration
 from ..ports.memory_port import ReadPort, request
-from ..streams.queue import Queue
-from ..streams.stage import StreamBuffer
-from ..streams.twin import Twin
+from ..streams.fifo import Queue
+from ..streams.two_write_fifo import Twin
 from ..walk.address_generator import walk_members
 from ..walk.bursts import Splitter
 from ..walk.loop_nest import Step
@@ -124,7 +123,7 @@ class Reader(wiring.Component):
         return m
 
     def _request(
-        self, m: Module, splitter: Splitter, words: StreamBuffer, primed: Signal
+        self, m: Module, splitter: Splitter, words: Queue | Twin, primed: Signal
     ) -> stream.Interface:
         """Request bursts while there is room. Return the bursts whose beats are due."""
         config = self._configuration

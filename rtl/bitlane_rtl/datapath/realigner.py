@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from ..abi import Mode
 from ..configuration import Configuration
 from ..streams.beats import Edge
-from ..streams.stage import Stage
+from ..streams.buffer import Stage
 from .placement import Placement
 
 __all__ = ["Aligned", "Realigner", "Word"]

@@ -18,13 +18,17 @@ Beside it, ``work`` carries the operation to the pairing, and ``spans`` and ``bu
 runs of the output to the writer, ahead of the data.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
+from amaranth.hdl import ShapeLike
+
 from ..configuration import Configuration
-from ..streams.queue import ForwardRegister, Hold, Queue, Skid, Slack, Wire
-from ..streams.stage import Stage
-from ..streams.twin import Twin
+from ..streams.buffer import Stage
+from ..streams.fifo import Queue
+from ..streams.register_slices import ForwardRegister, Hold, Skid, Slack, Wire
+from ..streams.two_write_fifo import Twin
 
 __all__ = ["RESULTS", "Stages", "has_credit", "stages"]
 
@@ -42,7 +46,7 @@ class Stages(NamedTuple):
     """Requests of a reader. Bursts of a single run have many beats and are requested early."""
     moved: Stage
     """Behind the byte network. At 32 bits it has two steps, and 64 bytes take N + 12 cycles."""
-    words: Stage
+    words: Callable[[ShapeLike], Queue | Twin]
     """Beats of an operand. Rows of few beats are worth a second write port of the FIFO, but not
     twice the block RAMs."""
     work: Stage
@@ -72,7 +76,7 @@ def stages(config: Configuration) -> Stages:
     results: Stage = Wire if config.single_runs and config.single_op is not None else Skid
     if has_credit(config):
         results = partial(Queue, depth=RESULTS, credit=True)
-    words: Stage = partial(Twin, depth=config.fifo_beats)
+    words: Callable[[ShapeLike], Queue | Twin] = partial(Twin, depth=config.fifo_beats)
     if narrow or config.block_ram:
         words = partial(
             Queue,

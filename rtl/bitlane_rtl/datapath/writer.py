@@ -14,8 +14,9 @@ from ..abi import BEATS_PER_BLOCK, Mode
 from ..configuration import Configuration
 from ..ports.memory_port import WritePort, request, write_data
 from ..streams.beats import ToWrite
-from ..streams.queue import Queue, Skid
-from ..streams.stage import StreamBuffer
+from ..streams.buffer import StreamBuffer
+from ..streams.fifo import Queue
+from ..streams.register_slices import Skid
 from ..walk.address_generator import AddressGenerator, walk_members
 from ..walk.bursts import Burst, Span, Splitter
 from ..walk.loop_nest import Step

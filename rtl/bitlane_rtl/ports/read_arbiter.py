@@ -4,7 +4,7 @@ from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..streams.queue import Queue
+from ..streams.fifo import Queue
 from .memory_port import ReadPort
 
 __all__ = ["ReadArbiter", "round_robin"]

@@ -6,7 +6,8 @@ from amaranth.hdl import Array, Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..streams.queue import ForwardRegister, Queue
+from ..streams.fifo import Queue
+from ..streams.register_slices import ForwardRegister
 from .layouts import CLUSTER, Hits, Load, Sizes, Slot, Tag
 from .unit import Unit
 

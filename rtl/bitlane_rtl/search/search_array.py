@@ -12,7 +12,8 @@ from amaranth.lib.wiring import In, Out
 
 from ..configuration import Configuration
 from ..streams.beats import ToWrite
-from ..streams.queue import Queue, Skid
+from ..streams.fifo import Queue
+from ..streams.register_slices import Skid
 from .cluster import Cluster
 from .feeder import Feeder
 from .intake import Intake

@@ -1,1 +1,1 @@
-"""The layouts of the streams between stages, and the queues that hold payloads unchanged."""
+"""The layouts of the streams between stages, and the buffers between them."""

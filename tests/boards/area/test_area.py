@@ -22,7 +22,7 @@ from bitlane_boards.area.place import Arc, SeedResult, with_inner
 from bitlane_boards.area.wrapper import OutOfContext
 from bitlane_boards.flow.families import Cells
 from bitlane_boards.flow.tools import silent
-from bitlane_rtl.streams.queue import Skid
+from bitlane_rtl.streams.register_slices import Skid
 
 pytestmark = pytest.mark.slow
 

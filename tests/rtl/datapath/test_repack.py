@@ -13,8 +13,9 @@ from amaranth.lib.wiring import In, Out
 from bitlane_rtl.abi import BIT_OPS, LOGIC_OPS, Lane, Op
 from bitlane_rtl.datapath.repack import Decode, Decoded, Repack
 from bitlane_rtl.streams.beats import Result, ToWrite
-from bitlane_rtl.streams.queue import Queue, Skid, Wire
-from bitlane_rtl.streams.stage import Stage
+from bitlane_rtl.streams.buffer import Stage
+from bitlane_rtl.streams.fifo import Queue
+from bitlane_rtl.streams.register_slices import Skid, Wire
 from support.rtl.results import join
 from support.rtl.streams import ALL_STALLS, NO_STALLS, STALLS, Stalls, compiled, transfer
 from support.seeds import slow

@@ -10,8 +10,9 @@ import pytest
 from bitlane_rtl.abi import Mode
 from bitlane_rtl.command import STREAMS
 from bitlane_rtl.configuration import Configuration
-from bitlane_rtl.streams.queue import Queue, Skid
-from bitlane_rtl.streams.stage import Stage
+from bitlane_rtl.streams.buffer import Stage
+from bitlane_rtl.streams.fifo import Queue
+from bitlane_rtl.streams.register_slices import Skid
 from bitlane_rtl.walk.loop_nest import LoopNest
 from support.rtl.streams import ALL_STALLS, NO_STALLS, Sink, Stalls, elaborated, simulate
 from support.rtl.walks import walked_steps

@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 
 from ...ports.byte_access import ByteAccess
 from ...ports.memory_port import ReadPort, WritePort
-from ...streams.queue import Hold
+from ...streams.register_slices import Hold
 from .arbiter import Arbiter
 from .burst import ChipLayout, Requester
 from .column_commands import ColumnCommands

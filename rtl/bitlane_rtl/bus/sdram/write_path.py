@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from ...abi import BEATS_PER_BLOCK
 from ...ports.memory_port import write_data
-from ...streams.queue import Queue
+from ...streams.fifo import Queue
 from .burst import ChipLayout
 
 __all__ = ["WritePath"]

@@ -1,12 +1,11 @@
 """A queue that two payloads can enter in a cycle. Loses, doubles, reorders and alters none."""
 
-from typing import Any
-
 from amaranth.hdl import Module, Mux, ShapeLike, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .queue import Queue, Skid
+from .fifo import Queue
+from .register_slices import Skid
 
 __all__ = ["Twin"]
 
@@ -35,9 +34,6 @@ class Twin(wiring.Component):
 
     Raises ``ValueError`` if ``depth`` is not a power of two, or is less than 8.
     """
-
-    i: Any
-    o: stream.Interface
 
     def __init__(self, shape: ShapeLike, depth: int) -> None:
         if depth < 8 or depth & (depth - 1):

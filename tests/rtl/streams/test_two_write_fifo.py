@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bitlane_rtl.streams.twin import Twin
+from bitlane_rtl.streams.two_write_fifo import Twin
 from support.rtl.streams import ALL_STALLS, Sink, Stalls, simulate
 
 DEPTH = 8

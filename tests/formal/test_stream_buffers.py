@@ -5,7 +5,10 @@ from collections.abc import Callable
 import pytest
 from amaranth.hdl import Assert, Assume, Module, Signal
 
-from bitlane_rtl.streams.queue import Credit, ForwardRegister, Hold, Queue, Skid, Slack
+from bitlane_rtl.streams.buffer import StreamBuffer
+from bitlane_rtl.streams.credit import Credit
+from bitlane_rtl.streams.fifo import Queue
+from bitlane_rtl.streams.register_slices import ForwardRegister, Hold, Skid, Slack
 from support.formal.contract import Contract, before, taken
 from support.formal.proof import Bug, Proof
 from support.formal.prover import Reached
@@ -15,7 +18,7 @@ pytestmark = pytest.mark.slow
 WIDTH = 2
 """Bits of a payload: control ignores them, and two bits can reveal a swap."""
 
-Build = Callable[[], ForwardRegister | Skid | Hold | Slack | Queue]
+Build = Callable[[], StreamBuffer]
 
 
 class KeepsOrder(Contract):
@@ -55,9 +58,7 @@ class KeepsOrder(Contract):
 
         self._follow(m, queue, held)
 
-    def _follow(
-        self, m: Module, queue: ForwardRegister | Skid | Hold | Slack | Queue, held: Signal
-    ) -> None:
+    def _follow(self, m: Module, queue: StreamBuffer, held: Signal) -> None:
         follows, ahead, value = Signal(), Signal.like(held), Signal(WIDTH)
         starts = taken(queue.i) & ~follows & self.anything(1, "follow_this")
         through = queue.o.valid & (held == 0)
@@ -105,7 +106,7 @@ def test_a_queue_with_credit_keeps_its_order(name: str, proof: Proof) -> None:
     proof.holds(KeepsOrder(*CREDIT[name], credit=True), Reached)
 
 
-QUEUE = "streams.queue"
+FIFO, SLICES, CREDITS = "streams.fifo", "streams.register_slices", "streams.credit"
 BUGS = {
     "register does not wait": (
         "register",
@@ -164,13 +165,14 @@ CREDIT_BUGS = {
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_is_found(bug: str, proof: Proof) -> None:
     name, *texts = BUGS[bug]
-    proof.finds(Bug(QUEUE, *texts), KeepsOrder(*QUEUES[name]), within=12)
+    module = FIFO if name.startswith("queue") else SLICES
+    proof.finds(Bug(module, *texts), KeepsOrder(*QUEUES[name]), within=12)
 
 
 @pytest.mark.parametrize("bug", CREDIT_BUGS)
 def test_a_bug_planted_in_a_queue_with_credit_is_found(bug: str, proof: Proof) -> None:
     name, *texts = CREDIT_BUGS[bug]
-    proof.finds(Bug(QUEUE, *texts), KeepsOrder(*CREDIT[name], credit=True), within=12)
+    proof.finds(Bug(FIFO, *texts), KeepsOrder(*CREDIT[name], credit=True), within=12)
 
 
 class KeepsRoom(Contract):
@@ -221,4 +223,4 @@ COUNT_BUGS = {
 
 @pytest.mark.parametrize("bug", COUNT_BUGS)
 def test_a_bug_planted_in_the_credits_is_found(bug: str, proof: Proof) -> None:
-    proof.finds(Bug(QUEUE, *COUNT_BUGS[bug]), KeepsRoom(1), within=12)
+    proof.finds(Bug(CREDITS, *COUNT_BUGS[bug]), KeepsRoom(1), within=12)

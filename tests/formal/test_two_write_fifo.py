@@ -3,7 +3,7 @@
 import pytest
 from amaranth.hdl import Assert, Assume, Module, Mux, Signal
 
-from bitlane_rtl.streams.twin import Twin
+from bitlane_rtl.streams.two_write_fifo import Twin
 from support.formal.contract import Contract, before, taken
 from support.formal.proof import Bug, Proof
 from support.formal.prover import Reached
@@ -55,7 +55,7 @@ def test_a_twin_queue_keeps_its_order(proof: Proof) -> None:
     proof.holds(KeepsOrder(), Reached)
 
 
-TWIN = "streams.twin"
+TWIN = "streams.two_write_fifo"
 BUGS = {
     "only one side is emptied": ("turn.eq(turn ^ taken)", "turn.eq(0)"),
     "both sides are emptied": ("front.i.ready & (turn == number)", "front.i.ready"),

@@ -11,11 +11,14 @@ from amaranth.hdl import Module
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from bitlane_rtl.streams.queue import Credit, ForwardRegister, Hold, Queue, Skid, Slack, Wire
+from bitlane_rtl.streams.buffer import StreamBuffer
+from bitlane_rtl.streams.credit import Credit
+from bitlane_rtl.streams.fifo import Queue
+from bitlane_rtl.streams.register_slices import ForwardRegister, Hold, Skid, Slack, Wire
 from support.rtl.streams import ALL_STALLS, NO_STALLS, Stalls, elaborated, simulate, transfer
 from support.seeds import seeds
 
-KINDS: dict[str, tuple[Callable[[], Skid | Slack | Queue], int, int]] = {
+KINDS: dict[str, tuple[Callable[[], StreamBuffer], int, int]] = {
     # name: constructor of an 8-bit queue, payloads held, latency in cycles
     "skid": (lambda: Skid(8), 2, 1),
     "slack": (lambda: Slack(8), 1, 0),
@@ -39,7 +42,7 @@ class Seen(NamedTuple):
 
 
 def run(
-    queue: Skid | Slack | Queue | ForwardRegister,
+    queue: StreamBuffer,
     inputs: Iterable[tuple[int, Any, int]],
     seen: list[Seen] | None = None,
 ) -> list[Seen]:
@@ -196,7 +199,7 @@ def test_hold_loses_doubles_and_reorders_nothing(seed: int) -> None:
     assert sink.payloads == list(range(200))
 
 
-THROUGH: dict[str, tuple[Callable[[], Wire | ForwardRegister], int]] = {
+THROUGH: dict[str, tuple[Callable[[], StreamBuffer], int]] = {
     "wire": (lambda: Wire(8), 0),
     "register": (lambda: ForwardRegister(8), 1),
 }
