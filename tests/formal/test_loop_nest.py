@@ -7,7 +7,7 @@ from amaranth.hdl import Assert, Assume, Cat, Module, Mux, Signal, Value, signed
 
 from bitlane_rtl.command import STREAMS, StreamFlags
 from bitlane_rtl.configuration import Configuration
-from bitlane_rtl.streams.register_slices import Skid
+from bitlane_rtl.streams.register_slices import SkidBuffer
 from bitlane_rtl.walk.loop_nest import LoopNest
 from support.formal.contract import Contract, before, taken
 from support.formal.proof import Bug, Proof
@@ -24,7 +24,7 @@ class IssuesAll(Contract):
     """Commands of any kind follow each other; streams accept their steps at any time."""
 
     def claim(self, m: Module) -> None:
-        m.submodules.nest = nest = LoopNest(CONFIGURATION, Skid)
+        m.submodules.nest = nest = LoopNest(CONFIGURATION, SkidBuffer)
         for name in STREAMS:
             self.takes(m, getattr(nest, name))
         start = self._command(m, nest)

@@ -20,19 +20,19 @@ STAGES: dict[str, tuple[Any, int]] = {"wire": (Wire, 0), "register": (ForwardReg
 class GivesEachBeat(Contract):
     """Words of any kind enter; the output beats have no back-pressure."""
 
-    def __init__(self, stage: str, *, twin: bool = False) -> None:
+    def __init__(self, stage: str, *, dual: bool = False) -> None:
         super().__init__()
         self._stage, self._latency = STAGES[stage]
-        self._twin = twin
+        self._dual = dual
 
     def claim(self, m: Module) -> None:
-        config, twin = Configuration(data_width=32), self._twin
-        m.submodules.realigner = realigner = Realigner(config, self._stage, twin=twin)
+        config, dual = Configuration(data_width=32), self._dual
+        m.submodules.realigner = realigner = Realigner(config, self._stage, dual=dual)
         self.offers(m, realigner.i)
         word, placement = realigner.i.p, realigner.i.p.placement
         takes = taken(realigner.i)
         flushed = before(m, takes & placement.flush)
-        m.d.comb += Assert(realigner.i.ready == (twin | ~flushed | placement.prime))
+        m.d.comb += Assert(realigner.i.ready == (dual | ~flushed | placement.prime))
 
         # A word's own beat is due at once, its flush a cycle later, both plus the stage's latency.
         own, flush = takes & ~placement.prime, flushed
@@ -56,7 +56,7 @@ class GivesEachBeat(Contract):
             own_says = {name: before(m, value) for name, value in own_says.items()}
             flush_says = {name: before(m, value) for name, value in flush_says.items()}
         turn = Signal()
-        if twin:
+        if dual:
             m.d.sync += turn.eq(turn ^ own ^ flush)
         else:
             m.d.comb += Assert(~(own & flush))
@@ -70,10 +70,10 @@ class GivesEachBeat(Contract):
                 m.d.comb += Assert(o.p.repeat == (repeat & ~(flush & due)))
 
 
-@pytest.mark.parametrize("twin", [False, True], ids=["single", "twin"])
+@pytest.mark.parametrize("dual", [False, True], ids=["single", "dual"])
 @pytest.mark.parametrize("stage", STAGES)
-def test_words_give_their_beats(stage: str, twin: bool, proof: Proof) -> None:
-    proof.holds(GivesEachBeat(stage, twin=twin), Reached)
+def test_words_give_their_beats(stage: str, dual: bool, proof: Proof) -> None:
+    proof.holds(GivesEachBeat(stage, dual=dual), Reached)
 
 
 REALIGNER = "datapath.realigner"
@@ -91,7 +91,7 @@ BUGS = {
     "a run ends twice": ("placement.last & ~placement.flush", "placement.last"),
     "a prime gives a beat": ("joins = valid & ~placement.prime", "joins = valid"),
 }
-TWIN_BUGS = {
+DUAL_BUGS = {
     "beats do not take turns": ("turn.eq(turn ^ flushing ^ joins)", "turn.eq(0)"),
     "a beat is lost": ("flushing & joins)", "0)"),
     "the later beat goes first": ("beat(flushing & first, ", "beat(flushing & ~first, "),
@@ -103,6 +103,6 @@ def test_a_planted_bug_is_found(bug: str, proof: Proof) -> None:
     proof.finds(Bug(REALIGNER, *BUGS[bug]), GivesEachBeat("wire"), within=6)
 
 
-@pytest.mark.parametrize("bug", TWIN_BUGS)
+@pytest.mark.parametrize("bug", DUAL_BUGS)
 def test_a_bug_planted_in_the_turns_is_found(bug: str, proof: Proof) -> None:
-    proof.finds(Bug(REALIGNER, *TWIN_BUGS[bug]), GivesEachBeat("register", twin=True), within=6)
+    proof.finds(Bug(REALIGNER, *DUAL_BUGS[bug]), GivesEachBeat("register", dual=True), within=6)

@@ -7,8 +7,13 @@ from amaranth.hdl import Assert, Assume, Module, Signal
 
 from bitlane_rtl.streams.buffer import StreamBuffer
 from bitlane_rtl.streams.credit import Credit
-from bitlane_rtl.streams.fifo import Queue
-from bitlane_rtl.streams.register_slices import ForwardRegister, Hold, Skid, Slack
+from bitlane_rtl.streams.fifo import Fifo
+from bitlane_rtl.streams.register_slices import (
+    ForwardRegister,
+    HalfRateRegister,
+    ReverseRegister,
+    SkidBuffer,
+)
 from support.formal.contract import Contract, before, taken
 from support.formal.proof import Bug, Proof
 from support.formal.prover import Reached
@@ -47,7 +52,7 @@ class KeepsOrder(Contract):
         else:
             goes_on = queue.o.ready if isinstance(queue, ForwardRegister) else 0
             m.d.comb += Assert(queue.i.ready == ((held != self._holds) | goes_on))
-        if isinstance(queue, Queue):
+        if isinstance(queue, Fifo):
             m.d.comb += Assert(queue.level == (0 if self._credit else held))
 
         # A payload leaves only after it entered, and becomes valid at the output in time.
@@ -78,21 +83,21 @@ class KeepsOrder(Contract):
 
 QUEUES: dict[str, tuple[Build, int, int]] = {
     "register": (lambda: ForwardRegister(WIDTH), 1, 1),
-    "skid": (lambda: Skid(WIDTH), 2, 1),
-    "hold": (lambda: Hold(WIDTH), 1, 1),
-    "slack": (lambda: Slack(WIDTH), 1, 0),
-    "queue 2": (lambda: Queue(WIDTH, 2), 2, 1),
-    "queue 4": (lambda: Queue(WIDTH, 4), 4, 1),
-    "queue 8": (lambda: Queue(WIDTH, 8), 8, 1),
-    "queue 4, registered": (lambda: Queue(WIDTH, 4, registered=True), 4, 2),
-    "queue 8, registered": (lambda: Queue(WIDTH, 8, registered=True), 8, 2),
-    "queue 4, block RAM": (lambda: Queue(WIDTH, 4, block_ram=True), 4, 2),
+    "skid": (lambda: SkidBuffer(WIDTH), 2, 1),
+    "hold": (lambda: HalfRateRegister(WIDTH), 1, 1),
+    "slack": (lambda: ReverseRegister(WIDTH), 1, 0),
+    "queue 2": (lambda: Fifo(WIDTH, 2), 2, 1),
+    "queue 4": (lambda: Fifo(WIDTH, 4), 4, 1),
+    "queue 8": (lambda: Fifo(WIDTH, 8), 8, 1),
+    "queue 4, registered": (lambda: Fifo(WIDTH, 4, registered=True), 4, 2),
+    "queue 8, registered": (lambda: Fifo(WIDTH, 8, registered=True), 8, 2),
+    "queue 4, block RAM": (lambda: Fifo(WIDTH, 4, block_ram=True), 4, 2),
 }
 CREDIT: dict[str, tuple[Build, int, int]] = {
-    "queue 4": (lambda: Queue(WIDTH, 4, credit=True), 4, 1),
-    "queue 8": (lambda: Queue(WIDTH, 8, credit=True), 8, 1),
-    "queue 4, registered": (lambda: Queue(WIDTH, 4, credit=True, registered=True), 4, 2),
-    "queue 4, block RAM": (lambda: Queue(WIDTH, 4, credit=True, block_ram=True), 4, 2),
+    "queue 4": (lambda: Fifo(WIDTH, 4, credit=True), 4, 1),
+    "queue 8": (lambda: Fifo(WIDTH, 8, credit=True), 8, 1),
+    "queue 4, registered": (lambda: Fifo(WIDTH, 4, credit=True, registered=True), 4, 2),
+    "queue 4, block RAM": (lambda: Fifo(WIDTH, 4, credit=True, block_ram=True), 4, 2),
 }
 
 
@@ -212,7 +217,7 @@ def test_credits_keep_room_for_what_is_under_way(way: int, proof: Proof) -> None
 
 
 COUNT_BUGS = {
-    "a credit more than there is": ("~under_way[-1])", "1)"),
+    "a credit more than there is": ("~in_flight[-1])", "1)"),
     "a credit is lost": ("self.taken, returned)", "self.taken & ~returned, returned)"),
     "a credit is back too soon": (
         "m.d.sync += returned.eq(self.returned)",

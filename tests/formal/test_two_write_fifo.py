@@ -1,9 +1,9 @@
-"""Twin queues hand on what enters them, one or two at a time: each payload once and in order."""
+"""A FIFO with two write ports emits each payload once and in order."""
 
 import pytest
 from amaranth.hdl import Assert, Assume, Module, Mux, Signal
 
-from bitlane_rtl.streams.two_write_fifo import Twin
+from bitlane_rtl.streams.two_write_fifo import TwoWriteFifo
 from support.formal.contract import Contract, before, taken
 from support.formal.proof import Bug, Proof
 from support.formal.prover import Reached
@@ -18,7 +18,7 @@ class KeepsOrder(Contract):
     """Any one payload, followed from its entry, leaves after those before it and is what it was."""
 
     def claim(self, m: Module) -> None:
-        m.submodules.queue = queue = Twin(WIDTH, DEPTH)
+        m.submodules.queue = queue = TwoWriteFifo(WIDTH, DEPTH)
         self.takes(m, queue.o)
         comes = [self.anything(1, f"comes_{number}") for number in range(2)]
         payloads = [self.anything(WIDTH, f"payload_{number}") for number in range(2)]
@@ -51,11 +51,11 @@ class KeepsOrder(Contract):
             m.d.comb += Assert(queue.o.payload == value)
 
 
-def test_a_twin_queue_keeps_its_order(proof: Proof) -> None:
+def test_a_fifo_with_two_write_ports_keeps_its_order(proof: Proof) -> None:
     proof.holds(KeepsOrder(), Reached)
 
 
-TWIN = "streams.two_write_fifo"
+DUAL = "streams.two_write_fifo"
 BUGS = {
     "only one side is emptied": ("turn.eq(turn ^ taken)", "turn.eq(0)"),
     "both sides are emptied": ("front.i.ready & (turn == number)", "front.i.ready"),
@@ -65,4 +65,4 @@ BUGS = {
 
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_is_found(bug: str, proof: Proof) -> None:
-    proof.finds(Bug(TWIN, *BUGS[bug]), KeepsOrder(), within=12)
+    proof.finds(Bug(DUAL, *BUGS[bug]), KeepsOrder(), within=12)

@@ -12,8 +12,8 @@ from amaranth.lib.wiring import In, Out
 from ..abi import BEATS_PER_BLOCK
 from ..configuration import Configuration
 from ..ports.memory_port import ReadPort, request
-from ..streams.fifo import Queue
-from ..streams.two_write_fifo import Twin
+from ..streams.fifo import Fifo
+from ..streams.two_write_fifo import TwoWriteFifo
 from ..walk.address_generator import walk_members
 from ..walk.bursts import Splitter
 from ..walk.loop_nest import Step
@@ -54,7 +54,7 @@ class Reader(wiring.Component):
         Widths, loops, modes and the depth of the FIFO.
     stages
         The buffers ``requests``, ``moved``, ``words`` and ``operands``. ``words`` is the FIFO; its
-        ``ready`` is not used. A `Twin` there lets the realigner accept a word every cycle.
+        ``ready`` is not used. A `TwoWriteFifo` there lets the realigner accept a word every cycle.
 
     Members
     -------
@@ -101,7 +101,7 @@ class Reader(wiring.Component):
         m = Module()
         config = self._configuration
         m.submodules.spans = spans = SpanGenerator(config)
-        # With single runs, a burst takes two cycles in `Hold` anyway, so the gap costs nothing.
+        # With single runs, the half-rate register of requests hides the cycle between spans.
         splitter = Splitter(config, Placement(config), gap=config.single_runs)
         m.submodules.splitter = splitter
         wiring.connect(m, wiring.flipped(self.steps), spans.i)
@@ -114,21 +114,21 @@ class Reader(wiring.Component):
         wiring.connect(m, operands.o, wiring.flipped(self.o))
         primed = Signal()
         opened = self._request(m, splitter, words, primed)
-        twin = isinstance(words, Twin)
-        m.submodules.realigner = realigner = Realigner(config, self._stages.moved, twin=twin)
-        entrances: Any = words.i if twin else [words.i]
+        dual = isinstance(words, TwoWriteFifo)
+        m.submodules.realigner = realigner = Realigner(config, self._stages.moved, dual=dual)
+        entrances: Any = words.i if dual else [words.i]
         for beats, i in zip(realigner.o, entrances, strict=True):
             m.d.comb += [i.valid.eq(beats.valid), i.payload.eq(beats.payload)]
         self._take(m, opened, realigner, primed)
         return m
 
     def _request(
-        self, m: Module, splitter: Splitter, words: Queue | Twin, primed: Signal
+        self, m: Module, splitter: Splitter, words: Fifo | TwoWriteFifo, primed: Signal
     ) -> stream.Interface:
         """Request bursts while there is room. Return the bursts whose beats are due."""
         config = self._configuration
         m.submodules.requests = requests = self._stages.requests(_Request(config))
-        m.submodules.open = opened = Queue(
+        m.submodules.open = opened = Fifo(
             _Open(config),
             config.bursts,
             block_ram=config.block_ram,
@@ -163,7 +163,7 @@ class Reader(wiring.Component):
         self._count(m, room, opened, burst.length, changed)
         return opened.o
 
-    def _count(self, m: Module, room: Signal, opened: Queue, length: Value, changed: Value) -> None:
+    def _count(self, m: Module, room: Signal, opened: Fifo, length: Value, changed: Value) -> None:
         """Assert ``room`` if the FIFO has room for a burst of any length.
 
         ``length``: of the burst that is requested. ``changed``: beats that became free beside it;

@@ -61,33 +61,33 @@ class Realigner(wiring.Component):
         Widths and modes.
     register
         The stage behind the byte network; it must always be ready.
-    twin
+    dual
         Two beats can leave in a cycle; without it, a word waits while the beat of a ``flush``
         leaves.
 
     Members
     -------
     i : ``In(stream.Signature(Word(configuration)))``
-        ``ready`` is always 1 with ``twin``; else it is 0 only in the cycle after a word with
+        ``ready`` is always 1 with ``dual``; else it is 0 only in the cycle after a word with
         ``flush``, for one without ``prime``.
-    o : ``Out(stream.Signature(Aligned(configuration), always_ready=True)).array(1 + twin)``
-        With ``twin``, beats leave at ``o[0]`` and ``o[1]`` in turn.
+    o : ``Out(stream.Signature(Aligned(configuration), always_ready=True)).array(1 + dual)``
+        With ``dual``, beats leave at ``o[0]`` and ``o[1]`` in turn.
 
-    Latency: that of the stage behind the network. Throughput: a word a cycle, and without ``twin``
+    Latency: that of the stage behind the network. Throughput: a word a cycle, and without ``dual``
     an output beat a cycle.
     Undefined: bytes outside the output's run.
     Bound of the clock: byte network -> byte multiplexer, or whichever is longer with a register.
     """
 
-    def __init__(self, configuration: Configuration, register: Stage, *, twin: bool) -> None:
+    def __init__(self, configuration: Configuration, register: Stage, *, dual: bool) -> None:
         self._configuration = configuration
         self._register = register
-        self._twin = twin
+        self._dual = dual
         beats = stream.Signature(Aligned(configuration), always_ready=True)
         super().__init__(
             {
                 "i": In(stream.Signature(Word(configuration))),
-                "o": Out(beats).array(1 + twin),
+                "o": Out(beats).array(1 + dual),
             }
         )
 
@@ -101,7 +101,7 @@ class Realigner(wiring.Component):
             moved.i.p.data.eq(self._move(m)),
             moved.o.ready.eq(1),
         ]
-        if not self._twin:
+        if not self._dual:
             flushes = Signal()
             m.d.sync += flushes.eq(moved.i.valid & self.i.p.placement.flush)
             m.d.comb += self.i.ready.eq(~flushes | self.i.p.placement.prime)
@@ -164,7 +164,7 @@ class Realigner(wiring.Component):
 
         joins = valid & ~placement.prime
         turn = Signal()
-        if self._twin:
+        if self._dual:
             m.d.sync += turn.eq(turn ^ flushing ^ joins)
         for number, o in enumerate(self.o):
             first = turn == number

@@ -2,16 +2,16 @@
 
 The first beat of a command of 64 bits, by the cycles after its start::
 
-    0  loop nest -> steps                               Skid
+    0  loop nest -> steps                               SkidBuffer
     1  address generator -> splitter
-    2  burst -> requests                                Skid
+    2  burst -> requests                                SkidBuffer
     3  request on the port
     4  beat -> byte network -> moved                    ForwardRegister
-    5  realigner -> words                               Twin, credit by bursts
+    5  realigner -> words                               TwoWriteFifo, credit by bursts
     7  pairing, bit unit
-   10  decode -> results                                Queue, credit by beats
+   10  decode -> results                                Fifo, credit by beats
    11  repack
-   12  outputs -> writer                                Slack
+   12  outputs -> writer                                ReverseRegister
    13  beat on the port
 
 Beside it, ``work`` carries the operation to the pairing, and ``spans`` and ``bursts`` carry the
@@ -26,9 +26,15 @@ from amaranth.hdl import ShapeLike
 
 from ..configuration import Configuration
 from ..streams.buffer import Stage
-from ..streams.fifo import Queue
-from ..streams.register_slices import ForwardRegister, Hold, Skid, Slack, Wire
-from ..streams.two_write_fifo import Twin
+from ..streams.fifo import Fifo
+from ..streams.register_slices import (
+    ForwardRegister,
+    HalfRateRegister,
+    ReverseRegister,
+    SkidBuffer,
+    Wire,
+)
+from ..streams.two_write_fifo import TwoWriteFifo
 
 __all__ = ["RESULTS", "Stages", "has_credit", "stages"]
 
@@ -46,7 +52,7 @@ class Stages(NamedTuple):
     """Requests of a reader. Bursts of a single run have many beats and are requested early."""
     moved: Stage
     """Behind the byte network. At 32 bits it has two steps, and 64 bytes take N + 12 cycles."""
-    words: Callable[[ShapeLike], Queue | Twin]
+    words: Callable[[ShapeLike], Fifo | TwoWriteFifo]
     """Beats of an operand. Rows of few beats are worth a second write port of the FIFO, but not
     twice the block RAMs."""
     work: Stage
@@ -56,10 +62,10 @@ class Stages(NamedTuple):
     results: Stage
     """Results of the bit unit."""
     outputs: Stage
-    """Beats to the writer. A `Slack`, because whether the writer takes a beat of scattered elements
-    would reach all of repack."""
+    """Beats to the writer. A `ReverseRegister`, because ``ready`` of the writer depends on the
+    elements that it scatters, and would reach all of repack."""
     found: Stage
-    """Results of a search. A `Queue`, because ``ready`` of the writer would reach the search array,
+    """Results of a search. A `Fifo`, because ``ready`` of the writer would reach the search array,
     which is spread over the die."""
     spans: Stage
     """Spans of the output."""
@@ -73,31 +79,33 @@ class Stages(NamedTuple):
 def stages(config: Configuration) -> Stages:
     """Return the buffers of a configuration."""
     narrow = config.data_width < 64 or config.single_runs
-    results: Stage = Wire if config.single_runs and config.single_op is not None else Skid
+    results: Stage = Wire if config.single_runs and config.single_op is not None else SkidBuffer
     if has_credit(config):
-        results = partial(Queue, depth=RESULTS, credit=True)
-    words: Callable[[ShapeLike], Queue | Twin] = partial(Twin, depth=config.fifo_beats)
+        results = partial(Fifo, depth=RESULTS, credit=True)
+    words: Callable[[ShapeLike], Fifo | TwoWriteFifo] = partial(
+        TwoWriteFifo, depth=config.fifo_beats
+    )
     if narrow or config.block_ram:
         words = partial(
-            Queue,
+            Fifo,
             depth=config.fifo_beats,
             block_ram=config.block_ram,
             registered=not narrow,
             credit=True,
         )
     # Half the registers, at half the rate, where a command has a single run.
-    slices: Stage = Hold if config.single_runs else Skid
+    slices: Stage = HalfRateRegister if config.single_runs else SkidBuffer
     return Stages(
         steps=slices,
         requests=slices,
         moved=Wire if narrow else ForwardRegister,
         words=words,
-        work=partial(Queue, depth=config.ahead, registered=config.ahead > 2),
-        operands=Skid if config.operand_registers else Wire,
+        work=partial(Fifo, depth=config.ahead, registered=config.ahead > 2),
+        operands=SkidBuffer if config.operand_registers else Wire,
         results=results,
-        outputs=Wire if config.single_op is not None else Slack,
-        found=partial(Queue, depth=4),
-        spans=partial(Queue, depth=config.ahead, registered=True),
+        outputs=Wire if config.single_op is not None else ReverseRegister,
+        found=partial(Fifo, depth=4),
+        spans=partial(Fifo, depth=config.ahead, registered=True),
         bursts=slices,
         write_requests=slices,
     )

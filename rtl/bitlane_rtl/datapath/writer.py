@@ -15,8 +15,8 @@ from ..configuration import Configuration
 from ..ports.memory_port import WritePort, request, write_data
 from ..streams.beats import ToWrite
 from ..streams.buffer import StreamBuffer
-from ..streams.fifo import Queue
-from ..streams.register_slices import Skid
+from ..streams.fifo import Fifo
+from ..streams.register_slices import SkidBuffer
 from ..walk.address_generator import AddressGenerator, walk_members
 from ..walk.bursts import Burst, Span, Splitter
 from ..walk.loop_nest import Step
@@ -118,8 +118,8 @@ class Writer(wiring.Component):
         m.submodules.requests = requests = self._stages.write_requests(
             request(config.address_width)
         )
-        m.submodules.beats = beats = Skid(write_data(config.data_width))
-        m.submodules.open = opened = Queue(_Open(config), config.bursts, block_ram=config.block_ram)
+        m.submodules.beats = beats = SkidBuffer(write_data(config.data_width))
+        m.submodules.open = opened = Fifo(_Open(config), config.bursts, block_ram=config.block_ram)
         wiring.connect(m, requests.o, wiring.flipped(self.port.request))
         wiring.connect(m, beats.o, wiring.flipped(self.port.data))
         bursts = self._bursts(m)
@@ -184,8 +184,8 @@ class Writer(wiring.Component):
         m: Module,
         bursts: stream.Interface,
         requests: StreamBuffer,
-        beats: Skid,
-        opened: Queue,
+        beats: SkidBuffer,
+        opened: Fifo,
     ) -> Signal:
         """Send the beats of bursts. Return whether the newest burst is aborted, see `_abort`."""
         burst, entering = bursts.p, beats.i.p
@@ -259,7 +259,7 @@ class Writer(wiring.Component):
             m.d.sync += aborted.eq(1)
         return aborted
 
-    def _fill(self, m: Module, tag: Any, beats: Skid, fire: Signal, aborting: Signal) -> None:
+    def _fill(self, m: Module, tag: Any, beats: SkidBuffer, fire: Signal, aborting: Signal) -> None:
         """Connect the data of the beat."""
         if Mode.STRIDED in self._configuration.modes:
             self._scatter(m, tag, beats, fire, aborting)
@@ -269,7 +269,9 @@ class Writer(wiring.Component):
                 self.i.ready.eq(fire & ~aborting),
             ]
 
-    def _scatter(self, m: Module, tag: Any, beats: Skid, fire: Signal, aborting: Signal) -> None:
+    def _scatter(
+        self, m: Module, tag: Any, beats: SkidBuffer, fire: Signal, aborting: Signal
+    ) -> None:
         """Send one element of a beat at a time, copied to every position that it can have."""
         config = self._configuration
         log2 = config.data_bytes_log2
@@ -300,7 +302,7 @@ class Writer(wiring.Component):
         with m.If(fire & tag.scatter):
             m.d.sync += position.eq(Mux(tag.last, 0, following))
 
-    def _respond(self, m: Module, bursts: stream.Interface, opened: Queue, aborted: Signal) -> None:
+    def _respond(self, m: Module, bursts: stream.Interface, opened: Fifo, aborted: Signal) -> None:
         response = self.port.response
         answered = Signal()
         newest = Signal()

@@ -4,7 +4,7 @@ from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..streams.fifo import Queue
+from ..streams.fifo import Fifo
 from .memory_port import ReadPort
 
 __all__ = ["ReadArbiter", "round_robin"]
@@ -38,7 +38,7 @@ class ReadArbiter(wiring.Component):
     bursts
         Highest number of bursts in flight, a power of two, 2 or more.
     block_ram
-        Store the order of the bursts in block RAM (see `queue.Queue`).
+        Store the order of the bursts in block RAM (see `fifo.Fifo`).
 
     Members
     -------
@@ -62,7 +62,7 @@ class ReadArbiter(wiring.Component):
         self, address_width: int, data_width: int, bursts: int, *, block_ram: bool = False
     ) -> None:
         signature = ReadPort(address_width, data_width)
-        self._order = Queue(1, bursts, block_ram=block_ram)
+        self._order = Fifo(1, bursts, block_ram=block_ram)
         super().__init__({"a": In(signature), "b": In(signature), "port": Out(signature)})
 
     def elaborate(self, platform: object) -> Module:

@@ -6,7 +6,7 @@ from amaranth.hdl import Array, Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..streams.fifo import Queue
+from ..streams.fifo import Fifo
 from ..streams.register_slices import ForwardRegister
 from .layouts import CLUSTER, Hits, Load, Sizes, Slot, Tag
 from .unit import Unit
@@ -90,7 +90,7 @@ class Cluster(wiring.Component):
             self.go_on.eq(self.go),
         ]
         m.d.comb += self.bits_on.eq(bits)
-        m.submodules.queue = queue = Queue(
+        m.submodules.queue = queue = Fifo(
             Hits(self._sizes, len(self._units)), self.depth, block_ram=True
         )
         # There is always room: `full` stops the queries long before.

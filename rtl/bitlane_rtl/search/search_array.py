@@ -12,8 +12,8 @@ from amaranth.lib.wiring import In, Out
 
 from ..configuration import Configuration
 from ..streams.beats import ToWrite
-from ..streams.fifo import Queue
-from ..streams.register_slices import Skid
+from ..streams.fifo import Fifo
+from ..streams.register_slices import SkidBuffer
 from .cluster import Cluster
 from .feeder import Feeder
 from .intake import Intake
@@ -130,7 +130,7 @@ class SearchArray(wiring.Component):
         """Queue the hits of rows that there are: units of the last tile may hold earlier ones."""
         sizes = self._sizes
         on_their_way = 2 * sizes.clusters + 8
-        m.submodules.queue = queue = Queue(
+        m.submodules.queue = queue = Fifo(
             Candidate(sizes), 2 << (on_their_way - 1).bit_length(), block_ram=True
         )
         wiring.connect(m, queue.o, lists.i)
@@ -168,7 +168,7 @@ class SearchArray(wiring.Component):
     def _offer(self, m: Module, intake: Intake, lists: Lists) -> None:
         """Hand out entries a beat at a time, or errors."""
         width = self._sizes.data_width
-        m.submodules.skid = skid = Skid(ToWrite(width))
+        m.submodules.skid = skid = SkidBuffer(ToWrite(width))
         wiring.connect(m, skid.o, wiring.flipped(self.o))
         upper = Signal()
         both = lists.o.p.as_value()

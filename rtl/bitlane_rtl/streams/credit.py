@@ -10,23 +10,24 @@ __all__ = ["Credit"]
 
 
 class Credit(wiring.Component):
-    """Lets no more payloads on their way than a queue has room for.
+    """A counter that limits the payloads in flight to those that a FIFO can hold.
 
-    What comes between whoever takes a credit for a payload and the queue needs no ``ready`` then.
+    The sender takes a credit for each payload, and the FIFO returns it when the payload leaves. So
+    the units between the sender and the FIFO need no ``ready``.
 
     Parameters
     ----------
     depth
-        Payloads that the queue holds: a power of two.
+        Payloads that the FIFO holds: a power of two.
 
     Members
     -------
     taken : ``In(1)``
-        A payload sets out, in this cycle. Only while ``room``.
+        A payload is sent in this cycle. Allowed only while ``room`` is 1.
     returned : ``In(1)``
-        The queue gave a payload away, in this cycle.
+        A payload leaves the FIFO in this cycle.
     room : ``Out(1)``
-        A payload may set out. From a register.
+        A payload may be sent. Depends on registers alone.
 
     Latency: a credit that is returned can be taken 2 cycles later. Throughput: a credit a cycle, if
     no more than ``depth - 2`` cycles lie between ``taken`` and the payload's ``returned``.
@@ -43,9 +44,9 @@ class Credit(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        under_way = Signal(range(self._depth + 1))
+        in_flight = Signal(range(self._depth + 1))
         returned = Signal()  # a register, because `self.returned` arrives late in its cycle
         m.d.sync += returned.eq(self.returned)
-        m.d.comb += self.room.eq(~under_way[-1])
-        step(m, under_way, self.taken, returned)
+        m.d.comb += self.room.eq(~in_flight[-1])
+        step(m, in_flight, self.taken, returned)
         return m

@@ -1,14 +1,14 @@
-"""Register slices: stream buffers of one or two registers, each of which cuts other paths.
+"""Register slices: stream buffers of one or two registers, by the paths that they cut.
 
-=================  =======================  ===============  =======
-Class              Cuts the paths of        Payloads/cycle   Latency
-=================  =======================  ===============  =======
-`Wire`             nothing                  1                0
-`ForwardRegister`  ``valid``, ``payload``   1                1
-`Slack`            ``ready``                1                0
-`Hold`             all                      1/2              1
-`Skid`             all                      1                1
-=================  =======================  ===============  =======
+=================== ======================= ================ =======
+Class               Cuts the paths of       Payloads a cycle Latency
+=================== ======================= ================ =======
+`Wire`              nothing                 1                0
+`ForwardRegister`   ``valid``, ``payload``  1                1
+`ReverseRegister`   ``ready``               1                0
+`HalfRateRegister`  all three               1/2              1
+`SkidBuffer`        all three               1                1
+=================== ======================= ================ =======
 """
 
 from amaranth.hdl import Module, Mux, Signal, Value
@@ -16,11 +16,11 @@ from amaranth.lib import wiring
 
 from .buffer import StreamBuffer
 
-__all__ = ["ForwardRegister", "Hold", "Skid", "Slack", "Wire"]
+__all__ = ["ForwardRegister", "HalfRateRegister", "ReverseRegister", "SkidBuffer", "Wire"]
 
 
 class Wire(StreamBuffer):
-    """Nothing between its two sides.
+    """A wire from ``i`` to ``o``.
 
     Members
     -------
@@ -37,14 +37,14 @@ class Wire(StreamBuffer):
 
 
 class ForwardRegister(StreamBuffer):
-    """One entry of registers that cuts the paths of ``valid`` and ``payload``, not of ``ready``.
+    """A forward register slice: one entry, which cuts the paths of ``valid`` and ``payload``.
 
     Members
     -------
     i : ``In(stream.Signature(shape))``
-        ``ready`` is 1 where ``o.ready`` is.
+        ``ready`` depends combinationally on ``o.ready``.
     o : ``Out(stream.Signature(shape))``
-        ``valid`` and ``payload`` come straight from registers.
+        ``valid`` and ``payload`` are registers.
 
     Latency: 1 cycle. Throughput: 1 payload a cycle. Holds 1 payload.
     Undefined: ``o.payload`` while ``o.valid`` is 0.
@@ -66,15 +66,15 @@ class ForwardRegister(StreamBuffer):
         return m
 
 
-class Slack(StreamBuffer):
-    """One spare entry that cuts the path of ``ready`` and adds no latency.
+class ReverseRegister(StreamBuffer):
+    """A reverse register slice: one spare entry, which cuts the path of ``ready``.
 
     Members
     -------
     i : ``In(stream.Signature(shape))``
-        ``ready`` comes straight from a register.
+        ``ready`` is a register.
     o : ``Out(stream.Signature(shape))``
-        ``valid`` and ``payload`` come through from ``i``, or from the spare entry.
+        ``valid`` and ``payload`` pass from ``i``, or come from the spare entry.
 
     Latency: 0 cycles. Throughput: 1 payload a cycle. Holds 1 payload.
     Undefined: ``o.payload`` while ``o.valid`` is 0.
@@ -97,15 +97,15 @@ class Slack(StreamBuffer):
         return m
 
 
-class Hold(StreamBuffer):
-    """One entry of registers that cuts every path between its two sides, at half the rate.
+class HalfRateRegister(StreamBuffer):
+    """A half-rate register slice: one entry, which cuts every path between its two sides.
 
     Members
     -------
     i : ``In(stream.Signature(shape))``
-        ``ready`` comes straight from a register.
+        ``ready`` is a register.
     o : ``Out(stream.Signature(shape))``
-        ``valid`` and ``payload`` come straight from registers.
+        ``valid`` and ``payload`` are registers.
 
     Latency: 1 cycle. Throughput: a payload every 2 cycles. Holds 1 payload.
     Undefined: ``o.payload`` while ``o.valid`` is 0.
@@ -125,15 +125,15 @@ class Hold(StreamBuffer):
         return m
 
 
-class Skid(StreamBuffer):
-    """Two entries of registers that cut every path between their two sides.
+class SkidBuffer(StreamBuffer):
+    """A skid buffer: two entries, which cut every path between its two sides.
 
     Members
     -------
     i : ``In(stream.Signature(shape))``
-        ``ready`` comes straight from a register.
+        ``ready`` is a register.
     o : ``Out(stream.Signature(shape))``
-        ``valid`` and ``payload`` come straight from registers.
+        ``valid`` and ``payload`` are registers.
 
     Latency: 1 cycle from ``i`` to ``o``. Throughput: 1 payload a cycle. Holds 2 payloads.
     Undefined: ``o.payload`` while ``o.valid`` is 0.
@@ -156,7 +156,7 @@ class Skid(StreamBuffer):
             m.d.sync += spare.eq(entering)
         with m.If(~front_full | self.o.ready):
             m.d.sync += front.eq(Mux(spare_full, spare, entering))
-        # Equations, not conditions: an enable and a reset would stand behind `ready`.
+        # Equations, not conditions: an enable and a reset would lie behind `ready`.
         waits = front_full & ~self.o.ready
         m.d.sync += [
             front_full.eq(waits | spare_full | self.i.valid),

@@ -22,7 +22,7 @@ from bitlane_boards.area.place import Arc, SeedResult, with_inner
 from bitlane_boards.area.wrapper import OutOfContext
 from bitlane_boards.flow.families import Cells
 from bitlane_boards.flow.tools import silent
-from bitlane_rtl.streams.register_slices import Skid
+from bitlane_rtl.streams.register_slices import SkidBuffer
 
 pytestmark = pytest.mark.slow
 
@@ -67,7 +67,7 @@ def _design(name: str, family: str, build: Callable[[], wiring.Component]) -> De
 
 
 def _skid() -> wiring.Component:
-    return Skid(_WIDTH)
+    return SkidBuffer(_WIDTH)
 
 
 @pytest.mark.parametrize("family", list(CHIPS))
@@ -210,15 +210,15 @@ def test_every_design_can_be_built() -> None:
 
 
 class _Pair(wiring.Component):
-    """Two `Skid` stages in a row."""
+    """Two `SkidBuffer` stages in a row."""
 
     def __init__(self) -> None:
-        super().__init__(Skid(_WIDTH).signature)
+        super().__init__(SkidBuffer(_WIDTH).signature)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.first = first = Skid(_WIDTH)
-        m.submodules.second = second = Skid(_WIDTH)
+        m.submodules.first = first = SkidBuffer(_WIDTH)
+        m.submodules.second = second = SkidBuffer(_WIDTH)
         wiring.connect(m, wiring.flipped(self.i), first.i)
         wiring.connect(m, first.o, second.i)
         wiring.connect(m, second.o, wiring.flipped(self.o))

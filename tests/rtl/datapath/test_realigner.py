@@ -28,12 +28,12 @@ from support.seeds import slow
 STAGES: dict[str, tuple[Any, int, bool]] = {
     "wire": (Wire, 0, False),
     "register": (ForwardRegister, 1, False),
-    "wire, twin": (Wire, 0, True),
-    "register, twin": (ForwardRegister, 1, True),
+    "wire, dual": (Wire, 0, True),
+    "register, dual": (ForwardRegister, 1, True),
 }
 """Stage behind the byte network, its latency, and whether two beats can leave in a cycle."""
-SINGLE = [name for name, (_, _, twin) in STAGES.items() if not twin]
-TWIN = [name for name, (_, _, twin) in STAGES.items() if twin]
+SINGLE = [name for name, (_, _, dual) in STAGES.items() if not dual]
+DUAL = [name for name, (_, _, dual) in STAGES.items() if dual]
 KINDS = ("prime", "flush", "merge", "repeat", "extra", "last", "end")
 NUMBERS = ("split", "odd", "even", "slot", "final")
 EDGE = ("last", "end", "error", "slot", "final")
@@ -49,8 +49,8 @@ def run(
     width: int, words: list[dict[str, Any]], stalls: Stalls = NO_STALLS, stage: str = "wire"
 ) -> tuple[list[int], list[tuple[int, Any]]]:
     """Send ``words``; return the cycle of each word, and the output beats with their cycles."""
-    register, _, twin = STAGES[stage]
-    dut = elaborated(Realigner, Configuration(data_width=width), register, twin=twin)
+    register, _, dual = STAGES[stage]
+    dut = elaborated(Realigner, Configuration(data_width=width), register, dual=dual)
     source = Source(dut.i, words, stalls)
     shape = dut.o[0].payload.shape()
     outputs = [signal for o in dut.o for signal in (o.valid, Value.cast(o.payload))]
@@ -152,7 +152,12 @@ def random_word(generator: random.Random, size: int) -> dict[str, Any]:
     ("width", "stage"),
     [
         *((32, stage) for stage in STAGES),
-        *((64, "wire"), slow(64, "register"), slow(64, "wire, twin"), (64, "register, twin")),
+        *(
+            (64, "wire"),
+            slow(64, "register"),
+            slow(64, "wire, dual"),
+            (64, "register, dual"),
+        ),
     ],
 )
 @pytest.mark.parametrize("stalls", ALL_STALLS)
@@ -211,7 +216,7 @@ def test_any_other_word_behind_a_flush_waits_a_cycle_unless_two_beats_can_leave(
     words = [word(0x44332211, 2, "prime"), word(0x88776655, 2, "flush"), word(0x04030201, 0)]
     data, taken = check(32, words, stage=stage)
     assert data == [0x88772211, 0x88776655, 0x04030201]
-    assert taken == ([0, 1, 2] if stage in TWIN else [0, 1, 3])
+    assert taken == ([0, 1, 2] if stage in DUAL else [0, 1, 3])
 
 
 @pytest.mark.parametrize("stalls", ALL_STALLS)

@@ -14,8 +14,8 @@ from bitlane_rtl.abi import BIT_OPS, LOGIC_OPS, Lane, Op
 from bitlane_rtl.datapath.repack import Decode, Decoded, Repack
 from bitlane_rtl.streams.beats import Result, ToWrite
 from bitlane_rtl.streams.buffer import Stage
-from bitlane_rtl.streams.fifo import Queue
-from bitlane_rtl.streams.register_slices import Skid, Wire
+from bitlane_rtl.streams.fifo import Fifo
+from bitlane_rtl.streams.register_slices import SkidBuffer, Wire
 from support.rtl.results import join
 from support.rtl.streams import ALL_STALLS, NO_STALLS, STALLS, Stalls, compiled, transfer
 from support.seeds import slow
@@ -27,8 +27,8 @@ WIDTHS = [32, 64, slow(128)]
 BETWEEN: dict[str, tuple[Stage, int, int]] = {
     # Stage between decode and repack, its capacity in payloads, its latency.
     "wire": (Wire, 0, 0),
-    "skid": (Skid, 2, 1),
-    "queue": (lambda shape: Queue(shape, 16), 16, 1),
+    "skid": (SkidBuffer, 2, 1),
+    "queue": (lambda shape: Fifo(shape, 16), 16, 1),
 }
 
 

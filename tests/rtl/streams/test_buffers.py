@@ -13,22 +13,28 @@ from amaranth.lib.wiring import In, Out
 
 from bitlane_rtl.streams.buffer import StreamBuffer
 from bitlane_rtl.streams.credit import Credit
-from bitlane_rtl.streams.fifo import Queue
-from bitlane_rtl.streams.register_slices import ForwardRegister, Hold, Skid, Slack, Wire
+from bitlane_rtl.streams.fifo import Fifo
+from bitlane_rtl.streams.register_slices import (
+    ForwardRegister,
+    HalfRateRegister,
+    ReverseRegister,
+    SkidBuffer,
+    Wire,
+)
 from support.rtl.streams import ALL_STALLS, NO_STALLS, Stalls, elaborated, simulate, transfer
 from support.seeds import seeds
 
 KINDS: dict[str, tuple[Callable[[], StreamBuffer], int, int]] = {
     # name: constructor of an 8-bit queue, payloads held, latency in cycles
-    "skid": (lambda: Skid(8), 2, 1),
-    "slack": (lambda: Slack(8), 1, 0),
-    "depth 2": (lambda: Queue(8, 2), 2, 1),
-    "depth 2, block RAM": (lambda: Queue(8, 2, block_ram=True), 2, 1),
-    "depth 4": (lambda: Queue(8, 4), 4, 1),
-    "depth 16": (lambda: Queue(8, 16), 16, 1),
-    "depth 4, block RAM": (lambda: Queue(8, 4, block_ram=True), 4, 2),
-    "depth 16, block RAM": (lambda: Queue(8, 16, block_ram=True), 16, 2),
-    "depth 16, registered": (lambda: Queue(8, 16, registered=True), 16, 2),
+    "skid": (lambda: SkidBuffer(8), 2, 1),
+    "slack": (lambda: ReverseRegister(8), 1, 0),
+    "depth 2": (lambda: Fifo(8, 2), 2, 1),
+    "depth 2, block RAM": (lambda: Fifo(8, 2, block_ram=True), 2, 1),
+    "depth 4": (lambda: Fifo(8, 4), 4, 1),
+    "depth 16": (lambda: Fifo(8, 16), 16, 1),
+    "depth 4, block RAM": (lambda: Fifo(8, 4, block_ram=True), 4, 2),
+    "depth 16, block RAM": (lambda: Fifo(8, 16, block_ram=True), 16, 2),
+    "depth 16, registered": (lambda: Fifo(8, 16, registered=True), 16, 2),
 }
 
 
@@ -57,7 +63,7 @@ def run(
             ctx.set(queue.i.valid, valid)
             ctx.set(queue.i.payload, payload)
             ctx.set(queue.o.ready, ready)
-            level = ctx.get(queue.level) if isinstance(queue, Queue) else None
+            level = ctx.get(queue.level) if isinstance(queue, Fifo) else None
             outputs = (ctx.get(x) for x in (queue.i.ready, queue.o.valid, queue.o.payload))
             seen.append(Seen(*outputs, level))
             await ctx.tick()
@@ -149,15 +155,15 @@ def test_random_stalls_lose_double_and_reorder_nothing(kind: str, seed: int) -> 
 
 
 def test_a_payload_may_be_a_layout() -> None:
-    queue = Queue(data.StructLayout({"low": 3, "high": 5}), 4)
+    queue = Fifo(data.StructLayout({"low": 3, "high": 5}), 4)
     _, second = run(queue, [(1, {"low": 5, "high": 17}, 0), (0, {"low": 0, "high": 0}, 0)])
     assert (second.valid, second.payload.low, second.payload.high) == (1, 5, 17)
 
 
 @pytest.mark.parametrize("depth", [0, 1, 3, 12])
-def test_a_depth_that_is_no_power_of_two_is_refused(depth: int) -> None:
-    with pytest.raises(ValueError, match=f"depth: {depth} is no power of two"):
-        Queue(8, depth)
+def test_a_depth_that_is_not_a_power_of_two_is_refused(depth: int) -> None:
+    with pytest.raises(ValueError, match=f"depth: {depth} is not a power of two"):
+        Fifo(8, depth)
 
 
 @pytest.mark.parametrize(("registered", "latency"), [(False, 1), (True, 2)])
@@ -170,7 +176,7 @@ def test_with_credit_it_keeps_what_fits(depth: int, registered: bool, latency: i
         schedule += [(0, 1)] * (latency + 1)
     number = count()
     inputs = [(valid, next(number) if valid else 0xEE, taking) for valid, taking in schedule]
-    seen = run(Queue(8, depth, registered=registered, credit=True), inputs)
+    seen = run(Fifo(8, depth, registered=registered, credit=True), inputs)
     assert all(each.ready for each in seen)
     enters = [valid for valid, _ in schedule]
     leaves = [each.valid and taking for each, (_, taking) in zip(seen, schedule, strict=True)]
@@ -180,12 +186,12 @@ def test_with_credit_it_keeps_what_fits(depth: int, registered: bool, latency: i
 
 
 def test_credit_needs_a_depth_of_4() -> None:
-    with pytest.raises(ValueError, match="depth: 2 is no power of two, 4 or more"):
-        Queue(8, 2, credit=True)
+    with pytest.raises(ValueError, match="depth: 2 is not a power of two, 4 or more"):
+        Fifo(8, 2, credit=True)
 
 
 def test_hold_passes_a_payload_every_second_cycle() -> None:
-    hold = Hold(8)
+    hold = HalfRateRegister(8)
     source, sink = transfer(hold, range(20), 20)
     assert sink.payloads == list(range(20))
     assert sink.cycles == [cycle + 1 for cycle in source.cycles]
@@ -194,7 +200,7 @@ def test_hold_passes_a_payload_every_second_cycle() -> None:
 
 @pytest.mark.parametrize("seed", seeds(1, 3))
 def test_hold_loses_doubles_and_reorders_nothing(seed: int) -> None:
-    hold = Hold(8)
+    hold = HalfRateRegister(8)
     _, sink = transfer(hold, range(200), 200, Stalls(seed=seed, probability=0.5, longest=3))
     assert sink.payloads == list(range(200))
 
@@ -241,7 +247,7 @@ class Credited(wiring.Component):
         m = Module()
         m.submodules.credit = credit = Credit(self._depth)
         m.submodules.first = first = Wire(8)
-        queue = Queue(8, self._depth, credit=True, registered=self._registered)
+        queue = Fifo(8, self._depth, credit=True, registered=self._registered)
         source = first.o
         for unit in (*(ForwardRegister(8) for _ in range(self._way)), queue):
             m.submodules += unit

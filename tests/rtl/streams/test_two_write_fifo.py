@@ -1,11 +1,11 @@
-"""Twin queues accept two payloads and emit one per cycle, all of them in order and in time."""
+"""A FIFO with two write ports takes two payloads and gives one per cycle, in order and in time."""
 
 import random
 from typing import Any
 
 import pytest
 
-from bitlane_rtl.streams.two_write_fifo import Twin
+from bitlane_rtl.streams.two_write_fifo import TwoWriteFifo
 from support.rtl.streams import ALL_STALLS, Sink, Stalls, simulate
 
 DEPTH = 8
@@ -16,7 +16,7 @@ def test_payloads_leave_in_order_and_fill_every_place(stalls: Stalls) -> None:
     """The source fills the queue up; payloads are valid two cycles after entry at the earliest."""
     generator = random.Random(stalls.seed)
     payloads = [generator.getrandbits(16) for _ in range(300)]
-    dut = Twin(16, DEPTH)
+    dut = TwoWriteFifo(16, DEPTH)
     sink = Sink(dut.o, len(payloads), stalls)
     entered: list[int] = []
 
@@ -52,5 +52,5 @@ def test_payloads_leave_in_order_and_fill_every_place(stalls: Stalls) -> None:
 
 @pytest.mark.parametrize("depth", [4, 6, 12])
 def test_depth_is_a_power_of_two_and_both_halves_hold_four(depth: int) -> None:
-    with pytest.raises(ValueError, match=f"depth: {depth} is no power of two, 8 or more"):
-        Twin(8, depth)
+    with pytest.raises(ValueError, match=f"depth: {depth} is not a power of two, 8 or more"):
+        TwoWriteFifo(8, depth)

@@ -11,14 +11,14 @@ from bitlane_rtl.abi import Mode
 from bitlane_rtl.command import STREAMS
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.streams.buffer import Stage
-from bitlane_rtl.streams.fifo import Queue
-from bitlane_rtl.streams.register_slices import Skid
+from bitlane_rtl.streams.fifo import Fifo
+from bitlane_rtl.streams.register_slices import SkidBuffer
 from bitlane_rtl.walk.loop_nest import LoopNest
 from support.rtl.streams import ALL_STALLS, NO_STALLS, Sink, Stalls, elaborated, simulate
 from support.rtl.walks import walked_steps
 from support.seeds import slow
 
-QUEUES: dict[str, Stage] = {"skid": Skid, "queue": lambda shape: Queue(shape, 4)}
+QUEUES: dict[str, Stage] = {"skid": SkidBuffer, "queue": lambda shape: Fifo(shape, 4)}
 
 
 @dataclass
@@ -55,7 +55,7 @@ class Bench:
     """A driver that starts each command as soon as the nest has walked the one before."""
 
     def __init__(
-        self, configuration: Configuration, commands: list[Nested], queue: Stage = Skid
+        self, configuration: Configuration, commands: list[Nested], queue: Stage = SkidBuffer
     ) -> None:
         self.configuration = configuration
         self.commands = commands

@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 
 from ...ports.byte_access import ByteAccess
 from ...ports.memory_port import ReadPort, WritePort
-from ...streams.register_slices import Hold
+from ...streams.register_slices import HalfRateRegister
 from .arbiter import Arbiter
 from .burst import ChipLayout, Requester
 from .column_commands import ColumnCommands
@@ -171,7 +171,9 @@ class SdramMemory(wiring.Component):
     ) -> None:
         burst = arbiter.bursts[requester.value]
         # A half-rate slice cuts the engine's paths; the arbiter takes no more than that.
-        m.submodules[f"request_{requester.name.lower()}"] = hold = Hold(request.payload.shape())
+        m.submodules[f"request_{requester.name.lower()}"] = hold = HalfRateRegister(
+            request.payload.shape()
+        )
         wiring.connect(m, wiring.flipped(request), hold.i)
         self._locate(m, burst, requester, hold.o.p.address)
         m.d.comb += [

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from ...abi import BEATS_PER_BLOCK
 from ...ports.memory_port import read_data
-from ...streams.fifo import Queue
+from ...streams.fifo import Fifo
 from .burst import ChipLayout, Requester
 from .part import SdramTiming
 
@@ -95,7 +95,7 @@ class ReadPath(wiring.Component):
             self.host.eq(arrived.valid & of_host),
         ]
         beat = data.StructLayout({"data": layout.data_width, "last": 1, "to_b": 1})
-        m.submodules.beats = beats = Queue(beat, _DEPTH, credit=True, registered=True)
+        m.submodules.beats = beats = Fifo(beat, _DEPTH, credit=True, registered=True)
         m.d.comb += [
             beats.i.valid.eq(arrived.valid & ~of_host),
             beats.i.p.data.eq(self.beat),

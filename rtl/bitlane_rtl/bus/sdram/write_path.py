@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from ...abi import BEATS_PER_BLOCK
 from ...ports.memory_port import write_data
-from ...streams.fifo import Queue
+from ...streams.fifo import Fifo
 from .burst import ChipLayout
 
 __all__ = ["WritePath"]
@@ -65,7 +65,7 @@ class WritePath(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         width = self._layout.data_width
-        m.submodules.beats = beats = Queue(write_data(width), 2 * BEATS_PER_BLOCK)
+        m.submodules.beats = beats = Fifo(write_data(width), 2 * BEATS_PER_BLOCK)
         wiring.connect(m, wiring.flipped(self.data), beats.i)
         entered = self.data.valid & self.data.ready & self.data.p.last
         # The FIFO holds at most this many bursts, because a burst has one beat or more.
