@@ -168,9 +168,13 @@ def test_that_is_enough_for_bursts_of_several_beats_and_a_stop(proof: Proof) -> 
 
 
 BUGS = {
-    "bursts cross their block": ("walk.bursts", "Mux(final, rest, ~start)", "Mux(final, rest, 15)"),
+    "bursts cross their block": (
+        "addresses.bursts",
+        "Mux(final, rest, ~start)",
+        "Mux(final, rest, 15)",
+    ),
     "bursts leave the memory": (
-        "walk.bursts",
+        "addresses.bursts",
         "return block[same:] != first >> same",
         "return block[same:] != block[same:]",
     ),

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from amaranth.hdl import Assert, Assume, Cat, Module, Mux, Signal, Value, signed
 
+from bitlane_rtl.addresses.loop_nest import LoopNest
 from bitlane_rtl.command import STREAMS, StreamFlags
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.streams.register_slices import SkidBuffer
-from bitlane_rtl.walk.loop_nest import LoopNest
 from support.formal.contract import Contract, before, taken
 from support.formal.proof import Bug, Proof
 from support.formal.prover import Reached
@@ -112,7 +112,7 @@ def test_every_stream_gets_all_its_steps(proof: Proof) -> None:
     proof.holds(IssuesAll(), Reached)
 
 
-NEST = "walk.loop_nest"
+NEST = "addresses.loop_nest"
 BUGS = {
     "it does not walk loops": ("running.eq(self.start & ~self.plain)", "running.eq(0)"),
     "a full queue holds nothing up": ("ready &= queue.i.ready", "pass"),

@@ -6,8 +6,8 @@ import pytest
 from amaranth.hdl import Assert, Assume, Module, Mux, Signal, Value
 
 from bitlane_rtl.abi import BEATS_PER_BLOCK
+from bitlane_rtl.addresses.bursts import Splitter
 from bitlane_rtl.configuration import Configuration
-from bitlane_rtl.walk.bursts import Splitter
 from support.formal.contract import Contract, taken
 from support.formal.proof import Bug, Proof
 from support.formal.prover import Induction
@@ -109,7 +109,7 @@ def test_bursts_sum_up_to_their_span(name: str, gap: bool, proof: Proof) -> None
     proof.holds(SumsUp(CONFIGURATIONS[name], gap=gap, helped=True), Induction(2))
 
 
-SPLITTER = "walk.bursts"
+SPLITTER = "addresses.bursts"
 BUGS = {
     "last beat is cut off": (
         "Mux(ends_here, beats, finish)",

@@ -59,7 +59,10 @@ OWN: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(_EXECUTOR_UNITS, ("tests/rtl/serial/test_executor.py",)),
     "streams/": ("tests/rtl/streams/test_buffers.py",),
     "ports/": ("tests/rtl/bus/test_shared_sram.py",),
-    "command.py": ("tests/rtl/walk/test_loop_nest.py", "tests/rtl/walk/test_address_generator.py"),
+    "command.py": (
+        "tests/rtl/addresses/test_loop_nest.py",
+        "tests/rtl/addresses/test_address_generator.py",
+    ),
 }
 """Quick tests by prefix, besides the namesake of a file. All matching prefixes count."""
 
@@ -74,8 +77,8 @@ WHOLE: Mapping[str, tuple[str, ...]] = {
 def own_tests(file: str) -> list[str]:
     """Return the quick tests of ``file``.
 
-    The first is its namesake, if there is one: ``tests/rtl/walk/test_bursts.py`` of
-    ``walk/bursts.py``.
+    The first is its namesake, if there is one: ``tests/rtl/addresses/test_bursts.py`` of
+    ``addresses/bursts.py``.
     """
     path = Path("tests/rtl", file)
     namesake = path.with_name(f"test_{path.name}")

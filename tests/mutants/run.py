@@ -163,7 +163,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="mutants", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--seed", type=int, default=1, help="which changes are chosen")
     parser.add_argument("--count", type=int, default=200, help="how many (default: 200)")
-    parser.add_argument("--file", default="", help="only of this file or room, as walk/bursts.py")
+    parser.add_argument(
+        "--file", default="", help="only of this file or room, as addresses/bursts.py"
+    )
     parser.add_argument("--list", action="store_true", help="only list them")
     parser.add_argument("--workers", type=int, choices=(1, 2), default=1, help="at a time")
     parser.add_argument("--deadline", type=float, default=900, help="seconds for the tests of one")

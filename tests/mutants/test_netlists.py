@@ -44,7 +44,7 @@ def test_another_result_makes_another_model(width: int, more: int) -> None:
 
 
 def test_a_file_is_looked_for_in_the_circuits_that_have_it() -> None:
-    cores, tops = {*circuits("walk/loop_nest.py")}, {*circuits("serial/uart.py")}
+    cores, tops = {*circuits("addresses/loop_nest.py")}, {*circuits("serial/uart.py")}
     assert {"copy", "small", "full"} <= cores
     assert tops == {*boards()}
     assert {*circuits("ports/byte_access.py")} == {*circuits()} == cores | tops

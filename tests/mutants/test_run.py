@@ -129,7 +129,7 @@ ADDED = change("a + b * 0 -> (a - b * 0)")
 
 @pytest.mark.parametrize("failing", ["own", "whole"])
 def test_a_change_is_caught_by_the_first_test_that_fails(failing: str) -> None:
-    moved = replace(ADDED, file="walk/bursts.py")
+    moved = replace(ADDED, file="addresses/bursts.py")
     own, whole = own_tests(moved.file), whole_tests(moved.file)
     place = Place({"own": own, "whole": whole}[failing][0])
     answer = judge(moved, place, [])

@@ -11,6 +11,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi import Mode, Port, Status
+from ..addresses.loop_nest import LoopNest
 from ..bit_unit.bit_unit import BitUnit
 from ..command import STREAMS, CheckedCommand, LoopRegisters, StreamFormat
 from ..configuration import Configuration
@@ -18,7 +19,6 @@ from ..ports.memory_port import ReadPort, WritePort
 from ..search.search_array import SearchArray
 from ..streams.beats import ToWrite
 from ..streams.credit import Credit
-from ..walk.loop_nest import LoopNest
 from .pairing import Pairing, Work
 from .reader import Reader
 from .repack import Decode, Decoded, Repack

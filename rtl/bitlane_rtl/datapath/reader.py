@@ -10,13 +10,13 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi import BEATS_PER_BLOCK
+from ..addresses.address_generator import walk_members
+from ..addresses.bursts import Splitter
+from ..addresses.loop_nest import Step
 from ..configuration import Configuration
 from ..ports.memory_port import ReadPort, request
 from ..streams.fifo import Fifo
 from ..streams.two_write_fifo import TwoWriteFifo
-from ..walk.address_generator import walk_members
-from ..walk.bursts import Splitter
-from ..walk.loop_nest import Step
 from .placement import Placement, assign_part
 from .realigner import Aligned, Realigner
 from .spans import SpanGenerator

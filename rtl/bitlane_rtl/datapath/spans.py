@@ -5,10 +5,10 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi import Lane, Mode
+from ..addresses.address_generator import AddressGenerator, walk_members
+from ..addresses.bursts import Span
+from ..addresses.loop_nest import Step
 from ..configuration import Configuration
-from ..walk.address_generator import AddressGenerator, walk_members
-from ..walk.bursts import Span
-from ..walk.loop_nest import Step
 from .placement import Placement
 
 __all__ = ["SpanGenerator"]

@@ -11,15 +11,15 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi import BEATS_PER_BLOCK, Mode
+from ..addresses.address_generator import AddressGenerator, walk_members
+from ..addresses.bursts import Burst, Span, Splitter
+from ..addresses.loop_nest import Step
 from ..configuration import Configuration
 from ..ports.memory_port import WritePort, request, write_data
 from ..streams.beats import ToWrite
 from ..streams.buffer import StreamBuffer
 from ..streams.fifo import Fifo
 from ..streams.register_slices import SkidBuffer
-from ..walk.address_generator import AddressGenerator, walk_members
-from ..walk.bursts import Burst, Span, Splitter
-from ..walk.loop_nest import Step
 from .stages import Stages
 
 __all__ = ["Writer"]

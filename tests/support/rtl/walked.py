@@ -7,12 +7,12 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In
 
 from bitlane_rtl.abi import Mode
+from bitlane_rtl.addresses.loop_nest import LoopNest
 from bitlane_rtl.command import STREAMS, CheckedCommand, LoopRegisters, StreamFormat
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.datapath.reader import Reader
 from bitlane_rtl.datapath.stages import stages
 from bitlane_rtl.datapath.writer import Writer
-from bitlane_rtl.walk.loop_nest import LoopNest
 from support.rtl.streams import to_bits
 from support.rtl.walks import Walk, loop_constants
 

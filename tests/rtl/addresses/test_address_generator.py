@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from bitlane_rtl.abi import Lane, Mode
+from bitlane_rtl.addresses.address_generator import AddressGenerator
 from bitlane_rtl.configuration import Configuration
-from bitlane_rtl.walk.address_generator import AddressGenerator
 from support.rtl.streams import ALL_STALLS, NO_STALLS, Sink, Source, Stalls, simulate
 from support.rtl.walks import (
     OPERAND_MODES,

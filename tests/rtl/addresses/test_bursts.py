@@ -8,8 +8,8 @@ import pytest
 from amaranth.hdl import unsigned
 
 from bitlane_rtl.abi import BEATS_PER_BLOCK
+from bitlane_rtl.addresses.bursts import Splitter
 from bitlane_rtl.configuration import Configuration
-from bitlane_rtl.walk.bursts import Splitter
 from support.rtl.streams import NO_STALLS, Stalls, transfer
 from support.seeds import seeds
 

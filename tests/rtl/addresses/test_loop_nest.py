@@ -8,12 +8,12 @@ from typing import Any, cast
 import pytest
 
 from bitlane_rtl.abi import Mode
+from bitlane_rtl.addresses.loop_nest import LoopNest
 from bitlane_rtl.command import STREAMS
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.streams.buffer import Stage
 from bitlane_rtl.streams.fifo import Fifo
 from bitlane_rtl.streams.register_slices import SkidBuffer
-from bitlane_rtl.walk.loop_nest import LoopNest
 from support.rtl.streams import ALL_STALLS, NO_STALLS, Sink, Stalls, elaborated, simulate
 from support.rtl.walks import walked_steps
 from support.seeds import slow
