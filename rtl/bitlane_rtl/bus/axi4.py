@@ -4,8 +4,6 @@ The adapters consist of wires only. A burst on AXI4 is the native port's burst, 
 guarantees its legality: it does not cross 4 KiB, and ``valid`` stays until ``ready``.
 """
 
-from typing import Any
-
 from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -99,9 +97,6 @@ class Axi4ReadManager(wiring.Component):
     receive, counts as OKAY. Undefined: responses without a request.
     """
 
-    port: Any
-    axi: Any
-
     def __init__(self, address_width: int, data_width: int) -> None:
         self._size = ceil_log2(data_width // 8)
         super().__init__(
@@ -143,9 +138,6 @@ class Axi4WriteManager(wiring.Component):
     Latency: 0 cycles each way. Throughput: that of the bus. Area: none.
     SLVERR and DECERR become an error response (A3.4.4). Undefined: responses without a request.
     """
-
-    port: Any
-    axi: Any
 
     def __init__(self, address_width: int, data_width: int) -> None:
         self._size = ceil_log2(data_width // 8)

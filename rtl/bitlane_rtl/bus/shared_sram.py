@@ -1,7 +1,5 @@
 """An adapter that shares a single-port memory between the engine and the host."""
 
-from typing import Any
-
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -36,12 +34,6 @@ class SharedSram(wiring.Component):
     Area (32 bits, one reader): iCE40 153 LUT4 and 47 flip-flops.
     Path through it: from ``host.enable`` to the memory's ``address``.
     """
-
-    a: Any
-    b: Any
-    write: Any
-    host: Any
-    memory: Any
 
     def __init__(
         self, address_width: int, data_width: int, words: int, *, read_ports: int = 2

@@ -58,21 +58,6 @@ class DataPath(wiring.Component):
     Latency: see `stages`. Throughput: a beat a cycle on the port that carries most.
     """
 
-    i: stream.Interface
-    loops: Any
-    read_a: Any
-    read_b: Any
-    write: Any
-    timeout: Signal
-    stop: Signal
-    walking: Signal
-    retire: Signal
-    fault: Signal
-    code: Signal
-    fault_port: Signal
-    fault_address: Signal
-    drained: Signal
-
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
         self._stages = stages(configuration)
