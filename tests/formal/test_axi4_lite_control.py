@@ -98,9 +98,9 @@ BUGS = {
     "part of a word is written": ("writes.eq(both & ~reads & whole)", "writes.eq(both & ~reads)"),
     "write is taken over an answer": ("& (~responding | bus.bready)", ""),
     "read and write meet": ("taken.eq(both & ~reads),", "taken.eq(both),"),
-    "word comes a cycle early": ("with m.If(fetching):", "with m.If(asked):"),
+    "word comes a cycle early": ("with m.If(fetching):", "with m.If(reading):"),
     "good is told of bad": ("writes | (bus.wstrb == 0)", "writes | bus.wstrb.any()"),
-    "read overtakes": ("~asked & ~fetching & ~answering", "~asked & ~fetching"),
+    "read overtakes": ("~reading & ~fetching & ~answering", "~reading & ~fetching"),
 }
 
 

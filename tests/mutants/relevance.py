@@ -53,6 +53,7 @@ OWN: Mapping[str, tuple[str, ...]] = {
     "configuration": ("tests/rtl/test_core.py",),
     "control/": ("tests/rtl/control/test_sequencer.py",),
     "control/control_word.py": ("tests/rtl/control/test_refusals.py",),
+    "datapath/result_decoder.py": ("tests/rtl/datapath/test_repack.py",),
     "datapath/spans.py": ("tests/rtl/datapath/test_reader.py",),
     "search/": ("tests/rtl/search",),
     "serial/": ("tests/rtl/serial/test_serial_bridge.py", "tests/rtl/serial/test_efficiency.py"),

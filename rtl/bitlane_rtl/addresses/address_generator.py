@@ -119,8 +119,8 @@ class AddressGenerator(wiring.Component):
             self.o.p.last.eq(self.i.p.last),
             self.o.p.end.eq(self.i.p.end),
         ]
-        goes = self.o.ready & self.i.valid
-        with m.If(begins | goes):
+        fires = self.o.ready & self.i.valid
+        with m.If(begins | fires):
             m.d.sync += address.eq(following)
         with m.If(self.idle):
             if loops > 2:
@@ -130,7 +130,7 @@ class AddressGenerator(wiring.Component):
                 lane_offset.eq(self.begin.lane_offset),
                 first.eq(1),
             ]
-        with m.Elif(goes):
+        with m.Elif(fires):
             m.d.sync += first.eq(self.i.p.last)
             if self._has_offset:
                 moved = (offset + Mux(self.form.y_dense, turned, 0))[: len(offset)]

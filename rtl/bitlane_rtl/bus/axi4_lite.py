@@ -84,7 +84,7 @@ class Axi4LiteControl(wiring.Component):
         # AW and W are accepted together (A3.3.1), so that neither needs a buffer.
         taken = Signal()
         writes = Signal()
-        asked = Signal()  # a read uses the control port
+        reading = Signal()  # a read uses the control port
         responding = Signal()
         response = Signal(2)
         whole = (bus.wstrb == ALL_BYTES) & (bus.awaddr[:2] == 0)
@@ -115,15 +115,15 @@ class Axi4LiteControl(wiring.Component):
         answering = Signal()
         answer = Signal(32, reset_less=True)
         m.d.comb += [
-            bus.arready.eq(~asked & ~fetching & ~answering),
+            bus.arready.eq(~reading & ~fetching & ~answering),
             bus.rvalid.eq(answering),
             bus.rdata.eq(answer),
             bus.rresp.eq(Mux(misaligned, SLVERR, OKAY)),
-            control.read.eq(asked),
+            control.read.eq(reading),
             control.address.eq(address),
         ]
-        m.d.sync += [asked.eq(reads), fetching.eq(asked)]
-        with m.If(asked):
+        m.d.sync += [reading.eq(reads), fetching.eq(reading)]
+        with m.If(reading):
             m.d.sync += misaligned.eq(address[:2] != 0)
         with m.If(fetching):
             m.d.sync += [answering.eq(1), answer.eq(control.read_data)]

@@ -158,19 +158,19 @@ class SramPort(wiring.Component):
         if self._read_ports == 2:
             b = self.b.request
             grant_b: Signal | Const = round_robin(m, a.valid, b.valid, done)
-            asked = a.valid | b.valid
+            requested = a.valid | b.valid
             address = Mux(grant_b, b.payload.address, a.payload.address)
             length = Mux(grant_b, b.payload.length, a.payload.length)
             m.d.comb += b.ready.eq(done & grant_b)
         else:
             grant_b = Const(0)
-            asked, address, length = a.valid, a.payload.address, a.payload.length
+            requested, address, length = a.valid, a.payload.address, a.payload.length
         last = offset == length
         beat_taken = self._give(m, reads, last, grant_b)
         m.d.comb += [done.eq(reads & last), a.ready.eq(done & ~grant_b)]
         with m.If(reads):
             m.d.sync += offset.eq(Mux(last, 0, offset + 1))
-        return _Access(asked & beat_taken, address, offset)
+        return _Access(requested & beat_taken, address, offset)
 
     def _give(self, m: Module, reads: Signal, last: Value, to_b: Value) -> Value:
         """Route the words read to the reader. Return 1 if another word may be read."""

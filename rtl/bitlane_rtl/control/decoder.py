@@ -20,7 +20,7 @@ _LESS = {WordKind.RUN: 1, WordKind.COUNT: 2}
 assert loop_word(1) % 4 == 0, "a loop's words begin a group"
 
 
-class _Kept(data.StructLayout):
+class _Stored(data.StructLayout):
     """Words of the record that make a command; the words of loops are in the loop registers.
 
     ``RUN`` is one less than in the record.
@@ -112,27 +112,27 @@ class Decoder(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        kept: Any = Signal(_Kept(self._configuration), reset_less=True)
+        stored: Any = Signal(_Stored(self._configuration), reset_less=True)
         decoded: Any = Signal(_Decoded(self._configuration), reset_less=True)
         m.d.comb += [
-            self.control.eq(kept.CONTROL),
+            self.control.eq(stored.CONTROL),
             self.plain.eq((self.control.loops == 1) & ~_strided(self.control)),
         ]
         self._length(m)
-        self._keep(m, kept)
-        self._decode(m, kept, decoded)
-        self._command(m, kept, decoded)
+        self._store(m, stored)
+        self._decode(m, stored, decoded)
+        self._command(m, stored, decoded)
         return m
 
     def _length(self, m: Module) -> None:
         """Compute the last group of the record."""
         columns = self._columns
-        asked = self.control.loops
+        requested = self.control.loops
         loops = Signal(3)
         long = Signal()
         two = Signal()
         m.d.comb += [
-            loops.eq(Mux((asked == 0) | (asked > MAX_LOOPS), 0, asked - 1)),
+            loops.eq(Mux((requested == 0) | (requested > MAX_LOOPS), 0, requested - 1)),
             long.eq((loops != 0) | _strided(self.control)),
             two.eq(reads_b(self.control.op)),
         ]
@@ -152,15 +152,15 @@ class Decoder(wiring.Component):
             m.d.comb += [end.eq(length), self.used[2:].eq(both.replicate(2))]
         m.d.comb += self.last.eq(self.position == end)
 
-    def _keep(self, m: Module, kept: Any) -> None:
+    def _store(self, m: Module, stored: Any) -> None:
         """Store each word in its register."""
         group = RecordGroup(self.words, self.position, self._columns)
-        targets: dict[str, Any] = {name: kept[name] for name in kept.shape().members}
+        targets: dict[str, Any] = {name: stored[name] for name in stored.shape().members}
         for stream in STREAMS:
-            track = self.loops[stream.lower()]
-            targets[f"{stream}_STRIDE"] = track.stride
+            strides = self.loops[stream.lower()]
+            targets[f"{stream}_STRIDE"] = strides.stride
             for loop in range(1, self._configuration.loops):
-                targets[f"{stream}_JUMP_{loop}"] = track.jumps[loop - 1]
+                targets[f"{stream}_JUMP_{loop}"] = strides.jumps[loop - 1]
         for loop in range(1, self._configuration.loops):
             targets[f"COUNT_{loop}"] = self.loops.counts[loop - 1]
         for name, target in targets.items():
@@ -169,15 +169,15 @@ class Decoder(wiring.Component):
             with m.If(self.take & here):
                 m.d.sync += target.eq(word - less)
 
-    def _decode(self, m: Module, kept: Any, decoded: Any) -> None:
+    def _decode(self, m: Module, stored: Any, decoded: Any) -> None:
         """Compute the values that are not words of the record."""
-        lane, out_lane = kept.CONTROL.lane, kept.CONTROL.out_lane
+        lane, out_lane = stored.CONTROL.lane, stored.CONTROL.out_lane
         widens = lane < out_lane
-        summed = sums(kept.CONTROL, self._configuration)
+        summed = sums(stored.CONTROL, self._configuration)
         shift = Mux(self.decode, out_lane, lane)
         extent = Signal(len(decoded.extent))
         # The offset of the last element, plus its bytes after the first.
-        m.d.comb += extent.eq((kept.RUN << shift) | ((1 << shift) - 1))
+        m.d.comb += extent.eq((stored.RUN << shift) | ((1 << shift) - 1))
         with m.If(~self.decode):
             # One shifter for both lanes: RUN is valid in the cycle before `decode`, at the latest.
             m.d.sync += decoded.extent.eq(extent)
@@ -189,12 +189,12 @@ class Decoder(wiring.Component):
                 decoded.ratio.eq(Mux(widens, out_lane - lane, lane - out_lane)),
                 decoded.plain.eq(self.plain),
             ]
-            with m.If(_strided(kept.CONTROL)):  # else the nest may still use it
-                m.d.sync += self.loops.run.eq(kept.RUN - 1)
+            with m.If(_strided(stored.CONTROL)):  # else the nest may still use it
+                m.d.sync += self.loops.run.eq(stored.RUN - 1)
 
-    def _command(self, m: Module, kept: Any, decoded: Any) -> None:
+    def _command(self, m: Module, stored: Any, decoded: Any) -> None:
         """Assemble the command."""
-        control, command = kept.CONTROL, self.command
+        control, command = stored.CONTROL, self.command
         operation = command.operation
         searched = searches(control, self._configuration)
         # The inputs of a search start at byte 0 of a beat, wherever its output starts.
@@ -221,9 +221,9 @@ class Decoder(wiring.Component):
         ]
         for stream in STREAMS:
             start = command[stream.lower()]
-            offset = kept.Y_BASE[: len(start.offset)]
+            offset = stored.Y_BASE[: len(start.offset)]
             m.d.comb += [
-                start.address.eq(kept[f"{stream}_BASE"]),
+                start.address.eq(stored[f"{stream}_BASE"]),
                 start.offset.eq(Mux(y_dense, offset, 0)),
                 start.lane_offset.eq(in_lanes(start.offset, form)),
                 start.extent.eq(decoded.out_extent if stream == "Y" else decoded.extent),

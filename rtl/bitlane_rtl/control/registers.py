@@ -262,8 +262,8 @@ class Registers(wiring.Component):
 
     def _clear(self, m: Module, late_data: Signal) -> None:
         cleared = Signal()
-        asked = self._written(m, "CLEAR") & _field(late_data, "CLEAR", "CLEAR")
-        m.d.comb += self.clear.eq(cleared | asked)
+        requested = self._written(m, "CLEAR") & _field(late_data, "CLEAR", "CLEAR")
+        m.d.comb += self.clear.eq(cleared | requested)
         m.d.sync += cleared.eq(self.clear & ~self.flush)
 
     def _timeout(self, m: Module, late_data: Signal) -> Value:

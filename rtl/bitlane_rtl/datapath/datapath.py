@@ -21,7 +21,8 @@ from ..streams.beats import ToWrite
 from ..streams.credit import Credit
 from .pairing import Pairing, Work
 from .reader import Reader
-from .repack import Decode, Decoded, Repack
+from .repack import Repack
+from .result_decoder import DecodedResult, ResultDecoder
 from .stages import RESULTS, has_credit, stages
 from .watchdog import Watchdog
 from .writer import Writer
@@ -108,7 +109,7 @@ class DataPath(wiring.Component):
         go = Signal()
         ready = Signal()
         free: Value = ~nest.walking
-        if pairing.asks:
+        if pairing.has_work:
             m.submodules.work = work = self._stages.work(Work(config))
             wiring.connect(m, work.o, pairing.work)
             free &= work.i.ready
@@ -154,8 +155,8 @@ class DataPath(wiring.Component):
         width, lanes, ops = config.data_width, config.lanes, config.bit_ops
         sums = Mode.SUM in config.modes
         m.submodules.bit_unit = bit_unit = BitUnit(width, ops, lanes, sums=sums)
-        m.submodules.decode = decode = Decode(width, lanes, ops)
-        m.submodules.results = results = self._stages.results(Decoded(width))
+        m.submodules.decode = decode = ResultDecoder(width, lanes, ops)
+        m.submodules.results = results = self._stages.results(DecodedResult(width))
         m.submodules.repack = repack = Repack(width, lanes, ops)
         m.submodules.outputs = outputs = self._stages.outputs(ToWrite(width))
         units: tuple[Any, ...] = (bit_unit, decode, results, repack, outputs)

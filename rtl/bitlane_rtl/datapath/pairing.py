@@ -45,7 +45,7 @@ class Pairing(wiring.Component):
     Members
     -------
     work : ``In(stream.Signature(Work(configuration)))``
-        Commands in order. Only if commands can differ (`Pairing.asks`).
+        Commands in order. Only if commands can differ (`Pairing.has_work`).
     a, b : ``In(stream.Signature(Aligned(configuration)))``
         Beats of the operands; ``b`` only if an operation has two. A beat with ``repeat`` is sent
         once for each beat of its run.
@@ -64,13 +64,13 @@ class Pairing(wiring.Component):
 
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
-        self.asks = configuration.single_op is None or Mode.REPEAT in configuration.modes
+        self.has_work = configuration.single_op is None or Mode.REPEAT in configuration.modes
         """Whether commands can differ, so that there is a stream ``work``."""
         operand = In(stream.Signature(Aligned(configuration)))
         searched = Out(stream.Signature(Beat(configuration.data_width)))
         super().__init__(
             {
-                **({"work": In(stream.Signature(Work(configuration)))} if self.asks else {}),
+                **({"work": In(stream.Signature(Work(configuration)))} if self.has_work else {}),
                 "a": operand,
                 **({"b": operand} if configuration.has_b else {}),
                 "room": In(1),
@@ -98,7 +98,7 @@ class Pairing(wiring.Component):
             o.edge.end.eq(command_ends),
             o.edge.error.eq(a.edge.error),
         ]
-        if self.asks:
+        if self.has_work:
             present &= self.work.valid
             m.d.comb += [
                 o.operation.eq(self.work.p.operation),
@@ -114,7 +114,7 @@ class Pairing(wiring.Component):
             self._repeat(m, sent, run_ends)
         m.d.comb += self.a.ready.eq(sent & self._is_over(self.a, run_ends))
         if self._configuration.has_b:
-            needed = self.work.p.reads_b if self.asks else Const(1)
+            needed = self.work.p.reads_b if self.has_work else Const(1)
             present &= self.b.valid | ~needed
             error_b = self.b.p.edge.error & needed
             m.d.comb += [

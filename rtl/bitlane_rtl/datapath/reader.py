@@ -25,7 +25,7 @@ from .stages import Stages
 __all__ = ["Reader"]
 
 
-class _Open(data.StructLayout):
+class _ReadBurst(data.StructLayout):
     """A burst whose beats are due, or that is ``outside`` the memory and was not requested."""
 
     def __init__(self, configuration: Configuration) -> None:
@@ -129,12 +129,12 @@ class Reader(wiring.Component):
         config = self._configuration
         m.submodules.requests = requests = self._stages.requests(_Request(config))
         m.submodules.open = opened = Fifo(
-            _Open(config),
+            _ReadBurst(config),
             config.bursts,
             block_ram=config.block_ram,
             registered=True,  # it steers the byte network
         )
-        asked, port = requests.o.p, self.port.request
+        issued, port = requests.o.p, self.port.request
         burst, placement = splitter.o.p, opened.i.p.placement
         assign_part(m, placement, burst.tag, first=burst.first, last=burst.final)
         room = Signal(init=1)
@@ -146,9 +146,9 @@ class Reader(wiring.Component):
             requests.i.p.burst.address.eq(burst.address),
             requests.i.p.burst.length.eq(burst.length),
             requests.i.p.outside.eq(burst.outside),
-            port.valid.eq(requests.o.valid & ~asked.outside),
-            port.payload.eq(asked.burst),
-            requests.o.ready.eq(port.ready | asked.outside),
+            port.valid.eq(requests.o.valid & ~issued.outside),
+            port.payload.eq(issued.burst),
+            requests.o.ready.eq(port.ready | issued.outside),
             splitter.o.ready.eq(requests.i.ready & go),
             opened.i.valid.eq(splitter.o.valid & requests.i.ready & go),
             opened.i.p.address.eq(burst.address),

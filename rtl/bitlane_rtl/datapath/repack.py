@@ -5,128 +5,15 @@ It uses no address: each beat carries the part of the output beat that its run s
 
 from collections.abc import Collection
 
-from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
-from amaranth.lib import data, stream, wiring
+from amaranth.hdl import Array, Module, Mux, Signal, Value
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi import Lane, Op
-from ..streams.beats import Result, ToWrite
+from ..streams.beats import ToWrite
+from .result_decoder import OUT_LANES, DecodedResult, counts_of, lanes_of_results
 
-__all__ = ["Decode", "Decoded", "Repack"]
-
-_OUT_LANES = (Lane.BITS_8, Lane.BITS_32)
-"""The lanes that the output of counts can have."""
-
-
-class Decoded(data.StructLayout):
-    """A result, and how its lanes and edge change its beat.
-
-    - ``quarters``, ``halves``: the counts of a quarter of the beat, or of a half, become 32 bits
-      wide.
-    - ``narrows``: the counts fill one part of an output beat, and are copied to every part here.
-    - ``widens``: the counts fill several output beats, one for each part of the input beat.
-    - ``last_part``: parts of the wider beat, less one.
-    - ``first``: the part of a run's first beat; ``first_bytes``: the bytes of that part.
-    - ``ends``: the result is the last of its output beat. Else ``end_part`` is the last part, and
-      ``first_ends`` is 1 if the first part is the last too.
-    """
-
-    def __init__(self, data_width: int) -> None:
-        super().__init__(
-            {
-                "result": Result(data_width),
-                "quarters": 1,
-                "halves": 1,
-                "narrows": 1,
-                "widens": 1,
-                "last_part": 3,
-                "first": 3,
-                "first_bytes": data_width // 8,
-                "ends": 1,
-                "first_ends": 1,
-                "end_part": 3,
-            }
-        )
-
-
-class Decode(wiring.Component):
-    """Decodes how `Repack` changes each result, and narrows counts. Stores nothing.
-
-    Parameters
-    ----------
-    data_width, lanes, ops
-        Bits of a beat, and lanes and operations of the bit unit.
-
-    Members
-    -------
-    i : ``In(stream.Signature(Result(data_width)))``
-        Results of the bit unit. If ``lane`` and ``out_lane`` differ, each lane holds a count of its
-        ones, zero-extended, and ``out_lane`` is 8 or 32 bits.
-    o : ``Out(stream.Signature(Decoded(data_width)))``
-
-    Latency: 0 cycles. Throughput: a result a cycle.
-    """
-
-    def __init__(self, data_width: int, lanes: Collection[Lane], ops: Collection[Op]) -> None:
-        self._data_width = data_width
-        self._lanes = _lanes_of_results(data_width, lanes)
-        self._counts = any(op.counts for op in ops)
-        super().__init__(
-            {
-                "i": In(stream.Signature(Result(data_width))),
-                "o": Out(stream.Signature(Decoded(data_width))),
-            }
-        )
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        i, o = self.i.payload, self.o.payload
-        final = Signal(2)
-        size = self._data_width // 8
-        m.d.comb += [
-            self.o.valid.eq(self.i.valid),
-            self.i.ready.eq(self.o.ready),
-            final.eq(Mux(i.lane[0], i.edge.final[1], i.edge.final)),
-            o.result.eq(i),
-            o.quarters.eq((i.lane == Lane.BITS_8) & (i.out_lane == Lane.BITS_32)),
-            o.halves.eq((i.lane == Lane.BITS_16) & (i.out_lane == Lane.BITS_32)),
-            o.narrows.eq(i.lane > i.out_lane),
-            o.widens.eq(i.lane < i.out_lane),
-            o.first.eq(Mux(o.narrows, i.edge.slot, 0)),
-            # No beat follows a beat in error that could fill the rest of its output beat.
-            o.ends.eq((i.edge.last | i.edge.error) & ~o.widens),
-            o.end_part.eq(Mux(i.edge.last, final, o.last_part)),
-            o.first_ends.eq(o.first == o.end_part),
-            o.first_bytes.eq(-1),
-        ]
-        with m.Switch(Cat(i.lane, i.out_lane)):
-            for lane in sorted(self._lanes):
-                for out_lane in _OUT_LANES:
-                    with m.Case(lane | out_lane << 2):
-                        m.d.comb += o.last_part.eq((1 << abs(lane - out_lane)) - 1)
-                        if lane > out_lane:
-                            m.d.comb += o.first_bytes.eq(
-                                _bytes_of(i.edge.slot, lane.bytes // out_lane.bytes, size)
-                            )
-        if self._counts:
-            wide, odd = i.lane[1], i.lane[0]
-            to_8 = [self._narrow(lane, Lane.BITS_8) for lane in Lane]
-            to_32 = self._narrow(Lane.BITS_64, Lane.BITS_32)
-            narrow = Mux(wide, Mux(odd, to_8[3], to_8[2]), to_8[1])
-            narrow = Mux(i.out_lane[1], to_32, narrow)
-            m.d.comb += o.result.data.eq(Mux(o.narrows, narrow, i.data))
-        return m
-
-    def _narrow(self, lane: Lane, out_lane: Lane) -> Value:
-        """Return the counts side by side in ``out_lane``, repeated until the beat is full.
-
-        Return the beat unchanged if the bit unit has no lanes of ``lane``.
-        """
-        if lane not in self._lanes:
-            return self.i.p.data
-        counts = _counts(self.i.p.data, lane)
-        narrowed = Cat(Cat(count, Const(0, 32))[: out_lane.bits] for count in counts)
-        return narrowed.replicate(lane.bytes // out_lane.bytes)
+__all__ = ["Repack"]
 
 
 class Repack(wiring.Component):
@@ -149,8 +36,8 @@ class Repack(wiring.Component):
 
     Members
     -------
-    i : ``In(stream.Signature(Decoded(data_width)))``
-        Results from `Decode`.
+    i : ``In(stream.Signature(DecodedResult(data_width)))``
+        Results from `ResultDecoder`.
     o : ``Out(stream.Signature(ToWrite(data_width)))``
         Beats in the output's lanes. When narrowing, the parts of a run's first beat below
         ``edge.slot`` and those of its last beat behind its end are undefined.
@@ -159,12 +46,12 @@ class Repack(wiring.Component):
     def __init__(self, data_width: int, lanes: Collection[Lane], ops: Collection[Op]) -> None:
         super().__init__(
             {
-                "i": In(stream.Signature(Decoded(data_width))),
+                "i": In(stream.Signature(DecodedResult(data_width))),
                 "o": Out(stream.Signature(ToWrite(data_width))),
             }
         )
         self._data_width = data_width
-        self._lanes = _lanes_of_results(data_width, lanes)
+        self._lanes = lanes_of_results(data_width, lanes)
         self._changes_lanes = any(op.counts for op in ops)
 
     def elaborate(self, platform: object) -> Module:
@@ -234,7 +121,7 @@ class Repack(wiring.Component):
         ratios = {
             lane.bytes // out_lane.bytes
             for lane in self._lanes
-            for out_lane in _OUT_LANES
+            for out_lane in OUT_LANES
             if lane > out_lane
         }
         with m.If(load):
@@ -259,24 +146,6 @@ class Repack(wiring.Component):
                     m.d.comb += value.eq(0)
                     if byte % 4 == 0:
                         # A part has as many counts as an output beat has 32-bit lanes.
-                        counts = Array(_counts(data, lane)[byte // 4 :: size // 4])
+                        counts = Array(counts_of(data, lane)[byte // 4 :: size // 4])
                         m.d.comb += value.eq(counts[part[: 2 - lane]])
         return value
-
-
-def _counts(data: Value, lane: Lane) -> list[Value]:
-    """Return the counts of all lanes, without the bits that are 0 in every count."""
-    # A lane as wide as the beat can hold the count of a pair of beats, which is up to 64.
-    bits = 7 if lane.bits == len(data) else lane.bits.bit_length()
-    return [data[low : low + bits] for low in range(0, len(data), lane.bits)]
-
-
-def _lanes_of_results(data_width: int, lanes: Collection[Lane]) -> frozenset[Lane]:
-    """Return the lanes of results: in beats of 32 bits, counts of 64-bit lanes are 32 bits wide."""
-    widest = Lane(min(data_width, 64).bit_length() - 4)
-    return frozenset(min(lane, widest) for lane in lanes)
-
-
-def _bytes_of(part: Value, parts: int, size: int) -> Value:
-    """Return which bytes of a beat of ``size`` bytes are in ``part``, one of ``parts``."""
-    return Cat(part == byte * parts // size for byte in range(size))

@@ -47,7 +47,7 @@ class _Tag(data.StructLayout):
         )
 
 
-class _Open(data.StructLayout):
+class _WriteBurst(data.StructLayout):
     """A burst whose response is due; ``end``: the last of its command."""
 
     def __init__(self, configuration: Configuration) -> None:
@@ -119,7 +119,9 @@ class Writer(wiring.Component):
             request(config.address_width)
         )
         m.submodules.beats = beats = SkidBuffer(write_data(config.data_width))
-        m.submodules.open = opened = Fifo(_Open(config), config.bursts, block_ram=config.block_ram)
+        m.submodules.open = opened = Fifo(
+            _WriteBurst(config), config.bursts, block_ram=config.block_ram
+        )
         wiring.connect(m, requests.o, wiring.flipped(self.port.request))
         wiring.connect(m, beats.o, wiring.flipped(self.port.data))
         bursts = self._bursts(m)

@@ -103,7 +103,7 @@ class Traffic:
 def defined(dut: Pairing) -> Any:
     """Return the output with ``b`` masked where B is unused, as it may change during a wait."""
     pair, layout = dut.o.p, dut.o.payload.shape()
-    reads_b = dut.work.p.reads_b if dut.asks else 1
+    reads_b = dut.work.p.reads_b if dut.has_work else 1
     fields = Cat(pair.a, Mux(reads_b, pair.b, 0), pair.inside, pair.operation, pair.edge)
     payload = data.View(layout, fields)
     return SimpleNamespace(valid=dut.o.valid, ready=dut.o.ready, payload=payload)
@@ -115,7 +115,7 @@ def check(traffic: Traffic, stalls: Stalls = NO_STALLS) -> tuple[list[int], list
     sources = {"a": Source(dut.a, traffic.a, stalls, "a")}
     if traffic.configuration.has_b:
         sources["b"] = Source(dut.b, traffic.b, stalls, "b")
-    if dut.asks:
+    if dut.has_work:
         sources["work"] = Source(dut.work, traffic.work, stalls, "work")
     sink = Sink(defined(dut), len(traffic.expected), stalls)
     rooms = random.Random(f"room {stalls.seed}")
@@ -144,7 +144,7 @@ def check(traffic: Traffic, stalls: Stalls = NO_STALLS) -> tuple[list[int], list
         assert [got[name] for name in names] == [want[name] for name in names], where
         assert {name: got.edge[name] for name in want["edge"]} == want["edge"], where
         operation = {name: got.operation[name] for name in want["operation"]}
-        if single is None or dut.asks:
+        if single is None or dut.has_work:
             assert operation == want["operation"], where
         else:
             assert operation["op"] == single, where

@@ -11,7 +11,8 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from bitlane_rtl.abi import BIT_OPS, LOGIC_OPS, Lane, Op
-from bitlane_rtl.datapath.repack import Decode, Decoded, Repack
+from bitlane_rtl.datapath.repack import Repack
+from bitlane_rtl.datapath.result_decoder import DecodedResult, ResultDecoder
 from bitlane_rtl.streams.beats import Result, ToWrite
 from bitlane_rtl.streams.buffer import Stage
 from bitlane_rtl.streams.fifo import Fifo
@@ -33,7 +34,7 @@ BETWEEN: dict[str, tuple[Stage, int, int]] = {
 
 
 class Bench(wiring.Component):
-    """Decode, the stage ``between``, and repack, in a row."""
+    """The decoder, the stage ``between``, and repack, in a row."""
 
     i: stream.Interface
     o: stream.Interface
@@ -45,7 +46,8 @@ class Bench(wiring.Component):
             {"i": In(stream.Signature(Result(width))), "o": Out(stream.Signature(ToWrite(width)))}
         )
         stage, self.holds, self.latency = BETWEEN[between]
-        self._units = [Decode(width, lanes, ops), stage(Decoded(width)), Repack(width, lanes, ops)]
+        decoder, results = ResultDecoder(width, lanes, ops), stage(DecodedResult(width))
+        self._units = [decoder, results, Repack(width, lanes, ops)]
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
