@@ -1,4 +1,4 @@
-"""The engine behind AXI4: what goes into a system on chip. Wires only."""
+"""The engine with AXI4 ports, for a system on chip. It consists of wires only."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ class Core(wiring.Component):
     ----------
     configuration : Configuration
     engine : Engine, optional
-        One of this configuration, of whoever wants to look into it.
+        The engine to use, for a caller that observes it. It must have this configuration.
 
     Members
     -------

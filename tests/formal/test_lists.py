@@ -70,8 +70,8 @@ class KeepsTheNearest(Contract):
                 with m.If(~wants & ~lists.busy & self.anything(1, "ends")):
                     m.next = "GIVE"
             with m.State("GIVE"):
-                m.d.comb += lists.give.eq(1)
-                with m.If(lists.given):
+                m.d.comb += lists.emit.eq(1)
+                with m.If(lists.emitted):
                     m.d.sync += below.eq(0)
                     m.next = "EMPTY 0"
         # A candidate stays valid until the lists accept it.
@@ -92,7 +92,7 @@ class KeepsTheNearest(Contract):
             m.d.sync += rank.eq(rank + 1)
             with m.If(rank == NEAREST - 1):
                 m.d.sync += whose.eq(whose + 1)
-        with m.If(lists.given):
+        with m.If(lists.emitted):
             m.d.comb += Assert((rank == NEAREST - 1) & (whose == lists.query_last))
             m.d.sync += whose.eq(0)
 
@@ -109,13 +109,13 @@ BUGS = {
         "nearer.eq(key[self._sizes.index_bits :] < entry[self._sizes.index_bits :])",
     ),
     "a list is stored only when another is opened": (
-        "changed.eq(puts | self.empty)",
-        "changed.eq((puts & ~enters) | self.empty)",
+        "changed.eq(inserts | self.empty)",
+        "changed.eq((inserts & ~enters) | self.empty)",
     ),
     "an old list stays open": ("m.d.sync += Cat(entries).eq(-1)", "pass"),
     "the last list is left out": (
-        "last.eq(handed == self.query_last)",
-        "last.eq(handed + 1 >= self.query_last)",
+        "last.eq(emitted_query == self.query_last)",
+        "last.eq(emitted_query + 1 >= self.query_last)",
     ),
 }
 

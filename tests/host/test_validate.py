@@ -216,11 +216,11 @@ def test_memory_with_rows_is_named_by_bank_row_and_bits() -> None:
 
 def test_a_byte_of_memory_with_rows_is_found() -> None:
     rows = Rows(size_log2=12, banks_log2=2, word_bytes_log2=1)
-    assert rows.place(0, 8) == (0, 0, 0)
-    assert rows.place(0x7F, 8) == (0, 0, 8)
-    assert rows.place(0x80, 8) == (1, 0, 0)
-    assert rows.place(0x1F80, 8) == (3, 1, 0)
-    assert rows.place(0x1F80, 4) == (2, 1, 0)
+    assert rows.locate(0, 8) == (0, 0, 0)
+    assert rows.locate(0x7F, 8) == (0, 0, 8)
+    assert rows.locate(0x80, 8) == (1, 0, 0)
+    assert rows.locate(0x1F80, 8) == (3, 1, 0)
+    assert rows.locate(0x1F80, 4) == (2, 1, 0)
 
 
 class WrongLink(ModelLink):

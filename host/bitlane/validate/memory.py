@@ -76,7 +76,7 @@ def _expect_content(
         return expect_equal(got, want, first, f"of the pattern {pattern}")
 
     def place(index: int) -> tuple[int, int, int]:
-        return rows.place(first - geometry.memory_base + index, geometry.data_bytes)
+        return rows.locate(first - geometry.memory_base + index, geometry.data_bytes)
 
     bank, row, _ = place(int(np.flatnonzero(wrong)[0]))
     lines = sorted(

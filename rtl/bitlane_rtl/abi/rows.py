@@ -24,7 +24,7 @@ class Rows:
     word_bytes_log2: int
     """log2 of the bytes that the data lines carry at once, up to 3."""
 
-    def place(self, address: int, data_bytes: int) -> tuple[int, int, int]:
+    def locate(self, address: int, data_bytes: int) -> tuple[int, int, int]:
         """Return bank, row and first data line of the byte at ``address``.
 
         Addresses count from the memory's first byte. A beat has ``data_bytes`` bytes.

@@ -3,6 +3,7 @@
 from amaranth.hdl import Module, Mux, ShapeLike, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
 
 from ..abi import BEATS_PER_BLOCK
 from ..configuration import Configuration
@@ -36,7 +37,7 @@ class Burst(data.StructLayout):
         super().__init__(
             {
                 "address": configuration.address_width,
-                "length": (BEATS_PER_BLOCK - 1).bit_length(),
+                "length": exact_log2(BEATS_PER_BLOCK),
                 "begin": configuration.data_bytes_log2,
                 "finish": configuration.data_bytes_log2,
                 "first": 1,
@@ -91,7 +92,7 @@ class Splitter(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         beat_low = self._configuration.data_bytes_log2
-        block_low = beat_low + (BEATS_PER_BLOCK - 1).bit_length()
+        block_low = beat_low + exact_log2(BEATS_PER_BLOCK)
         entering = self.i.p.address[beat_low:block_low]
         finish, ends_here, beats = self._measure(m, beat_low, block_low)
         valid = Signal()
@@ -177,6 +178,6 @@ class Splitter(wiring.Component):
         last = self._configuration.memory_last >> low
         blocks = last - first + 1
         if blocks & (blocks - 1) == 0 and first % blocks == 0:
-            same = blocks.bit_length() - 1
+            same = exact_log2(blocks)
             return block[same:] != first >> same
         return (block < first) | (block > last)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
 
 from ..abi import (
     ABI_VERSION,
@@ -35,7 +36,7 @@ EVENTS = {
 }
 """Inputs that are counted, and the registers that count the cycles in which they are 1."""
 
-_WORD_BITS = (WORD_BYTES - 1).bit_length()
+_WORD_BITS = exact_log2(WORD_BYTES)
 
 
 def capabilities(configuration: Configuration) -> int:
@@ -64,7 +65,7 @@ def geometry(configuration: Configuration) -> int:
         word
         | entry["DATA_BYTES_LOG2"].insert(configuration.data_bytes_log2)
         | entry["LOOPS"].insert(configuration.loops)
-        | entry["SLOTS_LOG2"].insert((configuration.slots - 1).bit_length())
+        | entry["SLOTS_LOG2"].insert(exact_log2(configuration.slots))
         | entry["LENGTH_BITS"].insert(configuration.length_bits)
         | entry["COUNT_BITS"].insert(configuration.count_bits)
     )
@@ -77,9 +78,9 @@ def search(configuration: Configuration) -> int:
         return 0
     return (
         entry["UNITS"].insert(array.units)
-        | entry["ROW_BYTES_LOG2"].insert((array.row_bits // 8 - 1).bit_length())
-        | entry["QUERIES_LOG2"].insert((array.queries - 1).bit_length())
-        | entry["NEAREST_LOG2"].insert((array.nearest - 1).bit_length())
+        | entry["ROW_BYTES_LOG2"].insert(exact_log2(array.row_bits // 8))
+        | entry["QUERIES_LOG2"].insert(exact_log2(array.queries))
+        | entry["NEAREST_LOG2"].insert(exact_log2(array.nearest))
     )
 
 
@@ -90,7 +91,7 @@ def _at(address: Value, name: str) -> Value:
 
 def _within(address: Value, offset: int, words: int) -> Value:
     """Return whether ``address`` is in ``words`` words, a power of two, from ``offset`` on."""
-    bits = (words * WORD_BYTES - 1).bit_length()
+    bits = exact_log2(words * WORD_BYTES)
     return address[bits:] == offset >> bits
 
 
@@ -247,7 +248,7 @@ class Registers(wiring.Component):
     def _judge_doorbell(self, m: Module) -> None:
         """Compute ``bad_doorbell``. DOORBELL moves by -slots to slots if it is not too far ahead,
         so a few bits tell the direction."""
-        slots_log2 = (self._configuration.slots - 1).bit_length()
+        slots_log2 = exact_log2(self._configuration.slots)
         ahead = Signal(len(self.doorbell), reset_less=True)
         step = Signal(slots_log2 + 2, reset_less=True)
         # The write of DOORBELL arrives late in its cycle: the differences are computed in every

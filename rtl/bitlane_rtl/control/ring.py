@@ -1,8 +1,9 @@
-"""Storage of the command ring and of the commands' completions. It knows no record and no order."""
+"""The memories of the command ring and of the completions. They do not interpret their words."""
 
 from amaranth.hdl import Cat, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
 
 from ..abi import COMPLETION, RECORD_WORDS
 from ..ram import Ram
@@ -48,7 +49,7 @@ class Ring(wiring.Component):
 
     def __init__(self, slots: int, width: int) -> None:
         if slots < 2 or slots & (slots - 1):
-            raise ValueError(f"slots: {slots} is no power of two, 2 or more")
+            raise ValueError(f"slots: {slots} is not a power of two, 2 or more")
         if width not in (32, 64, 128):
             raise ValueError(f"width: {width} is none of 32, 64 and 128")
         self._width = width
@@ -69,7 +70,7 @@ class Ring(wiring.Component):
         m = Module()
         ram = Ram(self._width, self._depth, granularity=32)
         m.submodules.storage = ram.memory
-        word_bits = (self._words - 1).bit_length()
+        word_bits = exact_log2(self._words)
         m.d.comb += [
             ram.write.addr.eq(self.write_address[word_bits:]),
             ram.write.data.eq(self.write_data.replicate(self._words)),
@@ -112,7 +113,7 @@ class Completions(wiring.Component):
 
     def __init__(self, slots: int) -> None:
         if slots < 2 or slots & (slots - 1):
-            raise ValueError(f"slots: {slots} is no power of two, 2 or more")
+            raise ValueError(f"slots: {slots} is not a power of two, 2 or more")
         self._slots = slots
         super().__init__(
             {

@@ -6,6 +6,7 @@ Its outputs are valid for any record. Callers use them only if the operation is 
 from amaranth.hdl import Cat, Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
 
 from ..abi import RECORD_WORDS, SEARCH_ENTRY_BYTES
 from ..configuration import Configuration, Search
@@ -53,9 +54,9 @@ class SearchSizes(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        row_log2 = (self._search.row_bits // 8).bit_length() - 1
-        list_log2 = (self._search.nearest * SEARCH_ENTRY_BYTES).bit_length() - 1
-        query_bits = self._search.queries.bit_length() - 1
+        row_log2 = exact_log2(self._search.row_bits // 8)
+        list_log2 = exact_log2(self._search.nearest * SEARCH_ENTRY_BYTES)
+        query_bits = exact_log2(self._search.queries)
         b, y, rest = self._extent(m, "B"), self._extent(m, "Y"), self._rest(m, row_log2)
         wrong = Cat(
             rest.any(),

@@ -8,6 +8,7 @@ from typing import Any
 from amaranth.hdl import Cat, Const, Module, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
 
 from ..abi import BEATS_PER_BLOCK
 from ..addresses.address_generator import walk_members
@@ -187,7 +188,7 @@ class Reader(wiring.Component):
         carry = (free & taken) | (free & spread) | (taken & spread)
         m.d.comb += [spread.eq(changed_late), free_next.eq(odd + (carry << 1))]
         opens = 1 if config.bursts == 2 else ~(opened.level[-1] | opened.level[:-1].all())
-        block = free_next[(BEATS_PER_BLOCK - 1).bit_length() : -1].any() & ~free_next[-1]
+        block = free_next[exact_log2(BEATS_PER_BLOCK) : -1].any() & ~free_next[-1]
         m.d.sync += [
             free.eq(free_next),
             # Room for a whole block. `free` is two less than what is free: one for a flush of this

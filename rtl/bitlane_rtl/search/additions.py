@@ -1,4 +1,4 @@
-"""Additions of a counting tree, and what they are everywhere but in an ECP5: plain sums."""
+"""Additions of a counting tree, and their implementation by plain sums."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,10 +10,10 @@ __all__ = ["Addition", "plain_sums"]
 
 @dataclass(frozen=True)
 class Addition:
-    """``o`` becomes the sum of some compared bits and counts.
+    """An addition: ``o`` is the sum of ``compared`` bits and ``counts``.
 
-    A compared bit is two bits that count as 1 where they differ. There is one of them and one count
-    or two counts of a bit less than ``o``; or there are three, and no count.
+    A compared bit is a pair of bits, which counts 1 if they differ. An addition has one compared
+    bit and one or two counts, each one bit narrower than ``o``; or three compared bits and no count.
     """
 
     o: Signal
@@ -22,7 +22,7 @@ class Addition:
 
 
 def plain_sums(m: Module, additions: Sequence[Addition]) -> None:
-    """Add ``additions`` to ``m`` as sums, which synthesis makes what it can of."""
+    """Add ``additions`` to ``m`` as sums, and leave their mapping to synthesis."""
     for addition in additions:
         m.d.comb += addition.o.eq(
             sum([*addition.counts, *(pair.xor() for pair in addition.compared)])

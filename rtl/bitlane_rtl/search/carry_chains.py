@@ -1,9 +1,22 @@
-"""Additions in an ECP5's carry chains, where comparing a bit costs no LUT. Has no register.
+"""Additions in the carry chains of ECP5, where comparing a bit costs no LUT. It has no registers.
 
-A carry chain is a row of cells CCU2C of two halves each, which are a LUT and a carry. A half with
-table 0x6996 adds CIN + (A^B) + (C^D). With table 0x0006 and C = D = 1 it gives CIN away as its sum
-and hands A^B on: it ends one addition and begins the next one, in the same chain, with a compared
-bit. Cells as in Yosys' model of them (lattice/ccu2c_sim.vh).
+A carry chain is a row of CCU2C cells. A cell has two halves, each a LUT and a carry:
+
+======== ============= =================== =============== ====================================
+Table    Inputs of 1   Sum output          Carry output    Use
+======== ============= =================== =============== ====================================
+0x6996   none          CIN + (A^B) + (C^D) carry of the    bits of the lowest level
+                                           same sum
+0x600A   C, D          CIN + A + B         carry of the    a bit of two counts
+                                           same sum
+0xA000   B, C, D       CIN + A             carry of the    a bit of one count
+                                           same sum
+0x0006   C, D          CIN                 A^B             ends an addition and begins the next,
+                                                           in the same chain
+0x0000   all           CIN                 0               ends the last addition
+======== ============= =================== =============== ====================================
+
+Source: Yosys' model of the cells (lattice/ccu2c_sim.vh).
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,24 +30,15 @@ from .additions import Addition
 __all__ = ["carry_chain"]
 
 _COMPARED = 0x6996
-"""Adds A^B and C^D."""
-
 _COUNTS = 0x600A
-"""Adds A and B, where C = D = 1."""
-
 _COUNT = 0xA000
-"""Adds A, where B = C = D = 1."""
-
 _NEXT = 0x0006
-"""Gives the carry away and begins with A^B, where C = D = 1."""
-
 _LAST = 0x0000
-"""Gives the carry away and begins with nothing."""
 
 
 @dataclass(frozen=True)
 class _Half:
-    """``inputs``: of A, B, C and D the first ones; the others are 1, which takes no wire."""
+    """Half a cell. ``inputs`` are the first of A, B, C, D; the others are 1 and need no wire."""
 
     table: int
     inputs: Sequence[Value] = ()
@@ -70,7 +74,7 @@ def _halves(additions: Sequence[Addition]) -> Iterator[_Half]:
             yield _Half(_COMPARED, [bit for pair in others for bit in pair], addition.o[0])
         else:
             table = _COUNTS if len(addition.counts) == 2 else _COUNT
-            for place, bits in enumerate(zip(*addition.counts, strict=True)):
-                yield _Half(table, bits, addition.o[place])
+            for index, bits in enumerate(zip(*addition.counts, strict=True)):
+                yield _Half(table, bits, addition.o[index])
         ends = addition.o[-1]
     yield _Half(_LAST, (), ends)

@@ -1,10 +1,11 @@
-"""A few units beside each other, with what finds their hits. Must never lose a hit."""
+"""A few units and the FIFO of their hits. It must never lose a hit."""
 
 from typing import Any
 
 from amaranth.hdl import Array, Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
 
 from ..streams.fifo import Fifo
 from ..streams.register_slices import ForwardRegister
@@ -15,32 +16,34 @@ __all__ = ["Cluster"]
 
 
 class Cluster(wiring.Component):
-    """Up to `CLUSTER` units: hands on what comes past, and lets their hits out one at a time.
+    """Up to `CLUSTER` units, which share the registers of ``bits`` and a FIFO of hits.
 
-    Clusters are a chain: whatever goes through one leaves it from registers, a cycle later, away
-    from the array's head (``bits``, ``load``, ``tag``, ``go``) or to it (``slot``, ``full``).
+    Clusters form a chain (a systolic array). Every signal passes a cluster through registers, in
+    one cycle: ``bits``, ``load``, ``tag`` and ``go`` away from the head of the array, ``slot`` and
+    ``full`` towards it. Names with ``_on`` are those of the side away from the head.
 
     Parameters
     ----------
     number
-        The units are those from ``number * CLUSTER`` on, as many as there are up to `CLUSTER`.
+        Number of the cluster. Its units are numbered from ``number * CLUSTER`` on.
 
     Members
     -------
     bits, bits_on : ``In(row_bits)``, ``Out(row_bits)``
         A query, or the row of a unit.
     load, load_on : ``In(Load)``, ``Out(Load)``
-        Whose row ``bits`` will be in the next cycle.
+        The unit whose row ``bits`` are in the next cycle.
     tag, tag_on : ``In(Tag)``, ``Out(Tag)``
-        Which query ``bits`` were, as many cycles ago as the units' latency.
+        The query that ``bits`` were `latency` cycles ago.
     go, go_on : ``In(1)``, ``Out(1)``
-        Whether hits may leave.
+        Hits may leave.
     slot_on, slot : ``In(Slot)``, ``Out(Slot)``
-        Hits of clusters farther away, and with those of this one.
+        A hit of a cluster farther from the head; that hit, or one of this cluster.
     full_on, full : ``In(1)``, ``Out(1)``
-        Whether a queue is half full: no more queries, please.
+        1 while any FIFO of hits from here on is at least half full. The feeder then stops issuing
+        queries.
 
-    Throughput: a query a cycle, unless they have hits: a hit a cycle through ``slot``.
+    Throughput: a query a cycle, as long as hits leave through ``slot``, one a cycle.
     """
 
     def __init__(self, sizes: Sizes, number: int) -> None:
@@ -68,17 +71,18 @@ class Cluster(wiring.Component):
 
     @property
     def latency(self) -> int:
-        """Cycles from ``bits`` to the ``tag`` that belongs to them."""
+        """Cycles from ``bits`` to their ``tag``."""
         return self._units[0].latency
 
     @property
     def depth(self) -> int:
-        """Queries whose hits wait here at most: a half of them has room for all on their way.
+        """Entries of the FIFO. Half of them have room for the queries in flight.
 
-        From the query that fills the other half to the last that is sent nevertheless lie units,
-        the way to the farthest cluster and back, and a few registers.
+        Queries are still sent after one has filled the other half, because ``full`` takes time to
+        reach the feeder: the latency of the units, the way through all clusters and back, and a few
+        registers.
         """
-        return 2 << (self.latency + 2 * self._sizes.clusters + 7).bit_length()
+        return 2 << ceil_log2(self.latency + 2 * self._sizes.clusters + 8)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -113,20 +117,20 @@ class Cluster(wiring.Component):
             ]
         half = len(queue.level) - 2
         m.d.sync += self.full.eq(self.full_on | queue.level[half:].any())
-        # What a block RAM shows comes too late for all that lies between it and the slot.
+        # The output of a block RAM is too late in its cycle for the logic between it and the slot.
         m.submodules.next = following = ForwardRegister(queue.o.p.shape())
         wiring.connect(m, queue.o, following.i)
-        self._let_out(m, following.o)
+        self._release(m, following.o)
         return m
 
-    def _let_out(self, m: Module, waiting: Any) -> None:
-        """Fill slots that come by empty with the hits of a query, the lowest unit's first."""
+    def _release(self, m: Module, waiting: Any) -> None:
+        """Fill empty slots with the hits of a query, from the lowest unit on."""
         hits = waiting.p
         units = range(len(self._units))
-        gone, left, lowest = Signal(len(units)), Signal(len(units)), Signal(units)
+        released, left, lowest = Signal(len(units)), Signal(len(units)), Signal(units)
         free = self.go_on & ~self.slot_on.valid
         m.d.comb += [
-            left.eq(hits.units & ~gone),
+            left.eq(hits.units & ~released),
             waiting.ready.eq(free & ~(left & (left - 1)).any()),
         ]
         for number in reversed(units):
@@ -142,6 +146,6 @@ class Cluster(wiring.Component):
                 self.slot.distance.eq(Array(hits.distances)[lowest]),
             ]
         with m.If(waiting.valid & free):
-            m.d.sync += gone.eq(Cat(gone[number] | (lowest == number) for number in units))
+            m.d.sync += released.eq(Cat(released[number] | (lowest == number) for number in units))
             with m.If(waiting.ready):
-                m.d.sync += gone.eq(0)
+                m.d.sync += released.eq(0)

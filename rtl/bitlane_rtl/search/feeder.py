@@ -1,4 +1,4 @@
-"""Sends tiles of rows and then all queries past the units, again and again. Decides no hit."""
+"""Sends a tile of rows to the units and then all queries past them, tile by tile."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
@@ -10,21 +10,31 @@ __all__ = ["Feeder"]
 
 
 class Feeder(wiring.Component):
-    """Walks through the store: a row for each unit, then all queries, until all rows were there.
+    """Reads the store: a row for each unit, then all queries, and so on until the rows are used up.
+
+    ========  ==============================================  =====================================
+    State     Output                                          Next
+    ========  ==============================================  =====================================
+    WAIT      nothing                                         ROWS, if a tile is stored or the last
+                                                              rows are; OVER, if none are left
+    ROWS      a row for each unit                             QUERIES, after the tile's last row
+    QUERIES   the queries, with pauses while ``full``         WAIT, after the last query
+    OVER      ``over``                                        WAIT, with ``restart``
+    ========  ==============================================  =====================================
 
     Members
     -------
     stored, ended, query_last, sent
-        As those of `Intake`.
+        The ports of `Intake` with these names.
     full : ``In(1)``
-        Send no query. Rows of a tile whose first was sent go on.
+        Send no query. A tile that has begun still loads all its rows.
     address : ``Out(range(store_depth))``
-        To the `Store`.
+        The `Store` reads this row or query.
     load, tag : ``Out(Load)``, ``Out(Tag)``
-        What stands at ``address``. ``tag.worst`` is 0.
+        The use of the row or query at ``address``. ``tag.worst`` is 0.
     over : ``Out(1)``
-        All queries have passed all rows. Until ``again``.
-    again : ``In(1)``
+        All queries have been compared with all rows; held until ``restart``.
+    restart : ``In(1)``
         The next search may begin.
 
     Throughput: a row or a query a cycle; a tile is ``units + queries + 1`` cycles.
@@ -43,7 +53,7 @@ class Feeder(wiring.Component):
                 "load": Out(Load(sizes)),
                 "tag": Out(Tag(sizes)),
                 "over": Out(1),
-                "again": In(1),
+                "restart": In(1),
             }
         )
 
@@ -55,21 +65,21 @@ class Feeder(wiring.Component):
         m.d.sync += [
             whole.eq(self.stored >= units),
             some.eq(self.ended & (self.stored != 0)),
-            none.eq(self.ended & (self.stored == 0) & ~self.again),
+            none.eq(self.ended & (self.stored == 0) & ~self.restart),
         ]
-        place = Signal(range(self._sizes.stored_rows))
+        row = Signal(range(self._sizes.stored_rows))
         position, position_last = Signal.like(self.load.position), Signal.like(self.load.position)
         query = Signal(self._sizes.query_bits)
         base = Signal(self._sizes.index_bits)
-        loads, asks, stalled = Signal(), Signal(), Signal()
+        loads, sends, stalled = Signal(), Signal(), Signal()
         m.d.sync += [
             stalled.eq(self.full),
             self.load.valid.eq(loads),
             self.load.position.eq(position),
-            self.tag.valid.eq(asks),
+            self.tag.valid.eq(sends),
             self.tag.query.eq(query),
             self.tag.base.eq(base),
-            self.address.eq(Mux(loads, place, query)),
+            self.address.eq(Mux(loads, row, query)),
             self.address[-1].eq(loads),
         ]
         m.d.comb += self.sent.eq(loads)
@@ -87,18 +97,18 @@ class Feeder(wiring.Component):
                     m.next = "OVER"
             with m.State("ROWS"):
                 m.d.comb += loads.eq(1)
-                m.d.sync += [position.eq(position + 1), place.eq(place + 1)]
+                m.d.sync += [position.eq(position + 1), row.eq(row + 1)]
                 with m.If(position == position_last):
                     m.next = "QUERIES"
             with m.State("QUERIES"):
-                m.d.comb += asks.eq(~stalled)
-                with m.If(asks):
+                m.d.comb += sends.eq(~stalled)
+                with m.If(sends):
                     m.d.sync += query.eq(query + 1)
                     with m.If(query == self.query_last):
                         m.d.sync += base.eq(base + units)
                         m.next = "WAIT"
             with m.State("OVER"):
-                with m.If(self.again):
+                with m.If(self.restart):
                     m.d.sync += [self.over.eq(0), base.eq(0)]
                     m.next = "WAIT"
         return m

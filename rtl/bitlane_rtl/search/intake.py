@@ -1,4 +1,4 @@
-"""Takes a batch of queries, then rows, and puts them into the store. Takes no beat too many."""
+"""Accepts a batch of queries, then rows, and writes them to the store. It counts both."""
 
 from typing import Any
 
@@ -11,37 +11,37 @@ from .layouts import Beat, Sizes
 
 __all__ = ["Intake"]
 
-_ON_THEIR_WAY = 3
-"""Rows of one beat that can come before the first of them is counted."""
+_UNCOUNTED = 3
+"""Rows of one beat that can be accepted before the first of them is counted."""
 
 
 class Intake(wiring.Component):
-    """Fills the store: queries from address 0 on, rows round and round its upper half.
+    """Fills the store: queries from address 0 on, and rows cyclically in the upper half.
 
     Members
     -------
     queries : ``In(stream.Signature(Beat(data_width)))``
-        The first search takes them at once, another after ``again``.
+        Accepted after a reset and after ``restart``, up to ``last``.
     rows : ``In(stream.Signature(Beat(data_width)))``
-        Taken when all queries have been. What either's ``last`` ends is whole rows.
+        Accepted after all queries. ``last`` always ends a row, on both streams.
     write, write_address, write_word, write_data
-        To the `Store`.
+        The write port of the `Store`.
     empty, empty_query : ``Out(1)``, ``Out(query_bits)``
-        Another query has come; its list is empty.
+        A query is complete, so its list must become empty.
     query_last : ``Out(query_bits)``
-        The number of the last query, when rows come.
+        The number of the last query. Valid once rows are accepted.
     stored : ``Out(range(stored_rows + 1))``
-        Rows in the store that were not sent.
+        Rows in the store that have not been sent to the units.
     ended : ``Out(1)``
-        All rows are in the store, or were.
+        All rows of this search have been stored.
     count : ``Out(index_bits + 1)``
-        Rows that have been in the store.
+        Rows of this search that have been stored.
     sent : ``In(1)``
-        A row was read, and gives its place away.
-    again : ``In(1)``
+        A row was sent to a unit, so its entry of the store is free.
+    restart : ``In(1)``
         The search is over.
     failed : ``Out(1)``
-        A beat was in error; so it stays until a reset, and all that comes is taken and lost.
+        A beat was in error. Until a reset, all further beats are accepted and dropped.
 
     Throughput: a beat a cycle. Latency: 2 cycles from a row's last beat to ``stored``.
     """
@@ -64,7 +64,7 @@ class Intake(wiring.Component):
                 "ended": Out(1),
                 "count": Out(sizes.index_bits + 1),
                 "sent": In(1),
-                "again": In(1),
+                "restart": In(1),
                 "failed": Out(1),
             }
         )
@@ -77,12 +77,12 @@ class Intake(wiring.Component):
             queries.ready.eq(takes_queries | self.failed),
             rows.ready.eq((takes_rows & room) | self.failed),
         ]
-        # All that is decided is decided of the beat in registers.
+        # Decisions use the registered beat, which keeps the paths from the streams short.
         beat, beat_valid, of_rows = Signal(Beat(self._sizes.data_width)), Signal(), Signal()
-        comes = Mux(takes_rows, rows.valid & rows.ready, queries.valid & queries.ready)
+        accepted = Mux(takes_rows, rows.valid & rows.ready, queries.valid & queries.ready)
         m.d.sync += [
             beat.eq(Mux(takes_rows, rows.p, queries.p)),
-            beat_valid.eq(comes),
+            beat_valid.eq(accepted),
             of_rows.eq(takes_rows),
         ]
         with m.If(queries.valid & queries.ready & queries.p.last):
@@ -91,22 +91,22 @@ class Intake(wiring.Component):
             m.d.sync += takes_rows.eq(0)
         with m.If(beat_valid & beat.error):
             m.d.sync += self.failed.eq(1)
-        whole = self._place(m, beat, beat_valid, of_rows)
+        whole = self._write(m, beat, beat_valid, of_rows)
         self._count(m, whole & of_rows, beat_valid & of_rows & beat.last, room)
-        with m.If(self.again):
+        with m.If(self.restart):
             m.d.sync += [takes_queries.eq(1), self.ended.eq(0), self.count.eq(0)]
         return m
 
-    def _place(self, m: Module, beat: Any, beat_valid: Signal, of_rows: Signal) -> Signal:
-        """Write the beat where it belongs. Whether it is the last of its row."""
+    def _write(self, m: Module, beat: Any, beat_valid: Signal, of_rows: Signal) -> Signal:
+        """Write the beat to the store. Return whether it is the last of its row."""
         word = Signal(range(self._sizes.words))
-        place = Signal(range(self._sizes.stored_rows))
+        row = Signal(range(self._sizes.stored_rows))
         query = Signal(self._sizes.query_bits)
         whole = Signal()
         m.d.comb += [
             whole.eq(beat_valid & (word == self._sizes.words - 1)),
             self.write.eq(beat_valid),
-            self.write_address.eq(Mux(of_rows, place, query)),
+            self.write_address.eq(Mux(of_rows, row, query)),
             self.write_address[-1].eq(of_rows),
             self.write_word.eq(word),
             self.write_data.eq(beat.data),
@@ -117,10 +117,10 @@ class Intake(wiring.Component):
             with m.If(beat_valid):
                 m.d.sync += word.eq(word + 1)
         with m.If(whole & of_rows):
-            m.d.sync += place.eq(place + 1)
+            m.d.sync += row.eq(row + 1)
         with m.If(self.empty):
             m.d.sync += [query.eq(query + 1), self.query_last.eq(query)]
-        with m.If(self.again):
+        with m.If(self.restart):
             m.d.sync += query.eq(0)
         return whole
 
@@ -131,4 +131,4 @@ class Intake(wiring.Component):
             m.d.sync += self.count.eq(self.count + 1)
         with m.If(ends):
             m.d.sync += self.ended.eq(1)
-        m.d.sync += room.eq(self.stored < self._sizes.stored_rows - _ON_THEIR_WAY)
+        m.d.sync += room.eq(self.stored < self._sizes.stored_rows - _UNCOUNTED)

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from amaranth.lib import data
+from amaranth.utils import bits_for, ceil_log2, exact_log2
 
 from ..configuration import Configuration, Search
 
 __all__ = ["CLUSTER", "Beat", "Candidate", "Hits", "Load", "Sizes", "Slot", "Tag"]
 
 CLUSTER = 4
-"""Units that share a register of the bits that come past, and a queue."""
+"""Units that share the registers of ``bits`` and a FIFO of hits."""
 
 
 @dataclass(frozen=True)
@@ -52,17 +53,17 @@ class Sizes:
     @property
     def query_bits(self) -> int:
         """Bits of a query's number."""
-        return self.search.queries.bit_length() - 1
+        return exact_log2(self.search.queries)
 
     @property
     def distance_bits(self) -> int:
-        """Bits of a distance; that with all bits 1 is beyond any."""
-        return self.search.row_bits.bit_length()
+        """Bits of a distance. The value with all bits 1 exceeds every distance."""
+        return bits_for(self.search.row_bits)
 
     @property
     def index_bits(self) -> int:
         """Bits of a row's number in the database, which is a run."""
-        return max(self.configuration.length_bits - (self.search.row_bits // 8).bit_length() + 1, 1)
+        return max(self.configuration.length_bits - exact_log2(self.search.row_bits // 8), 1)
 
     @property
     def key_bits(self) -> int:
@@ -72,16 +73,16 @@ class Sizes:
     @property
     def position_bits(self) -> int:
         """Bits of a unit's number."""
-        return max((self.search.units - 1).bit_length(), 1)
+        return max(ceil_log2(self.search.units), 1)
 
     @property
     def stored_rows(self) -> int:
-        """Rows that can wait for their turn: two tiles and more, a power of two."""
-        return 1 << max((2 * self.search.units - 1).bit_length(), 4)
+        """Rows that the store buffers: at least two tiles, a power of two."""
+        return 1 << max(ceil_log2(2 * self.search.units), 4)
 
     @property
     def store_depth(self) -> int:
-        """Queries and rows, of which there is room for as many."""
+        """Entries of the store: a half for queries, and a half for rows."""
         return 2 * max(self.search.queries, self.stored_rows)
 
 
@@ -131,7 +132,7 @@ class Hits(data.StructLayout):
 
 
 class Slot(data.StructLayout):
-    """Room for one hit on its way from the clusters; it has one if ``valid``."""
+    """A slot of the chain of clusters. It carries a hit if ``valid``."""
 
     def __init__(self, sizes: Sizes) -> None:
         super().__init__(

@@ -1,7 +1,7 @@
-"""Keeps the nearest rows of each query, sorted by distance and then index.
+"""The nearest rows of each query, sorted by distance and then by index.
 
-Must never prefer a row to a nearer one, nor to one as near with a lower index, in whatever order
-they come.
+A row must never displace a nearer row, nor one of the same distance and a lower index, whatever
+the order in which the rows arrive.
 """
 
 from typing import Any
@@ -25,37 +25,39 @@ class Neighbour(data.Struct):
 
 
 class Lists(wiring.Component):
-    """One sorted list a query, each a word of block RAM that is read, changed and written whole.
+    """A sorted list for each query: one word of block RAM, which is read and written as a whole.
 
-    The list of the last candidate is open, in registers. A candidate of another query takes a cycle
-    to open its list, and every candidate one to be put into its place, or dropped: ``c`` candidates
-    that come in ``g`` groups of the same query take ``c + g`` cycles. Until a list is full all rows
-    are candidates, and so a search of ``R`` rows by ``P`` units has ``P + nearest * ln(R / P)`` of
-    them a query, the first ``P`` in groups. Lists that are walked an entry a cycle would take a
-    tenth of the area and ``nearest + 2`` cycles a candidate: at 64 units, 16 nearest and 65,536
-    rows 3,100 cycles a query, whose comparisons take 1,024. These take 300.
+    The list of the last candidate's query is open: it is in registers. A candidate of another query
+    takes one cycle to open that query's list. Every candidate takes one cycle to be inserted, or to
+    be dropped. So ``c`` candidates in ``g`` groups of the same query take ``c + g`` cycles.
+
+    Until a list is full, every row is a candidate. A search of ``R`` rows by ``P`` units has about
+    ``P + nearest * ln(R / P)`` candidates for each query, the first ``P`` of them in groups. With
+    64 units, 16 nearest and 65,536 rows, these lists take 300 cycles for each query, and the
+    comparisons 1,024. Lists that are searched one entry a cycle would need a tenth of the area, but
+    ``nearest + 2`` cycles for each candidate: 3,100 cycles.
 
     Members
     -------
     empty, empty_query : ``In(1)``, ``In(query_bits)``
-        Make this query's list empty. Only before the first candidate since a reset, or ``given``.
+        Empty this query's list. Allowed only after a reset or ``emitted``, before any candidate.
     i : ``In(stream.Signature(Candidate))``
     worst_query : ``In(query_bits)``
     worst : ``Out(distance_bits)``
-        The distance of the last entry of the list of ``worst_query``, 1 cycle ago, or an earlier
-        one of that list, which is as large or larger; all bits are 1 while the list is not full.
+        The distance of the last entry of the list of ``worst_query`` of the cycle before, or an
+        older and larger value of that distance. All bits are 1 while the list is not full.
     busy : ``Out(1)``
-        A candidate is here and not in its list.
-    give : ``In(1)``
-        Hand out all lists from now on; until ``given``. Only while not ``busy``.
+        A candidate was accepted and is not in its list yet.
+    emit : ``In(1)``
+        Emit all lists; held until ``emitted``. Allowed only while ``busy`` is 0.
     query_last : ``In(query_bits)``
         The number of the last query.
     o : ``Out(stream.Signature(Neighbour))``
         The entries of all lists, in order of queries.
-    given : ``Out(1)``
-        The last entry leaves, in this cycle.
+    emitted : ``Out(1)``
+        The last entry leaves in this cycle.
 
-    Throughput: see above; ``nearest + 2`` cycles for each list that is handed out.
+    Throughput: see above; ``nearest + 2`` cycles for each list that is emitted.
     """
 
     def __init__(self, sizes: Sizes) -> None:
@@ -68,10 +70,10 @@ class Lists(wiring.Component):
                 "worst_query": In(sizes.query_bits),
                 "worst": Out(sizes.distance_bits),
                 "busy": Out(1),
-                "give": In(1),
+                "emit": In(1),
                 "query_last": In(sizes.query_bits),
                 "o": Out(stream.Signature(Neighbour)),
-                "given": Out(1),
+                "emitted": Out(1),
             }
         )
 
@@ -83,25 +85,25 @@ class Lists(wiring.Component):
             for rank in range(self._sizes.search.nearest)
         ]
         candidate = Signal(Candidate(self._sizes), reset_less=True)
-        valid, opens, gives = Signal(), Signal(), Signal()
-        # Whose list is open, and whether it is not yet in memory.
+        valid, opens, loads = Signal(), Signal(), Signal()
+        # The query whose list is open, and whether that list is not yet in memory.
         owner, changed = Signal(self._sizes.query_bits), Signal()
-        handed = Signal(self._sizes.query_bits)
-        read_query = Mux(self.give, handed, self.i.p.query)
+        emitted_query = Signal(self._sizes.query_bits)
+        read_query = Mux(self.emit, emitted_query, self.i.p.query)
         shown = self._memory(m, Cat(entries), owner, changed, read_query)
         self._worst(m, entries[-1][self._sizes.index_bits :], owner, changed)
 
-        enters, puts = Signal(), Signal()
+        enters, inserts = Signal(), Signal()
         m.d.comb += [
             self.i.ready.eq(~opens),
             enters.eq(self.i.valid & ~opens),
-            puts.eq(valid & ~opens),
+            inserts.eq(valid & ~opens),
             self.busy.eq(valid | changed),
         ]
         with m.If(~opens):
             m.d.sync += valid.eq(self.i.valid)
-        # At first an empty list is open, which is that of any query. A list is in memory a cycle
-        # after it was changed, and opened again no sooner than that, as another is in between.
+        # After a reset the open list is empty, as all lists are. A list is in memory a cycle after it
+        # was changed. It cannot be opened sooner, because another is opened in between.
         with m.If(enters):
             m.d.sync += [
                 candidate.eq(self.i.p),
@@ -109,23 +111,23 @@ class Lists(wiring.Component):
             ]
         with m.Elif(opens):
             m.d.sync += opens.eq(0)
-        m.d.sync += changed.eq(puts | self.empty)
-        with m.If(puts):
+        m.d.sync += changed.eq(inserts | self.empty)
+        with m.If(inserts):
             m.d.sync += owner.eq(candidate.query)
         with m.Elif(self.empty):
             m.d.sync += owner.eq(self.empty_query)
-        self._put(m, entries, candidate.key, puts)
-        self._hand_out(m, entries, handed, gives)
-        with m.If(opens | gives):
+        self._insert(m, entries, candidate.key, inserts)
+        self._emit(m, entries, emitted_query, loads)
+        with m.If(opens | loads):
             m.d.sync += Cat(entries).eq(shown)
-        with m.If(self.given):
+        with m.If(self.emitted):
             m.d.sync += Cat(entries).eq(-1)
         return m
 
     def _memory(
         self, m: Module, entries: Value, owner: Signal, changed: Signal, query: Value
     ) -> Signal:
-        """Store the open list. Shows the list of ``query``, a cycle later."""
+        """Store the open list. Return the list of ``query`` of the cycle before."""
         # A list that is read in the cycle of a write to it is not used.
         ram = Ram(len(entries), self._sizes.search.queries, output="shown")
         m.submodules.storage = ram.memory
@@ -153,19 +155,19 @@ class Lists(wiring.Component):
             self.worst.eq(read.data),
         ]
 
-    def _put(self, m: Module, entries: list[Signal], key: Value, puts: Signal) -> None:
-        """Move what is farther than ``key`` on by a place, and put it into the one that is free."""
+    def _insert(self, m: Module, entries: list[Signal], key: Value, inserts: Signal) -> None:
+        """Insert ``key`` in front of the first farther entry; all from there on move by one."""
         nearer_before: Value = Const(0)
         before: Value = key
         for rank, entry in enumerate(entries):
             nearer = Signal(name=f"nearer_{rank}")
             m.d.comb += nearer.eq(key < entry)
-            with m.If(puts & nearer):
+            with m.If(inserts & nearer):
                 m.d.sync += entry.eq(Mux(nearer_before, before, key))
             nearer_before, before = nearer, entry
 
-    def _hand_out(self, m: Module, entries: list[Signal], handed: Signal, gives: Signal) -> None:
-        """Open one list after the other, and offer its entries. ``gives``: a list is opened."""
+    def _emit(self, m: Module, entries: list[Signal], emitted_query: Signal, loads: Signal) -> None:
+        """Open the lists in turn and emit their entries. ``loads``: a list is opened."""
         following = Signal(range(max(len(entries), 2)))
         key = Signal(len(entries[0]))
         index_bits = self._sizes.index_bits
@@ -175,28 +177,31 @@ class Lists(wiring.Component):
             self.o.p.distance.eq(Mux(distance.all(), -1, distance)),
             self.o.p.index.eq(Mux(distance.all(), -1, index)),
         ]
-        # From a register, as the way from there to the output is long enough.
+        # A register, because the path from it to the output is long enough.
         several = len(entries) > 1
-        pick = [key.eq(Array(entries)[following] if several else entries[0])]
-        pick += [following.eq(following + several)]
+        select = [key.eq(Array(entries)[following] if several else entries[0])]
+        select += [following.eq(following + several)]
         with m.FSM():
-            with m.State("KEEP"):
-                with m.If(self.give):
+            with m.State("UPDATE"):
+                with m.If(self.emit):
                     m.next = "OPEN"
             with m.State("OPEN"):
-                m.d.comb += gives.eq(1)
-                m.d.sync += [last.eq(handed == self.query_last), handed.eq(handed + 1)]
-                m.next = "PICK"
-            with m.State("PICK"):
-                m.d.sync += pick
-                m.next = "GIVE"
-            with m.State("GIVE"):
+                m.d.comb += loads.eq(1)
+                m.d.sync += [
+                    last.eq(emitted_query == self.query_last),
+                    emitted_query.eq(emitted_query + 1),
+                ]
+                m.next = "SELECT"
+            with m.State("SELECT"):
+                m.d.sync += select
+                m.next = "EMIT"
+            with m.State("EMIT"):
                 m.d.comb += self.o.valid.eq(1)
                 with m.If(self.o.ready & (following != 0)):
-                    m.d.sync += pick
-                with m.Elif(self.o.ready):  # it has come round
+                    m.d.sync += select
+                with m.Elif(self.o.ready):  # the last entry: `following` has wrapped
                     m.next = "OPEN"
                     with m.If(last):
-                        m.d.comb += self.given.eq(1)
-                        m.d.sync += handed.eq(0)
-                        m.next = "KEEP"
+                        m.d.comb += self.emitted.eq(1)
+                        m.d.sync += emitted_query.eq(0)
+                        m.next = "UPDATE"

@@ -1,6 +1,6 @@
-"""The search array: which rows of a database are nearest to each query of a batch.
+"""The search array: finds the rows of a database that are nearest to each query of a batch.
 
-Must never offer a result that a row or a query in error has part in.
+It must never output a result that depends on a row or a query in error.
 """
 
 from itertools import pairwise
@@ -9,6 +9,7 @@ from typing import Any
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
 
 from ..configuration import Configuration
 from ..streams.beats import ToWrite
@@ -25,13 +26,18 @@ __all__ = ["SearchArray"]
 
 
 class SearchArray(wiring.Component):
-    """Compares all queries of a batch with all rows of a database, and keeps the nearest of each.
+    """Compares all queries of a batch with all rows of a database, and lists the nearest of each.
 
-    A tile of the database, a row a unit, lies in flip-flops; all queries stream past it from block
-    RAM, a query a cycle, each with the distance of the last row in its list. A unit whose row is
-    nearer has a hit, which is rare but for the first rows. Hits of a cluster of units wait in a
-    queue and leave along the chain of clusters for the lists, which judge them again. While the
-    queries pass, the rows of the next tile come into block RAM.
+    A tile of the database is in flip-flops, one row in each unit. All queries stream past it from
+    block RAM, one a cycle, each with the distance of the last row in its list. A unit whose row is
+    nearer has a hit, which is rare after the first rows. Hits wait in the FIFO of their cluster and
+    leave along the chain of clusters to the lists, which compare them once more. While the queries
+    stream, the rows of the next tile are written to block RAM::
+
+        queries, rows -> intake -> store -> cluster 0 -> cluster 1 -> ...
+                                     ^         |  <- hits
+                                  feeder       v
+                                             queue -> lists -> o
 
     Parameters
     ----------
@@ -41,18 +47,18 @@ class SearchArray(wiring.Component):
     Members
     -------
     queries : ``In(stream.Signature(Beat(data_width)))``
-        Whole queries, 1 to ``search.queries``, the first bytes first, taken before the rows.
+        Whole queries, 1 to ``search.queries``, the first bytes first. Accepted before the rows.
     rows : ``In(stream.Signature(Beat(data_width)))``
         Whole rows, 1 or more.
     o : ``Out(stream.Signature(ToWrite(data_width)))``
         ``search.nearest`` entries for each query, of two 32-bit words, distance and index, sorted
-        by both. Where there are fewer rows all bits are 1. After the last entry the next search may
-        begin. A beat in error makes it offer errors until it is reset, whatever comes.
+        by both. If there are fewer rows, all bits of the other entries are 1. After the last entry
+        the next search may begin. After a beat in error, all output is in error until a reset.
 
     Throughput: of ``R`` rows, ``T`` tiles of ``P`` units and ``Q`` queries of ``w`` beats,
-    ``Q * w + T * max(Q + P + 1, P * w) + Q * (2 + nearest * 64 / data_width)`` cycles, where the
-    first tile's hits, ``1.25 * P * Q`` cycles in the lists, and those of others do not hold it up.
-    Each row nearer than all before makes that ``1.25 * R * Q``.
+    ``Q * w + T * max(Q + P + 1, P * w) + Q * (2 + nearest * 64 / data_width)`` cycles, if the hits
+    do not stall it. The lists take ``1.25 * P * Q`` cycles for the hits of the first tile, and
+    ``1.25 * R * Q`` for all hits if each row is nearer than all rows before it.
     """
 
     def __init__(self, configuration: Configuration) -> None:
@@ -89,18 +95,18 @@ class SearchArray(wiring.Component):
             lists.empty.eq(intake.empty),
             lists.empty_query.eq(intake.empty_query),
             lists.query_last.eq(intake.query_last),
-            intake.again.eq(lists.given),
-            feeder.again.eq(lists.given),
+            intake.restart.eq(lists.emitted),
+            feeder.restart.eq(lists.emitted),
         ]
         go = Signal()
         slot = self._chain(m, feeder, store, lists, go)
-        self._judge(m, slot, intake, lists, go)
+        self._queue(m, slot, intake, lists, go)
         self._end(m, slot, feeder, lists)
-        self._offer(m, intake, lists)
+        self._output(m, intake, lists)
         return m
 
     def _chain(self, m: Module, feeder: Feeder, store: Store, lists: Lists, go: Signal) -> Any:
-        """Chain the clusters. What comes out of the nearest is a hit."""
+        """Connect the chain of clusters. Return the slot that leaves the first cluster."""
         sizes = self._sizes
         tag = feeder.tag
         for stage in range(self._clusters[0].latency):
@@ -126,12 +132,12 @@ class SearchArray(wiring.Component):
         m.d.comb += feeder.full.eq(self._clusters[0].full)
         return self._clusters[0].slot
 
-    def _judge(self, m: Module, slot: Any, intake: Intake, lists: Lists, go: Signal) -> None:
-        """Queue the hits of rows that there are: units of the last tile may hold earlier ones."""
+    def _queue(self, m: Module, slot: Any, intake: Intake, lists: Lists, go: Signal) -> None:
+        """Queue the hits. Drop those of old rows, which units beyond the last tile still hold."""
         sizes = self._sizes
-        on_their_way = 2 * sizes.clusters + 8
+        in_flight = 2 * sizes.clusters + 8
         m.submodules.queue = queue = Fifo(
-            Candidate(sizes), 2 << (on_their_way - 1).bit_length(), block_ram=True
+            Candidate(sizes), 2 << ceil_log2(in_flight), block_ram=True
         )
         wiring.connect(m, queue.o, lists.i)
         valid = Signal()
@@ -152,21 +158,21 @@ class SearchArray(wiring.Component):
         m.d.sync += go.eq(~queue.level[half:].any())
 
     def _end(self, m: Module, slot: Any, feeder: Feeder, lists: Lists) -> None:
-        """Hand out the lists when no hit can be on its way any more.
+        """Emit the lists once no hit can be in flight.
 
-        With nothing waiting before the lists, hits may leave, and one that is anywhere arrives, or
-        another before it, within the time that a query takes to the farthest cluster and back.
+        Hits may leave while nothing waits in front of the lists. If any hit exists, one arrives
+        within the time of a query to the farthest cluster and back.
         """
         quiet = Signal(range(self._clusters[0].depth + 1))
-        begins = ~feeder.over | lists.given
+        begins = ~feeder.over | lists.emitted
         with m.If(begins | slot.valid | lists.i.valid | lists.busy):
             m.d.sync += quiet.eq(0)
         with m.Elif(~quiet[-1]):
             m.d.sync += quiet.eq(quiet + 1)
-        m.d.comb += lists.give.eq(quiet[-1])
+        m.d.comb += lists.emit.eq(quiet[-1])
 
-    def _offer(self, m: Module, intake: Intake, lists: Lists) -> None:
-        """Hand out entries a beat at a time, or errors."""
+    def _output(self, m: Module, intake: Intake, lists: Lists) -> None:
+        """Output the entries beat by beat, or errors."""
         width = self._sizes.data_width
         m.submodules.skid = skid = SkidBuffer(ToWrite(width))
         wiring.connect(m, skid.o, wiring.flipped(self.o))

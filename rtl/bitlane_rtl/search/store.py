@@ -11,18 +11,18 @@ __all__ = ["Store"]
 
 
 class Store(wiring.Component):
-    """Block RAM that is written a beat and read a whole row at a time.
+    """A block RAM that is written by beats and read by whole rows.
 
     Members
     -------
     write : ``In(1)``; write_address, write_word, write_data
-        Make ``write_data`` the word ``write_word`` of the row at ``write_address``.
-    address : ``In(range(depth))``
-        The row to read; not one that is written in this cycle.
+        Write ``write_data`` to the word ``write_word`` of the row at ``write_address``.
+    address : ``In(range(store_depth))``
+        The row to read. It must not be written in the same cycle.
     row : ``Out(row_bits)``
-        What stood there, 1 cycle ago.
+        The row at the ``address`` of the cycle before.
 
-    Area: a block RAM of 64 bits for every 64 bits of a row, and no logic but an enable for each.
+    Area: a block RAM of 64 bits for every 64 bits of a row, and an enable for each.
     """
 
     def __init__(self, sizes: Sizes) -> None:

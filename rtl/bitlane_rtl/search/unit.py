@@ -17,16 +17,16 @@ _PER_STAGE = 2
 """Levels of additions between registers."""
 
 _PER_CHAIN = 3
-"""Counts that a carry chain leads to: then chains of 512 bits fill an ECP5's tiles."""
+"""Highest counts of a carry chain: with three, the chains of 512 bits fill whole ECP5 tiles."""
 
 
 class Unit(wiring.Component):
-    """Keeps a row, and counts the bits in which what comes past differs from it.
+    """Stores a row, and counts the bits in which each query differs from it (Hamming distance).
 
-    Its additions are a `CountTree`. For an ECP5, by the platform's ``family``, they are carry
-    chains; for any other, and in simulation, they are plain sums between the same registers.
-    A bit that is added in a later stage is delayed before it is compared, and ``load`` with it:
-    units that see the same ``bits`` thus share the registers.
+    Its additions are a `CountTree`. On ECP5 (``platform.family``) they are carry chains; on any
+    other platform, and in simulation, they are plain sums between the same registers. A bit that is
+    added in a later stage is delayed before it is compared, and ``load`` with it, so units with the
+    same ``bits`` share these registers.
 
     Parameters
     ----------
@@ -36,13 +36,13 @@ class Unit(wiring.Component):
     Members
     -------
     bits : ``In(row_bits)``
-        The query; or the row to keep, with ``load``. From registers.
+        A query, or with ``load`` the row to store. Must come from registers.
     load : ``In(1)``
-        Whether ``bits`` are the row of all that comes from the next cycle on. From a register.
+        ``bits`` are the row for the queries from the next cycle on. Must come from a register.
     distance : ``Out(range(row_bits + 1))``
-        Bits of ``bits`` that were not those of the row, `latency` cycles ago. From a register.
+        Bits in which ``bits`` of `latency` cycles ago differed from the row. A register.
 
-    Throughput: a comparison a cycle, also in that after ``load``.
+    Throughput: a comparison a cycle, with no idle cycle after ``load``.
     Undefined: ``distance`` of ``bits`` before the first ``load``, and of ``bits`` with a ``load``.
     Area (512 bits): ECP5 400 CCU2C (800 sites), no LUT4 and 920 flip-flops, 160 MHz.
     """
@@ -67,16 +67,16 @@ class Unit(wiring.Component):
         counts: dict[int, Value] = {}
         for number, stage in enumerate(tree.stages, start=1):
             row = _registers(m, f"row_{number}", bits, load)
-            compared = {place: Cat(bit, row[place]) for place, bit in bits.items()}
-            for nodes in tree.chains(stage, _PER_CHAIN):
+            compared = {node: Cat(bit, row[node]) for node, bit in bits.items()}
+            for adders in tree.chains(stage, _PER_CHAIN):
                 additions = []
-                for adder in nodes:
+                for adder in adders:
                     additions.append(_addition(adder, compared, counts))
-                    counts[adder.place] = additions[-1].o
+                    counts[adder.node] = additions[-1].o
                 write(m, additions)
-            counts = {place: counts[place] for place in tree.places(stage[-1])}
+            counts = {node: counts[node] for node in tree.nodes(stage[-1])}
             counts = _registers(m, f"counts_{number}", counts)
-            bits = {place: bits[place] for place in tree.above(stage[-1])}
+            bits = {node: bits[node] for node in tree.above(stage[-1])}
             bits = _registers(m, f"bits_{number}", bits)
             load = _registers(m, f"load_{number}", {0: load})[0]
         m.d.comb += self.distance.eq(counts[tree.bits])
@@ -85,22 +85,22 @@ class Unit(wiring.Component):
 
 def _addition(adder: Adder, compared: Mapping[int, Value], counts: Mapping[int, Value]) -> Addition:
     """Return the addition of ``adder``: its compared bit, and compared bits or counts below it."""
-    o = Signal(adder.level + 1, name=f"count_{adder.place}")
-    own, below = compared[adder.place], adder.below
+    o = Signal(adder.level + 1, name=f"count_{adder.node}")
+    own, below = compared[adder.node], adder.below
     if adder.level == 1:
-        return Addition(o, [own, *(compared[place] for place in below)], [])
-    return Addition(o, [own], [counts[place] for place in below])
+        return Addition(o, [own, *(compared[node] for node in below)], [])
+    return Addition(o, [own], [counts[node] for node in below])
 
 
 def _registers(
     m: Module, name: str, values: Mapping[int, Value], enable: Value | int = 1
 ) -> dict[int, Value]:
-    """Registers that take all of ``values`` in a cycle with ``enable``."""
+    """Return registers that load ``values`` in a cycle with ``enable``."""
     held = Signal(sum(map(len, values.values())), name=name, reset_less=True)
     with m.If(enable):
         m.d.sync += held.eq(Cat(values.values()))
     registers, at = {}, 0
-    for place, value in values.items():
-        registers[place] = held[at : at + len(value)]
+    for node, value in values.items():
+        registers[node] = held[at : at + len(value)]
         at += len(value)
     return registers

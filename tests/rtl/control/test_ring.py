@@ -129,9 +129,9 @@ def test_a_completion_has_room_for_what_the_circuit_counts() -> None:
 
 @pytest.mark.parametrize("slots", [0, 1, 12])
 def test_slots_that_are_no_power_of_two_are_refused(slots: int) -> None:
-    with pytest.raises(ValueError, match=f"slots: {slots} is no power of two"):
+    with pytest.raises(ValueError, match=f"slots: {slots} is not a power of two"):
         Ring(slots, 64)
-    with pytest.raises(ValueError, match=f"slots: {slots} is no power of two"):
+    with pytest.raises(ValueError, match=f"slots: {slots} is not a power of two"):
         Completions(slots)
 
 

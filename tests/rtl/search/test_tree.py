@@ -15,16 +15,16 @@ def test_every_bit_is_counted_once_in_an_order_that_can_be_built(
     tree: CountTree, tops: int
 ) -> None:
     ones = random.Random(tree.bits).getrandbits(tree.bits)
-    bits = {place: ones >> place - 1 & 1 for place in range(1, tree.bits + 1)}
-    counts = {place: bits.pop(place) for place in tree.places(0)}
+    bits = {node: ones >> node - 1 & 1 for node in range(1, tree.bits + 1)}
+    counts = {node: bits.pop(node) for node in tree.nodes(0)}
     for stage in tree.stages:
         known = dict(counts)
         for chain in tree.chains(stage, tops):
-            for node in chain:
-                below = [known[place] for place in node.below]
-                known[node.place] = bits.pop(node.place) + sum(below)
-                assert known[node.place] < 2 ** (node.level + 1), node
-        counts = {place: known[place] for place in tree.places(stage[-1])}
+            for adder in chain:
+                below = [known[node] for node in adder.below]
+                known[adder.node] = bits.pop(adder.node) + sum(below)
+                assert known[adder.node] < 2 ** (adder.level + 1), adder
+        counts = {node: known[node] for node in tree.nodes(stage[-1])}
         assert bits.keys() == set(tree.above(stage[-1]))
     assert counts == {tree.bits: ones.bit_count()}, f"{ones:#x}"
 
