@@ -25,10 +25,10 @@ class Axi4Lite(wiring.Signature):
     The signals of AXI4-Lite in lower case, without a prefix: ``awaddr``, ``awprot`` and so on.
     """
 
-    def __init__(self, address_width: int = CONTROL_ADDRESS_WIDTH) -> None:
+    def __init__(self) -> None:
         super().__init__(
             {
-                "awaddr": Out(address_width),
+                "awaddr": Out(CONTROL_ADDRESS_WIDTH),
                 "awprot": Out(3),
                 "awvalid": Out(1),
                 "awready": In(1),
@@ -39,7 +39,7 @@ class Axi4Lite(wiring.Signature):
                 "bresp": In(2),
                 "bvalid": In(1),
                 "bready": Out(1),
-                "araddr": Out(address_width),
+                "araddr": Out(CONTROL_ADDRESS_WIDTH),
                 "arprot": Out(3),
                 "arvalid": Out(1),
                 "arready": In(1),
@@ -72,6 +72,24 @@ class Axi4LiteControl(wiring.Component):
     Throughput: a write every 2 cycles, a read every 4; neither starves the other.
     No combinational path leads from an input of ``bus`` to an output of it (A3.1.1).
     Area: 29 LUT4 and 54 flip-flops on ECP5.
+
+    Writes and reads have a state machine each, with a flip-flop for each state:
+
+    ========== ===================================== ===========================================
+    State      Signals                               Next
+    ========== ===================================== ===========================================
+    (idle)                                           ``taken``, if AWVALID and WVALID and no
+                                                     read is accepted
+    taken      AWREADY, WREADY; ``writes`` too if    ``responding``
+               the write is whole and aligned
+    responding BVALID                                with BREADY: ``taken``, if the next write
+                                                     is valid, or idle
+    ---------- ------------------------------------- -------------------------------------------
+    (idle)     ARREADY                               ``reading``, if ARVALID
+    reading    ``control.read``                      ``fetching``
+    fetching   ``control.read_data`` is valid        ``answering``
+    answering  RVALID                                idle, with RREADY
+    ========== ===================================== ===========================================
     """
 
     bus: In(Axi4Lite())
@@ -84,7 +102,7 @@ class Axi4LiteControl(wiring.Component):
         # AW and W are accepted together (A3.3.1), so that neither needs a buffer.
         taken = Signal()
         writes = Signal()
-        reading = Signal()  # a read uses the control port
+        reading = Signal()
         responding = Signal()
         response = Signal(2)
         whole = (bus.wstrb == ALL_BYTES) & (bus.awaddr[:2] == 0)
@@ -109,7 +127,6 @@ class Axi4LiteControl(wiring.Component):
         with m.If(taken):
             m.d.sync += response.eq(Mux(writes | (bus.wstrb == 0), OKAY, SLVERR))
 
-        # The states of a read: asked, fetching (the port returns the word), answering.
         misaligned = Signal(reset_less=True)
         fetching = Signal()
         answering = Signal()

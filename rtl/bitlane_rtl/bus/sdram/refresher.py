@@ -11,10 +11,16 @@ __all__ = ["Refresher"]
 
 
 class _State(enum.Enum):
+    """The command that is issued next, once ``wait`` is 0 and no access is in flight."""
+
     CLOSE = 0
+    """PRECHARGE of all banks, then REFRESH."""
     REFRESH = 1
+    """REFRESH. Then WORK; before that, in the initialization, more of them and SET_MODE."""
     SET_MODE = 2
+    """SET MODE, then WORK."""
     WORK = 3
+    """No command: the ports may access the chip. CLOSE follows when a refresh is due."""
 
 
 class Refresher(wiring.Component):

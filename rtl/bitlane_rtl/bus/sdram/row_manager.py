@@ -12,11 +12,18 @@ __all__ = ["RowManager"]
 
 
 class _State(enum.Enum):
+    """The state of the burst that is stored."""
+
     EMPTY = 0
+    """No burst is stored."""
     LOOK = 1
+    """The row is compared with the bank's open row: a hit is valid at ``o``."""
     CLOSE = 2
+    """Another row of the bank is open: PRECHARGE follows."""
     OPEN = 3
+    """No row of the bank is open: ACTIVATE follows, after tRP."""
     WAIT = 4
+    """The row is being opened: the burst is valid at ``o`` after tRCD."""
 
 
 class RowManager(wiring.Component):
