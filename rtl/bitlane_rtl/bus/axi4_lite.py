@@ -75,21 +75,20 @@ class Axi4LiteControl(wiring.Component):
 
     Writes and reads have a state machine each, with a flip-flop for each state:
 
-    ========== ===================================== ===========================================
-    State      Signals                               Next
-    ========== ===================================== ===========================================
-    (idle)                                           ``taken``, if AWVALID and WVALID and no
-                                                     read is accepted
-    taken      AWREADY, WREADY; ``writes`` too if    ``responding``
-               the write is whole and aligned
-    responding BVALID                                with BREADY: ``taken``, if the next write
-                                                     is valid, or idle
-    ---------- ------------------------------------- -------------------------------------------
-    (idle)     ARREADY                               ``reading``, if ARVALID
-    reading    ``control.read``                      ``fetching``
-    fetching   ``control.read_data`` is valid        ``answering``
-    answering  RVALID                                idle, with RREADY
-    ========== ===================================== ===========================================
+    ============ ===================================== =========================================
+    State        Signals                               Next
+    ============ ===================================== =========================================
+    write: idle  none                                  ``taken``, if AWVALID and WVALID and no
+                                                       read is accepted
+    taken        AWREADY, WREADY; ``writes`` too if    ``responding``
+                 the write is whole and aligned
+    responding   BVALID                                with BREADY: ``taken``, if the next write
+                                                       is valid, or idle
+    read: idle   ARREADY                               ``reading``, if ARVALID
+    reading      ``control.read``                      ``fetching``
+    fetching     ``control.read_data`` is valid        ``answering``
+    answering    RVALID                                idle, with RREADY
+    ============ ===================================== =========================================
     """
 
     bus: In(Axi4Lite())

@@ -12,8 +12,8 @@ __all__ = ["Addition", "plain_sums"]
 class Addition:
     """An addition: ``o`` is the sum of ``compared`` bits and ``counts``.
 
-    A compared bit is a pair of bits, which counts 1 if they differ. An addition has one compared
-    bit and one or two counts, each one bit narrower than ``o``; or three compared bits and no count.
+    A compared bit is a pair of bits, which counts 1 if they differ. An addition has one of them and
+    one or two counts, each one bit narrower than ``o``; or three compared bits and no count.
     """
 
     o: Signal

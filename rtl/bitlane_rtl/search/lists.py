@@ -102,8 +102,8 @@ class Lists(wiring.Component):
         ]
         with m.If(~opens):
             m.d.sync += valid.eq(self.i.valid)
-        # After a reset the open list is empty, as all lists are. A list is in memory a cycle after it
-        # was changed. It cannot be opened sooner, because another is opened in between.
+        # After a reset the open list is empty, as all lists are. A list is in memory in the cycle
+        # after its change. It cannot be opened sooner, because another is opened in between.
         with m.If(enters):
             m.d.sync += [
                 candidate.eq(self.i.p),
