@@ -24,7 +24,14 @@ __all__ = ["Engine"]
 
 
 class Engine(wiring.Component):
-    """Executes the commands of its ring.
+    """Executes the commands of its ring::
+
+        control -> registers -> ring -> sequencer -> data path -> read_a, read_b, write
+                     ^   ^                  | start       | retire, fault
+                     |   |                  v             v
+                     |   +------------- retirement <------+
+                     |                      | completion
+                     +-- completions <------+
 
     Members
     -------
@@ -76,7 +83,7 @@ class Engine(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         config = self.configuration
-        # CLEAR resets whatever can be in the middle of a command.
+        # CLEAR resets the units that can hold a part of a command.
         flush = Signal()
         data_path = DataPath(config)
         sequencer = Sequencer(config)

@@ -1,6 +1,6 @@
-"""The control window: registers, and the way to the completions and into the command ring.
+"""The control window: the registers, and access to the completions and the command ring.
 
-Every offset, field and right to access comes from `abi`. Reading never changes anything.
+Offsets, fields and access rights come from `abi`. Reads have no side effects.
 """
 
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ _WORD_BITS = exact_log2(WORD_BYTES)
 
 
 def capabilities(configuration: Configuration) -> int:
-    """The word that CAPABILITIES reads."""
+    """Return the word of CAPABILITIES."""
     entry = register("CAPABILITIES")
     lanes = configuration.lanes if configuration.splits_lanes else ()
     ports = configuration.read_ports if configuration.has_b else 1
@@ -54,7 +54,7 @@ def capabilities(configuration: Configuration) -> int:
 
 
 def geometry(configuration: Configuration) -> int:
-    """The word that GEOMETRY reads."""
+    """Return the word of GEOMETRY."""
     entry, rows = register("GEOMETRY"), configuration.rows
     word = 0
     if rows:
@@ -72,7 +72,7 @@ def geometry(configuration: Configuration) -> int:
 
 
 def search(configuration: Configuration) -> int:
-    """The word that SEARCH reads."""
+    """Return the word of SEARCH."""
     entry, array = register("SEARCH"), configuration.search
     if array is None:
         return 0
@@ -106,7 +106,7 @@ def _word(name: str, **fields: Value) -> Value:
 
 
 def _field(word: Value, name: str, field: str) -> Value:
-    """A field of one bit in a word that is written to the register ``name``."""
+    """Return a field of one bit of a word that is written to the register ``name``."""
     return word[register(name)[field].low]
 
 
@@ -218,7 +218,7 @@ class Registers(wiring.Component):
         return m
 
     def _written(self, m: Module, name: str) -> Value:
-        """Whether the data of the write in the cycle before belong to the register ``name``."""
+        """Return whether the write of the cycle before was to the register ``name``."""
         strobe = Signal(name=f"write_{name.lower()}")
         m.d.sync += strobe.eq(self.control.write & _at(self.control.address, name))
         return strobe
@@ -287,7 +287,7 @@ class Registers(wiring.Component):
         return _word("INTERRUPT", ENABLE=enable, PENDING=pending)
 
     def _state(self) -> dict[str, Value]:
-        """The registers that show what the engine does."""
+        """Return the registers of the engine's state."""
         return {
             "STATUS": _word("STATUS", BUSY=self.busy, FAULT=self.fault, DRAINED=self.drained),
             "RETIRED": _word("RETIRED", COUNT=self.retired),
@@ -298,12 +298,12 @@ class Registers(wiring.Component):
         }
 
     def _counters(self, m: Module, late_data: Signal) -> dict[str, Value]:
-        """Count all events. Returns the counts by register."""
+        """Count all events. Return the counts by register."""
         clear = self._written(m, "COUNTERS_CLEAR") & _field(late_data, "COUNTERS_CLEAR", "CLEAR")
         counters: dict[str, Value] = {}
         for event, name in EVENTS.items():
             counter = Signal(32, name=name.lower())
-            # Events stand at the ends of long paths of the engine; a register ends them here.
+            # Events end long paths of the engine, so a register takes them first.
             happened = Signal(name=f"{event}_happened")
             m.d.sync += happened.eq(getattr(self, event))
             with m.If(happened):

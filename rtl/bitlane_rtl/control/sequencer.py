@@ -1,7 +1,7 @@
 """Fetches records from the command ring, checks them, and starts commands in order.
 
-Starts a command only when its record has been submitted, is sealed and can be executed; a bad one
-is reported once every command before it has retired, and nothing after it is started.
+It starts a command only if its record has been submitted, has a valid seal and can be executed. It
+reports a bad record after every earlier command has retired, and starts nothing after it.
 """
 
 from typing import Any
@@ -30,7 +30,7 @@ def ring_columns(configuration: Configuration) -> int:
 class Sequencer(wiring.Component):
     """Turns the ring's records into commands.
 
-    A record passes three states, whether it has been submitted or is looked at ahead of that:
+    A record passes three states. It may be fetched and checked before it is submitted:
 
     ======  ==========================================  ==========================================
     State   What happens                                Next
@@ -41,8 +41,8 @@ class Sequencer(wiring.Component):
     HOLD    once submitted, it is started or refused    TAKE, of the next slot, when it is started
     ======  ==========================================  ==========================================
 
-    A write to the ring while the record is not submitted leads to TAKE from its first word again;
-    while it is, what was fetched of the record behind it is fetched again.
+    If the record is not submitted, a write to the ring leads back to TAKE, from its first word. If
+    it is submitted, such a write only makes the next record be fetched again.
 
     Members
     -------
@@ -61,7 +61,7 @@ class Sequencer(wiring.Component):
     loops : ``Out(LoopRegisters(configuration))``
     o : ``Out(stream.Signature(CheckedCommand(configuration)))``
     interrupt : ``Out(1)``
-        The command on ``o`` asks for an interrupt when it retires.
+        The command on ``o`` requests an interrupt when it retires.
     refused : ``Out(1)``
         The next command cannot be executed, and all before it have retired.
     code : ``Out(8)``
@@ -108,8 +108,8 @@ class Sequencer(wiring.Component):
 
         restart = Signal()
         slot = Signal(range(config.slots))
-        # The next group is a loop's, and the loop registers are in use: that is a cycle late, but
-        # long before a command that follows can bring one.
+        # The next group is a loop's, and the loop registers are in use. This is a cycle late, but
+        # long before the next command can deliver such a group.
         held = Signal()
         m.d.sync += held.eq(self.walking & (fetch.position + fetch.take >= 8 // columns))
         m.d.comb += [
@@ -123,7 +123,7 @@ class Sequencer(wiring.Component):
         self._measure(m, fetch, decoder, refusals)
 
         good = Signal()
-        # In HOLD, and it can be executed: a register says so, as much follows from a start.
+        # In HOLD, and it can be executed. A register, because a start has much logic behind it.
         offers = Signal()
         fenced = decoder.control.fence & ~self.idle
         m.d.comb += self.o.valid.eq(submitted & offers & ~fenced)
@@ -131,7 +131,7 @@ class Sequencer(wiring.Component):
             with m.State("TAKE"):
                 m.d.comb += fetch.take.eq(fetch.valid & ~held)
                 with m.If(fetch.take & decoder.last):
-                    # What was fetched beyond the record is of no use; the next one is.
+                    # Drop the words fetched beyond the record, and fetch the next record.
                     m.d.comb += fetch.again.eq(1)
                     m.d.sync += slot.eq(slot + 1)
                     m.next = "DECODE"
@@ -191,10 +191,10 @@ class Sequencer(wiring.Component):
     def _submissions(self, m: Module, start: Signal) -> tuple[Signal, Signal, Signal]:
         """Count the commands that ``start``.
 
-        Returns their number, whether the next one has been submitted (undefined in the cycle after
-        ``start``), and whether it may be too early to read it.
+        Return their number; whether the next one has been submitted (undefined in the cycle after
+        ``start``); and whether it may be too early to read it.
         """
-        # DOORBELL is never more than the slots ahead: a bit more than a slot's tells all apart.
+        # DOORBELL is at most ``slots`` ahead, so one bit more than a slot's number is enough.
         started = Signal(range(2 * self._configuration.slots))
         submitted = Signal()
         just_started = Signal()

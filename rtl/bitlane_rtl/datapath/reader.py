@@ -167,8 +167,17 @@ class Reader(wiring.Component):
     def _count(self, m: Module, room: Signal, opened: Fifo, length: Value, changed: Value) -> None:
         """Assert ``room`` if the FIFO has room for a burst of any length.
 
-        ``length``: of the burst that is requested. ``changed``: beats that became free beside it;
-        negative if they were filled.
+        ``length``: of the burst that is requested. ``changed``: the beats that other events free.
+        ``free`` counts the beats of the FIFO that no event has claimed, less two::
+
+            Event                         free              Counted
+            a burst is requested          - (length + 1)    in this cycle
+            it ends a span with a flush   - 1               one cycle later, by `changed`
+            a prime word arrives          + 1               one cycle later, by `changed`
+            a beat leaves the FIFO        + 1               one cycle later, by `changed`
+
+        Two beats less, because two flushes may not be counted yet: that of the next burst, and that
+        of the burst before.
         """
         config = self._configuration
         depth = config.fifo_beats
@@ -191,8 +200,6 @@ class Reader(wiring.Component):
         block = free_next[exact_log2(BEATS_PER_BLOCK) : -1].any() & ~free_next[-1]
         m.d.sync += [
             free.eq(free_next),
-            # Room for a whole block. `free` is two less than what is free: one for a flush of this
-            # burst and one for that of the burst before, which `changed` counts a cycle later.
             room.eq(block & ~self.stop & opens),
         ]
 

@@ -1,4 +1,4 @@
-"""Turns the steps of one operand into spans of bytes, each with its placement. Requests nothing."""
+"""The span generator: turns the steps of one operand into spans of bytes and their placements."""
 
 from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
@@ -15,9 +15,26 @@ __all__ = ["SpanGenerator"]
 
 
 class SpanGenerator(wiring.Component):
-    """Places the runs of an operand like those of the output.
+    """Computes the spans of an operand, and how their bytes are aligned to the output.
 
-    A span is a dense run, or an element of a STRIDED or REPEAT one.
+    A span is a dense run, or one element of a STRIDED or REPEAT run. Its placement depends on the
+    mode. Let S be the offset of its first byte in a word of memory, T that of the run's first byte
+    in the output's beat, and P that of the next gathered element:
+
+    ============= ======================== ========================= ==========================
+    Field         DENSE                    STRIDED (gather)          REPEAT
+    ============= ======================== ========================= ==========================
+    odd, even     rotate by T - S          rotate by P - S           copy the element, then its
+                                                                     copies, into the whole beat
+    split         T - S                    P                         0
+    prime         T < S                    the element does not end  0
+                                           a beat, nor the run
+    flush         a beat more leaves than  0                         0
+                  words arrive, prime
+                  words not counted
+    merge, repeat 0, 0                     1, 0                      0, 1
+    last          from the step            from the step             the run has a single beat
+    ============= ======================== ========================= ==========================
 
     Members
     -------
@@ -114,7 +131,7 @@ class SpanGenerator(wiring.Component):
             m.d.comb += placement.final.eq(target_end[log2 - 2 : log2])
 
     def _gather(self, m: Module, first: Value, source: Value, target: Signal) -> None:
-        """Place an element of a STRIDED run behind the one before."""
+        """Place an element of a STRIDED run behind the previous one."""
         log2, placement = len(target), self.o.p.tag
         behind = Signal(log2, reset_less=True)
         position = Signal(log2)

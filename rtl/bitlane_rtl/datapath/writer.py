@@ -189,7 +189,19 @@ class Writer(wiring.Component):
         beats: SkidBuffer,
         opened: Fifo,
     ) -> Signal:
-        """Send the beats of bursts. Return whether the newest burst is aborted, see `_abort`."""
+        """Send the beats of bursts. Return whether the newest burst is aborted, see `_abort`.
+
+        ===================== ============================================ ========= ==============
+        Beat of the burst     It is sent (``fire``) if                     ``i``     Strobes
+        ===================== ============================================ ========= ==============
+        first (``~inside``)   the burst is in range, all three buffers     accepted  bytes of the
+                              are ready, and ``i`` is valid and good                 span
+        other (``inside``)    ``beats`` is ready, and ``i`` is valid and   accepted  bytes of the
+                              good                                                   span
+        first, ``aborting``   never                                        waits     --
+        other, ``aborting``   ``beats`` is ready                           waits     none
+        ===================== ============================================ ========= ==============
+        """
         burst, entering = bursts.p, beats.i.p
         inside = Signal()
         left = Signal(range(BEATS_PER_BLOCK), reset_less=True)

@@ -1,4 +1,4 @@
-"""Signature of the control port: 32-bit registers without back-pressure."""
+"""The control port: 32-bit registers, without back-pressure."""
 
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -14,19 +14,9 @@ CONTROL_ADDRESS_WIDTH = ceil_log2(CONTROL_SIZE)
 class ControlPort(wiring.Signature):
     """Signature of a control port, seen from the controlled circuit.
 
-    In every cycle one word may be read or written; ``read`` and ``write`` are never both 1.
-
-    Members
-    -------
-    address : ``In(14)``
-        Byte address in the control window, a multiple of 4.
-    write : ``In(1)``
-        Write ``write_data``, all 32 bits, in this cycle.
-    write_data : ``In(32)``
-    read : ``In(1)``
-        Read in this cycle.
-    read_data : ``Out(32)``
-        Valid in the cycle after ``read``, undefined in all others.
+    A word is read or written in each cycle with ``read`` or ``write``, which are never both 1.
+    ``address`` counts bytes and is a multiple of 4. ``read_data`` is valid only in the cycle after
+    ``read``.
     """
 
     def __init__(self) -> None:

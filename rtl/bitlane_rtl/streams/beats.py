@@ -17,13 +17,13 @@ class Operation(data.Struct):
     saturate: 1
     arithmetic: 1
     sums: 1
-    """A run gives the sum of its counts, which does not depend on ``lane``."""
+    """The result of a run is the sum of its counts, which does not depend on ``lane``."""
 
 
 class Edge(data.Struct):
     """The position of a beat of operand A in its run and command.
 
-    A run's beats are aligned like the output: element 0 stands where the writer wants it.
+    A run's beats are aligned like the output: element 0 is at the byte that the writer expects.
     """
 
     last: 1
@@ -33,11 +33,12 @@ class Edge(data.Struct):
     error: 1
     """The data could not be read: this beat must never be written."""
     slot: 3
-    """Constant over a run. Narrowing by ``n``: which ``n``-th of the first output beat the run's
-    first input beat fills, 0 to n - 1. Else 0."""
+    """Constant over a run. When narrowing by ``n``: the ``n``-th part of the first output beat that
+    the run's first input beat fills, 0 to n - 1. Otherwise 0."""
     final: 2
-    """On the last beat of 8-bit lanes that widen: which quarter of the input beat its last byte
-    stands in, 0 to 3. Of 16-bit lanes the upper bit tells which half; else it means nothing."""
+    """On a run's last beat of 8-bit lanes that widen: the quarter of the input beat that holds the
+    last byte, 0 to 3. With 16-bit lanes, the upper bit is the number of the half. Otherwise it is
+    not used."""
 
 
 class Operands(data.StructLayout):
