@@ -1,7 +1,5 @@
 """The address generator of one stream. It counts no loops, and it has no lengths."""
 
-from typing import Any
-
 from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -11,7 +9,7 @@ from ..command import StreamFormat, StreamStart, Strides, in_lanes
 from ..configuration import Configuration
 from .loop_nest import Step
 
-__all__ = ["AddressGenerator", "Run", "walk_members"]
+__all__ = ["AddressGenerator", "Run", "StreamSetup"]
 
 
 class Run(data.StructLayout):
@@ -34,16 +32,32 @@ class Run(data.StructLayout):
         )
 
 
-def walk_members(configuration: Configuration, *, has_offset: bool) -> dict[str, Any]:
-    """Return the ports by which a component walks a stream, see `AddressGenerator`."""
-    strides = Strides(configuration.address_width, configuration.loops)
-    return {
-        "idle": In(1),
-        "begin": In(StreamStart(configuration)),
-        "form": In(StreamFormat()),
-        "strides": In(strides),
-        **({"output_strides": In(strides)} if has_offset else {}),
-    }
+class StreamSetup(wiring.Signature):
+    """Signature of the setup of a stream, seen from the unit that starts commands.
+
+    Members
+    -------
+    idle : ``Out(1)``
+        No step is outstanding. Registers load ``begin`` in every such cycle.
+    begin : ``Out(StreamStart(configuration))``
+        The first address and offset of the next command.
+    form : ``Out(StreamFormat())``
+        The format of the current command.
+    strides, output_strides : ``Out(Strides(address_width, loops))``
+        The strides of this stream and those of the output; the latter only with ``has_offset``.
+    """
+
+    def __init__(self, configuration: Configuration, *, has_offset: bool) -> None:
+        strides = Out(Strides(configuration.address_width, configuration.loops))
+        super().__init__(
+            {
+                "idle": Out(1),
+                "begin": Out(StreamStart(configuration)),
+                "form": Out(StreamFormat()),
+                "strides": strides,
+                **({"output_strides": strides} if has_offset else {}),
+            }
+        )
 
 
 class AddressGenerator(wiring.Component):
@@ -58,14 +72,7 @@ class AddressGenerator(wiring.Component):
 
     Members
     -------
-    idle : ``In(1)``
-        No step is outstanding. The registers load ``begin`` in every such cycle.
-    begin : ``In(StreamStart(configuration))``
-        The first address and offset of the next command.
-    form : ``In(StreamFormat())``
-        The format of the current command.
-    strides, output_strides : ``In(Strides(address_width, loops))``
-        The strides of this stream and those of the output; the latter only with ``has_offset``.
+    setup : ``In(StreamSetup(configuration, has_offset=has_offset))``
     i : ``In(stream.Signature(Step(configuration)))``
         The steps of this stream.
     o : ``Out(stream.Signature(Run(configuration)))``
@@ -80,7 +87,7 @@ class AddressGenerator(wiring.Component):
         self._has_offset = has_offset
         super().__init__(
             {
-                **walk_members(configuration, has_offset=has_offset),
+                "setup": In(StreamSetup(configuration, has_offset=has_offset)),
                 "i": In(stream.Signature(Step(configuration))),
                 "o": Out(stream.Signature(Run(configuration))),
             }
@@ -88,6 +95,7 @@ class AddressGenerator(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
+        setup = self.setup
         width, loops = self._configuration.address_width, self._configuration.loops
         address = Signal(width, reset_less=True)
         offset = Signal(self._configuration.data_bytes_log2, reset_less=True)
@@ -96,21 +104,21 @@ class AddressGenerator(wiring.Component):
         jump = Signal(width)
         following = Signal(width)
         turned = Signal.like(offset)
-        stride = self.strides.stride if Mode.STRIDED in self._configuration.modes else 0
+        stride = setup.strides.stride if Mode.STRIDED in self._configuration.modes else 0
         with m.Switch(self.i.p.goes_on):
             for loop in range(loops):
                 with m.Case(loop):
-                    m.d.comb += jump.eq(self.strides.jumps[loop - 1] if loop else stride)
+                    m.d.comb += jump.eq(setup.strides.jumps[loop - 1] if loop else stride)
                     if self._has_offset:
-                        m.d.comb += turned.eq(self.output_strides.jumps[loop - 1] if loop else 0)
+                        m.d.comb += turned.eq(setup.output_strides.jumps[loop - 1] if loop else 0)
         # With two loops a LUT has an input left for this choice. It is made before the adder, so
         # that no logic follows the long carry.
-        begins = self.idle if loops <= 2 else Const(0)
+        begins = setup.idle if loops <= 2 else Const(0)
         with m.If(begins):
             m.d.comb += jump.eq(0)
         m.d.comb += [
             # Outside of any condition on ready: the adder must not wait for it.
-            following.eq(Mux(begins, self.begin.address, address) + jump),
+            following.eq(Mux(begins, setup.begin.address, address) + jump),
             self.o.valid.eq(self.i.valid),
             self.i.ready.eq(self.o.ready),
             self.o.p.address.eq(address),
@@ -122,17 +130,17 @@ class AddressGenerator(wiring.Component):
         fires = self.o.ready & self.i.valid
         with m.If(begins | fires):
             m.d.sync += address.eq(following)
-        with m.If(self.idle):
+        with m.If(setup.idle):
             if loops > 2:
-                m.d.sync += address.eq(self.begin.address)
+                m.d.sync += address.eq(setup.begin.address)
             m.d.sync += [
-                offset.eq(self.begin.offset),
-                lane_offset.eq(self.begin.lane_offset),
+                offset.eq(setup.begin.offset),
+                lane_offset.eq(setup.begin.lane_offset),
                 first.eq(1),
             ]
         with m.Elif(fires):
             m.d.sync += first.eq(self.i.p.last)
             if self._has_offset:
-                moved = (offset + Mux(self.form.y_dense, turned, 0))[: len(offset)]
-                m.d.sync += [offset.eq(moved), lane_offset.eq(in_lanes(moved, self.form))]
+                moved = (offset + Mux(setup.form.y_dense, turned, 0))[: len(offset)]
+                m.d.sync += [offset.eq(moved), lane_offset.eq(in_lanes(moved, setup.form))]
         return m

@@ -140,14 +140,14 @@ class DataPath(wiring.Component):
         for name, unit in streams.items():
             wiring.connect(m, getattr(nest, name), unit.steps)
             m.d.comb += [
-                unit.idle.eq(~(nest.running | getattr(nest, name).valid)),
-                unit.begin.eq(getattr(command, name)),
-                unit.form.eq(form),
-                unit.strides.eq(getattr(self.loops, name)),
+                unit.setup.idle.eq(~(nest.running | getattr(nest, name).valid)),
+                unit.setup.begin.eq(getattr(command, name)),
+                unit.setup.form.eq(form),
+                unit.setup.strides.eq(getattr(self.loops, name)),
                 unit.stop.eq(self.stop),
             ]
             if isinstance(unit, Reader):
-                m.d.comb += unit.output_strides.eq(self.loops.y)
+                m.d.comb += unit.setup.output_strides.eq(self.loops.y)
 
     def _compute(self, m: Module, pairing: Pairing, writer: Writer) -> None:
         """Wire the units from the operands to the writer, and the credit of the results."""

@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from ..abi import BEATS_PER_BLOCK
-from ..addresses.address_generator import walk_members
+from ..addresses.address_generator import StreamSetup
 from ..addresses.bursts import Splitter
 from ..addresses.loop_nest import Step
 from ..configuration import Configuration
@@ -59,8 +59,8 @@ class Reader(wiring.Component):
 
     Members
     -------
-    idle, begin, form, strides, output_strides, steps
-        As for `address_generator.AddressGenerator`; ``steps`` are its ``i``.
+    setup, steps
+        The ports ``setup`` and ``i`` of `AddressGenerator`.
     stop : ``In(1)``
         Request nothing from the next cycle on; beats that are due are still accepted.
     port : ``Out(ReadPort(address_width, data_width))``
@@ -87,7 +87,7 @@ class Reader(wiring.Component):
         width = configuration.address_width
         super().__init__(
             {
-                **walk_members(configuration, has_offset=True),
+                "setup": In(StreamSetup(configuration, has_offset=True)),
                 "steps": In(stream.Signature(Step(configuration))),
                 "stop": In(1),
                 "port": Out(ReadPort(width, configuration.data_width)),
@@ -107,8 +107,7 @@ class Reader(wiring.Component):
         m.submodules.splitter = splitter
         wiring.connect(m, wiring.flipped(self.steps), spans.i)
         wiring.connect(m, spans.o, splitter.i)
-        for name in walk_members(config, has_offset=True):
-            m.d.comb += getattr(spans, name).eq(getattr(self, name))
+        wiring.connect(m, wiring.flipped(self.setup), spans.setup)
         m.submodules.words = words = self._stages.words(Aligned(config))
         m.submodules.operands = operands = self._stages.operands(Aligned(config))
         wiring.connect(m, words.o, operands.i)

@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi import Lane, Mode
-from ..addresses.address_generator import AddressGenerator, walk_members
+from ..addresses.address_generator import AddressGenerator, StreamSetup
 from ..addresses.bursts import Span
 from ..addresses.loop_nest import Step
 from ..configuration import Configuration
@@ -38,8 +38,8 @@ class SpanGenerator(wiring.Component):
 
     Members
     -------
-    idle, begin, form, strides, output_strides, i
-        As for `address_generator.AddressGenerator`.
+    setup, i
+        The ports of `AddressGenerator` with these names.
     o : ``Out(stream.Signature(Span(configuration, Placement(configuration))))``
 
     Latency: 0 cycles. Throughput: a span a cycle.
@@ -50,7 +50,7 @@ class SpanGenerator(wiring.Component):
         self._configuration = configuration
         super().__init__(
             {
-                **walk_members(configuration, has_offset=True),
+                "setup": In(StreamSetup(configuration, has_offset=True)),
                 "i": In(stream.Signature(Step(configuration))),
                 "o": Out(stream.Signature(Span(configuration, Placement(configuration)))),
             }
@@ -58,10 +58,11 @@ class SpanGenerator(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        config, form = self._configuration, self.form
+        config, form = self._configuration, self.setup.form
         log2 = config.data_bytes_log2
         m.submodules.addresses = addresses = AddressGenerator(config, has_offset=True)
         run, span, placement = addresses.o.p, self.o.p, self.o.p.tag
+        wiring.connect(m, wiring.flipped(self.setup), addresses.setup)
         wiring.connect(m, wiring.flipped(self.i), addresses.i)
         # The extent of an element is made 0 here, because the splitter computes long sums with it:
         # then only `rest` of a run's extent is needed.
@@ -69,19 +70,14 @@ class SpanGenerator(wiring.Component):
         extent = Signal(config.length_bits, reset_less=True)
         rest = Signal(log2, reset_less=True)
         several = Signal(reset_less=True)
-        with m.If(self.idle):
+        with m.If(self.setup.idle):
             m.d.sync += [
-                mode.eq(self.begin.mode),
-                extent.eq(Mux(self.begin.mode == Mode.DENSE, self.begin.extent, 0)),
-                rest.eq(self.begin.extent),
-                several.eq(self.begin.extent[log2:].any()),
+                mode.eq(self.setup.begin.mode),
+                extent.eq(Mux(self.setup.begin.mode == Mode.DENSE, self.setup.begin.extent, 0)),
+                rest.eq(self.setup.begin.extent),
+                several.eq(self.setup.begin.extent[log2:].any()),
             ]
         m.d.comb += [
-            addresses.idle.eq(self.idle),
-            addresses.begin.eq(self.begin),
-            addresses.form.eq(form),
-            addresses.strides.eq(self.strides),
-            addresses.output_strides.eq(self.output_strides),
             self.o.valid.eq(addresses.o.valid),
             addresses.o.ready.eq(self.o.ready),
             span.address.eq(run.address),
@@ -138,7 +134,7 @@ class SpanGenerator(wiring.Component):
         following = Signal(log2 + 1)
         m.d.comb += [
             position.eq(Mux(first, target, behind)),
-            following.eq(position + (1 << self.form.lane)),
+            following.eq(position + (1 << self.setup.form.lane)),
             placement.merge.eq(1),
             placement.split.eq(position),
             placement.odd.eq(position - source),

@@ -11,7 +11,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi import BEATS_PER_BLOCK, Mode
-from ..addresses.address_generator import AddressGenerator, walk_members
+from ..addresses.address_generator import AddressGenerator, StreamSetup
 from ..addresses.bursts import Burst, Span, Splitter
 from ..addresses.loop_nest import Step
 from ..configuration import Configuration
@@ -59,8 +59,8 @@ class Writer(wiring.Component):
 
     Members
     -------
-    idle, begin, form, strides, steps
-        As for `address_generator.AddressGenerator`; ``steps`` are its ``i``.
+    setup, steps
+        The ports ``setup`` and ``i`` of `AddressGenerator`.
     i : ``In(stream.Signature(ToWrite(data_width)))``
         Beats, aligned like the output; those of a scattered run start at byte 0.
     searches : ``Out(1)``
@@ -96,7 +96,7 @@ class Writer(wiring.Component):
         width = configuration.address_width
         super().__init__(
             {
-                **walk_members(configuration, has_offset=False),
+                "setup": In(StreamSetup(configuration, has_offset=False)),
                 "steps": In(stream.Signature(Step(configuration))),
                 "i": In(stream.Signature(ToWrite(configuration.data_width))),
                 **({"searches": Out(1)} if configuration.search else {}),
@@ -141,16 +141,13 @@ class Writer(wiring.Component):
         # Addresses are ahead of the data by the latency of readers and bit unit.
         m.submodules.spans = spans = self._stages.spans(Span(config, _Tag(config)))
         run, span = addresses.o.p, spans.i.p
+        wiring.connect(m, wiring.flipped(self.setup), addresses.setup)
         wiring.connect(m, wiring.flipped(self.steps), addresses.i)
         wiring.connect(m, spans.o, splitter.i)
         extent = Signal(config.length_bits, reset_less=True)
-        with m.If(self.idle):
-            m.d.sync += extent.eq(self.begin.extent)
+        with m.If(self.setup.idle):
+            m.d.sync += extent.eq(self.setup.begin.extent)
         m.d.comb += [
-            addresses.idle.eq(self.idle),
-            addresses.begin.eq(self.begin),
-            addresses.form.eq(self.form),
-            addresses.strides.eq(self.strides),
             spans.i.valid.eq(addresses.o.valid),
             addresses.o.ready.eq(spans.i.ready),
             span.address.eq(run.address),
@@ -159,16 +156,16 @@ class Writer(wiring.Component):
         ]
         if Mode.STRIDED in config.modes:
             strided = Signal(reset_less=True)
-            with m.If(self.idle):
-                m.d.sync += strided.eq(self.begin.mode == Mode.STRIDED)
-                with m.If(self.begin.mode == Mode.STRIDED):
+            with m.If(self.setup.idle):
+                m.d.sync += strided.eq(self.setup.begin.mode == Mode.STRIDED)
+                with m.If(self.setup.begin.mode == Mode.STRIDED):
                     m.d.sync += extent.eq(0)
             element = Signal(3)
             m.d.comb += [
-                element.eq((1 << self.form.out_lane) - 1),
+                element.eq((1 << self.setup.form.out_lane) - 1),
                 span.extent.eq(extent | Mux(strided, element, 0)),
                 span.tag.scatter.eq(strided),
-                span.tag.lane.eq(self.form.out_lane),
+                span.tag.lane.eq(self.setup.form.out_lane),
                 span.tag.within.eq(Mux(strided, element, -1)),
                 span.tag.last.eq(run.last),
             ]
@@ -176,7 +173,7 @@ class Writer(wiring.Component):
         wiring.connect(m, splitter.o, bursts.i)
         if config.search:
             m.d.comb += [
-                span.tag.searches.eq(self.form.searches),
+                span.tag.searches.eq(self.setup.form.searches),
                 self.searches.eq(bursts.o.valid & bursts.o.p.tag.searches),
             ]
         return bursts.o

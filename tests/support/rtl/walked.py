@@ -16,7 +16,7 @@ from bitlane_rtl.datapath.writer import Writer
 from support.rtl.streams import to_bits
 from support.rtl.walks import Walk, loop_constants
 
-_WALK = {"idle", "begin", "form", "strides", "output_strides", "steps"}
+_WALK = {"setup", "steps"}
 """Members of a reader or a writer that walk it."""
 
 
@@ -63,13 +63,13 @@ class Walked(wiring.Component):
             *(nest.strided[x].eq(command[x].mode == Mode.STRIDED) for x in STREAMS),
             nest.in_use.eq(command.loops),
             nest.loops.eq(self.loops),
-            unit.idle.eq(~nest.walking),
-            unit.begin.eq(getattr(command, self._name)),
-            unit.form.eq(form),
-            unit.strides.eq(getattr(self.loops, self._name)),
+            unit.setup.idle.eq(~nest.walking),
+            unit.setup.begin.eq(getattr(command, self._name)),
+            unit.setup.form.eq(form),
+            unit.setup.strides.eq(getattr(self.loops, self._name)),
         ]
         if isinstance(unit, Reader):
-            m.d.comb += unit.output_strides.eq(self.loops.y)
+            m.d.comb += unit.setup.output_strides.eq(self.loops.y)
         wiring.connect(m, getattr(nest, self._name), unit.steps)
         for name, member in self._others.items():
             outer, inner = getattr(self, name), getattr(unit, name)
