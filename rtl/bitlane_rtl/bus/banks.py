@@ -20,7 +20,7 @@ from amaranth.utils import exact_log2
 
 from ..abi import BEATS_PER_BLOCK
 from ..ports.byte_access import ByteAccess
-from ..ports.memory_port import ReadPort, WritePort
+from ..ports.memory_port import ReadPort, WritePort, memory_members
 from ..ram import Ram
 
 __all__ = ["BankedMemory"]
@@ -299,8 +299,6 @@ class BankedMemory(wiring.Component):
         banks: int = 2,
         read_ports: int = 2,
     ) -> None:
-        if read_ports not in (1, 2):
-            raise ValueError(f"read_ports: {read_ports} is neither 1 nor 2")
         if banks < 1 or banks & (banks - 1):
             raise ValueError(f"banks: {banks} is not a power of two")
         if words < BEATS_PER_BLOCK * banks or words & (words - 1):
@@ -310,12 +308,9 @@ class BankedMemory(wiring.Component):
         self._layout = _Layout(address_width, data_width, words, banks)
         self._banks = banks
         self._read_ports = read_ports
-        reader = ReadPort(address_width, data_width)
         super().__init__(
-            {"a": In(reader)}
-            | ({"b": In(reader)} if read_ports == 2 else {})
+            memory_members(address_width, data_width, read_ports)
             | {
-                "write": In(WritePort(address_width, data_width)),
                 "host": In(ByteAccess(address_width)),
             }
         )

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from ..ports.byte_access import ByteAccess
-from ..ports.memory_port import ReadPort, WritePort
+from ..ports.memory_port import memory_members
 from .sram import Sram, SramPort
 
 __all__ = ["SharedSram"]
@@ -40,12 +40,9 @@ class SharedSram(wiring.Component):
     ) -> None:
         self._port = SramPort(address_width, data_width, words, read_ports=read_ports)
         self._byte_bits = ceil_log2(data_width // 8)
-        reader = ReadPort(address_width, data_width)
         super().__init__(
-            {"a": In(reader)}
-            | ({"b": In(reader)} if read_ports == 2 else {})
+            memory_members(address_width, data_width, read_ports)
             | {
-                "write": In(WritePort(address_width, data_width)),
                 "host": In(ByteAccess(address_width)),
                 "memory": Out(Sram(words, data_width)),
             }

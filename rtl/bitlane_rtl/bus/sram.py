@@ -8,7 +8,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from ..ports.memory_port import ReadPort, WritePort
+from ..ports.memory_port import memory_members
 from ..ports.read_arbiter import round_robin
 
 __all__ = ["Sram", "SramPort"]
@@ -107,16 +107,11 @@ class SramPort(wiring.Component):
     def __init__(
         self, address_width: int, data_width: int, words: int, *, read_ports: int = 2
     ) -> None:
-        if read_ports not in (1, 2):
-            raise ValueError(f"read_ports: {read_ports} is neither 1 nor 2")
         self._data_width = data_width
         self._read_ports = read_ports
-        reader = ReadPort(address_width, data_width)
         super().__init__(
-            {"a": In(reader)}
-            | ({"b": In(reader)} if read_ports == 2 else {})
+            memory_members(address_width, data_width, read_ports)
             | {
-                "write": In(WritePort(address_width, data_width)),
                 "hold": In(1),
                 "memory": Out(Sram(words, data_width)),
             }

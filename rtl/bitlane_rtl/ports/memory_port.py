@@ -12,7 +12,7 @@ from amaranth.utils import ceil_log2
 
 from ..abi import BEATS_PER_BLOCK
 
-__all__ = ["ReadPort", "WritePort", "read_data", "request", "write_data"]
+__all__ = ["ReadPort", "WritePort", "memory_members", "read_data", "request", "write_data"]
 
 
 def request(address_width: int) -> data.StructLayout:
@@ -75,3 +75,17 @@ class WritePort(wiring.Signature):
                 "response": In(stream.Signature(1)),
             }
         )
+
+
+def memory_members(
+    address_width: int, data_width: int, read_ports: int
+) -> dict[str, wiring.Member]:
+    """Return the ports of a memory for an engine: the readers ``a`` and ``b``, and ``write``.
+
+    ``b`` exists only with two read ports. Raises ``ValueError`` if ``read_ports`` is neither 1
+    nor 2.
+    """
+    if read_ports not in (1, 2):
+        raise ValueError(f"read_ports: {read_ports} is neither 1 nor 2")
+    readers = dict.fromkeys("ab"[:read_ports], In(ReadPort(address_width, data_width)))
+    return {**readers, "write": In(WritePort(address_width, data_width))}

@@ -10,7 +10,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ...ports.byte_access import ByteAccess
-from ...ports.memory_port import ReadPort, WritePort
+from ...ports.memory_port import memory_members
 from ...streams.register_slices import HalfRateRegister
 from .arbiter import Arbiter
 from .burst import ChipLayout, Requester
@@ -80,18 +80,13 @@ class SdramMemory(wiring.Component):
         *,
         read_ports: int = 2,
     ) -> None:
-        if read_ports not in (1, 2):
-            raise ValueError(f"read_ports: {read_ports} is neither 1 nor 2")
         self._layout = ChipLayout(part, data_width)
         self._timing = timing
         self._read_ports = read_ports
         self._address_width = address_width
-        reader = ReadPort(address_width, data_width)
         super().__init__(
-            {"a": In(reader)}
-            | ({"b": In(reader)} if read_ports == 2 else {})
+            memory_members(address_width, data_width, read_ports)
             | {
-                "write": In(WritePort(address_width, data_width)),
                 "host": In(ByteAccess(address_width)),
                 "pins": Out(SdramPins(part)),
                 "started": Out(1),
