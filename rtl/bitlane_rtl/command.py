@@ -2,7 +2,7 @@
 
 A command has two parts. `CheckedCommand` is the payload of a stream: it is short, and each unit
 copies its part when the command starts. `LoopRegisters` stay beside the stream: they are 484 bits
-in full-64, all streams step through the loops together, and a queue of commands would hold them
+in full-64, all streams step through the loops together, and a FIFO of commands would hold them
 several times. The sequencer therefore keeps them unchanged until the last stream has walked them.
 """
 

@@ -13,9 +13,9 @@ _SEARCH_WIDTHS = (32, 64)
 _LUT_RAM_ENTRIES = 16
 """Depth of a LUT RAM of ECP5 and Gowin: fewer entries would save nothing."""
 _FLIP_FLOP_ENTRIES = 2
-"""Entries of a queue of flip-flops that can take and give one in each cycle."""
+"""Entries of a FIFO of flip-flops that can take and give one in each cycle."""
 _ELEMENTS_ELSEWHERE = 4
-"""Elements of a beat that wait in other registers of the data path than its queues."""
+"""Elements of a beat that wait in other registers of the data path than its FIFOs."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -183,10 +183,10 @@ class Configuration:
 
     @property
     def ahead(self) -> int:
-        """Entries of the queues that carry commands, and runs of the output, ahead of the data.
+        """Entries of the FIFOs that carry commands, and runs of the output, ahead of the data.
 
         At least the depth of a LUT RAM, or 2 where an entry costs flip-flops. With STRIDED the
-        queues also hold the elements of a beat: a scattered run has one entry for each element, and
+        FIFOs also hold the elements of a beat: a scattered run has one entry for each element, and
         all elements of a beat must be in flight before the beat is complete.
         """
         least = _FLIP_FLOP_ENTRIES if self.block_ram else _LUT_RAM_ENTRIES

@@ -115,7 +115,7 @@ def test_every_stream_gets_all_its_steps(proof: Proof) -> None:
 NEST = "addresses.loop_nest"
 BUGS = {
     "it does not walk loops": ("running.eq(self.start & ~self.plain)", "running.eq(0)"),
-    "a full queue holds nothing up": ("ready &= queue.i.ready", "pass"),
+    "a full queue holds nothing up": ("ready &= buffer.i.ready", "pass"),
     "loops that are not in use are walked": (
         "unused = self.in_use < number if number",
         "unused = Const(0) if number",
@@ -128,7 +128,7 @@ BUGS = {
         "advance & Cat(1, done[-1:]).all()",
     ),
     "a loop does not begin anew": ("Mux(left[-1], again, left - 1)", "left - 1"),
-    "it stops walking too soon": ("waiting |= queue.o.valid", "pass"),
+    "it stops walking too soon": ("waiting |= buffer.o.valid", "pass"),
 }
 
 

@@ -36,8 +36,8 @@ class LoopNest(wiring.Component):
     ----------
     configuration
         Loops and widths.
-    queue
-        The queue between the loops and each stream. Its ``i.ready`` must come from a register, and
+    buffer
+        The buffer between the loops and each stream. Its ``i.ready`` must come from a register, and
         ``o.valid`` must follow a step in the next cycle, so that ``walking`` covers every step.
 
     Members
@@ -56,20 +56,20 @@ class LoopNest(wiring.Component):
     a, b, y : ``Out(stream.Signature(Step(configuration)))``
         The steps of each stream.
     running : ``Out(1)``
-        A step has not entered its queue yet. A stream has steps outstanding while ``running`` or
+        A step has not entered its buffer yet. A stream has steps outstanding while ``running`` or
         its ``valid`` is 1.
     walking : ``Out(1)``
         Some stream has not accepted its last step yet.
 
-    Latency: the latency of ``queue``, plus 1 cycle unless ``plain``. Throughput: a step of every
-    stream a cycle. A stream with a full queue stalls the others, even in a run of which it needs no
-    more steps (with ``Configuration.ahead`` 2, short gathered runs lose up to a tenth).
+    Latency: the latency of ``buffer``, plus 1 cycle unless ``plain``. Throughput: a step of every
+    stream a cycle. A stream with a full buffer stalls the others, even in a run of which it needs
+    no more steps (with ``Configuration.ahead`` 2, short gathered runs lose up to a tenth).
     Bound of the clock: the loops that are done -> the registers of the loop that advances.
     """
 
-    def __init__(self, configuration: Configuration, queue: Stage) -> None:
+    def __init__(self, configuration: Configuration, buffer: Stage) -> None:
         self._configuration = configuration
-        self._queue = queue
+        self._buffer = buffer
         steps = Out(stream.Signature(Step(configuration)))
         super().__init__(
             {
@@ -96,23 +96,23 @@ class LoopNest(wiring.Component):
         done = self._count(m, running, advance, any_strided)
         outer = _innermost(done[1:])
         all_done = Cat(1, done[1:]).all()
-        # All queues must be ready, even those of streams that do not take the step: they empty in
+        # All buffers must be ready, even those of streams that do not take the step: they empty in
         # any case, and a choice by `wanted` would lengthen the path.
         ready: Value = running
         waiting: Value = running
         for name in STREAMS:
-            m.submodules[name] = queue = self._queue(Step(self._configuration))
-            step = queue.i.p
-            wiring.connect(m, queue.o, wiring.flipped(getattr(self, name)))
+            m.submodules[name] = buffer = self._buffer(Step(self._configuration))
+            step = buffer.i.p
+            wiring.connect(m, buffer.o, wiring.flipped(getattr(self, name)))
             at_once = self.start & self.plain & self.used[name]
             m.d.comb += [
-                queue.i.valid.eq(Mux(running, advance & wanted[name], at_once)),
+                buffer.i.valid.eq(Mux(running, advance & wanted[name], at_once)),
                 step.last.eq(done[0] | ~strided[name] | ~running),
                 step.goes_on.eq(Mux(step.last, outer, 0)),
                 step.end.eq((step.last & all_done) | ~running),
             ]
-            ready &= queue.i.ready
-            waiting |= queue.o.valid
+            ready &= buffer.i.ready
+            waiting |= buffer.o.valid
         m.d.comb += [advance.eq(ready), self.walking.eq(waiting)]
         with m.If(~running):
             m.d.sync += [

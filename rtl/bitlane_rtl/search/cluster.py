@@ -94,14 +94,14 @@ class Cluster(wiring.Component):
             self.go_on.eq(self.go),
         ]
         m.d.comb += self.bits_on.eq(bits)
-        m.submodules.queue = queue = Fifo(
+        m.submodules.fifo = fifo = Fifo(
             Hits(self._sizes, len(self._units)), self.depth, block_ram=True
         )
         # There is always room: `full` stops the queries long before.
         m.d.comb += [
-            queue.i.p.query.eq(self.tag_on.query),
-            queue.i.p.base.eq(self.tag_on.base),
-            queue.i.valid.eq(queue.i.p.units.any()),
+            fifo.i.p.query.eq(self.tag_on.query),
+            fifo.i.p.base.eq(self.tag_on.base),
+            fifo.i.valid.eq(fifo.i.p.units.any()),
         ]
         for number, unit in enumerate(self._units):
             m.submodules[f"unit_{number}"] = unit
@@ -112,14 +112,14 @@ class Cluster(wiring.Component):
             m.d.comb += [
                 unit.bits.eq(bits),
                 unit.load.eq(load),
-                queue.i.p.distances[number].eq(unit.distance),
-                queue.i.p.units[number].eq(self.tag_on.valid & (unit.distance < self.tag_on.worst)),
+                fifo.i.p.distances[number].eq(unit.distance),
+                fifo.i.p.units[number].eq(self.tag_on.valid & (unit.distance < self.tag_on.worst)),
             ]
-        half = len(queue.level) - 2
-        m.d.sync += self.full.eq(self.full_on | queue.level[half:].any())
+        half = len(fifo.level) - 2
+        m.d.sync += self.full.eq(self.full_on | fifo.level[half:].any())
         # The output of a block RAM is too late in its cycle for the logic between it and the slot.
-        m.submodules.next = following = ForwardRegister(queue.o.p.shape())
-        wiring.connect(m, queue.o, following.i)
+        m.submodules.next = following = ForwardRegister(fifo.o.p.shape())
+        wiring.connect(m, fifo.o, following.i)
         self._release(m, following.o)
         return m
 

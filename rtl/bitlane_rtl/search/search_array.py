@@ -37,7 +37,7 @@ class SearchArray(wiring.Component):
         queries, rows -> intake -> store -> cluster 0 -> cluster 1 -> ...
                                      ^         |  <- hits
                                   feeder       v
-                                             queue -> lists -> o
+                                              FIFO -> lists -> o
 
     Parameters
     ----------
@@ -136,10 +136,10 @@ class SearchArray(wiring.Component):
         """Queue the hits. Drop those of old rows, which units beyond the last tile still hold."""
         sizes = self._sizes
         in_flight = 2 * sizes.clusters + 8
-        m.submodules.queue = queue = Fifo(
+        m.submodules.candidates = candidates = Fifo(
             Candidate(sizes), 2 << ceil_log2(in_flight), block_ram=True
         )
-        wiring.connect(m, queue.o, lists.i)
+        wiring.connect(m, candidates.o, lists.i)
         valid = Signal()
         query, distance = Signal(sizes.query_bits), Signal(sizes.distance_bits)
         index = Signal(sizes.index_bits + 1)
@@ -150,12 +150,12 @@ class SearchArray(wiring.Component):
             index.eq(slot.base + slot.position),
         ]
         m.d.comb += [
-            queue.i.valid.eq(valid & (index < intake.count)),
-            queue.i.p.query.eq(query),
-            queue.i.p.key.eq(Cat(index[: sizes.index_bits], distance)),
+            candidates.i.valid.eq(valid & (index < intake.count)),
+            candidates.i.p.query.eq(query),
+            candidates.i.p.key.eq(Cat(index[: sizes.index_bits], distance)),
         ]
-        half = len(queue.level) - 2
-        m.d.sync += go.eq(~queue.level[half:].any())
+        half = len(candidates.level) - 2
+        m.d.sync += go.eq(~candidates.level[half:].any())
 
     def _end(self, m: Module, slot: Any, feeder: Feeder, lists: Lists) -> None:
         """Emit the lists once no hit can be in flight.
