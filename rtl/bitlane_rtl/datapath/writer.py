@@ -57,6 +57,19 @@ class _WriteBurst(data.StructLayout):
 class Writer(wiring.Component):
     """Writes the output of each command in turn.
 
+    A beat of a burst is sent when these conditions hold:
+
+    ===================== ============================================ ========= ==============
+    Beat of the burst     It is sent (``fire``) if                     ``i``     Strobes
+    ===================== ============================================ ========= ==============
+    first (``~inside``)   the burst is in range, all three buffers     accepted  bytes of the
+                          are ready, and ``i`` is valid and good                 span
+    other (``inside``)    ``beats`` is ready, and ``i`` is valid and   accepted  bytes of the
+                          good                                                   span
+    first, ``aborting``   never                                        waits     --
+    other, ``aborting``   ``beats`` is ready                           waits     none
+    ===================== ============================================ ========= ==============
+
     Members
     -------
     setup, steps
@@ -183,22 +196,10 @@ class Writer(wiring.Component):
         m: Module,
         bursts: stream.Interface,
         requests: StreamBuffer,
-        beats: SkidBuffer,
+        beats: StreamBuffer,
         opened: Fifo,
     ) -> Signal:
-        """Send the beats of bursts. Return whether the newest burst is aborted, see `_abort`.
-
-        ===================== ============================================ ========= ==============
-        Beat of the burst     It is sent (``fire``) if                     ``i``     Strobes
-        ===================== ============================================ ========= ==============
-        first (``~inside``)   the burst is in range, all three buffers     accepted  bytes of the
-                              are ready, and ``i`` is valid and good                 span
-        other (``inside``)    ``beats`` is ready, and ``i`` is valid and   accepted  bytes of the
-                              good                                                   span
-        first, ``aborting``   never                                        waits     --
-        other, ``aborting``   ``beats`` is ready                           waits     none
-        ===================== ============================================ ========= ==============
-        """
+        """Send the beats of bursts. Return whether the newest burst is aborted, see `_abort`."""
         burst, entering = bursts.p, beats.i.p
         inside = Signal()
         left = Signal(range(BEATS_PER_BLOCK), reset_less=True)
@@ -270,7 +271,9 @@ class Writer(wiring.Component):
             m.d.sync += aborted.eq(1)
         return aborted
 
-    def _fill(self, m: Module, tag: Any, beats: SkidBuffer, fire: Signal, aborting: Signal) -> None:
+    def _fill(
+        self, m: Module, tag: Any, beats: StreamBuffer, fire: Signal, aborting: Signal
+    ) -> None:
         """Connect the data of the beat."""
         if Mode.STRIDED in self._configuration.modes:
             self._scatter(m, tag, beats, fire, aborting)
@@ -281,7 +284,7 @@ class Writer(wiring.Component):
             ]
 
     def _scatter(
-        self, m: Module, tag: Any, beats: SkidBuffer, fire: Signal, aborting: Signal
+        self, m: Module, tag: Any, beats: StreamBuffer, fire: Signal, aborting: Signal
     ) -> None:
         """Send one element of a beat at a time, copied to every position that it can have."""
         config = self._configuration
