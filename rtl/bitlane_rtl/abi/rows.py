@@ -1,4 +1,4 @@
-"""The location of a byte in memory that has banks and rows, for reports. Plain data only."""
+"""The bank and row of a byte in a memory, for reports. Plain data only."""
 
 from dataclasses import dataclass
 

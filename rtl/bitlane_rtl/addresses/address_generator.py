@@ -1,4 +1,4 @@
-"""The address generator of one stream. It counts no loops, and it has no lengths."""
+"""The address generator of one stream. It adds strides; it neither counts loops nor has lengths."""
 
 from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring

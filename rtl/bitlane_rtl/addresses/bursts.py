@@ -1,4 +1,4 @@
-"""Cuts runs of bytes into bursts of beats. It handles neither data nor bus signals."""
+"""The splitter: cuts spans of bytes into bursts. It handles neither data nor bus signals."""
 
 from amaranth.hdl import Module, Mux, ShapeLike, Signal, Value
 from amaranth.lib import data, stream, wiring
@@ -60,7 +60,7 @@ class Splitter(wiring.Component):
     configuration, tag
         The parameters of `Span`.
     gap
-        Whether ``i.ready`` comes from a register, at the price of a cycle between spans.
+        Make ``i.ready`` depend on a register alone. Costs one cycle between spans.
 
     Members
     -------

@@ -1,7 +1,7 @@
-"""The data path: readers, bit unit, repack, writer. Takes commands, gives back how they ended.
+"""The data path: readers, bit unit, repack and writer. It executes commands and reports their ends.
 
-A command that was started either retires or faults, in order. Nothing is written after a fault.
-`stages` alone decides which buffers are between the units; no unit depends on its neighbours.
+Every command that is started retires or fails, in order. Nothing is written after a fault. `stages`
+alone selects the buffers between the units; no unit depends on its neighbours.
 """
 
 from typing import Any
@@ -120,7 +120,7 @@ class DataPath(wiring.Component):
                 work.i.p.rest.eq(Mux(command.operation.sums, command.a.extent, -1)),
                 work.i.valid.eq(go),
             ]
-        # A cycle ahead of the start: a unit that is ready for a command stays ready.
+        # One cycle ahead of the start, because a unit that is ready stays ready.
         m.d.sync += ready.eq(free & ~go)
         with m.If(~nest.walking):
             m.d.sync += form.eq(command.form)
@@ -235,7 +235,7 @@ class DataPath(wiring.Component):
         m.d.comb += [
             unreadable.eq(writer.poisoned & writer.drained),
             self.retire.eq(writer.retire),
-            # No timeout, if the answer of this very cycle ends a command.
+            # Not a timeout if the answer of this cycle ends a command.
             self.fault.eq(writer.failed | unreadable | (expired & ~writer.retire)),
             self.fault_port.eq(Port.WRITE),
             self.fault_address.eq(writer.address),

@@ -1,4 +1,4 @@
-"""Joins each beat of A with its beat of B and the operation. Computes nothing.
+"""Joins each beat of A with its beat of B and the operation. It computes nothing.
 
 The operands of a search are not joined: each is sent to the search array on a stream of its own.
 """

@@ -1,4 +1,4 @@
-"""Rotates words to where the output wants their bytes, and joins neighbours. Drops no byte."""
+"""The realigner: rotates words of memory to the bytes of the output, and joins them into beats."""
 
 from typing import Any
 
@@ -109,7 +109,7 @@ class Realigner(wiring.Component):
         return m
 
     def _move(self, m: Module) -> Value:
-        """Return the bytes of the word, rotated to where its placement wants them."""
+        """Return the word, rotated as its placement says."""
         moved: Value = self.i.p.data
         size, placement = len(moved) // 8, self.i.p.placement
         # From the widest step down: a narrower step then copies within the half that is filled.
@@ -124,7 +124,7 @@ class Realigner(wiring.Component):
         return moved
 
     def _join(self, m: Module, valid: Value, word: Any) -> None:
-        """Join the bytes that wait with those of the word."""
+        """Join the waiting bytes with those of the word."""
         placement = word.placement
         previous = Signal(len(word.data), reset_less=True)
         held: Any = Signal(Edge, reset_less=True)

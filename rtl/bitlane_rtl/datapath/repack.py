@@ -1,6 +1,6 @@
-"""Narrows and widens counts to the lanes of the output. Never changes any other result.
+"""Narrows and widens counts to the lanes of the output. All other results pass unchanged.
 
-It uses no address: each beat carries the part of the output beat that its run starts in.
+It needs no address, because each beat carries the part of the output beat in which its run starts.
 """
 
 from collections.abc import Collection
@@ -98,7 +98,7 @@ class Repack(wiring.Component):
         held_data = Signal(self._data_width, reset_less=True)
         mine = self._part(m, starts, load)
         for byte in range(size):
-            # Without `valid`: bytes that are not of a beat are overwritten by the next one.
+            # Without `valid`: the next beat overwrites bytes that belong to no beat.
             with m.If(free & mine[byte]):
                 m.d.sync += held_data.word_select(byte, 8).eq(self._byte(m, byte, parts_done))
         m.d.comb += [o.data.eq(held_data), o.error.eq(error)]

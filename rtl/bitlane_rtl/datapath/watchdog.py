@@ -1,4 +1,4 @@
-"""Bounds every wait for the memory. Stops nothing itself."""
+"""The watchdog of the memory: it reports a wait that takes too long, and stops nothing."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
@@ -8,7 +8,7 @@ __all__ = ["Watchdog"]
 
 
 class Watchdog(wiring.Component):
-    """Counts cycles in which an answer is due and nothing moves.
+    """Counts the cycles in which an answer of the memory is due and no handshake takes place.
 
     Members
     -------
@@ -19,7 +19,7 @@ class Watchdog(wiring.Component):
     progress : ``In(1)``
         A handshake took place on some port in this cycle.
     expired : ``Out(1)``
-        This cycle and the ``bound`` before it were all waits.
+        This cycle and the ``bound`` cycles before it were all waits.
 
     Latency: 0 cycles. Throughput: 1 cycle a cycle.
     """
