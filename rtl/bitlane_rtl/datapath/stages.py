@@ -74,6 +74,9 @@ class Stages(NamedTuple):
     reach ``spans``."""
     write_requests: Stage
     """Requests of the writer."""
+    beats: Stage
+    """Beats of the writer, to the port. With single runs ``ready`` of the port reaches few gates,
+    and a `ForwardRegister` saves a multiplexer for each bit."""
 
 
 def stages(config: Configuration) -> Stages:
@@ -108,6 +111,7 @@ def stages(config: Configuration) -> Stages:
         spans=partial(Fifo, depth=config.ahead, registered=True),
         bursts=slices,
         write_requests=slices,
+        beats=ForwardRegister if config.single_runs else SkidBuffer,
     )
 
 

@@ -19,7 +19,6 @@ from ..ports.memory_port import WritePort, request, write_data
 from ..streams.beats import ToWrite
 from ..streams.buffer import StreamBuffer
 from ..streams.fifo import Fifo
-from ..streams.register_slices import SkidBuffer
 from .stages import Stages
 
 __all__ = ["Writer"]
@@ -131,7 +130,7 @@ class Writer(wiring.Component):
         m.submodules.requests = requests = self._stages.write_requests(
             request(config.address_width)
         )
-        m.submodules.beats = beats = SkidBuffer(write_data(config.data_width))
+        m.submodules.beats = beats = self._stages.beats(write_data(config.data_width))
         m.submodules.open = opened = Fifo(
             _WriteBurst(config), config.bursts, block_ram=config.block_ram
         )
