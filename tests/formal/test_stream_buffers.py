@@ -1,4 +1,4 @@
-"""Queues pass on each payload once, in order and unaltered, without a pause."""
+"""Stream buffers pass on each payload once, in order and unaltered, without a pause."""
 
 from collections.abc import Callable
 
@@ -40,127 +40,131 @@ class KeepsOrder(Contract):
         self._credit = credit
 
     def claim(self, m: Module) -> None:
-        m.submodules.queue = queue = self._build()
-        self.offers(m, queue.i)
-        self.takes(m, queue.o)
-        enters, leaves = taken(queue.i), taken(queue.o)
+        m.submodules.buffer = buffer = self._build()
+        self.offers(m, buffer.i)
+        self.takes(m, buffer.o)
+        enters, leaves = taken(buffer.i), taken(buffer.o)
 
         held = Signal(range(self._holds + 1))
         m.d.sync += held.eq(held + enters - leaves)
         if self._credit:
-            m.d.comb += [Assume(~enters | (held != self._holds)), Assert(queue.i.ready)]
+            m.d.comb += [Assume(~enters | (held != self._holds)), Assert(buffer.i.ready)]
         else:
-            goes_on = queue.o.ready if isinstance(queue, ForwardRegister) else 0
-            m.d.comb += Assert(queue.i.ready == ((held != self._holds) | goes_on))
-        if isinstance(queue, Fifo):
-            m.d.comb += Assert(queue.level == (0 if self._credit else held))
+            goes_on = buffer.o.ready if isinstance(buffer, ForwardRegister) else 0
+            m.d.comb += Assert(buffer.i.ready == ((held != self._holds) | goes_on))
+        if isinstance(buffer, Fifo):
+            m.d.comb += Assert(buffer.level == (0 if self._credit else held))
 
         # A payload leaves only after it entered, and becomes valid at the output in time.
-        passing = queue.i.valid & queue.i.ready if self._delay == 0 else 0
-        waits = (held != 0) & ~queue.o.valid
-        m.d.comb += Assert((held != 0) | passing | ~queue.o.valid)
+        passing = buffer.i.valid & buffer.i.ready if self._delay == 0 else 0
+        waits = (held != 0) & ~buffer.o.valid
+        m.d.comb += Assert((held != 0) | passing | ~buffer.o.valid)
         m.d.comb += Assert(~waits if self._delay < 2 else ~(waits & before(m, waits)))
 
-        self._follow(m, queue, held)
+        self._follow(m, buffer, held)
 
-    def _follow(self, m: Module, queue: StreamBuffer, held: Signal) -> None:
+    def _follow(self, m: Module, buffer: StreamBuffer, held: Signal) -> None:
         follows, ahead, value = Signal(), Signal.like(held), Signal(WIDTH)
-        starts = taken(queue.i) & ~follows & self.anything(1, "follow_this")
-        through = queue.o.valid & (held == 0)
+        starts = taken(buffer.i) & ~follows & self.anything(1, "follow_this")
+        through = buffer.o.valid & (held == 0)
         with m.If(starts):
             m.d.sync += [
-                follows.eq(~(through & queue.o.ready)),
-                ahead.eq(held - (taken(queue.o) & ~through)),
-                value.eq(queue.i.payload),
+                follows.eq(~(through & buffer.o.ready)),
+                ahead.eq(held - (taken(buffer.o) & ~through)),
+                value.eq(buffer.i.payload),
             ]
-        with m.Elif(taken(queue.o)):
+        with m.Elif(taken(buffer.o)):
             m.d.sync += [follows.eq(follows & (ahead != 0)), ahead.eq(ahead - 1)]
         with m.If(starts & through):
-            m.d.comb += Assert(queue.o.payload == queue.i.payload)
-        with m.If(follows & (ahead == 0) & queue.o.valid):
-            m.d.comb += Assert(queue.o.payload == value)
+            m.d.comb += Assert(buffer.o.payload == buffer.i.payload)
+        with m.If(follows & (ahead == 0) & buffer.o.valid):
+            m.d.comb += Assert(buffer.o.payload == value)
 
 
-QUEUES: dict[str, tuple[Build, int, int]] = {
-    "register": (lambda: ForwardRegister(WIDTH), 1, 1),
-    "skid": (lambda: SkidBuffer(WIDTH), 2, 1),
-    "hold": (lambda: HalfRateRegister(WIDTH), 1, 1),
-    "slack": (lambda: ReverseRegister(WIDTH), 1, 0),
-    "queue 2": (lambda: Fifo(WIDTH, 2), 2, 1),
-    "queue 4": (lambda: Fifo(WIDTH, 4), 4, 1),
-    "queue 8": (lambda: Fifo(WIDTH, 8), 8, 1),
-    "queue 4, registered": (lambda: Fifo(WIDTH, 4, registered=True), 4, 2),
-    "queue 8, registered": (lambda: Fifo(WIDTH, 8, registered=True), 8, 2),
-    "queue 4, block RAM": (lambda: Fifo(WIDTH, 4, block_ram=True), 4, 2),
+BUFFERS: dict[str, tuple[Build, int, int]] = {
+    "forward register": (lambda: ForwardRegister(WIDTH), 1, 1),
+    "skid buffer": (lambda: SkidBuffer(WIDTH), 2, 1),
+    "half-rate register": (lambda: HalfRateRegister(WIDTH), 1, 1),
+    "reverse register": (lambda: ReverseRegister(WIDTH), 1, 0),
+    "FIFO 2": (lambda: Fifo(WIDTH, 2), 2, 1),
+    "FIFO 4": (lambda: Fifo(WIDTH, 4), 4, 1),
+    "FIFO 8": (lambda: Fifo(WIDTH, 8), 8, 1),
+    "FIFO 4, registered": (lambda: Fifo(WIDTH, 4, registered=True), 4, 2),
+    "FIFO 8, registered": (lambda: Fifo(WIDTH, 8, registered=True), 8, 2),
+    "FIFO 4, block RAM": (lambda: Fifo(WIDTH, 4, block_ram=True), 4, 2),
 }
 CREDIT: dict[str, tuple[Build, int, int]] = {
-    "queue 4": (lambda: Fifo(WIDTH, 4, credit=True), 4, 1),
-    "queue 8": (lambda: Fifo(WIDTH, 8, credit=True), 8, 1),
-    "queue 4, registered": (lambda: Fifo(WIDTH, 4, credit=True, registered=True), 4, 2),
-    "queue 4, block RAM": (lambda: Fifo(WIDTH, 4, credit=True, block_ram=True), 4, 2),
+    "FIFO 4": (lambda: Fifo(WIDTH, 4, credit=True), 4, 1),
+    "FIFO 8": (lambda: Fifo(WIDTH, 8, credit=True), 8, 1),
+    "FIFO 4, registered": (lambda: Fifo(WIDTH, 4, credit=True, registered=True), 4, 2),
+    "FIFO 4, block RAM": (lambda: Fifo(WIDTH, 4, credit=True, block_ram=True), 4, 2),
 }
 
 
-@pytest.mark.parametrize("name", QUEUES)
-def test_a_queue_keeps_its_order(name: str, proof: Proof) -> None:
-    proof.holds(KeepsOrder(*QUEUES[name]), Reached)
+@pytest.mark.parametrize("name", BUFFERS)
+def test_a_buffer_keeps_its_order(name: str, proof: Proof) -> None:
+    proof.holds(KeepsOrder(*BUFFERS[name]), Reached)
 
 
 @pytest.mark.parametrize("name", CREDIT)
-def test_a_queue_with_credit_keeps_its_order(name: str, proof: Proof) -> None:
+def test_a_fifo_with_credit_keeps_its_order(name: str, proof: Proof) -> None:
     proof.holds(KeepsOrder(*CREDIT[name], credit=True), Reached)
 
 
 FIFO, SLICES, CREDITS = "streams.fifo", "streams.register_slices", "streams.credit"
 BUGS = {
-    "register does not wait": (
-        "register",
+    "a forward register does not wait": (
+        "forward register",
         "self.i.ready.eq(~full | self.o.ready),",
         "self.i.ready.eq(1),",
     ),
-    "skid loses its spare": ("skid", "Mux(spare_full, spare, entering)", "entering"),
-    "skid forgets that it is full": (
-        "skid",
+    "a skid buffer loses its spare": (
+        "skid buffer",
+        "Mux(spare_full, spare, entering)",
+        "entering",
+    ),
+    "a skid buffer forgets that it is full": (
+        "skid buffer",
         "waits & (spare_full | self.i.valid)",
         "waits & self.i.valid",
     ),
-    "hold takes too soon": (
-        "hold",
+    "a half-rate register takes too soon": (
+        "half-rate register",
         "[self.i.ready.eq(~full), ",
         "[self.i.ready.eq(~full | self.o.ready), ",
     ),
-    "slack drops what waits": (
-        "slack",
+    "a reverse register drops what waits": (
+        "reverse register",
         "full.eq(self.o.valid & ~self.o.ready)",
         "full.eq(self.i.valid & ~self.o.ready)",
     ),
-    "slack alters what waits": (
-        "slack",
+    "a reverse register alters what waits": (
+        "reverse register",
         "leaving.eq(Mux(full, spare, entering)),",
         "leaving.eq(spare | entering),",
     ),
-    "queue takes too many": ("queue 4", "else ~self.level[-1]", "else 1"),
-    "queue stops at two": ("queue 8", "else self.level != 1", "else self.level > 2"),
-    "queue counts wrong when both sides move": (
-        "queue 4",
+    "a FIFO takes too many": ("FIFO 4", "else ~self.level[-1]", "else 1"),
+    "a FIFO stops at two": ("FIFO 8", "else self.level != 1", "else self.level > 2"),
+    "a FIFO counts wrong when both sides move": (
+        "FIFO 4",
         "step(m, self.level, enter, leave)",
         "step(m, self.level, enter & ~leave, leave)",
     ),
-    "queue gives twice": ("queue 4, registered", "(self.level[0] & ~valid)", "self.level[0]"),
+    "a FIFO gives twice": ("FIFO 4, registered", "(self.level[0] & ~valid)", "self.level[0]"),
     "block RAM falls behind": (
-        "queue 4, block RAM",
+        "FIFO 4, block RAM",
         "with m.If(~valid | self.o.ready):",
         "with m.If(~valid):",
     ),
 }
 CREDIT_BUGS = {
-    "queue looks where it reads": (
-        "queue 8",
+    "a FIFO looks where it reads": (
+        "FIFO 8",
         "following != write.addr if",
         "read.addr != write.addr if",
     ),
-    "queue gives what it has not": (
-        "queue 4, registered",
+    "a FIFO gives what it has not": (
+        "FIFO 4, registered",
         "read.addr != write.addr if self._credit",
         "1 if self._credit",
     ),
@@ -170,20 +174,20 @@ CREDIT_BUGS = {
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_is_found(bug: str, proof: Proof) -> None:
     name, *texts = BUGS[bug]
-    module = FIFO if name.startswith("queue") else SLICES
-    proof.finds(Bug(module, *texts), KeepsOrder(*QUEUES[name]), within=12)
+    module = FIFO if name.startswith("FIFO") else SLICES
+    proof.finds(Bug(module, *texts), KeepsOrder(*BUFFERS[name]), within=12)
 
 
 @pytest.mark.parametrize("bug", CREDIT_BUGS)
-def test_a_bug_planted_in_a_queue_with_credit_is_found(bug: str, proof: Proof) -> None:
+def test_a_bug_planted_in_a_fifo_with_credit_is_found(bug: str, proof: Proof) -> None:
     name, *texts = CREDIT_BUGS[bug]
     proof.finds(Bug(FIFO, *texts), KeepsOrder(*CREDIT[name], credit=True), within=12)
 
 
 class KeepsRoom(Contract):
-    """A payload sets out only with a credit, and reaches a queue of depth 4 ``way`` cycles later.
+    """A payload sets out only with a credit, and reaches a FIFO of depth 4 ``way`` cycles later.
 
-    The queue may pass a payload on as soon as it arrives, or hold it for any time.
+    The FIFO may pass a payload on as soon as it arrives, or hold it for any time.
     """
 
     def __init__(self, way: int) -> None:
@@ -197,7 +201,7 @@ class KeepsRoom(Contract):
         arrives = takes
         for _ in range(self._way):
             arrives = before(m, arrives)
-        # `KeepsOrder` assumes this of the sender to a queue with credit.
+        # `KeepsOrder` assumes this of the sender to a FIFO with credit.
         held, under_way = Signal(range(depth + 1)), Signal(range(depth + 1))
         leaves = (held != 0) & self.anything(1, "leaves")
         back = before(m, leaves)

@@ -1,4 +1,4 @@
-"""Queues pass on payloads in order, one per cycle, after a known latency."""
+"""Stream buffers pass on payloads in order, one per cycle, after a known latency."""
 
 import random
 from collections.abc import Callable, Iterable, Iterator
@@ -25,9 +25,9 @@ from support.rtl.streams import ALL_STALLS, NO_STALLS, Stalls, elaborated, simul
 from support.seeds import seeds
 
 KINDS: dict[str, tuple[Callable[[], StreamBuffer], int, int]] = {
-    # name: constructor of an 8-bit queue, payloads held, latency in cycles
-    "skid": (lambda: SkidBuffer(8), 2, 1),
-    "slack": (lambda: ReverseRegister(8), 1, 0),
+    # name: constructor of an 8-bit buffer, payloads held, latency in cycles
+    "skid buffer": (lambda: SkidBuffer(8), 2, 1),
+    "reverse register": (lambda: ReverseRegister(8), 1, 0),
     "depth 2": (lambda: Fifo(8, 2), 2, 1),
     "depth 2, block RAM": (lambda: Fifo(8, 2, block_ram=True), 2, 1),
     "depth 4": (lambda: Fifo(8, 4), 4, 1),
@@ -39,7 +39,7 @@ KINDS: dict[str, tuple[Callable[[], StreamBuffer], int, int]] = {
 
 
 class Seen(NamedTuple):
-    """The outputs of a queue in a cycle; ``level`` is None if it has none."""
+    """The outputs of a buffer in a cycle; ``level`` is None if it has none."""
 
     ready: int
     valid: int
@@ -48,11 +48,11 @@ class Seen(NamedTuple):
 
 
 def run(
-    queue: StreamBuffer,
+    buffer: StreamBuffer,
     inputs: Iterable[tuple[int, Any, int]],
     seen: list[Seen] | None = None,
 ) -> list[Seen]:
-    """Clock ``queue`` with (valid, payload, o.ready) of each cycle; return its outputs.
+    """Clock ``buffer`` with (valid, payload, o.ready) of each cycle; return its outputs.
 
     ``inputs`` may draw a cycle from ``seen``, the outputs of those before it.
     """
@@ -60,15 +60,15 @@ def run(
 
     async def bench(ctx: Any) -> None:
         for valid, payload, ready in inputs:
-            ctx.set(queue.i.valid, valid)
-            ctx.set(queue.i.payload, payload)
-            ctx.set(queue.o.ready, ready)
-            level = ctx.get(queue.level) if isinstance(queue, Fifo) else None
-            outputs = (ctx.get(x) for x in (queue.i.ready, queue.o.valid, queue.o.payload))
+            ctx.set(buffer.i.valid, valid)
+            ctx.set(buffer.i.payload, payload)
+            ctx.set(buffer.o.ready, ready)
+            level = ctx.get(buffer.level) if isinstance(buffer, Fifo) else None
+            outputs = (ctx.get(x) for x in (buffer.i.ready, buffer.o.valid, buffer.o.payload))
             seen.append(Seen(*outputs, level))
             await ctx.tick()
 
-    simulate(queue, bench)
+    simulate(buffer, bench)
     return seen
 
 
@@ -98,7 +98,7 @@ def test_it_holds_exactly_its_depth(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_full_queue_takes_one_in_the_cycle_after_one_left(kind: str) -> None:
+def test_a_full_buffer_takes_one_in_the_cycle_after_one_left(kind: str) -> None:
     make, depth, latency = KINDS[kind]
     full = depth + latency
     seen = run(elaborated(make), [(1, 0, cycle == full) for cycle in range(full + 3)])
@@ -106,7 +106,7 @@ def test_a_full_queue_takes_one_in_the_cycle_after_one_left(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_full_queue_empties_without_a_gap(kind: str) -> None:
+def test_a_full_buffer_empties_without_a_gap(kind: str) -> None:
     make, depth, latency = KINDS[kind]
     full = depth + latency
     inputs = [(cycle < depth, cycle, cycle >= full) for cycle in range(full + depth + 3)]
@@ -155,8 +155,8 @@ def test_random_stalls_lose_double_and_reorder_nothing(kind: str, seed: int) -> 
 
 
 def test_a_payload_may_be_a_layout() -> None:
-    queue = Fifo(data.StructLayout({"low": 3, "high": 5}), 4)
-    _, second = run(queue, [(1, {"low": 5, "high": 17}, 0), (0, {"low": 0, "high": 0}, 0)])
+    buffer = Fifo(data.StructLayout({"low": 3, "high": 5}), 4)
+    _, second = run(buffer, [(1, {"low": 5, "high": 17}, 0), (0, {"low": 0, "high": 0}, 0)])
     assert (second.valid, second.payload.low, second.payload.high) == (1, 5, 17)
 
 
@@ -169,7 +169,7 @@ def test_a_depth_that_is_not_a_power_of_two_is_refused(depth: int) -> None:
 @pytest.mark.parametrize(("registered", "latency"), [(False, 1), (True, 2)])
 @pytest.mark.parametrize("depth", [4, 16])
 def test_with_credit_it_keeps_what_fits(depth: int, registered: bool, latency: int) -> None:
-    """The queue is filled to its depth and emptied without a gap, repeatedly, and half filled."""
+    """The FIFO is filled to its depth and emptied without a gap, repeatedly, and half filled."""
     schedule: list[tuple[int, int]] = []
     for filled in (depth, depth, 1, depth - 1, depth // 2) * 2:
         schedule += [(1, 0)] * filled + [(0, 0)] * (latency - 1) + [(0, 1)] * filled + [(1, 1)] * 3
@@ -190,18 +190,18 @@ def test_credit_needs_a_depth_of_4() -> None:
         Fifo(8, 2, credit=True)
 
 
-def test_hold_passes_a_payload_every_second_cycle() -> None:
-    hold = HalfRateRegister(8)
-    source, sink = transfer(hold, range(20), 20)
+def test_a_half_rate_register_passes_a_payload_every_second_cycle() -> None:
+    buffer = HalfRateRegister(8)
+    source, sink = transfer(buffer, range(20), 20)
     assert sink.payloads == list(range(20))
     assert sink.cycles == [cycle + 1 for cycle in source.cycles]
     assert sink.cycles == list(range(1, 41, 2))
 
 
 @pytest.mark.parametrize("seed", seeds(1, 3))
-def test_hold_loses_doubles_and_reorders_nothing(seed: int) -> None:
-    hold = HalfRateRegister(8)
-    _, sink = transfer(hold, range(200), 200, Stalls(seed=seed, probability=0.5, longest=3))
+def test_a_half_rate_register_loses_doubles_and_reorders_nothing(seed: int) -> None:
+    buffer = HalfRateRegister(8)
+    _, sink = transfer(buffer, range(200), 200, Stalls(seed=seed, probability=0.5, longest=3))
     assert sink.payloads == list(range(200))
 
 
@@ -232,7 +232,7 @@ def test_a_full_register_takes_the_next_payload_when_its_own_goes() -> None:
 
 
 class Credited(wiring.Component):
-    """``way`` registers without back-pressure, a queue of ``depth``, and the credits of both."""
+    """``way`` registers without back-pressure, a FIFO of ``depth``, and the credits of both."""
 
     i: In(stream.Signature(8))
     o: Out(stream.Signature(8))
@@ -247,9 +247,9 @@ class Credited(wiring.Component):
         m = Module()
         m.submodules.credit = credit = Credit(self._depth)
         m.submodules.first = first = Wire(8)
-        queue = Fifo(8, self._depth, credit=True, registered=self._registered)
+        buffer = Fifo(8, self._depth, credit=True, registered=self._registered)
         source = first.o
-        for unit in (*(ForwardRegister(8) for _ in range(self._way)), queue):
+        for unit in (*(ForwardRegister(8) for _ in range(self._way)), buffer):
             m.submodules += unit
             wiring.connect(m, source, unit.i)
             source = unit.o
@@ -275,7 +275,7 @@ def test_nothing_is_lost_on_a_credited_way(
     assert sink.payloads == list(range(256))
     for number, left in enumerate(sink.cycles, 1):
         assert sum(cycle <= left for cycle in source.cycles) <= number + depth - 1
-    # A credit returns after its payload has passed the registers and the queue.
+    # A credit returns after its payload has passed the registers and the FIFO.
     between = way + 1 + registered
     if stalls == NO_STALLS and between <= depth - 2:
         assert sink.cycles == list(range(between, 256 + between))
