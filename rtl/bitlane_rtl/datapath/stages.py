@@ -11,7 +11,7 @@ The first beat of a command of 64 bits, by the cycles after its start::
     7  pairing, bit unit
    10  decode -> results                                Fifo, credit by beats
    11  repack
-   12  outputs -> writer                                ReverseRegister
+   12  outputs -> writer -> beats                       ReverseRegister, SkidBuffer
    13  beat on the port
 
 Beside it, ``work`` carries the operation to the pairing, and ``spans`` and ``bursts`` carry the
