@@ -66,7 +66,7 @@ BUGS = {
         "repack",
         "datapath.repack",
         "with m.If(free):",
-        "with m.If(free | i.half):",
+        "with m.If(free | i.partial):",
     ),
 }
 

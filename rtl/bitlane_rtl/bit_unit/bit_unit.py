@@ -12,7 +12,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..abi import COUNT_OPS, SHIFT_OPS, Lane, Op
 from ..streams.beats import Operands, Result
-from .halves import Accumulate, Gather, Gathered, Spread, SpreadResult
+from .beat_pairs import AddPairs, PairBeats, PairedOperands, PairedResult, SplitBeats
 from .logic import Logic
 from .op_decode import OpDecode, decode
 from .popcount import Popcount
@@ -33,14 +33,14 @@ class BitUnit(wiring.Component):
     Throughput: one beat a cycle.
 
     Beats of runs that are summed are counted in the widest lane that is built. All but the last are
-    ``half``; the last one has the sum, in every 32 bits, and ``lane`` 32 bits. A beat in error is
-    not ``half``, because the rest of its run may never arrive.
+    ``partial``; the last one has the sum, in every 32 bits, and ``lane`` 32 bits. A beat in error
+    is not ``partial``, because the rest of its run may never arrive.
 
     If ``data_width`` is 32 and ``lanes`` has 64-bit lanes, a shift or count in them takes two beats
     an element, the low half first; runs of these start with a low half and end with a high one.
     Shifts then give two beats an element, both ``latency + 1`` cycles after theirs; the first has
     ``last`` and ``end`` clear, and both have ``error`` if either had. An idle cycle of the output
-    may precede the first of them. Of a count the first result is ``half`` and means nothing; the
+    may precede the first of them. Of a count the first result is ``partial`` and means nothing; the
     second has ``lane`` 32 bits, ``slot`` halved, and ``error`` if either had.
 
     Size and clock out of context (Yosys 0.70, nextpnr 0.11.1, all lanes; ECP5 speed 6 with
@@ -56,7 +56,7 @@ class BitUnit(wiring.Component):
     AND, OR, XOR, NOT    64, ECP5   65 LUT4, 77 FF                 327     ``o.ready`` to the stage
     NOT                  32, ECP5   33 LUT4, 45 FF                 398     ``o.ready`` to the stage
     logic, counts        32, iCE40  169 LUT4, 118 FF (HX8K)        138     ``i`` to ones of 8 bits
-    all                  32, iCE40  931 LUT4, 491 FF (HX8K)        127     ``Spread`` to stage 1
+    all                  32, iCE40  931 LUT4, 491 FF (HX8K)        127     ``SplitBeats`` to 1
     ==================== ========== ============================== ======= =========================
 
     Parameters
@@ -110,19 +110,19 @@ class BitUnit(wiring.Component):
         source, sink = wiring.flipped(self.i), wiring.flipped(self.o)
         pairs = self._data_width < _SLICE and Lane.BITS_64 in self._lanes
         if pairs and self._ops & SHIFT_OPS:
-            m.submodules.gather = gather = Gather(self._data_width)
-            m.submodules.spread = spread = Spread(self._data_width)
-            wiring.connect(m, source, gather.i)
-            wiring.connect(m, gather.o, pipeline.i)
-            wiring.connect(m, pipeline.o, spread.i)
-            results = spread.o
+            m.submodules.pair_beats = pair_beats = PairBeats(self._data_width)
+            m.submodules.split_beats = split_beats = SplitBeats(self._data_width)
+            wiring.connect(m, source, pair_beats.i)
+            wiring.connect(m, pair_beats.o, pipeline.i)
+            wiring.connect(m, pipeline.o, split_beats.i)
+            results = split_beats.o
         else:
             wiring.connect(m, source, pipeline.i)
             results = pipeline.o
         if pairs and self._ops & COUNT_OPS:
-            m.submodules.accumulate = accumulate = Accumulate()
-            wiring.connect(m, results, accumulate.i)
-            results = accumulate.o
+            m.submodules.add_pairs = add_pairs = AddPairs()
+            wiring.connect(m, results, add_pairs.i)
+            results = add_pairs.o
         wiring.connect(m, results, sink)
         return m
 
@@ -144,16 +144,16 @@ class Pipeline(wiring.Component):
     shifter gives the inversion, 0 or all ones, in place of a shift, and the merge is an XOR.
 
     The last stage takes a beat when it is empty or is being emptied; the others move with it, or if
-    ``gathers``, do as it does.
+    ``paired``, do as it does.
 
     Latency: ``latency``, 1 to 3 cycles, see ``BitUnit``. Throughput: one beat a cycle.
 
     Members
     -------
     i : ``In(stream.Signature(...))``
-        ``Gathered(data_width)`` if ``gathers``, else ``Operands(data_width)``.
+        ``PairedOperands(data_width)`` if ``paired``, else ``Operands(data_width)``.
     o : ``Out(stream.Signature(...))``
-        ``SpreadResult(data_width)`` if ``gathers``, else ``Result(data_width)``.
+        ``PairedResult(data_width)`` if ``paired``, else ``Result(data_width)``.
     """
 
     def __init__(
@@ -169,12 +169,14 @@ class Pipeline(wiring.Component):
         self._counted = frozenset(min(built, fits) for built in lanes)
         wide = bool(ops & COUNT_OPS) and Lane.BITS_64 in self._counted
         self.latency = 3 if self._shifts or sums or wide else 2 if ops & COUNT_OPS else 1
-        self.gathers = self._shifts and data_width < _SLICE and Lane.BITS_64 in lanes
+        self.paired = self._shifts and data_width < _SLICE and Lane.BITS_64 in lanes
         """Whether shifts are twice as wide as a beat."""
         super().__init__(
             {
-                "i": In(stream.Signature((Gathered if self.gathers else Operands)(data_width))),
-                "o": Out(stream.Signature((SpreadResult if self.gathers else Result)(data_width))),
+                "i": In(
+                    stream.Signature((PairedOperands if self.paired else Operands)(data_width))
+                ),
+                "o": Out(stream.Signature((PairedResult if self.paired else Result)(data_width))),
             }
         )
 
@@ -190,7 +192,7 @@ class Pipeline(wiring.Component):
             o.out_lane.eq(registers.carry(i.operation.out_lane, "out_lane", 0, last)),
             o.edge.eq(registers.carry(i.edge.as_value(), "edge", 0, last)),
         ]
-        if self.gathers:
+        if self.paired:
             m.d.comb += o.pair.eq(registers.carry(i.pair, "pair", 0, last))
 
         word, negate = self._logic(m, op)
@@ -229,7 +231,7 @@ class Pipeline(wiring.Component):
         m.d.comb += [
             logic.base.eq(op.base),
             logic.negates.eq(op.negates),
-            # A gathered beat without a pair is in the upper half.
+            # A single beat is in the upper half.
             logic.a.eq(i.a[-width:]),
             logic.b.eq(i.b[-width:]),
         ]
@@ -245,7 +247,7 @@ class Pipeline(wiring.Component):
             row_sum.sums.eq(sums),
             row_sum.more.eq(more),
             row_sum.counts.eq(counts),
-            self.o.p.half.eq(registers.carry(more, "half", 2, 3)),
+            self.o.p.partial.eq(registers.carry(more, "partial", 2, 3)),
         ]
         return row_sum.o
 
@@ -261,7 +263,7 @@ class Pipeline(wiring.Component):
         for stage in range(stages):
             after = load[stage + 1] if stage + 1 < stages else self.o.ready
             before = valid[stage - 1] if stage else self.i.valid
-            closes = self.gathers or stage == stages - 1
+            closes = self.paired or stage == stages - 1
             m.d.comb += load[stage].eq((~valid[stage] | after) if closes else after)
             with m.If(load[stage]):
                 m.d.sync += valid[stage].eq(before)

@@ -81,11 +81,11 @@ class Repack(wiring.Component):
         error = Signal(reset_less=True)
         m.d.comb += [
             free.eq(~self.o.valid | self.o.ready),
-            load.eq(self.i.valid & ~i.half & free),
-            self.i.ready.eq(i.half | (free & whole)),
+            load.eq(self.i.valid & ~i.partial & free),
+            self.i.ready.eq(i.partial | (free & whole)),
         ]
         with m.If(free):
-            m.d.sync += self.o.valid.eq(self.i.valid & ~i.half & (done | ~narrows))
+            m.d.sync += self.o.valid.eq(self.i.valid & ~i.partial & (done | ~narrows))
         with m.If(load):
             m.d.sync += [
                 parts_done.eq(Mux(done, 0, part + 1)),

@@ -60,14 +60,14 @@ class Operands(data.StructLayout):
 
 
 class Result(data.StructLayout):
-    """A beat that the bit unit computed; counts stand in the low bits of their input lane.
+    """A beat of results of the bit unit; a count is in the low bits of its input lane.
 
-    ``half``: a beat of an element that takes several, but not the last: that one has the count of
-    all, or of a run that is summed the sum, in every 32 bits.
+    ``partial``: more beats follow before the count of the element, or the sum of the run, is
+    complete; ``data`` is undefined. The last of these beats has the sum, in every 32 bits.
     """
 
     def __init__(self, data_width: int) -> None:
-        super().__init__({"data": data_width, "lane": 2, "out_lane": 2, "half": 1, "edge": Edge})
+        super().__init__({"data": data_width, "lane": 2, "out_lane": 2, "partial": 1, "edge": Edge})
 
 
 class ToWrite(data.StructLayout):

@@ -58,7 +58,7 @@ def unit(
 class Traffic:
     """Beats for a unit of ``width`` bits, what they have to give, and when.
 
-    An ``expected`` result that is None is ``half``: nothing else of it matters. ``due[k]`` is the
+    An ``expected`` result that is None is ``partial``, and only that is compared. ``due[k]`` is the
     input beat that completes result ``k``, and the cycles from it to the result beyond the unit's
     latency.
     """
@@ -96,7 +96,7 @@ class Traffic:
                 bool(operation["arithmetic"]),
             )
             edges = [self._edge(first + k == beats - 1, slot) for k in range(unit)]
-            # What is to come behind a first half in error is `test_halves`' to say.
+            # `test_beat_pairs` covers what follows a first beat in error.
             edges[: unit - 1] = [edge | {"error": False} for edge in edges[: unit - 1]]
             for k, edge in enumerate(edges):
                 operands = {name: self._low(word >> k * self.width) for name, word in given}
@@ -175,7 +175,7 @@ class Traffic:
         for index, (bits, want) in enumerate(zip(sink.bits, self.expected, strict=True)):
             got = layout.from_bits(bits)
             beat = self.beats[self.due[index][0]]
-            assert got.half == (want is None), f"result {index} of {beat}, {stalls}"
+            assert got.partial == (want is None), f"result {index} of {beat}, {stalls}"
             if want is None:
                 continue
             values = {name: got[name] for name in want if name != "edge"}
@@ -252,7 +252,7 @@ def test_beats_of_32_bits_take_a_cycle_each_whatever_the_lane(op: Op, lane: Lane
 
 @pytest.mark.parametrize("ops", [ALL_OPS, LOGIC_OPS | COUNT_OPS], ids=["all", "logic+counts"])
 @pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
-def test_half_elements_among_whole_ones(ops: frozenset[Op], stalls: Stalls) -> None:
+def test_elements_of_two_beats_among_whole_ones(ops: frozenset[Op], stalls: Stalls) -> None:
     generator = random.Random(f"pairs {stalls.seed}")
     traffic = Traffic(32, generator)
     for _ in range(80):

@@ -107,10 +107,10 @@ class Traffic:
 
     def _send(self, data: int, lane: Lane, out_lane: Lane, **edge: int) -> int:
         """Send a beat; return the cycle in which repack finishes it."""
-        beat = {"data": data, "lane": lane, "out_lane": out_lane, "half": 0, "edge": edge}
+        beat = {"data": data, "lane": lane, "out_lane": out_lane, "partial": 0, "edge": edge}
         if self.generator.random() < self.halves:
             flags = {name: self._random(2) for name in ("last", "end", "error")}
-            self.beats.append({**beat, "data": ~data, "half": 1, "edge": {**edge, **flags}})
+            self.beats.append({**beat, "data": ~data, "partial": 1, "edge": {**edge, **flags}})
             self._put()
         self.beats.append(beat)
         return self._put()

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bitlane_rtl.abi import COUNT_OPS, Lane, Op
-from bitlane_rtl.bit_unit.halves import Accumulate, Gather, Spread
+from bitlane_rtl.bit_unit.beat_pairs import AddPairs, PairBeats, SplitBeats
 from support.rtl.streams import ALL_STALLS, NO_STALLS, Stalls, transfer
 
 PAIR, SINGLE = "pair", "single"
@@ -31,8 +31,8 @@ def edge_of(payload: Any, names: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
-def test_gather_puts_both_beats_of_a_shift_side_by_side(stalls: Stalls) -> None:
-    generator = random.Random(f"gather {stalls.seed}")
+def test_both_beats_of_a_shift_are_put_side_by_side(stalls: Stalls) -> None:
+    generator = random.Random(f"pair {stalls.seed}")
     sent: list[dict[str, Any]] = []
     expected: list[tuple[bool, int, int, dict[str, Any]]] = []
     completed: list[int] = []
@@ -54,7 +54,7 @@ def test_gather_puts_both_beats_of_a_shift_side_by_side(stalls: Stalls) -> None:
         b = words[-1][1] << 32 | (words[0][1] if kind == PAIR else 0)
         expected.append((kind == PAIR, a, b, edges[-1]))
         completed.append(len(sent) - 1)
-    circuit = Gather(32)
+    circuit = PairBeats(32)
     source, sink = transfer(circuit, sent, len(expected), stalls)
     for got, (pair, a, b, where) in zip(sink.payloads, expected, strict=True):
         low = 0 if pair else 32
@@ -65,8 +65,8 @@ def test_gather_puts_both_beats_of_a_shift_side_by_side(stalls: Stalls) -> None:
 
 
 @pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
-def test_spread_sends_the_lower_half_first_and_marks_the_upper_one_as_last(stalls: Stalls) -> None:
-    generator = random.Random(f"spread {stalls.seed}")
+def test_the_lower_half_is_sent_first_and_the_upper_one_is_the_last(stalls: Stalls) -> None:
+    generator = random.Random(f"split {stalls.seed}")
     sent: list[dict[str, Any]] = []
     expected: list[tuple[int, dict[str, Any]]] = []
     for kind in kinds(generator, 60):
@@ -75,7 +75,7 @@ def test_spread_sends_the_lower_half_first_and_marks_the_upper_one_as_last(stall
         if kind == PAIR:
             expected.append((data & 0xFFFF_FFFF, {**where, "last": False, "end": False}))
         expected.append((data >> 32, where))
-    circuit = Spread(32)
+    circuit = SplitBeats(32)
     _, sink = transfer(circuit, sent, len(expected), stalls)
     for got, (data, where) in zip(sink.payloads, expected, strict=True):
         assert (got.data, got.lane, got.out_lane) == (data, 3, 3), stalls
@@ -85,8 +85,8 @@ def test_spread_sends_the_lower_half_first_and_marks_the_upper_one_as_last(stall
 
 
 @pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
-def test_accumulate_adds_both_counts_and_leaves_all_else_alone(stalls: Stalls) -> None:
-    generator = random.Random(f"accumulate {stalls.seed}")
+def test_both_counts_are_added_and_all_else_is_left_alone(stalls: Stalls) -> None:
+    generator = random.Random(f"add {stalls.seed}")
     sent: list[dict[str, Any]] = []
     expected: list[dict[str, Any] | None] = []  # None for the first beat of a pair
     for kind in kinds(generator, 60):
@@ -106,10 +106,10 @@ def test_accumulate_adds_both_counts_and_leaves_all_else_alone(stalls: Stalls) -
             data = generator.getrandbits(32)
             sent.append({"data": data, "lane": lane, "out_lane": out_lane, "edge": where})
             expected.append(sent[-1])
-    circuit = Accumulate()
+    circuit = AddPairs()
     source, sink = transfer(circuit, sent, len(expected), stalls)
     for got, want in zip(sink.payloads, expected, strict=True):
-        assert got.half == (want is None), stalls
+        assert got.partial == (want is None), stalls
         if want is None:
             continue
         assert [got[name] for name in ("data", "lane", "out_lane")] == [
@@ -125,14 +125,14 @@ def test_every_beat_in_error_comes_through_whatever_half_it_is(good: int, stalls
     """Behind an error all beats are errors; a burst that was not requested has a single beat."""
     beats = [edge(random.Random(beat), False) | {"error": beat >= good} for beat in range(good + 4)]
     operation = {"op": Op.SHIFT_LEFT, "lane": Lane.BITS_64}
-    gather = Gather(32)
+    pair_beats = PairBeats(32)
     operands = [{"a": 0, "b": 0, "operation": operation, "edge": where} for where in beats]
     wanted = [False] * (good // 2) + [True] * 4
-    source, sink = transfer(gather, operands, len(wanted), stalls)
+    source, sink = transfer(pair_beats, operands, len(wanted), stalls)
     assert [bool(got.edge.error) for got in sink.payloads] == wanted, stalls
     assert sink.cycles[-4:] == source.cycles[-4:]
-    accumulate = Accumulate()
+    add_pairs = AddPairs()
     results = [{"data": 0, "lane": 3, "out_lane": 0, "edge": where} for where in beats]
-    _, sink = transfer(accumulate, results, len(beats), stalls)
-    whole = [bool(got.edge.error) for got in sink.payloads if not got.half]
+    _, sink = transfer(add_pairs, results, len(beats), stalls)
+    whole = [bool(got.edge.error) for got in sink.payloads if not got.partial]
     assert whole == wanted, stalls

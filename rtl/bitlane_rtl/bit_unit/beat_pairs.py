@@ -1,8 +1,8 @@
 """Elements of two beats each, for circuits whose beat is half as wide as the widest lane.
 
-``Gather`` puts both beats of a pair side by side before the shifter, ``Spread`` takes the result
-apart, and ``Accumulate`` adds the counts of both beats. They must not change a beat that does not
-belong to a pair.
+`PairBeats` puts both beats of a pair side by side before the shifter, `SplitBeats` separates the
+result again, and `AddPairs` adds the counts of both beats. They must not change a beat that does
+not belong to a pair.
 """
 
 from amaranth.hdl import Cat, Module, Mux, Signal
@@ -12,10 +12,10 @@ from amaranth.lib.wiring import In, Out
 from ..abi import SHIFT_OPS, Lane
 from ..streams.beats import Edge, Operands, Operation, Result
 
-__all__ = ["Accumulate", "Gather", "Gathered", "Spread", "SpreadResult"]
+__all__ = ["AddPairs", "PairBeats", "PairedOperands", "PairedResult", "SplitBeats"]
 
 
-class Gathered(data.StructLayout):
+class PairedOperands(data.StructLayout):
     """Two beats of a pair, or one beat in the upper half, with the lower half undefined."""
 
     def __init__(self, data_width: int) -> None:
@@ -31,7 +31,7 @@ class Gathered(data.StructLayout):
         )
 
 
-class SpreadResult(data.StructLayout):
+class PairedResult(data.StructLayout):
     """Two beats of results if ``pair``, else one in the upper half."""
 
     def __init__(self, data_width: int) -> None:
@@ -40,14 +40,14 @@ class SpreadResult(data.StructLayout):
                 "data": 2 * data_width,
                 "lane": 2,
                 "out_lane": 2,
-                "half": 1,
+                "partial": 1,
                 "edge": Edge,
                 "pair": 1,
             }
         )
 
 
-class Gather(wiring.Component):
+class PairBeats(wiring.Component):
     """Holds the first beat of a pair, which has the low half of an element, until the second.
 
     Pairs are the beats of a shift in 64-bit lanes. A run of them starts with the first of a pair
@@ -61,7 +61,7 @@ class Gather(wiring.Component):
     -------
     i : ``In(stream.Signature(Operands(data_width)))``
         Beats.
-    o : ``Out(stream.Signature(Gathered(data_width)))``
+    o : ``Out(stream.Signature(PairedOperands(data_width)))``
         The edge of a pair is the edge of its second beat, but ``error`` is 1 if either beat had it.
     """
 
@@ -69,7 +69,7 @@ class Gather(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(Operands(data_width))),
-                "o": Out(stream.Signature(Gathered(data_width))),
+                "o": Out(stream.Signature(PairedOperands(data_width))),
             }
         )
 
@@ -102,14 +102,14 @@ class Gather(wiring.Component):
         return m
 
 
-class Spread(wiring.Component):
+class SplitBeats(wiring.Component):
     """Sends the lower half of a pair as a beat of its own before the upper half.
 
     Latency: 0 cycles. Throughput: one output beat a cycle.
 
     Members
     -------
-    i : ``In(stream.Signature(SpreadResult(data_width)))``
+    i : ``In(stream.Signature(PairedResult(data_width)))``
         Pairs and single beats.
     o : ``Out(stream.Signature(Result(data_width)))``
         Both beats of a pair have the pair's edge, but only the second has ``last`` and ``end``.
@@ -118,7 +118,7 @@ class Spread(wiring.Component):
     def __init__(self, data_width: int) -> None:
         super().__init__(
             {
-                "i": In(stream.Signature(SpreadResult(data_width))),
+                "i": In(stream.Signature(PairedResult(data_width))),
                 "o": Out(stream.Signature(Result(data_width))),
             }
         )
@@ -135,7 +135,7 @@ class Spread(wiring.Component):
             o.data.eq(Mux(first, lower, upper)),
             o.lane.eq(i.lane),
             o.out_lane.eq(i.out_lane),
-            o.half.eq(i.half),
+            o.partial.eq(i.partial),
             o.edge.eq(i.edge),
             self.o.valid.eq(self.i.valid),
             self.i.ready.eq(self.o.ready & ~first),
@@ -147,12 +147,12 @@ class Spread(wiring.Component):
         return m
 
 
-class Accumulate(wiring.Component):
+class AddPairs(wiring.Component):
     """Adds the counts of both beats of a pair: the second gets the sum, and is of a 32-bit lane.
 
     Pairs are the beats of a count in 64-bit lanes: their output lane differs from their lane. A run
-    of them starts with the first of a pair, which is sent as ``half``, and ends with the second.
-    A beat in error is never ``half``, because no beat may follow it.
+    of them starts with the first of a pair, which is sent as ``partial``, and ends with the second.
+    A beat in error is never ``partial``, because no beat may follow it.
     The second has ``error`` if either beat had it. Its ``slot`` is halved, because half as many
     input beats precede a run's first output beat.
 
@@ -181,7 +181,7 @@ class Accumulate(wiring.Component):
             o.eq(i),
             o.data.eq(Cat((i.data[:7] + held_count)[:7], i.data[7:])),
             o.edge.error.eq(i.edge.error | held_error),
-            o.half.eq(first | i.half),
+            o.partial.eq(first | i.partial),
             self.o.valid.eq(self.i.valid),
             self.i.ready.eq(self.o.ready),
         ]
