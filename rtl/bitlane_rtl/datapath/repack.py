@@ -77,7 +77,7 @@ class Repack(wiring.Component):
         m.d.comb += whole.eq(~widens | Mux(parts_done == 0, self.i.p.first_ends, ending))
 
         # The register is a valid output beat once all its parts are loaded.
-        free, load, partial = Signal(), Signal(), Signal()
+        free, load, filling = Signal(), Signal(), Signal()
         error = Signal(reset_less=True)
         m.d.comb += [
             free.eq(~self.o.valid | self.o.ready),
@@ -91,8 +91,8 @@ class Repack(wiring.Component):
                 parts_done.eq(Mux(done, 0, part + 1)),
                 ending.eq(self.i.p.end_part == (parts_done + 1)[:3]),
                 starts.eq(i.edge.last & done),
-                partial.eq(~done & narrows),
-                error.eq(i.edge.error | (partial & error)),
+                filling.eq(~done & narrows),
+                error.eq(i.edge.error | (filling & error)),
             ]
 
         held_data = Signal(self._data_width, reset_less=True)
