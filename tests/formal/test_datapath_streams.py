@@ -52,7 +52,7 @@ def test_a_unit_keeps_what_it_offers(name: str, proof: Proof) -> None:
 BUGS = {
     "bit unit does not wait": (
         "bit unit",
-        "bit_unit.bit_unit",
+        "bit_unit.pipeline",
         "(~valid[stage] | after) if closes",
         "Const(1) if closes",
     ),

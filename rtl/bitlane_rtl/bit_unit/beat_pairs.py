@@ -5,18 +5,21 @@ result again, and `AddPairs` adds the counts of both beats. They must not change
 not belong to a pair.
 """
 
+from collections.abc import Collection
+
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..abi import SHIFT_OPS, Lane
+from ..abi import Lane, Op
 from ..streams.beats import Edge, Operands, Operation, Result
+from .op_decode import decode
 
 __all__ = ["AddPairs", "PairBeats", "PairedOperands", "PairedResult", "SplitBeats"]
 
 
 class PairedOperands(data.StructLayout):
-    """Two beats of a pair, or one beat in the upper half, with the lower half undefined."""
+    """Both beats of a pair if ``pair``, else one beat in the upper half; the lower is undefined."""
 
     def __init__(self, data_width: int) -> None:
         super().__init__(
@@ -32,7 +35,7 @@ class PairedOperands(data.StructLayout):
 
 
 class PairedResult(data.StructLayout):
-    """Two beats of results if ``pair``, else one in the upper half."""
+    """Both results of a pair if ``pair``, else one result in the upper half."""
 
     def __init__(self, data_width: int) -> None:
         super().__init__(
@@ -48,24 +51,31 @@ class PairedResult(data.StructLayout):
 
 
 class PairBeats(wiring.Component):
-    """Holds the first beat of a pair, which has the low half of an element, until the second.
+    """Joins two beats that form a pair: holds the first, the low half, until the second arrives.
 
-    Pairs are the beats of a shift in 64-bit lanes. A run of them starts with the first of a pair
-    and ends with the second. A beat in error never waits as a first: it passes alone, because its
-    second may never arrive.
+    The beats of a shift in 64-bit lanes form pairs; a run of them consists of whole pairs. A beat
+    in error never waits as the first of a pair: it passes alone, because the second may never
+    arrive.
 
     Latency: 0 cycles from the second beat of a pair and from any other. Throughput: one input beat
     a cycle.
+
+    Parameters
+    ----------
+    data_width, ops
+        Bits of a beat, and the operations that are sent.
 
     Members
     -------
     i : ``In(stream.Signature(Operands(data_width)))``
         Beats.
     o : ``Out(stream.Signature(PairedOperands(data_width)))``
-        The edge of a pair is the edge of its second beat, but ``error`` is 1 if either beat had it.
+        Pairs and single beats. The edge of a pair is that of its second beat, but ``error`` is 1 if
+        either beat has it.
     """
 
-    def __init__(self, data_width: int) -> None:
+    def __init__(self, data_width: int, ops: Collection[Op]) -> None:
+        self._ops = ops
         super().__init__(
             {
                 "i": In(stream.Signature(Operands(data_width))),
@@ -79,8 +89,7 @@ class PairBeats(wiring.Component):
         second = Signal()
         held_a, held_b = Signal(len(i.a), reset_less=True), Signal(len(i.b), reset_less=True)
         held_error = Signal(reset_less=True)
-        shifts = i.operation.op.matches(*SHIFT_OPS)
-        pair = shifts & (i.operation.lane == Lane.BITS_64)
+        pair = decode(i.operation.op, self._ops).shifts & (i.operation.lane == Lane.BITS_64)
         m.d.comb += [
             o.a.eq(Cat(held_a, i.a)),
             o.b.eq(Cat(held_b, i.b)),
@@ -103,16 +112,16 @@ class PairBeats(wiring.Component):
 
 
 class SplitBeats(wiring.Component):
-    """Sends the lower half of a pair as a beat of its own before the upper half.
+    """Sends both results of a pair one after the other, the lower half first.
 
     Latency: 0 cycles. Throughput: one output beat a cycle.
 
     Members
     -------
     i : ``In(stream.Signature(PairedResult(data_width)))``
-        Pairs and single beats.
+        Pairs and single results.
     o : ``Out(stream.Signature(Result(data_width)))``
-        Both beats of a pair have the pair's edge, but only the second has ``last`` and ``end``.
+        Both results have the edge of the pair, but only the second has ``last`` and ``end``.
     """
 
     def __init__(self, data_width: int) -> None:
@@ -148,22 +157,22 @@ class SplitBeats(wiring.Component):
 
 
 class AddPairs(wiring.Component):
-    """Adds the counts of both beats of a pair: the second gets the sum, and is of a 32-bit lane.
+    """Adds the counts of both beats of a pair.
 
-    Pairs are the beats of a count in 64-bit lanes: their output lane differs from their lane. A run
-    of them starts with the first of a pair, which is sent as ``partial``, and ends with the second.
-    A beat in error is never ``partial``, because no beat may follow it.
-    The second has ``error`` if either beat had it. Its ``slot`` is halved, because half as many
-    input beats precede a run's first output beat.
+    The counts of 64-bit lanes form pairs: their output lane differs from their lane. A run of them
+    consists of whole pairs. The first of a pair is sent as ``partial``, unless it is in error,
+    because then no second may follow. The second has the sum, the lane of 32 bits, and ``error`` if
+    either has it. Its ``slot`` is halved, because half as many results fill the part of the first
+    output beat that precedes the run.
 
     Latency: 0 cycles. Throughput: a beat a cycle.
 
     Members
     -------
     i : ``In(stream.Signature(Result(32)))``
-        Counts of single beats, and any other results.
+        Counts of single beats, and all other results.
     o : ``Out(stream.Signature(Result(32)))``
-        The same.
+        The same; all but the counts of pairs are unchanged.
     """
 
     i: In(stream.Signature(Result(32)))
@@ -173,7 +182,7 @@ class AddPairs(wiring.Component):
         m = Module()
         i, o = self.i.payload, self.o.payload
         pair, first, second = Signal(), Signal(), Signal()
-        # Both stay 0 but for a pair's second beat, so that adding them changes no other beat.
+        # Both are 0 except at the second beat of a pair, so that no other beat changes.
         held_count, held_error = Signal(6), Signal()
         m.d.comb += [
             pair.eq((i.lane == Lane.BITS_64) & (i.out_lane != Lane.BITS_64)),

@@ -1,8 +1,7 @@
-"""Functions of lanes that the units share: tests of the lane, values spread over its bytes.
+"""Functions of lanes that the units share: tests of the lane, bits spread over its bytes.
 
-They are plain functions that add combinational logic to a module. Units have one control bit for
-each byte, not for each lane, so that the same wires serve every lane width. A word of such bits
-has byte 0 in bit 0.
+They add combinational logic to a module. Units have one control bit for each byte, not for each
+lane, so that the same wires serve every lane width. A word of such bits has byte 0 in bit 0.
 """
 
 from collections.abc import Collection
@@ -11,7 +10,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
 from ..abi import Lane
 
-__all__ = ["at_least", "bottoms", "from_bottom", "from_top", "over_lane"]
+__all__ = ["any_in_lane", "at_least", "lowest_bytes", "spread_highest", "spread_lowest"]
 
 
 def at_least(lane: Value, minimum: Lane, lanes: Collection[Lane]) -> Value:
@@ -30,12 +29,13 @@ def _wider(size: int, lanes: Collection[Lane]) -> list[Lane]:
 
 
 def _joined(m: Module, lane: Lane, word: Value) -> Signal:
+    """Return a signal for ``word``, so that a simulator computes it once for all its readers."""
     joined = Signal(len(word), name=f"joined_{lane.bits}")
     m.d.comb += joined.eq(word)
     return joined
 
 
-def from_bottom(m: Module, word: Value, lane: Value, lanes: Collection[Lane]) -> Value:
+def spread_lowest(m: Module, word: Value, lane: Value, lanes: Collection[Lane]) -> Value:
     """Give each byte the bit of the lowest byte of its lane."""
     for wider in _wider(len(word), lanes):
         other = Cat(word[byte & ~(wider.bytes // 2)] for byte in range(len(word)))
@@ -43,7 +43,7 @@ def from_bottom(m: Module, word: Value, lane: Value, lanes: Collection[Lane]) ->
     return word
 
 
-def from_top(m: Module, word: Value, lane: Value, lanes: Collection[Lane]) -> Value:
+def spread_highest(m: Module, word: Value, lane: Value, lanes: Collection[Lane]) -> Value:
     """Give each byte the bit of the highest byte of its lane."""
     for wider in _wider(len(word), lanes):
         other = Cat(word[byte | wider.bytes // 2] for byte in range(len(word)))
@@ -51,13 +51,13 @@ def from_top(m: Module, word: Value, lane: Value, lanes: Collection[Lane]) -> Va
     return word
 
 
-def over_lane(
+def any_in_lane(
     m: Module, word: Value, lane: Value, lanes: Collection[Lane], steps: Collection[Lane]
 ) -> Value:
     """Give each byte the OR of the bits of all bytes of its lane.
 
-    ``steps``: the lanes of two, four and eight bytes, in this order; or some of them, if a later
-    stage has the others.
+    ``steps``: 16, 32 and 64 bits, one step of the OR each; or some of these in order, if another
+    stage has the other steps.
     """
     for wider in _wider(len(word), lanes):
         if wider in steps:
@@ -66,15 +66,15 @@ def over_lane(
     return word
 
 
-def bottoms(m: Module, size: int, lane: Value, lanes: Collection[Lane]) -> Value:
-    """Return one bit for each of ``size`` bytes: it is the lowest of its lane."""
+def lowest_bytes(m: Module, size: int, lane: Value, lanes: Collection[Lane]) -> Value:
+    """Return, for each of ``size`` bytes, whether it is the lowest byte of its lane."""
 
-    def is_bottom(byte: int) -> Value:
+    def is_lowest(byte: int) -> Value:
         for wider in (Lane.BITS_16, Lane.BITS_32, Lane.BITS_64):
             if byte % wider.bytes:
                 return ~at_least(lane, wider, lanes)
         return Const(1)
 
-    bottom = Signal(size)
-    m.d.comb += bottom.eq(Cat(is_bottom(byte)[0] for byte in range(size)))
-    return bottom
+    lowest = Signal(size)
+    m.d.comb += lowest.eq(Cat(is_lowest(byte)[0] for byte in range(size)))
+    return lowest

@@ -1,13 +1,11 @@
-"""Adds the counts of all beats of a run. Must never let one run's sum reach into another's.
+"""Adds the counts of all beats of a run. Must never add the counts of another run to its sum."""
 
-Of a beat's position in its run it uses only whether more of the run follows.
-"""
-
-from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi import Lane
+from .tree_sum import tree_sum
 
 __all__ = ["RowSum"]
 
@@ -17,30 +15,30 @@ _SUM_BITS = Lane.BITS_32.bits
 class RowSum(wiring.Component):
     """The sum, modulo 2**32, of the counts of a run's beats so far.
 
-    It is parallel to the last register of the bit unit, so that summing costs no cycle.
+    Its register is parallel to the last one of the pipeline, so that a sum takes no further cycle.
 
     Parameters
     ----------
     data_width : int
         Bits of a beat.
     lane : Lane
-        The lane that counts stand in the low bits of, no wider than a beat.
+        The lane of the counts, no wider than a beat.
 
     Members
     -------
     take : ``In(1)``
-        Take the inputs, a beat's, at this clock edge.
+        The other inputs are those of a beat, and are taken at this clock edge.
     sums : ``In(1)``
         The beat belongs to a run that is summed.
     more : ``In(1)``
         The beat is not the last of that run. Must be 0 if ``sums`` is 0.
     counts : ``In(data_width)``
-        Its counts, zero-extended in their lanes.
+        The counts of the beat, zero-extended in their lanes.
     o : ``Out(32)``
-        The sum up to the beat that was taken last, or 0 if that is not summed.
+        The sum up to and including the last beat that was taken; 0 if that beat is not summed.
 
     Latency: 1 cycle. Throughput: a beat a cycle.
-    Bound of the clock: the counts of a beat -> their sum -> the run's.
+    Bound of the clock: the counts of a beat -> their sum -> the sum of the run.
     """
 
     def __init__(self, data_width: int, lane: Lane) -> None:
@@ -59,19 +57,11 @@ class RowSum(wiring.Component):
         m = Module()
         begins = Signal(init=1)
         total = Signal(_SUM_BITS, reset_less=True)
-        beat, following = self._beat(), Signal(_SUM_BITS)
-        # Chosen behind the adder: most bits have it from their register's reset, for nothing.
+        bits, step = self._lane.bits.bit_length(), self._lane.bits
+        beat = tree_sum(self.counts[low : low + bits] for low in range(0, len(self.counts), step))
+        following = Signal(_SUM_BITS)
+        # A Mux behind the adder is free for most bits: it becomes a reset of their registers.
         m.d.comb += [following.eq(Mux(begins, beat, total + beat)), self.o.eq(total)]
         with m.If(self.take):
             m.d.sync += [total.eq(Mux(self.sums, following, 0)), begins.eq(~self.more)]
         return m
-
-    def _beat(self) -> Value:
-        """The ones of the beat, by a balanced tree of additions."""
-        bits = self._lane.bits.bit_length()
-        sums: list[Value] = [
-            self.counts[low : low + bits] for low in range(0, len(self.counts), self._lane.bits)
-        ]
-        while len(sums) > 1:
-            sums = [one + other for one, other in zip(sums[::2], sums[1::2], strict=True)]
-        return sums[0]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bitlane_rtl.abi import COUNT_OPS, Lane, Op
+from bitlane_rtl.abi import BIT_OPS, COUNT_OPS, Lane, Op
 from bitlane_rtl.bit_unit.beat_pairs import AddPairs, PairBeats, SplitBeats
 from support.rtl.streams import ALL_STALLS, NO_STALLS, Stalls, transfer
 
@@ -54,7 +54,7 @@ def test_both_beats_of_a_shift_are_put_side_by_side(stalls: Stalls) -> None:
         b = words[-1][1] << 32 | (words[0][1] if kind == PAIR else 0)
         expected.append((kind == PAIR, a, b, edges[-1]))
         completed.append(len(sent) - 1)
-    circuit = PairBeats(32)
+    circuit = PairBeats(32, BIT_OPS)
     source, sink = transfer(circuit, sent, len(expected), stalls)
     for got, (pair, a, b, where) in zip(sink.payloads, expected, strict=True):
         low = 0 if pair else 32
@@ -125,7 +125,7 @@ def test_every_beat_in_error_comes_through_whatever_half_it_is(good: int, stalls
     """Behind an error all beats are errors; a burst that was not requested has a single beat."""
     beats = [edge(random.Random(beat), False) | {"error": beat >= good} for beat in range(good + 4)]
     operation = {"op": Op.SHIFT_LEFT, "lane": Lane.BITS_64}
-    pair_beats = PairBeats(32)
+    pair_beats = PairBeats(32, BIT_OPS)
     operands = [{"a": 0, "b": 0, "operation": operation, "edge": where} for where in beats]
     wanted = [False] * (good // 2) + [True] * 4
     source, sink = transfer(pair_beats, operands, len(wanted), stalls)
