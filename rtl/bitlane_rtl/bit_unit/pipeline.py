@@ -100,11 +100,11 @@ class Pipeline(wiring.Component):
         op = decode(self.i.p.operation.op, self._ops)
         valid, load = self._advance(m)
         word, inverts = self._logic(m, op)
-        counts, counts_64 = self._count(m, load, op, word)
-        shifted = self._shift(m, load, op, inverts)
         sideband = [self._sideband(m, inverts)]
         for stage in range(latency):
             sideband.append(register(m, load[stage], sideband[-1], f"sideband_{stage + 1}"))
+        counts, counts_64 = self._count(m, load, op, word)
+        shifted = self._shift(m, load, op, inverts)
 
         result = Mux(op.is_logic, word, 0)
         if latency == 1:

@@ -61,6 +61,10 @@ class Popcount(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         sums = {Lane.BITS_8: [self._count_byte(m, byte) for byte in range(len(self.a) // 8)]}
+        selected = {
+            lane: register(m, self.load[0], self._is_selected(lane), f"selected_{lane.bits}")
+            for lane in sorted(self._lanes)
+        }
         for lane in (Lane.BITS_16, Lane.BITS_32):
             parts = sums[Lane(lane - 1)]
             sums[lane] = []
@@ -68,10 +72,6 @@ class Popcount(wiring.Component):
                 total = Signal(len(low) + 1, name=f"ones_{lane.bits}_{len(sums[lane])}")
                 m.d.comb += total.eq(low + high)
                 sums[lane].append(total)
-        selected = {
-            lane: register(m, self.load[0], self._is_selected(lane), f"selected_{lane.bits}")
-            for lane in sorted(self._lanes)
-        }
         counts: Value = Const(0)
         for lane in sorted(self._lanes - {Lane.BITS_64}):
             counts |= _in_lanes([Mux(selected[lane], ones, 0) for ones in sums[lane]], lane)
