@@ -27,16 +27,14 @@ from .runner import Runner, Written
 
 __all__ = ["open_folder", "read_expected", "save_results", "write_folder"]
 
-_MODULES = (
-    *("__init__", "__main__", "cuda", "description", "encoding", "folder", "program", "runner"),
-    *("threads", "values"),
-)
+_MODULES = ("__init__", "__main__", "cuda", "description", "folder", "runner", "threads")
 _RUNNER = (
     *("__init__.py", "errors.py", "version.py"),
     *(
         f"compiling/{name}.py"
         for name in ("__init__", "cache", "flags", "library", "notice", "toolchain")
     ),
+    *(f"model/{name}.py" for name in ("__init__", "encoding", "ports", "program", "values")),
     *(f"batch/{name}.py" for name in _MODULES),
     *(f"batch/{name}" for name in ("device.h", "cuda.cu", "lanes.h", "threads.cc")),
 )

@@ -12,13 +12,13 @@ from ..errors import BatchError
 from .ports import PortPlace, found
 from .values import Words, expect_fit, extended, fitting
 
-__all__ = ["Code", "Encoded", "Encoder", "Item", "Result", "Words"]
+__all__ = ["Encoded", "Encoder", "Item", "Opcode", "Result", "Words"]
 
 _DEPTH = 8
 _ONES = (1 << 64) - 1
 
 
-class Code(IntEnum):
+class Opcode(IntEnum):
     """The instructions, as in batch.h and ported.h."""
 
     SET = 0
@@ -34,7 +34,7 @@ class Code(IntEnum):
 class Item:
     """An instruction. ``amount`` is of cycles, or of repetitions of ``body``."""
 
-    code: Code
+    code: Opcode
     port: str = ""
     values: Any = None
     amount: int = 0
@@ -123,16 +123,16 @@ class Encoder:
         parts = [np.zeros((*shape, 0), np.uint64)]
         for item in items:
             match item.code:
-                case Code.SET:
+                case Opcode.SET:
                     parts += self._set(item, shape)
-                case Code.STEP:
-                    self.rows.append((Code.STEP, 0, item.amount, 0))
-                case Code.REPEAT:
-                    self.rows.append((Code.REPEAT, 0, item.amount, 0))
+                case Opcode.STEP:
+                    self.rows.append((Opcode.STEP, 0, item.amount, 0))
+                case Opcode.REPEAT:
+                    self.rows.append((Opcode.REPEAT, 0, item.amount, 0))
                     start = len(self.rows)
                     inner = self.block(item.body, (*loops, item.amount))
                     parts.append(inner.reshape(*shape, inner.shape[-1] * item.amount))
-                    self.rows.append((Code.AGAIN, start, 0, 0))
+                    self.rows.append((Opcode.AGAIN, start, 0, 0))
                 case _:
                     self._look(item)
         return np.concatenate(parts, axis=-1)
@@ -140,12 +140,12 @@ class Encoder:
     def _look(self, item: Item) -> None:
         port = found(self._ports, item.port, "port")
         last = port.first + port.words - 1
-        if item.code is Code.UNTIL:
-            row = (Code.UNTIL, port.first | last << 32, item.amount, int(port.settled))
+        if item.code is Opcode.UNTIL:
+            row = (Opcode.UNTIL, port.first | last << 32, item.amount, int(port.settled))
             self.rows.append(row)
         else:
             for word in range(port.first, last + 1):
-                self.rows.append((Code.GET, word, 0, int(port.settled)))
+                self.rows.append((Opcode.GET, word, 0, int(port.settled)))
 
     def _set(self, item: Item, shape: tuple[int, ...]) -> Iterator[Words]:
         port = found(self._ports, item.port, "port")
@@ -158,10 +158,10 @@ class Encoder:
             expect_fit(port, value, value)
             value &= (1 << port.width) - 1
             for k, (number, look) in enumerate(zip(numbers, looks, strict=True)):
-                self.rows.append((Code.SET, number, value >> 64 * k & _ONES, look))
+                self.rows.append((Opcode.SET, number, value >> 64 * k & _ONES, look))
             return
         self.rows += [
-            (Code.TAKE, number, 0, look) for number, look in zip(numbers, looks, strict=True)
+            (Opcode.TAKE, number, 0, look) for number, look in zip(numbers, looks, strict=True)
         ]
         yield fitting(port, item.values, shape)
 
@@ -175,16 +175,16 @@ class Encoder:
         """Note where results are from ``base`` on. Returns how many columns ``items`` give."""
         size = 0
         for item in items:
-            if item.code is Code.GET:
+            if item.code is Opcode.GET:
                 port = found(self._ports, item.port, "port")
                 place = (item.values, base + size, loops, strides)
                 self.results.append(Result(*place, port.words, port.signed, port.width))
                 size += port.words
-            elif item.code is Code.UNTIL:
+            elif item.code is Opcode.UNTIL:
                 place = (item.values, base + size, loops, strides)
                 self.results.append(Result(*place, 1, False, 64))
                 size += 1
-            elif item.code is Code.REPEAT:
+            elif item.code is Opcode.REPEAT:
                 known = len(self.results)
                 inner = self.results_of(item.body, base + size, loops, strides)
                 del self.results[known:]

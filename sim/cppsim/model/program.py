@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import BatchError
-from .encoding import Code, Encoded, Encoder, Item
+from .encoding import Encoded, Encoder, Item, Opcode
 from .ports import PortPlace
 from .values import as_array, counted
 
@@ -42,11 +42,11 @@ class Program:
         bits have a last axis of words, the least significant first, in two's complement if they are
         signed; or they take whole numbers, of shape (instances,) alone.
         """
-        return self._add(Item(Code.SET, port, values))
+        return self._add(Item(Opcode.SET, port, values))
 
     def step(self, cycles: int = 1) -> "Program":
         """Let ``cycles`` pass."""
-        return self._add(Item(Code.STEP, amount=counted(cycles, "cycles", 0)))
+        return self._add(Item(Opcode.STEP, amount=counted(cycles, "cycles", 0)))
 
     def until(self, port: str, limit: int, name: str | None = None) -> "Program":
         """Let cycles pass up to the first edge before which ``port`` is not 0, ``limit`` at most.
@@ -55,11 +55,11 @@ class Program:
         never seen.
         """
         amount = counted(limit, "limit", 1)
-        return self._add(Item(Code.UNTIL, port, name or port, amount))
+        return self._add(Item(Opcode.UNTIL, port, name or port, amount))
 
     def get(self, port: str, name: str | None = None) -> "Program":
         """Look at a port; the result is called ``name``, by default as the port."""
-        return self._add(Item(Code.GET, port, name or port))
+        return self._add(Item(Opcode.GET, port, name or port))
 
     @contextmanager
     def repeat(self, times: int) -> Iterator["Program"]:
@@ -69,7 +69,7 @@ class Program:
             yield self
         finally:
             body, self._items = tuple(self._items), before
-        self._add(Item(Code.REPEAT, amount=counted(times, "times", 1, _REPEATS), body=body))
+        self._add(Item(Opcode.REPEAT, amount=counted(times, "times", 1, _REPEATS), body=body))
 
     def replaced(self, port: str, values: ArrayLike) -> "Program":
         """The same program with other values wherever it sets ``port``.
@@ -78,9 +78,9 @@ class Program:
         an array has a second axis of one place for each time, in order. Raises ``BatchError`` if
         that does not fit.
         """
-        times = sum(1 for x in _all(self._items) if x.code is Code.SET and x.port == port)
+        times = sum(1 for x in _all(self._items) if x.code is Opcode.SET and x.port == port)
         if not times:
-            names = dict.fromkeys(x.port for x in _all(self._items) if x.code is Code.SET)
+            names = dict.fromkeys(x.port for x in _all(self._items) if x.code is Opcode.SET)
             raise BatchError(f"no port {port!r} is set; set are: {', '.join(names) or 'none'}")
         each: list[Any] = [values] * times
         if times > 1 and not isinstance(values, int | np.integer):
@@ -127,7 +127,7 @@ def _all(items: Sequence[Item]) -> Iterator[Item]:
 def _replaced(items: Sequence[Item], port: str, each: Iterator[Any]) -> list[Item]:
     found = []
     for item in items:
-        if item.code is Code.SET and item.port == port:
+        if item.code is Opcode.SET and item.port == port:
             found.append(replace(item, values=next(each)))
         else:
             found.append(replace(item, body=tuple(_replaced(item.body, port, each))))

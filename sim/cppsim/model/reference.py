@@ -1,20 +1,20 @@
 """One circuit in Amaranth's own simulator: slow, pip-only, open to Python, and the reference."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
-from amaranth.hdl import Elaboratable
+from amaranth.hdl import Elaboratable, Value
 from amaranth.lib import wiring
 from amaranth.sim import Simulator, SimulatorContext  # type: ignore[attr-defined]  # stubs lag
 
 from ..errors import SimulationError
 from ..netlist.storage import Buffers, StorageAccess, StoragePort, check_storage
 from .circuit import Circuit
-from .encoding import Code, Encoded, Item, Words
+from .encoding import Encoded, Item, Opcode, Words
 from .interface import AnyModel, Prepared, expect_columns, ports_of
 from .program import Program
 
@@ -45,14 +45,14 @@ async def execute(
     """Execute the items of a program; yield each item that has a result, and the result."""
     for item in items:
         match item.code:
-            case Code.SET:
+            case Opcode.SET:
                 bench.set(item.port, value_of(item, turns))
-            case Code.STEP:
+            case Opcode.STEP:
                 for _ in range(item.amount):
                     await bench.tick()
-            case Code.GET:
+            case Opcode.GET:
                 yield item, bench.get(item.port)
-            case Code.UNTIL:
+            case Opcode.UNTIL:
                 passed = 0
                 for cycle in range(1, item.amount + 1):
                     high = bench.get(item.port)
@@ -61,7 +61,7 @@ async def execute(
                         passed = cycle
                         break
                 yield item, passed
-            case Code.REPEAT:
+            case Opcode.REPEAT:
                 for turn in range(item.amount):
                     async for result in execute(item.body, bench, value_of, (*turns, turn)):
                         yield result
@@ -197,8 +197,9 @@ class ReferenceModel(AnyModel):
         words: list[int] = []
 
         async def job(context: SimulatorContext) -> None:
-            async for item, value in execute(program.items, _Testbench(self, context), value_of):
-                count = self.places[item.port].words if item.code is Code.GET else 1
+            bench = _Testbench(context, self._ports, self._tick)
+            async for item, value in execute(program.items, bench, value_of):
+                count = self.places[item.port].words if item.code is Opcode.GET else 1
                 words.extend(value >> 64 * k & _WORD for k in range(count))
 
         self._do(job)
@@ -262,16 +263,21 @@ class ReferenceModel(AnyModel):
 
 
 class _Testbench:
-    """The steps of a program on a `ReferenceModel`."""
+    """The steps of a program in Amaranth's simulator."""
 
-    def __init__(self, model: ReferenceModel, context: SimulatorContext) -> None:
-        self._model, self._context = model, context
+    def __init__(
+        self,
+        context: SimulatorContext,
+        ports: Mapping[str, Value],
+        tick: Callable[[SimulatorContext], Awaitable[None]],
+    ) -> None:
+        self._context, self._ports, self._tick = context, ports, tick
 
     def set(self, port: str, value: int) -> None:
-        self._context.set(self._model._inputs[port], value)
+        self._context.set(self._ports[port], value)
 
     def get(self, port: str) -> int:
-        return self._context.get(self._model._ports[port])
+        return self._context.get(self._ports[port])
 
     async def tick(self) -> None:
-        await self._model._tick(self._context)
+        await self._tick(self._context)
