@@ -1,4 +1,7 @@
-"""When a simulation is compiled: as the user says, or as the environment does."""
+"""The modes of simulation, and the default mode of a process.
+
+The order is: the ``mode`` argument, `set_default_mode`, the environment variable, ``ALWAYS``.
+"""
 
 import os
 from enum import Enum
@@ -6,41 +9,41 @@ from enum import Enum
 __all__ = ["MODE_VARIABLE", "Mode", "default_mode", "set_default_mode"]
 
 MODE_VARIABLE = "CPPSIM"
-"""Environment variable that names the mode where nobody else does."""
+"""Environment variable that names the default mode."""
 
 
 class Mode(Enum):
-    """How a design is simulated."""
+    """The simulator that runs a design."""
 
     OFF = "off"
-    """By Amaranth's simulator."""
+    """Amaranth's simulator runs the design."""
     AUTO = "auto"
-    """By Amaranth's simulator until it pays to compile, which happens meanwhile."""
+    """Amaranth's simulator runs the design until a background process has compiled it."""
     ALWAYS = "always"
-    """Compiled, from the beginning."""
+    """Compiled code runs the design from the beginning."""
     CHECK = "check"
-    """By both side by side, and compared."""
+    """Both run the design side by side and are compared."""
 
 
 _chosen: Mode | None = None
 
 
-def default_mode() -> Mode:
-    """What was set for this process, else the environment's mode, else ``AUTO``.
+def default_mode(otherwise: Mode = Mode.ALWAYS) -> Mode:
+    """Return the mode set for this process, else the environment's mode, else ``otherwise``.
 
-    Raises ``ValueError`` if the environment names none.
+    Raises ``ValueError`` if the environment names an unknown mode.
     """
     if _chosen is not None:
         return _chosen
-    named = os.environ.get(MODE_VARIABLE, Mode.AUTO.value)
+    named = os.environ.get(MODE_VARIABLE, otherwise.value)
     try:
         return Mode(named)
     except ValueError:
         names = ", ".join(mode.value for mode in Mode)
-        raise ValueError(f"{MODE_VARIABLE}: {named!r} is no mode; expected {names}") from None
+        raise ValueError(f"{MODE_VARIABLE}: {named!r} is not a mode; expected {names}") from None
 
 
 def set_default_mode(mode: Mode | None) -> None:
-    """Let simulators of this process that are not told otherwise use ``mode``; None: as before."""
+    """Set the default mode of this process; None restores the environment's."""
     global _chosen
     _chosen = mode

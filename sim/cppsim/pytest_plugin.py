@@ -1,7 +1,7 @@
 """A plugin for pytest: ``pytest -p cppsim`` runs a suite for ``amaranth.sim`` in compiled code.
 
-``--cppsim=off|auto|always|check`` says how; the summary says what was compiled, and why the rest
-was not. Tests and what they import stay as they are.
+``--cppsim=off|auto|always|check`` selects the mode. The summary counts the simulations that were
+compiled and gives the reason for the others. Tests and their imports need no change.
 """
 
 from collections import Counter
@@ -15,6 +15,8 @@ from .mode import Mode, default_mode, set_default_mode
 __all__ = ["Tally"]
 
 _NAME = "cppsim"
+_DEFAULT = Mode.AUTO
+"""Most simulations of a suite are shorter than a compilation; docs/cppsim.md has the figures."""
 _MOST_AT_ONCE = 32
 
 
@@ -94,12 +96,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.getgroup(_NAME, "Amaranth's simulator, compiled").addoption(
         "--cppsim",
         choices=[mode.value for mode in Mode],
-        help="simulate by Amaranth's simulator (off), compiled where it pays (auto), compiled "
-        "(always), or by both and compare (check); default: what CPPSIM says, else auto",
+        help="simulate in Amaranth's simulator (off), there until a background process has "
+        "compiled the design (auto), in compiled code (always), or in both and compare (check); "
+        f"default: the variable CPPSIM, else {_DEFAULT.value}",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     chosen = config.getoption("--cppsim")
-    mode = Mode(chosen) if chosen else default_mode()
+    mode = Mode(chosen) if chosen else default_mode(_DEFAULT)
     config.pluginmanager.register(_Plugin(mode), f"{_NAME} in {mode.value}")

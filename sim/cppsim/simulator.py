@@ -30,15 +30,17 @@ _ENGINES: dict[Mode, Any] = {
 
 
 class Simulator(AmaranthSimulator):
-    """``amaranth.sim.Simulator``, compiled as ``mode`` says: all that it does, sooner.
+    """``amaranth.sim.Simulator`` on compiled code, with the same interface and the same results.
 
-    ``run`` and ``run_until`` know how far they may go, so that repeated waits for ticks and clocks
-    that nobody waits for take no Python. Ctrl-C is heard meanwhile.
+    ``run`` and ``run_until`` stay in compiled code while no testbench or process is due. Ctrl-C
+    interrupts them.
 
     Parameters
     ----------
     mode : Mode or str, optional
-        What the process or the environment says, where it is not given.
+        ``"always"`` compiles the design first. ``"auto"`` starts in Amaranth's simulator, compiles
+        in a forked process, and hands the running simulation over to compiled code. ``"off"`` is
+        Amaranth's simulator, and ``"check"`` compares both. Default: `default_mode`.
     """
 
     _engine: Any

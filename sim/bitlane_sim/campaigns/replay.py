@@ -47,7 +47,7 @@ def run_alone(
     ]
     stand = Stand(configuration, len(words), words)
     memory: Any = stand.ram.data
-    simulator = cppsim.Simulator(stand)
+    simulator = cppsim.Simulator(stand, mode="auto")  # most replays end before a compiler would
     simulator.add_clock(_PERIOD)
     seen: list[Seen] = []
 

@@ -1,0 +1,54 @@
+"""The default mode compiles first; the mode that forks a process is chosen by name."""
+
+import os
+from typing import Any
+
+import pytest
+from amaranth.hdl import Module, Signal
+from amaranth.sim import Simulator
+
+import cppsim
+from cppsim.mode import MODE_VARIABLE, Mode, default_mode, set_default_mode
+
+
+@pytest.fixture(autouse=True)
+def _nothing_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_default_mode(None)
+    monkeypatch.delenv(MODE_VARIABLE, raising=False)
+
+
+def counter() -> Module:
+    m, count = Module(), Signal(32)
+    m.d.sync += count.eq(count + 3)
+    return m
+
+
+def engine_of(simulator: Any) -> Any:
+    return simulator._engine
+
+
+def test_the_default_compiles_and_forks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "fork")
+    for simulator in (cppsim.Simulator(counter()), Simulator(counter(), engine=cppsim.Engine)):
+        engine = engine_of(simulator)
+        assert (engine.compiled, engine.reason) == (True, "")
+        simulator.add_clock(1e-6)
+        simulator.run_until(1e-3)
+        assert engine_of(simulator) is engine
+
+
+@pytest.mark.parametrize("by", ["argument", "environment", "process"])
+def test_auto_is_chosen_by_name(monkeypatch: pytest.MonkeyPatch, by: str) -> None:
+    if by == "environment":
+        monkeypatch.setenv(MODE_VARIABLE, "auto")
+    elif by == "process":
+        set_default_mode(Mode.AUTO)
+    options: dict[str, Any] = {"mode": "auto"} if by == "argument" else {}
+    assert not engine_of(cppsim.Simulator(counter(), **options)).compiled
+
+
+def test_an_unknown_mode_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(MODE_VARIABLE, "fast")
+    message = "CPPSIM: 'fast' is not a mode; expected off, auto, always, check"
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        default_mode()
