@@ -11,9 +11,9 @@ from typing import Any
 
 from amaranth.hdl import Value
 
+from .amaranth_internals import VCDWriter, empty_design
 from .errors import SimulationError
 from .mode import Mode, default_mode
-from .private import VCDWriter
 from .running.running import RunningEngine
 from .running.state import CompiledState
 from .running.waves import SimulatorWaves
@@ -73,13 +73,9 @@ class Engine(RunningEngine):
 
     def _begin_compiled(self, design: Any) -> None:
         lowered, source = written(design)
-        self._active_triggers: set[Any] = set()
+        super().__init__(empty_design())
+        self._design = design
         self._set_state(self.state_type(lowered, self._active_triggers, source))
-        self._design, self._edges = design, {}
-        self._processes: set[Any] = set()
-        self._testbenches: list[Any] = []
-        self._delta_cycles = 0
-        self._vcd_writers: list[Any] = []
 
     def _set_state(self, state: CompiledState) -> None:
         self._state, self._read = state, state.readers.read

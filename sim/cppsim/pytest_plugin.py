@@ -27,9 +27,9 @@ class Tally:
         self.reasons: Counter[str] = Counter()
         self._open: list[Any] = []
 
-    def add(self, simulator: Any) -> None:
-        """Count ``simulator``, which has yet to run, later."""
-        self._open.append(simulator)
+    def add(self, engine: Any) -> None:
+        """Count a simulation, which has yet to run, later."""
+        self._open.append(engine)
         if len(self._open) > _MOST_AT_ONCE:
             self._count(self._open.pop(0))
 
@@ -38,8 +38,8 @@ class Tally:
         while self._open:
             self._count(self._open.pop())
 
-    def _count(self, simulator: Any) -> None:
-        self.reasons[getattr(simulator._engine, "reason", "not built")] += 1
+    def _count(self, engine: Any) -> None:
+        self.reasons[getattr(engine, "reason", "not built")] += 1
 
     def lines(self) -> Iterator[str]:
         """What to tell the user, the most frequent reason first."""

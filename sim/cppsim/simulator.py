@@ -4,10 +4,10 @@ from typing import Any
 
 from amaranth.sim import Simulator as AmaranthSimulator
 
+from .amaranth_internals import femtoseconds_of
 from .checking.checked import CheckedEngine
 from .engine import Engine
 from .mode import Mode, default_mode
-from .private import femtoseconds_of
 from .running.running import RunningEngine
 
 __all__ = ["Simulator"]

@@ -11,6 +11,7 @@ from typing import Any
 
 from amaranth.sim import Simulator as AmaranthSimulator
 
+from .amaranth_internals import engine_of
 from .engine import FallbackWarning
 from .simulator import Simulator
 
@@ -20,7 +21,7 @@ _class: Any = AmaranthSimulator
 
 
 def substitute(note: Callable[[Any], None]) -> Callable[[], None]:
-    """From now on compile; ``note`` gets every simulator made. Returns what undoes it."""
+    """From now on compile; ``note`` gets the engine of every simulator. Returns what undoes it."""
     before = _class.__init__
 
     @wraps(before)
@@ -34,7 +35,7 @@ def substitute(note: Callable[[Any], None]) -> Callable[[], None]:
             # Whoever substitutes says at the end what was not compiled, and why.
             warnings.simplefilter("ignore", FallbackWarning)
             Simulator.__init__(self, toplevel)
-        note(self)
+        note(engine_of(self))
 
     def undo() -> None:
         _class.__init__ = before

@@ -10,6 +10,7 @@ from typing import Any, cast
 from amaranth.hdl import Fragment, Value
 from amaranth.lib import wiring
 
+from ..amaranth_internals import nir
 from ..errors import BatchError
 from ..netlist.design import Bits, DesignPort, Memory, Notice
 from ..netlist.enables import find_enables
@@ -18,7 +19,6 @@ from ..netlist.lowering import Event, Lowered, StateInput, lower
 from ..netlist.one_clock import named_signals
 from ..netlist.share import share
 from ..netlist.tidy import rewrite
-from ..private import nir
 
 __all__ = ["BatchCircuit", "batch_circuit"]
 

@@ -6,10 +6,10 @@ from typing import Any
 from amaranth.hdl import Signal, Value
 from amaranth.lib import wiring
 
+from ..amaranth_internals import made_signals
 from ..errors import BatchError
 from ..model.ports import PortPlace
 from ..netlist.one_clock import named_signals
-from ..private import made_signals
 from .description import Description
 
 __all__ = ["BatchPorts"]

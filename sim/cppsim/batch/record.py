@@ -21,12 +21,12 @@ import numpy as np
 from amaranth.hdl import Signal, Value
 from numpy.typing import NDArray
 
+from ..amaranth_internals import DomainReset, prepared_design, time_of
 from ..errors import BatchError
 from ..mode import Mode
 from ..model.ports import PortPlace
 from ..model.program import Program
 from ..model.values import counted
-from ..private import DomainReset, prepared_design, time_of
 from ..simulator import Simulator
 from .description import Description
 from .ports import BatchPorts

@@ -10,12 +10,12 @@ from typing import Any
 from amaranth.hdl import Signal
 from amaranth.sim import Simulator
 
+from ..amaranth_internals import PySimEngine, engine_of
 from ..engine import Engine
 from ..errors import SimulationError
 from ..mode import Mode
 from ..netlist.events import said
 from ..netlist.lowering import Event
-from ..private import PySimEngine
 from ..running.state import CompiledState
 from .comparison import Clock, Comparison, Difference
 from .shadow import Shadow
@@ -36,8 +36,9 @@ def check(
     design that cannot be compiled, and what Amaranth's simulator and the testbenches raise.
     """
     simulator: Any = Simulator(design, engine=CheckedEngine)
-    if simulator._engine.reason:
-        raise SimulationError(f"nothing to compare: {simulator._engine.reason}")
+    reason = engine_of(simulator).reason
+    if reason:
+        raise SimulationError(f"nothing to compare: {reason}")
     periods = clocks if isinstance(clocks, Mapping) else {} if clocks is None else {"sync": clocks}
     for domain, period in periods.items():
         simulator.add_clock(period, domain=domain)

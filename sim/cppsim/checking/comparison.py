@@ -7,7 +7,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ..private import MemoryInstance, SignalDict, SignalSet, ast
+from ..amaranth_internals import (
+    MemoryInstance,
+    SignalDict,
+    SignalSet,
+    ast,
+    driven_signals,
+    read_ports_of,
+    read_signals,
+)
 from .shadow import Shadow
 
 __all__ = ["Clock", "Comparison", "Difference"]
@@ -120,9 +128,9 @@ def _assignments(fragment: Any) -> Iterator[tuple[Any, Any]]:
     """What logic without a clock drives, with all that it follows from."""
     yield from _assigned(fragment.statements.get("comb", ()), SignalSet())
     if isinstance(fragment, MemoryInstance):
-        for port in fragment._read_ports:
-            if port._domain == "comb":
-                yield port._data._lhs_signals(), port._addr._rhs_signals()
+        for domain, data, address in read_ports_of(fragment):
+            if domain == "comb":
+                yield driven_signals(data), read_signals(address)
     for inner, *_ in fragment.subfragments:
         yield from _assignments(inner)
 
@@ -130,9 +138,9 @@ def _assignments(fragment: Any) -> Iterator[tuple[Any, Any]]:
 def _assigned(statements: Iterable[Any], conditions: Any) -> Iterator[tuple[Any, Any]]:
     for statement in statements:
         if isinstance(statement, ast.Switch):
-            tests = SignalSet([*conditions, *statement.test._rhs_signals()])
+            tests = SignalSet([*conditions, *read_signals(statement.test)])
             for _, inner, _ in statement.cases:
                 yield from _assigned(inner, tests)
         elif isinstance(statement, ast.Assign):
-            sources = SignalSet([*conditions, *statement._rhs_signals()])
-            yield statement._lhs_signals(), sources
+            sources = SignalSet([*conditions, *read_signals(statement)])
+            yield driven_signals(statement), sources

@@ -8,7 +8,7 @@ from typing import Any
 
 from amaranth.hdl import MemoryData, Signal
 
-from ..private import FragmentCompiler, PyEngineState
+from ..amaranth_internals import FragmentCompiler, PyEngineState
 
 __all__ = ["Shadow"]
 

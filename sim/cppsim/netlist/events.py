@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ..private import nir, pin_blame
+from ..amaranth_internals import nir, pin_blame
 from .design import FormattedValue
 from .messages import formatted
 

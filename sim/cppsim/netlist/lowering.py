@@ -12,7 +12,7 @@ from typing import Any
 
 from amaranth.hdl import MemoryData, Signal
 
-from ..private import MemoryInstance, SignalDict, emitted_netlist, nir
+from ..amaranth_internals import MemoryInstance, SignalDict, emitted_netlist, nir
 from .cells import CellWriter, bits_of
 from .decisions import Decisions
 from .design import (

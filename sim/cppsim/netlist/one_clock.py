@@ -5,7 +5,7 @@ from typing import Any
 
 from amaranth.hdl import Signal
 
-from ..private import PortDirection, nir
+from ..amaranth_internals import PortDirection, nir
 from .design import Bits, DesignPort, Notice, PlainDesign
 from .enables import find_enables
 from .events import parts_of

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ..private import ast
+from ..amaranth_internals import ast
 from .design import NotPlain
 
 __all__ = ["expect_narrow"]

@@ -6,12 +6,12 @@ from typing import Any
 
 from amaranth.hdl import Signal
 
+from ..amaranth_internals import NetlistEmitter, ast, nir
 from ..cpp.words import WORD
 from ..netlist.cells import CellWriter, bits_of
 from ..netlist.design import Bits, NotPlain, PlainCell, PlainDesign
 from ..netlist.narrow import narrow
 from ..netlist.tidy import rewrite
-from ..private import NetlistEmitter, ast, nir
 
 __all__ = ["PlainExpression", "lower_expression", "signals_of"]
 

@@ -6,12 +6,13 @@ from typing import Any
 
 from amaranth.hdl import Signal
 
-from ..private import (
+from ..amaranth_internals import (
     AsyncProcess,
     ProcessContext,
     PyTriggerState,
     SimulatorContext,
     TestbenchContext,
+    domain_of,
 )
 from .slots import SignalSlot
 from .state import CompiledState
@@ -37,7 +38,7 @@ class _Ticking(SimulatorContext):
         if context is None and domain in self._ticks:
             return self._ticks[domain]
         trigger = super().tick(domain, context=context)
-        tick = Tick(self._engine, self._process, domain=trigger._domain)
+        tick = Tick(self._engine, self._process, domain=domain_of(trigger))
         if context is None:
             self._ticks[domain] = tick
         return tick

@@ -28,7 +28,7 @@ class Edge:
         self.signal, self.level = signal, level
         self.control = EdgeControl(target=NEVER)
         self.waits: dict[Wait, None] = {}
-        self._engine, self._active_triggers = engine, engine._active_triggers
+        self._engine, self._active_triggers = engine, engine.active_triggers
         self._attached = self._clocked = False
         self._target = NEVER
         self._watched: tuple[Condition, ...] = ()

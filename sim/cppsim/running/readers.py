@@ -11,8 +11,8 @@ from weakref import ref
 
 from amaranth.hdl import Const, Signal, Value
 
+from ..amaranth_internals import ast, eval_value
 from ..netlist.design import NotPlain
-from ..private import ast, eval_value
 from ..probe.expression import signals_of
 from ..probe.probe import Probes
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from amaranth.hdl import DriverConflict, Signal
 
-from ..private import PyClockProcess, PySimEngine
+from ..amaranth_internals import ClockProcess, PySimEngine
 from .clocks import EDGE, TOLD
 from .context import Process
 from .edges import Edge
@@ -30,6 +30,11 @@ class RunningEngine(PySimEngine):
     def __init__(self, design: Any) -> None:
         self._edges: dict[tuple[int, int], Edge] = {}
         super().__init__(design)
+
+    @property
+    def active_triggers(self) -> "set[Any]":
+        """Triggers and waits that end in this delta cycle."""
+        return self._active_triggers  # type: ignore[no-any-return]
 
     def forget(self) -> None:
         """The state is another one."""
@@ -65,7 +70,7 @@ class RunningEngine(PySimEngine):
             self._processes.add(state.clocks)
             if type(slot) is SignalSlot and state.clocks.add(slot, phase=phase, period=period):
                 return
-        self._processes.add(PyClockProcess(state, clock, phase=phase, period=period))
+        self._processes.add(ClockProcess(state, clock, phase=phase, period=period))
 
     def add_async_process(self, simulator: Any, process: Any) -> None:
         made = Process(self._design, self, process, testbench=False, background=True)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from amaranth.hdl import MemoryData, Signal
 
-from ..private import BaseSignalState, PyMemoryState, PySignalState, run_wakers
+from ..amaranth_internals import BaseSignalState, PyMemoryState, PySignalState, run_wakers
 from .clocks import Condition
 
 if TYPE_CHECKING:

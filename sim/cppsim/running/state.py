@@ -5,16 +5,16 @@ from typing import Any
 
 from amaranth.hdl import MemoryData, Signal, Value
 
-from ..cpp.simulation import SimulationSource
-from ..native.compiled import CompiledModel
-from ..netlist.events import report
-from ..netlist.lowering import Event, Lowered
-from ..private import (
+from ..amaranth_internals import (
     PyEngineState,
     PyMemoryChange,
     PyMemoryState,
     PySignalState,
 )
+from ..cpp.simulation import SimulationSource
+from ..native.compiled import CompiledModel
+from ..netlist.events import report
+from ..netlist.lowering import Event, Lowered
 from ..probe.probe import Probes
 from .clocks import Clocks, Condition
 from .readers import Readers

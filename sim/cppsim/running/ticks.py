@@ -10,7 +10,7 @@ from typing import Any
 from amaranth.hdl import Shape, ShapeCastable, Value, ValueCastable, ValueLike
 from amaranth.sim import BrokenTrigger
 
-from ..private import TickTrigger
+from ..amaranth_internals import TickTrigger
 from .edges import Edge
 from .waits import Each, Repeat, Until, Wait, value_reader
 

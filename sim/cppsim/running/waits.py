@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from amaranth.hdl import Signal, Value
 from amaranth.sim import BrokenTrigger
 
-from ..private import DomainReset
+from ..amaranth_internals import DomainReset
 from .clocks import NEVER
 from .state import CompiledState
 

@@ -13,9 +13,18 @@ from typing import Any
 from amaranth.hdl import MemoryData, Signal
 from vcd.writer import VCDPhaseError
 
+from ..amaranth_internals import (
+    MemoryRow,
+    PyMemoryState,
+    PySignalState,
+    ast,
+    enum_value,
+    eval_format,
+    eval_value,
+    read_signals,
+)
 from ..cpp.simulation import WordPlace
 from ..native.waves import Areas, BackwardsError, Variable, Waves
-from ..private import MemoryRow, PyMemoryState, PySignalState, ast, eval_format, eval_value
 from .state import CompiledState
 
 __all__ = ["SimulatorWaves"]
@@ -128,7 +137,7 @@ class SimulatorWaves:
             self._variables.append(self._placed(source, variable, what))
 
     def _placed(self, source: "_Source", variable: Any, what: Any) -> Variable:
-        value = what._value if isinstance(what, ast.Format.Enum) else what
+        value = enum_value(what) if isinstance(what, ast.Format.Enum) else what
         bits = source.bits(value) if isinstance(value, ast.Value) else None
         places = source.places if bits is None else list(_cut(source.places, bits))
         width = source.width if bits is None else len(bits)
@@ -165,9 +174,9 @@ class _Source:
 
     def is_mixed(self, what: Any) -> bool:
         """Whether others show in ``what``, too."""
-        if self.signal is None or not hasattr(what, "_rhs_signals"):
+        if self.signal is None or not isinstance(what, ast.Value | ast.Format):
             return False
-        return any(x is not self.signal for x in what._rhs_signals())
+        return any(x is not self.signal for x in read_signals(what))
 
 
 class _Other:

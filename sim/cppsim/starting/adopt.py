@@ -4,13 +4,12 @@ At rest, between two moments: nothing is to be written, and no part of the desig
 that others hold stays as it is: processes, waits, the time, signals that are not the design's.
 """
 
-import inspect
 from collections.abc import Sequence
 from typing import Any
 
+from ..amaranth_internals import ClockProcess, PyMemoryState, PyRTLProcess, PySignalState
 from ..cpp.simulation import SimulationSource
 from ..netlist.lowering import Lowered
-from ..private import PyClockProcess, PyMemoryState, PyRTLProcess, PySignalState
 from ..running.edges import Edge
 from ..running.slots import SignalSlot
 from ..running.state import CompiledState
@@ -64,35 +63,20 @@ def adopt_clocks(state: CompiledState, timeline: Any, processes: "set[Any]") -> 
     left: set[Any] = {state.clocks}
     wakers, edges, begun = dict(timeline.wakers), [], True
     for process in processes:
-        if type(process) is not PyClockProcess:
+        if type(process) is not ClockProcess:
             if type(process) is not PyRTLProcess:
                 left.add(process)
             continue
         slot = state.slots[process.slot]
         add, phase, period = state.clocks.add, process.phase, process.period
         if type(slot) is SignalSlot and add(slot, phase=phase, period=period):
-            edges.append(_next_edge(process, timeline.now, wakers))
+            edges.append(process.next_edge(timeline.now, wakers))
             begun = not process.initial
         else:
             process.state = state
             left.add(process)
     state.clocks.resume(timeline.now, edges, wakers, begun=begun)
     return left
-
-
-def _next_edge(clock: Any, now: int, wakers: "dict[Any, int]") -> int:
-    """When a clock changes next. Its waker is taken away."""
-    if clock.runnable:
-        return now + (clock.phase if clock.initial else 0)
-    (waker,) = [x for x in wakers if _waked(x) is clock]
-    return wakers.pop(waker)
-
-
-def _waked(waker: Any) -> Any:
-    """The process of a clock's waker."""
-    return (
-        inspect.getclosurevars(waker).nonlocals.get("self") if inspect.isfunction(waker) else None
-    )
 
 
 def _levels(state: Any, lowered: Lowered) -> dict[int, int]:
@@ -106,6 +90,6 @@ def _levels(state: Any, lowered: Lowered) -> dict[int, int]:
 
 
 def _copy_rows(before: PyMemoryState, after: PyMemoryState) -> None:
-    for row, (value, start) in enumerate(zip(before.data, before.memory._init._raw, strict=True)):
-        if value != start:
+    for row, (value, initial) in enumerate(zip(before.data, after.data, strict=True)):
+        if value != initial:
             after.data[row] = value

@@ -16,12 +16,12 @@ from typing import IO, Any, NoReturn
 
 from amaranth.hdl import MemoryData, Signal
 
+from ..amaranth_internals import memories_of, signals_of
 from ..compiling.library import prepare, provide
 from ..cpp.simulation import SimulationSource, write_simulation
 from ..errors import SimulationError
 from ..native.library import native
 from ..netlist.lowering import Lowered, lower
-from ..private import memories_of, signals_of
 
 __all__ = ["Build", "can_build", "written"]
 

@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any
 
 from cppsim import engine
-from cppsim.private import memories_of, signals_of
+from cppsim.amaranth_internals import memories_of, signals_of
 from cppsim.starting.background import Written, written
 
 from .random_designs import RandomDesign, random_machine

@@ -11,9 +11,9 @@ from amaranth.hdl import Module, Signal, Value
 from amaranth.lib.memory import Memory
 
 import cppsim
+from cppsim.amaranth_internals import eval_value
 from cppsim.native.probe import Code, Instruction, ProbeProgram
 from cppsim.netlist.design import CellKind, PlainCell
-from cppsim.private import eval_value
 from cppsim.probe.probe import Probes
 from cppsim.probe.writer import ProgramWriter
 from support.seeds import seeds

@@ -1,8 +1,13 @@
-"""All of Amaranth's private parts that this package stands on: what a new version may break.
+"""The private parts of Amaranth that this package uses: a new version of Amaranth may break them.
 
-Their types are those of running code, which the stubs do not follow; hence ``Any``.
+They belong to Amaranth 0.5 and its development branch. Other modules import private classes from
+here and read private attributes by the functions of this module. Subclasses of Amaranth's classes
+also use the private attributes of their base class. Amaranth's stubs do not cover these parts;
+hence ``Any``.
 """
 
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 from amaranth import hdl
@@ -12,6 +17,7 @@ from amaranth.sim import _async, _base, _pyclock, _pyeval, _pyrtl, pysim  # type
 __all__ = [
     "AsyncProcess",
     "BaseSignalState",
+    "ClockProcess",
     "DomainReset",
     "FragmentCompiler",
     "MemoryInstance",
@@ -19,7 +25,6 @@ __all__ = [
     "NetlistEmitter",
     "PortDirection",
     "ProcessContext",
-    "PyClockProcess",
     "PyEngineState",
     "PyMemoryChange",
     "PyMemoryState",
@@ -34,7 +39,12 @@ __all__ = [
     "TickTrigger",
     "VCDWriter",
     "ast",
+    "domain_of",
+    "driven_signals",
     "emitted_netlist",
+    "empty_design",
+    "engine_of",
+    "enum_value",
     "eval_format",
     "eval_value",
     "femtoseconds_of",
@@ -43,6 +53,8 @@ __all__ = [
     "nir",
     "pin_blame",
     "prepared_design",
+    "read_ports_of",
+    "read_signals",
     "run_wakers",
     "signals_of",
     "time_of",
@@ -64,7 +76,7 @@ ProcessContext: Any = _waits.ProcessContext
 SimulatorContext: Any = _waits.SimulatorContext
 TestbenchContext: Any = _waits.TestbenchContext
 TickTrigger: Any = _waits.TickTrigger
-PyClockProcess: Any = _pyclock.PyClockProcess
+_PyClockProcess: Any = _pyclock.PyClockProcess
 
 FragmentCompiler: Any = vars(_pyrtl)["_FragmentCompiler"]
 BaseSignalState: Any = _base.BaseSignalState
@@ -82,6 +94,66 @@ PySignalState: Any = _pysim._PySignalState
 VCDWriter: Any = _pysim._VCDWriter
 PyTriggerState: Any = _pysim._PyTriggerState
 run_wakers: Any = _pysim._run_wakers
+
+
+class ClockProcess(_PyClockProcess):
+    """Amaranth's process of a clock, with a waker that can be found: its method `wake`."""
+
+    def wake(self) -> None:
+        """Run once more in this time step."""
+        self.runnable = True
+
+    def run(self) -> None:
+        self.runnable = False
+        if self.initial:
+            self.initial = False
+            self.state.set_delay_waker(self.phase, self.wake)
+        else:
+            slot = self.state.slots[self.slot]
+            slot.update(not slot.curr)
+            self.state.set_delay_waker(self.period // 2, self.wake)
+
+    def next_edge(self, now: int, wakers: "dict[Callable[[], None], int]") -> int:
+        """Return the time of the next edge, and remove the clock's waker from ``wakers``."""
+        if self.runnable:
+            return now + (int(self.phase) if self.initial else 0)
+        return wakers.pop(self.wake)
+
+
+def empty_design() -> Any:
+    """Return a design for which Amaranth's engine makes no processes."""
+    return SimpleNamespace(fragment=hdl.Fragment())
+
+
+def engine_of(simulator: Any) -> Any:
+    """Return the engine of a simulator."""
+    return simulator._engine
+
+
+def domain_of(tick: Any) -> Any:
+    """Return the clock domain of a tick trigger."""
+    return tick._domain
+
+
+def driven_signals(assigned: Any) -> Any:
+    """Return the signals that an assignment to a value, or a statement, drives."""
+    return assigned._lhs_signals()
+
+
+def read_signals(value: Any) -> Any:
+    """Return the signals that a value, a format or a statement reads."""
+    return value._rhs_signals()
+
+
+def enum_value(shown: Any) -> Any:
+    """Return the value that a format of an enumeration shows."""
+    return shown._value
+
+
+def read_ports_of(memory: Any) -> "Iterator[tuple[str, Any, Any]]":
+    """Yield the domain, the data and the address of each read port of a memory's instance."""
+    for port in memory._read_ports:
+        yield port._domain, port._data, port._addr
 
 
 def signals_of(design: Any) -> "list[Any]":
