@@ -99,6 +99,8 @@ run_wakers: Any = _pysim._run_wakers
 class ClockProcess(_PyClockProcess):
     """Amaranth's process of a clock, with a waker that can be found: its method `wake`."""
 
+    initial: bool
+
     def wake(self) -> None:
         """Run once more in this time step."""
         self.runnable = True

@@ -52,6 +52,7 @@ class Engine(RunningEngine):
 
     mode: Mode | None = None
     state_type: type[CompiledState] = CompiledState
+    _processes: set[Any]
 
     def __init__(self, design: Any) -> None:
         mode = default_mode() if self.mode is None else self.mode

@@ -6,13 +6,11 @@ Times are whole femtoseconds since the beginning.
 import ctypes
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from ..native.library import ModelHandle, native
 from ..native.probe import ProbeProgram
-
-if TYPE_CHECKING:
-    from .waves import SimulatorWaves
+from ..native.waves import Waves
 
 __all__ = ["EDGE", "NEVER", "SLICE", "TIME", "TOLD", "Clocks", "Condition", "EdgeControl"]
 
@@ -39,6 +37,25 @@ class Condition(NamedTuple):
     word: int = 0
     bits: int = 0
     program: ProbeProgram | None = None
+
+
+class Recorder(Protocol):
+    """A waveform file that is sampled at the end of each time step.
+
+    Attributes
+    ----------
+    native : Waves
+        The signals that compiled code samples by itself.
+    attended : bool
+        Python has to sample further signals.
+    """
+
+    native: Waves
+
+    @property
+    def attended(self) -> bool: ...
+
+    def sample(self, now: int) -> None: ...
 
 
 Wakers = dict[Callable[[], None], int]
@@ -139,7 +156,7 @@ class Clocks:
         leap.argtypes, leap.restype = (ctypes.c_void_p,), ctypes.c_int
         self.leap = partial(leap, ctypes.addressof(self.control))
         self._found: dict[int, list[Any]] = {}
-        self.waves: list[SimulatorWaves] = []
+        self.waves: Sequence[Recorder] = ()
         self.attended = False
         self.reset()
 
@@ -170,7 +187,7 @@ class Clocks:
         self.control.size = number + 1
         return True
 
-    def record(self, waves: "list[SimulatorWaves]") -> None:
+    def record(self, waves: Sequence[Recorder]) -> None:
         """From now on sample these."""
         self.waves, self.attended = waves, any(x.attended for x in waves)
         handles = [x.native.handle for x in waves]

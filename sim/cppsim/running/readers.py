@@ -6,7 +6,7 @@ rest is left to Amaranth.
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import ref
 
 from amaranth.hdl import Const, Signal, Value
@@ -14,10 +14,7 @@ from amaranth.hdl import Const, Signal, Value
 from ..amaranth_internals import ast, eval_value
 from ..netlist.design import NotPlain
 from ..probe.expression import signals_of
-from ..probe.probe import Probes
-
-if TYPE_CHECKING:
-    from .state import CompiledState
+from .settled import SettledState
 
 __all__ = ["Reader", "Readers"]
 
@@ -43,9 +40,9 @@ class Readers:
         The readers of expressions that have one, by ``id``.
     """
 
-    def __init__(self, state: "CompiledState", probes: Probes) -> None:
+    def __init__(self, state: SettledState) -> None:
         self._state = state
-        self._probes = probes
+        self._probes = state.probes
         self.known: dict[int, Reader] = {}
         self._kept: list[Value] = []
         """What is known, so that nothing else gets its identity."""
@@ -133,7 +130,7 @@ def _part(words: memoryview, word: int, shift: int, mask: int) -> Reader:
     return lambda: words[word] >> shift & mask
 
 
-def _settled(state: "CompiledState", shown: Reader) -> Reader:
+def _settled(state: SettledState, shown: Reader) -> Reader:
     def read() -> int:
         if state.stale:
             state.settle()
@@ -142,7 +139,7 @@ def _settled(state: "CompiledState", shown: Reader) -> Reader:
     return read
 
 
-def _looked_at(state: "CompiledState", shown: Reader, write: Callable[[], Reader | None]) -> Reader:
+def _looked_at(state: SettledState, shown: Reader, write: Callable[[], Reader | None]) -> Reader:
     """A reader of what is settled first, or computed alone where that is faster."""
     alone: Reader | None = None
     left = _WORTH_ALONE

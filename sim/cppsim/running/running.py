@@ -10,10 +10,9 @@ from amaranth.hdl import DriverConflict, Signal
 from ..amaranth_internals import ClockProcess, PySimEngine
 from .clocks import EDGE, TOLD
 from .context import Process
-from .edges import Edge
 from .slots import SignalSlot
 from .state import CompiledState
-from .waits import Wait
+from .waits import Edge, Wait
 
 __all__ = ["RunningEngine"]
 
@@ -34,7 +33,7 @@ class RunningEngine(PySimEngine):
     @property
     def active_triggers(self) -> "set[Any]":
         """Triggers and waits that end in this delta cycle."""
-        return self._active_triggers  # type: ignore[no-any-return]
+        return self._active_triggers
 
     def forget(self) -> None:
         """The state is another one."""

@@ -1,15 +1,13 @@
 """Signals and memories of a compiled model, each as Amaranth's simulator wants to see it."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from amaranth.hdl import MemoryData, Signal
 
 from ..amaranth_internals import BaseSignalState, PyMemoryState, PySignalState, run_wakers
 from .clocks import Condition
-
-if TYPE_CHECKING:
-    from .state import CompiledState
+from .settled import SettledState
 
 __all__ = ["MemorySlot", "SignalSlot"]
 
@@ -30,7 +28,7 @@ class SignalSlot(BaseSignalState):
         Of a clock: who is to hear of a change to a level, without being a waker.
     """
 
-    def __init__(self, state: "CompiledState", signal: Signal, *, is_comb: bool) -> None:
+    def __init__(self, state: SettledState, signal: Signal, *, is_comb: bool) -> None:
         self.signal = signal
         self.is_comb = is_comb
         self.wakers: list[Any] = []
@@ -159,7 +157,7 @@ class SignalSlot(BaseSignalState):
 class MemorySlot(PyMemoryState):
     """A memory whose rows are in the model."""
 
-    def __init__(self, state: "CompiledState", memory: MemoryData) -> None:
+    def __init__(self, state: SettledState, memory: MemoryData) -> None:
         self._state = state
         self.shown: bytes | None = None
         super().__init__(memory, state.pending)

@@ -6,41 +6,30 @@ from typing import Any
 from amaranth.hdl import MemoryData, Signal, Value
 
 from ..amaranth_internals import (
-    PyEngineState,
     PyMemoryChange,
     PyMemoryState,
     PySignalState,
 )
 from ..cpp.simulation import SimulationSource
-from ..native.compiled import CompiledModel
 from ..netlist.events import report
 from ..netlist.lowering import Event, Lowered
-from ..probe.probe import Probes
 from .clocks import Clocks, Condition
 from .readers import Readers
+from .settled import SettledState
 from .slots import MemorySlot, SignalSlot
 
 __all__ = ["CompiledState"]
 
 
-class CompiledState(PyEngineState):
+class CompiledState(SettledState):
     """Signals and memories of the design in a model, others as in Amaranth's simulator.
 
     Attributes
     ----------
-    stale : int
-        Not 0 while what follows from the state has yet to be settled before it is looked at; one
-        more than the looks for which that does not pay.
-    patience : int
-        ``stale`` when something has just changed.
     readers : Readers
-        How values are looked at.
-    due : bool
-        The model has yet to be stepped.
-    fresh : bool
-        Nothing has happened since power-on.
+        Readers of expressions.
     told : set
-        What was to be told at the last step and will be told again only after a pause.
+        Combinational messages of the last step, which are reported again only after a pause.
     """
 
     def __init__(
@@ -49,29 +38,17 @@ class CompiledState(PyEngineState):
         triggers: Iterable[Any],
         source: SimulationSource | None = None,
     ) -> None:
-        super().__init__()
-        self._lowered = lowered
+        super().__init__(lowered, source)
         self._triggers = triggers
         self._numbers: dict[int, int] = {}
         self.told: set[Any] = set()
         self._watches = {id(x.cell) for x in lowered.watches}
-        self.model = CompiledModel(lowered, source)
-        self._probes = probes = Probes(lowered, self.model)
-        self.readers = Readers(self, probes)
-        self.patience = 1 + probes.patience
+        self.readers = Readers(self)
         self.clocks = self.timeline = Clocks(self.model.native)
-        self.watched: dict[SignalSlot, None] = {}
-        self.stale = 1
-        self.fresh = self.due = True
-        self._at_edge = False
 
     def reset(self) -> None:
         super().reset()
-        self.model.reset()
         self.told.clear()
-        self.stale = 1
-        self.fresh = self.due = True
-        self._at_edge = False
 
     def resume(self, levels: Mapping[int, int]) -> None:
         """From power-on to where bits of the design have these ``levels``, with nothing to do."""
@@ -108,20 +85,6 @@ class CompiledState(PyEngineState):
         lowered = self._lowered
         return thing in (lowered.signals if isinstance(thing, Signal) else lowered.rows)
 
-    def bits_of(self, signal: Signal) -> tuple[int, ...]:
-        """The nets of a signal of the design."""
-        return self._lowered.signals[signal]
-
-    def rows_of(self, memory: MemoryData, *, signed: bool) -> Any:
-        """The rows of a memory of the design."""
-        return self.model.rows(self._lowered.rows[memory], signed=signed)
-
-    def settle(self) -> None:
-        """Let everything show what follows; within a delta cycle, what followed before it."""
-        if not self.due or self.fresh or self._at_edge:
-            self.stale = 0
-            self.model.settle()
-
     def slot(self, signal: Signal) -> SignalSlot | None:
         """The state of a signal of the design; None of others."""
         found = self.slots[self.get_signal(signal)]
@@ -136,10 +99,10 @@ class CompiledState(PyEngineState):
         if slot is not None and not slot.settled:
             found = slot.conditions()
             return (found, False) if found else None
-        program = self._probes.of_expression(value)
+        program = self.probes.of_expression(value)
         if program is not None:
             return [Condition(program=program)], False
-        program = self._probes.of_settled(value)
+        program = self.probes.of_settled(value)
         if program is not None:
             return [Condition(program=program)], True
         return (slot.conditions(), True) if slot is not None and slot.conditions() else None

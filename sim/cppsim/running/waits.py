@@ -1,34 +1,201 @@
-"""What a process waits for, from when it begins to when it is over."""
+"""Edges of signals, the waits of processes for them, and the samples that end a wait.
 
-from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Any
+Compiled code counts the edges of clocks by itself, and stops where the first wait may end.
+"""
 
-from amaranth.hdl import Signal, Value
+from collections.abc import Callable, Generator, Sequence
+from typing import Any
+
+from amaranth.hdl import ShapeCastable, Signal, Value, ValueCastable
 from amaranth.sim import BrokenTrigger
 
 from ..amaranth_internals import DomainReset
-from .clocks import NEVER
+from .clocks import NEVER, Condition, EdgeControl
+from .slots import SignalSlot
 from .state import CompiledState
 
-if TYPE_CHECKING:
-    from .edges import Edge
-    from .ticks import Tick
-
-__all__ = ["Each", "Repeat", "Until", "Wait", "value_reader"]
+__all__ = ["Each", "Edge", "Repeat", "Sampler", "Until", "Wait"]
 
 _PATIENCE = 64
 """Times that Python looks at a condition before a program that does takes less time."""
 
 
-def value_reader(engine: Any, value: Value) -> Callable[[], int]:
-    """What gives a value as it is now."""
-    if isinstance(engine.state, CompiledState) and isinstance(value, Signal):
-        return engine.state.readers.of(value)
-    return lambda: int(engine.get_value(value))
+class Edge:
+    """A change of a signal of one bit to one level, and who waits for it.
+
+    Attributes
+    ----------
+    control : EdgeControl
+        What compiled code needs to know of it.
+    waits : dict
+        Who waits, in the order in which they began.
+    """
+
+    def __init__(self, engine: Any, signal: Signal, level: int) -> None:
+        self.signal, self.level = signal, level
+        self.control = EdgeControl(target=NEVER)
+        self.waits: dict[Wait, None] = {}
+        self._engine, self._active_triggers = engine, engine.active_triggers
+        self._attached = self._clocked = False
+        self._target = NEVER
+        self._watched: tuple[Condition, ...] = ()
+
+    def reset(self) -> None:
+        """Nobody waits any longer."""
+        self.waits.clear()
+        self.plan()
+
+    def forget(self) -> None:
+        """The engine's state is another one."""
+        self._attached = self._clocked = False
+        for wait in self.waits:
+            wait.sampler.forget()
+        if self.waits:
+            self._attach()
+            self.plan()
+
+    def expect(self, wait: "Wait") -> None:
+        """``wait`` is to be told."""
+        self.waits[wait] = None
+        if not self._attached:
+            self._attach()
+        if wait.target < self._target:
+            self._target = self.control.target = wait.target
+        if wait.conditions:
+            self.plan()
+
+    def drop(self, wait: "Wait") -> None:
+        """``wait`` has ended."""
+        self.waits.pop(wait, None)
+        self.plan()
+
+    def happen(self) -> None:
+        """Tell everybody."""
+        self.control.count += 1
+        self._active_triggers.update(self._tell(all_of_them=True))
+
+    def reach(self) -> "list[Wait]":
+        """Those whose wait is over; compiled code has kept count."""
+        waits = self._tell(all_of_them=False)
+        if not waits:
+            # Only here, as who waits once often does so again.
+            self._aim()
+        return waits
+
+    def _tell(self, *, all_of_them: bool) -> "list[Wait]":
+        """Those that hear of it: all, or those whose wait is over."""
+        found = []
+        for wait in tuple(self.waits):
+            if wait.choosy and not all_of_them and not wait.over():
+                continue
+            if wait.process.waits_on is wait:
+                found.append(wait)
+                if wait.hits is not None:
+                    wait.hits.append(self)
+                if wait.lasting:
+                    continue
+            else:
+                wait.broken = True
+            del self.waits[wait]
+        return found
+
+    def _aim(self) -> None:
+        """Let compiled code stop where the first wait may be over."""
+        self._target = min((wait.target for wait in self.waits), default=NEVER)
+        self.control.target = self._target
+
+    def _attach(self) -> None:
+        """Hear of the signal."""
+        state = self._engine.state
+        slot = state.slots[state.get_signal(self.signal)]
+        self._attached = True
+        self._clocked = isinstance(slot, SignalSlot) and slot.clock is not None
+        if self._clocked:
+            slot.edges[self.level] = self
+            state.clocks.listen(slot.clock, self.level, self.control)
+        else:
+            slot.add_waker(self._hear)
+
+    def _hear(self, before: int, after: int) -> bool:
+        if (before ^ after) & 1 and after & 1 == self.level:
+            self.happen()
+        self._attached = bool(self.waits)
+        return self._attached
+
+    def plan(self) -> None:
+        """Tell compiled code of what is waited for."""
+        if not self._clocked:
+            return
+        conditions: dict[Condition, None] = {}
+        settles = False
+        for wait in self.waits:
+            for value in wait.conditions:
+                found = self._engine.state.conditions(value)
+                if found is None:
+                    wait.target = 0
+                    break
+                conditions |= dict.fromkeys(found[0])
+                settles |= found[1]
+        self._aim()
+        if tuple(conditions) != self._watched:
+            self._watched = tuple(conditions)
+            self.control.watch(self._watched, settles=settles)
+
+
+class Sampler:
+    """Samples the values of one kind of tick for one process.
+
+    Attributes
+    ----------
+    domain : ClockDomain
+        The clock domain of the ticks.
+    read : callable or None
+        Returns the result of a wait that ends now; None until the first wait, and after a change
+        of the engine's state.
+    """
+
+    def __init__(self, engine: Any, process: Any, domain: Any, sampled: Sequence[Any]) -> None:
+        self.engine, self.process, self.domain = engine, process, domain
+        self._sampled = sampled
+        self.read: Callable[[Wait], tuple[Any, ...]] | None = None
+
+    def edges(self) -> list[Edge]:
+        """Return the edges that end a wait: the clock's active one, and an asynchronous reset."""
+        domain = self.domain
+        edges = [self.engine.edge(domain.clk, int(domain.clk_edge == "pos"))]
+        if domain.async_reset and domain.rst is not None:
+            edges.append(self.engine.edge(domain.rst, 1))
+        return edges
+
+    def forget(self) -> None:
+        """Prepare again at the next wait, as the engine has another state."""
+        self.read = None
+
+    def prepare(self) -> Callable[["Wait"], tuple[Any, ...]]:
+        """Set and return `read`. Raises as ``Value.cast``."""
+        reads = [_expression_reader(self.engine, expr) for expr in self._sampled]
+        reset = self.reset_reader()
+        if self.domain.async_reset and self.domain.rst is not None:
+            self.read = lambda wait: (
+                wait.hit(0),
+                wait.hit(1) or reset() != 0,
+                *[read() for read in reads],
+            )
+        elif reads:
+            self.read = lambda _: (True, reset() != 0, *[read() for read in reads])
+        else:
+            self.read = lambda _: (True, reset() != 0)
+        return self.read
+
+    def reset_reader(self) -> Callable[[], int]:
+        """Return a reader of the domain's reset."""
+        if self.domain.rst is None:
+            return lambda: 0
+        return value_reader(self.engine, self.domain.rst)
 
 
 class Wait:
-    """Of one process for one tick.
+    """The wait of one process for one tick.
 
     Attributes
     ----------
@@ -48,15 +215,15 @@ class Wait:
     target = 0
     conditions: tuple[Value, ...] = ()
 
-    def __init__(self, tick: "Tick") -> None:
-        self.tick, self.process = tick, tick.process
-        self.edges = tick.edges()
+    def __init__(self, sampler: "Sampler") -> None:
+        self.sampler, self.process = sampler, sampler.process
+        self.edges = sampler.edges()
         self.hits: list[Edge] | None = [] if len(self.edges) > 1 else None
         self.broken = False
         self.result: tuple[Any, ...] = ()
-        if tick.sampler is None:
-            # Who samples what cannot be sampled hears of it now.
-            tick.made_sampler(self)
+        if sampler.read is None:
+            # An expression that cannot be sampled raises now.
+            sampler.prepare()
 
     def begin(self) -> None:
         self.broken = False
@@ -73,7 +240,7 @@ class Wait:
 
     def run(self) -> None:
         """Sample, and let the process go on."""
-        self.result = (self.tick.sampler or self.tick.made_sampler(self))(self)
+        self.result = (self.sampler.read or self.sampler.prepare())(self)
         if self.hits is not None:
             self.hits.clear()
         self.process.runnable = True
@@ -93,8 +260,8 @@ class Each(Wait):
 
     lasting = True
 
-    def __init__(self, tick: "Tick") -> None:
-        super().__init__(tick)
+    def __init__(self, sampler: "Sampler") -> None:
+        super().__init__(sampler)
         self._begun = self._ended = False
 
     def __aiter__(self) -> "Each":
@@ -126,14 +293,14 @@ class Repeat(Wait):
 
     lasting = True
 
-    def __init__(self, tick: "Tick", count: int) -> None:
-        super().__init__(tick)
+    def __init__(self, sampler: "Sampler", count: int) -> None:
+        super().__init__(sampler)
         # A reset that comes before the process has its turn breaks what was a tick before.
         self.choosy = len(self.edges) == 1
         self.target = self._goal = self.edges[0].control.count + count
-        self._resets = tick.reset_reader()
-        if tick.domain.rst is not None:
-            self.conditions = (tick.domain.rst,)
+        self._resets = sampler.reset_reader()
+        if sampler.domain.rst is not None:
+            self.conditions = (sampler.domain.rst,)
 
     def over(self) -> bool:
         return self.done() or bool(self._resets())
@@ -162,10 +329,10 @@ class Repeat(Wait):
 class Until(Repeat):
     """Ticks without a reset until the last sample is not 0."""
 
-    def __init__(self, tick: "Tick", condition: Value) -> None:
-        super().__init__(tick, 1)
+    def __init__(self, sampler: "Sampler", condition: Value) -> None:
+        super().__init__(sampler, 1)
         self._condition, self._patience = condition, _PATIENCE
-        self._holds = value_reader(tick.engine, condition)
+        self._holds = value_reader(sampler.engine, condition)
         if isinstance(condition, Signal):
             self._hand_over()
         else:
@@ -191,3 +358,20 @@ class Until(Repeat):
 
     def values(self) -> tuple[Any, ...]:
         return self.result[2:-1]
+
+
+def value_reader(engine: Any, value: Value) -> Callable[[], int]:
+    """Return a reader of a value."""
+    if isinstance(engine.state, CompiledState) and isinstance(value, Signal):
+        return engine.state.readers.of(value)
+    return lambda: int(engine.get_value(value))
+
+
+def _expression_reader(engine: Any, expr: Any) -> Callable[[], Any]:
+    """Return a reader of ``expr``, converted by its shape. Raises as ``Value.cast``."""
+    value = Value.cast(expr)
+    read = value_reader(engine, value)
+    shape = expr.shape() if isinstance(expr, ValueCastable) else None
+    if isinstance(shape, ShapeCastable):
+        return lambda: shape.from_bits(read())
+    return read

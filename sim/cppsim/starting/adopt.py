@@ -10,9 +10,9 @@ from typing import Any
 from ..amaranth_internals import ClockProcess, PyMemoryState, PyRTLProcess, PySignalState
 from ..cpp.simulation import SimulationSource
 from ..netlist.lowering import Lowered
-from ..running.edges import Edge
 from ..running.slots import SignalSlot
 from ..running.state import CompiledState
+from ..running.waits import Edge
 
 __all__ = ["adopt_clocks", "adopted", "is_at_rest"]
 
