@@ -18,31 +18,32 @@ _NAME = "cppsim"
 _DEFAULT = Mode.AUTO
 """Most simulations of a suite are shorter than a compilation; docs/cppsim.md has the figures."""
 _MOST_AT_ONCE = 32
+_SHORT = "the run ended before the design was compiled"
 
 
 class Tally:
-    """Why simulations were not compiled, and how often; an empty reason counts those that were."""
+    """Counts simulations by the reason why compiled code did not run them, empty if it did."""
 
     def __init__(self) -> None:
         self.reasons: Counter[str] = Counter()
         self._open: list[Any] = []
 
     def add(self, engine: Any) -> None:
-        """Count a simulation, which has yet to run, later."""
+        """Register the engine of a simulation that has not run yet."""
         self._open.append(engine)
         if len(self._open) > _MOST_AT_ONCE:
             self._count(self._open.pop(0))
 
     def close(self) -> None:
-        """Count all, and let go of them."""
+        """Count all simulations, and release them."""
         while self._open:
             self._count(self._open.pop())
 
     def _count(self, engine: Any) -> None:
-        self.reasons[getattr(engine, "reason", "not built")] += 1
+        self.reasons[engine.reason or ("" if engine.compiled else _SHORT)] += 1
 
     def lines(self) -> Iterator[str]:
-        """What to tell the user, the most frequent reason first."""
+        """Yield the lines of the summary, the most frequent reason first."""
         compiled, total = self.reasons[""], self.reasons.total()
         yield f"{compiled} of {total} simulations ran in compiled code"
         for reason, count in self.reasons.most_common():
@@ -51,7 +52,7 @@ class Tally:
 
 
 class _Plugin:
-    """What is done in a process that runs tests."""
+    """The hooks of a process that runs tests."""
 
     def __init__(self, mode: Mode) -> None:
         self.mode, self.tally = mode, Tally()
@@ -77,7 +78,7 @@ class _Plugin:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Take over what a worker of pytest-xdist has counted."""
+        """Add the counts of a worker of pytest-xdist."""
         self.tally.reasons.update(getattr(node, "workeroutput", {}).get(_NAME, {}))
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
