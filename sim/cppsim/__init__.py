@@ -1,7 +1,7 @@
 """Amaranth's simulator, compiled: `Simulator`, or ``amaranth.sim``'s with ``engine=cppsim.Engine``.
 
-The design becomes C++, a C++ compiler a library of it, once for its content. Knows Amaranth, and
-nothing of what is simulated.
+A design is translated to C++ and compiled to a library, which is cached by content. The package
+depends on Amaranth, and on none of the designs that it simulates.
 """
 
 from importlib import import_module
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .simulator import Simulator
 
 pytest_plugins = ("cppsim.pytest_plugin",)
-"""What ``pytest -p cppsim`` loads."""
+"""The plugin that ``pytest -p cppsim`` loads."""
 
 _MODULES = {
     "Batch": "batch.batch",
@@ -67,7 +67,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # Importing Amaranth takes time, which whoever uses the compiler and the cache alone need not.
+    # Users of the compiler and the cache alone need not wait for the import of Amaranth.
     if name in _MODULES:
         return getattr(import_module(f".{_MODULES[name]}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -159,17 +159,17 @@ def read_ports_of(memory: Any) -> "Iterator[tuple[str, Any, Any]]":
 
 
 def signals_of(design: Any) -> "list[Any]":
-    """All signals of a prepared design, always in the same order."""
+    """Return all signals of a prepared design, always in the same order."""
     return list(design.signal_lca)
 
 
 def memories_of(design: Any) -> "list[Any]":
-    """All memories of a prepared design, always in the same order."""
+    """Return all memories of a prepared design, always in the same order."""
     return [x._data for x in design.fragments if isinstance(x, MemoryInstance)]
 
 
 def made_signals(design: Any) -> Any:
-    """The signals that statements of a prepared design drive."""
+    """Return the signals that statements of a prepared design drive."""
     made = SignalSet()
     for fragment in design.fragments:
         for statements in fragment.statements.values():
@@ -178,14 +178,14 @@ def made_signals(design: Any) -> Any:
 
 
 def prepared_design(simulator: Any) -> Any:
-    """The prepared design of a simulator."""
+    """Return the prepared design of a simulator."""
     return simulator._design
 
 
 def emitted_netlist(design: Any) -> Any:
-    """The netlist of ``design``, for simulation: what nothing drives keeps what it is given.
+    """Return the netlist of ``design`` for simulation, in which undriven signals are registers.
 
-    As ``build_netlist`` makes it, but for the ports of modules, which take a third of its time.
+    Like ``build_netlist``, without the ports of modules, which take a third of its time.
     """
     netlist = nir.Netlist()
     emitter = NetlistEmitter(netlist, design, all_undef_to_ff=True)
@@ -196,9 +196,9 @@ def emitted_netlist(design: Any) -> Any:
 
 
 def femtoseconds_of(time: Any) -> int | None:
-    """``time`` as Amaranth takes it: seconds, from 0.6 on a ``Period``.
+    """Return ``time`` in femtoseconds: seconds for Amaranth 0.5, from 0.6 on a ``Period``.
 
-    None for seconds where it wants a ``Period``, and has something to say of that.
+    None for seconds where Amaranth expects a ``Period``: it then warns or raises.
     """
     if hasattr(time, "femtoseconds"):
         return int(time.femtoseconds)
@@ -206,6 +206,6 @@ def femtoseconds_of(time: Any) -> int | None:
 
 
 def time_of(femtoseconds: int) -> Any:
-    """The reverse of `femtoseconds_of`."""
+    """Return femtoseconds in the form that Amaranth takes."""
     period: Any = getattr(hdl, "Period", None)
     return femtoseconds * 1e-15 if period is None else period(fs=femtoseconds)

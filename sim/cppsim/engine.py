@@ -1,7 +1,7 @@
 """An engine for Amaranth's ``Simulator`` that runs the design as compiled code.
 
-Triggers other than ticks are Amaranth's own. What cannot be compiled is left to Amaranth's
-simulator whole, and a `FallbackWarning` says why.
+Triggers other than ticks are Amaranth's own. A design that cannot be compiled is left to Amaranth's
+simulator, and a `FallbackWarning` gives the reason.
 """
 
 from collections.abc import Iterator
@@ -17,8 +17,8 @@ from .mode import Mode, default_mode
 from .running.running import RunningEngine
 from .running.state import CompiledState
 from .running.waves import SimulatorWaves
-from .starting.adopt import adopt_clocks, adopted, is_at_rest
 from .starting.background import Written, written
+from .starting.hand_over import hand_over_clocks, hand_over_state, is_at_rest
 from .starting.switch import FallbackWarning, Switch, fall_back
 
 __all__ = ["Engine", "FallbackWarning"]
@@ -27,27 +27,27 @@ __all__ = ["Engine", "FallbackWarning"]
 class Engine(RunningEngine):
     """``Simulator(design, engine=cppsim.Engine)``.
 
-    Two-state and free of glitches: a signal changes once at most for one cause. Where Amaranth's
-    simulator differs from its own netlist, and thus from hardware, this does as the netlist:
+    Signals have two states and no glitches. Where Amaranth's simulator differs from its own
+    netlist, and so from hardware, this engine follows the netlist:
 
-    - A signal that is another one by another name changes with it, not a delta cycle later: clocks,
-      and what a process samples at a change of the other.
-    - A register that takes its own clock as data gets the level before the edge.
-    - Clocks that the design makes of one edge have theirs at the same moment, however long the way.
-    - An asynchronous reset does not clock registers without reset, nor memories.
-    - What stands beside a failed ``Assert`` happens; it shows to whoever runs on.
-    - Bits out of the range of an inverted or reinterpreted value are those that its shape says.
+    - An alias of a signal changes with the signal, not a delta cycle later. This concerns aliases
+      of clocks, and samples taken at a change of the other name.
+    - A register whose data is its own clock gets the level before the edge.
+    - Clocks that the design derives from one edge have their edges at the same time.
+    - An asynchronous reset does not clock registers without a reset, nor memories.
+    - Statements beside a failed ``Assert`` take effect.
+    - Bits outside the range of an inverted or reinterpreted value follow its shape.
 
-    Raises what Amaranth raises of a design.
+    Raises the errors that Amaranth raises for a design.
 
     Attributes
     ----------
     mode : Mode, optional
-        What a class of engines runs designs in; None: what the process or the environment says.
+        The mode of all engines of a class; None for `default_mode`.
     compiled : bool
-        Whether compiled code runs the design now.
+        Compiled code runs the design.
     reason : str
-        Why it never will; empty where it does or may yet.
+        Why the design is not compiled; empty if it is, or may still be.
     """
 
     mode: Mode | None = None
@@ -97,19 +97,19 @@ class Engine(RunningEngine):
     def _look(self, switch: Switch, seconds: float) -> None:
         ready = switch.look(seconds)
         self.reason = switch.reason
-        at_rest = not self._cut_short and is_at_rest(self._state, self._processes)
+        at_rest = not self._interrupted and is_at_rest(self._state, self._processes)
         if ready is not None and at_rest:
             try:
-                self._adopt(ready)
+                self._hand_over(ready)
                 self._switch = None
             except SimulationError as error:
                 switch.fail(error)
 
-    def _adopt(self, ready: Written) -> None:
-        """Go on with what is compiled, or as before and raise ``SimulationError``."""
+    def _hand_over(self, ready: Written) -> None:
+        """Continue in compiled code, or raise ``SimulationError`` and change nothing."""
         before = self._state
-        state = adopted(before, self._own_wakers, ready, self._active_triggers)
-        self._processes = adopt_clocks(state, before.timeline, self._processes)
+        state = hand_over_state(before, self._own_wakers, ready, self._active_triggers)
+        self._processes = hand_over_clocks(state, before.timeline, self._processes)
         self._set_state(state)
         self.forget()
         for writer in list(self._vcd_writers):
@@ -151,5 +151,5 @@ class Engine(RunningEngine):
 
 
 def _is_taken_over(writer: Any) -> bool:
-    """Whether compiled code can write what Amaranth's writer was to."""
+    """Return whether compiled code can write this waveform file."""
     return writer.vcd_writer is not None and not writer.fs_per_delta

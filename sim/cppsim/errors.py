@@ -1,4 +1,4 @@
-"""What the simulator raises."""
+"""The exceptions of the simulator."""
 
 __all__ = ["BatchError", "SimulationError"]
 

@@ -17,13 +17,13 @@ class _CompiledEngine(Engine):
     mode = Mode.ALWAYS
 
 
-class _AdoptingEngine(Engine):
+class _AutoEngine(Engine):
     mode = Mode.AUTO
 
 
 _ENGINES: dict[Mode, Any] = {
     Mode.OFF: "pysim",
-    Mode.AUTO: _AdoptingEngine,
+    Mode.AUTO: _AutoEngine,
     Mode.ALWAYS: _CompiledEngine,
     Mode.CHECK: CheckedEngine,
 }

@@ -1,7 +1,7 @@
-"""Let ``amaranth.sim.Simulator`` simulate in compiled code, for whoever has imported it whenever.
+"""Make ``amaranth.sim.Simulator`` simulate in compiled code, in modules that have imported it.
 
-The class itself stays; its instances become those of a subclass. One that is told its ``engine`` is
-left alone.
+The class stays the same object; its instances get a subclass. Simulators with an ``engine``
+argument are left alone.
 """
 
 import warnings
@@ -21,7 +21,7 @@ _class: Any = AmaranthSimulator
 
 
 def substitute(note: Callable[[Any], None]) -> Callable[[], None]:
-    """From now on compile; ``note`` gets the engine of every simulator. Returns what undoes it."""
+    """Compile from now on, and pass every engine to ``note``; return a function that undoes it."""
     before = _class.__init__
 
     @wraps(before)
@@ -32,7 +32,7 @@ def substitute(note: Callable[[Any], None]) -> Callable[[], None]:
         kind: Any = type(self)
         self.__class__ = _compiled(kind)
         with warnings.catch_warnings():
-            # Whoever substitutes says at the end what was not compiled, and why.
+            # The caller of `substitute` reports designs that were not compiled.
             warnings.simplefilter("ignore", FallbackWarning)
             Simulator.__init__(self, toplevel)
         note(engine_of(self))
@@ -46,5 +46,5 @@ def substitute(note: Callable[[Any], None]) -> Callable[[], None]:
 
 @cache
 def _compiled(kind: Any) -> Any:
-    """``kind``, a subclass perhaps that somebody else wrote, in compiled code."""
+    """Return a subclass of ``kind`` and `Simulator`."""
     return Simulator if kind is _class else type(kind.__name__, (kind, Simulator), {})

@@ -43,7 +43,7 @@ INTERPRETED = (
     # code alone.
     (
         "tests/sim/cppsim/running/test_waits.py",
-        *("-k", "not interrupted_leap", "-W", "default::cppsim.FallbackWarning"),
+        *("-k", "not interrupted_fast_forward", "-W", "default::cppsim.FallbackWarning"),
     ),
 )
 """Arguments of pytest for tests that pass without a compiler."""

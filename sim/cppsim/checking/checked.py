@@ -1,7 +1,7 @@
 """The same design in compiled code and in Amaranth's simulator, compared at every point in time.
 
-Testbenches and processes run once, on the compiled code; all that they set goes to a `Shadow` in
-the same delta cycle, from which every signal, row of a memory and printed line has to be the same.
+Testbenches and processes run once, on compiled code. The signals that they set are also set in a
+`Shadow`, in the same delta cycle. Signals, rows of memories and printed lines must be equal.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -50,13 +50,13 @@ def check(
 
 
 class CheckedState(CompiledState):
-    """Passes on what is set to ``shadow``, and keeps what the design told at edges of clocks."""
+    """Passes writes on to ``shadow``, and records the messages of clocked logic."""
 
     shadow: Shadow
 
     def __init__(self, lowered: Any, triggers: Iterable[Any], source: Any) -> None:
         super().__init__(lowered, triggers, source)
-        self.said: list[str] = []
+        self.messages: list[str] = []
 
     def commit(self, changed: set[Any] | None = None) -> bool:
         values, rows = [], []
@@ -65,21 +65,21 @@ class CheckedState(CompiledState):
                 rows += [((slot.memory, row), value) for row, value in slot.write_queue.items()]
             else:
                 values.append((slot.signal, slot.next))
-        quiet = super().commit(changed)
+        converged = super().commit(changed)
         self.shadow.step(values, rows)
-        return quiet
+        return converged
 
     def _report(self, event: Event, values: Any) -> None:
         if id(event.cell) not in self._watches:
-            self.said.append(said(event.cell, values))
+            self.messages.append(said(event.cell, values))
         super()._report(event, values)
 
 
 class CheckedEngine(Engine):
     """``Simulator(design, engine=cppsim.CheckedEngine)``: compiled, and compared as it runs.
 
-    Raises `Difference` from ``run`` and ``advance`` where the two simulators differ: which they may
-    where `Engine` says so.
+    ``run`` and ``advance`` raise `Difference` where the two simulators differ, also for the
+    differences that `Engine` lists.
     """
 
     mode = Mode.ALWAYS
@@ -97,11 +97,11 @@ class CheckedEngine(Engine):
         if self._comparison:
             self._comparison.reset()
 
-    # Amaranth's own clocks and contexts, which set nothing but by `CheckedState.commit`.
+    # Amaranth's own clocks and contexts write by `CheckedState.commit` only.
     add_async_process = PySimEngine.add_async_process
     add_async_testbench = PySimEngine.add_async_testbench
 
-    def _may_leap(self) -> bool:
+    def _may_fast_forward(self) -> bool:
         return False
 
     def add_clock_process(self, clock: Signal, *, phase: int, period: int) -> None:

@@ -1,6 +1,6 @@
-"""What differs between a compiled design and its shadow, and which of it is the cause.
+"""Find the differences between a compiled design and its shadow, and their cause.
 
-Looks, and changes nothing.
+The comparison changes neither of them.
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,29 +24,29 @@ _HEXADECIMAL_FROM = 1 << 16
 
 
 class Difference(AssertionError):
-    """Compiled code and Amaranth's simulator differ: what, when, and where it was declared."""
+    """Compiled code and Amaranth's simulator differ in a signal, a row or a message."""
 
 
 @dataclass(frozen=True)
 class Clock:
-    """A clock of the simulation: when it rises first, and its period, in femtoseconds."""
+    """A clock of the simulation: its first rising edge and its period, in femtoseconds."""
 
     name: str
     phase: int
     period: int
 
     def cycle(self, now: int) -> int:
-        """How often it has risen until ``now``."""
+        """Return the number of rising edges until ``now``."""
         return max(0, (now - self.phase) // self.period + 1)
 
 
 class Comparison:
-    """Of ``state``, in which a compiled ``design`` shows, with its ``shadow``.
+    """The comparison of the ``state`` of a compiled ``design`` with its ``shadow``.
 
     Attributes
     ----------
     clocks : list of Clock
-        What differences are dated by, besides the time.
+        The clocks whose cycles date a difference.
     """
 
     def __init__(self, design: Any, state: Any, shadow: Shadow) -> None:
@@ -60,14 +60,14 @@ class Comparison:
         self._contents: dict[Any, bytes] = {}
 
     def reset(self) -> None:
-        """Back to power-on, the shadow too."""
+        """Return to power-on, with the shadow."""
         self._shadow.reset()
-        self._state.said.clear()
+        self._state.messages.clear()
         self._contents.clear()
 
     def expect_same(self, now: int) -> None:
         """Raise `Difference`, dated ``now`` femtoseconds, if anything differs."""
-        said = self._rows() or self._values() or self._told()
+        said = self._rows() or self._values() or self._messages()
         if said:
             cycles = "".join(f", cycle {x.cycle(now)} of {x.name}" for x in self.clocks[:1])
             raise Difference(f"{said}, at {now / 1e15:.9g} s{cycles}")
@@ -84,7 +84,7 @@ class Comparison:
         return _text(f"{cause.name}{also}", differing[cause].curr, value(cause), cause.src_loc)
 
     def _causes(self, differing: Any) -> list[Any]:
-        """Those that do not follow at once from others that differ too."""
+        """Return the signals that do not depend on other differing signals."""
         follows = SignalSet()
         for signals, sources in _assignments(self._design.fragment):
             wrong = SignalSet(source for source in sources if source in differing)
@@ -108,11 +108,11 @@ class Comparison:
         written.clear()
         return ""
 
-    def _told(self) -> str:
-        """What is said at one point in time has no order."""
-        found, expected = sorted(self._state.said), sorted(self._shadow.told)
-        self._state.said.clear()
-        self._shadow.told.clear()
+    def _messages(self) -> str:
+        # The messages of one point in time have no order.
+        found, expected = sorted(self._state.messages), sorted(self._shadow.messages)
+        self._state.messages.clear()
+        self._shadow.messages.clear()
         if found == expected:
             return ""
         return f"compiled code says {found}, Amaranth's simulator {expected}"
@@ -125,7 +125,7 @@ def _text(name: str, found: int, expected: int, src_loc: tuple[str, int] | None)
 
 
 def _assignments(fragment: Any) -> Iterator[tuple[Any, Any]]:
-    """What logic without a clock drives, with all that it follows from."""
+    """Yield the signals that combinational logic drives, with the signals that it reads."""
     yield from _assigned(fragment.statements.get("comb", ()), SignalSet())
     if isinstance(fragment, MemoryInstance):
         for domain, data, address in read_ports_of(fragment):

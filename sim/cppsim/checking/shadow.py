@@ -1,6 +1,6 @@
-"""A design in Amaranth's simulator alone, without testbenches: it is told what others set.
+"""A design in Amaranth's simulator, without testbenches, for comparisons.
 
-What it prints or complains of is kept, not said. Only for comparisons.
+The comparison sets its inputs. Its messages are recorded, not printed.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ Row = tuple[MemoryData, int]
 
 
 class Shadow:
-    """Processes that Amaranth compiles ``design`` to, on a state of their own.
+    """The processes that Amaranth makes of ``design``, with a separate state.
 
     Attributes
     ----------
@@ -26,10 +26,9 @@ class Shadow:
     memories
         All memories that have ports.
     written : set of MemoryData
-        What has been written, until somebody clears it.
-    told : list of str
-        What the design has printed at edges of clocks, or complained of, until
-        somebody clears it.
+        The memories written since the set was cleared.
+    messages : list of str
+        Prints and failed checks of clocked logic since the list was cleared.
     """
 
     def __init__(self, design: Any) -> None:
@@ -38,20 +37,20 @@ class Shadow:
         self.signals: list[Any] = list(self._state.signals)
         self.memories: list[Any] = list(self._state.memories)
         self.written: set[MemoryData] = set()
-        self.told: list[str] = []
+        self.messages: list[str] = []
         for process in self._processes:
             names = process.run.__globals__
-            # Logic without a clock says things as often as it is evaluated, which is not compared.
+            # Combinational logic repeats a message at each evaluation; these are not compared.
             names["print"] = _ignore if process.is_comb else self._note_print
             names["pin_blame"] = _ignore if process.is_comb else self._note_failure
 
     def reset(self) -> None:
-        """Back to power-on."""
+        """Return to power-on."""
         self._state.reset()
         for process in self._processes:
             process.reset()
         self.written.clear()
-        self.told.clear()
+        self.messages.clear()
 
     def value(self, signal: Signal) -> int:
         return int(self._state.slots[self._state.get_signal(signal)].curr)
@@ -61,9 +60,9 @@ class Shadow:
         return rows
 
     def step(self, values: Iterable[tuple[Signal, int]], rows: Iterable[tuple[Row, int]]) -> bool:
-        """One delta cycle, at whose end others set ``values`` and ``rows``. Whether all is quiet.
+        """Run one delta cycle, and set ``values`` and ``rows`` at its end.
 
-        Signals and memories that the design does not have are passed over.
+        Returns whether it has converged. Signals and memories outside the design are ignored.
         """
         for process in self._processes:
             if process.runnable:
@@ -79,15 +78,15 @@ class Shadow:
         return bool(self._state.commit())
 
     def settle(self) -> None:
-        """Delta cycles until nothing changes any more."""
+        """Run delta cycles until nothing changes."""
         while not self.step((), ()):
             pass
 
     def _note_print(self, *values: Any, end: str = "\n") -> None:
-        self.told.append(" ".join(map(str, values)) + end)
+        self.messages.append(" ".join(map(str, values)) + end)
 
     def _note_failure(self, _place: Any, failure: AssertionError) -> None:
-        self.told.append(str(failure))
+        self.messages.append(str(failure))
 
 
 def _ignore(*_values: Any, **_options: Any) -> None:

@@ -20,7 +20,7 @@ if __name__ == "__main__":
     name = "".join(sys.argv[1:2])
     component: Any = locate(name)
     if not name or component is None:
-        sys.exit(f"{name!r} is no component\n{__doc__}")
+        sys.exit(f"{name!r} is not a component\n{__doc__}")
     simulator = cppsim.Simulator(component(**arguments))
     simulator.add_clock(1e-6)
     simulator.add_testbench(testbench)

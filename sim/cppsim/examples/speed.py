@@ -1,4 +1,4 @@
-"""How many times as fast as Amaranth's simulator: cycles a second of both, measured in one run."""
+"""Measure cycles a second of cppsim and of Amaranth's simulator in one run."""
 
 import tempfile
 import time
@@ -16,10 +16,10 @@ import cppsim
 from cppsim.mode import Mode
 
 SECONDS = 1.0
-"""Of processor time for each figure, about."""
+"""Approximate processor time of each figure, in seconds."""
 
 SIDES = (12, 24)
-"""Of the grids that are measured."""
+"""Side lengths of the grids."""
 
 Testbench = Callable[[Any, int], Callable[[Any], Any]]
 

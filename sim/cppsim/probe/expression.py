@@ -16,7 +16,7 @@ from ..netlist.tidy import rewrite
 __all__ = ["PlainExpression", "lower_expression", "signals_of"]
 
 _WIDEST = 1 << 10
-"""Bits of a value of which it is worth to list the nets."""
+"""Limit of the bits of each value in an expression."""
 _MOST = 1 << 15
 """Bits of all signals together, for which a cell of a netlist has numbers."""
 _FIRST_FREE = 1 << 60
@@ -25,7 +25,7 @@ _FIRST_FREE = 1 << 60
 
 @dataclass(frozen=True, slots=True)
 class PlainExpression:
-    """Cells in order, and the bits of what they compute."""
+    """Cells in order, and the bits of their results."""
 
     cells: list[PlainCell]
     bits: Bits
@@ -71,7 +71,7 @@ def _operands(value: Any) -> Iterator[Any]:
 
 
 def lower_expression(value: Any, bits_of_signal: Callable[[Signal], Bits]) -> PlainExpression:
-    """The plain form of ``value``, whose signals have the bits that are given.
+    """Return the plain form of ``value``, with the bits of its signals as passed.
 
     Raises ``NotPlain`` if there is none, or if ``bits_of_signal`` raises ``KeyError``.
     """

@@ -29,7 +29,7 @@ _LEAST = 32
 _CALL = 2000
 """Steps of a design that are settled while a short program is called."""
 _FIRST_SHOWN = 1 << 61
-"""Bits of what is settled have numbers that others do not reach."""
+"""First number of the bits for settled values of signals, above all other numbers."""
 
 
 class Probes:
@@ -54,7 +54,7 @@ class Probes:
         return signal in self._signals and self._model.places(self._signals[signal])[2]
 
     def only_place(self, signal: Signal) -> WordPlace | None:
-        """Where an unsigned signal of the design is, if that is one place."""
+        """Return the place of an unsigned signal; None if it has more than one."""
         if signal not in self._signals or signal.shape().signed:
             return None
         places, constant, _ = self._model.places(self._signals[signal])
@@ -62,7 +62,7 @@ class Probes:
         return places[0] if whole else None
 
     def of_settled(self, value: Any) -> ProbeProgram | None:
-        """The value of an expression, up to 64 bits, of what the signals of the design show.
+        """Return a program for an expression of up to 64 bits, over the settled signals.
 
         Those that are settled show that of which settling was the last.
         """
@@ -84,7 +84,7 @@ class Probes:
         return program if program is not None and len(program) <= self.limit else None
 
     def _shown(self, signal: Signal, stored: dict[int, tuple[int, int]]) -> Bits:
-        """Bits for what a signal shows, after noting where they are."""
+        """Return bits for a signal's settled value, and note their places."""
         places, constant, _ = self._model.places(self._signals[signal])
         shown = [constant >> place & 1 for place in range(len(signal))]
         for place in places:

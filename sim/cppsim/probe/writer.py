@@ -54,7 +54,7 @@ class ProgramWriter:
             self._read(*step)
 
     def program(self, bits: Bits, *, signed: bool = False) -> ProbeProgram:
-        """What gives ``bits``, which a word holds."""
+        """Return the instruction that fetches ``bits`` from their word."""
         if signed and bits:
             bits += bits[-1:] * (WORD - len(bits))
         result = self._value(bits)
@@ -117,7 +117,7 @@ class ProgramWriter:
         return end - first
 
     def _run(self, bits: Bits, first: int) -> tuple[Code, int, int, int]:
-        """How to get at the bits from ``first`` on that are beside each other, and their number."""
+        """Return the access to the adjacent bits from ``first`` on, and their number."""
         for code, places in self._sources:
             if bits[first] in places:
                 source, low = places[bits[first]]

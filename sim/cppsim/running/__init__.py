@@ -1,1 +1,1 @@
-"""How a compiled simulation goes on: its state, its clocks, and who waits for them."""
+"""The state, the clocks, the waits and the main loop of a compiled simulation."""

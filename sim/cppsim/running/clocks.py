@@ -1,6 +1,6 @@
-"""Time, and the clocks of a compiled simulation: native/clocks.cc as Python sees it.
+"""The time and the clocks of a compiled simulation: the Python side of native/clocks.cc.
 
-Times are whole femtoseconds since the beginning.
+Times are integers, in femtoseconds since the beginning.
 """
 
 import ctypes
@@ -12,27 +12,27 @@ from ..native.library import ModelHandle, native
 from ..native.probe import ProbeProgram
 from ..native.waves import Waves
 
-__all__ = ["EDGE", "NEVER", "SLICE", "TIME", "TOLD", "Clocks", "Condition", "EdgeControl"]
+__all__ = ["EDGE", "MESSAGES", "NEVER", "SLICE", "TIME", "Clocks", "Condition", "EdgeControl"]
 
 NEVER = (1 << 64) - 1
 _LONGEST = 1 << 60
-"""Of a period or phase of which the compiled code can keep count."""
+"""The limit of periods and phases in compiled code, in femtoseconds."""
 _MOST = 32
-"""Clocks in one simulation of which it can."""
+"""The largest number of clocks in compiled code."""
 
 
 EDGE = 1
-"""A leap ends at edges somebody waits for; clocks show it, the model has yet to be stepped."""
-TOLD = 2
-"""A leap ends as the model, which has been stepped, has something to tell."""
+"""Stopped at an edge that a process waits for: the clock has changed, the model has not stepped."""
+MESSAGES = 2
+"""Stopped as the model, which has stepped, has messages."""
 TIME = 3
-"""A leap ends at its limit, or where wakers have been called."""
+"""Stopped at the limit, or at the time of a waker."""
 SLICE = 4
-"""A leap ends as Python may want to hear of signals."""
+"""Stopped to let Python handle signals such as Ctrl-C."""
 
 
 class Condition(NamedTuple):
-    """Met where a word has one of some bits or, if there is a program, where that gives not 0."""
+    """True if any of ``bits`` of a word is 1 or, with a program, if its value is not 0."""
 
     word: int = 0
     bits: int = 0
@@ -59,7 +59,7 @@ class Recorder(Protocol):
 
 
 Wakers = dict[Callable[[], None], int]
-"""When each is to be called."""
+"""The time at which each waker is called."""
 
 
 class _Condition(ctypes.Structure):
@@ -82,7 +82,7 @@ class EdgeControl(ctypes.Structure):
     )
 
     def watch(self, conditions: Sequence[Condition], *, settles: bool) -> None:
-        """Wake somebody also when one of ``conditions``, which are to be kept alive, is met."""
+        """Stop also when one of ``conditions`` is true; the caller holds references to them."""
         # The structure keeps the array alive.
         self.conditions = (_Condition * len(conditions))(*map(_condition, conditions))
         self.size, self.settles = len(conditions), settles
@@ -121,25 +121,25 @@ class _Control(ctypes.Structure):
 
 
 class Clocks:
-    """The time, what is to happen at which, and clocks whose signals are words of a model.
+    """The time, the wakers, and the clocks whose signals are words of a model.
 
-    It stands for the timeline of Amaranth's simulator, and is the process of all its clocks.
+    Replaces the timeline of Amaranth's simulator, and its processes of these clocks.
 
     Attributes
     ----------
     slots : list
-        The state of each clock's signal.
+        The slot of each clock's signal.
     control : ctypes.Structure
-        What it shares with the compiled code, whose times are counted from ``_epoch``.
+        The fields shared with compiled code; its times are relative to ``_epoch``.
     woken : bool
         Wakers were called when the time last changed.
-    leap : callable
-        On to where Python has something to do; gives the reason. After all but ``EDGE`` and
-        ``TOLD`` `land` is to be called.
+    fast_forward : callable
+        Runs compiled code up to the next event for Python, and returns the reason. `land` must
+        follow, except after ``EDGE`` and ``MESSAGES``.
     waves : list
-        Sampled before the time changes.
+        The waveform files, sampled before the time changes.
     attended : bool
-        Not all of them by compiled code alone.
+        At least one of them has signals that Python samples.
     """
 
     critical = False
@@ -154,14 +154,14 @@ class Clocks:
         self.control = _Control(ctypes.pointer(model), self._clocks)
         leap = native().clocks_leap
         leap.argtypes, leap.restype = (ctypes.c_void_p,), ctypes.c_int
-        self.leap = partial(leap, ctypes.addressof(self.control))
+        self.fast_forward = partial(leap, ctypes.addressof(self.control))
         self._found: dict[int, list[Any]] = {}
         self.waves: Sequence[Recorder] = ()
         self.attended = False
         self.reset()
 
     def reset(self) -> None:
-        """Back to the beginning."""
+        """Return to time 0."""
         control = self.control
         control.now = control.due = control.reached = 0
         for clock, phase in zip(self._clocks, self._phases, strict=False):
@@ -172,7 +172,7 @@ class Clocks:
         self._plan()
 
     def add(self, slot: Any, *, phase: int, period: int) -> bool:
-        """Let a signal change at ``phase``, then twice a ``period``; False if this cannot."""
+        """Toggle a signal at ``phase``, then twice a ``period``; return False if unsupported."""
         half = period // 2
         if len(self.slots) == _MOST or not 0 < half < _LONGEST or not 0 <= phase < _LONGEST:
             return False
@@ -188,7 +188,7 @@ class Clocks:
         return True
 
     def record(self, waves: Sequence[Recorder]) -> None:
-        """From now on sample these."""
+        """Sample these waveform files from now on."""
         self.waves, self.attended = waves, any(x.attended for x in waves)
         handles = [x.native.handle for x in waves]
         # The structure keeps the array alive.
@@ -197,9 +197,9 @@ class Clocks:
         self._begin(self._epoch)
 
     def resume(self, now: int, edges: Sequence[int], wakers: Wakers, *, begun: bool) -> None:
-        """Go on from ``now``, with ``edges`` that say when each clock changes next.
+        """Continue at ``now``; ``edges`` has the time of each clock's next change.
 
-        Those of now come first if the simulation has ``begun``, else after testbenches.
+        Changes at ``now`` precede testbenches if the simulation has ``begun``, else follow them.
         """
         self.wakers.update(wakers)
         self._epoch = now
@@ -209,7 +209,7 @@ class Clocks:
         self._plan()
 
     def listen(self, number: int, level: int, edge: EdgeControl) -> None:
-        """Count changes of a clock to ``level`` in ``edge``, and stop where it says."""
+        """Count a clock's changes to ``level`` in ``edge``, and stop where ``edge`` says."""
         self._clocks[number].edges[level] = ctypes.pointer(edge)
         self._found.clear()
 
@@ -224,9 +224,9 @@ class Clocks:
         self._plan()
 
     def advance(self) -> bool:
-        """On to when something happens next; whether there is anything.
+        """Advance to the next event; return whether there is one.
 
-        Raises what is wrong with waveforms, and goes nowhere then.
+        Raises the errors of waveform files, without advancing.
         """
         for waves in self.waves:
             waves.sample(self.now)
@@ -240,7 +240,7 @@ class Clocks:
         return True
 
     def awaken(self) -> None:
-        """Call the wakers of now."""
+        """Call the wakers whose time has come."""
         now = self.now
         called = [waker for waker, time in self.wakers.items() if time == now]
         for waker in called:
@@ -250,7 +250,7 @@ class Clocks:
         self._plan()
 
     def _count_from(self, now: int) -> None:
-        """It is ``now``, from which time is counted."""
+        """Make ``now`` the origin of the compiled code's times."""
         passed = now - self._epoch
         for clock in self._clocks[: self.control.size]:
             clock.next -= passed
@@ -264,7 +264,7 @@ class Clocks:
             waves.native.count_from(epoch)
 
     def _plan(self) -> None:
-        """Tell the compiled code of wakers and of the limit."""
+        """Pass the next waker and the limit to compiled code."""
         wake = min(self.wakers.values()) - self._epoch if self.wakers else NEVER
         limit = NEVER if self._deadline is None else max(self._deadline - self._epoch, 0)
         self.control.wake, self.control.limit = min(wake, NEVER), min(limit, NEVER)
@@ -280,7 +280,7 @@ class Clocks:
         self.control.due = value
 
     def run(self) -> None:
-        """Change the clocks whose time it is."""
+        """Toggle the clocks that change now."""
         now = self.control.now
         for clock, slot in zip(self._clocks, self.slots, strict=False):
             if clock.next == now:
@@ -290,15 +290,15 @@ class Clocks:
     # --- many steps at once -------------------------------------------------------------------
 
     def until(self, deadline: int | None) -> None:
-        """Let leaps end at ``deadline``, before what happens there; once the time changes, at 0."""
+        """Stop compiled code before the events of ``deadline``; 0: after one change of time."""
         if deadline != self._deadline:
             self._deadline = deadline
             self._plan()
 
     def land(self) -> None:
-        """Call the wakers of now, to which compiled code has leapt.
+        """Call the wakers of the time at which compiled code has stopped.
 
-        Raises what was wrong with waveforms on the way.
+        Raises the errors of waveform files.
         """
         for waves in self.waves:
             waves.native.check()
@@ -308,7 +308,7 @@ class Clocks:
             self._count_from(self.now)
 
     def reached(self) -> list[Any]:
-        """The edges whose waits are over."""
+        """Return the edges at which waits have ended."""
         places = self.control.reached
         found = self._found.get(places)
         if found is None:

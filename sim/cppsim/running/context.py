@@ -1,4 +1,4 @@
-"""What testbenches and processes see of a simulation: Amaranth's contexts, with less in between."""
+"""The contexts of testbenches and processes: Amaranth's, with shorter paths for common calls."""
 
 from collections.abc import Callable
 from inspect import CORO_CREATED, getcoroutinestate
@@ -25,7 +25,7 @@ _TRIGGERS = (Wait, PyTriggerState)
 
 
 class _Ticking(SimulatorContext):
-    """A context whose ticks are made once."""
+    """A context that reuses the trigger objects of ticks."""
 
     _engine: Any
     _process: Any
@@ -44,16 +44,16 @@ class _Ticking(SimulatorContext):
         return tick
 
     def forget(self) -> None:
-        """The engine's state is another one."""
+        """Drop all references to the engine's former state."""
         self._ticks.clear()
 
 
 class _ProcessContext(_Ticking, ProcessContext):
-    """Of a process."""
+    """The context of a process."""
 
 
 class _TestbenchContext(_Ticking, TestbenchContext):
-    """Of a testbench, which gets and sets signals of the design right where they are."""
+    """The context of a testbench; it reads and writes signals in the model's memory."""
 
     def __init__(self, design: Any, engine: Any, process: Any) -> None:
         super().__init__(design, engine, process)
@@ -75,7 +75,7 @@ class _TestbenchContext(_Ticking, TestbenchContext):
         write = self._writers.get(id(expr))
         if write is None:
             slot = self._slot(expr)
-            if slot is not None and slot.passive:
+            if slot is not None and slot.combinational_only:
                 self._writers[id(expr)] = slot.writer()
         elif type(value) is int and self._engine.unwatched() and write(value):
             return
@@ -103,7 +103,7 @@ class Process(AsyncProcess):
         waiting = self.coroutine
         super().reset()
         if waiting is not None and getcoroutinestate(waiting) == CORO_CREATED:
-            # It has not begun, and Python would complain of its loss.
+            # Python warns of a coroutine that was never awaited.
             self.coroutine.close()
             self.coroutine = waiting
 

@@ -1,7 +1,7 @@
-"""How the value of an expression is read again and again, with as little Python as that takes.
+"""Readers: functions that return the current value of one expression, for repeated use.
 
-A *reader* of an expression gives what it is now. Programs of `probe` compute what they can; the
-rest is left to Amaranth.
+A reader fetches words of the model, or runs a program of `probe`. Other expressions are evaluated
+by Amaranth.
 """
 
 from collections.abc import Callable
@@ -24,11 +24,11 @@ _Slice: Any = ast.Slice
 _Operator: Any = ast.Operator
 
 _WORTH = 64
-"""Times that Amaranth evaluates an expression before a program for it pays."""
+"""Evaluations by Amaranth after which a program is faster, its making included."""
 _WORTH_ALONE = 4096
-"""Times that a design is settled for one value before a program for that value pays."""
+"""Settlings of a design for one value after which a program for that value is faster."""
 _REMEMBERED = 4096
-"""Expressions that are counted, of which testbenches make many that they use but once."""
+"""Limit of the expressions that are counted; testbenches make many that they use once."""
 
 
 class Readers:
@@ -44,20 +44,20 @@ class Readers:
         self._state = state
         self._probes = state.probes
         self.known: dict[int, Reader] = {}
-        self._kept: list[Value] = []
-        """What is known, so that nothing else gets its identity."""
+        self._held: list[Value] = []
+        """References to the expressions in `known`, so that their ``id`` is not reused."""
         self._counted: dict[int, list[Any]] = {}
         """By ``id``: a reference to an expression, and how often it was read."""
 
     def read(self, value: Any) -> int:
-        """What an expression is now; a reader is made once that pays.
+        """Return the value of an expression; make a reader when it has been read often.
 
-        Raises what Amaranth's simulator raises of it.
+        Raises the exceptions of Amaranth's simulator.
         """
         known = self.known.get(id(value))
         if known is not None:
             return known()
-        # Fields of structures, which are made anew whenever they are read.
+        # Fields of structures: each access makes a new expression.
         if type(value) is _Slice:
             start = value.start
             return self.read(value.value) >> start & (1 << value.stop - start) - 1
@@ -73,7 +73,7 @@ class Readers:
         return int(eval_value(self._state, value))
 
     def _pays(self, value: Value) -> bool:
-        """Whether to make a reader, now that this is read once more."""
+        """Count a read; return whether a reader is worth making."""
         probes = self._probes
         if isinstance(value, Signal) and not (probes.patience and probes.is_settled(value)):
             return True
@@ -86,11 +86,11 @@ class Readers:
         return bool(counted[1] > _WORTH)
 
     def of(self, value: Value) -> Reader:
-        """The reader of an expression that will be read often."""
+        """Return the reader of an expression."""
         known = self.known.get(id(value))
         if known is None:
             known = self.known[id(value)] = self._reader(value)
-            self._kept.append(value)
+            self._held.append(value)
             self._counted.pop(id(value), None)
         return known
 
@@ -113,7 +113,7 @@ class Readers:
         return _looked_at(self._state, shown, alone)
 
     def _shown(self, value: Value) -> Reader:
-        """What gives the value of what the signals show."""
+        """Return a reader for use after settling."""
         state, probes = self._state, self._probes
         place = probes.only_place(value) if isinstance(value, Signal) else None
         if place is not None:
@@ -140,7 +140,7 @@ def _settled(state: SettledState, shown: Reader) -> Reader:
 
 
 def _looked_at(state: SettledState, shown: Reader, write: Callable[[], Reader | None]) -> Reader:
-    """A reader of what is settled first, or computed alone where that is faster."""
+    """Return a reader that settles the design, or runs a program for one value if faster."""
     alone: Reader | None = None
     left = _WORTH_ALONE
 

@@ -1,6 +1,6 @@
-"""How a simulation goes on: from one thing that Python has to do to the next.
+"""The main loop of a simulation: from one event for Python to the next.
 
-The order of things is that of Amaranth's simulator.
+The order of events is that of Amaranth's simulator.
 """
 
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 from amaranth.hdl import DriverConflict, Signal
 
 from ..amaranth_internals import ClockProcess, PySimEngine
-from .clocks import EDGE, TOLD
+from .clocks import EDGE, MESSAGES
 from .context import Process
 from .slots import SignalSlot
 from .state import CompiledState
@@ -18,13 +18,13 @@ __all__ = ["RunningEngine"]
 
 
 class RunningEngine(PySimEngine):
-    """An engine that knows its waits, and lets a compiled state leap over all time between them.
+    """An engine that knows its waits, and fast-forwards a compiled state from one to the next.
 
-    Its state is Amaranth's or a compiled one. Whoever changes it calls `forget`.
+    Its state is Amaranth's or a compiled one. After a change of the state, call `forget`.
     """
 
-    _cut_short = False
-    """An exception has left something undone."""
+    _interrupted = False
+    """An exception has interrupted an advance."""
 
     def __init__(self, design: Any) -> None:
         self._edges: dict[tuple[int, int], Edge] = {}
@@ -36,7 +36,7 @@ class RunningEngine(PySimEngine):
         return self._active_triggers
 
     def forget(self) -> None:
-        """The state is another one."""
+        """Let contexts and edges use the new state."""
         for process in (*self._processes, *self._testbenches):
             if isinstance(process, Process):
                 process.context.forget()
@@ -49,15 +49,15 @@ class RunningEngine(PySimEngine):
         super().reset()
 
     def edge(self, signal: Signal, level: int) -> Edge:
-        """The change of ``signal`` to ``level``."""
-        # An edge keeps its signal, so that no other gets its number.
+        """Return the edge of ``signal`` to ``level``."""
+        # An edge holds its signal, so that no other signal gets its ``id``.
         key = (id(signal), level)
         if key not in self._edges:
             self._edges[key] = Edge(self, signal, level)
         return self._edges[key]
 
     def unwatched(self) -> bool:
-        """Whether nobody hears of signals of the design but by waiting for ticks."""
+        """Return whether signals of the design have no waveform files and no wakers but ticks."""
         return not self._vcd_writers and not self._state.watched
 
     def add_clock_process(self, clock: Signal, *, phase: int, period: int) -> None:
@@ -82,62 +82,59 @@ class RunningEngine(PySimEngine):
     # --- many steps at once -------------------------------------------------------------------
 
     def run(self, deadline: int | None = None) -> None:
-        """As ``advance`` over and over: while something is critical, or until a deadline.
-
-        ``deadline`` is in femtoseconds.
-        """
+        """Advance until ``deadline``, in femtoseconds, or while anything is critical."""
         going = True
         while going if deadline is None else self.now < deadline:
-            going = self._leap(deadline) if self._may_leap() else self._advance()
+            going = self._fast_forward(deadline) if self._may_fast_forward() else self._advance()
 
     def advance(self) -> bool:
-        return self._leap(0) if self._may_leap() else self._advance()
+        return self._fast_forward(0) if self._may_fast_forward() else self._advance()
 
     def _advance(self) -> bool:
-        """As Amaranth's ``advance``."""
-        self._cut_short = True
+        """Advance by one event, like Amaranth's engine."""
+        self._interrupted = True
         if isinstance(self._state, CompiledState) and self._state.clocks.control.reached:
-            self._reach(self._state)
+            self._end_waits(self._state)
         going = bool(super().advance())
-        self._cut_short = False
+        self._interrupted = False
         return going
 
-    def _may_leap(self) -> bool:
-        """Whether nothing happens before the next edge of a clock."""
+    def _may_fast_forward(self) -> bool:
+        """Return whether nothing happens before the next edge of a clock."""
         state = self._state
         return (
             isinstance(state, CompiledState)
-            and not self._cut_short
+            and not self._interrupted
             and not state.due
             and not state.clocks.woken
             and bool(state.clocks.slots)
-            and self._quiet(state)
+            and self._only_ticks_matter(state)
         )
 
-    def _quiet(self, state: CompiledState) -> bool:
-        """Whether all hear of nothing but ticks, if nothing is to happen now."""
+    def _only_ticks_matter(self, state: CompiledState) -> bool:
+        """Return whether ticks are all that processes and testbenches wait for."""
         return not (
             state.watched
-            or state.told
+            or state.reported
             or self._active_triggers
             or self._vcd_writers
             or state.clocks.attended
         )
 
-    def _leap(self, deadline: int | None) -> bool:
-        """As ``advance``, once at least, until ``deadline``; whether something is critical."""
+    def _fast_forward(self, deadline: int | None) -> bool:
+        """Advance once or more, until ``deadline``; return whether anything is critical."""
         state, clocks = self._state, self._state.clocks
         clocks.until(deadline)
-        leap = clocks.leap
-        self._cut_short = True
+        fast_forward = clocks.fast_forward
+        self._interrupted = True
         going = True
-        while going and self._quiet(state):
-            reason = leap()
+        while going and self._only_ticks_matter(state):
+            reason = fast_forward()
             if reason == EDGE:
-                self._reach(state)
+                self._end_waits(state)
                 self._run_testbenches()
-            elif reason == TOLD:
-                state.tell()
+            elif reason == MESSAGES:
+                state.report_messages()
                 self.step_design()
             else:
                 state.stale = True
@@ -147,11 +144,11 @@ class RunningEngine(PySimEngine):
             going = self._is_critical()
         else:
             clocks.advance()
-        self._cut_short = False
+        self._interrupted = False
         return going
 
-    def _reach(self, state: CompiledState) -> None:
-        """What follows from edges at which compiled code stands still."""
+    def _end_waits(self, state: CompiledState) -> None:
+        """End the waits for the edges at which compiled code has stopped."""
         state.reach()
         waits: list[Wait] = []
         for edge in state.clocks.reached():

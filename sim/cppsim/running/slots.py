@@ -1,4 +1,4 @@
-"""Signals and memories of a compiled model, each as Amaranth's simulator wants to see it."""
+"""Signals and memories of a compiled model, with the interface of Amaranth's simulator."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,17 +15,17 @@ __all__ = ["MemorySlot", "SignalSlot"]
 class SignalSlot(BaseSignalState):
     """A signal whose value is in the model.
 
-    ``curr`` is what it shows; what it is to be after this delta cycle waits in the state's
-    ``pending``. ``seen`` is what its wakers have been told last.
+    ``curr`` is its value; the value after this delta cycle waits in the state's ``pending``.
+    ``seen`` is the last value passed to its wakers.
 
     Attributes
     ----------
-    passive : bool
-        Nothing follows at once from writing it, but what is settled.
+    combinational_only : bool
+        A change affects combinational logic only, so that no step of the model is needed.
     clock : int or None
-        Its number among the clocks of the simulation, if it is one.
+        Its number among the clocks of the simulation; None if it is not a clock.
     edges : dict
-        Of a clock: who is to hear of a change to a level, without being a waker.
+        The `Edge` for each level, if it is a clock.
     """
 
     def __init__(self, state: SettledState, signal: Signal, *, is_comb: bool) -> None:
@@ -46,11 +46,11 @@ class SignalSlot(BaseSignalState):
         )
         self._mask = only[2] if only else 0
         self._given = all(place[0] in state.model.inputs for place in self._places)
-        self.passive = all(place[0] in state.model.passive for place in self._places)
+        self.combinational_only = all(place[0] in state.model.passive for place in self._places)
         self.clock: int | None = None
         self.edges: dict[int, Any] = {}
-        quiet: tuple[int | None, int] = state.model.quiet.get(self._only, (None, -1))
-        self._quiet, self._shadow = quiet
+        found: tuple[int | None, int] = state.model.quiet.get(self._only, (None, -1))
+        self._no_effect_level, self._shadow = found
         self._queued: int | None = None
         self.shown: int | None = None
         self.reset()
@@ -90,19 +90,19 @@ class SignalSlot(BaseSignalState):
             self._state.watched[self] = None
 
     def wake(self, value: int) -> bool:
-        """Tell the wakers of a change to ``value``; whether there was one, and somebody to hear."""
+        """Call the wakers on a change to ``value``; return whether there were any."""
         before, self.seen = self.seen, value
         if before == value:
             return False
         edge = self.edges.get(value)
-        heard = edge is not None or bool(self.wakers)
+        woken = edge is not None or bool(self.wakers)
         if edge is not None:
             edge.happen()
         run_wakers(self.wakers, before, value)
-        return heard
+        return woken
 
     def take(self) -> int | None:
-        """What is to be written, None if nothing changes. Wakes who waits for it."""
+        """Return the value to write, None without a change. Calls the wakers."""
         value, self._queued = self._queued, None
         curr = self.curr
         if value is None or value == curr:
@@ -112,32 +112,36 @@ class SignalSlot(BaseSignalState):
         return value
 
     def write(self, value: int) -> bool:
-        """Write ``value``; whether the design is to see it."""
-        if value == self._quiet:
+        """Write ``value``; return whether the model needs a step."""
+        if value == self._no_effect_level:
             self._words[self._only] = self._words[self._shadow] = value
             return False
         for word, shift, mask, low in self._places:
-            kept = self._words[word] & ~(mask << shift)
-            self._words[word] = kept | (value >> low & mask) << shift
+            others = self._words[word] & ~(mask << shift)
+            self._words[word] = others | (value >> low & mask) << shift
         return True
 
     def as_clock(self) -> tuple[int, int, int] | None:
-        """Its word, the level to which it changes unnoticed, or 2, and the word to write then.
+        """Return its word, its level without effect (or 2), and its shadow word.
 
-        None if it shares its word, or something else drives it.
+        None if it shares its word with another signal, or if logic drives it.
         """
         if self.is_comb or not self._given or self._only < 0:
             return None
-        return self._only, 2 if self._quiet is None else self._quiet, max(self._shadow, 0)
+        return (
+            self._only,
+            2 if self._no_effect_level is None else self._no_effect_level,
+            max(self._shadow, 0),
+        )
 
     def conditions(self) -> list[Condition]:
-        """What is met where the value is not 0; empty where some of its bits are always set."""
+        """Return conditions of which one is true if the value is not 0; none if it is constant."""
         if self._constant:
             return []
         return [Condition(word, mask << shift) for word, shift, mask, _ in self._places]
 
     def writer(self) -> Callable[[int], bool]:
-        """What writes a ``passive`` signal, if it has no wakers, and says so."""
+        """Return a function that writes a `combinational_only` signal, unless it has wakers."""
         words, word, mask, state = self._words, self._only, self._mask, self._state
         wakers, write_parts = self.wakers, self.write
 

@@ -1,4 +1,4 @@
-"""The state of a compiled simulation, as Amaranth's simulator wants to see it."""
+"""The state of a compiled simulation, with the interface of Amaranth's simulator."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -28,7 +28,7 @@ class CompiledState(SettledState):
     ----------
     readers : Readers
         Readers of expressions.
-    told : set
+    reported : set
         Combinational messages of the last step, which are reported again only after a pause.
     """
 
@@ -41,20 +41,20 @@ class CompiledState(SettledState):
         super().__init__(lowered, source)
         self._triggers = triggers
         self._numbers: dict[int, int] = {}
-        self.told: set[Any] = set()
+        self.reported: set[Any] = set()
         self._watches = {id(x.cell) for x in lowered.watches}
         self.readers = Readers(self)
         self.clocks = self.timeline = Clocks(self.model.native)
 
     def reset(self) -> None:
         super().reset()
-        self.told.clear()
+        self.reported.clear()
 
     def resume(self, levels: Mapping[int, int]) -> None:
-        """From power-on to where bits of the design have these ``levels``, with nothing to do."""
+        """Set bits of the design to these ``levels``, from power-on, with no step due."""
         self.model.resume(levels)
         watches = self._watches
-        self.told = {
+        self.reported = {
             (id(x.cell), values) for x, values in self.model.told() if id(x.cell) in watches
         }
         self.fresh = self.due = False
@@ -70,7 +70,7 @@ class CompiledState(SettledState):
             self.slots.append(SignalSlot(self, signal, is_comb=is_comb))
         number = int(super().get_signal(signal))
         if self.slots[number].signal is signal:
-            # Which its slot keeps, so that no other gets its identity.
+            # The slot holds the signal, so that its ``id`` is not reused.
             self._numbers[id(signal)] = number
         return number
 
@@ -81,19 +81,19 @@ class CompiledState(SettledState):
         return super().get_memory(memory)
 
     def holds(self, thing: Signal | MemoryData) -> bool:
-        """Whether it is one of the design."""
+        """Return whether the design has this signal or memory."""
         lowered = self._lowered
         return thing in (lowered.signals if isinstance(thing, Signal) else lowered.rows)
 
     def slot(self, signal: Signal) -> SignalSlot | None:
-        """The state of a signal of the design; None of others."""
+        """Return the slot of a signal of the design; None for other signals."""
         found = self.slots[self.get_signal(signal)]
         return found if isinstance(found, SignalSlot) else None
 
     def conditions(self, value: Value) -> tuple[list[Condition], bool] | None:
-        """What is met where ``value`` is not 0, and whether that is good after settling only.
+        """Return conditions for ``value`` not being 0, and whether they need a settled model.
 
-        None if compiled code cannot look at it.
+        None if compiled code cannot evaluate it.
         """
         slot = self.slot(value) if isinstance(value, Signal) else None
         if slot is not None and not slot.settled:
@@ -108,13 +108,13 @@ class CompiledState(SettledState):
         return (slot.conditions(), True) if slot is not None and slot.conditions() else None
 
     def reach(self) -> None:
-        """Clocks have changed, which the model has yet to see; what was before still shows."""
+        """Note that clocks have changed in a model that has not stepped."""
         self.stale = 0 if self.clocks.control.settled else self.patience
 
     def step(self, *, alone: bool) -> bool:
-        """Let the model see changes of clocks, if it has to see nothing else; whether that is all.
+        """Step the model if clocks are all that changed; return whether nothing is left to do.
 
-        Otherwise it is to be done by `commit`.
+        Otherwise `commit` steps it.
         """
         self.clocks.control.reached = 0
         if not alone:
@@ -122,16 +122,16 @@ class CompiledState(SettledState):
             return False
         return not self._step() and not self.due
 
-    def tell(self) -> None:
-        """Tell what the last step within a leap had to."""
+    def report_messages(self) -> None:
+        """Report the messages of the last step of a fast-forward."""
         self.due = self._at_edge = bool(self.clocks.control.answer & 1)
         self.stale = 1
-        self._tell()
+        self._report_messages()
 
     def commit(self, changed: set[Any] | None = None) -> bool:
-        """End a delta cycle: the design has its step, then what was set is written.
+        """End a delta cycle: step the model, then write the pending values.
 
-        Whether nothing is left to do. Adds what ``changed`` to it, if it is given.
+        Returns whether nothing is left to do. Adds the changed slots to ``changed``.
         """
         if changed is not None:
             self._note_others(changed)
@@ -143,15 +143,15 @@ class CompiledState(SettledState):
         return not active and not self.due
 
     def _step(self) -> bool:
-        """Whether somebody was woken."""
+        """Step the model; return whether a waker was called."""
         self.due = self._at_edge = self.fresh = False
         self.stale = self.patience
         answer = self.model.step()
         if answer & 1:
-            # What follows now is what was before the edges of clocks that the design makes.
+            # Now the values are those before the edges of clocks that the design makes.
             self.due = self._at_edge = True
-        if answer & 2 or self.told:
-            self._tell()
+        if answer & 2 or self.reported:
+            self._report_messages()
         return self._wake()
 
     def _wake(self) -> bool:
@@ -165,23 +165,23 @@ class CompiledState(SettledState):
                 woken = True
         return woken
 
-    def _tell(self) -> None:
-        told = set()
+    def _report_messages(self) -> None:
+        reported = set()
         for event, values in self.model.told():
             if id(event.cell) in self._watches:
                 key = (id(event.cell), values)
-                told.add(key)
-                if key in self.told:
+                reported.add(key)
+                if key in self.reported:
                     continue
             self._report(event, values)
-        self.told = told
+        self.reported = reported
 
     def _report(self, event: Event, values: Sequence[int]) -> None:
-        """Say what the design has to tell."""
+        """Report a message of the design."""
         report(event.cell, values)
 
     def _write(self) -> bool:
-        """Write what is pending; whether anything has changed, or somebody was woken."""
+        """Write pending values; return whether anything changed, or a waker was called."""
         values: list[tuple[SignalSlot, int]] = []
         rows: list[Any] = []
         others: list[Any] = []
@@ -194,7 +194,7 @@ class CompiledState(SettledState):
                 (rows if type(slot) is MemorySlot else others).append(slot)
         self.pending.clear()
         if self.stale and (self._triggers or others) and (values or rows):
-            # Whoever wakes up samples what followed from the values before.
+            # Processes that wake up sample the values before these changes.
             self.stale = 0
             self.model.settle()
         active = False
@@ -205,7 +205,7 @@ class CompiledState(SettledState):
         if active:
             self.due, self._at_edge, self.stale = True, False, 1
             for slot in list(self.watched):
-                # Other names of what has just been written.
+                # Aliases of the signals that were just written.
                 if slot.is_comb and not slot.settled:
                     slot.wake(slot.curr)
         for slot in others:
@@ -215,7 +215,7 @@ class CompiledState(SettledState):
     # --- waveforms ----------------------------------------------------------------------------
 
     def _note_others(self, changed: set[Any]) -> None:
-        """Note what is pending and not in the model."""
+        """Add pending slots that are not in the model to ``changed``."""
         for slot in self.pending:
             if type(slot) is PyMemoryState:
                 changed.update(PyMemoryChange(slot, address) for address in slot.write_queue)
@@ -223,7 +223,7 @@ class CompiledState(SettledState):
                 changed.add(slot)
 
     def _note(self, changed: set[Any]) -> None:
-        """Note what has changed in the model since this was asked last."""
+        """Add slots of the model that changed since the last call to ``changed``."""
         for slot in self.slots:
             if isinstance(slot, SignalSlot):
                 value = slot.curr

@@ -1,6 +1,6 @@
-"""Ticks of a clock domain, without the triggers that Amaranth's own make for each.
+"""Ticks of a clock domain, without the trigger objects that Amaranth makes for each tick.
 
-They show, and raise, what Amaranth's do.
+They have the results and exceptions of Amaranth's.
 """
 
 import operator
@@ -15,12 +15,12 @@ from .waits import Each, Repeat, Sampler, Until, Wait
 
 __all__ = ["Tick"]
 
-_KEPT = 64
-"""Ticks that a tick keeps for whoever samples the same again."""
+_CACHED = 64
+"""The number of sampling ticks that a tick caches."""
 
 
 class Tick(TickTrigger):
-    """Amaranth's ``TickTrigger``; one for all ticks of a process that sample the same."""
+    """Amaranth's ``TickTrigger``; one object for all ticks of a process with the same samples."""
 
     def __init__(self, engine: Any, process: Any, *, domain: Any, sampled: Any = ()) -> None:
         super().__init__(engine, process, domain=domain, sampled=sampled)
@@ -29,11 +29,11 @@ class Tick(TickTrigger):
         self._more: dict[tuple[int, ...], Tick] = {}
 
     def sample(self, *exprs: Any) -> "Tick":
-        # What is in the dictionary keeps its expressions, so that no others get their numbers.
+        # A cached tick holds its expressions, so that their ``id`` is not reused.
         key = tuple(map(id, exprs))
         found = self._more.get(key)
         if found is None:
-            if len(self._more) == _KEPT:
+            if len(self._more) == _CACHED:
                 self._more.clear()
             sampled = (*self._sampled, *exprs)
             engine, process = self.sampler.engine, self.sampler.process

@@ -17,18 +17,18 @@ from .state import CompiledState
 __all__ = ["Each", "Edge", "Repeat", "Sampler", "Until", "Wait"]
 
 _PATIENCE = 64
-"""Times that Python looks at a condition before a program that does takes less time."""
+"""Evaluations of a condition in Python after which a compiled program is faster."""
 
 
 class Edge:
-    """A change of a signal of one bit to one level, and who waits for it.
+    """A change of a signal of one bit to one level, and the waits for it.
 
     Attributes
     ----------
     control : EdgeControl
-        What compiled code needs to know of it.
+        The fields shared with compiled code.
     waits : dict
-        Who waits, in the order in which they began.
+        The current waits, in the order in which they began.
     """
 
     def __init__(self, engine: Any, signal: Signal, level: int) -> None:
@@ -41,12 +41,12 @@ class Edge:
         self._watched: tuple[Condition, ...] = ()
 
     def reset(self) -> None:
-        """Nobody waits any longer."""
+        """Drop all waits."""
         self.waits.clear()
         self.plan()
 
     def forget(self) -> None:
-        """The engine's state is another one."""
+        """Attach to the engine's new state."""
         self._attached = self._clocked = False
         for wait in self.waits:
             wait.sampler.forget()
@@ -55,7 +55,7 @@ class Edge:
             self.plan()
 
     def expect(self, wait: "Wait") -> None:
-        """``wait`` is to be told."""
+        """Add a wait."""
         self.waits[wait] = None
         if not self._attached:
             self._attach()
@@ -65,25 +65,25 @@ class Edge:
             self.plan()
 
     def drop(self, wait: "Wait") -> None:
-        """``wait`` has ended."""
+        """Remove a wait."""
         self.waits.pop(wait, None)
         self.plan()
 
     def happen(self) -> None:
-        """Tell everybody."""
+        """Count a change, and activate all waits."""
         self.control.count += 1
-        self._active_triggers.update(self._tell(all_of_them=True))
+        self._active_triggers.update(self._ended(all_of_them=True))
 
     def reach(self) -> "list[Wait]":
-        """Those whose wait is over; compiled code has kept count."""
-        waits = self._tell(all_of_them=False)
+        """Return the waits that end now; compiled code has counted the change."""
+        waits = self._ended(all_of_them=False)
         if not waits:
-            # Only here, as who waits once often does so again.
+            # Only here: a process that waits once often waits again.
             self._aim()
         return waits
 
-    def _tell(self, *, all_of_them: bool) -> "list[Wait]":
-        """Those that hear of it: all, or those whose wait is over."""
+    def _ended(self, *, all_of_them: bool) -> "list[Wait]":
+        """Return all waits, or those that end now; remove them unless they last."""
         found = []
         for wait in tuple(self.waits):
             if wait.choosy and not all_of_them and not wait.over():
@@ -100,12 +100,12 @@ class Edge:
         return found
 
     def _aim(self) -> None:
-        """Let compiled code stop where the first wait may be over."""
+        """Set the count at which compiled code stops for the first wait."""
         self._target = min((wait.target for wait in self.waits), default=NEVER)
         self.control.target = self._target
 
     def _attach(self) -> None:
-        """Hear of the signal."""
+        """Register with the clock or, for another signal, as a waker."""
         state = self._engine.state
         slot = state.slots[state.get_signal(self.signal)]
         self._attached = True
@@ -114,16 +114,16 @@ class Edge:
             slot.edges[self.level] = self
             state.clocks.listen(slot.clock, self.level, self.control)
         else:
-            slot.add_waker(self._hear)
+            slot.add_waker(self._changed)
 
-    def _hear(self, before: int, after: int) -> bool:
+    def _changed(self, before: int, after: int) -> bool:
         if (before ^ after) & 1 and after & 1 == self.level:
             self.happen()
         self._attached = bool(self.waits)
         return self._attached
 
     def plan(self) -> None:
-        """Tell compiled code of what is waited for."""
+        """Pass targets and conditions of all waits to compiled code."""
         if not self._clocked:
             return
         conditions: dict[Condition, None] = {}
@@ -200,15 +200,17 @@ class Wait:
     Attributes
     ----------
     target : int
-        The count of the clock's edge at which it may be over.
+        The count of the clock's edge at which the wait may end.
     conditions : tuple of values
-        It is also over where one of them is not 0.
+        The wait also ends if one of them is not 0.
     hits : list of edges, or None
-        What has happened, if it may be one thing or another.
-    lasting, choosy : bool
-        It is for more than one tick; not for every tick, as `over` says.
+        The edges that have happened, if there is more than one.
+    lasting : bool
+        The wait covers more than one tick.
+    choosy : bool
+        Some ticks do not end it: `over` decides.
     broken : bool
-        It was over while its process did something else.
+        The wait ended while its process did something else.
     """
 
     lasting = choosy = False
@@ -235,11 +237,11 @@ class Wait:
             edge.drop(self)
 
     def over(self) -> bool:
-        """Whether the process would go on after the edge that has just been."""
+        """Return whether the latest edge ends the wait."""
         return True
 
     def run(self) -> None:
-        """Sample, and let the process go on."""
+        """Sample, and make the process runnable."""
         self.result = (self.sampler.read or self.sampler.prepare())(self)
         if self.hits is not None:
             self.hits.clear()
@@ -247,16 +249,16 @@ class Wait:
         self.process.waits_on = None
 
     def hit(self, number: int) -> bool:
-        """Whether it is over by its edge of that number, among others."""
+        """Return whether the edge of that number has happened."""
         return self.hits is not None and self.edges[number] in self.hits
 
     def initial_eligible(self) -> bool:
-        """Whether it is over at the beginning."""
+        """Return whether the wait ends at time 0."""
         return False
 
 
 class Each(Wait):
-    """All ticks, one after the other: what ``async for`` takes."""
+    """The wait of ``async for``: all ticks, one after the other."""
 
     lasting = True
 
@@ -289,13 +291,13 @@ class Each(Wait):
 
 
 class Repeat(Wait):
-    """A number of ticks without a reset."""
+    """The wait for a number of ticks without a reset."""
 
     lasting = True
 
     def __init__(self, sampler: "Sampler", count: int) -> None:
         super().__init__(sampler)
-        # A reset that comes before the process has its turn breaks what was a tick before.
+        # An asynchronous reset may follow the tick before the process runs.
         self.choosy = len(self.edges) == 1
         self.target = self._goal = self.edges[0].control.count + count
         self._resets = sampler.reset_reader()
@@ -327,19 +329,19 @@ class Repeat(Wait):
 
 
 class Until(Repeat):
-    """Ticks without a reset until the last sample is not 0."""
+    """The wait for ticks without a reset until the last sample is not 0."""
 
     def __init__(self, sampler: "Sampler", condition: Value) -> None:
         super().__init__(sampler, 1)
         self._condition, self._patience = condition, _PATIENCE
         self._holds = value_reader(sampler.engine, condition)
         if isinstance(condition, Signal):
-            self._hand_over()
+            self._compile_condition()
         else:
             self.target = 0
 
-    def _hand_over(self) -> None:
-        """Let compiled code look at the condition, if it can."""
+    def _compile_condition(self) -> None:
+        """Let compiled code evaluate the condition, if it can."""
         self.target = NEVER
         self.conditions += (self._condition,)
 
@@ -349,7 +351,7 @@ class Until(Repeat):
         if not self.target:
             self._patience -= 1
             if not self._patience:
-                self._hand_over()
+                self._compile_condition()
                 self.edges[0].plan()
         return False
 

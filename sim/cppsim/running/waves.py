@@ -1,7 +1,7 @@
 """``write_vcd`` of a compiled simulation: Amaranth's writer begins the file, native code goes on.
 
-Names, scopes, the header and GTKWave's file are Amaranth's. Values that show as words are asked of
-it once each; signals that are no part of the design are looked at here, after each time step.
+Names, scopes, the header and GTKWave's file are Amaranth's. It also renders values shown as words,
+once each; Python samples signals outside the design after each time step.
 """
 
 import ctypes
@@ -31,18 +31,18 @@ __all__ = ["SimulatorWaves"]
 
 _WORD = 64
 _Shown = Sequence[tuple[Any, Any]]
-"""Variables of pyvcd, and what each shows: a value, a format, or a function of a number."""
+"""Pairs of a pyvcd variable and its content: a value, a format, or a function of a number."""
 
 
 class SimulatorWaves:
     """Takes over a file from Amaranth's ``_VCDWriter``, at any time of a simulation.
 
-    Samples are to come at the end of each time step.
+    `sample` is called at the end of each time step.
 
     Attributes
     ----------
     native : Waves
-        Of the signals that are the model's.
+        The variables whose signals are in the model.
     """
 
     def __init__(self, writer: Any, state: CompiledState) -> None:
@@ -65,9 +65,9 @@ class SimulatorWaves:
         )
 
     def sample(self, now: int) -> None:
-        """Take down what has changed until ``now``, in femtoseconds.
+        """Write the changes up to ``now``, in femtoseconds.
 
-        Raises what the file raises, and ``VCDPhaseError`` where time went backwards.
+        Raises the errors of the file, and ``VCDPhaseError`` if time went backwards.
         """
         lines = [
             f"{variable.format_value(_value(self._state, what, other.signal))}\n"
@@ -82,9 +82,9 @@ class SimulatorWaves:
             raise VCDPhaseError(f"Out of order timestamp: {now}") from None
 
     def close(self, now: int) -> None:
-        """Finish the files, up to the last time step that was taken down whole.
+        """Finish the files at the last complete time step.
 
-        Raises as `sample` does, and only what it has not raised before.
+        Raises the errors of `sample` that it has not raised yet.
         """
         taken = False
         try:
@@ -96,12 +96,12 @@ class SimulatorWaves:
                 self._writer.close(now)
             else:
                 self._writer.vcd_writer = None
-                with suppress(OSError, ValueError):  # what the file raises is known by now
+                with suppress(OSError, ValueError):  # `sample` has raised it
                     self._writer.close(now)
 
     @property
     def attended(self) -> bool:
-        """Whether native code may not sample by itself, as not all that shows is the model's."""
+        """Whether the file has signals outside the model, which Python samples."""
         return bool(self._others)
 
     # --- where things are ---------------------------------------------------------------------
@@ -152,7 +152,7 @@ class SimulatorWaves:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """A signal of the model or, with None for it, a row of a memory."""
+    """A signal of the model, or a row of a memory, whose ``signal`` is None."""
 
     signal: Any
     places: Sequence[WordPlace]
@@ -162,7 +162,7 @@ class _Source:
         return max((x.low + x.width for x in self.places), default=1)
 
     def bits(self, value: Any) -> range | None:
-        """Those that ``value`` shows; None if it is anything else."""
+        """Return the bits that ``value`` selects; None for other expressions."""
         match value:
             case ast.Slice():
                 bits = self.bits(value.value)
@@ -173,14 +173,14 @@ class _Source:
         return range(len(value)) if own else None
 
     def is_mixed(self, what: Any) -> bool:
-        """Whether others show in ``what``, too."""
+        """Return whether ``what`` also reads other signals."""
         if self.signal is None or not isinstance(what, ast.Value | ast.Format):
             return False
         return any(x is not self.signal for x in read_signals(what))
 
 
 class _Other:
-    """A signal or a memory that is no part of the design."""
+    """A signal or a memory outside the design."""
 
     def __init__(self, slot: Any, signal: Any, rows: Sequence[_Shown]) -> None:
         self.signal = signal
@@ -188,7 +188,7 @@ class _Other:
         self._before: list[int | None] = [None] * len(rows)
 
     def changed(self) -> Iterator[tuple[Any, Any]]:
-        """What shows something else than at the last call."""
+        """Yield the variables that changed since the last call, with their content."""
         now = self._slot.data if self.signal is None else [self._slot.curr]
         if now != self._before:
             pairs = zip(self._before, now, self._rows, strict=True)
@@ -199,7 +199,7 @@ class _Other:
 
 
 def _cut(places: Sequence[WordPlace], bits: range) -> Iterator[WordPlace]:
-    """The places of some of the bits."""
+    """Yield the places of some of the bits."""
     for place in places:
         low = max(place.low, bits.start)
         width = min(place.low + place.width, bits.stop) - low
@@ -208,7 +208,7 @@ def _cut(places: Sequence[WordPlace], bits: range) -> Iterator[WordPlace]:
 
 
 def _value(state: CompiledState, what: Any, signal: Any) -> Any:
-    """What is to show, as a variable of pyvcd takes it."""
+    """Return the content of a variable, in the form that pyvcd takes."""
     if isinstance(what, ast.Value):
         return eval_value(state, what)
     if isinstance(what, ast.Format | ast.Format.Enum):

@@ -1,1 +1,1 @@
-"""Amaranth's simulator at first, then compiled code that was made meanwhile."""
+"""Mode ``auto``: start in Amaranth's simulator, compile in the background, hand over."""

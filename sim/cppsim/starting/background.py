@@ -1,6 +1,6 @@
-"""Build designs in processes of their own, each a copy of this one that goes on meanwhile.
+"""Compile designs in forked processes of low priority.
 
-They let others go first, and are ended with what asked for them.
+A process ends with the `Build` that started it.
 """
 
 import gc
@@ -28,36 +28,36 @@ __all__ = ["Build", "can_build", "written"]
 Written = tuple[Lowered, SimulationSource]
 
 _running: set[int] = set()
-"""Processes that have not been seen to end."""
+"""Processes that are not known to have ended."""
 
 _NICE = 5
-"""Where others want the processor too, each of them gets three times as much of it."""
+"""Niceness: a busy process of normal priority gets three times as much of a processor."""
 
 
 def written(design: Any) -> Written:
-    """``design`` as C++. Raises ``SimulationError`` for one that has no such form."""
+    """Return ``design`` as C++. Raises ``SimulationError`` if it cannot be compiled."""
     try:
         lowered = lower(design)
         return lowered, write_simulation(lowered)
     except SimulationError:
         raise
     except Exception as error:
-        # Of the path of a combinational cycle the first place will do.
+        # The first place is enough of a combinational cycle's path.
         lines = str(error).splitlines()[:2] or [type(error).__name__]
         raise SimulationError(" ".join(line.strip() for line in lines)) from error
 
 
 def can_build() -> bool:
-    """Whether a process may be started now: at most one a processor."""
+    """Return whether a process may be started: at most one for each processor."""
     for process in list(_running):
         _has_ended(process)
     return hasattr(os, "fork") and len(_running) < (os.cpu_count() or 1)
 
 
 class Build:
-    """A design on its way to what is compiled of it.
+    """The compilation of a design in a forked process.
 
-    Raises ``SimulationError`` if there is no compiler, or no process can be started.
+    Raises ``SimulationError`` without a compiler, or if the process cannot be started.
     """
 
     def __init__(self, design: Any) -> None:
@@ -70,11 +70,11 @@ class Build:
 
     @property
     def lost(self) -> bool:
-        """Whether this is a copy in another process, which will not hear of it."""
+        """Whether this process is a fork of the one that started the build."""
         return self._process not in _running
 
     def result(self) -> Written | None:
-        """What is in the cache now, None while it is not. Raises ``SimulationError``."""
+        """Return the compiled design, None until it is ready. Raises ``SimulationError``."""
         if self._result is not None or not _has_ended(self._process):
             return self._result
         self._answer.seek(0)
@@ -118,9 +118,9 @@ def _has_ended(process: int) -> bool:
 
 
 def _end(process: int, answer: IO[bytes]) -> None:
-    """End it, and the compiler that it waits for."""
+    """End the process, and its compiler."""
     answer.close()
-    # Of another process, of which this is a copy, it says so, too.
+    # In a fork of the process that started it, the build counts as ended.
     if not _has_ended(process):
         try:
             os.killpg(process, signal.SIGTERM)
@@ -156,8 +156,8 @@ def _send(what: Written | str, design: Any, answer: IO[bytes]) -> None:
     answer.flush()
 
 
-def _detach(kept: int) -> None:
-    """Be no burden to the process that this is a copy of, nor to what it talks to."""
+def _detach(answer: int) -> None:
+    """Lower the priority, and close all files but ``answer`` of the original process."""
     gc.disable()
     os.setpgid(0, 0)
     os.nice(_NICE)
@@ -165,15 +165,15 @@ def _detach(kept: int) -> None:
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in range(3):
         os.dup2(nothing, stream)
-    os.closerange(3, kept)
-    os.closerange(kept + 1, os.sysconf("SC_OPEN_MAX"))
+    os.closerange(3, answer)
+    os.closerange(answer + 1, os.sysconf("SC_OPEN_MAX"))
 
 
 # --- between both -----------------------------------------------------------------------------
 
 
 def _things(design: Any) -> list[Any]:
-    """What both know, in the same order: signals and memories of the design."""
+    """Return the signals and memories of a design, in the same order in both processes."""
     return [*signals_of(design), *memories_of(design)]
 
 

@@ -1,4 +1,4 @@
-"""When a simulation that Amaranth's simulator runs is worth compiling, and when that is done."""
+"""The decision to compile a design while Amaranth's simulator runs it."""
 
 import sys
 import warnings
@@ -12,39 +12,39 @@ from .background import Build, Written, can_build
 __all__ = ["FallbackWarning", "Switch"]
 
 _SHORT = 0.2
-"""Seconds that a run may take before anything is done about it."""
+"""Seconds of a run before its design is compiled."""
 
 _SHORT_FOR_SIZE = 5.0
-"""The same, in times that Amaranth's simulator took for the design before it ran."""
+"""The same, as a multiple of the time that Amaranth's simulator took to prepare the design."""
 
 _LONG = 10.0
-"""Seconds of a run for which somebody wants to know why it is slow."""
+"""Seconds of a run after which a warning gives the reason why it is not compiled."""
 
 _PAUSE = 0.01
-"""Seconds between two looks."""
+"""Seconds between two checks of the build."""
 
 _INNER = ("amaranth", "cppsim")
-"""Packages in which a warning is of no use to whoever reads it."""
+"""Packages that a warning does not point at."""
 
 
 class FallbackWarning(UserWarning):
-    """A design is left to Amaranth's own simulator, which is slow, and why."""
+    """Amaranth's own simulator, which is slow, runs a design; the message has the reason."""
 
 
 class Switch:
-    """Has ``design`` compiled once its run has taken a while, and asks for no time until then.
+    """Starts the build of ``design`` once its run has taken a while.
 
     Parameters
     ----------
     design
-        As Amaranth has prepared it.
+        The design as Amaranth has prepared it.
     preparation : float
-        Seconds that Amaranth's simulator took to prepare for it.
+        Seconds that Amaranth's simulator took to prepare the design.
 
     Attributes
     ----------
     due : float
-        When `look` wants to be called, in seconds of ``perf_counter``.
+        The time of the next call of `look`, in seconds of ``perf_counter``.
     reason : str
         Why the design cannot be compiled.
     """
@@ -58,7 +58,7 @@ class Switch:
         self._build: Build | None = None
 
     def look(self, now: float) -> Written | None:
-        """What is to be adopted, if it is there."""
+        """Return the compiled design, None until it is ready."""
         if not self._start:
             self._start = now
             self.due = now + self._patience
@@ -71,7 +71,7 @@ class Switch:
             return None
 
     def fail(self, error: SimulationError) -> None:
-        """The design cannot be compiled, of which whoever waits for long will hear."""
+        """Note that the design cannot be compiled; a long run warns of it."""
         self.reason, self._build = str(error), None
         self.due = self._start + _LONG
 
@@ -94,13 +94,13 @@ class Switch:
 
 
 def fall_back(reason: str) -> None:
-    """Warn that a design is left to Amaranth's simulator."""
+    """Warn that Amaranth's simulator runs the design."""
     text = f"left to Amaranth's simulator: {reason}"
     warnings.warn(FallbackWarning(text), stacklevel=_depth_of_user())
 
 
 def _depth_of_user() -> int:
-    """How many calls above the caller the first is that is neither Amaranth's nor cppsim's."""
+    """Return the number of calls from the caller up to code outside Amaranth and cppsim."""
     frame, depth = sys._getframe(1), 0
     while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in _INNER:
         frame, depth = frame.f_back, depth + 1
@@ -109,7 +109,7 @@ def _depth_of_user() -> int:
 
 @cache
 def _unprepared() -> str:
-    """Why nothing can be compiled in this process, of which it tells once."""
+    """Return why nothing can be compiled in this process, and warn once."""
     try:
         prepare()
     except SimulationError as error:

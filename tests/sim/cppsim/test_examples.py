@@ -12,7 +12,7 @@ COMPONENT = ("-m", "cppsim.examples.component")
 def test_what_is_no_component_is_told(words: list[str]) -> None:
     ran = run_python(*COMPONENT, *words)
     assert ran.returncode == 1
-    assert ran.stderr.startswith(f"{''.join(words)!r} is no component\nClock any component")
+    assert ran.stderr.startswith(f"{''.join(words)!r} is not a component\nClock any component")
 
 
 def test_any_component_is_clocked() -> None:

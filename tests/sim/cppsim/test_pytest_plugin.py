@@ -152,7 +152,7 @@ def test_a_suite_is_left_to_amaranth_if_asked(tmp_path: Path) -> None:
 
 
 def test_the_default_compiles_no_short_simulation_and_says_so(tmp_path: Path) -> None:
-    said = suite(tmp_path, "_AdoptingEngine", "-p", "cppsim")
+    said = suite(tmp_path, "_AutoEngine", "-p", "cppsim")
     assert "cppsim, mode auto" in said
     assert "0 of 8 simulations ran in compiled code" in said
     assert "8 in Amaranth's simulator: the run ended before the design was compiled" in said

@@ -53,7 +53,7 @@ def on_engine(module: Any) -> Any:
     return Simulator(module, engine=cppsim.Engine)
 
 
-def leaping(module: Any) -> Any:
+def fast_forwarding(module: Any) -> Any:
     return cppsim.Simulator(module, mode=Mode.ALWAYS)
 
 

@@ -15,7 +15,7 @@ from cppsim.mode import Mode
 from support.sim.amaranth import Simulator
 
 KINDS = ("pysim", "engine", "simulator")
-"""Amaranth's simulator, the same with the compiled engine, and that which leaps."""
+"""Amaranth's simulator, the same with `cppsim.Engine`, and `cppsim.Simulator`."""
 
 Waveform = list[tuple[int, str]]
 """A variable's value from each time on at which it changes, without glitches."""

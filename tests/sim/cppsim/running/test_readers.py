@@ -15,7 +15,7 @@ from cppsim.probe import probe
 from cppsim.probe.expression import signals_of
 from cppsim.running import readers
 from support.seeds import seeds
-from support.sim.engines import Bench, leaping, same_on
+from support.sim.engines import Bench, fast_forwarding, same_on
 from support.sim.random_designs import RandomDesign
 from support.sim.random_values import random_expression, random_number
 from support.sim.written_once import machine, write_once
@@ -78,13 +78,13 @@ def read_by_all(design: RandomDesign, sim: Bench, seed: int) -> None:
 
 @pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("seed", seeds(3, 12))
-@same_on(leaping)
+@same_on(fast_forwarding)
 def test_random_machines(sim: Bench, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     write_once(monkeypatch.setattr)
     read_by_all(machine(seed), sim, seed)
 
 
-@same_on(leaping)
+@same_on(fast_forwarding)
 @pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("follows", ["given", "foreign"])
 def test_samples_show_what_followed_before_the_change(sim: Bench, follows: str) -> None:
@@ -117,7 +117,7 @@ def test_samples_show_what_followed_before_the_change(sim: Bench, follows: str) 
     assert len(sim.seen) > 5
 
 
-@same_on(leaping)
+@same_on(fast_forwarding)
 @pytest.mark.usefixtures("eager")
 def test_clocks_show_their_edge_and_logic_what_was_before_it(sim: Bench) -> None:
     m, count, mixed = Module(), Signal(4), Signal(5)
@@ -134,7 +134,7 @@ def test_clocks_show_their_edge_and_logic_what_was_before_it(sim: Bench) -> None
     sim.run(m, work)
 
 
-@same_on(leaping)
+@same_on(fast_forwarding)
 @pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("gated", [False, True])
 def test_edges_of_clocks_that_the_design_makes(sim: Bench, *, gated: bool) -> None:
@@ -157,7 +157,7 @@ def test_edges_of_clocks_that_the_design_makes(sim: Bench, *, gated: bool) -> No
     sim.run(m, work, processes=[follow])
 
 
-@same_on(leaping)
+@same_on(fast_forwarding)
 @pytest.mark.usefixtures("eager")
 def test_expressions_that_are_made_anew_each_time(sim: Bench) -> None:
     m, given, above = Module(), Signal(8), Signal(9)
@@ -172,7 +172,7 @@ def test_expressions_that_are_made_anew_each_time(sim: Bench) -> None:
     sim.run(m, work, clock=None)
 
 
-@same_on(leaping)
+@same_on(fast_forwarding)
 @pytest.mark.usefixtures("eager")
 def test_fields_of_structures(sim: Bench) -> None:
     layout = StructLayout({"low": 3, "number": signed(5), "none": 0, "wide": signed(70)})
@@ -228,7 +228,7 @@ def test_much_that_is_read_is_settled_once(monkeypatch: pytest.MonkeyPatch) -> N
     made.run()
 
 
-@same_on(leaping)
+@same_on(fast_forwarding)
 def test_what_amaranth_raises_is_raised(sim: Bench) -> None:
     m, given = Module(), Signal(8)
     m.d.comb += Signal(8).eq(given)

@@ -13,7 +13,7 @@ from amaranth.sim import BrokenTrigger, DomainReset
 
 from support.seeds import seeds
 from support.sim.amaranth import Simulator
-from support.sim.engines import Bench, leaping, on_engine, same_on
+from support.sim.engines import Bench, fast_forwarding, on_engine, same_on
 from support.sim.random_testbenches import close, follow
 from support.sim.written_once import machine, write_once
 
@@ -22,7 +22,7 @@ from support.sim.written_once import machine, write_once
 def test_random_testbenches(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     write_once(monkeypatch.setattr)
     slow = follow(Simulator, machine(seed), seed=seed)
-    for make in (on_engine, leaping):
+    for make in (on_engine, fast_forwarding):
         assert follow(make, machine(seed), seed=seed) == slow, (seed, make)
 
 
@@ -35,8 +35,8 @@ def counter(domain: ClockDomain | None = None) -> tuple[Module, Signal, Signal]:
     return m, go, count
 
 
-@same_on(on_engine, leaping)
-def test_a_leap_ends_where_it_is_to_end(sim: Bench) -> None:
+@same_on(on_engine, fast_forwarding)
+def test_fast_forwarding_ends_at_the_limit(sim: Bench) -> None:
     m, _, count = counter()
 
     async def work(ctx: Any) -> None:
@@ -56,8 +56,8 @@ def test_a_leap_ends_where_it_is_to_end(sim: Bench) -> None:
     assert sim.seen[-2] == (2048_500_000_000, (2048,), 2049)
 
 
-@same_on(on_engine, leaping)
-def test_several_clocks_and_delays_leap_to_whatever_comes_first(sim: Bench) -> None:
+@same_on(on_engine, fast_forwarding)
+def test_several_clocks_and_delays_fast_forward_to_the_first(sim: Bench) -> None:
     m, counts = Module(), {name: Signal(16, name=name) for name in ("fast", "slow", "fall")}
     for name, count in counts.items():
         m.domains += ClockDomain(name, clk_edge="neg" if name == "fall" else "pos")
@@ -85,7 +85,7 @@ def test_several_clocks_and_delays_leap_to_whatever_comes_first(sim: Bench) -> N
     sim.seen.append(sim.now)
 
 
-@same_on(on_engine, leaping)
+@same_on(on_engine, fast_forwarding)
 def test_testbenches_run_in_the_order_in_which_they_were_added(sim: Bench) -> None:
     m, go, count = counter()
 
@@ -112,7 +112,7 @@ def test_testbenches_run_in_the_order_in_which_they_were_added(sim: Bench) -> No
     sim.seen.append(sim.now)
 
 
-@same_on(on_engine, leaping)
+@same_on(on_engine, fast_forwarding)
 def test_waits_beside_processes_and_changes(sim: Bench) -> None:
     m, go, count = counter()
     below, double = Signal(17), Signal(17)
@@ -135,7 +135,7 @@ def test_waits_beside_processes_and_changes(sim: Bench) -> None:
     sim.run(m, work, processes=[doubling])
 
 
-@same_on(on_engine, leaping)
+@same_on(on_engine, fast_forwarding)
 @pytest.mark.parametrize("late", [False, True])
 def test_a_reset_ends_repeated_waits(sim: Bench, late: bool) -> None:
     domain = ClockDomain("sync", async_reset=late)
@@ -162,7 +162,7 @@ def test_a_reset_ends_repeated_waits(sim: Bench, late: bool) -> None:
     assert "reset" in sim.seen
 
 
-@same_on(on_engine, leaping)
+@same_on(on_engine, fast_forwarding)
 def test_a_late_reset_right_after_a_tick_breaks_repeated_waits(sim: Bench) -> None:
     domain = ClockDomain("sync", async_reset=True)
     m, _, count = counter(domain)
@@ -181,8 +181,8 @@ def test_a_late_reset_right_after_a_tick_breaks_repeated_waits(sim: Bench) -> No
     assert sim.seen == [(2_500_000_000, 0)]
 
 
-@same_on(on_engine, leaping)
-def test_prints_and_checks_are_told_in_the_midst_of_a_leap(sim: Bench) -> None:
+@same_on(on_engine, fast_forwarding)
+def test_prints_and_checks_are_reported_while_fast_forwarding(sim: Bench) -> None:
     m, _, count = counter()
     with m.If(count[:6] == 60):
         m.d.sync += Print(Format("count {}", count))
@@ -201,7 +201,7 @@ def test_prints_and_checks_are_told_in_the_midst_of_a_leap(sim: Bench) -> None:
     assert "count 60\ncount 124\n" in sim.seen[0]
 
 
-@same_on(on_engine, leaping)
+@same_on(on_engine, fast_forwarding)
 def test_events_between_two_rounds_of_async_for_are_missed_aloud(sim: Bench) -> None:
     m, _, count = counter()
 
@@ -218,7 +218,7 @@ def test_events_between_two_rounds_of_async_for_are_missed_aloud(sim: Bench) -> 
     assert sim.seen[-1] == 4_500_000_000
 
 
-@same_on(on_engine, leaping)
+@same_on(on_engine, fast_forwarding)
 def test_what_amaranth_refuses_is_refused_with_its_words(sim: Bench) -> None:
     domain = ClockDomain("sync")
     m, _, count = counter(domain)
@@ -252,7 +252,7 @@ class Kind(enum.Enum, shape=2):
     HIGH = 2
 
 
-@same_on(on_engine, leaping)
+@same_on(on_engine, fast_forwarding)
 def test_structures_and_enumerations_are_sampled_as_such(sim: Bench) -> None:
     layout = data.StructLayout({"kind": Kind, "number": signed(70)})
     m, record = Module(), Signal(layout)
@@ -271,7 +271,7 @@ def test_structures_and_enumerations_are_sampled_as_such(sim: Bench) -> None:
     assert sim.seen[2] == (Kind.HIGH, -2, Kind.HIGH, -3)
 
 
-@same_on(on_engine, leaping)
+@same_on(on_engine, fast_forwarding)
 def test_times_beyond_what_fits_a_word(sim: Bench) -> None:
     m, _, count = counter()
 
@@ -287,7 +287,7 @@ def test_times_beyond_what_fits_a_word(sim: Bench) -> None:
     assert sim.seen[-1] > 1 << 64
 
 
-def test_an_interrupted_leap_goes_on_where_it_was() -> None:
+def test_an_interrupted_fast_forward_goes_on_where_it_was() -> None:
     m, _, count = counter()
 
     async def work(ctx: Any) -> None:
@@ -296,7 +296,7 @@ def test_an_interrupted_leap_goes_on_where_it_was() -> None:
     def interrupt(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    simulator, seen = Bench(leaping).simulator(m, work, clock=2e-9), []
+    simulator, seen = Bench(fast_forwarding).simulator(m, work, clock=2e-9), []
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
         for _ in range(3):

@@ -80,7 +80,7 @@ def test_simulations_that_change_over_to_compiled_code() -> None:
 
 
 @same_waveforms
-def test_leaps_over_many_cycles() -> Traced:
+def test_fast_forwarding_over_many_cycles() -> Traced:
     m = Module()
     m.domains.other = ClockDomain(clk_edge="neg", reset_less=True)
     count, state, sum_of_all = Signal(12), Signal(State), Signal(70)

@@ -96,15 +96,15 @@ def whole_steps(text: str, complete: str) -> int:
     return body(text).count("#")
 
 
-@pytest.mark.parametrize("leaping", [False, True])
-def test_a_full_disk(leaping: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("fast_forwarding", [False, True])
+def test_a_full_disk(fast_forwarding: bool, tmp_path: Path) -> None:
     path, complete = tmp_path / "wave.vcd", expected_text(700)
     made = many_registers(700).simulator()
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (3 << 19, limits[1]))
     try:
         with pytest.raises(OSError, match="File too large") as failure, made.write_vcd(str(path)):
-            made.run_until(700e-6) if leaping else made.run()
+            made.run_until(700e-6) if fast_forwarding else made.run()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert failure.value.__context__ is None

@@ -1,7 +1,7 @@
-"""Let a compiled design continue a simulation that Amaranth's simulator has begun.
+"""Hand a running simulation over from Amaranth's simulator to compiled code.
 
-At rest, between two moments: nothing is to be written, and no part of the design is to be run. All
-that others hold stays as it is: processes, waits, the time, signals that are not the design's.
+This happens at rest, between two time steps: no write is pending, and no process of the design is
+runnable. Testbenches, waits, the time and signals outside the design are left as they are.
 """
 
 from collections.abc import Sequence
@@ -14,26 +14,27 @@ from ..running.slots import SignalSlot
 from ..running.state import CompiledState
 from ..running.waits import Edge
 
-__all__ = ["adopt_clocks", "adopted", "is_at_rest"]
+__all__ = ["hand_over_clocks", "hand_over_state", "is_at_rest"]
 
 
 def is_at_rest(state: Any, processes: "set[Any]") -> bool:
-    """Whether a simulation may change over now."""
+    """Return whether no write is pending and no process of the design is runnable."""
     return not state.pending and not any(
         type(process) is PyRTLProcess and process.runnable for process in processes
     )
 
 
-def adopted(
+def hand_over_state(
     before: Any,
     own: Sequence[int],
     written: tuple[Lowered, SimulationSource],
     triggers: "set[Any]",
 ) -> CompiledState:
-    """What continues ``before``, in whose slots the design itself has as many wakers as in ``own``.
+    """Return a compiled state with the values, slots and wakers of ``before``.
 
-    Slots keep their numbers, and all wakers but those of edges, which attach themselves. Time is
-    `adopt_clocks`' to give. Raises ``SimulationError`` if the design cannot be compiled.
+    ``own`` has the number of wakers that the design itself has in each slot; they are dropped.
+    Slots have the same numbers. Edges attach themselves again, and `hand_over_clocks` sets the
+    time. Raises ``SimulationError`` if the design cannot be compiled.
     """
     lowered, source = written
     state = CompiledState(lowered, triggers, source)
@@ -42,15 +43,15 @@ def adopted(
     for number, slot in enumerate(before.slots):
         of_signal = type(slot) is PySignalState
         thing = slot.signal if of_signal else slot.memory
-        kept = slot.wakers[own[number] if number < len(own) else 0 :]
-        kept = [x for x in kept if not isinstance(getattr(x, "__self__", None), Edge)]
+        wakers = slot.wakers[own[number] if number < len(own) else 0 :]
+        wakers = [x for x in wakers if not isinstance(getattr(x, "__self__", None), Edge)]
         if not state.holds(thing):
             state.slots.append(slot)
             (state.signals if of_signal else state.memories)[thing] = number
-            slot.wakers = kept
+            slot.wakers = wakers
         elif of_signal:
             state.get_signal(thing)
-            for waker in kept:
+            for waker in wakers:
                 state.slots[number].add_waker(waker)
         else:
             state.get_memory(thing)
@@ -58,8 +59,8 @@ def adopted(
     return state
 
 
-def adopt_clocks(state: CompiledState, timeline: Any, processes: "set[Any]") -> "set[Any]":
-    """Let ``state`` go on in time; the processes that are left to whoever holds ``processes``."""
+def hand_over_clocks(state: CompiledState, timeline: Any, processes: "set[Any]") -> "set[Any]":
+    """Set the time and the clocks of ``state``; return the processes that Python still runs."""
     left: set[Any] = {state.clocks}
     wakers, edges, begun = dict(timeline.wakers), [], True
     for process in processes:
@@ -80,7 +81,7 @@ def adopt_clocks(state: CompiledState, timeline: Any, processes: "set[Any]") -> 
 
 
 def _levels(state: Any, lowered: Lowered) -> dict[int, int]:
-    """What the design's bits are."""
+    """Return the level of each bit of the design."""
     levels: dict[int, int] = {}
     for slot in state.slots:
         if type(slot) is PySignalState and slot.signal in lowered.signals:
