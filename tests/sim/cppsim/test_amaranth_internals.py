@@ -8,7 +8,13 @@ from amaranth import hdl
 from amaranth.hdl import Module, Signal
 
 import cppsim
-from cppsim.amaranth_internals import ClockProcess, PySimEngine, empty_design, femtoseconds_of
+from cppsim.amaranth_internals import (
+    ClockProcess,
+    PyEngineState,
+    PySimEngine,
+    empty_design,
+    femtoseconds_of,
+)
 from cppsim.mode import Mode
 from support.sim.amaranth import Simulator
 
@@ -66,3 +72,15 @@ def test_a_clock_toggles_when_amaranths_does(phase: float) -> None:
         return seen
 
     assert changes(replaced=True) == changes(replaced=False)
+
+
+def test_the_next_edge_of_a_clock_and_its_waker() -> None:
+    state = PyEngineState()
+    clock = ClockProcess(state, Signal(name="clk"), phase=3, period=10)
+    assert clock.next_edge(0, {}) == 3, "before it has run"
+    clock.run()
+    wakers = state.timeline.wakers
+    assert clock.next_edge(0, wakers) == 3
+    assert not wakers
+    clock.wake()
+    assert clock.next_edge(3, wakers) == 3, "at its edge"
