@@ -28,6 +28,11 @@ class Tick(TickTrigger):
         self._once: Wait | None = None
         self._more: dict[tuple[int, ...], Tick] = {}
 
+    @property
+    def domain(self) -> Any:
+        """The clock domain."""
+        return self._domain
+
     def sample(self, *exprs: Any) -> "Tick":
         # A cached tick holds its expressions, so that their ``id`` is not reused.
         key = tuple(map(id, exprs))
