@@ -2,7 +2,8 @@
 
 import ctypes
 import os
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from functools import cache
 from importlib.resources import files
@@ -45,6 +46,8 @@ class Threads:
         self._run = _entry(threads_source(text, self._lanes, ternary=self._lanes == 512), flags)
         wanted = os.cpu_count() or 1 if threads is None else threads
         self.threads = counted(wanted, "threads", 1)
+        self._pool: ThreadPoolExecutor | None = None
+        self._pool_process = 0
 
     @staticmethod
     def free_bytes() -> int:
@@ -82,9 +85,31 @@ class Threads:
                 *(count, number, number + 1, fresh),
             )
 
-        with ThreadPoolExecutor(self.threads) as pool:
-            list(pool.map(tile, range(-(-count // self._lanes))))
+        self._for_each(tile, -(-count // self._lanes))
         return output
+
+    def _for_each(self, work: Callable[[int], None], count: int) -> None:
+        """Call ``work`` with each number below ``count``; return when all calls have returned.
+
+        The pool lives as long as the backend: to start one takes longer than a short program.
+        """
+        if min(count, self.threads) == 1:
+            for number in range(count):
+                work(number)
+            return
+        if self._pool is None or self._pool_process != os.getpid():
+            # A forked process has none of its parent's threads.
+            self._pool = ThreadPoolExecutor(self.threads, "cppsim batch")
+            self._pool_process = os.getpid()
+        calls = [self._pool.submit(work, number) for number in range(count)]
+        try:
+            for call in calls:
+                call.result()
+        finally:
+            # After an interrupt, no thread may write to an instance that the caller reads.
+            for call in calls:
+                call.cancel()
+            wait(calls)
 
     def rows(self, instances: tuple[Any, Any]) -> NDArray[np.uint8]:
         """The memories' bytes, as (instances, bytes)."""

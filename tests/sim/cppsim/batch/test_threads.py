@@ -1,0 +1,99 @@
+"""The backend of processor cores keeps one pool of threads, and each process has its own."""
+
+import sys
+import threading
+
+import numpy as np
+import pytest
+from amaranth.lib.fifo import SyncFIFO
+
+from cppsim import Batch
+from cppsim.batch import threads
+from support.processes import succeed
+
+INSTANCES = 300
+"""Three tiles of the narrowest words."""
+
+
+@pytest.fixture
+def batch(monkeypatch: pytest.MonkeyPatch) -> Batch:
+    monkeypatch.setattr(threads, "_words", lambda: (128, ()))
+    return Batch(SyncFIFO(width=8, depth=8), INSTANCES, "threads", threads=2)
+
+
+def workers() -> set[threading.Thread]:
+    """Return the threads of all backends."""
+    return {x for x in threading.enumerate() if x.name.startswith("cppsim batch")}
+
+
+def test_all_runs_of_a_backend_share_its_threads(batch: Batch) -> None:
+    others = workers()
+    batch.set("w_en", np.arange(INSTANCES) % 2)
+    batch.step()
+    own = workers() - others
+    assert len(own) == 2
+    for _ in range(5):
+        batch.step()
+    assert workers() - others == own
+    assert batch.get("level").tolist() == [6 * (k % 2) for k in range(INSTANCES)]
+
+
+def test_threads_end_with_their_backend(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "_words", lambda: (128, ()))
+    others = workers()
+    batch = Batch(SyncFIFO(width=8, depth=8), INSTANCES, "threads", threads=2)
+    batch.step()
+    own = workers() - others
+    assert len(own) == 2
+    del batch
+    for worker in own:
+        worker.join(10)
+    assert workers() == others
+
+
+@pytest.mark.parametrize(("instances", "count"), [(3, 2), (INSTANCES, 1)])
+def test_one_tile_or_one_core_needs_no_threads(instances: int, count: int) -> None:
+    others = workers()
+    batch = Batch(SyncFIFO(width=8, depth=8), instances, "threads", threads=count)
+    batch.step()
+    assert workers() == others
+    assert batch.cycles.tolist() == [1] * instances
+
+
+_FORKED = f"""
+import os
+from amaranth.lib.fifo import SyncFIFO
+from cppsim import Batch
+from cppsim.batch import threads
+
+threads._words = lambda: (128, ())
+batch = Batch(SyncFIFO(width=8, depth=8), {INSTANCES}, "threads", threads=2)
+batch.step()
+child = os.fork()
+batch.step(2)
+print(set(batch.cycles.tolist()), flush=True)
+if child:
+    assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+def test_a_forked_process_starts_its_own_threads() -> None:
+    assert succeed("timeout", "60", sys.executable, "-c", _FORKED) == "{3}\n" * 2
+
+
+def test_an_error_in_one_tile_waits_for_the_others(batch: Batch) -> None:
+    backend = batch.runner.backend
+    assert isinstance(backend, threads.Threads)
+    started, finished = threading.Event(), list[int]()
+
+    def work(number: int) -> None:
+        if number == 0:
+            assert started.wait(10)
+            raise KeyboardInterrupt
+        started.set()
+        threading.Event().wait(0.2)
+        finished.append(number)
+
+    with pytest.raises(KeyboardInterrupt):
+        backend._for_each(work, 2)
+    assert finished == [1]
