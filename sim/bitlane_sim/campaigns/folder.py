@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from bitlane.driver.geometry import Geometry
 from bitlane.errors import BitlaneError
 from bitlane_rtl.configuration import Configuration
-from cppsim.batch.description import Description
+from cppsim.batch.description import Description, Source
 from cppsim.batch.runner import Backend, Runner
 
 from ..device.link import configuration_of
@@ -51,6 +51,10 @@ class StandCircuit:
     ) -> Runner:
         """Instances at power-on. A backend that ran others of this circuit serves again."""
         return Runner(self, instances, backend, threads)
+
+    def source(self, backend: str | None = None) -> Source:
+        """Return the C++, which compiles for each ``backend``."""
+        return Source(self.text, self.description)
 
     def write(self, folder: Path) -> None:
         """Raises ``BitlaneError`` if ``folder`` cannot be written."""
@@ -109,7 +113,8 @@ def make_circuit(options: str, ram_bytes: int | None = None) -> StandCircuit:
     bare = circuit_of(options, ram_bytes)
     stand = Stand(bare.configuration, bare.ram_bytes // bare.configuration.data_bytes)
     written = write_batch(batch_circuit(stand))
-    return replace(bare, text=written.text, description=written.description, rows=written.rows)
+    source = written.source()
+    return replace(bare, text=source.text, description=source.description, rows=written.rows)
 
 
 def open_circuit(folder: Path) -> StandCircuit:

@@ -62,7 +62,7 @@ class Batch:
     @property
     def ports(self) -> dict[str, int]:
         """Bits of every port, by name."""
-        return {name: x.width for name, x in self.written.description.ports.items()}
+        return {name: x.width for name, x in self.runner.description.ports.items()}
 
     def set(self, port: str, values: ArrayLike) -> None:
         """Set an input: one number for all, or integers of shape (instances,).
@@ -107,7 +107,7 @@ class Batch:
 
         Raises ``BatchError`` for what a program cannot say, and what the testbench raises.
         """
-        description = self.written.description
+        description = self.runner.description
         return record_testbench(self._dut, testbench, description, self._clocks, limit)
 
     @property
@@ -126,7 +126,7 @@ class Batch:
     def failures(self) -> dict[int, tuple[str, int]]:
         """The instances in which a check failed: what the first one says, and its cycle."""
         results = self.run(Program().get("$failed").get("$failed_at"))
-        checks = self.written.description.checks
+        checks = self.runner.description.checks
         pairs = zip(results["$failed"], results["$failed_at"], strict=True)
         return {
             instance: (checks[int(number)], int(cycle))

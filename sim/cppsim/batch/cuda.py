@@ -1,6 +1,6 @@
 """The backend of a GPU: CuPy compiles the same source there and launches it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..errors import BatchError
 from ..model.encoding import Encoded, Words
-from .description import Description, MemoryPlace
+from .description import MemoryPlace, Source
 
 __all__ = ["OPTIONS", "Cuda", "NoGpu", "gpu_versions", "kernel_source"]
 
@@ -57,9 +57,11 @@ class Cuda:
     name = "cuda"
     parts = True
 
-    def __init__(self, description: Description, text: str, threads: int | None = None) -> None:
-        self._description = description
+    def __init__(self, write: Callable[[], Source]) -> None:
+        # Writing takes seconds for a large design: look for a GPU first.
         self._cupy = _cupy()
+        written = write()
+        self.description = description = written.description
         if description.block_words > _WORDS:
             raise BatchError(
                 f"the design takes {description.block_words:,} words a tile, and a GPU's tables"
@@ -67,7 +69,7 @@ class Cuda:
             )
         self._lanes, self._shared = self._sizes()
         self.together = self._lanes
-        source = kernel_source(text, self._lanes, shared=self._shared > 0)
+        source = kernel_source(written.text, self._lanes, shared=self._shared > 0)
         try:
             module = self._cupy.RawModule(code=source, options=OPTIONS)
             self._kernel = module.get_function("batch_run")
@@ -80,8 +82,8 @@ class Cuda:
         """Instances of a tile, and bytes of shared memory for its words and tables, or 0."""
         attributes = self._cupy.cuda.Device().attributes
         most = int(attributes["MaxSharedMemoryPerBlockOptin"]) - _OWN
-        words, tables = self._description.shared_words, self._description.shared_bytes
-        free = self.free_bytes() // (2 * self._description.instance_bytes)
+        words, tables = self.description.shared_words, self.description.shared_bytes
+        free = self.free_bytes() // (2 * self.description.instance_bytes)
         fitting = [lanes for lanes in _LANES if lanes <= free] or [_LANES[-1]]
         for lanes in fitting:
             if (size := lanes // 8 * words + tables) <= most:
@@ -95,7 +97,7 @@ class Cuda:
 
     def allocate(self, rows: NDArray[np.uint8]) -> tuple[Any, Any, int]:
         """State and memories of as many instances as ``rows`` has, at power-on."""
-        cupy, description = self._cupy, self._description
+        cupy, description = self._cupy, self.description
         tiles = -(-len(rows) // self._lanes)
         with _told():
             words = cupy.zeros((tiles, description.block_words, self._lanes // 32), np.uint32)
@@ -120,7 +122,7 @@ class Cuda:
     def rows(self, instances: tuple[Any, Any, int]) -> NDArray[np.uint8]:
         """The memories' bytes, as (instances, bytes)."""
         _, there, count = instances
-        result = np.zeros((count, self._description.row_bytes), np.uint8)
+        result = np.zeros((count, self.description.row_bytes), np.uint8)
         with _told():
             for own, memory, tiles in self._pieces(count):
                 lanes, end = self._lanes, memory.offset + memory.bytes
@@ -148,7 +150,7 @@ class Cuda:
         There the rows of a memory's lanes lie side by side, tile after tile.
         """
         tiles = -(-count // self._lanes)
-        for memory in self._description.memories.values():
+        for memory in self.description.memories.values():
             step = max(1, _MOVED // (self._lanes * memory.bytes))
             for first in range(0, tiles, step):
                 end = min(tiles, first + step)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ..errors import BatchError
 from ..model.ports import PortPlace, found
 
-__all__ = ["BrokenOff", "Description", "MemoryPlace"]
+__all__ = ["BrokenOff", "Description", "MemoryPlace", "Source"]
 
 
 class BrokenOff(BatchError):
@@ -49,11 +49,20 @@ class MemoryPlace:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """All that a runner has to know of a written design.
+    """The ports, memories and sizes of a written design.
 
-    Instances have a bit in each of ``core_words`` or, on a GPU, of ``block_words``, of which
-    ``shared_words`` are needed often, beside tables of ``shared_bytes``; and ``row_bytes`` of
-    memories. ``checks`` says what checks of the design say when they fail, by their numbers from 1.
+    Attributes
+    ----------
+    core_words : int
+        Bits of an instance on threads; 0 where the source is not written for them.
+    block_words : int
+        Bits of an instance on a GPU; 0 where the source is not written for it.
+    shared_words, shared_bytes : int
+        On a GPU, the words that every cycle uses, and the size of the tables that it reads.
+    row_bytes : int
+        Memory contents of an instance.
+    checks : mapping of int to str
+        Messages of the design's checks by number, from 1.
     """
 
     ports: Mapping[str, PortPlace]
@@ -91,3 +100,11 @@ class Description:
             row_bytes=values["row_bytes"],
             checks={int(number): text for number, text in values["checks"].items()},
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The C++ of a design for one backend or for both, and its description."""
+
+    text: str
+    description: Description

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ..errors import BatchError
 from ..model.encoding import Encoded
 from ..model.program import Program
-from .description import Description
+from .description import Description, Source
 from .runner import Runner, Written
 
 __all__ = ["open_folder", "read_expected", "save_results", "write_folder"]
@@ -43,11 +43,13 @@ _RUNNER = (
 
 @dataclass(frozen=True, slots=True)
 class _Opened:
-    """What a folder has of a written batch."""
+    """A written batch as a folder holds it: one source for both backends."""
 
-    text: str
-    description: Description
+    both: Source
     rows: bytes
+
+    def source(self, backend: str | None = None) -> Source:
+        return self.both
 
 
 def write_folder(
@@ -58,10 +60,11 @@ def write_folder(
     ``rows`` are the bytes of all memories at power-on, as (instances, bytes) or, if all instances
     begin alike, (1, bytes).
     """
-    encoded = program.encoded(written.description.ports, instances)
+    source = written.source()
+    encoded = program.encoded(source.description.ports, instances)
     about = {
         "instances": instances,
-        "description": written.description.as_dict(),
+        "description": source.description.as_dict(),
         "program": encoded.about(),
     }
     if len(rows) and (rows == rows[0]).all():
@@ -75,10 +78,10 @@ def write_folder(
         folder.mkdir(parents=True, exist_ok=True)
         for name in _RUNNER:
             (folder / "cppsim" / name).parent.mkdir(parents=True, exist_ok=True)
-            source = (files("cppsim") / name).read_bytes()
-            (folder / "cppsim" / name).write_bytes(source)
+            module = (files("cppsim") / name).read_bytes()
+            (folder / "cppsim" / name).write_bytes(module)
         (folder / "cppsim" / "cpp").mkdir(exist_ok=True)
-        (folder / "source.h").write_text(written.text, encoding="utf-8")
+        (folder / "source.h").write_text(source.text, encoding="utf-8")
         (folder / "batch.json").write_text(json.dumps(about, indent=1), encoding="utf-8")
         _save(folder / "data.npz", arrays)
     except OSError as error:
@@ -99,7 +102,7 @@ def open_folder(folder: Path, backend: str, threads: int | None = None) -> tuple
             raise ValueError(f"it has not the data of {instances} instances")
     except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
         raise BatchError(f"{folder} is no whole batch: {error}; export it again") from error
-    written = _Opened(text, description, arrays["rows"][0].tobytes())
+    written = _Opened(Source(text, description), arrays["rows"][0].tobytes())
     runner = Runner(written, instances, backend, threads)
     if len(arrays["rows"]) > 1:
         runner.put_all_rows(arrays["rows"])

@@ -1,9 +1,10 @@
 """Runs programs on the instances of a written design, in as many parts as memory asks for."""
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,7 +15,7 @@ from ..model.encoding import Encoded, Words
 from ..model.program import Program
 from ..model.values import as_array, counted
 from .cuda import Cuda, NoGpu
-from .description import BrokenOff, Description, MemoryPlace
+from .description import BrokenOff, Description, MemoryPlace, Source
 from .threads import Threads
 
 __all__ = ["BACKENDS", "Backend", "BatchWarning", "Runner", "Written"]
@@ -30,13 +31,11 @@ class BatchWarning(UserWarning):
 
 
 class Written(Protocol):
-    """``text`` that backends compile, what it is, and memories of an instance at power-on."""
+    """A design that is written for backends; ``rows`` are its memories' bytes at power-on."""
 
-    @property
-    def text(self) -> str: ...
-
-    @property
-    def description(self) -> Description: ...
+    def source(self, backend: str | None = None) -> Source:
+        """Return C++ that compiles for ``backend``, or for both backends."""
+        ...
 
     @property
     def rows(self) -> bytes: ...
@@ -52,6 +51,7 @@ class Backend(Protocol):
     name: str
     parts: bool
     together: int
+    description: Description
 
     def free_bytes(self) -> int:
         """Memory that is free for instances."""
@@ -78,10 +78,7 @@ class Backend(Protocol):
         """What was `parked`, where it runs."""
 
 
-BACKENDS: dict[str, Callable[[Description, str, int | None], Backend]] = {
-    "threads": Threads,
-    "cuda": Cuda,
-}
+BACKENDS = ("threads", "cuda")
 
 
 class Runner:
@@ -98,9 +95,9 @@ class Runner:
         backend: Backend | str = "auto",
         threads: int | None = None,
     ) -> None:
-        self.description = written.description
         self.instances = counted(instances, "instances", 1)
         self.backend = _backend(backend, written, threads)
+        self.description = self.backend.description
         self._parts: list[tuple[int, int, Any]] = []
         self._divided = False
         self._fresh, self._whole = True, True
@@ -221,12 +218,11 @@ class Runner:
 
 
 def _backend(chosen: Backend | str, written: Written, threads: int | None) -> Backend:
-    description, text = written.description, written.text
     if not isinstance(chosen, str) and hasattr(chosen, "allocate"):
         return chosen
     if chosen == "auto":
         try:
-            return Cuda(description, text)
+            return Cuda(partial(written.source, "cuda"))
         except NoGpu:
             pass
         except BatchError as error:
@@ -235,7 +231,9 @@ def _backend(chosen: Backend | str, written: Written, threads: int | None) -> Ba
     if not isinstance(chosen, str) or chosen not in BACKENDS:
         names = ", ".join(("auto", *BACKENDS))
         raise BatchError(f"no backend {chosen!r}; there are: {names}")
-    return BACKENDS[chosen](description, text, threads)
+    if chosen == "cuda":
+        return Cuda(partial(written.source, chosen))
+    return Threads(written.source(chosen), threads)
 
 
 @contextmanager

@@ -1,10 +1,10 @@
-"""C++ of a design for both backends: its gates on words of instances, and what runs programs.
+"""C++ of a design: its gates on words of instances, and the interpreter of programs.
 
-The text needs no header but that of the backend's words: a GPU's compiler has none.
+The text includes no header: a GPU's compiler has none. Each backend puts its types before the text.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from functools import cached_property
 
 from ..cpp.simulation import element_bits
 from ..cpp.words import WORD
@@ -12,7 +12,7 @@ from ..errors import BatchError
 from ..model.ports import PortPlace
 from ..netlist.design import NotPlain
 from .circuit import BatchCircuit
-from .description import Description, MemoryPlace
+from .description import Description, MemoryPlace, Source
 from .gated import Gated, gated
 from .text import header, pairs, table
 from .written import Chunks, Tables
@@ -26,19 +26,22 @@ constexpr uint64_t ROW_BYTES = {row_bytes};
 // in between, and the state of instances that have ended. `TILE_WORDS` are kept between cycles.
 constexpr uint32_t NUMBERS = {numbers}, STATE = {state}, STATES = {states};
 constexpr uint32_t ENDED_WORDS = {ended_words};
-constexpr uint32_t CORE_WORDS = {core_words}, BLOCK_WORDS = {block_words};
+constexpr uint32_t {sizes};
 constexpr uint32_t LANE_WORDS = {lane_words}; // of a block, where its instances are in the program
 constexpr bool EDGES = {edges}, CLOCKED = {clocked};
 
 {words}
 {tile}
 {tables}
+{phases}
+{runner}"""
+
+_BOTH = """\
 #ifdef BLOCKS
-{levels}
+{tables}
 #else
 {chunks}
-#endif
-{runner}"""
+#endif"""
 
 _KEPT = ("cycles", "failed", "failed_at")
 """What every instance counts: its cycles, the first check that failed, from 1, and when.
@@ -52,23 +55,14 @@ _ALIGNED = 4
 """Words of a tile are a multiple: so numbers of 64 bits lie as they must."""
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenBatch:
-    """The text that both backends compile, what it is, and memories of an instance at power-on."""
-
-    text: str
-    description: Description
-    rows: bytes
-
-
-def write_batch(circuit: BatchCircuit) -> WrittenBatch:
-    """The C++ of ``circuit``. Raises ``BatchError`` for a combinational loop."""
+def write_batch(circuit: BatchCircuit) -> "WrittenBatch":
+    """Return the gates of ``circuit``. Raises ``BatchError`` for a combinational loop."""
     memories = _memories(circuit)
     try:
         gates = gated(circuit, memories)
     except NotPlain as error:
         raise BatchError(str(error)) from error
-    return _Writer(circuit, memories, gates).written()
+    return WrittenBatch(circuit, memories, gates)
 
 
 def _memories(circuit: BatchCircuit) -> list[MemoryPlace]:
@@ -85,7 +79,12 @@ def _memories(circuit: BatchCircuit) -> list[MemoryPlace]:
     return places
 
 
-class _Writer:
+class WrittenBatch:
+    """The gates of a design, from which `source` writes C++ for the backend that runs it.
+
+    ``rows`` are the bytes of an instance's memories at power-on.
+    """
+
     def __init__(self, circuit: BatchCircuit, memories: list[MemoryPlace], gates: Gated) -> None:
         self._circuit = circuit
         self._memories = memories
@@ -93,37 +92,67 @@ class _Writer:
         self._frozen = [*gates.pending, *(level for _, level in gates.levels)]
         self._state = gates.base + WORD * len(_KEPT)
 
-    def written(self) -> WrittenBatch:
+        self.rows = b"".join(map(self._rows, memories))
+
+    def source(self, backend: str | None = None) -> Source:
+        """Return the C++ for ``backend``, ``"threads"`` or ``"cuda"``, or for both.
+
+        The text for both holds either part behind ``#ifdef``, as an exported folder needs it.
+        """
+        ended = self._gates.state + len(self._frozen)
+        parts: dict[str, str] = {}
+        sizes: dict[str, int] = {}
+        core_words = block_words = shared_words = shared_bytes = 0
+        if backend != "cuda":
+            core_words = sizes["CORE_WORDS"] = self._chunks.words + ended
+            parts["chunks"] = "\n".join(self._chunks.lines())
+        if backend != "threads":
+            tables = self._level_tables
+            shared_words, shared_bytes = tables.words, tables.bytes
+            block_words = -(-(_LANE_WORDS + shared_words + ended) // _ALIGNED) * _ALIGNED
+            sizes["BLOCK_WORDS"] = block_words
+            parts["tables"] = "\n".join(tables.lines())
+        description = Description(
+            ports={x.name: x for x in self._ports()},
+            memories={x.name: x for x in self._memories},
+            core_words=core_words,
+            block_words=block_words,
+            shared_words=shared_words,
+            shared_bytes=shared_bytes,
+            row_bytes=sum(-(-x.bytes // 8) * 8 for x in self._memories),
+            checks={number + 1: text for number, text in self._circuit.checks.items()},
+        )
+        phases = _BOTH.format(**parts) if backend is None else next(iter(parts.values()))
+        return Source(self._text(description, ended, sizes, phases), description)
+
+    @cached_property
+    def _chunks(self) -> Chunks:
+        return Chunks(self._gates, self._memories, self._state)
+
+    @cached_property
+    def _level_tables(self) -> Tables:
+        return Tables(self._gates, self._memories, self._state)
+
+    def _text(
+        self, description: Description, ended: int, sizes: Mapping[str, int], phases: str
+    ) -> str:
         gates, lowered = self._gates, self._circuit.lowered
-        row_bytes = sum(-(-x.bytes // 8) * 8 for x in self._memories)
-        checks = {number + 1: text for number, text in self._circuit.checks.items()}
-        ports = {x.name: x for x in self._ports()}
-        memories = {x.name: x for x in self._memories}
-        chunks = Chunks(gates, self._memories, self._state)
-        levels = Tables(gates, self._memories, self._state)
-        ended = gates.state + len(self._frozen)
-        block_words = _LANE_WORDS + levels.words + ended
-        sizes = chunks.words + ended, -(-block_words // _ALIGNED) * _ALIGNED, levels.words
-        description = Description(ports, memories, *sizes, levels.bytes, row_bytes, checks)
-        text = _TEXT.format(
-            row_bytes=row_bytes,
+        return _TEXT.format(
+            row_bytes=description.row_bytes,
             numbers=gates.base,
             state=self._state,
             states=gates.state,
             ended_words=ended,
-            core_words=sizes[0],
-            block_words=sizes[1],
+            sizes=", ".join(f"{name} = {size}" for name, size in sizes.items()),
             lane_words=_LANE_WORDS,
             edges=_truth(lowered.edges),
             clocked=_truth([*lowered.edges, *lowered.watches]),
             words=header("cpp", "words.h"),
             tile=header("batch", "tile.h"),
-            tables="\n".join(self._tables(ports)),
-            levels="\n".join(levels.lines()),
-            chunks="\n".join(chunks.lines()),
+            tables="\n".join(self._tables(description.ports)),
+            phases=phases,
             runner=header("batch", "work.h") + "\n" + header("batch", "batch.h"),
         )
-        return WrittenBatch(text, description, b"".join(map(self._rows, self._memories)))
 
     def _tables(self, ports: Mapping[str, PortPlace]) -> Iterator[str]:
         """What the runner looks up; each table with how many it has, or one of nothing."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..compiling.library import provide
 from ..model.encoding import Encoded, Words
 from ..model.values import counted
-from .description import Description
+from .description import Source
 
 __all__ = ["Threads"]
 
@@ -40,10 +40,11 @@ class Threads:
     parts = False
     together = 1
 
-    def __init__(self, description: Description, text: str, threads: int | None = None) -> None:
-        self._description = description
+    def __init__(self, source: Source, threads: int | None = None) -> None:
+        self.description = source.description
         self._lanes, flags = _words()
-        self._run = _entry(threads_source(text, self._lanes, ternary=self._lanes == 512), flags)
+        text = threads_source(source.text, self._lanes, ternary=self._lanes == 512)
+        self._run = _entry(text, flags)
         wanted = os.cpu_count() or 1 if threads is None else threads
         self.threads = counted(wanted, "threads", 1)
         self._pool: ThreadPoolExecutor | None = None
@@ -60,11 +61,11 @@ class Threads:
     def allocate(self, rows: NDArray[np.uint8]) -> tuple[Any, Any]:
         """Words and memories of as many instances as ``rows`` has, at power-on."""
         tiles = -(-len(rows) // self._lanes)
-        size = tiles * self._description.core_words * self._lanes // 8
+        size = tiles * self.description.core_words * self._lanes // 8
         words = np.zeros(size + _ALIGNED, np.uint8)
         first = -words.ctypes.data % _ALIGNED
         # Lanes that nobody has read rows, too.
-        whole = np.zeros((tiles * self._lanes, self._description.row_bytes), np.uint8)
+        whole = np.zeros((tiles * self._lanes, self.description.row_bytes), np.uint8)
         whole[: len(rows)] = rows
         return words[first : first + size], whole[: len(rows)]
 

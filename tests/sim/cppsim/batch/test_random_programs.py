@@ -27,7 +27,7 @@ class Layout:
 
 def random_program(chance: random.Random, batch: Batch, length: int) -> Program:
     """Return sets, steps, waits, reads and loops, all with values for each instance."""
-    ports = list(batch.written.description.ports.values())
+    ports = list(batch.runner.description.ports.values())
     inputs = [port for port in ports if port.input]
     names = map("{} {}".format, count(), iter(lambda: chance.choice(ports).name, None))
     program = Program()

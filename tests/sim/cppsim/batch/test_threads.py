@@ -48,7 +48,7 @@ def test_threads_end_with_their_backend(monkeypatch: pytest.MonkeyPatch) -> None
     del batch
     for worker in own:
         worker.join(10)
-    assert workers() == others
+    assert not workers() & own
 
 
 @pytest.mark.parametrize(("instances", "count"), [(3, 2), (INSTANCES, 1)])
@@ -56,7 +56,7 @@ def test_one_tile_or_one_core_needs_no_threads(instances: int, count: int) -> No
     others = workers()
     batch = Batch(SyncFIFO(width=8, depth=8), instances, "threads", threads=count)
     batch.step()
-    assert workers() == others
+    assert workers() <= others
     assert batch.cycles.tolist() == [1] * instances
 
 
