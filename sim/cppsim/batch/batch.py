@@ -11,6 +11,7 @@ from ..errors import BatchError
 from ..model.program import Program
 from .circuit import batch_circuit
 from .folder import write_folder
+from .naming import PortChoice
 from .record import Recording, Testbench, record_testbench
 from .runner import Backend, Runner
 from .source import write_batch
@@ -50,7 +51,7 @@ class Batch:
         watch: Collection[str] = (),
         threads: int | None = None,
     ) -> None:
-        self._dut, self._clocks = dut, clocks
+        self._choice = PortChoice(dut, clocks, watch)
         self.written = write_batch(batch_circuit(dut, clocks, watch))
         self.runner = Runner(self.written, instances, backend, threads)
 
@@ -108,7 +109,7 @@ class Batch:
         Raises ``BatchError`` for what a program cannot say, and what the testbench raises.
         """
         description = self.runner.description
-        return record_testbench(self._dut, testbench, description, self._clocks, limit)
+        return record_testbench(self._choice, testbench, description, limit)
 
     @property
     def cycles(self) -> NDArray[Any]:

@@ -3,12 +3,11 @@
 A design that nothing but rising edges of one clock moves on loses that clock: every cycle is one.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-from amaranth.hdl import Fragment, Value
-from amaranth.lib import wiring
+from amaranth.hdl import Fragment
 
 from ..amaranth_internals import nir
 from ..errors import BatchError
@@ -16,9 +15,9 @@ from ..netlist.design import Bits, DesignPort, Memory, Notice
 from ..netlist.enables import find_enables
 from ..netlist.events import worded
 from ..netlist.lowering import Event, Lowered, StateInput, lower
-from ..netlist.one_clock import named_signals
 from ..netlist.share import share
 from ..netlist.tidy import rewrite
+from .naming import PortChoice, PortNames, free_name
 
 __all__ = ["BatchCircuit", "batch_circuit"]
 
@@ -42,7 +41,7 @@ class BatchCircuit:
 
 
 def batch_circuit(
-    dut: Any, clocks: Sequence[str] | None = None, watch: Collection[str] = ()
+    dut: Any, clocks: Collection[str] | None = None, watch: Collection[str] = ()
 ) -> BatchCircuit:
     """``dut``, whose domains in ``clocks`` a cycle clocks; by default all that it does not make.
 
@@ -56,31 +55,20 @@ def batch_circuit(
         lines = str(error).splitlines()[:2] or [type(error).__name__]
         raise BatchError(" ".join(line.strip() for line in lines)) from error
     circuit = BatchCircuit(lowered)
-    named = dict(named_signals(prepared))
-    unknown = [name for name in watch if name not in named]
-    if unknown:
-        raise BatchError(f"no signal {unknown[0]!r}; names are those in waveforms, such as a.b")
-    _choose(circuit, dut, named, watch)
-    _clock(circuit, prepared.fragment.domains, clocks)
+    names = PortChoice(dut, clocks, watch).names(prepared)
+    _choose(circuit, names)
+    _clock(circuit, prepared.fragment.domains, names, clocks)
     _tell(circuit)
     _rows(circuit)
     return circuit
 
 
-def _choose(circuit: BatchCircuit, dut: Any, named: Any, watch: Collection[str]) -> None:
+def _choose(circuit: BatchCircuit, names: PortNames) -> None:
+    """Show all ports but clocks and resets."""
     signals = circuit.lowered.signals
-    chosen = {name: named[name] for name in watch}
-    signature = getattr(dut, "signature", None)
-    if isinstance(signature, wiring.Signature):
-        flat: Any = signature.flatten(dut)
-        chosen |= {"__".join(map(str, path)): Value.cast(port) for path, _, port in flat}
-    else:
-        chosen |= {name: signal for name, signal in named.items() if "." not in name}
     free = circuit.lowered.design.first_free()
-    for name, signal in chosen.items():
-        if not len(signal):
-            continue
-        if signal not in signals:  # nobody reads it
+    for name, signal in names.chosen.items():
+        if signal not in signals:  # no logic reads it
             signals[signal] = tuple(range(free, free + len(signal)))
             start = signal.init & (1 << len(signal)) - 1
             circuit.lowered.inputs.append(StateInput(signals[signal], start))
@@ -92,8 +80,10 @@ def _choose(circuit: BatchCircuit, dut: Any, named: Any, watch: Collection[str])
             circuit.driven.add(name)
 
 
-def _clock(circuit: BatchCircuit, domains: Any, chosen: Sequence[str] | None) -> None:
-    """Choose the clocks, and add them and the resets to what is looked at."""
+def _clock(
+    circuit: BatchCircuit, domains: Any, names: PortNames, chosen: Collection[str] | None
+) -> None:
+    """Choose the clocks that a cycle drives, and show all clocks and resets."""
     lowered, signals = circuit.lowered, circuit.lowered.signals
     given = {bit for x in lowered.inputs for bit in x.bits}
     for name in chosen or ():
@@ -104,13 +94,12 @@ def _clock(circuit: BatchCircuit, domains: Any, chosen: Sequence[str] | None) ->
     driven: list[int] = []
     for name, domain in domains.items():
         if domain.clk in signals and given.issuperset(signals[domain.clk]):
-            called = _called(circuit, domain.clk)
-            circuit.names[called] = signals[domain.clk]
+            circuit.names[names.clocks[name]] = signals[domain.clk]
             if chosen is None or name in chosen:
-                circuit.clocks.append(called)
+                circuit.clocks.append(names.clocks[name])
                 driven += signals[domain.clk]
         if domain.rst is not None and domain.rst in signals:
-            circuit.names[_called(circuit, domain.rst)] = signals[domain.rst]
+            circuit.names[names.resets[name]] = signals[domain.rst]
     alone = {edge.net for edge in lowered.edges} == set(driven) and len(driven) == 1
     if alone and all(edge.rising and not edge.reset for edge in lowered.edges):
         for name in circuit.clocks:
@@ -119,12 +108,6 @@ def _clock(circuit: BatchCircuit, domains: Any, chosen: Sequence[str] | None) ->
         _always_clocked(circuit, driven[0])
     else:
         _show(circuit)
-
-
-def _called(circuit: BatchCircuit, signal: Any) -> str:
-    """The name of a clock or a reset, with a number where another signal has it already."""
-    bits = circuit.lowered.signals[signal]
-    return _free(signal.name, {name for name, own in circuit.names.items() if own != bits})
 
 
 def _show(circuit: BatchCircuit) -> None:
@@ -171,16 +154,4 @@ def _tell(circuit: BatchCircuit) -> None:
 
 def _rows(circuit: BatchCircuit) -> None:
     for memory in circuit.lowered.design.memories:
-        circuit.memories[_free(memory.name, circuit.memories)] = memory
-
-
-def _free(name: str, names: Collection[str]) -> str:
-    return next(x for x in _numbered(name) if x not in names)
-
-
-def _numbered(name: str) -> Iterator[str]:
-    yield name
-    number = 1
-    while True:
-        number += 1
-        yield f"{name}{number}"
+        circuit.memories[free_name(memory.name, circuit.memories)] = memory

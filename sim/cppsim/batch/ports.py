@@ -1,44 +1,33 @@
-"""What a batch calls the signals of a design, of which a testbench has the signals themselves."""
+"""The ports of a batch by the signals that a testbench uses."""
 
-from collections.abc import Collection
 from typing import Any
 
 from amaranth.hdl import Signal, Value
-from amaranth.lib import wiring
 
 from ..amaranth_internals import made_signals
 from ..errors import BatchError
 from ..model.ports import PortPlace
 from ..netlist.one_clock import named_signals
 from .description import Description
+from .naming import PortChoice
 
 __all__ = ["BatchPorts"]
 
 
 class BatchPorts:
-    """Ports of a batch of ``dut`` by signal, and the domains that its cycles clock, by name.
+    """The ports of a batch by signal, and the domains that its cycles clock, by name.
 
-    ``clocks`` as for `Batch`; ``prepared`` is the same design, prepared again.
+    ``prepared`` is the batch's design, prepared again.
     """
 
-    def __init__(
-        self, dut: Any, prepared: Any, description: Description, clocks: Collection[str] | None
-    ) -> None:
-        names: dict[str, Any] = dict(named_signals(prepared))
-        self._all = {id(signal): name for name, signal in names.items()}
-        signature = getattr(dut, "signature", None)
-        if isinstance(signature, wiring.Signature):
-            flat: Any = signature.flatten(dut)
-            names |= {"__".join(map(str, path)): Value.cast(port) for path, _, port in flat}
-        domains = prepared.fragment.domains
-        for domain in domains.values():
-            own = [x for x in (domain.clk, domain.rst) if x is not None]
-            names |= {x.name: x for x in own if names.get(x.name, x) is x}
+    def __init__(self, choice: PortChoice, prepared: Any, description: Description) -> None:
+        self._all = {id(signal): name for name, signal in named_signals(prepared)}
+        self._names = choice.names(prepared)  # holds the signals, so that identities stay theirs
         known = description.ports
-        self._ports = {id(x): known[name] for name, x in names.items() if name in known}
-        self._kept = names  # so that nothing else gets their identity
+        self._ports = {id(x): known[n] for n, x in self._names.signals.items() if n in known}
+        domains = prepared.fragment.domains
         made = made_signals(prepared)
-        chosen = domains if clocks is None else clocks
+        chosen = domains if choice.clocks is None else choice.clocks
         self.clocked = {
             name: domain
             for name, domain in domains.items()

@@ -7,7 +7,6 @@ import inspect
 from collections.abc import (
     AsyncIterator,
     Callable,
-    Collection,
     Coroutine,
     Generator,
     Iterator,
@@ -29,6 +28,7 @@ from ..model.program import Program
 from ..model.values import counted
 from ..simulator import Simulator
 from .description import Description
+from .naming import PortChoice
 from .ports import BatchPorts
 
 __all__ = ["Recording", "Testbench", "record_testbench"]
@@ -62,18 +62,14 @@ class Recording:
 
 
 def record_testbench(
-    dut: Any,
-    testbench: Testbench,
-    description: Description,
-    clocks: Collection[str] | None,
-    limit: int,
+    choice: PortChoice, testbench: Testbench, description: Description, limit: int
 ) -> Recording:
-    """What ``testbench`` does on one instance of ``dut``; see `Batch.record`."""
+    """Record ``testbench`` on one instance of a batch's design; see `Batch.record`."""
     if not inspect.iscoroutinefunction(testbench):
         raise BatchError(f"record takes one async function of a context, not {testbench!r}")
     limit = counted(limit, "limit", 1)
-    simulator = Simulator(dut, mode=Mode.ALWAYS)
-    ports = BatchPorts(dut, prepared_design(simulator), description, clocks)
+    simulator = Simulator(choice.dut, mode=Mode.ALWAYS)
+    ports = BatchPorts(choice, prepared_design(simulator), description)
     for domain in ports.clocked.values():
         simulator.add_clock(time_of(_PERIOD), phase=time_of(_PHASE), domain=domain)
     taken = _Taken(simulator, ports, limit)

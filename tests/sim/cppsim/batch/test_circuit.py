@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Module
+from amaranth.hdl import ClockDomain, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -46,3 +46,45 @@ def test_what_a_testbench_sets_is_the_port_and_not_the_reset() -> None:
     batch = Batch(dut, 2, backend="threads")
     recording = batch.record(testbench)
     assert batch.run(recording.program)["taken"].tolist() == [9, 9]
+
+
+class TwoResets(wiring.Component):
+    """A design with a port called ``rst`` and a reset of the same name, which `domain` holds."""
+
+    rst: In(1)
+    count: Out(4)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.domain = ClockDomain("sync")
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.domains += self.domain
+        m.d.sync += self.count.eq(self.count + 1 + self.rst)
+        return m
+
+
+def test_a_reset_that_a_port_shares_its_name_with_is_recorded_under_its_number() -> None:
+    dut = TwoResets()
+
+    async def testbench(ctx: Any) -> None:
+        ctx.set(dut.rst, 1)
+        await ctx.tick().repeat(3)
+        ctx.get(dut.count)
+        ctx.set(dut.domain.rst, 1)
+        await ctx.tick()
+        ctx.get(dut.count)
+
+    batch = Batch(dut, 2, backend="threads")
+    recording = batch.record(testbench)
+    results = batch.run(recording.program.replaced("rst2", [1, 0]))
+    assert recording.results["count"] == 6
+    assert recording.results["count 2"] == 0
+    assert results["count 2"].tolist() == [0, 8]
+
+
+def test_a_watched_signal_keeps_its_name_beside_a_reset() -> None:
+    dut = TwoResets()
+    batch = Batch(dut, 1, backend="threads", watch=["count", "rst"])
+    assert set(batch.ports) >= {"rst", "rst2", "count"}
