@@ -80,7 +80,7 @@ def _serve(line: Connection, circuit: StandCircuit, instances: int) -> None:
         line.recv()
 
     try:
-        systems = Xors(circuit, circuit.runner(1, "threads", 1).backend, instances)
+        systems = Xors(circuit, circuit.runner(1, "threads", 1).compiled, instances)
         while True:
             line.send(systems.rate(line.recv(), ready))
     except (EOFError, OSError):

@@ -105,12 +105,12 @@ def _on_cores(
     cores = os.cpu_count() or 1
     each = instances or _INSTANCES["threads"]
     one, many = f"threads, {_cores(1)}", f"threads, {_cores(cores)}"
-    single = Xors(circuit, circuit.runner(1, "threads", 1).backend, each)
+    single = Xors(circuit, circuit.runner(1, "threads", 1).compiled, each)
     if cores == 1:
         yield BatchRow(one, each, _best({one: single.rate}, progress)[one])
         return
     number = instances or each * cores
-    together = Xors(circuit, circuit.runner(1, "threads", cores).backend, number)
+    together = Xors(circuit, circuit.runner(1, "threads", cores).compiled, number)
     processes = f"{cores} processes, {_cores(1)} each"
     with apart(circuit, each, cores) as others:
         ways = {one: single.rate, processes: others.rate, many: together.rate}
@@ -146,7 +146,7 @@ def _cores(count: int) -> str:
 def _gpu(circuit: StandCircuit) -> tuple[Backend, float]:
     """The GPU's backend, and the seconds that its compiler took, which has kept no such text."""
     started = perf_counter()
-    backend = replace(circuit, text=f"{circuit.text}\n// {uuid4()}\n").runner(1, "cuda").backend
+    backend = replace(circuit, text=f"{circuit.text}\n// {uuid4()}\n").runner(1, "cuda").compiled
     return backend, perf_counter() - started
 
 

@@ -62,7 +62,7 @@ class Xors:
         results = runner.run_encoded(self._programs[timing])
         seconds = perf_counter() - started
         _check(self._ram, Observed(results, self._circuit.ram(runner)))
-        return runner.cycles() / seconds
+        return int(runner.cycles.sum()) / seconds
 
 
 def xors(numbers: NDArray[np.int64], stall: int) -> Workload:

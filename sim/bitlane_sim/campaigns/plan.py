@@ -64,7 +64,7 @@ class Stage:
     def backend(self) -> Backend:
         """Made once; serves all portions."""
         if isinstance(self._backend, str):
-            self._backend = self.circuit.runner(1, self._backend).backend
+            self._backend = self.circuit.runner(1, self._backend).compiled
         return self._backend
 
     def expect_ready(self) -> None:
@@ -90,7 +90,7 @@ class Stage:
             results = runner.run(program)
             self.seconds += perf_counter() - started
             observed.append(Observed(results, self.circuit.ram(runner)))
-        self.cycles += runner.cycles()
+        self.cycles += int(runner.cycles.sum())
         return observed
 
     def expected(self, ram: Bytes, work: Workload, most: int) -> Expected:

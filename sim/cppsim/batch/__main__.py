@@ -73,10 +73,10 @@ def _measured(folder: Path, runner: Runner, program: Encoded, *, memories: bool)
         save_results(folder, {**error.results, "$done": error.done}, {})
         raise
     seconds = perf_counter() - ready
-    cycles = runner.cycles()
+    cycles = int(runner.cycles.sum())
     save_results(folder, results, _memories(runner) if memories else {})
     return {
-        "backend": runner.backend.name,
+        "backend": runner.backend,
         "instances": runner.instances,
         "instance_cycles": cycles,
         "seconds": round(seconds, 6),

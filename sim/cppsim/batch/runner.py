@@ -82,10 +82,20 @@ BACKENDS = ("threads", "cuda")
 
 
 class Runner:
-    """``instances`` of what is ``written``, from power-on.
+    """``instances`` of a written design, from power-on.
 
-    With ``auto`` a GPU runs them where there is one, else threads; a GPU that fails is told of in a
-    ``BatchWarning``. Raises ``BatchError``, and ``SimulationError`` where there is no compiler.
+    A runner needs no Amaranth: exported folders run with it. `Batch` is a runner that also has the
+    design, and so records and exports.
+
+    The backend ``auto`` is a GPU if there is one, else threads; a ``BatchWarning`` reports a GPU
+    that fails. Raises ``BatchError``, and ``SimulationError`` if there is no compiler.
+
+    Attributes
+    ----------
+    instances : int
+    description : Description
+    compiled : Backend
+        The compiled design, which can run other instances of it, too.
     """
 
     def __init__(
@@ -96,8 +106,8 @@ class Runner:
         threads: int | None = None,
     ) -> None:
         self.instances = counted(instances, "instances", 1)
-        self.backend = _backend(backend, written, threads)
-        self.description = self.backend.description
+        self.compiled = _backend(backend, written, threads)
+        self.description = self.compiled.description
         self._parts: list[tuple[int, int, Any]] = []
         self._divided = False
         self._fresh, self._whole = True, True
@@ -107,13 +117,13 @@ class Runner:
     def _divide(self) -> None:
         """Allocate all instances; on a GPU in parts that fit, if need be, which take turns."""
         size = max(1, self.description.instance_bytes)
-        free = int(self.backend.free_bytes() * _SHARE)
-        most = free // (size * self.backend.together) * self.backend.together
+        free = int(self.compiled.free_bytes() * _SHARE)
+        most = free // (size * self.compiled.together) * self.compiled.together
         self._divided = self.instances > most
         if self.instances > most:
             text = f"{self.instances} instances take {_mebibytes(self.instances * size)}, and "
             text += f"{_mebibytes(free)} are free"
-            if not (most and self.backend.parts):
+            if not (most and self.compiled.parts):
                 hint = f"run {most} at a time" if most else "not even a tile has room"
                 raise BatchError(f"{text}: {hint}")
             parts = -(-self.instances // most)
@@ -122,17 +132,73 @@ class Runner:
             end = min(first + most, self.instances)
             rows = np.broadcast_to(self._power_on, (end - first, self._power_on.size))
             with _memory_for("the batch"):
-                self._parts.append((first, end, self._kept(self.backend.allocate(rows))))
+                self._parts.append((first, end, self._kept(self.compiled.allocate(rows))))
 
     def _kept(self, part: Any) -> Any:
         """A part between two runs: where it runs, if it is the only one."""
-        return self.backend.parked(part) if self._divided else part
+        return self.compiled.parked(part) if self._divided else part
 
     def _taken(self, part: Any) -> Any:
-        return self.backend.resumed(part) if self._divided else part
+        return self.compiled.resumed(part) if self._divided else part
+
+    @property
+    def backend(self) -> str:
+        """The name of the backend: ``"threads"`` or ``"cuda"``."""
+        return self.compiled.name
+
+    @property
+    def ports(self) -> dict[str, int]:
+        """Bits of every port, by name."""
+        return {name: x.width for name, x in self.description.ports.items()}
+
+    # --- programs -----------------------------------------------------------------------------
+
+    def set(self, port: str, values: ArrayLike) -> None:
+        """Set an input: one number for all, or integers of shape (instances,).
+
+        Ports of more than 64 bits take (instances, words), as `get` gives them, too. Raises
+        ``BatchError`` for a port that does not exist or is no input, and for arrays of another
+        shape, type or range.
+        """
+        self.run(Program().set(port, values))
+
+    def get(self, port: str) -> NDArray[Any]:
+        """What a port shows, as (instances,); of more than 64 bits as (instances, words).
+
+        Words are ``uint64``, the least significant first; of a signed port those of the value in
+        two's complement, with the sign in all bits above.
+        """
+        return self.run(Program().get(port))[port]
+
+    def step(self, cycles: int = 1) -> None:
+        """Let ``cycles`` pass."""
+        self.run(Program().step(cycles))
+
+    def until(self, port: str, limit: int) -> NDArray[np.bool_]:
+        """Let cycles pass up to the first edge before which ``port`` is not 0; ``limit`` at most.
+
+        Returns who got there; `cycles` says when.
+        """
+        return np.asarray(self.run(Program().until(port, limit))[port] != 0)
+
+    @property
+    def cycles(self) -> NDArray[Any]:
+        """Cycles that each instance has passed; in programs the port ``$cycles``."""
+        return self.get("$cycles")
+
+    def failures(self) -> dict[int, tuple[str, int]]:
+        """The instances in which a check failed: what the first one says, and its cycle."""
+        results = self.run(Program().get("$failed").get("$failed_at"))
+        checks = self.description.checks
+        pairs = zip(results["$failed"], results["$failed_at"], strict=True)
+        return {
+            instance: (checks[int(number)], int(cycle))
+            for instance, (number, cycle) in enumerate(pairs)
+            if number
+        }
 
     def run(self, program: Program) -> dict[str, NDArray[Any]]:
-        """What ``program`` results in, by name; instances are the first axis.
+        """Run ``program``; return its results by name, with instances as the first axis.
 
         Raises ``BrokenOff`` if it ends before all instances are through it.
         """
@@ -154,7 +220,7 @@ class Runner:
             try:
                 part = self._taken(kept)
                 own = replace(program, input=program.input[first:end])
-                columns[first:end] = self.backend.run(part, own, fresh=self._fresh)
+                columns[first:end] = self.compiled.run(part, own, fresh=self._fresh)
                 self._parts[number] = first, end, self._kept(part)
             except BatchError as error:
                 reason = reason or str(error)
@@ -198,18 +264,14 @@ class Runner:
 
     def all_rows(self) -> NDArray[np.uint8]:
         """All memories' bytes, as (instances, bytes)."""
-        return np.concatenate([self.backend.rows(self._taken(part)) for *_, part in self._parts])
+        return np.concatenate([self.compiled.rows(self._taken(part)) for *_, part in self._parts])
 
     def put_all_rows(self, rows: NDArray[np.uint8]) -> None:
         """Replace all memories' bytes."""
         for number, (first, end, kept) in enumerate(self._parts):
             part = self._taken(kept)
-            self.backend.put_rows(part, rows[first:end])
+            self.compiled.put_rows(part, rows[first:end])
             self._parts[number] = first, end, self._kept(part)
-
-    def cycles(self) -> int:
-        """Cycles that all instances have passed together."""
-        return int(self.run(Program().get("$cycles"))["$cycles"].sum())
 
     @property
     def fresh(self) -> bool:

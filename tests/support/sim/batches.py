@@ -9,7 +9,6 @@ import random
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
-from copy import copy
 from io import StringIO
 from itertools import chain, product
 from pathlib import Path
@@ -133,11 +132,9 @@ def batch_of(design: RandomDesign, instances: int, backend: str) -> cppsim.Batch
     return cppsim.Batch(design.module, instances, backend, clocks=clocks, watch=looked)
 
 
-def on_backend(batch: cppsim.Batch, backend: str) -> cppsim.Batch:
+def on_backend(batch: cppsim.Batch, backend: str) -> Runner:
     """Return the same instances at power-on on ``backend``, without writing the design again."""
-    other = copy(batch)
-    other.runner = Runner(batch.written, batch.runner.instances, backend)
-    return other
+    return Runner(batch.written, batch.instances, backend)
 
 
 def names_of(design: RandomDesign) -> dict[int, str]:

@@ -199,7 +199,7 @@ def test_a_tile_is_narrow_where_a_wide_one_has_no_room(monkeypatch: pytest.Monke
     # A memory of 8 KiB per instance: half of the free memory has room for 32 instances.
     with pytest.warns(BatchWarning, match=r"129 instances take .*: they run in \d parts"):
         batch = Batch(SyncFIFO(width=64, depth=1024), 129, "cuda")
-    assert batch.runner.backend.together == 32
+    assert batch.compiled.together == 32
     with pytest.raises(BatchError, match=r"2 instances take .*: not even a tile has room"):
         Batch(SyncFIFO(width=64, depth=1 << 14), 2, "cuda")
 

@@ -27,7 +27,7 @@ class Layout:
 
 def random_program(chance: random.Random, batch: Batch, length: int) -> Program:
     """Return sets, steps, waits, reads and loops, all with values for each instance."""
-    ports = list(batch.runner.description.ports.values())
+    ports = list(batch.description.ports.values())
     inputs = [port for port in ports if port.input]
     names = map("{} {}".format, count(), iter(lambda: chance.choice(ports).name, None))
     program = Program()
@@ -41,7 +41,7 @@ def random_program(chance: random.Random, batch: Batch, length: int) -> Program:
             kind = chance.choice(("set", "set", "step", "until", "get", "repeat"))
             if kind == "set" and inputs:
                 port = chance.choice(inputs)
-                values = [number(port) for _ in range(batch.runner.instances)]
+                values = [number(port) for _ in range(batch.instances)]
                 program.set(port.name, np.array(values, object))
             elif kind == "step":
                 program.step(chance.choice((0, 1, 2, 5)))
@@ -88,7 +88,7 @@ def test_random_programs(
         expected, found = on_threads.run(program), on_gpu.run(program)
         different = [name for name in expected if (expected[name] != found[name]).any()]
         assert not different, f"seed {seed}: {different[0]}"
-        rows = on_threads.runner.all_rows()
-        assert (rows == on_gpu.runner.all_rows()).all(), f"seed {seed}: memories"
+        rows = on_threads.all_rows()
+        assert (rows == on_gpu.all_rows()).all(), f"seed {seed}: memories"
         compared += len(expected)
     assert compared > 1

@@ -26,8 +26,8 @@ def test_a_batch_writes_only_the_backend_that_it_runs(
     batch.set("w_en", np.array([0, 1, 1]))
     batch.step()
     assert batch.get("level").tolist() == [0, 1, 1]
-    assert (batch.runner.description.core_words > 0) == (backend == "threads")
-    assert (batch.runner.description.block_words > 0) == (backend == "cuda")
+    assert (batch.description.core_words > 0) == (backend == "threads")
+    assert (batch.description.block_words > 0) == (backend == "cuda")
 
 
 def test_the_source_of_both_has_the_lines_of_each() -> None:

@@ -82,7 +82,7 @@ def test_a_forked_process_starts_its_own_threads() -> None:
 
 
 def test_an_error_in_one_tile_waits_for_the_others(batch: Batch) -> None:
-    backend = batch.runner.backend
+    backend = batch.compiled
     assert isinstance(backend, threads.Threads)
     started, finished = threading.Event(), list[int]()
 
