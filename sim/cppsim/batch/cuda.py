@@ -55,7 +55,6 @@ class Cuda:
     """
 
     name = "cuda"
-    parts = True
 
     def __init__(self, write: Callable[[], Source]) -> None:
         # Writing takes seconds for a large design: look for a GPU first.
@@ -157,14 +156,14 @@ class Cuda:
                 own = slice(first * self._lanes, min(count, end * self._lanes))
                 yield own, memory, slice(first, end)
 
-    def parked(self, instances: tuple[Any, Any, int]) -> tuple[Any, Any, int]:
-        """``instances`` in this computer's memory."""
+    def to_host(self, instances: tuple[Any, Any, int]) -> tuple[Any, Any, int]:
+        """Copy ``instances`` to the host's memory."""
         words, rows, count = instances
         with _told():
             return self._cupy.asnumpy(words), self._cupy.asnumpy(rows), count
 
-    def resumed(self, instances: tuple[Any, Any, int]) -> tuple[Any, Any, int]:
-        """What was `parked`, on the GPU."""
+    def to_device(self, instances: tuple[Any, Any, int]) -> tuple[Any, Any, int]:
+        """Copy instances from the host's memory to the GPU."""
         words, rows, count = instances
         with _told():
             return self._cupy.asarray(words), self._cupy.asarray(rows), count

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -42,14 +42,12 @@ class Written(Protocol):
 
 
 class Backend(Protocol):
-    """What runs instances: see `Threads`.
+    """A compiled design that runs instances of it, such as `Threads`.
 
-    ``parts``: instances that do not fit at a time can wait elsewhere, as `parked` gives them.
-    ``together``: so many of them take memory at a time.
+    ``together`` is the number of instances that share a tile, for which memory is allocated.
     """
 
     name: str
-    parts: bool
     together: int
     description: Description
 
@@ -71,11 +69,16 @@ class Backend(Protocol):
     def put_rows(self, instances: Any, rows: NDArray[np.uint8]) -> None:
         """Replace the memories' bytes."""
 
-    def parked(self, instances: Any) -> Any:
-        """``instances`` in this computer's memory."""
 
-    def resumed(self, instances: Any) -> Any:
-        """What was `parked`, where it runs."""
+@runtime_checkable
+class DeviceBackend(Backend, Protocol):
+    """A backend with its own memory; instances that do not fit there wait in the host's memory."""
+
+    def to_host(self, instances: Any) -> Any:
+        """Copy ``instances`` to the host's memory."""
+
+    def to_device(self, instances: Any) -> Any:
+        """Copy ``instances`` from the host's memory to the device."""
 
 
 BACKENDS = ("threads", "cuda")
@@ -109,7 +112,8 @@ class Runner:
         self.compiled = _backend(backend, written, threads)
         self.description = self.compiled.description
         self._parts: list[tuple[int, int, Any]] = []
-        self._divided = False
+        self._device: DeviceBackend | None = None
+        """The backend, if its memory holds only one part of the instances at a time."""
         self._fresh, self._whole = True, True
         self._power_on = np.frombuffer(written.rows, np.uint8)
         self._divide()
@@ -119,27 +123,28 @@ class Runner:
         size = max(1, self.description.instance_bytes)
         free = int(self.compiled.free_bytes() * _SHARE)
         most = free // (size * self.compiled.together) * self.compiled.together
-        self._divided = self.instances > most
         if self.instances > most:
             text = f"{self.instances} instances take {_mebibytes(self.instances * size)}, and "
             text += f"{_mebibytes(free)} are free"
-            if not (most and self.compiled.parts):
+            if not most or not isinstance(self.compiled, DeviceBackend):
                 hint = f"run {most} at a time" if most else "not even a tile has room"
                 raise BatchError(f"{text}: {hint}")
+            self._device = self.compiled
             parts = -(-self.instances // most)
             warnings.warn(BatchWarning(f"{text}: they run in {parts} parts"), stacklevel=4)
         for first in range(0, self.instances, most):
             end = min(first + most, self.instances)
             rows = np.broadcast_to(self._power_on, (end - first, self._power_on.size))
             with _memory_for("the batch"):
-                self._parts.append((first, end, self._kept(self.compiled.allocate(rows))))
+                self._parts.append((first, end, self._unload(self.compiled.allocate(rows))))
 
-    def _kept(self, part: Any) -> Any:
-        """A part between two runs: where it runs, if it is the only one."""
-        return self.compiled.parked(part) if self._divided else part
+    def _unload(self, part: Any) -> Any:
+        """Make room for the next part, if there are several."""
+        return self._device.to_host(part) if self._device else part
 
-    def _taken(self, part: Any) -> Any:
-        return self.compiled.resumed(part) if self._divided else part
+    def _load(self, part: Any) -> Any:
+        """Undo `_unload`."""
+        return self._device.to_device(part) if self._device else part
 
     @property
     def backend(self) -> str:
@@ -218,10 +223,10 @@ class Runner:
         self._whole = False
         for number, (first, end, kept) in enumerate(self._parts):
             try:
-                part = self._taken(kept)
+                part = self._load(kept)
                 own = replace(program, input=program.input[first:end])
                 columns[first:end] = self.compiled.run(part, own, fresh=self._fresh)
-                self._parts[number] = first, end, self._kept(part)
+                self._parts[number] = first, end, self._unload(part)
             except BatchError as error:
                 reason = reason or str(error)
             else:
@@ -264,14 +269,14 @@ class Runner:
 
     def all_rows(self) -> NDArray[np.uint8]:
         """All memories' bytes, as (instances, bytes)."""
-        return np.concatenate([self.compiled.rows(self._taken(part)) for *_, part in self._parts])
+        return np.concatenate([self.compiled.rows(self._load(part)) for *_, part in self._parts])
 
     def put_all_rows(self, rows: NDArray[np.uint8]) -> None:
         """Replace all memories' bytes."""
         for number, (first, end, kept) in enumerate(self._parts):
-            part = self._taken(kept)
+            part = self._load(kept)
             self.compiled.put_rows(part, rows[first:end])
-            self._parts[number] = first, end, self._kept(part)
+            self._parts[number] = first, end, self._unload(part)
 
     @property
     def fresh(self) -> bool:

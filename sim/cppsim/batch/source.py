@@ -11,11 +11,11 @@ from ..cpp.words import WORD
 from ..errors import BatchError
 from ..model.ports import PortPlace
 from ..netlist.design import NotPlain
+from .bitsliced import BitslicedDesign, bitslice
 from .circuit import BatchCircuit
 from .description import Description, MemoryPlace, Source
-from .gated import Gated, gated
+from .emit import Chunks, Tables
 from .text import header, pairs, table
-from .written import Chunks, Tables
 
 __all__ = ["WrittenBatch", "write_batch"]
 
@@ -59,7 +59,7 @@ def write_batch(circuit: BatchCircuit) -> "WrittenBatch":
     """Return the gates of ``circuit``. Raises ``BatchError`` for a combinational loop."""
     memories = _memories(circuit)
     try:
-        gates = gated(circuit, memories)
+        gates = bitslice(circuit, memories)
     except NotPlain as error:
         raise BatchError(str(error)) from error
     return WrittenBatch(circuit, memories, gates)
@@ -85,12 +85,14 @@ class WrittenBatch:
     ``rows`` are the bytes of an instance's memories at power-on.
     """
 
-    def __init__(self, circuit: BatchCircuit, memories: list[MemoryPlace], gates: Gated) -> None:
+    def __init__(
+        self, circuit: BatchCircuit, memories: list[MemoryPlace], gates: BitslicedDesign
+    ) -> None:
         self._circuit = circuit
         self._memories = memories
         self._gates = gates
-        self._frozen = [*gates.pending, *(level for _, level in gates.levels)]
-        self._state = gates.base + WORD * len(_KEPT)
+        self._frozen = [*gates.pending_edges, *(level for _, level in gates.derived_levels)]
+        self._state = gates.base_words + WORD * len(_KEPT)
 
         self.rows = b"".join(map(self._rows, memories))
 
@@ -99,7 +101,7 @@ class WrittenBatch:
 
         The text for both holds either part behind ``#ifdef``, as an exported folder needs it.
         """
-        ended = self._gates.state + len(self._frozen)
+        ended = self._gates.state_words + len(self._frozen)
         parts: dict[str, str] = {}
         sizes: dict[str, int] = {}
         core_words = block_words = shared_words = shared_bytes = 0
@@ -139,9 +141,9 @@ class WrittenBatch:
         gates, lowered = self._gates, self._circuit.lowered
         return _TEXT.format(
             row_bytes=description.row_bytes,
-            numbers=gates.base,
+            numbers=gates.base_words,
             state=self._state,
-            states=gates.state,
+            states=gates.state_words,
             ended_words=ended,
             sizes=", ".join(f"{name} = {size}" for name, size in sizes.items()),
             lane_words=_LANE_WORDS,
@@ -157,16 +159,16 @@ class WrittenBatch:
     def _tables(self, ports: Mapping[str, PortPlace]) -> Iterator[str]:
         """What the runner looks up; each table with how many it has, or one of nothing."""
         gates = self._gates
-        clocks = [gates.places[self._circuit.names[name][0]][1] for name in self._circuit.clocks]
-        yield from table("ONES_B", sorted(gates.starts["b"]))
-        yield from table("ONES_Q", sorted(gates.starts["q"]))
+        clocks = [gates.stored[self._circuit.names[name][0]][1] for name in self._circuit.clocks]
+        yield from table("ONES_B", sorted(gates.initial_ones["b"]))
+        yield from table("ONES_Q", sorted(gates.initial_ones["q"]))
         yield from table("CLOCK", clocks, "CLOCKS")
-        yield from table("PENDING", gates.pending)
+        yield from table("PENDING", gates.pending_edges)
         yield from table("FROZEN", self._frozen)
-        yield from pairs("SEEN", gates.seen)
-        yield from pairs("MADE", gates.levels)
+        yield from pairs("SEEN", gates.previous_inputs)
+        yield from pairs("MADE", gates.derived_levels)
         yield from pairs("CHECK", gates.checks, "CHECKS")
-        yield f"constexpr uint32_t EVENT_COUNT = {gates.events};"
+        yield f"constexpr uint32_t EVENT_COUNT = {gates.clocked_checks};"
         firsts, bits, constants = [0], list[int](), list[int]()
         for port in ports.values():
             for low in range(0, port.width, WORD) if port.name in self._circuit.names else ():
@@ -181,10 +183,10 @@ class WrittenBatch:
 
     def _bit(self, bit: int) -> int:
         """The word of a bit as the runner has it, with room for its place in a port."""
-        if bit in self._gates.places:
-            region, word = self._gates.places[bit]
+        if bit in self._gates.stored:
+            region, word = self._gates.stored[bit]
             return word << 7 | (region == "q") << 6
-        return self._gates.settled[bit] << 7
+        return self._gates.combinational[bit] << 7
 
     # --- memories and ports -------------------------------------------------------------------
 
@@ -198,10 +200,10 @@ class WrittenBatch:
     def _ports(self) -> Iterator[PortPlace]:
         first = 0
         gates, lowered = self._gates, self._circuit.lowered
-        watched = bool(gates.pending or lowered.watches)
-        clocks = {word for word, _ in gates.seen}
+        watched = bool(gates.pending_edges or lowered.watches)
+        clocks = {word for word, _ in gates.previous_inputs}
         for name, bits in self._circuit.names.items():
-            kept = [gates.places.get(bit, ("", -1))[1] for bit in bits if bit > 1]
+            kept = [gates.stored.get(bit, ("", -1))[1] for bit in bits if bit > 1]
             given = gates.inputs.issuperset(bits) and name not in self._circuit.driven
             yield (
                 place := PortPlace(

@@ -37,7 +37,6 @@ class Threads:
     """
 
     name = "threads"
-    parts = False
     together = 1
 
     def __init__(self, source: Source, threads: int | None = None) -> None:
@@ -119,14 +118,6 @@ class Threads:
     def put_rows(self, instances: tuple[Any, Any], rows: NDArray[np.uint8]) -> None:
         """Replace the memories' bytes."""
         instances[1][...] = rows
-
-    def parked(self, instances: tuple[Any, Any]) -> tuple[Any, Any]:
-        """Nothing has to wait elsewhere."""
-        return instances
-
-    def resumed(self, instances: tuple[Any, Any]) -> tuple[Any, Any]:
-        """Nothing has to wait elsewhere."""
-        return instances
 
 
 def threads_source(text: str, lanes: int, *, ternary: bool = False) -> str:

@@ -59,9 +59,6 @@ class Network:
     def both(self, a: int, b: int) -> int:
         return self.gate(AND, a, b)
 
-    def either(self, a: int, b: int) -> int:
-        return self.gate(OR, a, b)
-
     def differ(self, a: int, b: int) -> int:
         return self.gate(XOR, a, b)
 

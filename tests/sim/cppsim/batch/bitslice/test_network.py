@@ -43,6 +43,6 @@ def test_a_gate_that_one_other_reads_is_put_into_it() -> None:
     network = Network()
     a, b, c = (network.source() for _ in range(3))
     both = network.both(a, b)
-    either = network.either(both, c)
+    either = network.gate(OR, both, c)
     assert list(network.merged([either])) == [either]
     assert set(network.merged([either, both])) == {either, both}

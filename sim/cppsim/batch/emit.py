@@ -6,8 +6,8 @@ from itertools import groupby
 
 from .bitslice.levels import LevelCall, Levels
 from .bitslice.phase import Output, Phase
+from .bitsliced import BitslicedDesign, BufferedWrite
 from .description import MemoryPlace
-from .gated import Gated, WaitingWrite
 from .text import header, structures
 
 __all__ = ["Chunks", "Tables"]
@@ -27,11 +27,11 @@ _CREW = 12 * _WARP
 class Chunks:
     """Phases as code. A tile has ``words``: from ``state`` on the state, twice, and scratch."""
 
-    def __init__(self, gates: Gated, memories: Sequence[MemoryPlace], state: int) -> None:
+    def __init__(self, gates: BitslicedDesign, memories: Sequence[MemoryPlace], state: int) -> None:
         self._gates = gates
         self._memories = memories
-        self._waiting = state + 2 * gates.state
-        first = self._waiting + gates.waiting
+        self._waiting = state + 2 * gates.state_words
+        first = self._waiting + gates.buffer_words
         self._phases = {
             name: self._phase(name, outputs, first) for name, outputs in gates.outputs.items()
         }
@@ -54,10 +54,10 @@ class Chunks:
             yield from phase.functions if phase else ()
             steps = "\n".join(f"  {line}" for line in (phase.steps if phase else ()))
             yield f"inline void {name}(const Tile &t) {{\n{steps}\n}}"
-        stores = "\n".join(f"  {self._store(x)}" for x in self._gates.stores)
+        stores = "\n".join(f"  {self._store(x)}" for x in self._gates.writes)
         yield f"inline void store(const Tile &t) {{\n{stores}\n}}"
 
-    def _store(self, store: WaitingWrite) -> str:
+    def _store(self, store: BufferedWrite) -> str:
         kind = f"{store.address}, {str(store.single).lower()}"
         memory = self._memories[store.memory].arguments
         return f"write_row<{kind}, {memory}>(t, t.b + {self._waiting + store.first});"
@@ -66,10 +66,10 @@ class Chunks:
 class Tables:
     """Phases as tables. Behind ``state`` are the state and slots: a tile has ``words`` then."""
 
-    def __init__(self, gates: Gated, memories: Sequence[MemoryPlace], state: int) -> None:
+    def __init__(self, gates: BitslicedDesign, memories: Sequence[MemoryPlace], state: int) -> None:
         self._gates = gates
         self._memories = memories
-        self._slots = state + gates.state
+        self._slots = state + gates.state_words
         regions = {"b": 0, "q": state, "n": state}
         nets = gates.network, gates.sources, regions, gates.calls
         self._levels = {
@@ -86,7 +86,7 @@ class Tables:
         self._ends: list[tuple[int, int, int, int]] = []
         self._phases = {name: self._put(name) for name in _PHASES}
         self._stores: list[tuple[int, ...]] = []
-        for store in gates.stores:
+        for store in gates.writes:
             self._store(store)
 
     def _put(self, name: str) -> tuple[int, int]:
@@ -137,7 +137,7 @@ class Tables:
         self._looked_up += words
         return len(self._looked_up) - len(words)
 
-    def _store(self, store: WaitingWrite) -> None:
+    def _store(self, store: BufferedWrite) -> None:
         x = self._memories[store.memory]
         first, count = store.first, store.address + store.width
         taken = range(first, first + count + (1 if store.single else store.width))

@@ -1,9 +1,8 @@
-"""A batch circuit as phases of gates, on words that hold one bit of as many instances as they can.
+"""Bit-slice a circuit: each word holds one bit of all instances of a tile, gates work on words.
 
-Words of a tile, the instances that go together, are in regions. What logic reads at an edge is the
-state before it, in the words of ``q``; what follows goes to ``n``, which cores have beside it, and
-on a GPU is ``q`` once all have read that. Writes of memories wait in ``w`` until the edge is over.
-All else is in ``b``.
+The words of a tile are in four regions. ``q`` holds the registers before a clock edge, ``n`` after
+it: threads double-buffer them, a GPU overwrites ``q`` once all gates have read it. ``w`` buffers
+writes of memories until the edge is over. ``b`` holds inputs, outputs and all other words.
 """
 
 from collections.abc import Iterator
@@ -19,20 +18,24 @@ from .bitslice.phase import Call, Output, Place
 from .circuit import BatchCircuit
 from .description import MemoryPlace
 
-__all__ = ["Function", "Gated", "WaitingWrite", "gated"]
+__all__ = ["BitslicedDesign", "BufferedWrite", "Function", "bitslice"]
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """What a call does: a read of a memory, by its number, or arithmetic of a ``kind``."""
+    """The function of a call: ``read`` of a ``memory``, or arithmetic of another ``kind``."""
 
     kind: str
     memory: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class WaitingWrite:
-    """A write of a memory: its address, data and enables wait in ``w`` from ``first`` on."""
+class BufferedWrite:
+    """A write port of a memory; the words of its address, data and enables begin at ``first``.
+
+    The address has ``address`` bits, the data ``width``. There is a ``single`` enable, or one for
+    each bit of the data.
+    """
 
     memory: int
     first: int
@@ -42,18 +45,42 @@ class WaitingWrite:
 
 
 @dataclass(slots=True)
-class Gated:
-    """A network, what each phase puts out of it, and where bits are.
+class BitslicedDesign:
+    """A design as a network of gates, with the words that hold its bits.
 
-    ``functions`` says what calls do, by how C++ calls them. ``checks`` has words of ``b`` that say
-    which instances fail, and the numbers of the checks; the first ``events`` are told at edges.
-    ``places`` says of a bit that is kept its region, ``b`` or ``q``, and its word there; ``starts``
-    has those words of both that begin as ones. ``settled`` has bits that follow from others, with
-    the words of ``b`` that show them after ``settle``, and before an edge after ``step``.
-    ``inputs`` are bits that are given, and ``active`` those of them that are clocks. ``seen`` are
-    words of ``b`` with those into which they are copied after a step; ``pending`` and ``levels``
-    those of clocks that the design makes. ``base``, ``state`` and ``waiting`` say how many words
-    there are of ``b``, ``q`` and ``w``.
+    Attributes
+    ----------
+    network : Network
+    sources : dict of int to Place
+        Words of the network's inputs, by node.
+    calls : list of Call
+        Reads of memories, and arithmetic that would take too many gates.
+    functions : dict of str to Function
+        The functions that calls call, by their C++ names.
+    outputs : dict of str to list of Output
+        Outputs of each phase: ``step``, ``levels`` and ``settle``.
+    checks : list of (int, int)
+        Words of ``b`` that are 1 in the instances that violate a check, and the check's number.
+    clocked_checks : int
+        The number of checks, the first ones, that are evaluated at clock edges only.
+    writes : list of BufferedWrite
+    stored : dict of int to Place
+        Words of inputs (``b``) and registers (``q``), by bit.
+    initial_ones : dict of str to set of int
+        Words of ``b`` and ``q`` that are 1 at power-on.
+    combinational : dict of int to int
+        Words of ``b`` that show bits of combinational signals after ``settle``; after ``step`` they
+        show the values before the edge.
+    inputs : set of int
+        Bits of inputs.
+    previous_inputs : list of (int, int)
+        Words of inputs with clocks, and the words that hold their levels before the last step.
+    pending_edges : list of int
+        Words that are 1 if a derived clock has an edge in the next step.
+    derived_levels : list of (int, int)
+        Words of the new and the previous level of each derived clock.
+    base_words, state_words, buffer_words : int
+        Sizes of ``b``, ``q`` and ``w``.
     """
 
     network: Network = field(default_factory=Network)
@@ -62,22 +89,22 @@ class Gated:
     functions: dict[str, Function] = field(default_factory=dict)
     outputs: dict[str, list[Output]] = field(default_factory=dict)
     checks: list[tuple[int, int]] = field(default_factory=list)
-    events: int = 0
-    stores: list[WaitingWrite] = field(default_factory=list)
-    places: dict[int, Place] = field(default_factory=dict)
-    starts: dict[str, set[int]] = field(default_factory=lambda: {"b": set(), "q": set()})
-    settled: dict[int, int] = field(default_factory=dict)
+    clocked_checks: int = 0
+    writes: list[BufferedWrite] = field(default_factory=list)
+    stored: dict[int, Place] = field(default_factory=dict)
+    initial_ones: dict[str, set[int]] = field(default_factory=lambda: {"b": set(), "q": set()})
+    combinational: dict[int, int] = field(default_factory=dict)
     inputs: set[int] = field(default_factory=set)
-    seen: list[tuple[int, int]] = field(default_factory=list)
-    pending: list[int] = field(default_factory=list)
-    levels: list[tuple[int, int]] = field(default_factory=list)
-    base: int = 0
-    state: int = 0
-    waiting: int = 0
+    previous_inputs: list[tuple[int, int]] = field(default_factory=list)
+    pending_edges: list[int] = field(default_factory=list)
+    derived_levels: list[tuple[int, int]] = field(default_factory=list)
+    base_words: int = 0
+    state_words: int = 0
+    buffer_words: int = 0
 
 
-def gated(circuit: BatchCircuit, memories: list[MemoryPlace]) -> Gated:
-    """The gates of ``circuit``. Raises ``NotPlain`` for a combinational loop."""
+def bitslice(circuit: BatchCircuit, memories: list[MemoryPlace]) -> BitslicedDesign:
+    """Return the gates of ``circuit``. Raises ``NotPlain`` for a combinational loop."""
     design = circuit.lowered.design
     try:
         statements = in_order(design)
@@ -85,17 +112,17 @@ def gated(circuit: BatchCircuit, memories: list[MemoryPlace]) -> Gated:
         # Bits of one word may depend on others of it, as in a chain, and be no loop for all that.
         narrow(design, 1)
         statements = in_order(design)
-    return _Gater(circuit, memories, statements).result
+    return _Bitslicer(circuit, memories, statements).result
 
 
-class _Gater:
+class _Bitslicer:
     def __init__(
         self, circuit: BatchCircuit, memories: list[MemoryPlace], statements: list[Statement]
     ) -> None:
         self._circuit = circuit
         self._lowered = circuit.lowered
         self._places = memories
-        self.result = Gated()
+        self.result = BitslicedDesign()
         self._network = self.result.network
         self._nodes: dict[int, int] = {0: 0, 1: 1}
         self._derived: list[tuple[int, int, int]] = []
@@ -113,8 +140,8 @@ class _Gater:
     # --- words --------------------------------------------------------------------------------
 
     def _word(self, count: int = 1) -> int:
-        self.result.base += count
-        return self.result.base - count
+        self.result.base_words += count
+        return self.result.base_words - count
 
     def _source(self, region: str, word: int) -> int:
         node = self._network.source()
@@ -125,7 +152,7 @@ class _Gater:
         """Words for whoever has to look a constant up."""
         for node in (0, 1):
             self.result.sources[node] = "b", self._word()
-        self.result.starts["b"].add(1)
+        self.result.initial_ones["b"].add(1)
 
     def _inputs(self) -> None:
         clocks: dict[int, bool] = {}
@@ -142,19 +169,19 @@ class _Gater:
         for place, bit in enumerate(bits):
             word = self._word()
             self.result.inputs.add(bit)
-            self.result.places[bit] = "b", word
+            self.result.stored[bit] = "b", word
             self._nodes[bit] = node = self._source("b", word)
             words = [word]
             if resets:
                 words.append(self._word())
-                self.result.seen.append((word, words[1]))
+                self.result.previous_inputs.append((word, words[1]))
                 seen = self._source("b", words[1])
                 self._given[bit] = node, seen
                 if not all(resets):
                     # At an edge everything shows what it did before it, the clock itself included.
                     self._nodes[bit] = seen
             if start >> place & 1:
-                self.result.starts["b"].update(words)
+                self.result.initial_ones["b"].update(words)
 
     def _edges(self) -> None:
         for number, edge in enumerate(self._lowered.edges):
@@ -166,19 +193,19 @@ class _Gater:
                 due, level = self._word(), self._word()
                 self._nodes[edge.bit] = self._source("b", due)
                 self._derived.append((number, due, level))
-                self.result.pending.append(due)
+                self.result.pending_edges.append(due)
                 if edge.before:
-                    self.result.starts["b"].add(level)
+                    self.result.initial_ones["b"].add(level)
 
     def _registers(self) -> None:
         for register in self._lowered.design.registers:
             for bit, start in zip(register.result, register.start, strict=True):
-                word = self.result.state
-                self.result.state += 1
-                self.result.places[bit] = "q", word
+                word = self.result.state_words
+                self.result.state_words += 1
+                self.result.stored[bit] = "q", word
                 self._nodes[bit] = self._source("q", word)
                 if start:
-                    self.result.starts["q"].add(word)
+                    self.result.initial_ones["q"].add(word)
 
     # --- logic --------------------------------------------------------------------------------
 
@@ -190,7 +217,7 @@ class _Gater:
         for step in statements:
             if not isinstance(step, PlainCell):
                 memory, read = step
-                address = self._address(memory, read.address)
+                address = self._address(read.address)
                 number = numbers[id(memory)]
                 name = f"read_row<{len(address)}, {self._places[number].arguments}>"
                 self.result.functions[name] = Function("read", number)
@@ -209,8 +236,8 @@ class _Gater:
         self._nodes |= zip(result, nodes, strict=True)
         self.result.calls.append(Call(function, tuple(taken), nodes))
 
-    def _address(self, memory: Memory, bits: Bits) -> list[int]:
-        """Nodes of an address; what is beyond 32 bits counts as a bit that no row has."""
+    def _address(self, bits: Bits) -> list[int]:
+        """Return the nodes of an address; the bits above 30 become one, which no row has."""
         nodes = self._of(bits)
         if len(nodes) <= 31:
             return nodes
@@ -228,26 +255,26 @@ class _Gater:
                 if register.reset is not None:
                     reset, value = self._nodes[register.reset], register.reset_value[place]
                     following = network.select(reset, value, following)
-                outputs.append(Output(following, ("n", self.result.places[bit][1])))
+                outputs.append(Output(following, ("n", self.result.stored[bit][1])))
         for number, memory in enumerate(self._circuit.memories.values()):
             for write in memory.writes:
                 if write.enable:
                     outputs += self._store(number, memory, write)
         for number, event in enumerate(self._lowered.events):
             outputs += self._tell(number, event.enable)
-        self.result.events = len(self.result.checks)
+        self.result.clocked_checks = len(self.result.checks)
         if not self._lowered.edges:
             outputs += self._shown()
         self.result.outputs["step"] = outputs
 
     def _store(self, number: int, memory: Memory, write: MemoryWrite) -> Iterator[Output]:
-        address = self._address(memory, write.address)
+        address = self._address(write.address)
         enables = self._of(write.enable)
         single = len(set(enables)) == 1
         nodes = [*address, *self._of(write.data), *(enables[:1] if single else enables)]
-        first = self.result.waiting
-        self.result.waiting += len(nodes)
-        self.result.stores.append(WaitingWrite(number, first, len(address), memory.width, single))
+        first = self.result.buffer_words
+        self.result.buffer_words += len(nodes)
+        self.result.writes.append(BufferedWrite(number, first, len(address), memory.width, single))
         for place, node in enumerate(nodes):
             yield Output(node, ("w", first + place))
 
@@ -267,7 +294,7 @@ class _Gater:
             after = self._word()
             outputs.append(Output(network.both(new, network.negated(old)), ("b", due)))
             outputs.append(Output(now, ("b", after)))
-            self.result.levels.append((after, level))
+            self.result.derived_levels.append((after, level))
         first = len(self._lowered.events)
         for number, event in enumerate(self._lowered.watches):
             outputs += self._tell(first + number, event.enable)
@@ -276,8 +303,8 @@ class _Gater:
     def _shown(self) -> Iterator[Output]:
         for bits in self._circuit.names.values():
             for bit in bits:
-                if bit > 1 and bit not in self.result.places:
-                    if bit not in self.result.settled:
-                        self.result.settled[bit] = self._word()
-                    word = self.result.settled[bit]
+                if bit > 1 and bit not in self.result.stored:
+                    if bit not in self.result.combinational:
+                        self.result.combinational[bit] = self._word()
+                    word = self.result.combinational[bit]
                     yield Output(self._nodes[bit], ("b", word))
