@@ -1,10 +1,11 @@
 """Many instances of one design at once: on all cores, or on a GPU.
 
-description, program  what a batch is and what it is told to do: plain data
-encoding, values      a program as instructions and columns; numbers as users give them
-runner, threads, cuda  run it; with these, and without Amaranth, `python -m cppsim.batch FOLDER`
-circuit, gated         from an Amaranth design to gates on words, a bit of every instance in each
-source, written, text  from those to the C++ that both backends compile
-record, ports          what a testbench did on one instance, as a program for all
-batch, folder          what a user holds; a folder of it for another machine
+batch                  `Batch`, the class for users
+description            ports, memories and sizes of a written design, as plain data
+runner, threads, cuda  execute programs; with folder and without Amaranth, an exported batch
+circuit, naming        a lowered Amaranth design, and the names of its ports
+bitsliced, bitslice/   the design as gates on words; each word holds one bit of many instances
+source, emit, text     C++ of the gates, for each backend
+record, ports          a testbench of one instance as a program for all
+folder, __main__       an exported batch, and ``python -m cppsim.batch FOLDER``
 """

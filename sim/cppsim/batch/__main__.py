@@ -23,22 +23,26 @@ _Arrays = dict[str, NDArray[Any]]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run them, and print a line of JSON for each with its speed. Returns the exit status."""
+    """Run the folders; print a line of JSON with the speed of each. Return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m cppsim.batch",
         description=__doc__,
         epilog="exit codes: 0 done, 1 something differs or broke off, 2 bad input or no backend",
     )
-    parser.add_argument("folders", type=Path, nargs="*", help="what Batch.export has written")
+    parser.add_argument(
+        "folders", type=Path, nargs="*", help="a folder that Batch.export has written"
+    )
     parser.add_argument("--backend", default="auto", help="auto, threads or cuda")
-    parser.add_argument("--threads", type=int, help="by default one a core")
+    parser.add_argument("--threads", type=int, help="by default one per core")
     parser.add_argument(
-        "--no-memories", action="store_true", help="leave results without memories, which are large"
+        "--no-memories",
+        action="store_true",
+        help="save the results without the memories, which are large",
     )
     parser.add_argument(
-        "--compare", action="store_true", help="run on threads and on the GPU: are both the same?"
+        "--compare", action="store_true", help="compare the results of threads and of the GPU"
     )
-    parser.add_argument("--gpu", action="store_true", help="say which GPU there is")
+    parser.add_argument("--gpu", action="store_true", help="print the GPU and its versions")
     chosen = parser.parse_args(arguments)
     if not chosen.folders and not chosen.gpu:
         parser.error("FOLDER: name at least one")
@@ -61,11 +65,11 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 class Differs(BatchError):
-    """Instances are not the same on both backends. One line that says where."""
+    """The two backends differ. One line that names the first difference."""
 
 
 def _measured(folder: Path, runner: Runner, program: Encoded, *, memories: bool) -> dict[str, Any]:
-    """Run a folder, leave its results there, and say how fast it was."""
+    """Run a folder and save its results there; return its speed."""
     ready = perf_counter()
     try:
         results = runner.run_encoded(program)
@@ -85,7 +89,7 @@ def _measured(folder: Path, runner: Runner, program: Encoded, *, memories: bool)
 
 
 def _compared(folder: Path, threads: int | None) -> dict[str, Any]:
-    """Run a folder on both backends. Raises ``Differs`` for the first thing that does."""
+    """Compare both backends on a folder. Raises ``Differs`` for the first difference."""
     found: dict[str, _Arrays] = {}
     for backend in ("threads", "cuda"):
         runner, program = open_folder(folder, backend, threads)

@@ -17,25 +17,25 @@ __all__ = ["Batch"]
 
 
 class Batch(Runner):
-    """``instances`` of ``dut``, from power-on, each as `cppsim.Simulator` would run it alone.
+    """Instances of an Amaranth design, each of which behaves as in `cppsim.Simulator`.
 
     Parameters
     ----------
     dut : Elaboratable
-        Any design. Of a component the ports are looked at, else all signals of the top level.
+        Any design. The batch's ports are those of a component, else all top-level signals.
     instances : int
     backend : str
-        ``"threads"``, ``"cuda"``, or ``"auto"``: the GPU where CuPy finds one.
+        ``"threads"``, ``"cuda"``, or ``"auto"``: a GPU if CuPy finds one.
     clocks : sequence of str, optional
-        The clock domains that a cycle raises together, then lowers; by default all that the design
-        does not make itself. The clocks of others are inputs.
+        The domains whose clocks a cycle raises together, then lowers; by default all clocks that
+        the design does not drive. Other clocks are inputs.
     watch : collection of str
-        More signals, with the names of submodules before them: ``"core.queue.level"``.
+        More signals to show as ports, named with their submodules: ``"core.queue.level"``.
     threads : int, optional
-        By default one a core.
+        By default one per core.
 
     Raises ``BatchError``, a ``SimulationError``, for a design that cannot be compiled, for more
-    instances than memory holds, and where there is no such backend.
+    instances than the memory holds, and for a backend that does not exist.
     """
 
     def __init__(
@@ -53,23 +53,24 @@ class Batch(Runner):
         super().__init__(self.written, instances, backend, threads)
 
     def record(self, testbench: Testbench, *, limit: int = 1 << 20) -> Recording:
-        """What ``testbench`` does on one instance, at power-on, as a program for all.
+        """Run ``testbench`` on one instance from power-on; return its actions as a program for all.
 
-        It runs once, in ``cppsim.Simulator``. What it sets, gets and waits for is taken down:
-        ``tick()`` of a domain that the batch clocks, with ``repeat``, ``sample`` and ``until`` of a
-        port, which may take ``limit`` cycles here and in each instance. Python is not: a loop that
-        looks, ``while not ctx.get(x): await ctx.tick()``, becomes as many steps as it took; write
-        ``await ctx.tick().until(x)``. ``program.replaced`` gives inputs other values.
+        The testbench runs once, in ``cppsim.Simulator``. The program has its sets, gets and waits:
+        ``tick()`` of a domain that the batch clocks, with ``repeat``, ``sample``, and ``until`` of
+        a port, which may take ``limit`` cycles here and in each instance. The program has no Python
+        control flow: ``while not ctx.get(x): await ctx.tick()`` becomes as many steps as it took;
+        write ``await ctx.tick().until(x)``. ``program.replaced`` gives inputs other values.
 
-        Raises ``BatchError`` for what a program cannot say, and what the testbench raises.
+        Raises ``BatchError`` for an action that programs do not have, and any error of the
+        testbench.
         """
         return record_testbench(self._choice, testbench, self.description, limit)
 
     def export(self, folder: Path | str, program: Program) -> None:
-        """Write a folder that runs ``program`` where only NumPy and CuPy are, from power-on.
+        """Write a folder that runs ``program`` from power-on and needs only NumPy, and CuPy.
 
-        ``python -m cppsim.batch .`` in that folder leaves ``results.npz``. What has been put into
-        memories before anything ran goes with it; raises ``BatchError`` if something ran.
+        ``python -m cppsim.batch .`` in that folder writes ``results.npz``. The folder includes
+        memory contents that `set_memory` has set. Raises ``BatchError`` if a program has run.
         """
         if not self.fresh:
             raise BatchError("a folder begins at power-on: export before anything runs")

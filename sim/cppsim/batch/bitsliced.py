@@ -126,7 +126,7 @@ class _Bitslicer:
         self._network = self.result.network
         self._nodes: dict[int, int] = {0: 0, 1: 1}
         self._derived: list[tuple[int, int, int]] = []
-        """Of clocks that the design makes: number of the edge, words of what is due and level."""
+        """For each derived clock: the number of its edge, the words of pending edge and level."""
         self._constants()
         self._inputs()
         self._edges()
@@ -149,7 +149,7 @@ class _Bitslicer:
         return node
 
     def _constants(self) -> None:
-        """Words for whoever has to look a constant up."""
+        """Allocate words for the constants 0 and 1, which calls can read."""
         for node in (0, 1):
             self.result.sources[node] = "b", self._word()
         self.result.initial_ones["b"].add(1)
@@ -159,7 +159,7 @@ class _Bitslicer:
         for edge in self._lowered.edges:
             clocks[edge.net] = clocks.get(edge.net, True) and edge.reset
         self._given: dict[int, tuple[int, int]] = {}
-        """Of bits of words with clocks the nodes of what is given, and of what logic has seen."""
+        """Nodes of the present and the previous level, for bits of inputs with clocks."""
         for given in self._lowered.inputs:
             for number, bits in enumerate(words_of(given.bits)):
                 self._input(bits, given.start >> WORD * number, clocks)
@@ -178,7 +178,7 @@ class _Bitslicer:
                 seen = self._source("b", words[1])
                 self._given[bit] = node, seen
                 if not all(resets):
-                    # At an edge everything shows what it did before it, the clock itself included.
+                    # Logic reads the level before the edge, also of the clock itself.
                     self._nodes[bit] = seen
             if start >> place & 1:
                 self.result.initial_ones["b"].update(words)
@@ -285,7 +285,7 @@ class _Bitslicer:
             yield Output(self._nodes[enable], ("b", word))
 
     def _levels(self) -> None:
-        """Clocks that the design makes, and what it checks at all times."""
+        """Evaluate derived clocks, and checks that hold at all times."""
         network, outputs = self._network, list[Output]()
         for number, due, level in self._derived:
             edge = self._lowered.edges[number]

@@ -1,6 +1,6 @@
-"""An Amaranth design as a batch needs it: lowered, with the signals that are looked at by name.
+"""Lower an Amaranth design for a batch, with its ports by name.
 
-A design that nothing but rising edges of one clock moves on loses that clock: every cycle is one.
+If all state changes at rising edges of one clock, that clock is removed: every step is an edge.
 """
 
 from collections.abc import Collection
@@ -24,11 +24,20 @@ __all__ = ["BatchCircuit", "batch_circuit"]
 
 @dataclass(slots=True)
 class BatchCircuit:
-    """``names`` has the bits of what is looked at, by name, ``signed`` those that are, and
-    ``driven`` those that logic drives, were it only by a wire from an input.
+    """A lowered design and its ports.
 
-    ``clocks`` names the ones that a cycle raises and lowers; none where every step is a cycle.
-    ``checks`` says what checks say when they fail, by the numbers of their events.
+    Attributes
+    ----------
+    lowered : Lowered
+    names : dict of str to Bits
+        Bits of each port.
+    signed, driven : set of str
+        Ports that are signed; ports that logic drives, even if only by a wire from an input.
+    clocks : list of str
+        Clocks that a cycle raises and lowers; empty if every step is an edge.
+    memories : dict of str to Memory
+    checks : dict of int to str
+        Messages of failed checks, by the numbers of their events.
     """
 
     lowered: Lowered
@@ -43,11 +52,7 @@ class BatchCircuit:
 def batch_circuit(
     dut: Any, clocks: Collection[str] | None = None, watch: Collection[str] = ()
 ) -> BatchCircuit:
-    """``dut``, whose domains in ``clocks`` a cycle clocks; by default all that it does not make.
-
-    Looked at are the ports of a component, else all signals of the top level; and those in
-    ``watch``, with the names of the submodules before them. Raises ``BatchError``.
-    """
+    """Lower ``dut``; the parameters are those of `Batch`. Raises ``BatchError``."""
     try:
         prepared = Fragment.get(dut, None).prepare()
         lowered = lower(prepared)
@@ -111,7 +116,7 @@ def _clock(
 
 
 def _show(circuit: BatchCircuit) -> None:
-    """Let nothing else be looked at."""
+    """Make ``circuit.names`` the only outputs, so that unused logic can be removed."""
     lowered = circuit.lowered
     lowered.signals = cast(Any, dict(circuit.names))
     read = [DesignPort(name, True, bits) for name, bits in circuit.names.items()]
@@ -123,7 +128,7 @@ def _show(circuit: BatchCircuit) -> None:
 
 
 def _always_clocked(circuit: BatchCircuit, clock: int) -> None:
-    """Every step is an edge, of which the logic sees the level before it."""
+    """Replace the clock: every step is an edge, and logic reads the level before it, 0."""
     lowered, design = circuit.lowered, circuit.lowered.design
     same = {edge.bit: 1 for edge in lowered.edges} | {clock: 0}
     events = (*lowered.events, *lowered.watches)

@@ -1,4 +1,4 @@
-"""The backend of a GPU: CuPy compiles the same source there and launches it."""
+"""The backend of a GPU: CuPy compiles the source and launches it."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -18,40 +18,39 @@ from .description import MemoryPlace, Source
 __all__ = ["OPTIONS", "Cuda", "NoGpu", "gpu_versions", "kernel_source"]
 
 OPTIONS = ("--std=c++17", "--device-as-default-execution-space", "--device-int128")
-"""Of NVRTC: every function is the device's, and there are integers of 128 bits."""
+"""Options of NVRTC: all functions are device functions, and integers of 128 bits exist."""
 
 _LANES = (128, 64, 32)
-"""Instances that a tile, which is a block of threads, may have: as many as there is room for."""
+"""Instances of a tile, which one block of threads runs: the first size that fits is used."""
 
 _BLOCK = 1024
-"""Threads of a block."""
+"""The number of threads of a block."""
 
 _WORDS = 1 << 25
-"""Of a tile at most: a bit of a port has 25 bits for its word."""
+"""Maximal words of a tile: tables store a word's number in 25 bits."""
 
 _MOVED = 1 << 28
-"""Bytes that are moved to or from a GPU at a time."""
+"""Maximal bytes of one transfer to or from a GPU."""
 
 _OWN = 1 << 13
 """Bytes of shared memory that a block needs beside its words and tables."""
 
-
 _NONE = ("cudaErrorNoDevice", "cudaErrorInsufficientDriver", "libcuda")
-"""What CuPy says of a machine without a GPU, or without a driver."""
+"""Parts of CuPy's messages on a machine without a GPU or without a driver."""
 
 
 class NoGpu(BatchError):
-    """There is no GPU that CuPy could run anything on, or no CuPy."""
+    """There is no GPU that CuPy can use, or no CuPy."""
 
 
 class Cuda:
-    """Runs tiles of up to 128 instances, a block of threads each, as words (tiles, words, parts).
+    """Run tiles of up to 128 instances, one block of threads each, as words (tiles, words, parts).
 
-    While it runs, the words of a tile are in the block's shared memory, if those of a narrow one
-    fit there: a tile is as wide as that allows.
+    A running tile has its words in the block's shared memory, if a tile of 32 instances fits there;
+    a tile is as wide as fits.
 
-    Raises ``BatchError`` where the source cannot be compiled, of which ``NoGpu`` where there is no
-    CuPy or no GPU.
+    ``write`` returns the source for a GPU. Raises ``BatchError`` if that cannot be compiled, and
+    ``NoGpu``, a ``BatchError``, if there is no CuPy or no GPU.
     """
 
     name = "cuda"
@@ -78,7 +77,7 @@ class Cuda:
             raise BatchError(f"the GPU's compiler refused the source: {_line(error)}") from error
 
     def _sizes(self) -> tuple[int, int]:
-        """Instances of a tile, and bytes of shared memory for its words and tables, or 0."""
+        """Return the instances of a tile, and the bytes of its words in shared memory, or 0."""
         attributes = self._cupy.cuda.Device().attributes
         most = int(attributes["MaxSharedMemoryPerBlockOptin"]) - _OWN
         words, tables = self.description.shared_words, self.description.shared_bytes
@@ -90,12 +89,12 @@ class Cuda:
         return fitting[0], 0
 
     def free_bytes(self) -> int:
-        """Memory of the GPU that is free for instances."""
+        """Return the bytes of the GPU's memory that are free for instances."""
         self._cupy.get_default_memory_pool().free_all_blocks()
         return int(self._cupy.cuda.runtime.memGetInfo()[0])
 
     def allocate(self, rows: NDArray[np.uint8]) -> tuple[Any, Any, int]:
-        """State and memories of as many instances as ``rows`` has, at power-on."""
+        """Allocate one instance at power-on for each of ``rows``, the bytes of its memories."""
         cupy, description = self._cupy, self.description
         tiles = -(-len(rows) // self._lanes)
         with _told():
@@ -105,7 +104,7 @@ class Cuda:
             return words, there, len(rows)
 
     def run(self, instances: tuple[Any, Any, int], program: Encoded, *, fresh: bool) -> Words:
-        """What ``program`` results in, as (instances, columns)."""
+        """Run ``program``; return its results as (instances, columns)."""
         cupy = self._cupy
         words, rows, count = instances
         with _told():
@@ -119,7 +118,7 @@ class Cuda:
             return np.ascontiguousarray(cupy.asnumpy(output).T)
 
     def rows(self, instances: tuple[Any, Any, int]) -> NDArray[np.uint8]:
-        """The memories' bytes, as (instances, bytes)."""
+        """Return the bytes of all memories, as (instances, bytes)."""
         _, there, count = instances
         result = np.zeros((count, self.description.row_bytes), np.uint8)
         with _told():
@@ -144,9 +143,9 @@ class Cuda:
                 piece[...] = beside.transpose(0, 2, 1, 3).reshape(piece.shape)
 
     def _pieces(self, count: int) -> Iterator[tuple[slice, MemoryPlace, slice]]:
-        """Instances, a memory and tiles that are moved at a time, for which there is room twice.
+        """Yield instances, a memory and tiles for one transfer each, which needs twice its size.
 
-        There the rows of a memory's lanes lie side by side, tile after tile.
+        On the GPU, the rows of a tile's lanes are interleaved.
         """
         tiles = -(-count // self._lanes)
         for memory in self.description.memories.values():
@@ -171,7 +170,7 @@ class Cuda:
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """Raise ``BatchError`` for whatever CuPy raises meanwhile."""
+    """Raise ``BatchError`` for an error of CuPy."""
     try:
         yield
     except BatchError:
@@ -183,9 +182,9 @@ def _told() -> Iterator[None]:
 
 
 def kernel_source(text: str, lanes: int, *, shared: bool) -> str:
-    """What the GPU's compiler gets for the written source ``text``, with words of ``lanes`` bits.
+    """Return the CUDA source of the written source ``text``, with words of ``lanes`` bits.
 
-    ``shared``: the words of a tile are in shared memory, and the tables that are read often.
+    ``shared`` puts the words of a tile and the tables that every cycle reads into shared memory.
     """
     prelude, entry = (
         (files("cppsim") / "batch" / name).read_text(encoding="utf-8")
@@ -197,7 +196,7 @@ def kernel_source(text: str, lanes: int, *, shared: bool) -> str:
 
 
 def gpu_versions() -> dict[str, str]:
-    """The GPU, its driver and what compiles for it, with their versions. Raises ``BatchError``."""
+    """Return the GPU, and versions of its driver, CUDA and CuPy. Raises ``BatchError``."""
     cupy = _cupy()
     runtime = cupy.cuda.runtime
     name = runtime.getDeviceProperties(runtime.getDevice())["name"]
@@ -230,12 +229,12 @@ def _cupy() -> Any:
 
 
 def _none(error: Exception) -> type[BatchError]:
-    """What an error of CuPy's means: no GPU, or one that fails."""
+    """Return the class of the error: no GPU, or one that fails."""
     return NoGpu if any(word in str(error) for word in _NONE) else BatchError
 
 
 def _line(error: Exception) -> str:
-    """The first line of a message that says something of an error, else its first line."""
+    """Return the first line of a message that has the word error, else its first line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     told = [line for line in lines if "error" in line.lower()]
     return (told or lines or [type(error).__name__])[0]

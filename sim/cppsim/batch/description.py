@@ -1,4 +1,4 @@
-"""What a written batch is, as plain data: ports, memories, sizes. Knows no Amaranth."""
+"""The ports, memories and sizes of a written batch, as plain data, without Amaranth."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -14,9 +14,9 @@ __all__ = ["BrokenOff", "Description", "MemoryPlace", "Source"]
 
 
 class BrokenOff(BatchError):
-    """A run ended before all instances were through it.
+    """A run ended before all instances had finished.
 
-    ``done`` says which were, as (instances,); ``results`` are as of the whole run, of others 0.
+    ``done`` marks the instances that finished, as (instances,); ``results`` has 0 for the others.
     """
 
     def __init__(
@@ -28,7 +28,7 @@ class BrokenOff(BatchError):
 
 @dataclass(frozen=True, slots=True)
 class MemoryPlace:
-    """A memory of ``count`` elements of ``element`` bits a row, from byte ``offset`` on."""
+    """A memory at byte ``offset``; a row has ``count`` elements of ``element`` bits."""
 
     name: str
     width: int
@@ -39,7 +39,7 @@ class MemoryPlace:
 
     @property
     def arguments(self) -> str:
-        """What C++ has to know of it, as arguments of a template."""
+        """The arguments of the C++ templates that read and write the memory."""
         return f"uint{self.element}_t, {self.count}, {self.width}, {self.depth}, {self.offset}"
 
     @property
@@ -76,20 +76,20 @@ class Description:
 
     @property
     def instance_bytes(self) -> int:
-        """Bytes of an instance."""
+        """The size of an instance, in bytes."""
         return -(-max(self.core_words, self.block_words) // 8) + self.row_bytes
 
     def memory(self, name: str) -> MemoryPlace:
-        """Raises ``BatchError`` for a memory that does not exist."""
+        """Return the memory ``name``. Raises ``BatchError`` if it does not exist."""
         return found(self.memories, name, "memory")
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the description as values that JSON has."""
         return asdict(self)
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> "Description":
-        """What `as_dict` has written."""
+        """Return the description of which `as_dict` returned ``values``."""
         return Description(
             ports={name: PortPlace(**x) for name, x in values["ports"].items()},
             memories={name: MemoryPlace(**x) for name, x in values["memories"].items()},

@@ -1,4 +1,4 @@
-"""What works the phases of a circuit out: chunks of code for a core, tables for a GPU's block."""
+"""Emit the phases of a bit-sliced design: as functions for threads, as tables for a GPU."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -16,16 +16,16 @@ _PHASES = ("step", "levels", "settle")
 
 
 _SHORT = 14
-"""Bits of a word's number where a gate is to be eight bytes."""
+"""Bits of a word's number in a gate of eight bytes."""
 _LONG = 28
-"""The same where it is sixteen."""
+"""Bits of a word's number in a gate of 16 bytes."""
 _WARP = 32
 _CREW = 12 * _WARP
-"""Gates of a level, at most, that not all threads of a block are to wait for."""
+"""Maximal gates of a level that some warps of a block evaluate while the others wait."""
 
 
 class Chunks:
-    """Phases as code. A tile has ``words``: from ``state`` on the state, twice, and scratch."""
+    """Phases as functions. A tile has ``words``: at ``state`` registers, twice, then scratch."""
 
     def __init__(self, gates: BitslicedDesign, memories: Sequence[MemoryPlace], state: int) -> None:
         self._gates = gates
@@ -64,7 +64,7 @@ class Chunks:
 
 
 class Tables:
-    """Phases as tables. Behind ``state`` are the state and slots: a tile has ``words`` then."""
+    """Phases as tables. A tile has ``words``: at ``state`` the registers, then slots."""
 
     def __init__(self, gates: BitslicedDesign, memories: Sequence[MemoryPlace], state: int) -> None:
         self._gates = gates
@@ -77,7 +77,7 @@ class Tables:
             for name, outputs in gates.outputs.items()
         }
         words = self._slots + max(levels.slots for levels in self._levels.values())
-        # Tables with numbers of 64 bits lie behind, also where a word has but 32.
+        # Tables with numbers of 64 bits follow, also if a word has only 32 bits.
         self.words = -(-words // 2) * 2
         self._kinds: dict[tuple[str, int], int] = {}
         self._looked_up: list[int] = []
@@ -90,7 +90,7 @@ class Tables:
             self._store(store)
 
     def _put(self, name: str) -> tuple[int, int]:
-        """Add a phase. Returns where its levels begin, and how many there are."""
+        """Add a phase; return its first level and the number of its levels."""
         first, levels = len(self._ends), self._levels.get(name)
         count = len(levels.gates) if levels else 0
         if levels:
@@ -106,7 +106,7 @@ class Tables:
 
     @staticmethod
     def _crews(levels: Levels) -> dict[int, tuple[int, int]]:
-        """Of levels with few gates, in a row, the threads that do them, and the level behind."""
+        """Return, for levels in a run of small ones, their threads and the level after the run."""
         widths = [
             _CREW + 1 if calls else len(gates)
             for gates, calls in zip(levels.gates, levels.called, strict=True)
@@ -133,7 +133,7 @@ class Tables:
             self._calls.append((0, words, *sizes, x.offset))
 
     def _words_of(self, words: Sequence[int]) -> int:
-        """Where the numbers of ``words`` are looked up."""
+        """Append the numbers of ``words`` to their table; return the index of the first."""
         self._looked_up += words
         return len(self._looked_up) - len(words)
 
@@ -148,7 +148,7 @@ class Tables:
 
     @property
     def bytes(self) -> int:
-        """Of all tables but the gates; each has one more at its end."""
+        """The size of all tables but the gates; each table has one more entry, which is unused."""
         long = 40 * (len(self._calls) + 1 + len(self._stores) + 1) + 16 * (len(self._ends) + 1)
         return long + -(-(len(self._looked_up) + 1) // 2) * 8
 
@@ -182,7 +182,7 @@ class Tables:
         return _SHORT if self.words <= 1 << _SHORT else _LONG
 
     def _packed(self, gate: tuple[int, int, int, int, int]) -> list[int]:
-        """A gate as tables.h says."""
+        """Pack a gate into the words of `Gate` in tables.h."""
         table, *words = gate
         number = table | sum(x << 8 + k * self._number_bits for k, x in enumerate(words))
         return [number >> low & (1 << 64) - 1 for low in range(0, 8 + 4 * self._number_bits, 64)]

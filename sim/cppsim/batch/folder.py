@@ -1,11 +1,11 @@
-"""A batch as a folder: source, ports, program and data, with the runner beside them.
+"""An exported batch: a folder with source, ports, program and data, and the modules that run it.
 
-FOLDER/source.h      what both backends compile
-FOLDER/batch.json    the description, and where results are
-FOLDER/data.npz      instructions, what they take, memories at power-on
-FOLDER/cppsim/       the runner; needs NumPy, and CuPy for a GPU
-FOLDER/results.npz   what comes of it, a memory as memory:NAME
-FOLDER/expected.npz  what should, of the first instances; only if somebody puts it there
+FOLDER/source.h      C++ for both backends
+FOLDER/batch.json    the description, and the columns of the results
+FOLDER/data.npz      instructions, their operands, and the memories at power-on
+FOLDER/cppsim/       the modules; they need NumPy, and CuPy for a GPU
+FOLDER/results.npz   results, and each memory as memory:NAME
+FOLDER/expected.npz  optional: expected results of the first instances
 """
 
 import json
@@ -38,12 +38,12 @@ _RUNNER = (
     *(f"batch/{name}.py" for name in _MODULES),
     *(f"batch/{name}" for name in ("device.h", "cuda.cu", "lanes.h", "threads.cc")),
 )
-"""All that a folder needs of this package."""
+"""The files of this package that a folder includes."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Opened:
-    """A written batch as a folder holds it: one source for both backends."""
+    """The design in a folder: one source for both backends."""
 
     both: Source
     rows: bytes
@@ -57,8 +57,8 @@ def write_folder(
 ) -> None:
     """Write ``folder``, which runs ``program`` from power-on. Raises ``BatchError``.
 
-    ``rows`` are the bytes of all memories at power-on, as (instances, bytes) or, if all instances
-    begin alike, (1, bytes).
+    ``rows`` are the bytes of all memories at power-on, as (instances, bytes), or as (1, bytes) if
+    they are the same in all instances.
     """
     source = written.source()
     encoded = program.encoded(source.description.ports, instances)
@@ -89,7 +89,7 @@ def write_folder(
 
 
 def open_folder(folder: Path, backend: str, threads: int | None = None) -> tuple[Runner, Encoded]:
-    """The instances of ``folder`` at power-on, and their program. Raises ``BatchError``."""
+    """Return the instances of ``folder`` at power-on, and the program. Raises ``BatchError``."""
     try:
         about = json.loads((folder / "batch.json").read_text(encoding="utf-8"))
         text = (folder / "source.h").read_text(encoding="utf-8")
@@ -101,7 +101,7 @@ def open_folder(folder: Path, backend: str, threads: int | None = None) -> tuple
         if len(program.input) != instances or len(arrays["rows"]) not in (1, instances):
             raise ValueError(f"it has not the data of {instances} instances")
     except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
-        raise BatchError(f"{folder} is no whole batch: {error}; export it again") from error
+        raise BatchError(f"{folder} is not a complete batch: {error}; export it again") from error
     written = _Opened(Source(text, description), arrays["rows"][0].tobytes())
     runner = Runner(written, instances, backend, threads)
     if len(arrays["rows"]) > 1:
@@ -110,9 +110,9 @@ def open_folder(folder: Path, backend: str, threads: int | None = None) -> tuple
 
 
 def read_expected(folder: Path) -> dict[str, NDArray[Any]]:
-    """What ``expected.npz`` says of the first instances, by results; none if there is no such file.
+    """Return the results in ``expected.npz``, by name; none if the file does not exist.
 
-    Raises ``BatchError`` if it cannot be read.
+    Raises ``BatchError`` if the file cannot be read.
     """
     path = folder / "expected.npz"
     if not path.exists():
@@ -121,13 +121,13 @@ def read_expected(folder: Path) -> dict[str, NDArray[Any]]:
         with np.load(path) as data:
             return {name: data[name] for name in data.files}
     except (OSError, ValueError, zipfile.BadZipFile) as error:
-        raise BatchError(f"{path} is no whole file: {error}; export it again") from error
+        raise BatchError(f"{path} is not a complete file: {error}; export it again") from error
 
 
 def save_results(
     folder: Path, results: Mapping[str, NDArray[Any]], memories: Mapping[str, NDArray[Any]]
 ) -> Path:
-    """Write results and memories to ``results.npz``. Raises ``BatchError`` if it cannot be."""
+    """Write results and memories to ``results.npz``; return its path. Raises ``BatchError``."""
     path = folder / "results.npz"
     try:
         _save(path, {**results, **memories})

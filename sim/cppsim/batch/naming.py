@@ -18,7 +18,7 @@ __all__ = ["PortChoice", "PortNames", "free_name"]
 class PortNames:
     """The signals of a design by port name, and the port names of each domain's clock and reset.
 
-    ``chosen`` are the ``signals`` that are ports even if they are no clock and no reset.
+    ``signals`` are the ``chosen`` ones, and the clocks and resets of all domains.
     """
 
     chosen: dict[str, Signal]

@@ -35,16 +35,16 @@ class BatchPorts:
         }
 
     def of(self, signal: Signal, what: str) -> PortPlace:
-        """The port that ``signal`` is. Raises ``BatchError`` if it is none."""
+        """Return the port of ``signal``. Raises ``BatchError`` if it does not have one."""
         port = self._ports.get(id(signal))
         if port is None:
             name = self._all.get(id(signal))
             hint = f"; make the batch with watch=[{name!r}]" if name else ", nor of the design"
-            raise BatchError(f"{what} {signal.name!r}: it is no port of the batch{hint}")
+            raise BatchError(f"{what} {signal.name!r}: it is not a port of the batch{hint}")
         return port
 
     def input(self, value: Value) -> tuple[PortPlace, Signal]:
-        """The input that is set where ``value`` is. Raises ``BatchError`` if it is none."""
+        """Return the input that ``value`` is a part of. Raises ``BatchError`` for other values."""
         signals = _signals("set", value, "_lhs_signals")
         if len(signals) != 1:
             raise BatchError(f"set {value!r}: a program sets one port at a time")
@@ -54,12 +54,12 @@ class BatchPorts:
         return port, signals[0]
 
     def read(self, what: str, value: Value) -> list[tuple[PortPlace, Signal]]:
-        """The ports that ``value`` is made of. Raises ``BatchError`` for what is none."""
+        """Return the ports in ``value``. Raises ``BatchError`` for signals without a port."""
         return [(self.of(x, what), x) for x in _signals(what, value, "_rhs_signals")]
 
 
 def _signals(what: str, value: Any, method: str) -> list[Signal]:
-    """The signals of ``value`` that have bits. Raises ``BatchError`` if there is more to it."""
+    """Return the signals of ``value`` that have bits. Raises ``BatchError`` for memory rows."""
     try:
         return [x for x in getattr(value, method)() if len(x)]
     except (AssertionError, NotImplementedError, TypeError) as error:

@@ -1,6 +1,6 @@
-"""A testbench of one instance as a program for all: what it did, as `Batch.record` takes it down.
+"""Record a testbench of one instance as a program for all instances, for `Batch.record`.
 
-Between two waits the clocks are low, as they are between two instructions of a program.
+Between two waits the clocks are low, as between two instructions of a program.
 """
 
 import inspect
@@ -37,23 +37,23 @@ Testbench = Callable[[Any], Coroutine[Any, Any, None]]
 
 _PERIOD = 4_000_000
 _PHASE = _PERIOD // 4
-"""In femtoseconds. Where a period begins the clocks are low, and all has settled."""
+"""The period, in femtoseconds, and its first edge. At its start all logic has settled."""
 _ONES = (1 << 64) - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """What a testbench did on one instance: a program, and what it gave there, by name.
+    """A testbench as a program, and the program's results on one instance, by name.
 
-    A value is called as its port, from the second time on with a number behind: ``level``,
-    ``level 2``; the cycles that waiting for a port took are ``until level``.
+    A result has its port's name, from the second one on with a number: ``level``, ``level 2``. The
+    cycles of a wait for a port are ``until level``.
     """
 
     program: Program
     results: dict[str, NDArray[Any]]
 
     def differing(self, results: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:
-        """Which instances gave something else, in ``results`` of the program, as (instances,)."""
+        """Return which instances have other results in ``results``, as (instances,)."""
         differ = np.zeros(len(next(iter(results.values()), ())), np.bool_)
         for name, value in self.results.items():
             unlike = np.not_equal(results[name], value)
@@ -85,7 +85,7 @@ def record_testbench(
 
 @dataclass(slots=True)
 class _Taken:
-    """What has been taken down. ``steps``: cycles that are not in the program yet."""
+    """The recording so far; ``steps`` cycles are not in the program yet."""
 
     simulator: Simulator
     ports: BatchPorts
@@ -97,7 +97,7 @@ class _Taken:
 
     @property
     def now(self) -> int:
-        """Femtoseconds."""
+        """The time in femtoseconds."""
         return int(self.simulator._engine.now)
 
     def flush(self) -> None:
@@ -126,13 +126,13 @@ class _Taken:
         self.results[name] = np.array(cycles, np.uint64)
 
     def _name(self, name: str) -> str:
-        """``name``, with a number from the second time on."""
+        """Return ``name``, from the second call on with a number."""
         number = self.times[name] = self.times.get(name, 0) + 1
         return name if number == 1 else f"{name} {number}"
 
 
 class _Context:
-    """What a testbench sees in place of its own context."""
+    """The context of the testbench, which records its actions."""
 
     def __init__(self, context: Any, taken: _Taken) -> None:
         self._context, self._taken = context, taken
@@ -181,7 +181,7 @@ class _Context:
 
 
 class _Tick:
-    """What `_Context.tick` gives in place of a `TickTrigger`."""
+    """A `TickTrigger` that records its waits."""
 
     def __init__(self, context: Any, taken: _Taken, tick: Any, sampled: Sequence[Any] = ()) -> None:
         self._context, self._taken = context, taken
@@ -227,7 +227,7 @@ class _Tick:
         return tuple(await self._passed(lambda tick: tick))
 
     async def _passed(self, wait: Callable[[Any], Any]) -> tuple[Any, ...]:
-        """Take down the cycles of ``wait``, and what is sampled at the last one, before it."""
+        """Record the cycles of ``wait``, and the samples before the last edge."""
         taken, start = self._taken, self._taken.now
         looked = [
             found
@@ -250,7 +250,7 @@ class _Tick:
         return values[:own]
 
     async def _settle(self) -> None:
-        """On to where the next period begins."""
+        """Wait until the next period begins."""
         await self._context.delay(time_of(-self._taken.now % _PERIOD))
 
 

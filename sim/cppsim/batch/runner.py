@@ -1,4 +1,4 @@
-"""Runs programs on the instances of a written design, in as many parts as memory asks for."""
+"""Run programs on the instances of a written design, in parts if the memory is too small."""
 
 import warnings
 from collections.abc import Iterator
@@ -21,13 +21,13 @@ from .threads import Threads
 __all__ = ["BACKENDS", "Backend", "BatchWarning", "Runner", "Written"]
 
 _SHARE = 0.8
-"""Of the memory that is free: what programs take and give needs some, too."""
+"""The share of free memory that instances may take; operands and results need some, too."""
 
 _ONES = (1 << 64) - 1
 
 
 class BatchWarning(UserWarning):
-    """A batch runs otherwise than asked for, with the same results."""
+    """A batch runs on another backend or in parts, with the same results."""
 
 
 class Written(Protocol):
@@ -52,22 +52,22 @@ class Backend(Protocol):
     description: Description
 
     def free_bytes(self) -> int:
-        """Memory that is free for instances."""
+        """Return the bytes of memory that are free for instances."""
         ...
 
     def allocate(self, rows: NDArray[np.uint8]) -> Any:
-        """Instances at power-on, with memories of these bytes."""
+        """Allocate one instance at power-on for each of ``rows``, the bytes of its memories."""
 
     def run(self, instances: Any, program: Encoded, *, fresh: bool) -> Words:
-        """What ``program`` results in, as (instances, columns)."""
+        """Run ``program``; return its results as (instances, columns)."""
         ...
 
     def rows(self, instances: Any) -> NDArray[np.uint8]:
-        """The memories' bytes, as (instances, bytes)."""
+        """Return the bytes of all memories, as (instances, bytes)."""
         ...
 
     def put_rows(self, instances: Any, rows: NDArray[np.uint8]) -> None:
-        """Replace the memories' bytes."""
+        """Replace the bytes of all memories."""
 
 
 @runtime_checkable
@@ -119,7 +119,7 @@ class Runner:
         self._divide()
 
     def _divide(self) -> None:
-        """Allocate all instances; on a GPU in parts that fit, if need be, which take turns."""
+        """Allocate all instances; on a GPU with too little memory in parts that take turns."""
         size = max(1, self.description.instance_bytes)
         free = int(self.compiled.free_bytes() * _SHARE)
         most = free // (size * self.compiled.together) * self.compiled.together
@@ -161,38 +161,38 @@ class Runner:
     def set(self, port: str, values: ArrayLike) -> None:
         """Set an input: one number for all, or integers of shape (instances,).
 
-        Ports of more than 64 bits take (instances, words), as `get` gives them, too. Raises
-        ``BatchError`` for a port that does not exist or is no input, and for arrays of another
+        Ports of more than 64 bits also take (instances, words), the form that `get` returns. Raises
+        ``BatchError`` for a port that does not exist or is not an input, and for arrays of another
         shape, type or range.
         """
         self.run(Program().set(port, values))
 
     def get(self, port: str) -> NDArray[Any]:
-        """What a port shows, as (instances,); of more than 64 bits as (instances, words).
+        """Return the values of a port, as (instances,); if wider than 64 bits (instances, words).
 
-        Words are ``uint64``, the least significant first; of a signed port those of the value in
-        two's complement, with the sign in all bits above.
+        Words are ``uint64``, the least significant first. Values of a signed port are in two's
+        complement and sign-extended to whole words.
         """
         return self.run(Program().get(port))[port]
 
     def step(self, cycles: int = 1) -> None:
-        """Let ``cycles`` pass."""
+        """Run ``cycles`` clock cycles."""
         self.run(Program().step(cycles))
 
     def until(self, port: str, limit: int) -> NDArray[np.bool_]:
-        """Let cycles pass up to the first edge before which ``port`` is not 0; ``limit`` at most.
+        """Run to the first edge before which ``port`` is not 0, at most ``limit`` cycles.
 
-        Returns who got there; `cycles` says when.
+        Return which instances got there, as (instances,); `cycles` has the cycles of each.
         """
         return np.asarray(self.run(Program().until(port, limit))[port] != 0)
 
     @property
     def cycles(self) -> NDArray[Any]:
-        """Cycles that each instance has passed; in programs the port ``$cycles``."""
+        """Cycles of each instance since power-on; in programs the port ``$cycles``."""
         return self.get("$cycles")
 
     def failures(self) -> dict[int, tuple[str, int]]:
-        """The instances in which a check failed: what the first one says, and its cycle."""
+        """Return the message and the cycle of the first failed check, by instance."""
         results = self.run(Program().get("$failed").get("$failed_at"))
         checks = self.description.checks
         pairs = zip(results["$failed"], results["$failed_at"], strict=True)
@@ -205,7 +205,7 @@ class Runner:
     def run(self, program: Program) -> dict[str, NDArray[Any]]:
         """Run ``program``; return its results by name, with instances as the first axis.
 
-        Raises ``BrokenOff`` if it ends before all instances are through it.
+        Raises ``BrokenOff`` if it ends before all instances have finished.
         """
         if not isinstance(program, Program):
             raise BatchError(f"run takes a Program, not {program!r}")
@@ -214,7 +214,7 @@ class Runner:
         return self.run_encoded(encoded)
 
     def run_encoded(self, program: Encoded) -> dict[str, NDArray[Any]]:
-        """The same for a program that is encoded already."""
+        """Run a program that is already encoded; see `run`."""
         if not self._whole:
             raise BatchError("an earlier run broke off; make a new batch")
         with _memory_for("what the program gives"):
@@ -241,14 +241,14 @@ class Runner:
     # --- memories -----------------------------------------------------------------------------
 
     def memory(self, name: str) -> NDArray[np.uint64]:
-        """Rows of a memory, as (instances, rows), of wide ones as (instances, rows, words)."""
+        """Return a memory as (instances, rows); if wider than 64 bits (instances, rows, words)."""
         place = self.description.memory(name)
         rows = self.all_rows()[:, place.offset : place.offset + place.bytes]
         elements = np.ascontiguousarray(rows).view(f"<u{place.element // 8}")
         return elements.astype(np.uint64).reshape(_shape(place, self.instances))
 
     def set_memory(self, name: str, values: ArrayLike) -> None:
-        """Replace the rows of a memory, by an array as `memory` gives, or one for all."""
+        """Replace a memory by an array of the form that `memory` returns, or by one for all."""
         place = self.description.memory(name)
         array = as_array(values, f"memory {name!r}")
         shape = _shape(place, self.instances)
@@ -268,11 +268,11 @@ class Runner:
         self.put_all_rows(rows)
 
     def all_rows(self) -> NDArray[np.uint8]:
-        """All memories' bytes, as (instances, bytes)."""
+        """Return the bytes of all memories, as (instances, bytes)."""
         return np.concatenate([self.compiled.rows(self._load(part)) for *_, part in self._parts])
 
     def put_all_rows(self, rows: NDArray[np.uint8]) -> None:
-        """Replace all memories' bytes."""
+        """Replace the bytes of all memories."""
         for number, (first, end, kept) in enumerate(self._parts):
             part = self._load(kept)
             self.compiled.put_rows(part, rows[first:end])

@@ -44,15 +44,15 @@ _BOTH = """\
 #endif"""
 
 _KEPT = ("cycles", "failed", "failed_at")
-"""What every instance counts: its cycles, the first check that failed, from 1, and when.
+"""Counters of each instance, ports with a ``$``: cycles, the first failed check, its cycle.
 
-Ports of these names, behind a ``$``."""
+Checks are numbered from 1."""
 
 _LANE_WORDS = 768
-"""Words of a tile in which a block keeps where instances are in the program."""
+"""Words of a tile that hold the program counters and loops of a block's instances."""
 
 _ALIGNED = 4
-"""Words of a tile are a multiple: so numbers of 64 bits lie as they must."""
+"""A tile's words are a multiple of this, which aligns numbers of 64 bits."""
 
 
 def write_batch(circuit: BatchCircuit) -> "WrittenBatch":
@@ -157,7 +157,7 @@ class WrittenBatch:
         )
 
     def _tables(self, ports: Mapping[str, PortPlace]) -> Iterator[str]:
-        """What the runner looks up; each table with how many it has, or one of nothing."""
+        """Yield the tables of the interpreter, each with its size; an empty one has one entry."""
         gates = self._gates
         clocks = [gates.stored[self._circuit.names[name][0]][1] for name in self._circuit.clocks]
         yield from table("ONES_B", sorted(gates.initial_ones["b"]))
@@ -182,7 +182,7 @@ class WrittenBatch:
         yield from table("CONSTANT", constants, "CONSTANTS", "uint64_t")
 
     def _bit(self, bit: int) -> int:
-        """The word of a bit as the runner has it, with room for its place in a port."""
+        """Return the entry of a bit in the table BITS; its index in the port is to be added."""
         if bit in self._gates.stored:
             region, word = self._gates.stored[bit]
             return word << 7 | (region == "q") << 6
@@ -191,7 +191,7 @@ class WrittenBatch:
     # --- memories and ports -------------------------------------------------------------------
 
     def _rows(self, place: MemoryPlace) -> bytes:
-        """A memory at power-on, up to where the next one begins."""
+        """Return the bytes of a memory at power-on, up to the start of the next one."""
         size = place.count * place.element // 8
         rows = self._circuit.memories[place.name].rows
         content = b"".join(row.to_bytes(size, "little") for row in rows)

@@ -1,4 +1,4 @@
-"""Parts of C++ text: headers of this package, and tables of numbers."""
+"""C++ text: headers of this package, and tables of numbers."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.resources import files
@@ -7,7 +7,7 @@ __all__ = ["header", "pairs", "structures", "table"]
 
 
 def header(package: str, name: str) -> str:
-    """A header, without what it includes."""
+    """Return a header without its #include lines."""
     text = (files("cppsim") / package / name).read_text(encoding="utf-8")
     return "\n".join(line for line in text.splitlines() if not line.startswith("#include"))
 
@@ -15,7 +15,7 @@ def header(package: str, name: str) -> str:
 def table(
     name: str, values: Sequence[int], plural: str | None = None, kind: str = "uint32_t"
 ) -> Iterator[str]:
-    """A table and how many it has; C++ does not want it to be empty."""
+    """Yield a table and its size; an empty table has one entry, as C++ needs."""
     suffix = "ull" if kind == "uint64_t" else "u"
     texts = ", ".join(f"{x}{suffix}" for x in values) or "0"
     yield f"constexpr uint32_t {name}_COUNT = {len(values)};"
@@ -23,12 +23,12 @@ def table(
 
 
 def pairs(name: str, values: Sequence[tuple[int, int]], plural: str | None = None) -> Iterator[str]:
-    """The same, of pairs."""
+    """Yield a table of pairs and its size."""
     texts = ", ".join(f"{{{a}u, {b}u}}" for a, b in values) or "{0, 0}"
     yield f"constexpr uint32_t {name}_COUNT = {len(values)};"
     yield f"TABLE uint32_t {plural or name}[][2] = {{{texts}}};"
 
 
 def structures(values: Iterable[Iterable[int]]) -> str:
-    """Of structures, as C++ initialises them."""
+    """Return a C++ initializer for an array of structures."""
     return "{" + ", ".join("{" + ", ".join(f"{x}u" for x in row) + "}" for row in values) + "}"

@@ -1,4 +1,4 @@
-"""The backend of processor cores: the compiled source, called by a thread on each of them."""
+"""The backend of processor cores: a thread pool calls the compiled source."""
 
 import ctypes
 import os
@@ -24,14 +24,14 @@ _WIDEST = (
     ({"avx512f", "avx512bw"}, 512, ("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl")),
     ({"avx2"}, 256, ("-mavx2",)),
 )
-"""Features of an x86 processor, the bits of its words then, and what compilers are told."""
+"""Features of x86 processors, the bits of a word for them, and the compiler's flags."""
 
 _ALIGNED = 64
-"""Bytes: words are not to lie in two lines of a cache."""
+"""Alignment of words in bytes, a cache line."""
 
 
 class Threads:
-    """Runs tiles of instances, whose rows lie in one piece each, as arrays (instances, bytes).
+    """Run tiles of instances; the memories of an instance are one row of (instances, bytes).
 
     Raises ``SimulationError`` if the source cannot be compiled.
     """
@@ -51,25 +51,25 @@ class Threads:
 
     @staticmethod
     def free_bytes() -> int:
-        """Memory that is free for instances."""
+        """Return the bytes of memory that are free for instances."""
         with suppress(OSError), Path("/proc/meminfo").open(encoding="ascii") as lines:
             sizes = dict(line.split(":", 1) for line in lines)
             return int(sizes["MemAvailable"].split()[0]) << 10
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
     def allocate(self, rows: NDArray[np.uint8]) -> tuple[Any, Any]:
-        """Words and memories of as many instances as ``rows`` has, at power-on."""
+        """Allocate one instance at power-on for each of ``rows``, the bytes of its memories."""
         tiles = -(-len(rows) // self._lanes)
         size = tiles * self.description.core_words * self._lanes // 8
         words = np.zeros(size + _ALIGNED, np.uint8)
         first = -words.ctypes.data % _ALIGNED
-        # Lanes that nobody has read rows, too.
+        # Unused lanes of the last tile read rows, too.
         whole = np.zeros((tiles * self._lanes, self.description.row_bytes), np.uint8)
         whole[: len(rows)] = rows
         return words[first : first + size], whole[: len(rows)]
 
     def run(self, instances: tuple[Any, Any], program: Encoded, *, fresh: bool) -> Words:
-        """What ``program`` results in, as (instances, columns)."""
+        """Run ``program``; return its results as (instances, columns)."""
         words, rows = instances
         count = len(rows)
         taken = np.ascontiguousarray(program.input)
@@ -112,11 +112,11 @@ class Threads:
             wait(calls)
 
     def rows(self, instances: tuple[Any, Any]) -> NDArray[np.uint8]:
-        """The memories' bytes, as (instances, bytes)."""
+        """Return the bytes of all memories, as (instances, bytes)."""
         return np.asarray(instances[1])
 
     def put_rows(self, instances: tuple[Any, Any], rows: NDArray[np.uint8]) -> None:
-        """Replace the memories' bytes."""
+        """Replace the bytes of all memories."""
         instances[1][...] = rows
 
 
@@ -137,7 +137,7 @@ def threads_source(text: str, lanes: int, *, ternary: bool = False) -> str:
 
 @cache
 def _words() -> tuple[int, tuple[str, ...]]:
-    """Bits of the widest words that this processor works on, and the compiler's flags for them."""
+    """Return the bits of this processor's widest words, and the compiler's flags for them."""
     with suppress(OSError), Path("/proc/cpuinfo").open(encoding="ascii") as lines:
         flags = {flag for line in lines if line.startswith("flags") for flag in line.split()}
         for needed, lanes, wide in _WIDEST:

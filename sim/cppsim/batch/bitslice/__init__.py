@@ -1,1 +1,1 @@
-"""A plain design as gates of up to three inputs, for words that hold one bit of many instances."""
+"""Bit slicing: a design as gates of up to three inputs on words of one bit of many instances."""

@@ -1,4 +1,4 @@
-"""Cells of a plain design as gates: words become their bits."""
+"""Cells of a plain design as gates on single bits."""
 
 from collections.abc import Sequence
 
@@ -10,13 +10,13 @@ __all__ = ["bits_of_cell", "by_numbers"]
 Nodes = list[int]
 
 _GATES = 2000
-"""Of a product or a quotient: what would take more is worked out a number at a time."""
+"""Maximal gates of a product or a quotient; larger ones are computed instance by instance."""
 
 _DIVISIONS = (CellKind.DIVIDE, CellKind.MODULO, CellKind.DIVIDE_SIGNED, CellKind.MODULO_SIGNED)
 
 
 def by_numbers(cell: PlainCell) -> bool:
-    """Whether ``cell`` would take too many gates."""
+    """Return whether ``cell`` would take too many gates."""
     width = len(cell.result)
     if cell.kind is CellKind.MULTIPLY:
         return width * min(sum(bit > 1 for bit in bits) for bits in cell.operands) > _GATES
@@ -24,7 +24,7 @@ def by_numbers(cell: PlainCell) -> bool:
 
 
 def bits_of_cell(network: Network, cell: PlainCell, operands: Sequence[Nodes]) -> Nodes:
-    """Nodes for the result of ``cell``, whose operands are given as nodes."""
+    """Return the nodes of the result of ``cell``, from the nodes of its operands."""
     gates = _Gates(network)
     a = operands[0]
     b = operands[1] if len(operands) > 1 else []
@@ -68,7 +68,7 @@ class _Gates:
         return [self._network.negated(x) for x in a]
 
     def chosen(self, default: Nodes, choices: Sequence[Nodes]) -> Nodes:
-        """The first of ``choices``, a condition and a value, that applies."""
+        """Return the value of the first of ``choices`` (condition, value) whose condition holds."""
         result = default
         pairs = list(zip(choices[::2], choices[1::2], strict=True))
         for (condition,), value in reversed(pairs):
@@ -80,7 +80,7 @@ class _Gates:
         return self.chosen(otherwise, [[condition], value])
 
     def sum(self, a: Nodes, b: Nodes, carry: int) -> tuple[Nodes, int]:
-        """``a + b + carry`` in as many bits, and what is carried out of them."""
+        """Return ``a + b + carry`` in as many bits, and the carry out of them."""
         result = []
         for x, y in zip(a, b, strict=True):
             result.append(self._network.gate(ODD3, x, y, carry))
@@ -113,18 +113,18 @@ class _Gates:
         return a
 
     def divided(self, a: Nodes, b: Nodes) -> tuple[Nodes, Nodes]:
-        """Quotient and rest, of which nothing is said where ``b`` is 0."""
+        """Return quotient and remainder; both are arbitrary if ``b`` is 0."""
         rest: Nodes = [0] * len(b)
         quotient: Nodes = [0] * len(a)
         for place in reversed(range(len(a))):
-            # Of fewer bits than `a` has, and so with none to lose here.
+            # The remainder has fewer bits than `a` here, so the shift loses none.
             rest = [a[place], *rest[:-1]]
             difference, quotient[place] = self.sum(rest, self.inverted(b), 1)
             rest = self.where(quotient[place], difference, rest)
         return quotient, rest
 
     def divided_signed(self, a: Nodes, b: Nodes, *, rest: bool) -> Nodes:
-        """Rounded down, of absolute values that are then corrected; 0 where ``b`` is 0."""
+        """Divide absolute values, then correct for rounding down; 0 if ``b`` is 0."""
         network, minus_a, minus_b = self._network, a[-1], b[-1]
         quotient, left = self.divided(
             self.where(minus_a, self.negative(a), a), self.where(minus_b, self.negative(b), b)
@@ -136,14 +136,14 @@ class _Gates:
             left = self.where(some, self.sum(positive, self.inverted(left), 1)[0], left)
             result = self.where(minus_b, self.negative(left), left)
         else:
-            # -q, or -q - 1, which is ~q, where there is a rest.
+            # -q, or if there is a remainder -q - 1, which is ~q.
             minus = self.where(some, self.inverted(quotient), self.negative(quotient))
             result = self.where(apart, minus, quotient)
         divisible = network.fold(OR, b, 0)
         return [network.both(divisible, x) for x in result]
 
     def truth(self, kind: CellKind, a: Nodes, b: Nodes) -> int:
-        """The one bit of a reduction or a comparison."""
+        """Return the bit of a reduction or a comparison."""
         network = self._network
         match kind:
             case CellKind.ALL:

@@ -1,8 +1,8 @@
-"""Tables by which the threads of a GPU's block work a part of a network out, level by level.
+"""Tables by which the threads of a GPU's block evaluate a part of a network, level by level.
 
-What is in one level depends on levels before it only, and nobody in a level reads what another one
-writes there. So a word of state can be written over once all have read it. `schedule` says which
-level is whose, `Levels` where everything is.
+A level depends only on levels before it, and no gate reads a word that another gate of its level
+writes. So a register's word can be overwritten in a later level than its last read. `Schedule`
+assigns levels, `Levels` allocates words.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ __all__ = ["LevelCall", "Levels"]
 
 @dataclass(frozen=True, slots=True)
 class LevelCall:
-    """A call with the words that it takes, and those that it gives."""
+    """A call with the words of its operands and of its result."""
 
     function: str
     taken: tuple[int, ...]
@@ -26,11 +26,23 @@ class LevelCall:
 
 @dataclass(slots=True)
 class Levels:
-    """Gates as (table, three words that are read, a word that is written), and calls, by level.
+    """Gates and calls by level; a gate is (table, three words to read, the word to write).
 
-    ``sources`` says where nodes are that are no gates, and ``regions`` where regions begin; what
-    goes to a region that is not there is ``kept`` in a slot, by its place. Slots, words for what is
-    in between, are counted from ``first`` on, and there are ``slots``.
+    Attributes
+    ----------
+    network : Network
+    sources : mapping of int to Place
+        Words of the nodes that are not gates.
+    regions : mapping of str to int
+        First words of the regions.
+    calls : sequence of Call
+    outputs : sequence of Output
+    first, slots : int
+        First slot and number of slots, words for intermediate values.
+    gates, called : list of list
+        Gates and calls of each level.
+    kept : dict of Place to int
+        Slots of the outputs in other regions than ``regions``.
     """
 
     network: Network
@@ -45,7 +57,7 @@ class Levels:
     kept: dict[Place, int] = field(default_factory=dict)
 
     def made(self) -> "Levels":
-        """Itself, with its tables."""
+        """Fill the tables; return this object."""
         words = {node: self._at(place) for node, place in self.sources.items()}
         targets = [(x.node, self._at(x.place) if self._there(x) else None) for x in self.outputs]
         schedule = Schedule(self.network, words, self.calls, targets)
@@ -64,7 +76,7 @@ class Levels:
 
 
 class _Allocator:
-    """Gives words to nodes, level after level: a slot that nobody reads any more serves again."""
+    """Allocate words for nodes, level by level; a slot is reused after its last read."""
 
     def __init__(self, levels: Levels, schedule: Schedule, words: dict[int, int]) -> None:
         self._levels = levels
@@ -95,7 +107,7 @@ class _Allocator:
             self._levels.called.append([])
 
     def _last_uses(self) -> dict[int, int]:
-        """Of nodes in slots the last level in which they are read; what is kept has none."""
+        """Return the last level that reads each node in a slot; outputs have none."""
         schedule = self._schedule
         last: dict[int, int] = {}
         for node, (_, inputs) in schedule.gates.items():

@@ -1,7 +1,7 @@
-"""A network of gates with up to three inputs, each a table of its eight answers.
+"""A network of gates with up to three inputs, each a truth table of eight bits.
 
-A node is a number. 0 and 1 are the constants; `source` makes nodes that come from elsewhere, `gate`
-those of logic. Whatever a table does not depend on is dropped, and equal gates are one node.
+A node is a number. 0 and 1 are the constants; `source` makes inputs of the network, `gate` logic.
+Inputs that a table does not depend on are removed, and equal gates are one node.
 """
 
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from functools import cache
 __all__ = ["AND", "CARRY", "ODD3", "OR", "SELECT", "XOR", "Gate", "Network"]
 
 _INPUTS = (0b10101010, 0b11001100, 0b11110000)
-"""What the first, second and third input are in the eight places of a table."""
+"""Truth tables of the first, the second and the third input."""
 
 _A, _B, _C = _INPUTS
 
@@ -20,14 +20,14 @@ XOR = _A ^ _B
 ODD3 = _A ^ _B ^ _C
 CARRY = _A & _B | _A & _C | _B & _C
 SELECT = _A & _B | ~_A & 0xFF & _C
-"""Of inputs condition, value, otherwise."""
+"""A multiplexer with the inputs condition, value, otherwise."""
 
 Gate = tuple[int, tuple[int, ...]]
-"""A table, and the nodes that its places are counted by, the first least."""
+"""A truth table and its inputs; the first input is the lowest bit of the table's index."""
 
 
 class Network:
-    """Nodes are made in an order in which each comes after its inputs."""
+    """A network whose nodes have higher numbers than their inputs."""
 
     def __init__(self) -> None:
         self.gates: dict[int, Gate] = {}
@@ -35,12 +35,12 @@ class Network:
         self._next = 2
 
     def source(self) -> int:
-        """A new node that is no gate."""
+        """Return a new node that is an input of the network."""
         self._next += 1
         return self._next - 1
 
     def gate(self, table: int, *inputs: int) -> int:
-        """The node with the answers of ``table``, of which a missing input is no matter."""
+        """Return the node of ``table``, which ignores missing inputs."""
         table, left = _reduced(table, tuple(inputs))
         if not left:
             return table & 1
@@ -66,7 +66,7 @@ class Network:
         return self.gate(SELECT, condition, value, otherwise)
 
     def fold(self, table: int, nodes: Iterable[int], nothing: int) -> int:
-        """One node of many by a table of two inputs, as a tree; ``nothing`` for none."""
+        """Reduce ``nodes`` by a table of two inputs, as a tree; ``nothing`` if there are none."""
         left = list(dict.fromkeys(nodes)) if table != XOR else list(nodes)
         while len(left) > 1:
             pairs = zip(left[::2], left[1::2], strict=False)
@@ -74,7 +74,7 @@ class Network:
         return left[0] if left else nothing
 
     def merged(self, roots: Iterable[int]) -> dict[int, Gate]:
-        """The gates that ``roots`` need, with those that only one other reads put into it."""
+        """Return the gates that ``roots`` need; gates with one reader are merged into it."""
         needed = self._needed(roots)
         uses = dict.fromkeys(needed, 0)
         for node in needed:
@@ -108,7 +108,7 @@ class Network:
 
 
 def _joined(gate: Gate, other: int, inner: Gate) -> Gate | None:
-    """``gate`` with ``inner`` in place of its input ``other``, if that has three inputs at most."""
+    """Replace the input ``other`` of ``gate`` by ``inner``; None if that takes over 3 inputs."""
     table, inputs = gate
     left = tuple(dict.fromkeys([x for x in inputs if x != other] + list(inner[1])))
     if len(left) > 3:
@@ -123,7 +123,7 @@ def _joined(gate: Gate, other: int, inner: Gate) -> Gate | None:
 
 @cache
 def _without(table: int, place: int, value: int) -> int:
-    """``table`` with the input at ``place`` known; those behind it move up by one."""
+    """Return ``table`` without the input at ``place``, which has the constant ``value``."""
     result = 0
     for number in range(8):
         low = number & (1 << place) - 1
@@ -135,7 +135,7 @@ def _without(table: int, place: int, value: int) -> int:
 
 @cache
 def _alike(table: int, first: int, second: int) -> int:
-    """``table`` with the input at ``second`` the same as that at ``first``, and taken out."""
+    """Return ``table`` without the input at ``second``, which equals that at ``first``."""
     result = 0
     for number in range(8):
         value = number >> first & 1
@@ -147,7 +147,7 @@ def _alike(table: int, first: int, second: int) -> int:
 
 
 def _reduced(table: int, inputs: tuple[int, ...]) -> Gate:
-    """The same without constants, without an input twice, and without those that do not count."""
+    """Remove constant inputs, repeated inputs, and inputs that the table ignores."""
     place = 0
     while place < len(inputs):
         node = inputs[place]
@@ -175,7 +175,7 @@ def _sorted(table: int, inputs: tuple[int, ...]) -> Gate:
 
 @cache
 def _permuted(table: int, order: tuple[int, ...]) -> int:
-    """``table`` by inputs of which the one at place k was at ``order[k]``."""
+    """Return ``table`` for permuted inputs: input k was input ``order[k]``."""
     result = 0
     for number in range(8):
         source = number >> len(order) << len(order)

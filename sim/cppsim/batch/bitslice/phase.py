@@ -1,7 +1,7 @@
-"""C++ functions that work a part of a network out: sources are loaded, outputs are stored.
+"""C++ functions that evaluate a part of a network: they load sources and store outputs.
 
 The gates are cut into chunks, each a function: a compiler takes much longer for one long function
-than for some short ones. What a later chunk or a call needs waits in scratch words.
+than for some short ones. Scratch words pass values to later chunks and to calls.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,14 +12,14 @@ from .network import Gate, Network
 __all__ = ["Call", "Output", "Phase", "Place", "needed_calls"]
 
 _LOADS = 100
-"""Of a chunk at most."""
+"""Maximal loads of a chunk."""
 _GATES = 400
-"""Of a chunk at most."""
+"""Maximal gates of a chunk."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What gates do not do: a C++ function of a tile, words that it takes, and words it gives."""
+    """A call of a C++ function of a tile, with the nodes of its operands and of its result."""
 
     function: str
     taken: tuple[int, ...]
@@ -32,7 +32,7 @@ Place = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """The word in which a node is to be in the end."""
+    """A node, and the word in which the phase stores it."""
 
     node: int
     place: Place
@@ -40,10 +40,10 @@ class Output:
 
 @dataclass(slots=True)
 class Phase:
-    """Chunks and calls of them, in turn.
+    """Chunks of gates as C++ functions, and the statements that call them and other functions.
 
-    ``sources`` says where nodes are that are no gates. Scratch words are counted from ``first``
-    on, and there are ``scratch``. ``functions`` are the text of chunks, ``steps`` what calls them.
+    ``sources`` has the words of nodes that are not gates; the ``scratch`` words begin at ``first``.
+    ``functions`` is the text of the chunks, ``steps`` are the statements.
     """
 
     name: str
@@ -57,11 +57,11 @@ class Phase:
     steps: list[str] = field(default_factory=list)
 
     def written(self) -> "Phase":
-        """Itself, with its functions."""
+        """Write the functions; return this object."""
         drivers = {node: call for call in self.calls for node in call.result}
         nodes = [output.node for output in self.outputs]
         calls = needed_calls(self.network, drivers, nodes)
-        # Whatever is called comes early, so that few chunks end for it.
+        # Calls come early, so that few chunks end for them.
         roots = [*(node for call in calls for node in call.taken), *nodes]
         gates = self.network.merged(roots)
         items = list(_in_turn(gates, drivers, [*(call.result[0] for call in calls), *nodes]))
@@ -69,13 +69,13 @@ class Phase:
         return self
 
     def words(self, count: int = 1) -> int:
-        """The first of ``count`` more scratch words."""
+        """Allocate ``count`` scratch words; return the first."""
         self.scratch += count
         return self.first + self.scratch - count
 
 
 def needed_calls(network: Network, drivers: Mapping[int, Call], roots: Sequence[int]) -> list[Call]:
-    """The calls on which ``roots`` depend."""
+    """Return the calls on which ``roots`` depend."""
     found: dict[int, Call] = {}
     seen: set[int] = set()
     left = list(roots)
@@ -99,7 +99,7 @@ _Item = int | Call
 def _in_turn(
     gates: Mapping[int, Gate], drivers: Mapping[int, Call], roots: Sequence[int]
 ) -> Iterator[_Item]:
-    """Gates and calls after what they need, near their first use by ``roots``."""
+    """Yield gates and calls after their operands, near their first use by ``roots``."""
     done: set[int] = set()
     for root in roots:
         left = [root]
@@ -118,7 +118,7 @@ def _in_turn(
 
 
 class _Writer:
-    """Writes chunks one after the other."""
+    """Write chunks one after the other."""
 
     def __init__(
         self, phase: Phase, gates: Mapping[int, Gate], drivers: Mapping[int, Call]
@@ -129,9 +129,9 @@ class _Writer:
         for output in phase.outputs:
             self._outputs.setdefault(output.node, []).append(_text(output.place))
         self._places = {node: _text(place) for node, place in phase.sources.items()}
-        """Where nodes are between chunks."""
+        """Words of nodes between chunks, as C++."""
         self._left: dict[int, int] = {}
-        """How many gates and calls are still to read a node."""
+        """Number of gates and calls that have yet to read a node."""
         self._free: list[int] = []
         self._slots: dict[int, int] = {}
         for call in {id(x): x for x in drivers.values()}.values():
@@ -183,7 +183,7 @@ class _Writer:
         return f"lut<{table:#x}>({', '.join(names)})"
 
     def _call(self, call: Call) -> None:
-        """A chunk up to here, which leaves what is taken in words that lie side by side."""
+        """End the chunk, with the call's operands in consecutive words, and call."""
         phase = self._phase
         taken, given = phase.words(max(1, len(call.taken))), phase.words(len(call.result))
         for place, node in enumerate(call.taken):
@@ -204,7 +204,7 @@ class _Writer:
         self._body += [f"{text} = {self._names[node]};" for text in self._outputs.get(node, ())]
 
     def _name(self, node: int) -> None:
-        """Let there be a variable for ``node``, loaded if it is not from this chunk."""
+        """Load ``node`` into a variable, unless this chunk has one."""
         if node not in self._names:
             self._names[node] = f"n{node}"
             self._loads.append(f"GIVEN n{node} = {self._places[node]};")
@@ -214,7 +214,7 @@ class _Writer:
             self._end()
 
     def _end(self) -> None:
-        """Write the chunk, and keep what others need of it."""
+        """Write the chunk; store the nodes that later chunks read."""
         phase = self._phase
         for node in self._made:
             if self._left.get(node):

@@ -1,8 +1,8 @@
-"""Which level each gate and each call of a part of a network is in.
+"""Assign a level to each gate and each call of a part of a network.
 
-A gate that puts an output into the word of a source comes behind all that read the source: state is
-written over, and not kept twice. Where that goes round in a circle, or takes more levels than logic
-does, the output is copied behind all others.
+A gate that writes an output over a source has a later level than all readers of the source, so
+registers need no second copy. If that is circular, or needs more levels than the logic has, a copy
+after the last level writes the output.
 """
 
 from collections import Counter
@@ -14,16 +14,27 @@ from .phase import Call, needed_calls
 __all__ = ["BUFFER", "Schedule"]
 
 BUFFER = 0b10101010
-"""The table of what is but its first input."""
+"""The truth table of a buffer."""
 
 
 class Schedule:
-    """Levels count from 1; there are ``count``, with one of none before them.
+    """The levels, from 1, of the gates and calls that ``targets`` need.
 
-    ``words`` are those of sources, ``targets`` nodes with the words they are put into, or with
-    None. ``last`` has the gates that do that, one for each target, and no other gate reads those.
-    ``written`` has the word of a gate that writes it at once, ``copied`` of one whose result goes
-    there behind all levels.
+    ``words`` has the words of the sources. ``targets`` are nodes, each with the word that it is
+    written to, or None.
+
+    Attributes
+    ----------
+    count : int
+        The number of levels, with level 0, the sources.
+    gates : dict of int to Gate
+    calls : list of Call
+    level : dict of int to int
+        The level of each node.
+    last : list of int
+        For each target the gate that writes it; no other gate reads that gate.
+    written, copied : dict of int to int
+        Words that a gate in ``last`` writes in its level, or after all levels.
     """
 
     def __init__(
@@ -49,7 +60,7 @@ class Schedule:
         self._delay()
 
     def _last_gates(self, network: Network, roots: Sequence[int]) -> list[int]:
-        """For each of ``roots`` a gate that nobody reads: itself, or one that passes it on."""
+        """Return for each of ``roots`` a gate without readers: the root, or a buffer of it."""
         reads = Counter(x for _, inputs in self.gates.values() for x in inputs)
         reads.update(x for call in self.calls for x in call.taken)
         reads.update(roots)
@@ -63,7 +74,7 @@ class Schedule:
         return result
 
     def _all_readers(self) -> dict[int, list[int]]:
-        """Of nodes the gates and calls that read them, calls by their first result."""
+        """Return the gates and calls that read each node; a call is named by its first result."""
         readers: dict[int, list[int]] = {}
         for node in (*self.gates, *(call.result[0] for call in self.calls)):
             for other in self._inputs(node):
@@ -75,7 +86,7 @@ class Schedule:
         return call.taken if call else self.gates[node][1] if node in self.gates else ()
 
     def _early(self) -> None:
-        """Let all be in the first level that they can be in; sources are in level 0."""
+        """Assign the first possible level to all nodes, 0 to sources."""
         for root in (*self.gates, *(call.result[0] for call in self.calls)):
             left = [root]
             while left:
@@ -90,10 +101,10 @@ class Schedule:
                     self.level[node] = behind if inside else 0
 
     def _overwrite(self, words: Mapping[int, int], targets: Sequence[int | None]) -> None:
-        """Let last gates whose words are read be behind those who read them."""
+        """Move gates that write over a source to a level after all readers of the source."""
         sources = {word: node for node, word in words.items()}
         self._replaced: dict[int, int] = {}
-        """Of sources the gates that write over them."""
+        """The gates that write over sources, by source."""
         for node, word in zip(self.last, targets, strict=True):
             if word is not None:
                 self.written[node] = word
@@ -126,9 +137,9 @@ class Schedule:
             del self._replaced[before[node]]
 
     def _delay(self) -> None:
-        """Let gates wait whose inputs lie there anyway: all but one at most are sources."""
+        """Delay gates that free no slot: at most one input is not a source."""
         waiting = {*self._replaced.values()}
-        # Each is behind those that read it.
+        # Readers come first.
         for node in sorted(self.gates, key=self.level.__getitem__, reverse=True):
             inputs = self.gates[node][1]
             made = sum(self.level[x] > 0 for x in inputs)

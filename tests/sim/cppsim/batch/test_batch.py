@@ -251,7 +251,7 @@ def test_a_folder_runs_without_amaranth(tmp_path: Path) -> None:
     (there / "data.npz").write_bytes(b"no")
     done = run(*command, cwd=there, PYTHONPATH=str(there))
     assert done.returncode == 2
-    assert done.stderr.startswith("error: . is no whole batch:")
+    assert done.stderr.startswith("error: . is not a complete batch:")
     with pytest.raises(BatchError, match="export before anything runs"):
         batch.export(tmp_path / "late", program)
 

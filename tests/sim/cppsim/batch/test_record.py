@@ -131,7 +131,7 @@ _SAYS: list[tuple[Callable[[Delay, Any], Any], str]] = [
         lambda dut, ctx: ctx.get(dut.left),
         r"get 'left': .* make the batch with watch=\['delay.left'\]",
     ),
-    (lambda dut, ctx: ctx.get(Signal(name="other")), "get 'other': it is no port .* the design"),
+    (lambda dut, ctx: ctx.get(Signal(name="other")), "get 'other': it is not a port .* the design"),
     (lambda dut, ctx: ctx.tick("made"), "tick of 'made': a cycle of the batch clocks sync, and"),
     (lambda dut, ctx: ctx.tick("later"), "tick of 'later': a cycle of the batch clocks sync, and"),
     (lambda dut, ctx: ctx.tick().until(~dut.done), "until .*: a program waits for a port that is"),
