@@ -1,6 +1,6 @@
-// Runs a program on the instances of a tile, `LANES` of them: each goes its own way through the
-// program, and all take a cycle at once. Both backends compile this, each with an entry of its own
-// behind it. A program's words are counted in columns. What is done with the tile says work.h.
+// The interpreter of programs for the `LANES` instances of a tile: each instance has its own program
+// counter, and all take a clock cycle at once. Both backends compile this file, followed by their own
+// entry. Operands and results are words, in columns. work.h has the operations on the tile.
 
 enum Code : uint64_t { SET, TAKE, GET, STEP, UNTIL, REPEAT, AGAIN };
 
@@ -13,8 +13,8 @@ struct Instruction {
 
 constexpr uint32_t DEPTH = 8;
 
-// A tile's share of what all instances have: their rows, and the columns that its lanes
-// take and give, which lie `in_lane` and `out_lane` apart, and the next ones `in_next`, `out_next`.
+// The memories, operands and results of a tile's lanes. The strides between lanes are `in_lane` and
+// `out_lane`, those between columns `in_next` and `out_next`.
 struct Share {
   uint8_t *rows;
   const uint64_t *input;
@@ -24,7 +24,7 @@ struct Share {
   bool fresh;
 };
 
-// Where an instance is in the program, and the turn before which it has nothing to do.
+// The program counter and loops of an instance, and the turn at which it continues.
 struct Lane {
   uint32_t next, depth;
   uint64_t loops[DEPTH];
@@ -33,7 +33,7 @@ struct Lane {
   uint64_t *output;
 };
 
-// Follows the program; one thread of a block does.
+// Executes the program; on a GPU, one thread of a block does.
 struct Run {
   Work &work;
   Tile &t;
@@ -86,7 +86,7 @@ struct Run {
     lanes[lane].output += share.out_next;
   }
 
-  // Of those who wait for what is counted, the ones that have some; then a cycle passes at a time.
+  // Return the lanes whose wait for a counter has ended; while one waits, cycles run one by one.
   W counted() {
     W found = none();
     for (uint32_t k = 0; k < work.wait_count; k++) {
@@ -118,7 +118,7 @@ struct Run {
     for (uint32_t port = first; port <= last; port++) own.always |= CONSTANTS[port] != 0;
   }
 
-  // Those in `ready` wait no longer; `high` has those that have seen what they waited for.
+  // End the waits of the lanes in `ready`; in the lanes in `high`, the port was not 0.
   void go_on(const W &ready, const W &high) {
     if (!any(waiting & ready)) return;
     for (uint32_t k = work.wait_count; k--;) {
@@ -133,7 +133,7 @@ struct Run {
     waiting &= ~ready;
   }
 
-  // Instances that have ended: what is theirs stays as it is, while the others go on.
+  // End the program of the lanes in `whose`; their state is saved while other lanes go on.
   void end(const W &whose) {
     each(whose, [&](uint32_t lane) {
       keep_number(t, CYCLES, lane, number_of(t, CYCLES, lane) + t.turn);
@@ -144,7 +144,7 @@ struct Run {
     frozen = true;
   }
 
-  // All instructions of those in `ready` up to their next cycle, if they have one.
+  // Execute the instructions of the lanes in `ready` up to their next clock cycle, or to the end.
   void follow(W ready) {
     while (any(ready)) {
       uint32_t at = ~uint32_t(0);
@@ -162,7 +162,7 @@ struct Run {
     }
   }
 
-  // Whether cycles pass.
+  // Execute `x`; return whether it takes clock cycles.
   bool obey(const Instruction &x, const W &whose) {
     const uint32_t port = uint32_t(x.port);
     switch (x.code) {
@@ -196,7 +196,7 @@ struct Run {
     return false;
   }
 
-  // The first turn behind which an instance goes on.
+  // Return the first turn at which an instance continues.
   uint64_t next_due() const {
     uint64_t due = ~uint64_t(0);
     each(t.active, [&](uint32_t lane) { due = lanes[lane].due < due ? lanes[lane].due : due; });

@@ -126,7 +126,7 @@ class _Bitslicer:
         self._network = self.result.network
         self._nodes: dict[int, int] = {0: 0, 1: 1}
         self._derived: list[tuple[int, int, int]] = []
-        """For each derived clock: the number of its edge, the words of pending edge and level."""
+        """Derived clocks: the number of the edge, and the words of its pending edge and level."""
         self._constants()
         self._inputs()
         self._edges()

@@ -1,11 +1,10 @@
-// Phases of a circuit by a block of threads, from tables: gates and calls level by level. Words are
-// counted from the tile's first on. `GATES` has of a gate its answers, the three words that it reads,
-// and the one that it writes; `TABLES` the calls, which do what gates do not, reads of memories and
-// arithmetic; where the calls and gates of a level end; the writes of memories that wait after a step;
-// and the numbers of the words of calls and writes.
+// The phases of a circuit, evaluated by a block of threads from tables, level by level. Words are
+// numbered from the tile's first one. `GATES` has the gates; `TABLES` has the calls (reads of memories,
+// and arithmetic), the first gate and call of each level, the buffered writes of memories, and the
+// numbers of the words of calls and writes.
 
 #ifdef IN_SHARED
-// Told of these addresses, the compiler knows that they are shared.
+// From these addresses the compiler infers that the words are in shared memory.
 inline W *words_of(const Tile &) { return shared_words; }
 inline Tables &tables() { return *reinterpret_cast<Tables *>(shared_words + RUNNING_WORDS); }
 inline void load_tables() {
@@ -48,7 +47,7 @@ inline void work_out(W *b, const Gate &gate) {
 
 // --- lanes ------------------------------------------------------------------------------------------
 
-// Bit k of what thread j of a warp gives becomes bit j of what thread k gets.
+// Transpose the words of a warp: bit k of the word of thread j becomes bit j of the word of thread k.
 inline Word turned(Word word) {
   Word low = 0x0000ffff;
 #pragma unroll
@@ -60,7 +59,7 @@ inline Word turned(Word word) {
   return word;
 }
 
-// Of the numbers in `bits` words, 64 at most, of lanes in a part: each thread of a warp gets one.
+// Return to each thread of a warp the number of its lane, from `bits` words, of which 64 at most.
 OUTLINE uint64_t number_of_lane(const W *b, const uint32_t *words, uint32_t bits, uint32_t number) {
   uint64_t value = 0;
 #pragma unroll 1
@@ -71,7 +70,7 @@ OUTLINE uint64_t number_of_lane(const W *b, const uint32_t *words, uint32_t bits
   return value;
 }
 
-// The way back, for `bits` bits, of which it does 64 at most.
+// Store the number of each thread's lane to `bits` words, of which 64 at most.
 OUTLINE void spread(W *b, const uint32_t *words, uint32_t bits, uint32_t number, uint64_t value) {
 #pragma unroll 1
   for (uint32_t k = 0; k < bits && k < 64; k += WARP) {
@@ -83,7 +82,7 @@ OUTLINE void spread(W *b, const uint32_t *words, uint32_t bits, uint32_t number,
 
 // --- calls ------------------------------------------------------------------------------------------
 
-// Calls are done for the lanes of a part, by a warp.
+// A warp executes a call for the lanes of a part.
 OUTLINE void calculate(W *b, const LevelCall &x, uint32_t number) {
   uint64_t first[ARITHMETIC_WORDS], second[ARITHMETIC_WORDS], result[ARITHMETIC_WORDS];
   const uint32_t *const taken = tables().words + x.words, *const given = taken + x.taken;
@@ -113,7 +112,7 @@ inline void read(const Tile &t, W *b, const LevelCall &x, uint32_t number) {
 
 // --- phases -----------------------------------------------------------------------------------------
 
-// The gates of a level by so many `threads`, of whose gates `gate` is the first one.
+// Evaluate the gates of a level with `threads` threads; `gate` is the first one of this thread.
 inline void work_out_all(W *b, const LevelEnds *level, Gate gate, uint32_t threads) {
   for (uint32_t k = level[0].gates + WORKER; k < level[1].gates;) {
     const Gate next = gate_of(k += threads, level[1].gates);
@@ -126,9 +125,9 @@ inline Gate first_gate(const LevelEnds *level) {
   return gate_of(level[0].gates + WORKER, level[1].gates);
 }
 
-// Works levels out up to the next one with calls. Returns its number. A worker's gate of the next level
-// is on its way meanwhile: that is why nothing is called here. Most levels are narrow, and short but for
-// their barrier: who has nothing to do there waits at their end.
+// Evaluate levels up to the next one with calls; return its number. A worker loads its first gate of
+// the next level meanwhile, so this function calls none. Most levels are narrow, and their barrier takes
+// most of their time: workers without a gate wait after the last one.
 OUTLINE uint32_t plain_levels(const Tile &t, uint32_t level, uint32_t last) {
   W *const b = words_of(t);
   const LevelEnds *const levels = tables().levels;
@@ -153,8 +152,7 @@ OUTLINE uint32_t plain_levels(const Tile &t, uint32_t level, uint32_t last) {
   return level;
 }
 
-// What little there is for a level with calls is as short as can be: a block waits for its instructions,
-// too, if they are many.
+// This function is short because a block also waits for its instructions.
 OUTLINE void level_with_calls(const Tile &t, uint32_t level) {
   W *const b = words_of(t);
   const LevelEnds *const ends = tables().levels + level;
@@ -180,7 +178,7 @@ template <class T> inline void keep(T &to, bool whole, uint64_t value, uint64_t 
   else if (mask) to = T((to & ~mask) | (value & mask));
 }
 
-// A write for the lanes of a part, by a warp.
+// A warp executes a write for the lanes of a part.
 inline void write(const Tile &t, const W *b, const LevelStore &x, uint32_t number) {
   const uint32_t *const address = tables().words + x.words, *const data = address + x.address;
   const uint32_t *const enable = data + x.width, lane = lane_of(number, threadIdx.x % WARP);
@@ -201,7 +199,7 @@ inline void write(const Tile &t, const W *b, const LevelStore &x, uint32_t numbe
   }
 }
 
-// Of writes of one memory at an edge the last one wins: they take turns.
+// The last write of a memory at an edge wins, so its writes are executed in rounds.
 OUTLINE void store(const Tile &t) {
   for (uint32_t round = 0; round < STORE_ROUNDS; round++) {
     for (uint32_t k = OWN_WARP; k < STORE_COUNT * PARTS; k += WARPS) {
@@ -220,5 +218,5 @@ inline W &word_of(const Tile &t, uint32_t bit) {
   return words_of(t)[(is_state(bit) ? STATE : 0) + (bit >> 7)];
 }
 
-// Levels have written the state over already.
+// The levels have already overwritten the state.
 inline void advance(Tile &) {}

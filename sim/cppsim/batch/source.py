@@ -22,8 +22,8 @@ __all__ = ["WrittenBatch", "write_batch"]
 _TEXT = """\
 constexpr uint64_t ROW_BYTES = {row_bytes};
 
-// Words of a tile: what there is once, numbers of 64 bits, the state; then what each backend needs
-// in between, and the state of instances that have ended. `TILE_WORDS` are kept between cycles.
+// The words of a tile: `b`, counters of 64 bits, the state; then scratch words of the backend, and
+// the state of instances whose program has ended. `TILE_WORDS` hold their values between cycles.
 constexpr uint32_t NUMBERS = {numbers}, STATE = {state}, STATES = {states};
 constexpr uint32_t ENDED_WORDS = {ended_words};
 constexpr uint32_t {sizes};

@@ -1,33 +1,32 @@
-// What the tables of levels consist of.
+// The entries of the tables of levels.
 
-// Of a gate, from the lowest bit on: eight answers, and the numbers of the three words that it reads
-// and of the one that it writes, of `NUMBER_BITS`. It takes no more than it must: all are read in every
-// cycle.
+// A gate, from the lowest bit: its truth table, and the numbers, of `NUMBER_BITS`, of the three words
+// that it reads and of the word that it writes. It is packed because every cycle reads all gates.
 struct Gate {
   uint64_t packed[(8 + 4 * NUMBER_BITS + 63) / 64];
 };
 
-// Where the gates and calls of a level begin, and those of the one before it end. Levels that few
-// gates have in a row are done by a `crew` of so many threads, up to the level `behind` them; 0: by all.
+// The first gate and the first call of a level. A `crew` of fewer threads evaluates a run of small
+// levels, up to the level `behind`; if `crew` is 0, all threads evaluate the level.
 struct LevelEnds {
   uint32_t gates, calls, crew, behind;
 };
 
-// `function` 0 reads a row, others are those of `arithmetic`. It takes `taken` words whose numbers are
-// those from `words` on, and gives `width` words, of the numbers that follow.
+// `function` 0 reads a row, others are those of `arithmetic`. The numbers of its `taken` operand words
+// begin at `words`; the numbers of its `width` result words follow.
 struct LevelCall {
   uint32_t function, words, taken, width, depth, count, element;
   uint64_t offset;
 };
 
-// The words of the address, of the data and of the enables, or of a `single` one, are those of the
-// numbers from `words` on. Writes of one memory have rounds of their own.
+// A write of a memory. The numbers of the words of address, data, and enables or a `single` enable
+// begin at `words`. The writes of one memory have different rounds.
 struct LevelStore {
   uint32_t words, address, width, depth, count, element, round, single;
   uint64_t offset;
 };
 
-// All but the gates: little enough for shared memory. The last of each is of no use.
+// All tables but the gates; they fit into shared memory. The last entry of each is unused.
 struct Tables {
   LevelCall calls[CALL_COUNT + 1];
   LevelStore stores[STORE_COUNT + 1];

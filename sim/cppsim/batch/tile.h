@@ -17,8 +17,8 @@ template <class Do> inline void each(const W &lanes, Do work) {
     for (Word left = part(lanes, k); left; left &= left - 1) work(lane_of(k, lowest(left)));
 }
 
-// A tile's words are `b`, what there is once, and the state `q`, which cores have twice: `n` is what
-// follows. `ended` is the state of those that have ended. 
+// A tile's words: `b`, the state `q`, and on cores the next state `n`. `ended` is the state of instances
+// whose program has ended.
 struct Tile {
   W *b, *q, *n, *ended;
   uint8_t *rows;
@@ -26,7 +26,7 @@ struct Tile {
   W active;
 };
 
-// Of a bit that is looked at: whether its word is one of the state. The number there is behind that.
+// Return whether an entry of BITS is in the state; the word's number is in the bits above.
 inline bool is_state(uint32_t bit) { return bit & 64; }
 
 constexpr uint32_t CYCLES = 0, FAILED = 1, FAILED_AT = 2; // numbers, in the order of their ports

@@ -1,18 +1,18 @@
-// What is done with a tile, by a core or by all workers of a GPU's block: cycles, the words of ports,
-// and the state of those that have ended. The text before this declares
-//   step, levels, settle    what the circuit does with words; CLOCKED where there are clocks to watch
-//   store, advance          writes of memories that wait after a step, and what is the state then
-//   ONES_B, ONES_Q          words that begin as ones
-//   PORTS, BITS, CONSTANTS  of a port's word its bits, and those of them that never change
-//   CLOCKS, SEEN, MADE      clocks that a cycle raises, and what is copied once they were looked at
-//   CHECKS                  words that say who fails, and what
-//   FROZEN                  words of `b` that go on after an instance has ended
+// The operations on a tile, by a core or by all workers of a GPU's block: clock cycles, ports, and the
+// saved state of instances whose program has ended. The text before this declares
+//   step, levels, settle    the phases of the circuit; CLOCKED if it has clocks
+//   store, advance          buffered writes of memories, and the switch to the next state
+//   ONES_B, ONES_Q          words that are 1 at power-on
+//   PORTS, BITS, CONSTANTS  the bits of each word of a port, and the bits that are always 1
+//   CLOCKS, SEEN, MADE      the clocks of a cycle, and pairs of present and previous levels
+//   CHECKS                  words of failed checks, and the number of each check
+//   FROZEN                  words of `b` that are state, too
 
 struct Instruction;
 
 enum Task : uint32_t { QUIT, BEGIN, PASS, CHANGED, SETTLE, GIVE_PORT, TAKE_PORT, FREEZE, END };
 
-// What some wait for: that one of the BITS from `first` to `end` is 1, or that something is counted.
+// A wait of some lanes until one of the BITS from `first` to `end` is 1, or until a counter is not 0.
 struct Wait {
   W who;
   const Instruction *what;
@@ -20,15 +20,15 @@ struct Wait {
   bool always, counted;
 };
 
-// What is done with a tile, by all threads of a GPU's block.
+// A task on a tile, for all workers of a GPU's block.
 struct Work {
   Tile t;
   Task task;
-  W whose; // GIVE_PORT, TAKE_PORT, FREEZE: of whom; PASS: who has seen what he waited for
+  W whose; // lanes; GIVE_PORT, TAKE_PORT, FREEZE: an operand; PASS: lanes whose wait has ended
   uint32_t port, wait_count;
   uint64_t values[LANES];
   Wait waits[LANES]; // `wait_count` of them
-  uint64_t due;      // the first turn behind which an instance goes on
+  uint64_t due;      // the first turn at which an instance continues
 };
 
 inline uint64_t get(const Tile &t, uint32_t port, uint32_t lane) {
@@ -42,7 +42,7 @@ inline uint64_t get(const Tile &t, uint32_t port, uint32_t lane) {
   return value;
 }
 
-// Whatever a check says the first time, of those from `first` to `last`.
+// Record the first failed check of each lane, among the checks from `first` to `last`.
 inline void tell(const Tile &t, uint32_t first, uint32_t last) {
   if (!FIRST) return;
   for (uint32_t k = first; k < last; k++)
@@ -97,7 +97,7 @@ inline void begin(Tile &t) {
   changed(t);
 }
 
-// Of those who wait for a port, the ones of whose port a bit of the state, or of all else, is 1.
+// Return the waiting lanes whose port has a 1 among its bits in registers, or among the others.
 inline W met(const Work &x, bool state) {
   W found = none();
   for (uint32_t k = 0; k < x.wait_count; k++) {
@@ -112,7 +112,7 @@ inline W met(const Work &x, bool state) {
   return found;
 }
 
-// Cycles up to the one behind which somebody has something to do.
+// Run clock cycles until an instance continues.
 inline void pass(Work &x) {
   W high;
   uint64_t turn = x.t.turn;
@@ -124,7 +124,7 @@ inline void pass(Work &x) {
     }
     TOGETHER();
     cycle(x.t);
-    // What followed from the state before the edge has just been worked out.
+    // The step has just evaluated the logic before the edge.
     if (!EDGES) high |= met(x, false);
     turn++;
     if (FIRST) x.t.turn = turn;
@@ -132,7 +132,7 @@ inline void pass(Work &x) {
   if (FIRST) x.whose = high;
 }
 
-// The state of those that have ended is kept aside while others go on.
+// Save the state of instances whose program has ended, while others go on.
 inline void freeze(const Tile &t, const W &whose) {
   EACH(k, ENDED_WORDS) {
     const W w = k < STATES ? t.q[k] : t.b[FROZEN[k - STATES]];

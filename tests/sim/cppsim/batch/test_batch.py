@@ -184,11 +184,21 @@ def test_a_check_that_fails_is_told_of_its_instance_alone(backend: str) -> None:
 
 def test_more_than_a_gpu_holds_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuda, "_cupy", lambda: host_gpu(free=1 << 13))
+    moved, to_host = list[int](), cuda.Cuda.to_host
+
+    def move(self: cuda.Cuda, instances: Any) -> Any:
+        moved.append(instances[2])
+        return to_host(self, instances)
+
+    monkeypatch.setattr(cuda.Cuda, "to_host", move)
     with pytest.warns(BatchWarning, match=r"100 instances take .*: they run in \d+ parts"):
         batch = Batch(SyncFIFO(width=8, depth=4), 100, "cuda")
     batch.set("w_data", np.arange(100))
     batch.set("w_en", np.arange(100) % 2)
     batch.step(2)
+    # Power-on, two sets and the steps each leave the GPU's memory free for the next part.
+    assert sum(moved) == 4 * 100
+    assert max(moved) < 100
     assert batch.get("level").tolist() == [2 * (k % 2) for k in range(100)]
     assert batch.memory("storage")[:, 1].tolist() == [k * (k % 2) for k in range(100)]
 
