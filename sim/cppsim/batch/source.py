@@ -93,7 +93,6 @@ class WrittenBatch:
         self._gates = gates
         self._frozen = [*gates.pending_edges, *(level for _, level in gates.derived_levels)]
         self._state = gates.base_words + WORD * len(_KEPT)
-
         self.rows = b"".join(map(self._rows, memories))
 
     def source(self, backend: str | None = None) -> Source:
