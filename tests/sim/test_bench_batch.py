@@ -89,7 +89,7 @@ def test_timings_diverge(circuit: StandCircuit) -> None:
     for name, stall in TIMINGS.items():
         runner = circuit.runner(8, "threads")
         work = xors(numbers, stall)
-        cycles[name] = runner.run(submit(work).program())["came"].tolist()
+        cycles[name] = runner.run(submit(work))["came"].tolist()
     assert len(set(cycles["same"])) == 1
     assert len(set(cycles["diverging"])) > 4
     assert min(cycles["diverging"]) > 1.5 * cycles["same"][0]

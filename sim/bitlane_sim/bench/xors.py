@@ -44,9 +44,7 @@ class Xors:
         self._ram = np.zeros((instances, circuit.ram_bytes), np.uint8)
         self._ram[:, :_Y] = noise(_SEED, numbers, _Y)
         self._programs: dict[str, Encoded] = {
-            name: submit(xors(numbers, stall))
-            .program()
-            .encoded(circuit.description.ports, instances)
+            name: submit(xors(numbers, stall)).encoded(circuit.description.ports, instances)
             for name, stall in TIMINGS.items()
         }
 

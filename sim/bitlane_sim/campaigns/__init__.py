@@ -10,7 +10,7 @@ offers both subcommands where bitlane is not installed: NumPy is enough, with Cu
 
 harness, replay     the circuit, and one instance of it with waveforms; only these need Amaranth
 folder              the circuit as text in a folder, so that another machine can run it
-script, stimulus    the steps of an instance; its commands and what disturbs them
+stimulus            the program of an instance: its commands and what disturbs them
 contract            the results that the contract demands, for all instances at once
 scoreboard          compares them with what the instances did
 faults, records, stalls     the campaigns of `bitlane campaign`

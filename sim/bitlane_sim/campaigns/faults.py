@@ -81,8 +81,8 @@ class FaultPlan(CampaignPlan):
         """How long each job takes, and when its handshakes are."""
         jobs = np.repeat(np.arange(len(self.jobs)), self._seeds)
         work = self._work(jobs, np.tile(np.arange(self._seeds), len(self.jobs)))
-        script = recover(traffic_of(submit(work), self._channels), _DRAIN)
-        (observed,) = stage.run(self._ram, [script], work.instances)
+        program = recover(traffic_of(submit(work), self._channels), _DRAIN)
+        (observed,) = stage.run(self._ram, [program], work.instances)
         verdict = Verdict(work.instances)
         expected = stage.expected(self._ram, work, self._limit)
         expect_answers(verdict, observed)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from bitlane.driver.commands import Command, encode
 from bitlane.jobs.lowering import LayoutError, UnsupportedError
@@ -28,7 +28,6 @@ from .scoreboard import (
     expect_cleared,
     expect_fault,
 )
-from .script import Values
 from .stimulus import Workload, recover, submit
 from .trials import SIZE, random_trial
 
@@ -149,9 +148,9 @@ class SoakPlan(CampaignPlan):
         flip = np.left_shift(1, bit % 32).astype(np.uint32)
         records[some, command, bit // 32] ^= flip
 
-    def _settings(self, numbers: Numbers, records: NDArray[np.uint32]) -> dict[str, Values]:
+    def _settings(self, numbers: Numbers, records: NDArray[np.uint32]) -> dict[str, ArrayLike]:
         kinds = self._kinds(numbers)
-        settings: dict[str, Values] = {
+        settings: dict[str, ArrayLike] = {
             "memory__latency": _LATENCIES[self._draw(numbers, "latency", len(_LATENCIES))],
             "memory__seed": self._draw(numbers, "seed", 1 << 31),
             "memory__error_read": (kinds == _READ_ERROR).astype(np.int64),

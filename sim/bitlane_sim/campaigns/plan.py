@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from cppsim.batch.runner import Backend
 from cppsim.errors import SimulationError
+from cppsim.model.program import Program
 
 from .contract.model import Expected, execute
 from .counter_random import Array, cupy, namespace
 from .folder import StandCircuit
 from .scoreboard import Bytes, Numbers, Observed
-from .script import Script
 from .stimulus import Workload
 
 __all__ = ["CampaignPlan", "Outcomes", "Portion", "Stage", "run_plan", "run_single"]
@@ -42,7 +42,7 @@ class Portion:
 
     numbers: Numbers
     ram: Bytes
-    scripts: list[Script]
+    programs: list[Program]
     work: Workload
 
 
@@ -78,14 +78,13 @@ class Stage:
         """Instances that run at a time."""
         return _PORTIONS.get(self.backend.name, _PORTION)
 
-    def run(self, ram: Bytes, scripts: Sequence[Script], instances: int) -> list[Observed]:
-        """What ``instances`` from power-on do, and the RAM after each script."""
+    def run(self, ram: Bytes, programs: Sequence[Program], instances: int) -> list[Observed]:
+        """What ``instances`` from power-on do, and the RAM after each program."""
         backend = self.backend
         runner = self.circuit.runner(instances, backend)
         self.circuit.put_ram(runner, ram)
         observed = []
-        for script in scripts:
-            program = script.program()
+        for program in programs:
             started = perf_counter()
             results = runner.run(program)
             self.seconds += perf_counter() - started
@@ -166,7 +165,7 @@ def run_plan(
     for first in range(0, len(numbers), stage.portion):
         portion = plan.portion(numbers[first : first + stage.portion])
         try:
-            observed = stage.run(portion.ram, portion.scripts, len(portion.numbers))
+            observed = stage.run(portion.ram, portion.programs, len(portion.numbers))
         except SimulationError as error:
             outcomes.stopped = str(error)
             break
@@ -183,7 +182,7 @@ def run_single(stage: Stage, plan: CampaignPlan, number: int, vcd: Path | None =
 
     portion = plan.portion(np.array([number]))
     ram = np.broadcast_to(portion.ram, (1, portion.ram.shape[-1]))[0]
-    seen = run_alone(stage.circuit.configuration, ram, portion.scripts, 0, vcd)
+    seen = run_alone(stage.circuit.configuration, ram, portion.programs, 0, vcd)
     observed = [
         Observed({name: np.asarray(x)[None] for name, x in each.results.items()}, each.ram[None])
         for each in seen

@@ -1,7 +1,8 @@
-"""One instance of a stand alone, in the single simulator, which can write waveforms."""
+"""One instance of a batch alone, in the single simulator, which can write waveforms."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -11,9 +12,10 @@ from numpy.typing import NDArray
 
 import cppsim
 from bitlane_rtl.configuration import Configuration
+from cppsim.model.program import Program
+from cppsim.model.reference import execute, value_at
 
 from .harness import Stand
-from .script import Advance, Item, Look, Repeat, Script, SetPort, Until
 
 __all__ = ["Seen", "run_alone"]
 
@@ -22,12 +24,12 @@ _PERIOD = 1e-8
 Bytes = NDArray[np.uint8]
 
 _Context: TypeAlias = Any
-"""Of a testbench."""
+"""The context of a testbench."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a script came to: its results, lists within repeats, and the RAM after it."""
+    """The results of a program, lists within repeats, and the RAM after it."""
 
     results: dict[str, Any]
     ram: Bytes
@@ -36,11 +38,11 @@ class Seen:
 def run_alone(
     configuration: Configuration,
     ram: Bytes,
-    scripts: Sequence[Script],
+    programs: Sequence[Program],
     instance: int,
     vcd: Path | None = None,
 ) -> list[Seen]:
-    """Let ``instance`` of those that ``scripts`` are for do one after the other, from power-on."""
+    """Run ``programs`` for ``instance`` one after the other, from power-on."""
     size = configuration.data_bytes
     words = [
         int.from_bytes(ram[at : at + size].tobytes(), "little") for at in range(0, ram.size, size)
@@ -52,13 +54,12 @@ def run_alone(
     seen: list[Seen] = []
 
     async def work(context: _Context) -> None:
-        one = _One(stand, context, instance)
-        for script in scripts:
-            one.results = {}
-            await one.run(script.items, ())
+        bench = _Testbench(stand, context)
+        for program in programs:
+            results = await _results(program, bench, instance)
             rows = [context.get(memory[number]) for number in range(len(words))]
             content = b"".join(int(row).to_bytes(size, "little") for row in rows)
-            seen.append(Seen(one.results, np.frombuffer(content, np.uint8)))
+            seen.append(Seen(results, np.frombuffer(content, np.uint8)))
 
     simulator.add_testbench(work)
     if vcd is None:
@@ -69,51 +70,35 @@ def run_alone(
     return seen
 
 
-class _One:
-    """An instance that is told what to do."""
+async def _results(program: Program, bench: "_Testbench", instance: int) -> dict[str, Any]:
+    """Execute ``program``; return its results by name: a number, or a list from a repeat."""
+    outside = {id(item) for item in program.items}
+    results: dict[str, Any] = {}
+    async for item, value in execute(program.items, bench, partial(value_at, instance)):
+        if id(item) in outside:
+            results[item.values] = value
+        else:
+            results.setdefault(item.values, []).append(value)
+    return results
 
-    def __init__(self, stand: Stand, context: _Context, instance: int) -> None:
-        self.results: dict[str, Any] = {}
-        self._stand = stand
-        self._context = context
-        self._instance = instance
 
-    async def run(self, items: Sequence[Item], turn: tuple[int, ...]) -> None:
-        for item in items:
-            match item:
-                case SetPort(port, values):
-                    place = (self._instance, *turn)[: np.ndim(values)]
-                    self._context.set(self._port(port), int(np.asarray(values)[place]))
-                case Advance(cycles):
-                    for _ in range(cycles):
-                        await self._context.tick()
-                case Until(port, limit, name):
-                    self._note(name, await self._until(port, limit), turn)
-                case Look(port, name):
-                    self._note(name, self._get(port), turn)
-                case Repeat(times, body):
-                    for number in range(times):
-                        await self.run(body, (*turn, number))
+class _Testbench:
+    """The steps of a program on the ports of a harness, whose names have ``__`` for a dot."""
 
-    async def _until(self, port: str, limit: int) -> int:
-        for cycle in range(1, limit + 1):
-            there = self._get(port)
-            await self._context.tick()
-            if there:
-                return cycle
-        return 0
+    def __init__(self, stand: Stand, context: _Context) -> None:
+        self._stand, self._context = stand, context
 
-    def _get(self, port: str) -> int:
+    def set(self, port: str, value: int) -> None:
+        self._context.set(self._port(port), value)
+
+    def get(self, port: str) -> int:
         return int(self._context.get(self._port(port)))
+
+    async def tick(self) -> None:
+        await self._context.tick()
 
     def _port(self, name: str) -> Value:
         found: Any = self._stand
         for part in name.split("__"):
             found = getattr(found, part)
         return found
-
-    def _note(self, name: str, value: int, turn: tuple[int, ...]) -> None:
-        if turn:
-            self.results.setdefault(name, []).append(value)
-        else:
-            self.results[name] = value

@@ -6,7 +6,7 @@ Only time is looked at: the RAM is a few words, so bytes are whatever they are.
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from bitlane.driver.commands import Command, encode
 from bitlane_rtl.abi import RECORD_WORDS, Lane, Op
@@ -15,7 +15,6 @@ from . import commands
 from .folder import StandCircuit
 from .plan import CampaignPlan, Portion, Stage
 from .scoreboard import Numbers, Observed, Verdict, expect_answers
-from .script import Values
 from .stimulus import Workload, submit, traffic_of
 
 __all__ = ["RAM", "WORKS", "StallPlan"]
@@ -95,15 +94,15 @@ class StallPlan(CampaignPlan):
 
     def portion(self, numbers: Numbers) -> Portion:
         works, seeds = np.divmod(numbers, self._seeds)
-        settings: dict[str, Values] = {
+        settings: dict[str, ArrayLike] = {
             f"memory__stall_{name}": _STALL for name in ("ar", "r", "aw", "w", "b")
         }
         settings["memory__seed"] = seeds + 1
         work = Workload(
             self._records[works], self._used[works], self._counts[works], _TIMEOUT, _LIMIT, settings
         )
-        script = traffic_of(submit(work), ["doorbell", "b", *self._ports])
-        return Portion(numbers, self._ram, [script], work)
+        program = traffic_of(submit(work), ["doorbell", "b", *self._ports])
+        return Portion(numbers, self._ram, [program], work)
 
     def judge(self, stage: Stage, portion: Portion, observed: list[Observed]) -> dict[int, str]:
         (found,) = observed

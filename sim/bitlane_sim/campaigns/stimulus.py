@@ -1,6 +1,6 @@
 """What an instance is given: records in its ring, how its memory behaves, and what goes wrong.
 
-Scripts of it, for many instances at once. Never says what comes of it.
+Programs of it, for many instances at once. Never says what comes of it.
 """
 
 from collections.abc import Sequence
@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from bitlane_rtl.abi import RECORD, RECORD_BYTES, RECORD_WORDS, RING_OFFSET, WORD_BYTES, register
-
-from .script import Script, Values
+from cppsim.model.program import Program
 
 __all__ = ["MUTED", "READ", "Workload", "recover", "submit", "traffic_of"]
 
@@ -52,7 +51,7 @@ class Workload:
     counts: NDArray[np.int64]
     timeout: int
     limit: int
-    settings: dict[str, Values] = field(default_factory=dict)
+    settings: dict[str, ArrayLike] = field(default_factory=dict)
     may_go_on: bool = False
 
     @property
@@ -66,71 +65,71 @@ class Workload:
         return np.asarray(_RAISES.extract(last.astype(np.int64)) != 0)
 
 
-def submit(work: Workload) -> Script:
+def submit(work: Workload) -> Program:
     """Settings, records, doorbell; wait for the interrupt; look.
 
     Results: ``came`` (cycles from the doorbell's start to the interrupt, 0: not within the limit),
     the registers in `READ`, ``violation`` with ``where`` and ``when``, ``answer ...`` (0 where the
     control window did not answer), and ``began``: the monitor's cycle in which ``count`` is 0.
     """
-    script = Script()
+    program = Program()
     for port, values in work.settings.items():
-        script.set(port, values)
+        program.set(port, values)
     offsets, words = _ring_writes(work)
     first = [(register("TIMEOUT").offset, work.timeout), (_INTERRUPT.offset, _ENABLE)]
-    _write(script, offsets, words, "ring", first)
+    _write(program, offsets, words, "ring", first)
     # How long others of the batch write to their rings must not matter from here on.
-    script.step(_FETCH).set("memory__seed_load", 1).set("clear", 1).step()
-    script.set("memory__seed_load", 0).set("clear", 0)
-    script.get("cycle", "began").set("go", 1)
-    _access(script, register("DOORBELL").offset, work.counts, "doorbell")
-    script.until("irq", work.limit, "came")
-    _look(script)
-    return script
+    program.step(_FETCH).set("memory__seed_load", 1).set("clear", 1).step()
+    program.set("memory__seed_load", 0).set("clear", 0)
+    program.get("cycle", "began").set("go", 1)
+    _access(program, register("DOORBELL").offset, work.counts, "doorbell")
+    program.until("irq", work.limit, "came")
+    _look(program)
+    return program
 
 
-def traffic_of(script: Script, channels: Sequence[str]) -> Script:
+def traffic_of(program: Program, channels: Sequence[str]) -> Program:
     """Look at what the monitor counted on ``channels``, results like ``r__first``."""
     for name in channels:
         for part in ("count", "stalls", "first", "last"):
-            script.get(f"{name}__{part}", f"{name}__{part}")
-    return script
+            program.get(f"{name}__{part}", f"{name}__{part}")
+    return program
 
 
-def recover(script: Script, cycles: int) -> Script:
+def recover(program: Program, cycles: int) -> Program:
     """End what goes wrong, CLEAR, give it ``cycles``; look, results with ``cleared `` before."""
-    script.set("go", 0).step()
-    _access(script, register("CLEAR").offset, 1, "clear")
-    script.step(cycles)
-    _look(script, "cleared ")
-    return script
+    program.set("go", 0).step()
+    _access(program, register("CLEAR").offset, 1, "clear")
+    program.step(cycles)
+    _look(program, "cleared ")
+    return program
 
 
-def _look(script: Script, before: str = "") -> None:
-    script.set("control__write", 0)
+def _look(program: Program, before: str = "") -> None:
+    program.set("control__write", 0)
     for name in READ:
-        script.set("control__address", register(name).offset)
-        script.set("control__start", 1).step().set("control__start", 0)
-        script.until("control__done", _ANSWER, f"answer {before}{name}")
-        script.get("control__answer", before + name)
+        program.set("control__address", register(name).offset)
+        program.set("control__start", 1).step().set("control__start", 0)
+        program.until("control__done", _ANSWER, f"answer {before}{name}")
+        program.get("control__answer", before + name)
     for name, port in (("", ""), ("_where", "where"), ("_cycle", "when")):
-        script.get(f"violation{name}", before + (port or "violation"))
+        program.get(f"violation{name}", before + (port or "violation"))
 
 
-def _access(script: Script, offset: Values, words: Values, name: str) -> None:
-    script.set("control__write", 1).set("control__address", offset).set("control__data", words)
-    script.set("control__start", 1).step().set("control__start", 0)
-    script.until("control__done", _ANSWER, f"answer {name}")
+def _access(program: Program, offset: ArrayLike, words: ArrayLike, name: str) -> None:
+    program.set("control__write", 1).set("control__address", offset).set("control__data", words)
+    program.set("control__start", 1).step().set("control__start", 0)
+    program.until("control__done", _ANSWER, f"answer {name}")
 
 
 def _write(
-    script: Script, offsets: Values, words: Values, name: str, first: list[tuple[int, int]]
+    program: Program, offsets: ArrayLike, words: ArrayLike, name: str, first: list[tuple[int, int]]
 ) -> None:
     """Words of the control window: ``first`` for all, then (instances, words) of their own."""
     for number, (offset, word) in enumerate(first):
-        _access(script, offset, word, f"{name} {number}")
-    with script.repeat(np.shape(offsets)[1]):
-        _access(script, offsets, words, name)
+        _access(program, offset, word, f"{name} {number}")
+    with program.repeat(np.shape(offsets)[1]):
+        _access(program, offsets, words, name)
 
 
 def _ring_writes(work: Workload) -> tuple[Any, Any]:

@@ -47,14 +47,14 @@ def test_nothing_is_wrong_with_a_share_of_them(stage: Stage) -> None:
 
 
 def broken(
-    monkeypatch: pytest.MonkeyPatch, spoil: Any, which: int = 0, *, scripts: int = 2
+    monkeypatch: pytest.MonkeyPatch, spoil: Any, which: int = 0, *, programs: int = 2
 ) -> None:
-    """Let ``spoil`` change the outcomes after script ``which`` of at least ``scripts``."""
-    right, least = Stage.run, scripts
+    """Let ``spoil`` change the outcomes after program ``which`` of at least ``programs``."""
+    right, least = Stage.run, programs
 
-    def wrong(self: Stage, ram: Any, scripts: Any, instances: int) -> list[Observed]:
-        observed = right(self, ram, scripts, instances)
-        if len(scripts) >= least:
+    def wrong(self: Stage, ram: Any, programs: Any, instances: int) -> list[Observed]:
+        observed = right(self, ram, programs, instances)
+        if len(programs) >= least:
             spoil(observed[which])
         return observed
 
@@ -64,7 +64,7 @@ def broken(
 def test_a_job_that_fails_by_itself_is_no_bad_input(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    broken(monkeypatch, spoil_ram, scripts=1)
+    broken(monkeypatch, spoil_ram, programs=1)
     words = ("faults", "--circuit", str(small_folder()), "--backend", "threads")
     assert command_line(add_campaign, "campaign", *words) == CHECK_FAILED
     (line,) = capsys.readouterr().out.splitlines()

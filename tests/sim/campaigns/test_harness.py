@@ -54,7 +54,7 @@ def observed(circuit: StandCircuit, work: Workload, before: NDArray[np.uint8]) -
     """Run the work from ``before`` in the RAM, and clear what has failed."""
     runner = circuit.runner(len(before), "threads")
     circuit.put_ram(runner, before)
-    return Observed(runner.run(recover(submit(work), 200).program()), circuit.ram(runner))
+    return Observed(runner.run(recover(submit(work), 200)), circuit.ram(runner))
 
 
 def test_every_instance_computes_and_its_timing_is_its_own(circuit: StandCircuit) -> None:
@@ -119,13 +119,13 @@ def test_one_alone_does_what_it_does_among_many(circuit: StandCircuit, tmp_path:
     before = noise(2, np.arange(8), 4096)
     runner = circuit.runner(8, "threads")
     circuit.put_ram(runner, before)
-    scripts = [traffic_of(recover(submit(work), 200), ("r", "w")), submit(work)]
-    many = [(runner.run(x.program()), circuit.ram(runner)) for x in scripts]
+    programs = [traffic_of(recover(submit(work), 200), ("r", "w")), submit(work)]
+    many = [(runner.run(x), circuit.ram(runner)) for x in programs]
     codes = Observed(*many[0]).field("CODE").tolist()
     assert {Status.OK, Status.READ_ERROR} == set(codes)
     waves = tmp_path / "one.vcd"
     for instance in (1, 2):
-        alone = run_alone(circuit.configuration, before[instance], scripts, instance, waves)
+        alone = run_alone(circuit.configuration, before[instance], programs, instance, waves)
         for one, (results, ram) in zip(alone, many, strict=True):
             assert np.array_equal(one.ram, ram[instance])
             assert {name: np.asarray(x).tolist() for name, x in one.results.items()} == {
@@ -153,7 +153,7 @@ def test_a_reset_is_one_of_the_system_and_not_of_its_ram(circuit: StandCircuit) 
     runner = circuit.runner(2, "threads")
     before = noise(2, np.arange(2), 4096)
     circuit.put_ram(runner, before)
-    results = runner.run(submit(work).program())
+    results = runner.run(submit(work))
     assert results["came"][0] == 0
     assert results["RETIRED"].tolist() == [0, 1]
     assert (circuit.ram(runner)[:, :2061] == before[:, :2061]).all()
