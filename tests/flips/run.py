@@ -17,7 +17,7 @@ from bitlane_boards.command_line.choice import add_board
 from bitlane_boards.command_line.progress import progress_of
 from bitlane_boards.readback.netlist import board_netlist
 from bitlane_sim.bench.record import record, write_json
-from bitlane_sim.campaigns.options import count
+from bitlane_sim.campaigns.command import count
 from cppsim.errors import SimulationError
 from flips.campaign import FlipCampaign, all_flips
 from flips.outcome import load_flips

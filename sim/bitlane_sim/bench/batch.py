@@ -23,8 +23,8 @@ from cppsim.batch.cuda import NoGpu, gpu_versions
 from cppsim.batch.runner import Backend
 from cppsim.errors import SimulationError
 
+from ..campaigns.command import count
 from ..campaigns.folder import StandCircuit, open_circuit
-from ..campaigns.options import count
 from .apart import apart
 from .record import record, write_json
 from .xors import TIMINGS, Xors

@@ -6,8 +6,7 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from bitlane.driver.commands import encode
-from bitlane_rtl.abi import RECORD_WORDS, Op
+from bitlane_rtl.abi import Op
 from cppsim.batch.runner import Backend
 from cppsim.model.encoding import Encoded
 
@@ -15,7 +14,7 @@ from ..campaigns.commands import move
 from ..campaigns.counter_random import draw, noise
 from ..campaigns.folder import StandCircuit
 from ..campaigns.scoreboard import Observed, Verdict, expect_answers
-from ..campaigns.stimulus import Workload, submit
+from ..campaigns.stimulus import Workload, packed, stalls, submit
 from .record import BenchError
 
 __all__ = ["RAM_BYTES", "SIZE", "TIMINGS", "Xors", "xors"]
@@ -65,14 +64,10 @@ class Xors:
 
 def xors(numbers: NDArray[np.int64], stall: int) -> Workload:
     """One XOR for each of ``numbers``."""
-    words = encode(move(Op.XOR, SIZE, _A, _B, _Y), interrupt=True)
-    records = np.zeros((numbers.size, 1, RECORD_WORDS), np.uint32)
-    records[:, 0, : words.size] = words
-    settings = {f"memory__stall_{name}": stall for name in ("ar", "r", "aw", "w", "b")}
-    used = np.full((numbers.size, 1), words.size)
-    seeds = draw(_SEED, numbers, "seed", 1 << 32)
-    counts = np.ones(numbers.size, np.int64)
-    return Workload(records, used, counts, 1 << 12, _LIMIT, {**settings, "memory__seed": seeds})
+    commands = [[move(Op.XOR, SIZE, _A, _B, _Y)]]
+    records, used, counts = (np.repeat(x, numbers.size, axis=0) for x in packed(commands))
+    settings = stalls(lambda _: stall) | {"memory__seed": draw(_SEED, numbers, "seed", 1 << 32)}
+    return Workload(records, used, counts, 1 << 12, _LIMIT, settings)
 
 
 def _check(before: NDArray[np.uint8], found: Observed) -> None:

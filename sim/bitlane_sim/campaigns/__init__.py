@@ -17,6 +17,6 @@ faults, records, stalls     the campaigns of `bitlane campaign`
 trials, mixed, device_run   random cases of `bitlane soak`, many at once or through the driver
 """
 
-from .command import add_campaign
+from .command import add_campaign, add_soak
 
-__all__ = ["add_campaign"]
+__all__ = ["add_campaign", "add_soak"]

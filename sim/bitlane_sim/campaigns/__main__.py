@@ -6,8 +6,7 @@ import sys
 from bitlane.command_line.cli import UNUSABLE
 from bitlane.errors import BitlaneError
 
-from .command import add_campaign
-from .soak_command import add_soak
+from .command import add_campaign, add_soak
 
 __all__ = ["main"]
 

@@ -6,34 +6,44 @@ failure.
 
 import os
 from collections.abc import Iterator
+from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import monotonic
 from urllib.parse import urlencode
 
 import numpy as np
 
+from bitlane.command_line.workers import first_done
 from bitlane.device import Device
 from bitlane.driver.commands import Command, encode
 from bitlane.driver.driver import Driver
 from bitlane.driver.queue import DeviceFault
+from bitlane.errors import BitlaneError
 from bitlane.jobs.lowering import LayoutError, UnsupportedError
+from bitlane.terminal import show
 from bitlane_rtl.abi import Status
 
 from ..device.link import open_link
 from ..device.simulator import Simulator
 from ..system.ports import Hang, Response
-from .cases import Case
+from .cases import Case, random_case
 from .trials import SIZE, Bytes, Trial, random_trial
 
-__all__ = ["Outcome", "run_apart", "run_case"]
+__all__ = ["Outcome", "run_apart", "run_case", "run_cases", "summary"]
 
 _PATIENCE = 500
 """Cycles after which the circuit takes a memory that hangs for one that does."""
 
 _PATIENT = 1 << 20
 """The same, of a memory that only stalls."""
+
+
+_CASE_SECONDS = 1800.0
+"""Seconds that a case may take."""
 
 
 class Mismatch(Exception):
@@ -248,3 +258,57 @@ class _Soak:
         wrong = np.flatnonzero(self._memory != expected)
         if wrong.size:
             raise Mismatch(f"{wrong.size} bytes differ, the first at {wrong[0]:#x}: {trials}")
+
+
+def run_cases(
+    executor: Executor, workers: int, deadline: float, work: tuple[int, int, str | None]
+) -> list[Outcome]:
+    """Run cases that begin before ``deadline``, until one fails; return their outcomes.
+
+    ``work``: the first seed, the steps of a case, and the configuration of every case, or None for
+    random ones. At least one case for each worker is run.
+    """
+    first, steps, configuration = work
+    outcomes: list[Outcome] = []
+    running: dict[Future[Outcome], Case] = {}
+    seeds = count(first)
+    while True:
+        begun = bool(running or outcomes)
+        in_time = monotonic() < deadline and not any(outcome.failure for outcome in outcomes)
+        more = in_time or not begun
+        while more and len(running) < workers:
+            seed = next(seeds)
+            if configuration is None:
+                run, case = run_apart, random_case(seed)
+            else:
+                run, case = run_case, Case(seed, configuration)
+            running[executor.submit(run, case, steps)] = case
+        if not running:
+            return outcomes
+        done = first_done(running, _CASE_SECONDS)
+        outcomes += [_outcome(each, running.pop(each)) for each in done]
+        left = max(0.0, deadline - monotonic()) / 60
+        show(f"soak: {sum(x.commands for x in outcomes):,} commands, {left:.1f} minutes left")
+
+
+def _outcome(done: Future[Outcome], case: Case) -> Outcome:
+    """Return the outcome of ``case``; the end of its process is a failure, too."""
+    try:
+        return done.result()
+    except BitlaneError:
+        raise
+    except Exception as error:  # noqa: BLE001, any error can be replayed
+        return Outcome(case, failure=f"{type(error).__name__}: {' '.join(str(error).split())}")
+
+
+def summary(outcomes: list[Outcome], minutes: float) -> str:
+    """Return one line: what was run in ``minutes``."""
+    circuits = len({outcome.case.configuration for outcome in outcomes})
+    commands, steps, faults = (
+        sum(getattr(outcome, name) for outcome in outcomes)
+        for name in ("commands", "steps", "faults")
+    )
+    return (
+        f"{circuits:,} configurations, {steps:,} steps, {faults:,} faults, {commands:,} commands"
+        f" in {minutes:.1f} minutes, {commands / minutes:,.0f} a minute"
+    )

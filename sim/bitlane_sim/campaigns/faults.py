@@ -14,7 +14,7 @@ from bitlane_rtl.abi import Status, register
 from ..system.ports import AXI_CHANNELS
 from .counter_random import draw, noise
 from .errors import JobFailed
-from .folder import StandCircuit, geometry_of
+from .folder import geometry_of
 from .jobs import jobs_of
 from .kinds import KINDS, FaultKind
 from .plan import CampaignPlan, Portion, Stage
@@ -29,7 +29,7 @@ from .scoreboard import (
     expect_cleared,
     expect_fault,
 )
-from .stimulus import Workload, recover, submit, traffic_of
+from .stimulus import Workload, packed, recover, stalls, submit, traffic_of
 
 __all__ = ["FaultPlan"]
 
@@ -61,7 +61,7 @@ class FaultPlan(CampaignPlan):
     """
 
     def __init__(self, stage: Stage, seeds: int) -> None:
-        self.circuit: StandCircuit = stage.circuit
+        self.circuit = stage.circuit
         self.jobs = jobs_of(geometry_of(self.circuit.configuration))
         self.replay = (
             f"bitlane campaign faults --config '{self.circuit.options}' --seeds {seeds}"
@@ -116,18 +116,9 @@ class FaultPlan(CampaignPlan):
 
     def _work(self, jobs: Numbers, seeds: Numbers) -> Workload:
         """The jobs of these numbers, with the timings of these seeds."""
-        most = max(len(job.records) for job in self.jobs)
-        records = np.zeros((len(self.jobs), most, self.jobs[0].records.shape[1]), np.uint32)
-        used = np.zeros((len(self.jobs), most), np.int64)
-        for number, job in enumerate(self.jobs):
-            records[number, : len(job.records)] = job.records
-            used[number, : len(job.used)] = job.used
-        counts = np.array([len(job.records) for job in self.jobs])
+        records, used, counts = packed([job.commands for job in self.jobs])
         waits = seeds != 0
-        settings = {
-            f"memory__stall_{x}": draw(2, seeds, x, 100) * waits
-            for x in ("ar", "r", "aw", "w", "b")
-        }
+        settings = stalls(lambda channel: draw(2, seeds, channel, 100) * waits)
         settings["memory__latency"] = draw(2, seeds, "latency", 12) * waits
         settings["memory__seed"] = seeds
         return Workload(records[jobs], used[jobs], counts[jobs], _TIMEOUT, self._limit, settings)

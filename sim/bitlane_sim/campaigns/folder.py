@@ -6,7 +6,7 @@ FOLDER/memories.bin  memories of an instance at power-on
 """
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,15 @@ from cppsim.batch.runner import Backend, Runner
 
 from ..device.link import configuration_of
 
-__all__ = ["RAM", "StandCircuit", "circuit_of", "geometry_of", "make_circuit", "open_circuit"]
+__all__ = [
+    "RAM",
+    "CircuitOptions",
+    "StandCircuit",
+    "circuit_of",
+    "geometry_of",
+    "make_circuit",
+    "open_circuit",
+]
 
 RAM = "ram"
 """Name of the memory that is the RAM."""
@@ -32,15 +40,21 @@ _ABOUT, _TEXT, _MEMORIES = "circuit.json", "circuit.h", "memories.bin"
 
 
 @dataclass(frozen=True, slots=True)
-class StandCircuit:
+class CircuitOptions:
     """``options`` are those of a simulator's URL; ``ram_bytes`` of RAM, a power of two.
 
-    ``ram_bytes`` may be less than the memory, of which it shows the lowest bits of addresses then.
+    A RAM smaller than the memory ignores the upper bits of addresses.
     """
 
     options: str
     configuration: Configuration
     ram_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class StandCircuit(CircuitOptions):
+    """A circuit as text, which backends compile; many instances of it run at once."""
+
     text: str
     description: Description
     rows: bytes
@@ -91,19 +105,19 @@ class StandCircuit:
         return np.ascontiguousarray(rows.astype(kind)).reshape(len(rows), -1).view(np.uint8)
 
 
-def circuit_of(options: str, ram_bytes: int | None = None) -> StandCircuit:
-    """The circuit of ``options`` without its text: one instance of it can be run alone.
+def circuit_of(options: str, ram_bytes: int | None = None) -> CircuitOptions:
+    """Return the circuit of ``options`` without its text; one instance of it can run alone.
 
     It has as much RAM as memory, or ``ram_bytes``. Raises ``LinkError`` for options that no circuit
     has.
     """
     configuration = configuration_of(f"sim:compiled?{options}")
     size = configuration.memory_bytes if ram_bytes is None else ram_bytes
-    return StandCircuit(options, configuration, size, "", Description({}, {}, 0, 0, 0, 0, 0), b"")
+    return CircuitOptions(options, configuration, size)
 
 
 def make_circuit(options: str, ram_bytes: int | None = None) -> StandCircuit:
-    """The same with its text. Raises ``SimulationError``, too."""
+    """Return the same circuit with its text. Raises ``SimulationError``, too."""
     # Amaranth, which nobody needs who opens a folder.
     from cppsim.batch.circuit import batch_circuit
     from cppsim.batch.source import write_batch
@@ -111,10 +125,12 @@ def make_circuit(options: str, ram_bytes: int | None = None) -> StandCircuit:
     from .harness import Stand
 
     bare = circuit_of(options, ram_bytes)
-    stand = Stand(bare.configuration, bare.ram_bytes // bare.configuration.data_bytes)
+    configuration, size = bare.configuration, bare.ram_bytes
+    stand = Stand(configuration, size // configuration.data_bytes)
     written = write_batch(batch_circuit(stand))
     source = written.source()
-    return replace(bare, text=source.text, description=source.description, rows=written.rows)
+    content = source.text, source.description, written.rows
+    return StandCircuit(options, configuration, size, *content)
 
 
 def open_circuit(folder: Path) -> StandCircuit:

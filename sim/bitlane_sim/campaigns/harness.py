@@ -12,7 +12,7 @@ from cppsim.netlist.storage import StorageAccess
 
 from ..system.axi4_memory.control import MemoryControl
 from ..system.system import System
-from .stimulus import MUTED
+from .stimulus import MEMORY_CHANNELS
 
 __all__ = ["Stand"]
 
@@ -125,7 +125,7 @@ class Stand(wiring.Component):
                     m.d.comb += getattr(inner, name).eq(value)
             else:
                 m.d.comb += getattr(inner, name).eq(value)
-        for bit, name in enumerate(MUTED):
+        for bit, name in enumerate(MEMORY_CHANNELS):
             with m.If(within & self.mute[bit]):
                 m.d.comb += getattr(inner, f"stall_{name}").eq(_ALWAYS)
 

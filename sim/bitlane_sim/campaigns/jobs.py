@@ -6,12 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bitlane.driver.commands import Command, encode
+from bitlane.driver.commands import Command
 from bitlane.driver.geometry import Geometry
 from bitlane.jobs.lowering import View, lower
 from bitlane.jobs.plan import LayoutError, UnsupportedError
 from bitlane.jobs.sums import lower_sum
-from bitlane_rtl.abi import RECORD_WORDS, Op
+from bitlane_rtl.abi import Op
+
+from .stimulus import packed
 
 __all__ = ["MEMORY", "ShortJob", "jobs_of"]
 
@@ -26,9 +28,10 @@ _EVEN = 2064
 
 @dataclass(frozen=True, slots=True)
 class ShortJob:
-    """``records`` are (commands, 32), of which each uses ``used`` words."""
+    """Commands, and their ``records``: (commands, 32), of which each uses ``used`` words."""
 
     name: str
+    commands: list[Command]
     records: NDArray[np.uint32]
     used: NDArray[np.int64]
 
@@ -92,11 +95,6 @@ def jobs_of(geometry: Geometry) -> list[ShortJob]:
             continue
         if len(commands) > geometry.slots:
             continue
-        records = np.zeros((len(commands), RECORD_WORDS), np.uint32)
-        used = np.zeros(len(commands), np.int64)
-        for number, command in enumerate(commands):
-            words = encode(command, interrupt=number == len(commands) - 1)
-            records[number, : words.size] = words
-            used[number] = words.size
-        jobs.append(ShortJob(name, records, used))
+        records, used, _ = packed([commands])
+        jobs.append(ShortJob(name, commands, records[0], used[0]))
     return jobs

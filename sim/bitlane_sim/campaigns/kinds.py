@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from bitlane_rtl.abi import Port, Status
 
 from ..system.ports import Hang, Response
-from .stimulus import MUTED
+from .stimulus import MEMORY_CHANNELS
 
 __all__ = ["KINDS", "FaultKind"]
 
@@ -56,7 +56,7 @@ def _errors() -> list[FaultKind]:
 
 def _silences() -> list[FaultKind]:
     read, write = "memory__hang_read", "memory__hang_write"
-    one = {name: 1 << bit for bit, name in enumerate(MUTED)}
+    one = {name: 1 << bit for bit, name in enumerate(MEMORY_CHANNELS)}
     return [
         _silence("reads NO_ACCEPT", read, Hang.NO_ACCEPT, _READS),
         _silence("reads NO_ANSWER", read, Hang.NO_ANSWER, _READS, *_DATA),

@@ -9,14 +9,14 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bitlane.driver.commands import Command, encode
+from bitlane.driver.commands import Command
 from bitlane.jobs.lowering import LayoutError, UnsupportedError
-from bitlane_rtl.abi import RECORD, RECORD_WORDS, Port, Status
+from bitlane_rtl.abi import RECORD, Port, Status
 
 from ..system.ports import Hang, Response
 from .contract.model import Expected
 from .counter_random import draw, noise
-from .folder import StandCircuit, geometry_of
+from .folder import CircuitOptions, geometry_of
 from .plan import CampaignPlan, Portion, Stage
 from .scoreboard import (
     Numbers,
@@ -28,7 +28,7 @@ from .scoreboard import (
     expect_cleared,
     expect_fault,
 )
-from .stimulus import Workload, recover, submit
+from .stimulus import Workload, packed, recover, stalls, submit
 from .trials import SIZE, random_trial
 
 __all__ = ["MEMORY", "SoakPlan"]
@@ -78,12 +78,14 @@ class SoakPlan(CampaignPlan):
         How many were given, and how many instances were told of a fault.
     """
 
-    def __init__(self, circuit: StandCircuit, instances: int, seed: int) -> None:
+    def __init__(self, circuit: CircuitOptions, instances: int, seed: int) -> None:
         self.circuit = circuit
         self.instances = instances
         self.replay = f"bitlane soak --replay '{seed}/{{number}}:{circuit.options}'"
         self.commands = 0
         self.faults = 0
+        self._ran = 0
+        self._failures = 0
         self._seed = seed
         self._geometry = geometry_of(circuit.configuration)
         self._most = min(_COMMANDS, self._geometry.slots)
@@ -106,13 +108,8 @@ class SoakPlan(CampaignPlan):
             elif commands:
                 break
             trials = max(0, trials - 1)
-        records = np.zeros((self._most, RECORD_WORDS), np.uint32)
-        used = np.zeros(self._most, np.int64)
-        for number, command in enumerate(commands):
-            words = encode(command)
-            records[number, : words.size] = words
-            used[number] = words.size
-        return records, used, len(commands), first
+        records, used, _ = packed([commands], self._most, interrupt=False)
+        return records[0], used[0], len(commands), first
 
     def portion(self, numbers: Numbers) -> Portion:
         groups, place = np.unique(numbers // _GROUP, return_inverse=True)
@@ -150,15 +147,15 @@ class SoakPlan(CampaignPlan):
 
     def _settings(self, numbers: Numbers, records: NDArray[np.uint32]) -> dict[str, ArrayLike]:
         kinds = self._kinds(numbers)
-        settings: dict[str, ArrayLike] = {
+        settings = stalls(
+            lambda channel: _STALLS[self._draw(numbers, f"stall {channel}", len(_STALLS))]
+        )
+        settings |= {
             "memory__latency": _LATENCIES[self._draw(numbers, "latency", len(_LATENCIES))],
             "memory__seed": self._draw(numbers, "seed", 1 << 31),
             "memory__error_read": (kinds == _READ_ERROR).astype(np.int64),
             "memory__error_write": (kinds == _WRITE_ERROR).astype(np.int64),
         }
-        for name in ("ar", "r", "aw", "w", "b"):
-            chance = self._draw(numbers, f"stall {name}", len(_STALLS))
-            settings[f"memory__stall_{name}"] = _STALLS[chance]
         hang = self._draw(numbers, "hang", 2) + int(Hang.NO_ANSWER)
         settings["memory__hang_read"] = hang * (kinds == _READ_HANG)
         settings["memory__hang_write"] = hang * (kinds == _WRITE_HANG)
@@ -190,9 +187,21 @@ class SoakPlan(CampaignPlan):
         verdict.take(disturbed, ~plain)
         expect_cleared(verdict, found)
         self._expect_promised(verdict, expected, kinds)
+        self._ran += count
+        self._failures += len(verdict.reasons)
         self.commands += int(portion.work.counts.sum())
         self.faults += int((found.field("CODE") != Status.OK).sum())
         return verdict.reasons
+
+    def rows(self) -> list[dict[str, object]]:
+        """One row: what all instances did together."""
+        row: dict[str, object] = {
+            "instances": self._ran,
+            "commands": self.commands,
+            "told of a fault": self.faults,
+            "failures": self._failures,
+        }
+        return [row]
 
     @staticmethod
     def _expect_promised(verdict: Verdict, expected: Expected, kinds: Numbers) -> None:

@@ -21,7 +21,7 @@ from cppsim.model.program import Program
 
 from .contract.model import Expected, execute
 from .counter_random import Array, cupy, namespace
-from .folder import StandCircuit
+from .folder import CircuitOptions, StandCircuit
 from .scoreboard import Bytes, Numbers, Observed
 from .stimulus import Workload
 
@@ -50,10 +50,11 @@ class Stage:
     """Where portions run: a circuit and a backend. Counts what has been simulated.
 
     ``model``: ``"numpy"``, ``"cupy"``, or ``"auto"``: CuPy where the backend is ``cuda``.
+    ``circuit`` may be without its text where no instance runs on the backend.
     Raises ``SimulationError`` where there is no such backend.
     """
 
-    def __init__(self, circuit: StandCircuit, backend: str = "auto", model: str = "auto") -> None:
+    def __init__(self, circuit: CircuitOptions, backend: str = "auto", model: str = "auto") -> None:
         self.circuit = circuit
         self._backend: Backend | str = backend
         self._model = model
@@ -64,7 +65,7 @@ class Stage:
     def backend(self) -> Backend:
         """Made once; serves all portions."""
         if isinstance(self._backend, str):
-            self._backend = self.circuit.runner(1, self._backend).compiled
+            self._backend = self._written.runner(1, self._backend).compiled
         return self._backend
 
     def expect_ready(self) -> None:
@@ -80,15 +81,15 @@ class Stage:
 
     def run(self, ram: Bytes, programs: Sequence[Program], instances: int) -> list[Observed]:
         """What ``instances`` from power-on do, and the RAM after each program."""
-        backend = self.backend
-        runner = self.circuit.runner(instances, backend)
-        self.circuit.put_ram(runner, ram)
+        circuit = self._written
+        runner = circuit.runner(instances, self.backend)
+        circuit.put_ram(runner, ram)
         observed = []
         for program in programs:
             started = perf_counter()
             results = runner.run(program)
             self.seconds += perf_counter() - started
-            observed.append(Observed(results, self.circuit.ram(runner)))
+            observed.append(Observed(results, circuit.ram(runner)))
         self.cycles += int(runner.cycles.sum())
         return observed
 
@@ -110,6 +111,12 @@ class Stage:
         with ThreadPoolExecutor(os.cpu_count() if self._on_numpy else 1) as pool:
             parts = list(pool.map(part, range(0, work.instances, _MODELLED)))
         return Expected(*(np.concatenate(x) for x in zip(*parts, strict=True)))
+
+    @property
+    def _written(self) -> StandCircuit:
+        if not isinstance(self.circuit, StandCircuit):
+            raise TypeError("a circuit without its text runs on no backend; see make_circuit")
+        return self.circuit
 
     @property
     def _on_numpy(self) -> bool:
@@ -136,6 +143,10 @@ class CampaignPlan(ABC):
     instances: int
     replay: str
 
+    def numbers(self) -> Numbers:
+        """Of the instances to run: all of them."""
+        return np.arange(self.instances)
+
     @abstractmethod
     def portion(self, numbers: Numbers) -> Portion:
         """What the instances of these numbers are given."""
@@ -143,6 +154,10 @@ class CampaignPlan(ABC):
     @abstractmethod
     def judge(self, stage: Stage, portion: Portion, observed: list[Observed]) -> dict[int, str]:
         """Note what came of ``portion``; what is wrong, by place in it."""
+
+    @abstractmethod
+    def rows(self) -> list[dict[str, object]]:
+        """Return a table of what has run; every row has the same names."""
 
 
 @dataclass(slots=True)

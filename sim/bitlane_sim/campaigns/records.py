@@ -10,7 +10,7 @@ from bitlane_rtl.abi import RECORD, RECORD_SEAL, RECORD_WORDS, Status
 
 from .contract.fields import Fields
 from .counter_random import noise
-from .folder import StandCircuit, geometry_of
+from .folder import geometry_of
 from .jobs import ShortJob, jobs_of
 from .plan import CampaignPlan, Portion, Stage
 from .scoreboard import Numbers, Observed, Verdict, compare, expect_answers, expect_cleared
@@ -44,7 +44,7 @@ class RecordPlan(CampaignPlan):
     """
 
     def __init__(self, stage: Stage, most: int | None) -> None:
-        self.circuit: StandCircuit = stage.circuit
+        self.circuit = stage.circuit
         jobs = jobs_of(geometry_of(self.circuit.configuration))
         self.jobs = [job for job in jobs if len(job.records) == 1]
         self.replay = (

@@ -6,16 +6,14 @@ Only time is looked at: the RAM is a few words, so bytes are whatever they are.
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from bitlane.driver.commands import Command, encode
-from bitlane_rtl.abi import RECORD_WORDS, Lane, Op
+from bitlane.driver.commands import Command
+from bitlane_rtl.abi import Lane, Op
 
 from . import commands
-from .folder import StandCircuit
 from .plan import CampaignPlan, Portion, Stage
 from .scoreboard import Numbers, Observed, Verdict, expect_answers
-from .stimulus import Workload, submit, traffic_of
+from .stimulus import Workload, packed, stalls, submit, traffic_of
 
 __all__ = ["RAM", "WORKS", "StallPlan"]
 
@@ -65,7 +63,7 @@ class StallPlan(CampaignPlan):
     """
 
     def __init__(self, stage: Stage, seeds: int, works: Sequence[str] | None = None) -> None:
-        self.circuit: StandCircuit = stage.circuit
+        self.circuit = stage.circuit
         self.works = list(WORKS if works is None else works)
         self.instances = len(self.works) * seeds
         self.replay = (
@@ -77,27 +75,11 @@ class StallPlan(CampaignPlan):
         self._ram = np.zeros(self.circuit.ram_bytes, np.uint8)
         self.cycles = np.zeros((len(self.works), seeds), np.int64)
         self.beats = np.zeros(len(self.works), np.int64)
-        self._records, self._used, self._counts = self._packed()
-
-    def _packed(self) -> tuple[NDArray[np.uint32], Numbers, Numbers]:
-        """Records of all works: (works, commands, 32), words in use, and commands of each."""
-        given = [list(WORKS[name]()) for name in self.works]
-        most = max(map(len, given))
-        records = np.zeros((len(given), most, RECORD_WORDS), np.uint32)
-        used = np.zeros((len(given), most), np.int64)
-        for work, each in enumerate(given):
-            for number, command in enumerate(each):
-                words = encode(command, interrupt=number == len(each) - 1)
-                records[work, number, : words.size] = words
-                used[work, number] = words.size
-        return records, used, np.array([len(each) for each in given])
+        self._records, self._used, self._counts = packed([WORKS[name]() for name in self.works])
 
     def portion(self, numbers: Numbers) -> Portion:
         works, seeds = np.divmod(numbers, self._seeds)
-        settings: dict[str, ArrayLike] = {
-            f"memory__stall_{name}": _STALL for name in ("ar", "r", "aw", "w", "b")
-        }
-        settings["memory__seed"] = seeds + 1
+        settings = stalls(lambda _: _STALL) | {"memory__seed": seeds + 1}
         work = Workload(
             self._records[works], self._used[works], self._counts[works], _TIMEOUT, _LIMIT, settings
         )

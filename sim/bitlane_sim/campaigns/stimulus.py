@@ -3,23 +3,33 @@
 Programs of it, for many instances at once. Never says what comes of it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bitlane.driver.commands import Command, encode
 from bitlane_rtl.abi import RECORD, RECORD_BYTES, RECORD_WORDS, RING_OFFSET, WORD_BYTES, register
 from cppsim.model.program import Program
 
-__all__ = ["MUTED", "READ", "Workload", "recover", "submit", "traffic_of"]
+__all__ = [
+    "MEMORY_CHANNELS",
+    "READ",
+    "Workload",
+    "packed",
+    "recover",
+    "stalls",
+    "submit",
+    "traffic_of",
+]
 
 READ = ("STATUS", "RETIRED", "FAULT", "FAULT_ADDRESS", "BUSY_CYCLES")
 """Registers that are read in the end, results by their names."""
 
-MUTED = ("ar", "r", "aw", "w", "b")
-"""Channels by the bits of the stand's ``mute``, the lowest first."""
+MEMORY_CHANNELS = ("ar", "r", "aw", "w", "b")
+"""Channels that can stall, and that bits of the harness's ``mute`` silence, the lowest first."""
 
 _ANSWER = 64
 """Cycles in which the control window answers; it needs a handful."""
@@ -63,6 +73,30 @@ class Workload:
         """Whose last command raises the interrupt, whatever comes of it."""
         last = self.records[np.arange(self.instances), self.counts - 1, 0]
         return np.asarray(_RAISES.extract(last.astype(np.int64)) != 0)
+
+
+def packed(
+    commands: Sequence[Sequence[Command]], most: int | None = None, *, interrupt: bool = True
+) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.int64]]:
+    """Return the first three fields of a `Workload` whose instances have these commands.
+
+    There is room for ``most`` commands, by default for the longest list. With ``interrupt`` the
+    last command of each list raises the interrupt.
+    """
+    most = max(map(len, commands)) if most is None else most
+    records = np.zeros((len(commands), most, RECORD_WORDS), np.uint32)
+    used = np.zeros((len(commands), most), np.int64)
+    for instance, each in enumerate(commands):
+        for number, command in enumerate(each):
+            words = encode(command, interrupt=interrupt and number == len(each) - 1)
+            records[instance, number, : words.size] = words
+            used[instance, number] = words.size
+    return records, used, np.array([len(each) for each in commands])
+
+
+def stalls(chance: Callable[[str], ArrayLike]) -> dict[str, ArrayLike]:
+    """Return the settings that stall the memory: ``chance`` of each channel, in 256."""
+    return {f"memory__stall_{channel}": chance(channel) for channel in MEMORY_CHANNELS}
 
 
 def submit(work: Workload) -> Program:

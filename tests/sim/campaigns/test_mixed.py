@@ -11,13 +11,12 @@ import pytest
 from bitlane.command_line.cli import CHECK_FAILED, DONE
 from bitlane.errors import BitlaneError, LinkError
 from bitlane_rtl.abi import Op
-from bitlane_sim.campaigns import device_run
+from bitlane_sim.campaigns import add_soak, device_run
 from bitlane_sim.campaigns.cases import Case, parse_case
 from bitlane_sim.campaigns.contract import model
 from bitlane_sim.campaigns.contract.values import Computation
 from bitlane_sim.campaigns.folder import StandCircuit, make_circuit
 from bitlane_sim.campaigns.mixed import SoakPlan
-from bitlane_sim.campaigns.soak_command import add_soak
 from support.sim.stands import command_line
 
 pytestmark = pytest.mark.slow

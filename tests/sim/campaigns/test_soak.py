@@ -14,10 +14,9 @@ from bitlane import reference
 from bitlane.command_line.cli import CHECK_FAILED, DONE
 from bitlane.errors import BitlaneError, LinkError
 from bitlane_rtl.abi import Op
-from bitlane_sim.campaigns import device_run, soak_command, trials
+from bitlane_sim.campaigns import add_soak, command, device_run, trials
 from bitlane_sim.campaigns.cases import Case, parse_case, random_case
 from bitlane_sim.campaigns.device_run import run_case
-from bitlane_sim.campaigns.soak_command import add_soak
 from bitlane_sim.device.link import open_link
 from support.sim.stands import command_line
 from support.system.clusters import cluster_of
@@ -40,7 +39,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
         with ThreadPoolExecutor(1) as executor:
             yield executor, 1
 
-    monkeypatch.setattr(soak_command, "shared_by", shared_by)
+    monkeypatch.setattr(command, "shared_by", shared_by)
 
 
 def test_random_cases_are_of_every_kind_and_can_be_written_and_read() -> None:
