@@ -27,6 +27,7 @@ from flips.copies import Flip, flipped, random_flips
 from support.boards.asc import write
 from support.boards.board_builds import built
 from support.boards.session import SILENCE, connect, opened, validated
+from support.sim.flip_copies import FlippedCopies
 
 pytestmark = pytest.mark.slow
 
@@ -92,14 +93,14 @@ def test_driver_and_bitstream_work_together(
 
 def shown_by_a_job(found: Ice40Netlist, flips: Sequence[Flip]) -> list[Flip]:
     """Return the ``flips`` that change the board's output levels during or after one operator."""
-    model = GateModel(found.netlist, "flips", flips=[flip.table for flip in flips])
+    model = FlippedCopies(found.netlist, "flips", [flip.table for flip in flips])
     port = opened(model, BOARD)
     a = np.random.default_rng(1).integers(0, 256, 500, np.uint8)
     link = connect(port, NAME)
     with link, Driver(link, timeout=SILENCE) as driver, Device(driver) as device:
         assert (device.bit_count(a) == np.bitwise_count(a)).all()
     port.close()
-    return [flips[number] for number in sorted(model.apart)]
+    return [flips[number] for number in sorted(model.diverged)]
 
 
 def test_a_flipped_bit_in_the_file_is_caught(bitstream: Path, tmp_path: Path) -> None:

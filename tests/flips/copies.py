@@ -8,10 +8,11 @@ from itertools import groupby
 
 from bitlane_boards.readback.asc import Bitstream
 from bitlane_boards.readback.ice40 import LUT_BITS, LogicCell
-from bitlane_sim.pins import COPIES, GateModel, PinSimulation
-from bitlane_sim.pins.netlist import FlippedRow, Netlist
+from bitlane_sim.pins import GateModel, PinSimulation
+from bitlane_sim.pins.netlist import Netlist
 from flips.campaign import FlipCampaign
 from flips.stimulus import Stimulus
+from support.sim.flip_copies import COPIES, FlippedCopies, FlippedRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ def seen_by_copies(campaign: FlipCampaign, *, pins: bool) -> list[bool]:
     for first in range(0, len(flips), COPIES):
         cells = [(campaign.cells[lut], row) for lut, row in flips[first : first + COPIES]]
         rows = [FlippedRow(x.inputs, x.output, x.table, int(row)) for x, row in cells]
-        model = GateModel(campaign.netlist, "copies", flips=rows)
+        model = FlippedCopies(campaign.netlist, "copies", rows)
         if pins:
             model.watch_pins()
         simulation = PinSimulation(model, campaign.stimulus.divider, busy="")
@@ -74,7 +75,7 @@ def seen_by_copies(campaign: FlipCampaign, *, pins: bool) -> list[bool]:
             simulation.set("rx", level)
             simulation.run(campaign.stimulus.divider * len(list(bits)))
         simulation.close()
-        seen += [number in model.apart for number in range(len(rows))]
+        seen += [number in model.diverged for number in range(len(rows))]
     return seen
 
 

@@ -10,11 +10,11 @@ import pytest
 
 from bitlane_boards import boards
 from bitlane_boards.readback.netlist import board_netlist
-from bitlane_sim.pins import COPIES
 from flips.campaign import FlipCampaign, all_flips
 from flips.copies import line_crc, seen_by_copies
 from flips.stimulus import compose
 from support.boards.board_builds import built
+from support.sim.flip_copies import COPIES
 
 pytestmark = pytest.mark.slow
 

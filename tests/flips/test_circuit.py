@@ -18,7 +18,7 @@ from amaranth.lib.wiring import In, Out
 from bitlane.errors import BitlaneError
 from bitlane_boards.readback.asc import Bitstream
 from bitlane_boards.readback.ice40 import Ice40Netlist, extract
-from bitlane_sim.pins import COPIES, GateModel, PinSimulation
+from bitlane_sim.pins import GateModel, PinSimulation
 from bitlane_sim.pins.netlist import HIGH, NetlistBuilder
 from cppsim import Batch, Program
 from flips.campaign import FlipCampaign, all_flips
@@ -30,6 +30,7 @@ from flips.stimulus import Section, Stimulus
 from flips.tables import gates
 from support.boards.small_builds import DIVIDER, PACKAGES, PLACES, ice40
 from support.sim.answerer import Store
+from support.sim.flip_copies import COPIES
 
 pytestmark = pytest.mark.slow
 

@@ -64,10 +64,10 @@ class Xors:
 
 def xors(numbers: NDArray[np.int64], stall: int) -> Workload:
     """One XOR for each of ``numbers``."""
-    commands = [[move(Op.XOR, SIZE, _A, _B, _Y)]]
-    records, used, counts = (np.repeat(x, numbers.size, axis=0) for x in packed(commands))
+    every = np.zeros(numbers.size, np.int64)
+    records, used, counts = packed([[move(Op.XOR, SIZE, _A, _B, _Y)]])
     settings = stalls(lambda _: stall) | {"memory__seed": draw(_SEED, numbers, "seed", 1 << 32)}
-    return Workload(records, used, counts, 1 << 12, _LIMIT, settings)
+    return Workload(records[every], used[every], counts[every], 1 << 12, _LIMIT, settings)
 
 
 def _check(before: NDArray[np.uint8], found: Observed) -> None:

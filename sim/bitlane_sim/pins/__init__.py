@@ -1,8 +1,8 @@
 """Run a circuit at its pins: a compiled UART at the other end of the line, and no shortcuts."""
 
-from .gates import COPIES, GateModel
+from .gates import GateModel
 from .model import CircuitModel, PinModel
 from .port import SimulatedPort
 from .simulation import PinSimulation
 
-__all__ = ["COPIES", "CircuitModel", "GateModel", "PinModel", "PinSimulation", "SimulatedPort"]
+__all__ = ["CircuitModel", "GateModel", "PinModel", "PinSimulation", "SimulatedPort"]

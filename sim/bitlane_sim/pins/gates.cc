@@ -3,11 +3,7 @@
 //
 // Signals are numbered; 0 is constantly low, 1 constantly high. LUTs come in an order in which
 // each one follows those that it depends on.
-//
-// Up to 63 copies of the netlist, each with one row of a LUT flipped, run beside it with the same
-// inputs: they have the other bits of every level, and cost next to nothing while they do the same.
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -45,31 +41,16 @@ struct Wire {
   uint32_t signal, place, mask;
 };
 
-// A LUT with all of its inputs, and the row that is flipped in a copy of the netlist.
-struct Flip {
-  uint32_t lut, row;
-  Lut whole;
-};
-
 struct Netlist {
-  uint32_t signals, luts, flip_flops, ports, wires, flips, memories;
+  uint32_t signals, luts, flip_flops, ports, wires, memories;
   const Lut *lut;
   const FlipFlop *flip_flop;
   const Port *port;
   const Wire *wire;
-  const Flip *flip;
   const uint8_t *contents; // one byte a bit, all memories after each other
   uint64_t content_bits;
   const uint64_t *bases; // where each memory begins in `contents`
 };
-
-// Bit i is the level in copy i; copy 0 is the netlist itself, in which no row is flipped.
-typedef uint64_t Level;
-
-static Level all(uint32_t level) { return level ? ~Level(0) : 0; }
-static Level merged(Level before, Level after, Level copies) {
-  return (before & ~copies) | (after & copies);
-}
 
 // Times that LUTs in a loop are looked at before they are taken to oscillate.
 const int ROUNDS = 64;
@@ -108,15 +89,8 @@ public:
   explicit Gates(const Netlist &net)
       : luts(net.lut, net.lut + net.luts), flip_flops(net.flip_flop, net.flip_flop + net.flip_flops),
         ports(net.port, net.port + net.ports), wires(net.wire, net.wire + net.wires),
-        bases(net.bases, net.bases + net.memories), level(net.signals, 0), shown(net.signals, 0),
-        own(net.luts, 0) {
-    for (uint64_t i = 0; i < net.content_bits; i++) bits.push_back(all(net.contents[i]));
-    for (uint32_t i = 0; i < net.flips; i++) {
-      luts[net.flip[i].lut] = net.flip[i].whole;
-      rows_of(net.flip[i].lut)[net.flip[i].row] ^= Level(2) << i;
-    }
-    for (const Port &port : ports)
-      if (port.kind == WRITE_TABLE) rows_of(port.memory);
+        bits(net.contents, net.contents + net.content_bits),
+        bases(net.bases, net.bases + net.memories), level(net.signals, 0), pins(net.signals, 0) {
     std::vector<std::vector<uint32_t>> users(net.signals);
     auto use = [&](uint32_t signal, uint32_t user) {
       if (users[signal].empty() || users[signal].back() != user) users[signal].push_back(user);
@@ -149,42 +123,34 @@ public:
     for (uint32_t i = 0; i < luts.size(); i++) dirty_luts.add(i);
     for (uint32_t i = 0; i < flip_flops.size(); i++) dirty_registers.add(i);
     for (uint32_t i = 0; i < ports.size(); i++) dirty_ports.add(i);
-    level[1] = all(1);
-    for (const FlipFlop &item : flip_flops) level[item.q] = all(item.first);
-    for (uint32_t i = 0; i < net.signals; i++) shown[i] = uint8_t(level[i] & 1);
+    level[1] = 1;
+    for (const FlipFlop &item : flip_flops) level[item.q] = uint8_t(item.first);
+    pins = level;
   }
 
-  // Carries levels through to where they are used, and takes over inputs that were changed.
+  // Carries levels through the LUTs, beginning with the inputs that were changed at the pins.
   void settle() {
     for (uint32_t input : inputs)
-      if (shown[input] != (level[input] & 1)) set(input, all(shown[input]));
-    // A flipped row may close a loop of LUTs, which is walked until it rests.
+      if (pins[input] != level[input]) set(input, pins[input]);
+    // LUTs in a loop are looked up until they rest.
     for (int round = 0; round == 0 || !again.empty(); round++) {
       for (uint32_t index : again) dirty_luts.add(index);
       again.clear();
-      Level changed = 0;
+      bool changed = false;
       dirty_luts.drain([&](uint32_t index) {
         const Lut &lut = luts[index];
-        Level value = look_up(lut, own[index] ? rows[own[index] - 1].data() : nullptr);
+        uint8_t value = uint8_t(lut.table >> row_of(lut) & 1);
         if (!chosen.empty()) looked_up.add(index);
-        changed |= value ^ level[lut.output];
         here = int64_t(index);
-        if (value != level[lut.output]) set(lut.output, value);
+        if (value == level[lut.output]) return;
+        changed = true;
+        set(lut.output, value);
       });
       here = -1;
-      if (round < ROUNDS) continue;
-      part(changed);
-      restless = changed & 1;
-      if (restless) return again.clear();
+      if (round < ROUNDS || !changed) continue;
+      restless = true;
+      return again.clear();
     }
-  }
-
-  // The copies in which `signal` or what is watched has another level, or that do not come to rest, end here: they
-  // become like the netlist.
-  void compare(uint32_t signal) {
-    Level other = level[signal] ^ all(level[signal] & 1);
-    for (uint32_t also : watched) other |= level[also] ^ all(level[also] & 1);
-    part(other);
   }
 
   // From now on `note` notes which rows of every LUT its inputs choose.
@@ -194,13 +160,9 @@ public:
     for (uint32_t i = 0; i < luts.size(); i++) looked_up.add(i);
   }
 
-  // After settle(): what is on the way to rest chooses nothing.
+  // After settle(), because LUTs whose inputs have yet to settle choose nothing.
   void note() {
-    looked_up.drain([&](uint32_t index) {
-      uint32_t row = 0;
-      for (int i = 0; i < 4; i++) row |= uint32_t(level[luts[index].inputs[i]] & 1) << i;
-      chosen[index] |= uint16_t(1u << row);
-    });
+    looked_up.drain([&](uint32_t index) { chosen[index] |= uint16_t(1u << row_of(luts[index])); });
   }
 
   // After settle(). Everything reads the levels before the edge, and only then changes its own.
@@ -208,123 +170,77 @@ public:
     changes.clear();
     dirty_registers.drain([&](uint32_t index) {
       const FlipFlop &item = flip_flops[index];
-      Level now = level[item.q];
-      Level next = merged(now, level[item.d], level[item.enable]);
-      next = merged(next, all(item.value), level[item.clear]);
-      if (next != now) changes.push_back({item.q, next, all(1)});
+      uint8_t next = level[item.enable] ? level[item.d] : level[item.q];
+      if (level[item.clear]) next = uint8_t(item.value);
+      if (next != level[item.q]) changes.push_back({item.q, next});
     });
     stores.clear();
-    written.clear();
-    reads.clear();
-    dirty_ports.drain([&](uint32_t index) {
-      const Port &port = ports[index];
-      each_address(port, [&](uint64_t word, Level copies) {
-        for (uint32_t i = 0; i < port.data_bits; i++) {
-          const Wire &wire = wires[port.data + i];
-          uint64_t place = word + wire.place;
-          if (port.kind == READ) {
-            Level next = merged(level[wire.signal], bits[place], copies);
-            if (next != level[wire.signal]) changes.push_back({wire.signal, bits[place], copies});
-          } else {
-            Level &cell = port.kind == WRITE ? bits[place] : rows_of(port.memory)[place];
-            Level next = merged(cell, level[wire.signal], copies & level[wire.mask]);
-            if (next == cell) continue;
-            stores.push_back({&cell, level[wire.signal], copies & level[wire.mask]});
-            (port.kind == WRITE ? reads : written).push_back(port.memory);
-          }
-        }
-      });
-    });
-    for (const Store &store : stores) *store.cell = merged(*store.cell, store.value, store.copies);
-    for (uint32_t lut : written) dirty_luts.add(lut);
-    // What was written may be what a port reads again at the next edge.
-    for (uint32_t memory : reads)
-      for (uint32_t i = 0; i < ports.size(); i++)
-        if (ports[i].kind == READ && ports[i].memory == memory) dirty_ports.add(i);
-    for (const Change &change : changes)
-      set(change.signal, merged(level[change.signal], change.value, change.copies));
+    dirty_ports.drain([&](uint32_t index) { access(ports[index]); });
+    for (const Store &store : stores) {
+      const Port &port = *store.port;
+      if (port.kind == WRITE) {
+        bits[store.place] = store.value;
+        // A port may read the same place again at the next edge.
+        for (uint32_t i = 0; i < ports.size(); i++)
+          if (ports[i].kind == READ && ports[i].memory == port.memory) dirty_ports.add(i);
+      } else {
+        uint32_t &table = luts[port.memory].table;
+        table = (table & ~(1u << store.place)) | uint32_t(store.value) << store.place;
+        dirty_luts.add(port.memory);
+      }
+    }
+    for (const Change &change : changes) set(change.signal, change.value);
     cycles++;
   }
 
   void drive(uint32_t signal) { inputs.push_back(signal); }
-  void watch(uint32_t signal) { watched.push_back(signal); }
-  uint8_t *address(uint32_t signal) { return &shown[signal]; }
-  uint8_t value(uint32_t signal) const { return uint8_t(level[signal] & 1); }
+  uint8_t *address(uint32_t signal) { return &pins[signal]; }
+  uint8_t value(uint32_t signal) const { return level[signal]; }
 
   uint64_t cycles = 0;
   bool restless = false; // a loop of LUTs has not come to rest
-  Level apart = 0;       // copies that `compare` has ended
   std::vector<uint16_t> chosen; // of each LUT the rows that were chosen, once they are watched
 
 private:
   struct Change {
     uint32_t signal;
-    Level value, copies;
+    uint8_t value;
   };
   struct Store {
-    Level *cell;
-    Level value, copies;
+    const Port *port;
+    uint64_t place;
+    uint8_t value;
   };
-  typedef std::array<Level, 16> Rows;
 
-  // The rows of a LUT that are not the same in all copies, or are written.
-  Rows &rows_of(uint32_t lut) {
-    if (!own[lut]) {
-      rows.emplace_back();
-      for (int row = 0; row < 16; row++) rows.back()[row] = all(luts[lut].table >> row & 1);
-      own[lut] = uint32_t(rows.size());
-    }
-    return rows[own[lut] - 1];
-  }
-
-  Level look_up(const Lut &lut, const Level *rows) const {
+  uint32_t row_of(const Lut &lut) const {
     uint32_t row = 0;
-    bool same = !rows;
-    for (int i = 0; i < 4; i++) {
-      Level input = level[lut.inputs[i]];
-      row |= uint32_t(input & 1) << i;
-      same = same && input == all(input & 1);
-    }
-    if (same) return all(lut.table >> row & 1);
-    Level left[16];
-    for (int i = 0; i < 16; i++) left[i] = rows ? rows[i] : all(lut.table >> i & 1);
-    for (int i = 0; i < 4; i++)
-      for (int j = 0; j < 8 >> i; j++)
-        left[j] = merged(left[2 * j], left[2 * j + 1], level[lut.inputs[i]]);
-    return left[0];
+    for (int i = 0; i < 4; i++) row |= uint32_t(level[lut.inputs[i]]) << i;
+    return row;
   }
 
-  // Every address at an enabled port, and in which copies it is that.
-  template <class Visit> void each_address(const Port &port, Visit visit) {
-    Level left = level[port.enable];
-    while (left) {
-      Level same = left;
-      uint64_t word = port.kind == WRITE_TABLE ? 0 : bases[port.memory];
-      int copy = __builtin_ctzll(left);
-      for (uint32_t i = 0; i < port.address_bits; i++) {
-        const Wire &wire = wires[port.address + i];
-        bool high = level[wire.signal] >> copy & 1;
-        if (high) word += wire.place;
-        same &= high ? level[wire.signal] : ~level[wire.signal];
+  // Notes what a port reads or writes at this edge, where that changes anything.
+  void access(const Port &port) {
+    if (!level[port.enable]) return;
+    uint64_t word = port.kind == WRITE_TABLE ? 0 : bases[port.memory];
+    for (uint32_t i = 0; i < port.address_bits; i++) {
+      const Wire &wire = wires[port.address + i];
+      if (level[wire.signal]) word += wire.place;
+    }
+    for (uint32_t i = 0; i < port.data_bits; i++) {
+      const Wire &wire = wires[port.data + i];
+      uint64_t place = word + wire.place;
+      uint8_t value = level[wire.signal];
+      if (port.kind == READ) {
+        if (bits[place] != value) changes.push_back({wire.signal, bits[place]});
+      } else if (level[wire.mask]) {
+        uint32_t old = port.kind == WRITE ? bits[place] : luts[port.memory].table >> place & 1;
+        if (old != value) stores.push_back({&port, place, value});
       }
-      visit(word, same);
-      left &= ~same;
     }
   }
 
-  void part(Level copies) {
-    copies &= ~apart & ~Level(1);
-    if (!copies) return;
-    apart |= copies;
-    for (Level &item : level) item = merged(item, all(item & 1), copies);
-    for (Level &item : bits) item = merged(item, all(item & 1), copies);
-    for (Rows &table : rows)
-      for (Level &item : table) item = merged(item, all(item & 1), copies);
-  }
-
-  void set(uint32_t signal, Level value) {
-    level[signal] = value;
-    shown[signal] = uint8_t(value & 1);
+  void set(uint32_t signal, uint8_t value) {
+    level[signal] = pins[signal] = value;
     for (uint32_t i = begin[signal]; i < begin[signal + 1]; i++) {
       uint32_t user = fanout[i];
       if (int64_t(user) <= here)
@@ -342,16 +258,13 @@ private:
   std::vector<FlipFlop> flip_flops;
   std::vector<Port> ports;
   std::vector<Wire> wires;
-  std::vector<Level> bits;
+  std::vector<uint8_t> bits;
   std::vector<uint64_t> bases;
-  std::vector<Level> level;
-  std::vector<uint8_t> shown; // of copy 0: where others read, and write inputs
-  std::vector<uint32_t> own;  // of each LUT: where its table is in `rows`, from 1, if it has one
-  std::vector<Rows> rows;
-  std::vector<uint32_t> inputs, watched, begin, fanout;
+  std::vector<uint8_t> level;
+  std::vector<uint8_t> pins; // the same for callers, who write inputs here
+  std::vector<uint32_t> inputs, begin, fanout;
   std::vector<Change> changes;
   std::vector<Store> stores;
-  std::vector<uint32_t> reads, written;
   int64_t here = -1;           // the LUT at which `settle` is
   std::vector<uint32_t> again; // those before it that have to be looked at once more
   uint32_t first_register = 0, first_port = 0;
@@ -364,8 +277,6 @@ EXPORT void gates_input(void *gates, uint32_t signal) { static_cast<Gates *>(gat
 EXPORT uint8_t *gates_address(void *gates, uint32_t signal) {
   return static_cast<Gates *>(gates)->address(signal);
 }
-EXPORT uint64_t gates_apart(void *gates) { return static_cast<Gates *>(gates)->apart; }
-EXPORT void gates_watch(void *gates, uint32_t signal) { static_cast<Gates *>(gates)->watch(signal); }
 EXPORT void gates_watch_rows(void *gates) { static_cast<Gates *>(gates)->watch_rows(); }
 EXPORT const uint16_t *gates_chosen(void *gates) {
   return static_cast<Gates *>(gates)->chosen.data();
@@ -379,7 +290,6 @@ EXPORT int gates_run_until(void *gates, size_t signal, uint64_t limit, int *came
   *came = 0;
   while (limit-- && !*came && !self.restless) {
     self.settle();
-    self.compare(uint32_t(signal));
     if (!self.chosen.empty()) self.note();
     *came = self.value(uint32_t(signal));
     self.edge();

@@ -1,14 +1,14 @@
 """A netlist of LUTs, flip-flops and memories with one clock, and a builder for it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cppsim.errors import SimulationError
 
-__all__ = ["HIGH", "LOW", "LUT", "FlippedRow", "Netlist", "NetlistBuilder", "needed_inputs"]
+__all__ = ["HIGH", "LOW", "LUT", "Netlist", "NetlistBuilder", "needed_inputs"]
 
 LOW, HIGH = 0, 1
 """The signals that are constantly low and high."""
@@ -55,38 +55,6 @@ class Netlist:
             f"{self.luts.size} LUTs, {self.flip_flops.size} flip-flops,"
             f" {memories} {'memory' if memories == 1 else 'memories'}"
         )
-
-
-@dataclass(frozen=True, slots=True)
-class FlippedRow:
-    """Bit ``row`` of the table of the LUT that drives signal ``output``, the other way round.
-
-    ``inputs`` and ``table`` are all of the LUT's, with those that make no difference as it stands.
-    Flips of one LUT have the same of both.
-    """
-
-    inputs: tuple[int, ...]
-    output: int
-    table: int
-    row: int
-
-    def place(self, netlist: Netlist) -> int:
-        """Number of the LUT in ``netlist``."""
-        return int(np.flatnonzero(netlist.luts["output"] == self.output)[0])
-
-    def lut(self) -> NDArray[np.void]:
-        """The whole LUT, as it is without the flip."""
-        entry = np.zeros((), LUT)
-        entry["inputs"][: len(self.inputs)] = self.inputs
-        entry["output"], entry["table"] = self.output, self.table
-        return entry
-
-    def put_into(self, netlist: Netlist) -> Netlist:
-        """``netlist`` with the flip, which may close a loop of LUTs."""
-        luts, lut = netlist.luts.copy(), self.lut()
-        lut["table"] ^= 1 << self.row
-        luts[self.place(netlist)] = lut
-        return replace(netlist, luts=luts)
 
 
 def needed_inputs(inputs: tuple[int, ...], table: int) -> tuple[tuple[int, ...], int]:

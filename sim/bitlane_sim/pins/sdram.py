@@ -1,9 +1,9 @@
 """A simulated SDRAM chip, alone or at the pins of a model. Its rules stand in ``sdram.cc``."""
 
 import ctypes
-import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,21 @@ from bitlane_rtl.bus.sdram.part import SdramPart
 from bitlane_rtl.bus.sdram.pins import SdramPins
 from cppsim.errors import SimulationError
 
+from .library import POINTER, Signatures, load
 from .model import Entry, PinModel
-from .peer import compile_library
 
 __all__ = ["ChipCounts", "SdramChip", "SdramModel", "SplitPins", "pin_names"]
+
+_SOURCE = Path(__file__).with_name("sdram.cc")
+_SIGNATURES: Signatures = {
+    "sdram_create": (POINTER, [POINTER, POINTER]),
+    "sdram_destroy": (None, [POINTER]),
+    "sdram_edge": (None, [POINTER, POINTER]),
+    "sdram_level": (ctypes.c_uint32, [POINTER]),
+    "sdram_message": (ctypes.c_char_p, [POINTER]),
+    "sdram_counts": (None, [POINTER, POINTER]),
+    "sdram_run_until": (ctypes.c_int, [POINTER, ctypes.c_size_t, ctypes.c_uint64, POINTER]),
+}
 
 _LATENCIES = 4
 
@@ -79,7 +90,7 @@ class SdramChip:
 
     def __init__(self, part: SdramPart, clock_hz: float) -> None:
         self.part = part
-        self._calls = _load()
+        self._calls = load(_SOURCE, _SIGNATURES)
         known = {name: getattr(part, name) for name in (*_SIZES, *_TIMES)}
         clocks = (part.clocks.get(latency, 0) for latency in range(_LATENCIES))
         arguments = _Part(**known, period=1e9 / clock_hz)
@@ -213,7 +224,7 @@ class SdramModel(PinModel):
             *(pointers.ctypes.data for pointers in self._pointers),
         )
         self._inner = inner
-        self._run_until = _load().sdram_run_until
+        self._run_until = load(_SOURCE, _SIGNATURES).sdram_run_until
 
     @property
     def ports(self) -> Mapping[str, int]:
@@ -249,22 +260,3 @@ class SdramModel(PinModel):
     def close(self) -> None:
         self.chip.close()
         self._model.close()
-
-
-@functools.cache
-def _load() -> ctypes.CDLL:
-    calls = ctypes.CDLL(str(compile_library("sdram.cc")))
-    pointer, word = ctypes.c_void_p, ctypes.c_uint32
-    signatures: dict[str, tuple[object, list[object]]] = {
-        "sdram_create": (pointer, [pointer, pointer]),
-        "sdram_destroy": (None, [pointer]),
-        "sdram_edge": (None, [pointer, pointer]),
-        "sdram_level": (word, [pointer]),
-        "sdram_message": (ctypes.c_char_p, [pointer]),
-        "sdram_counts": (None, [pointer, pointer]),
-        "sdram_run_until": (ctypes.c_int, [pointer, ctypes.c_size_t, ctypes.c_uint64, pointer]),
-    }
-    for name, (result, arguments) in signatures.items():
-        call = getattr(calls, name)
-        call.restype, call.argtypes = result, arguments
-    return calls

@@ -1,5 +1,9 @@
 """A circuit at its pins, with a UART at the other end: bytes in, bytes out, exact cycles."""
 
+import ctypes
+from enum import IntEnum
+from pathlib import Path
+
 import numpy as np
 from amaranth.hdl import Elaboratable
 from amaranth.lib import wiring
@@ -7,10 +11,44 @@ from numpy.typing import NDArray
 
 from cppsim.errors import SimulationError
 
+from .library import NUMBER, POINTER, SIZE, Signatures, load
 from .model import CircuitModel, PinModel
-from .peer import Pins, Stop, UartPeer
 
 __all__ = ["PinSimulation"]
+
+_SOURCE = Path(__file__).with_name("peer.cc")
+_SIGNATURES: Signatures = {
+    "peer_create": (POINTER, [POINTER, ctypes.c_double]),
+    "peer_destroy": (None, [POINTER]),
+    "peer_set_bit": (None, [POINTER, ctypes.c_double]),
+    "peer_send": (None, [POINTER, ctypes.c_char_p, SIZE]),
+    "peer_unsent": (SIZE, [POINTER]),
+    "peer_arrived": (SIZE, [POINTER]),
+    "peer_take": (None, [POINTER, SIZE, POINTER, POINTER]),
+    "peer_cycle": (NUMBER, [POINTER]),
+    "peer_framing_errors": (NUMBER, [POINTER]),
+    "peer_glitches": (NUMBER, [POINTER]),
+    "peer_run": (ctypes.c_int, [POINTER, NUMBER, NUMBER, NUMBER]),
+}
+
+
+class _Stop(IntEnum):
+    """Why a run ended."""
+
+    BROKEN = -1
+    CYCLES = 0
+    RECEIVED = 1
+    QUIET = 2
+
+
+class _Model(ctypes.Structure):
+    _fields_ = (
+        ("model", ctypes.c_void_p),
+        ("run_until", ctypes.c_void_p),
+        ("tx", ctypes.c_size_t),
+        ("rx", ctypes.c_void_p),
+        ("busy", ctypes.c_void_p),
+    )
 
 
 class PinSimulation:
@@ -29,7 +67,8 @@ class PinSimulation:
         A port that is high while the circuit has work without anything on its lines; "" if it has
         none. A port called ``busy`` is found.
 
-    Raises ``SimulationError`` if a pin is missing or not one bit wide.
+    Raises ``SimulationError`` if a pin is missing or not one bit wide, if there is no C++ compiler,
+    and from every member except ``close`` after ``close``.
     """
 
     def __init__(
@@ -44,13 +83,22 @@ class PinSimulation:
         _expect_bit(divider)
         self.model = what if isinstance(what, PinModel) else CircuitModel(what)
         ports = self.model.ports
-        pins = Pins(rx, tx, busy if busy != "busy" or busy in ports else "")
-        for name in filter(None, (pins.rx, pins.tx, pins.busy)):
+        busy = busy if busy != "busy" or busy in ports else ""
+        for name in filter(None, (rx, tx, busy)):
             if ports.get(name) != 1:
                 found = f"{ports[name]} bits" if name in ports else f"only {', '.join(ports)}"
                 raise SimulationError(f"{self.model.description}: no pin {name!r}, {found}")
         self._divider = divider
-        self._peer = UartPeer(self.model.entry(), pins, divider)
+        self._calls = load(_SOURCE, _SIGNATURES)
+        entry = self.model.entry()
+        model = _Model(
+            model=entry.model,
+            run_until=entry.run_until,
+            tx=entry.numbers[tx],
+            rx=entry.addresses[rx],
+            busy=entry.addresses[busy] if busy else None,
+        )
+        self._peer: int | None = self._calls.peer_create(ctypes.byref(model), divider)
 
     @property
     def divider(self) -> float:
@@ -61,36 +109,37 @@ class PinSimulation:
     def divider(self, divider: float) -> None:
         _expect_bit(divider)
         self._divider = divider
-        self._peer.set_bit(divider)
+        self._calls.peer_set_bit(self._handle, divider)
 
     @property
     def cycle(self) -> int:
         """Clock edges since power-on."""
-        return self._peer.cycle
+        return int(self._calls.peer_cycle(self._handle))
 
     @property
     def unsent(self) -> int:
         """Bytes that ``send`` took and whose start bit has not begun."""
-        return self._peer.unsent
+        return int(self._calls.peer_unsent(self._handle))
 
     @property
     def arrived(self) -> int:
         """Bytes that ``receive`` would give now."""
-        return self._peer.arrived
+        return int(self._calls.peer_arrived(self._handle))
 
     @property
     def framing_errors(self) -> int:
         """Stop bits that were low, sent by the circuit; their bytes are dropped."""
-        return self._peer.framing_errors
+        return int(self._calls.peer_framing_errors(self._handle))
 
     @property
     def glitches(self) -> int:
         """Times that the circuit's line was low for less than half a bit, which UARTs ignore."""
-        return self._peer.glitches
+        return int(self._calls.peer_glitches(self._handle))
 
     def send(self, data: bytes) -> None:
         """Queue bytes; they go out one right behind the other while the clock runs."""
-        self._peer.send(bytes(data))
+        content = bytes(data)
+        self._calls.peer_send(self._handle, content, len(content))
 
     def receive(self, most: int | None = None) -> bytes:
         """What has arrived, up to ``most`` bytes. Does not run the clock."""
@@ -100,7 +149,10 @@ class PinSimulation:
         self, most: int | None = None
     ) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
         """The same, and for each byte the cycle in the middle of its stop bit."""
-        return self._peer.take(self.arrived if most is None else most)
+        count = self.arrived if most is None else min(most, self.arrived)
+        data, cycles = np.empty(count, np.uint8), np.empty(count, np.uint64)
+        self._calls.peer_take(self._handle, count, data.ctypes.data, cycles.ctypes.data)
+        return data, cycles
 
     def get(self, port: str) -> int:
         """Value of a port now. Raises ``KeyError`` for an unknown port."""
@@ -119,32 +171,40 @@ class PinSimulation:
 
         Returns whether they have.
         """
-        return self._run(limit, received=count) is Stop.RECEIVED
+        return self._run(limit, received=count) is _Stop.RECEIVED
 
     def settle(self, quiet: int, limit: int) -> bool:
         """Run until lines and ``busy`` have not moved for ``quiet`` cycles, or for ``limit``.
 
         Returns whether they came to rest.
         """
-        return self._run(limit, quiet=quiet) is Stop.QUIET
+        return self._run(limit, quiet=quiet) is _Stop.QUIET
 
     def advance(self, limit: int, *, count: int, quiet: int) -> bool:
         """Run until ``count`` bytes are there or all is quiet, at most ``limit`` cycles.
 
         Returns whether all is quiet.
         """
-        return self._run(limit, received=count, quiet=quiet) is Stop.QUIET
+        return self._run(limit, received=count, quiet=quiet) is _Stop.QUIET
 
     def close(self) -> None:
         """Free the model. May be called twice."""
-        self._peer.close()
+        if self._peer is not None:
+            self._calls.peer_destroy(self._peer)
+            self._peer = None
         self.model.close()
 
-    def _run(self, cycles: int, received: int = 0, quiet: int = 0) -> Stop:
-        stop = self._peer.run(cycles, received, quiet)
-        if stop is Stop.BROKEN:
+    def _run(self, cycles: int, received: int = 0, quiet: int = 0) -> _Stop:
+        stop = _Stop(self._calls.peer_run(self._handle, cycles, received, quiet))
+        if stop is _Stop.BROKEN:
             raise self.model.trouble()
         return stop
+
+    @property
+    def _handle(self) -> int:
+        if self._peer is None:
+            raise SimulationError("the simulation is closed")
+        return self._peer
 
 
 def _expect_bit(divider: float) -> None:

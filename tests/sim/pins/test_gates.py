@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from bitlane_sim.pins import COPIES, GateModel, PinSimulation
-from bitlane_sim.pins.netlist import HIGH, LOW, FlippedRow, NetlistBuilder
+from bitlane_sim.pins import GateModel, PinSimulation
+from bitlane_sim.pins.netlist import HIGH, LOW, NetlistBuilder
 from cppsim.errors import SimulationError
 from support.seeds import seeds
+from support.sim.flip_copies import COPIES, FlippedCopies, FlippedRow
 
 
 class Plain:
@@ -192,7 +193,7 @@ def expect_parting(
     """Expect copies to part in the cycles in which outputs ``names`` of flipped netlists differ."""
     netlist, watched = builder.build(), LOW
     flips = random_flips(choose, builder)
-    copies = GateModel(netlist, f"copies, {replay}", flips=flips)
+    copies = FlippedCopies(netlist, f"copies, {replay}", flips)
     alone = [GateModel(flip.put_into(netlist), str(flip)) for flip in flips]
     if len(names) == 1:
         ((watched,),) = (builder.outputs[name] for name in names)
@@ -210,7 +211,7 @@ def expect_parting(
             apart |= {n for n, model in enumerate(alone) if model.get(name) != shown}
         for step in steps:
             step()
-        assert copies.apart == apart, f"{replay}, cycle {cycle}, {names}"
+        assert copies.diverged == apart, f"{replay}, cycle {cycle}, {names}"
 
 
 @pytest.mark.parametrize("seed", seeds(10, 40))
@@ -227,11 +228,11 @@ def test_a_flip_that_makes_an_oscillator_is_told() -> None:
     builder.lut(0b0101, [LOW, constant], constant)
     builder.outputs["tx"] = (constant,)
     flip = FlippedRow((LOW, constant), constant, 0b0101, 2)
-    copies = GateModel(builder.build(), "beside", flips=[flip])
+    copies = FlippedCopies(builder.build(), "beside", [flip])
     stepper(copies)()
-    assert copies.apart == {0}
+    assert copies.diverged == {0}
     copies.close()
-    assert copies.apart == {0}
+    assert copies.diverged == {0}
     with pytest.raises(AssertionError):
         stepper(GateModel(flip.put_into(builder.build()), "alone"))()
 
@@ -241,7 +242,7 @@ def test_more_copies_than_there_are_bits_are_refused() -> None:
     output = builder.lut(0b10, [builder.signal()])
     flips = [FlippedRow((LOW,), output, 0b10, 0)] * (COPIES + 1)
     with pytest.raises(ValueError, match="64; expected up to 63"):
-        GateModel(builder.build(), "too many", flips=flips)
+        FlippedCopies(builder.build(), "too many", flips)
 
 
 def stepper(model: GateModel, watched: int = LOW) -> Callable[[], None]:

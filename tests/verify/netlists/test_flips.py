@@ -16,7 +16,7 @@ from bitlane_boards.readback.ice40 import extract
 from bitlane_boards.readback.pins import board_pins
 from bitlane_rtl.abi import COMPLETION_OFFSET, CONTROL_BASE, register
 from bitlane_rtl.abi.frames import FRAME_DATA_BYTES, RECEIVE_BYTES
-from bitlane_sim.pins import COPIES, GateModel, PinModel, PinSimulation
+from bitlane_sim.pins import GateModel, PinModel, PinSimulation
 from cppsim.errors import SimulationError
 from flips.copies import random_flips
 from flips.exchanges import ExchangeWriter
@@ -24,6 +24,7 @@ from support.boards.board_builds import built
 from support.boards.session import validated
 from support.rtl.random_records import random_record
 from support.rtl.records import pack
+from support.sim.flip_copies import COPIES, FlippedCopies
 
 pytestmark = pytest.mark.slow
 
@@ -177,10 +178,10 @@ def test_flipped_bits_that_can_be_seen_are_caught(
     flips = random_flips(found.cells, COUNT, seed=1)
     tables = [flip.table for flip in flips]
 
-    model = GateModel(found.netlist, NAME, flips=tables)
+    model = FlippedCopies(found.netlist, NAME, tables)
     assert validated(model, board) == ""
     reasons = {}
-    for number in sorted(model.apart):
+    for number in sorted(model.diverged):
         alone = GateModel(tables[number].put_into(found.netlist), str(flips[number]))
         try:
             reasons[number] = validated(alone, board)
@@ -189,9 +190,9 @@ def test_flipped_bits_that_can_be_seen_are_caught(
             reasons[number] = str(error)
     caught = {number for number, reason in reasons.items() if reason}
 
-    model = GateModel(found.netlist, NAME, flips=tables)
+    model = FlippedCopies(found.netlist, NAME, tables)
     RandomTraffic(model, board, seed=1).run(EXCHANGES)
-    seen = caught | reasons.keys() | model.apart
+    seen = caught | reasons.keys() | model.diverged
     for number, flip in enumerate(flips):
         missed = "seen, but not caught" if number in seen else "never seen"
         print(f"{flip}: {reasons.get(number) or missed}")

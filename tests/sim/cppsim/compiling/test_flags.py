@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bitlane_sim.pins import peer
+from bitlane_sim.pins import library as pins
 from cppsim.batch import threads
 from cppsim.compiling import library
 from cppsim.compiling.flags import selecting, straight
@@ -32,7 +32,7 @@ def test_every_compiler_takes_the_flags_of_every_library(
     """A flag that a compiler does not know or use causes a warning, which is an error here."""
     source, made = tmp_path / "source.cc", tmp_path / "source.o"
     source.write_text('extern "C" int f() { return 3; }\n', encoding="utf-8")
-    parts = (library, native, peer, build)
+    parts = (library, native, pins, build)
     flags = dict.fromkeys(flag for part in parts for flag in part._FLAGS)
     flags |= dict.fromkeys((*straight(compiler), *selecting(compiler), *threads._words()[1]))
     words = [flag for flag in flags if flag not in ("-w", "-shared")]
