@@ -13,10 +13,10 @@ from bitlane.command_line.cli import DONE, UNUSABLE, main
 from bitlane_rtl.abi import Op
 from bitlane_rtl.configuration import Configuration
 from bitlane_sim.bench import batch, beside
-from bitlane_sim.bench.apart import Apart, apart
 from bitlane_sim.bench.page import page
+from bitlane_sim.bench.processes import Apart, apart
 from bitlane_sim.bench.record import BenchError
-from bitlane_sim.bench.xors import RAM_BYTES, SIZE, TIMINGS, xors
+from bitlane_sim.bench.xors import RAM_BYTES, SIZE, TIMINGS, xors, xors_on_one_thread
 from bitlane_sim.campaigns.folder import StandCircuit, make_circuit
 from bitlane_sim.campaigns.stimulus import submit
 from cppsim import BatchError
@@ -132,12 +132,12 @@ def test_processes_begin_when_all_are_ready_and_their_rates_add_up() -> None:
 
 
 def test_processes_apart_say_what_is_wrong(circuit: StandCircuit) -> None:
-    with apart(circuit, 3, 2) as others:
+    with apart(2, xors_on_one_thread, circuit, 3) as others:
         assert others.rate("same") > 0
         with pytest.raises(BenchError, match="KeyError: 'never'"):
             others.rate("never")
     assert not multiprocessing.active_children()
-    with apart(circuit, 3, 2) as others:
+    with apart(2, xors_on_one_thread, circuit, 3) as others:
         assert others.rate("diverging") > 0
         multiprocessing.active_children()[0].kill()
         with pytest.raises(BenchError, match="a process of one thread has ended; take fewer"):

@@ -9,7 +9,7 @@ import pytest
 
 from bitlane_rtl.abi import Op
 from bitlane_rtl.configuration import Configuration
-from bitlane_sim.bench import verilator
+from bitlane_sim.bench import job, verilator
 from bitlane_sim.bench.record import BenchError
 from bitlane_sim.device.simulator import Simulator
 from support.command_line import CommandLine
@@ -36,7 +36,7 @@ def test_both_do_the_same_and_both_are_measured() -> None:
 
 def after_compiled(change: Callable[[Simulator], None], monkeypatch: pytest.MonkeyPatch) -> None:
     """Let ``change`` change the compiled simulator after it has executed something."""
-    execute = verilator.execute
+    execute = job.execute
 
     def changed(simulator: Simulator, *arguments: object, **options: object) -> object:
         traffic = execute(simulator, *arguments, **options)  # type: ignore[arg-type]
@@ -44,7 +44,7 @@ def after_compiled(change: Callable[[Simulator], None], monkeypatch: pytest.Monk
             change(simulator)
         return traffic
 
-    monkeypatch.setattr(verilator, "execute", changed)
+    monkeypatch.setattr(job, "execute", changed)
 
 
 def test_different_bytes_are_no_comparison(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,9 +25,9 @@ from cppsim.errors import SimulationError
 
 from ..campaigns.command import count
 from ..campaigns.folder import StandCircuit, open_circuit
-from .apart import apart
+from .processes import apart
 from .record import record, write_json
-from .xors import TIMINGS, Xors
+from .xors import TIMINGS, Xors, xors_on_one_thread
 
 __all__ = ["HEADER", "OPTIONS", "BatchRow", "line", "main", "measure_batches", "tools"]
 
@@ -53,7 +53,8 @@ class BatchRow:
         return asdict(self)
 
 
-HEADER = f"{'':28} {'instances':>9} " + " ".join(f"{name:>10}" for name in TIMINGS)
+_LINE = "{:28} {:>9} {}"
+HEADER = _LINE.format("", "instances", " ".join(f"{name:>10}" for name in TIMINGS))
 
 
 def line(row: BatchRow) -> str:
@@ -62,7 +63,7 @@ def line(row: BatchRow) -> str:
     rates = row.rates
     cells = [f"{rates[name] / 1e6:10.3f}" for name in TIMINGS] if rates else ["missing"]
     note = f"  {row.note}" if row.note else ""
-    return f"{row.what:28} {instances:>9} {' '.join(cells)}{note}"
+    return _LINE.format(row.what, instances, " ".join(cells) + note)
 
 
 def tools(*, gpu: bool) -> dict[str, str]:
@@ -105,14 +106,14 @@ def _on_cores(
     cores = os.cpu_count() or 1
     each = instances or _INSTANCES["threads"]
     one, many = f"threads, {_cores(1)}", f"threads, {_cores(cores)}"
-    single = Xors(circuit, circuit.runner(1, "threads", 1).compiled, each)
+    single = xors_on_one_thread(circuit, each)
     if cores == 1:
         yield BatchRow(one, each, _best({one: single.rate}, progress)[one])
         return
     number = instances or each * cores
     together = Xors(circuit, circuit.runner(1, "threads", cores).compiled, number)
     processes = f"{cores} processes, {_cores(1)} each"
-    with apart(circuit, each, cores) as others:
+    with apart(cores, xors_on_one_thread, circuit, each) as others:
         ways = {one: single.rate, processes: others.rate, many: together.rate}
         rates = _best(ways, progress)
     yield BatchRow(one, each, rates[one])

@@ -4,20 +4,18 @@ from .contract import Row
 
 __all__ = ["HEADER", "line", "summary"]
 
-HEADER = (
-    f"{'work':55} {'bits':>4}  {'unit':15} {'goal':>7} {'bound':>7} {'peer':>6}"
-    f" {'measured':>9} {'ratio':>6}  met"
+_LINE = "{:55} {:>4}  {:15} {:>7} {:>7} {:>6} {:>9} {:>6}  {}"
+HEADER = _LINE.format(
+    *("work", "bits", "unit", "goal", "bound", "peer", "measured", "ratio", "met")
 )
 
 
 def line(row: Row) -> str:
     ratio = "-" if row.ratio is None else f"{row.ratio:.3f}"
     met = {None: "-", True: "yes", False: "NO"}[row.met]
-    return (
-        f"{row.work:55} {row.width:4}  {row.unit:15} {_number(row, row.goal):>7}"
-        f" {_number(row, row.bound):>7} {_number(row, row.peer):>6}"
-        f" {_number(row, row.measured, 4):>9} {ratio:>6}  {met}"
-    )
+    known = (_number(row, value) for value in (row.goal, row.bound, row.peer))
+    measured = _number(row, row.measured, 4)
+    return _LINE.format(row.work, row.width, row.unit, *known, measured, ratio, met)
 
 
 def _number(row: Row, value: float | None, digits: int = 3) -> str:

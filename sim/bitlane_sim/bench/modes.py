@@ -27,6 +27,8 @@ _SEARCHED = 16384
 _BATCHES = (1, 64, 256, 512, 1024)
 """Rows that a search is measured with, and queries."""
 
+_SEARCH_LINE = "{:>7} {:>9} {:>9} {:>6} {:>7} {:>7} {:>7}  {}"
+
 
 def _progress(text: str) -> None:
     show(f"{text} ...")
@@ -89,8 +91,9 @@ def _search(arguments: argparse.Namespace) -> int:
         f" {search.units} units in {evaluator} simulation.\n"
         f"Comparisons, in G/s: cycles at {mhz} MHz, which nobody ran on an FPGA here,"
         " beside one core of this machine.\n\n"
-        f"{'queries':>7} {'cycles':>9} {'expected':>9} {'ratio':>6} {'array':>7} {'FAISS':>7}"
-        f" {'NumPy':>7}"
+        + _SEARCH_LINE.format(
+            *("queries", "cycles", "expected", "ratio", "array", "FAISS", "NumPy"), ""
+        ).rstrip()
     )
     rows = []
     measured = measure_search(
@@ -99,13 +102,13 @@ def _search(arguments: argparse.Namespace) -> int:
     for row in measured:
         show("")
         rows.append(row)
-        faiss = f"{row.faiss / 1e9:7.3f}" if row.faiss else "missing"
-        print(
-            f"{row.queries:7,} {row.cycles:9,} {row.expected:9,.0f}"
-            f" {row.cycles / row.expected:6.3f} {row.comparisons(mhz) / 1e9:7.3f} {faiss}"
-            f" {row.numpy / 1e9:7.3f}  {row.fastest(mhz)} is the fastest",
-            flush=True,
+        array, faiss, numpy = (
+            f"{rate / 1e9:.3f}" if rate else "missing"
+            for rate in (row.comparisons(mhz), row.faiss, row.numpy)
         )
+        counts = f"{row.queries:,}", f"{row.cycles:,}", f"{row.expected:,.0f}"
+        ratio, fastest = f"{row.cycles / row.expected:.3f}", f"{row.fastest(mhz)} is the fastest"
+        print(_SEARCH_LINE.format(*counts, ratio, array, faiss, numpy, fastest), flush=True)
     if not all(row.faiss for row in rows):
         print("\nFAISS is not installed: pip install faiss-cpu")
     if arguments.json:

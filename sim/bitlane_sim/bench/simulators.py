@@ -5,20 +5,19 @@ import os
 import resource
 import tempfile
 from collections.abc import Callable
-from time import perf_counter, process_time
+from contextlib import closing
+from time import perf_counter
 from typing import TypeVar
 
 import numpy as np
 
 from bitlane.device import Device
 from bitlane.driver.driver import Driver
-from bitlane_rtl.abi import Op
 from bitlane_rtl.configurations import full
 
-from ..campaigns.commands import move
 from ..device.link import SimulatorLink, open_link
 from ..device.simulator import Simulator
-from .job import execute
+from .job import Xor
 
 __all__ = ["measure_simulators"]
 
@@ -62,18 +61,9 @@ def _build(folder: str) -> float:
 
 def _speed(evaluator: str, size: int, repeat: int) -> float:
     """Cycles a second while a XOR of ``size`` random bytes runs; the best of ``repeat``."""
-    simulator = Simulator(full(), evaluator)
-    simulator.memory[: 2 * size] = np.random.default_rng(0).integers(0, 256, 2 * size, np.uint8)
-    best = 0.0
-    try:
-        for _ in range(repeat):
-            started = process_time()
-            execute(simulator, [move(Op.XOR, size, 0, size, 2 * size)])
-            # Each run begins with a power-on.
-            best = max(best, simulator.cycles / (process_time() - started))
-    finally:
-        simulator.close()
-    return best
+    with closing(Simulator(full(), evaluator)) as simulator:
+        xor = Xor(simulator, size)
+        return max(xor.run().rate for _ in range(repeat))
 
 
 def _xor() -> tuple[float, float]:

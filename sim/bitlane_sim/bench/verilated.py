@@ -31,6 +31,7 @@ from ..export.backend import Port, verilog
 __all__ = ["build_verilated", "verilator_folder"]
 
 _HEADERS = Path(str(files("cppsim"))) / "cpp"
+_GLUE = Path(__file__).with_name("verilated_ports.h")
 _OWN = ("bitlane_sim.export", "cppsim")
 _VERILATOR = ("--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--no-timing")
 _COMPILER = (
@@ -47,65 +48,39 @@ _COMPILER = (
 _RUNTIME = ("verilated", "verilated_threads")
 """Of Verilator's sources those that every model is linked with."""
 
-_GLUE = """\
+_GENERATED = """\
 #include "Vtop.h"
-#include "verilated.h"
-#include "told.h"
-#include "storage.h"
-#include "ported.h"
+#include "verilated_ports.h"
 
-namespace {{
-
-template <class T> void put(T &to, const uint64_t *from) {{ to = T(from[0]); }}
-template <size_t N> void put(VlWide<N> &to, const uint64_t *from) {{
-  for (size_t i = 0; i < N; i++) to[i] = uint32_t(from[i / 2] >> 32 * (i % 2));
-}}
-template <class T> void take(uint64_t *to, const T &from) {{ to[0] = from; }}
-template <size_t N> void take(uint64_t *to, const VlWide<N> &from) {{
-  for (size_t i = 0; i < N; i += 2)
-    to[i / 2] = from[i] | (i + 1 < N ? uint64_t(from[i + 1]) << 32 : 0);
-}}
-
-struct Circuit {{
+struct Ports {{
   static constexpr size_t buffers = {buffers};
-  struct Top {{
-    VerilatedContext context;
-    Vtop top{{&context}};
+  struct Top : verilated::Model {{
 {values}
-    ~Top() {{ top.final(); }}
   }};
 
 {tables}
-  static void low(Top &top) {{
+  static void put(Top &top) {{
 {inputs}
-    top.top.clk = 0;
-    top.top.eval();
   }}
 
-  static void settle(Top &top) {{
-    low(top);
+  static void take(Top &top) {{
 {outputs}
   }}
 
-  static size_t edge(Top &top, const driver::Buffer *buffers, driver::Heard &) {{
-    size_t fault = 0;
-    low(top);
+  static void sample(Top &top) {{
 {before}
-    top.top.clk = 1;
-    top.top.eval();
+  }}
+
+  static size_t serve(Top &top, const driver::Buffer *buffers) {{
+    size_t fault = 0;
 {serve}
     return fault;
   }}
-
-  // There are no waveforms.
-  static void clock(Top &, bool) {{}}
-  static uint64_t *shown(Top &) {{ return nullptr; }}
 }};
 
-}} // namespace
-
-DRIVER_INTERFACE(Circuit)
+DRIVER_INTERFACE(verilated::Circuit<Ports>)
 """
+"""The part of a library that follows from a circuit's ports; see verilated_ports.h."""
 
 
 def verilator_folder() -> Path:
@@ -133,7 +108,7 @@ def build_verilated(
     glue = _glue(circuit.widths, circuit.output_widths, storage)
     own = source_digest(*_OWN)
     versions = [importlib.metadata.version("verilator"), compiler.version]
-    parts = [circuit.digest, glue, own, *versions]
+    parts = [circuit.digest, glue, _GLUE.read_text(encoding="utf-8"), own, *versions]
     parts += [*compiler.command, *_VERILATOR, *_COMPILER]
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
     runtime = _runtime(root, compiler, versions)
@@ -147,7 +122,7 @@ def build_verilated(
         (folder / "library.cc").write_text(glue, encoding="utf-8")
         _verilate(root, folder)
         sources = ["library.cc", *sorted(path.name for path in folder.glob("Vtop*.cpp"))]
-        headers = [f"-I{path}" for path in (folder, root / "include", _HEADERS)]
+        headers = [f"-I{path}" for path in (folder, root / "include", _HEADERS, _GLUE.parent)]
         compiler.run(
             [
                 *_COMPILER,
@@ -227,7 +202,7 @@ def _glue(
     numbers = {name: number for number, name in enumerate(widths)}
     buffers = list(dict.fromkeys(port.buffer for port in storage))
     before = [
-        f"take(top.p{numbers[name]}, top.top.q{numbers[name]});"
+        f"verilated::take(top.p{numbers[name]}, top.top.q{numbers[name]});"
         for name in dict.fromkeys(
             [
                 *kept_ports(widths, outputs),
@@ -239,7 +214,7 @@ def _glue(
         (port.access is StorageAccess.WRITE, _serve(index, port, buffers, widths, numbers))
         for index, port in enumerate(storage)
     ]
-    return _GLUE.format(
+    return _GENERATED.format(
         buffers=len(buffers),
         values=_lines(
             f"uint64_t p{numbers[name]}[{-(-width // 64)}] = {{}}; // {name}"
@@ -247,12 +222,12 @@ def _glue(
         ),
         tables=port_tables({name: f"p{x}" for name, x in numbers.items()}, widths, outputs),
         inputs=_lines(
-            f"put(top.top.q{number}, top.p{number});"
+            f"verilated::put(top.top.q{number}, top.p{number});"
             for name, number in numbers.items()
             if name not in outputs
         ),
         outputs=_lines(
-            f"take(top.p{numbers[name]}, top.top.q{numbers[name]});" for name in outputs
+            f"verilated::take(top.p{numbers[name]}, top.top.q{numbers[name]});" for name in outputs
         ),
         before=_lines(before),
         # All reads come first: a word that is written at the same edge reads as before.

@@ -17,7 +17,7 @@ from ..campaigns.scoreboard import Observed, Verdict, expect_answers
 from ..campaigns.stimulus import Workload, packed, stalls, submit
 from .record import BenchError
 
-__all__ = ["RAM_BYTES", "SIZE", "TIMINGS", "Xors", "xors"]
+__all__ = ["RAM_BYTES", "SIZE", "TIMINGS", "Xors", "xors", "xors_on_one_thread"]
 
 RAM_BYTES = 1 << 16
 """Of a circuit that does them."""
@@ -60,6 +60,11 @@ class Xors:
         seconds = perf_counter() - started
         _check(self._ram, Observed(results, self._circuit.ram(runner)))
         return int(runner.cycles.sum()) / seconds
+
+
+def xors_on_one_thread(circuit: StandCircuit, instances: int) -> Xors:
+    """Return ``instances`` of ``circuit``, which run on one thread."""
+    return Xors(circuit, circuit.runner(1, "threads", 1).compiled, instances)
 
 
 def xors(numbers: NDArray[np.int64], stall: int) -> Workload:

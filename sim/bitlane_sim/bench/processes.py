@@ -1,48 +1,54 @@
-"""What a machine's cores give when nothing is shared: processes of one thread, started together."""
+"""Processes that share nothing and measure at the same time."""
 
 import multiprocessing
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
+from typing import Protocol
 
-from ..campaigns.folder import StandCircuit
 from .record import BenchError
-from .xors import Xors
 
-__all__ = ["Apart", "apart"]
-
+__all__ = ["Apart", "Measured", "apart"]
 
 _ENDED = "--batch: a process of one thread has ended; take fewer --instances"
 
 
+class Measured(Protocol):
+    """Something that is measured in a process."""
+
+    def rate(self, timing: str, ready: Callable[[], object]) -> float:
+        """Return cycles a second; call ``ready`` before the first cycle."""
+        ...
+
+
 class Apart:
-    """Processes that wait to be told of a timing; each has a `Xors` of its own."""
+    """Processes, each with a `Measured`, at the other end of ``lines``."""
 
     def __init__(self, lines: list[Connection]) -> None:
         self._lines = lines
 
     def rate(self, timing: str) -> float:
-        """Cycles a second of all processes, which begin at once: the sum of what each reaches.
+        """Return cycles a second of all processes, which begin at once: the sum of their rates.
 
-        Raises ``BenchError`` if one ended, and what one raises.
+        Raises ``BenchError`` if a process ends or its measurement raises.
         """
         for _ in ("prepare", "begin"):
             for line in self._lines:
-                _tell(line, timing)
+                _send(line, timing)
             answers = [_answer(line) for line in self._lines]
         return sum(answers)
 
 
 @contextmanager
-def apart(circuit: StandCircuit, instances: int, processes: int) -> Iterator[Apart]:
-    """So many ``processes``, each with ``instances`` of ``circuit`` on one thread."""
+def apart(processes: int, make: Callable[..., Measured], *arguments: object) -> Iterator[Apart]:
+    """Start ``processes``, each of which measures what ``make`` returns for ``arguments``."""
     context = multiprocessing.get_context("spawn")
     lines = []
     running = []
     try:
         for _ in range(processes):
             here, there = context.Pipe()
-            process = context.Process(target=_serve, args=(there, circuit, instances), daemon=True)
+            process = context.Process(target=_serve, args=(there, make, arguments), daemon=True)
             process.start()
             there.close()
             lines.append(here)
@@ -55,7 +61,7 @@ def apart(circuit: StandCircuit, instances: int, processes: int) -> Iterator[Apa
             process.join()
 
 
-def _tell(line: Connection, timing: str) -> None:
+def _send(line: Connection, timing: str) -> None:
     try:
         line.send(timing)
     except OSError as error:
@@ -72,19 +78,19 @@ def _answer(line: Connection) -> float:
     return float(answer)
 
 
-def _serve(line: Connection, circuit: StandCircuit, instances: int) -> None:
-    """Measure whenever ``line`` says a timing, from when it says it again; to the end of it."""
+def _serve(line: Connection, make: Callable[..., Measured], arguments: tuple[object, ...]) -> None:
+    """Measure each timing that arrives, from its second arrival on, until ``line`` closes."""
 
     def ready() -> None:
         line.send(0.0)
         line.recv()
 
     try:
-        systems = Xors(circuit, circuit.runner(1, "threads", 1).compiled, instances)
+        measured = make(*arguments)
         while True:
-            line.send(systems.rate(line.recv(), ready))
+            line.send(measured.rate(line.recv(), ready))
     except (EOFError, OSError):
         return
-    except Exception as error:  # noqa: BLE001, whatever it is, whoever asked is told
+    except Exception as error:  # noqa: BLE001, the parent raises every error
         text = " ".join(str(error).split())
         line.send(text if isinstance(error, BenchError) else f"{type(error).__name__}: {text}")
