@@ -24,7 +24,7 @@ from pathlib import Path
 import pytest
 
 from bitlane.command_line.cli import DONE, main, whole_parser
-from bitlane_sim.bench import cycles
+from bitlane_sim.bench import contract
 from bitlane_sim.bench.contract import measure
 from bitlane_sim.device.simulator import choose_evaluator
 from support.docs.pages import PAGES, ROOT, Block, blocks, code_words, name
@@ -274,8 +274,8 @@ def begins(text: str, known: dict[str, str]) -> bool:
 
 
 def cycles_table() -> str:
-    rows = [cycles.line(row) for row in measure([64], choose_evaluator(), lambda _: None)]
-    return "\n".join([cycles.HEADER, *rows]) + "\n"
+    rows = [contract.line(row) for row in measure([64], choose_evaluator(), lambda _: None)]
+    return "\n".join([contract.HEADER, *rows]) + "\n"
 
 
 def demo() -> str:
@@ -303,7 +303,7 @@ def test_the_first_output_of_the_readme(folder: Path, capsys: pytest.CaptureFixt
     """The demo's examples and the table's first rows need one circuit, that of ``sim``."""
     shown = "".join(block.text for block in of_page(ROOT / "README.md", "text"))
     for row in islice(measure([64], choose_evaluator(), lambda _: None), 11):
-        assert cycles.line(row) in shown
+        assert contract.line(row) in shown
     assert main(["demo", "examples"]) == DONE
     examples = re.search(r"^Examples: .*?\n\n", shown, flags=re.M | re.S)
     assert examples

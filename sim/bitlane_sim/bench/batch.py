@@ -32,11 +32,11 @@ from .xors import TIMINGS, Xors, xors_on_one_thread
 __all__ = ["HEADER", "OPTIONS", "BatchRow", "line", "main", "measure_batches", "tools"]
 
 OPTIONS = ""
-"""Of the circuit: the full 64-bit system."""
+"""Options of the circuit: the full 64-bit system."""
 
 _INSTANCES = {"threads": 512, "cuda": 1 << 16}
 _ROUNDS = 3
-"""Of each timing, of which the best counts."""
+"""Measurements of each timing; the best one counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class BatchRow:
     note: str = ""
 
     def as_dict(self) -> dict[str, object]:
-        """For JSON."""
+        """Return the row for JSON."""
         return asdict(self)
 
 
@@ -67,7 +67,7 @@ def line(row: BatchRow) -> str:
 
 
 def tools(*, gpu: bool) -> dict[str, str]:
-    """Versions of what ran, for `record`."""
+    """Return the versions of NumPy and, with ``gpu``, of the GPU's software, for `record`."""
     return {"NumPy": np.__version__, **(gpu_versions() if gpu else {})}
 
 

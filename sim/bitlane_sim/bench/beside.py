@@ -1,4 +1,4 @@
-"""What batches are measured beside: the single simulator on one core, and Verilator on all."""
+"""The comparisons of a batch: the single simulator on one core, and Verilator on all."""
 
 import os
 from collections.abc import Callable, Iterator

@@ -24,7 +24,7 @@ _OPTIONS = {
     "search": {"evaluator", "check", "units", "mhz"},
     "batch": {"instances", "backend", "export"},
 }
-"""What goes with each mode, beside --json."""
+"""Options of each mode, beside --json."""
 _UNITS, _MHZ = 32, 100
 """An array that routes on an ECP5-85F, and a clock that it reaches there."""
 

@@ -17,7 +17,7 @@ from . import sdram
 from .job import execute
 from .sram import three_streams
 
-__all__ = ["Row", "full_engine", "measure"]
+__all__ = ["HEADER", "Row", "full_engine", "line", "measure", "summary"]
 
 _SIZE = 1 << 16
 _QUEUED = 12
@@ -65,7 +65,7 @@ def full_engine(width: int, ports: int) -> Configuration:
 def measure(
     widths: Sequence[int], evaluator: str, progress: Callable[[str], None]
 ) -> Iterator[Row]:
-    """Measure every row for every width in bits; ``progress`` is told what comes next."""
+    """Measure every row for every width in bits; ``progress`` gets the name of the next row."""
     for width in widths:
         progress(f"{width} bits, two read ports")
         with closing(Simulator(full_engine(width, 2), evaluator)) as simulator:
@@ -184,7 +184,7 @@ def _shapes(simulator: Simulator, width: int) -> Iterator[Row]:
 
 
 def _row_sums(simulator: Simulator, width: int) -> Iterator[Row]:
-    """How many bits of rows differ: a number a row."""
+    """Count the bits that differ in rows: a number for each row."""
     for work, goal, command in (
         ("256 rows of 256 B against one, row sums", 0.98, commands.against_one(256, 256)),
         ("256 pairs of rows of 256 B, row sums", 0.98, commands.pairs(256, 256)),
@@ -197,3 +197,30 @@ def _row_sums(simulator: Simulator, width: int) -> Iterator[Row]:
     ):
         job = execute(simulator, [command])
         yield Row(work, width, "of bound", 1.0, goal, None, job.bound / job.done)
+
+
+_LINE = "{:55} {:>4}  {:15} {:>7} {:>7} {:>6} {:>9} {:>6}  {}"
+HEADER = _LINE.format(
+    *("work", "bits", "unit", "goal", "bound", "peer", "measured", "ratio", "met")
+)
+
+
+def line(row: Row) -> str:
+    """Return ``row`` as a line of the table below `HEADER`."""
+    ratio = "-" if row.ratio is None else f"{row.ratio:.3f}"
+    met = {None: "-", True: "yes", False: "NO"}[row.met]
+    known = (_number(row, value) for value in (row.goal, row.bound, row.peer))
+    measured = _number(row, row.measured, 4)
+    return _LINE.format(row.work, row.width, row.unit, *known, measured, ratio, met)
+
+
+def _number(row: Row, value: float | None, digits: int = 3) -> str:
+    if value is None:
+        return "-"
+    return f"{value:g}" if row.unit == "cycles" else f"{value:.{digits}f}"
+
+
+def summary(rows: list[Row]) -> str:
+    """Return a line with the number of rows that meet their goal."""
+    goals = [row for row in rows if row.met is not None]
+    return f"{sum(map(bool, (row.met for row in goals)))} of {len(goals)} rows met"

@@ -21,7 +21,7 @@ _DEADLINE = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What commands cost. Cycles count from the one in which DOORBELL was written.
+    """The cost of commands. Cycles count from the write of DOORBELL.
 
     ``beats``: beats that each memory port carried; ``first`` and ``last``: cycles of the first and
     last beat written; ``done``: cycle of the last write response.

@@ -1,4 +1,4 @@
-"""What `bitlane bench` can measure. Each mode measures, prints and writes, and reads no words."""
+"""The modes of `bitlane bench`. Each measures, prints and writes, and parses no options."""
 
 import argparse
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ from bitlane_rtl.configuration import Search
 from ..builds import find_compiler
 from ..campaigns.folder import make_circuit
 from ..device.simulator import choose_evaluator
-from . import batch, cycles
+from . import batch, contract
 from .beside import measure_beside
 from .contract import measure
 from .profile import measure_profile
@@ -41,13 +41,13 @@ def _cycles(arguments: argparse.Namespace) -> int:
         f"Cycles of the circuit, run by {evaluator}. bound: what the buses allow; peer: the best"
         " other core, recorded;\nratio: measured to bound.\n"
     )
-    print(cycles.HEADER)
+    print(contract.HEADER)
     rows = []
     for row in measure(widths, evaluator, _progress):
         show("")
         rows.append(row)
-        print(cycles.line(row), flush=True)
-    print(f"\n{cycles.summary(rows)}")
+        print(contract.line(row), flush=True)
+    print(f"\n{contract.summary(rows)}")
     figures = record("cycles", [row.as_dict() for row in rows])
     if arguments.plot:
         from .plot import draw

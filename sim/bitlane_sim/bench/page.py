@@ -21,7 +21,7 @@ from .record import BenchError, replace
 __all__ = ["main", "page"]
 
 Record = Mapping[str, Any]
-"""What --json writes: ``kind``, ``date``, ``machine``, ``versions``, ``rows``."""
+"""The content of a file of --json: ``kind``, ``date``, ``machine``, ``versions``, ``rows``."""
 
 _KINDS = ("cycles", "area", "simulators", "verilator", "batch", "host")
 

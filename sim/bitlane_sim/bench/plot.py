@@ -21,7 +21,7 @@ _CAUSES: Mapping[str, tuple[str, str]] = {
     "write": ("waiting on write", "#e69f00"),
     "command": ("command, pipeline", "#999999"),
 }
-"""What a field of `Waits` is called, and its colour: those of Okabe and Ito, for all eyes."""
+"""Label and colour of each field of `Waits`; the colours are Okabe and Ito's."""
 
 
 def draw(profile: Profile, file: Path) -> None:

@@ -45,7 +45,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What ``work`` spent its cycles on, on an engine of ``width`` bits."""
+    """The cycles of ``work`` by cause, on an engine of ``width`` bits."""
 
     work: str
     width: int

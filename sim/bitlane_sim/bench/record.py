@@ -1,4 +1,4 @@
-"""What goes into the files of `bitlane bench`: figures, and where and when they were taken."""
+"""The files of `bitlane bench`: figures, with their date, machine and versions."""
 
 import importlib.metadata
 import json
@@ -25,8 +25,8 @@ def record(
     packages: tuple[str, ...] = (),
     tools: Mapping[str, str] | None = None,
 ) -> dict[str, object]:
-    """``rows`` of ``kind`` with the machine, the date, and the versions of bitlane, Python and
-    ``packages``, and of ``tools``, which are given. Amaranth may be missing."""
+    """Return ``rows`` with ``kind``, machine, date, and the versions of bitlane, Python and
+    ``packages``, and ``tools``. Amaranth may be missing."""
     versions = {"bitlane": __version__, "Python": platform.python_version()}
     with suppress(importlib.metadata.PackageNotFoundError):
         versions["amaranth"] = importlib.metadata.version("amaranth")

@@ -35,14 +35,14 @@ _ADDRESS_BITS = (_PART.size - 1).bit_length()
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """What a job moved, in words of the chip, and the cycles that it took."""
+    """Words of the chip that a job transferred, and its cycles."""
 
     words: int
     cycles: int
 
     @property
     def efficiency(self) -> float:
-        """Of the chip's peak, a word a cycle."""
+        """Return the share of the chip's peak rate, which is a word a cycle."""
         return self.words / self.cycles
 
 
@@ -208,7 +208,7 @@ def logic(width: int, op: Op, size: int) -> Transfer:
         _write(model, register("DOORBELL").offset, 1)
         came = model.run_until("irq", 20 * size)
         cycles = model.chip.counts.edges - before.edges
-        # The engine is told that it is done while the last words are on their way.
+        # The engine raises its interrupt while the last words are still in flight.
         for _ in range(16):
             model.run_until("irq", 1)
         after = model.chip.counts

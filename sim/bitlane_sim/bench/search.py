@@ -1,7 +1,7 @@
 """The search array in cycles, and what it would compare a second beside FAISS and NumPy.
 
-Cycles are measured on the simulated circuit, the others' seconds on this machine. What joins them
-is a clock that is given: nothing here has run on an FPGA.
+The array is measured in cycles of the simulated circuit, FAISS and NumPy in seconds on this
+machine. The caller gives the clock rate that relates them: nothing here has run on an FPGA.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -55,7 +55,7 @@ class SearchRow:
         return abs(self.cycles / self.expected - 1) <= 0.05
 
     def fastest(self, mhz: float) -> str:
-        """Who compares most, the array at ``mhz``."""
+        """Return the name of the fastest, with the array at ``mhz``."""
         rates = {"array": self.comparisons(mhz), "FAISS": self.faiss, "NumPy": self.numpy}
         return max(rates, key=rates.__getitem__)
 

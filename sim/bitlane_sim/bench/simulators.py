@@ -1,4 +1,4 @@
-"""How fast the evaluators are, on this machine and now: seconds, so only their ratios mean much."""
+"""Measure the evaluators in seconds on this machine; only ratios compare between machines."""
 
 import multiprocessing
 import os

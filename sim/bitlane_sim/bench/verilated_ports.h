@@ -49,7 +49,7 @@ template <class Ports> struct Circuit : Ports {
     return Ports::serve(top, buffers);
   }
 
-  // There are no waveforms.
+  // Waveforms are not supported.
   static void clock(Top &, bool) {}
   static uint64_t *shown(Top &) { return nullptr; }
 };

@@ -1,7 +1,7 @@
-"""How fast the fast evaluator is beside Verilator: one run, one circuit, the same bytes.
+"""Measure the compiled evaluator beside Verilator: one run, one circuit, the same bytes.
 
-The circuit is the full system, of whose core `bitlane export` writes the Verilog: engine, memory
-and monitor, with random data. Both must write the same bytes in the same cycles.
+The circuit is the full system (engine, memory and monitor) with random data; Verilator compiles
+the Verilog of `bitlane export`. Both must write the same bytes in the same cycles.
 """
 
 from collections.abc import Callable, Mapping

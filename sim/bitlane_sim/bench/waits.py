@@ -123,7 +123,7 @@ def _looks(ports: Sequence[str], cycles: int) -> Program:
 def _owed(
     seen: dict[str, NDArray[np.int64]], suffix: str, lengths: Sequence[int]
 ) -> NDArray[np.int64]:
-    """Beats that were asked for and had not come, after each cycle."""
+    """Return the beats that were requested and outstanding after each cycle."""
     asked, came = seen[f"ar{suffix}__count"], seen[f"r{suffix}__count"]
     beats = np.concatenate([[0], np.cumsum(lengths)])
     if asked[-1] != len(lengths) or came[-1] != beats[-1]:
@@ -137,7 +137,7 @@ def _owed(
 def _sort(seen: dict[str, NDArray[np.int64]], owed: dict[str, NDArray[np.int64]]) -> Waits:
     before = slice(None, -1)
     doorbell, written, answers = seen["doorbell__count"], seen["w__count"], seen["b__count"]
-    # Counts after cycle k and after cycle k + 1 differ by what happened in cycle k + 1.
+    # Counts after cycles k and k + 1 differ by the events of cycle k + 1.
     busy = np.diff(written) > 0
     held = (np.diff(seen["w__stalls"]) + np.diff(seen["aw__stalls"]) > 0) | (
         written[before] == written[-1]

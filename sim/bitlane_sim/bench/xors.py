@@ -20,7 +20,7 @@ from .record import BenchError
 __all__ = ["RAM_BYTES", "SIZE", "TIMINGS", "Xors", "xors", "xors_on_one_thread"]
 
 RAM_BYTES = 1 << 16
-"""Of a circuit that does them."""
+"""Bytes of RAM of a circuit that executes a XOR."""
 
 SIZE = 1 << 14
 """Bytes of a XOR."""
@@ -34,7 +34,7 @@ _SEED = 1
 
 
 class Xors:
-    """``instances`` of ``circuit`` on ``backend``, whose data follow from their numbers."""
+    """``instances`` of ``circuit`` on ``backend``, each with data that its number determines."""
 
     def __init__(self, circuit: StandCircuit, backend: Backend, instances: int) -> None:
         self.instances = instances

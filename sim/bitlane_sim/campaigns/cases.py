@@ -11,7 +11,7 @@ from bitlane_rtl.abi import BIT_OPS, Lane, Mode
 __all__ = ["Case", "parse_case", "random_case"]
 
 MEMORY = "64KiB"
-"""Of every circuit, unless it is said otherwise."""
+"""Memory of every random circuit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Case:
 
     @property
     def url(self) -> str:
-        """Of the device."""
+        """The device's URL."""
         return f"sim:compiled?{self.configuration}"
 
     def __str__(self) -> str:
@@ -36,7 +36,7 @@ class Case:
 
 
 def parse_case(text: str) -> Case:
-    """The case that is written as ``text``. Raises ``BitlaneError``."""
+    """Return the case that ``text`` describes. Raises ``BitlaneError``."""
     head, colon, configuration = text.partition(":")
     seed, slash, instance = head.partition("/")
     if not colon or not seed.isdecimal() or (slash and not instance.isdecimal()):
@@ -48,7 +48,7 @@ def parse_case(text: str) -> Case:
 
 
 def random_case(seed: int) -> Case:
-    """A circuit of any size, mostly with everything, else without some of it."""
+    """Return a case with a circuit of random size and, mostly, all features."""
     random = np.random.default_rng(seed)
 
     def some(names: list[str], least: int) -> str:

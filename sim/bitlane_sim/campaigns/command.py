@@ -20,8 +20,6 @@ from bitlane.files import expect_writable
 from bitlane.terminal import show
 from cppsim.errors import SimulationError
 
-from .errors import JobFailed
-
 if TYPE_CHECKING:
     from .cases import Case
     from .folder import CircuitOptions
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["CAMPAIGNS", "Campaign", "Wanted", "add_campaign", "add_soak", "count"]
 
 _MOST_INSTANCES = 100_000_000
-"""Of a run: the number of each takes memory."""
+"""Most instances of a run; the number of each takes memory."""
 
 _MOST_RAM = 16 << 20
 """Bytes of RAM of an instance. A core runs 512 at once."""
@@ -349,6 +347,8 @@ def _campaign(arguments: argparse.Namespace) -> int:
     stage = _stage_of(arguments, campaign.wanted)
     if stage is None:
         return DONE
+    from .plan import JobFailed
+
     try:
         plan: CampaignPlan = resolve_name(campaign.plan)(stage, getattr(arguments, campaign.option))
         if number is None:

@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 A, B, Y = 0, 1 << 20, 1 << 21
-"""Where the operands and the output start."""
+"""Start addresses of the operands and the output."""
 
 ROW = 64
 """Bytes in a row."""
@@ -100,7 +100,7 @@ def count(lane: Lane, out_lane: Lane, size: int) -> Command:
 
 
 def _row_sums(number: int, size: int, a: Walk, b: Walk) -> Command:
-    """How many bits differ in each of ``number`` pairs of rows of ``size`` bytes."""
+    """Count the bits that differ in each of ``number`` pairs of rows of ``size`` bytes."""
     lane = Lane.BITS_32
     y = Walk(Y, Y + number * lane.bytes - 1, Mode.SUM, 0, (lane.bytes,))
     return Command(Op.COUNT_XOR, Lane.BITS_8, lane, size, a, b, y, (number,))

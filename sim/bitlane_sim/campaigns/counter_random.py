@@ -23,24 +23,24 @@ _ONES = (1 << 64) - 1
 
 
 def draw(seed: int, numbers: Array, what: str, below: int) -> Array:
-    """For each of ``numbers`` one from 0 on, less than ``below``, an independent one a ``what``."""
+    """Return a random number below ``below`` for each of ``numbers``; each ``what`` has its own."""
     return ((_mixed(_keys(seed, numbers, what)) >> np.uint64(33)) % np.uint64(below)).astype("i8")
 
 
 def noise(seed: int, numbers: Array, size: int) -> Array:
-    """For each of ``numbers`` a row of ``size`` random bytes, a multiple of 8."""
+    """Return a row of ``size`` random bytes, a multiple of 8, for each of ``numbers``."""
     xp = namespace(numbers)
     places = (xp.arange(size // 8, dtype=np.uint64) + np.uint64(1)) * np.uint64(_STEP)
     return _mixed(_keys(seed, numbers, "noise")[:, None] + places).view(np.uint8)
 
 
 def namespace(array: Array) -> Namespace:
-    """The package that ``array`` is of: NumPy or CuPy."""
+    """Return the package of ``array``: NumPy or CuPy."""
     return np if isinstance(array, np.ndarray) else import_module("cupy")
 
 
 def cupy() -> Namespace:
-    """CuPy, on a GPU. Raises ``SimulationError`` that says what to do where there is none."""
+    """Return CuPy. Raises ``SimulationError``, with a hint, without CuPy or a GPU."""
     hint = "or take model 'numpy'"
     try:
         found = import_module("cupy")
@@ -57,7 +57,7 @@ def cupy() -> Namespace:
 
 
 def tally(numbers: Array, below: int) -> Array:
-    """How often each number less than ``below`` is among ``numbers``."""
+    """Count the occurrences in ``numbers`` of each number below ``below``."""
     xp = namespace(numbers)
     # CuPy has no bincount of nothing.
     return xp.bincount(numbers, minlength=below) if len(numbers) else xp.zeros(below, np.int64)

@@ -36,10 +36,10 @@ from .trials import SIZE, Bytes, Trial, random_trial
 __all__ = ["Outcome", "run_apart", "run_case", "run_cases", "summary"]
 
 _PATIENCE = 500
-"""Cycles after which the circuit takes a memory that hangs for one that does."""
+"""Value of TIMEOUT, in cycles, for a memory that hangs."""
 
 _PATIENT = 1 << 20
-"""The same, of a memory that only stalls."""
+"""The same for a memory that only stalls."""
 
 
 _CASE_SECONDS = 1800.0
@@ -47,12 +47,12 @@ _CASE_SECONDS = 1800.0
 
 
 class Mismatch(Exception):
-    """The device did something else than the model."""
+    """The device and the model differ."""
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What a case came to: how much was done, and what went wrong, if anything did."""
+    """The outcome of a case: the amount of work, and the failure, if any."""
 
     case: Case
     steps: int = 0
@@ -66,7 +66,7 @@ class Outcome:
 
 
 def run_apart(case: Case, steps: int) -> Outcome:
-    """`run_case` of a circuit that nobody needs again: what is compiled for it is not kept."""
+    """Execute `run_case` with a temporary cache, because the circuit is used only once."""
     with TemporaryDirectory(prefix="bitlane-soak-") as folder, _caches_in(folder):
         return run_case(case, steps)
 

@@ -1,7 +1,7 @@
 """The fault matrix: each kind of fault, on each channel, from each cycle of short jobs on.
 
-A fault is told with its kind and its port, or comes too late to matter; every byte is as before or
-right; CLEAR brings the engine back, and the same job then gives the right bytes.
+A fault is reported with its kind and port, unless it begins after the job's last handshake that it
+affects. Every byte is unchanged or right. After CLEAR the same job writes the right bytes.
 """
 
 from functools import partial
@@ -13,11 +13,10 @@ from bitlane_rtl.abi import Status, register
 
 from ..system.ports import AXI_CHANNELS
 from .counter_random import draw, noise
-from .errors import JobFailed
 from .folder import geometry_of
 from .jobs import jobs_of
 from .kinds import KINDS, FaultKind
-from .plan import CampaignPlan, Portion, Stage
+from .plan import CampaignPlan, JobFailed, Portion, Stage
 from .scoreboard import (
     Mask,
     Numbers,
@@ -34,16 +33,16 @@ from .stimulus import Workload, packed, recover, stalls, submit, traffic_of
 __all__ = ["FaultPlan"]
 
 _TIMEOUT = 96
-"""Cycles after which the circuit takes a memory that is silent for one that hangs."""
+"""Value of TIMEOUT, in cycles."""
 
 _DRAIN = 600
-"""Cycles that CLEAR is given: the memory has recovered by then."""
+"""Cycles after CLEAR in which the memory recovers."""
 
 _CLEAN = 20_000
-"""Cycles in which a job ends where nothing goes wrong."""
+"""Most cycles of a job without a fault."""
 
 _GRACE = 40
-"""Cycles that a fault may take to be told of, while what is open on the bus ends."""
+"""Most cycles from a fault to its report, in which open bursts end."""
 
 _EVER = (1 << 32) - 1
 
@@ -57,7 +56,7 @@ class FaultPlan(CampaignPlan):
     cycles : ndarray
         Of each job with each timing, (jobs, seeds), where nothing goes wrong.
     ran, seen : ndarray
-        (jobs, kinds): instances, and how many were told of a fault.
+        (jobs, kinds): instances, and instances that reported a fault.
     """
 
     def __init__(self, stage: Stage, seeds: int) -> None:
@@ -78,7 +77,7 @@ class FaultPlan(CampaignPlan):
         self.ran, self.seen = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
 
     def _run_clean(self, stage: Stage) -> None:
-        """How long each job takes, and when its handshakes are."""
+        """Measure the duration of each job and the cycles of its handshakes."""
         jobs = np.repeat(np.arange(len(self.jobs)), self._seeds)
         work = self._work(jobs, np.tile(np.arange(self._seeds), len(self.jobs)))
         program = recover(traffic_of(submit(work), self._channels), _DRAIN)
@@ -103,7 +102,7 @@ class FaultPlan(CampaignPlan):
         self._limit = int(self.cycles.max()) + 2 * (_TIMEOUT + _GRACE)
 
     def _list(self) -> None:
-        """What each number stands for: job, timing, kind, and cycle."""
+        """List the job, timing, kind and cycle of each instance."""
         rows = []
         for job, seed in np.ndindex(self.cycles.shape):
             has_b = self.jobs[job].extent("B") is not None
@@ -115,7 +114,7 @@ class FaultPlan(CampaignPlan):
         self.instances = self._table.shape[1]
 
     def _work(self, jobs: Numbers, seeds: Numbers) -> Workload:
-        """The jobs of these numbers, with the timings of these seeds."""
+        """Return the workload of ``jobs`` with the timings of ``seeds``."""
         records, used, counts = packed([job.commands for job in self.jobs])
         waits = seeds != 0
         settings = stalls(lambda channel: draw(2, seeds, channel, 100) * waits)
@@ -189,7 +188,7 @@ class FaultPlan(CampaignPlan):
         observed: Observed,
         right: NDArray[np.uint8],
     ) -> None:
-        """The engine is as after power-on, unless the reset came after its end."""
+        """Expect the state of power-on, unless the reset came after the job's end."""
         results = observed.results
         for name, value in (("STATUS", register("STATUS").reset), ("FAULT", 0)):
             verdict.expect(~reset | (results[name] == value), partial(_after_reset, name, results))
@@ -202,7 +201,7 @@ class FaultPlan(CampaignPlan):
         verdict.expect_bytes((observed.ram == right) | old | ~reset[:, None], observed.ram, right)
 
     def _expect_time(self, verdict: Verdict, numbers: Numbers, observed: Observed) -> None:
-        """The end does not come later than without a fault, but for TIMEOUT if there is silence."""
+        """Expect an end as early as without a fault, plus TIMEOUT for a silent channel."""
         jobs, seeds, kinds, _ = self._table[:, numbers]
         silent = np.array([kind.code is Status.TIMEOUT for kind in KINDS])[kinds]
         latest = self.cycles[jobs, seeds] + _TIMEOUT * silent + _GRACE
@@ -212,7 +211,7 @@ class FaultPlan(CampaignPlan):
         )
 
     def _expect_sense(self, verdict: Verdict, numbers: Numbers, told: Mask) -> None:
-        """A fault is told of if it began while it was sure to matter, and not if it did not."""
+        """Expect a report of every fault that began in time, and of none that began too late."""
         jobs, seeds, kinds, cycles = self._table[:, numbers]
         sure, never = np.zeros(len(numbers), bool), np.zeros(len(numbers), bool)
         for number, kind in enumerate(KINDS):
@@ -226,7 +225,7 @@ class FaultPlan(CampaignPlan):
         verdict.expect(~told | ~never, lambda _: "a fault, though it began too late")
 
     def _bounds(self, kind: FaultKind) -> tuple[Numbers, Numbers]:
-        """The last cycle in which ``kind`` is sure to matter, and the last in which it may."""
+        """Return the last cycles in which ``kind`` must be reported and in which it may be."""
 
         def last(*names: str) -> Numbers:
             return np.maximum.reduce([self._last[x] for x in names if x in self._last])
@@ -241,7 +240,7 @@ class FaultPlan(CampaignPlan):
         return asked, last(f"r{suffix}")
 
     def rows(self) -> list[dict[str, object]]:
-        """What has run, by job and kind."""
+        """Return the instances that ran, by job and kind."""
         return [
             {
                 "job": job.name,
@@ -261,5 +260,5 @@ def _after_reset(name: str, results: dict[str, NDArray[np.uint64]], instance: in
 
 
 def _ends(numbers: Numbers) -> tuple[int, int]:
-    """The least and the greatest."""
+    """Return the minimum and the maximum."""
     return int(numbers.min()), int(numbers.max())

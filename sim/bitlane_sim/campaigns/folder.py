@@ -1,4 +1,4 @@
-"""The circuit of a stand as text: made here, kept in a folder, run where no Amaranth is.
+"""The circuit of a campaign as text: written to a folder, and run from it without Amaranth.
 
 FOLDER/circuit.json  what it is: options of the configuration, RAM, ports
 FOLDER/circuit.h     what the backends compile
@@ -63,7 +63,7 @@ class StandCircuit(CircuitOptions):
     def runner(
         self, instances: int, backend: Backend | str = "auto", threads: int | None = None
     ) -> Runner:
-        """Instances at power-on. A backend that ran others of this circuit serves again."""
+        """Return instances at power-on. A backend of this circuit can be used again."""
         return Runner(self, instances, backend, threads)
 
     def source(self, backend: str | None = None) -> Source:
@@ -87,7 +87,7 @@ class StandCircuit(CircuitOptions):
 
     @property
     def _words(self) -> tuple[str, int]:
-        """How a word of RAM is kept in arrays of bytes: its type, and how many a row has."""
+        """Return the type of an element of RAM, and the elements of a row."""
         width = self.configuration.data_width
         return f"<u{min(width, 64) // 8}", -(-width // 64)
 
@@ -99,7 +99,7 @@ class StandCircuit(CircuitOptions):
         runner.set_memory(RAM, rows.reshape(runner.instances, -1, words) if words > 1 else rows)
 
     def ram(self, runner: Runner) -> Bytes:
-        """The RAM of every instance: (instances, bytes)."""
+        """Return the RAM of every instance: (instances, bytes)."""
         kind, _ = self._words
         rows = runner.memory(RAM)
         return np.ascontiguousarray(rows.astype(kind)).reshape(len(rows), -1).view(np.uint8)
@@ -134,7 +134,7 @@ def make_circuit(options: str, ram_bytes: int | None = None) -> StandCircuit:
 
 
 def open_circuit(folder: Path) -> StandCircuit:
-    """What `StandCircuit.write` has written. Raises ``BitlaneError`` if ``folder`` has none."""
+    """Read the files of `StandCircuit.write`. Raises ``BitlaneError`` if they are missing."""
     try:
         about: dict[str, Any] = json.loads((folder / _ABOUT).read_text(encoding="utf-8"))
         return StandCircuit(
@@ -155,7 +155,7 @@ def open_circuit(folder: Path) -> StandCircuit:
 
 
 def geometry_of(configuration: Configuration) -> Geometry:
-    """What a device of this configuration says about itself; of one without a search array."""
+    """Return the geometry that a device of this configuration reports, without a search array."""
     return Geometry(
         data_bytes=configuration.data_bytes,
         loops=configuration.loops,

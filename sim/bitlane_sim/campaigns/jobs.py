@@ -21,7 +21,7 @@ MEMORY = 4096
 """Bytes of memory that the jobs need."""
 
 _A, _B, _Y = 3, 1030, 2061
-"""Where operands and output are, at odd addresses where that is allowed."""
+"""Addresses of operands and output: odd, except where elements must be aligned."""
 
 _EVEN = 2064
 
@@ -36,7 +36,7 @@ class ShortJob:
     used: NDArray[np.int64]
 
     def extent(self, stream: str) -> tuple[int, int] | None:
-        """First and last byte of A, B or Y, of all commands; None without it."""
+        """Return the first and last byte of stream A, B or Y over all commands, or None."""
         base, last = {"A": (2, 3), "Y": (4, 5), "B": (6, 7)}[stream]
         having = self.records[self.records[:, last] != 0] if stream == "B" else self.records
         if not len(having):
@@ -86,7 +86,7 @@ _JOBS: dict[str, Callable[[Geometry], Iterable[Command]]] = {
 
 
 def jobs_of(geometry: Geometry) -> list[ShortJob]:
-    """Those that ``geometry`` can do."""
+    """Return the jobs that ``geometry`` supports."""
     jobs = []
     for name, commands_of in _JOBS.items():
         try:

@@ -1,4 +1,4 @@
-"""Kinds of faults: what is set for each, and what may be told of it."""
+"""Kinds of faults: the settings that inject each, and the report that it may cause."""
 
 from dataclasses import dataclass
 
@@ -16,11 +16,11 @@ _READS, _DATA = ("ar", "ar_b"), ("r", "r_b")
 
 @dataclass(frozen=True, slots=True)
 class FaultKind:
-    """A kind of fault: ``settings`` of the stand. ``ever``: it lasts; else it is over in a cycle.
+    """A kind of fault: ``settings`` of the harness, for good or, without ``ever``, for one cycle.
 
-    ``stream``: whose bytes answer with an error. ``ports``: bits, of those that may be told with
-    ``code``. Silence matters to a job up to the last handshake of ``asks``, and not after that of
-    ``answers``, on any channel of each.
+    Accesses to the bytes of ``stream`` fail. FAULT may report ``code`` and one of ``ports``, a
+    bit mask. A hang must be reported if it begins up to the last handshake on the channels
+    ``asks``, and cannot be reported if it begins after the last one on ``answers``.
     """
 
     name: str
@@ -34,7 +34,7 @@ class FaultKind:
 
 
 def _silence(name: str, port: str, value: int, asks: tuple[str, ...], *more: str) -> FaultKind:
-    """``port`` is the stand's; ``more``: channels of answers, if not those that ask."""
+    """Return a hang: ``port`` of the harness; ``more``: channels of answers unless ``asks``."""
     ports = _A | _B if "ar" in asks else _Y
     return FaultKind(
         name, {port: value}, "", Status.TIMEOUT, ports, asks=asks, answers=more or asks
@@ -71,4 +71,4 @@ def _silences() -> list[FaultKind]:
 
 
 KINDS = [FaultKind("reset", {"reset": 1}, ever=False), *_errors(), *_silences()]
-"""In the order of tables; the first is the reset."""
+"""All kinds, in the order of tables; the first is the reset."""

@@ -1,6 +1,6 @@
-"""Many instances of one circuit, each with commands, data, waits and faults of its own.
+"""Many instances of one circuit, with random commands, data, waits and faults.
 
-A group of instances has the same commands, which are random trials; all else is each one's own.
+Instances of a group share their commands, which are random trials.
 """
 
 from contextlib import suppress
@@ -40,10 +40,10 @@ _GROUP = 32
 """Instances with the same commands."""
 
 _COMMANDS = 8
-"""Of an instance at most: writing records takes time, too."""
+"""Most commands of an instance; writing records takes time, too."""
 
 _TIMEOUT = 512
-"""Cycles after which the circuit takes a memory that hangs for one that does."""
+"""Value of TIMEOUT, in cycles."""
 
 _LIMIT = 200_000
 _DRAIN = 2000
@@ -58,7 +58,7 @@ _NOTHING, _READ_ERROR, _WRITE_ERROR, _READ_HANG, _WRITE_HANG, _FLIP = range(6)
 _KINDS = np.repeat(
     [_NOTHING, _READ_ERROR, _WRITE_ERROR, _READ_HANG, _WRITE_HANG, _FLIP], [70, 10, 10, 2, 2, 6]
 )
-"""What is done to an instance, as often as it stands here of a hundred times."""
+"""The kind of disturbance: each of the hundred entries is equally likely."""
 
 _CODES = np.array(
     [Status.OK, Status.READ_ERROR, Status.WRITE_ERROR, Status.TIMEOUT, Status.TIMEOUT, Status.OK]
@@ -75,7 +75,7 @@ class SoakPlan(CampaignPlan):
     Attributes
     ----------
     commands, faults : int
-        How many were given, and how many instances were told of a fault.
+        Commands executed, and instances that reported a fault.
     """
 
     def __init__(self, circuit: CircuitOptions, instances: int, seed: int) -> None:
@@ -92,7 +92,7 @@ class SoakPlan(CampaignPlan):
         self._group = lru_cache(maxsize=4)(self._new_group)
 
     def _new_group(self, group: int) -> tuple[NDArray[np.uint32], Numbers, int, int]:
-        """Records, words in use, how many commands there are, and how many of the first trial."""
+        """Return records, words in use, the number of commands, and those of the first trial."""
         random = np.random.default_rng([self._seed, group])
         commands: list[Command] = []
         first = 0
@@ -118,9 +118,9 @@ class SoakPlan(CampaignPlan):
         used = np.stack([part[1] for part in parts])[place]
         kinds = self._kinds(numbers)
         whole, first = (np.array([part[x] for part in parts])[place] for x in (2, 3))
-        # What trials behind one that fails would do depends on how far it got.
+        # The results of trials after a failed one depend on its progress.
         counts = np.where(kinds == _NOTHING, whole, first)
-        # The seal is that of the whole word: bits of its other bytes, turned with those of theirs.
+        # The seal covers CONTROL, so each flipped bit needs a second flip in the seal's byte.
         records[np.arange(len(numbers)), counts - 1, 0] ^= np.uint32(_INTERRUPT | _INTERRUPT << 8)
         self._flip(numbers, records, used, counts)
         work = Workload(records, used, counts, _TIMEOUT, _LIMIT, self._settings(numbers, records))
@@ -136,10 +136,10 @@ class SoakPlan(CampaignPlan):
     def _flip(
         self, numbers: Numbers, records: NDArray[np.uint32], used: Numbers, counts: Numbers
     ) -> None:
-        """Make a bit of a record wrong, and leave its seal, for those whose kind it is."""
+        """Flip a bit of a record, but not its seal, in instances of the kind `_FLIP`."""
         some = np.flatnonzero(self._kinds(numbers) == _FLIP)
         command = self._draw(numbers, "command", 1 << 20)[some] % counts[some]
-        # One of CONTROL may lengthen the record by words that are in the ring and make it good.
+        # A flip in CONTROL could lengthen the record by words that make its seal right.
         bits = 32 * (used[some, command] - 1)
         bit = 32 + self._draw(numbers, "bit", 1 << 20)[some] % bits
         flip = np.left_shift(1, bit % 32).astype(np.uint32)
@@ -194,7 +194,7 @@ class SoakPlan(CampaignPlan):
         return verdict.reasons
 
     def rows(self) -> list[dict[str, object]]:
-        """One row: what all instances did together."""
+        """Return one row with the totals."""
         row: dict[str, object] = {
             "instances": self._ran,
             "commands": self.commands,
@@ -205,7 +205,7 @@ class SoakPlan(CampaignPlan):
 
     @staticmethod
     def _expect_promised(verdict: Verdict, expected: Expected, kinds: Numbers) -> None:
-        """Trials rely on nothing that the contract does not promise, and only flips are refused."""
+        """Expect trials that rely only on the contract, and refusals of flipped records only."""
         verdict.expect(
             ~expected.loose.any(axis=1), lambda _: "commands rely on what is not promised"
         )

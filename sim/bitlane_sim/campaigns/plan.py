@@ -1,6 +1,6 @@
-"""Plans of many instances, run in portions: what each is given, what it should do, what came of it.
+"""Plans of many instances, run in portions: stimulus, expected results, judgement.
 
-All of an instance follows from its number, so that it can be run again alone.
+The number of an instance determines all of it, so that it can be run again alone.
 """
 
 import os
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bitlane.errors import BitlaneError
 from cppsim.batch.runner import Backend
 from cppsim.errors import SimulationError
 from cppsim.model.program import Program
@@ -25,7 +26,7 @@ from .folder import CircuitOptions, StandCircuit
 from .scoreboard import Bytes, Numbers, Observed
 from .stimulus import Workload
 
-__all__ = ["CampaignPlan", "Outcomes", "Portion", "Stage", "run_plan", "run_single"]
+__all__ = ["CampaignPlan", "JobFailed", "Outcomes", "Portion", "Stage", "run_plan", "run_single"]
 
 _PORTIONS = {"cuda": 1 << 15}
 """Instances that run at a time, by backend: GPUs want many."""
@@ -36,9 +37,13 @@ _MODELLED = 1 << 10
 """Instances that the model looks at, at a time."""
 
 
+class JobFailed(BitlaneError):
+    """A job failed without a fault: an error of the circuit. One line names the job."""
+
+
 @dataclass(slots=True)
 class Portion:
-    """Some instances: their numbers, RAM (instances, bytes) or of all, and what they do."""
+    """Instances that run together: numbers, RAM as (instances, bytes) or (bytes,), and programs."""
 
     numbers: Numbers
     ram: Bytes
@@ -47,11 +52,11 @@ class Portion:
 
 
 class Stage:
-    """Where portions run: a circuit and a backend. Counts what has been simulated.
+    """A circuit and a backend, which run portions. Counts simulated cycles and seconds.
 
     ``model``: ``"numpy"``, ``"cupy"``, or ``"auto"``: CuPy where the backend is ``cuda``.
     ``circuit`` may be without its text where no instance runs on the backend.
-    Raises ``SimulationError`` where there is no such backend.
+    Raises ``SimulationError`` if the backend is missing.
     """
 
     def __init__(self, circuit: CircuitOptions, backend: str = "auto", model: str = "auto") -> None:
@@ -80,7 +85,7 @@ class Stage:
         return _PORTIONS.get(self.backend.name, _PORTION)
 
     def run(self, ram: Bytes, programs: Sequence[Program], instances: int) -> list[Observed]:
-        """What ``instances`` from power-on do, and the RAM after each program."""
+        """Run ``programs`` on ``instances`` from power-on; return results and RAM after each."""
         circuit = self._written
         runner = circuit.runner(instances, self.backend)
         circuit.put_ram(runner, ram)
@@ -94,7 +99,7 @@ class Stage:
         return observed
 
     def expected(self, ram: Bytes, work: Workload, most: int) -> Expected:
-        """What the model says of all; NumPy's arrays."""
+        """Return the model's results for all instances, as arrays of NumPy."""
         whole = np.broadcast_to(ram, (work.instances, ram.shape[-1]))
         configuration = self.circuit.configuration
 
@@ -135,34 +140,34 @@ def _back(array: Array) -> NDArray[Any]:
 
 
 class CampaignPlan(ABC):
-    """What a campaign does: ``instances``, numbered from 0 on, of one circuit.
+    """The work of a campaign: ``instances`` of one circuit, numbered from 0.
 
-    ``replay`` is the command that runs one of them, but for its number.
+    ``replay`` is the command that runs one of them, with a field for its number.
     """
 
     instances: int
     replay: str
 
     def numbers(self) -> Numbers:
-        """Of the instances to run: all of them."""
+        """Return the numbers of the instances to run, by default of all."""
         return np.arange(self.instances)
 
     @abstractmethod
     def portion(self, numbers: Numbers) -> Portion:
-        """What the instances of these numbers are given."""
+        """Return the stimulus of the instances ``numbers``."""
 
     @abstractmethod
     def judge(self, stage: Stage, portion: Portion, observed: list[Observed]) -> dict[int, str]:
-        """Note what came of ``portion``; what is wrong, by place in it."""
+        """Count the results of ``portion``; return the failures by index in it."""
 
     @abstractmethod
     def rows(self) -> list[dict[str, object]]:
-        """Return a table of what has run; every row has the same names."""
+        """Return a table of the instances that ran; every row has the same names."""
 
 
 @dataclass(slots=True)
 class Outcomes:
-    """``failures``: the lines that replay them. ``stopped``: why not all have run, if so."""
+    """``failures``: the lines that replay them. ``stopped``: why the run ended early, or ""."""
 
     instances: int = 0
     failures: list[str] = field(default_factory=list)
@@ -172,9 +177,9 @@ class Outcomes:
 def run_plan(
     stage: Stage, plan: CampaignPlan, numbers: Numbers, progress: Callable[[int], None]
 ) -> Outcomes:
-    """Run the instances of ``numbers``; ``progress`` is told how many are done.
+    """Run the instances ``numbers``; call ``progress`` with the number of instances that are done.
 
-    What has run when a backend gives up is kept.
+    If the backend fails, the outcomes so far are returned.
     """
     outcomes = Outcomes()
     for first in range(0, len(numbers), stage.portion):
@@ -191,7 +196,7 @@ def run_plan(
 
 
 def run_single(stage: Stage, plan: CampaignPlan, number: int, vcd: Path | None = None) -> Outcomes:
-    """Run one instance alone, in the single simulator, with waveforms if ``vcd`` is given."""
+    """Run one instance alone, in the single simulator; write waveforms to ``vcd``, if any."""
     # Amaranth, which nobody else needs here.
     from .replay import run_alone
 

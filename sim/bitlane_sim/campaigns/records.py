@@ -1,7 +1,7 @@
-"""Records of short commands with each bit, and each pair of bits, wrong, and the seal made right.
+"""Records of short commands with each bit, and each pair of bits, flipped, and a valid seal.
 
-So the engine has to refuse them, or to do what they say now, which the model knows: no byte of the
-memory may be any other. CLEAR brings the engine back whatever it was told to do.
+The engine has to refuse such a record or to execute it exactly as the model does. After CLEAR the
+engine must accept commands again.
 """
 
 import numpy as np
@@ -19,7 +19,7 @@ from .stimulus import Workload, recover, submit
 __all__ = ["RecordPlan"]
 
 _LIMIT = 6000
-"""Cycles that a record gets: more than it takes to pass the whole memory twice."""
+"""Cycles that a record may take: more than two walks over the whole memory."""
 
 _TIMEOUT = 96
 _DRAIN = 1000
@@ -27,7 +27,7 @@ _DRAIN = 1000
 _SEAL = next(bits for bits in RECORD["CONTROL"].bits if bits.name == "SEAL")
 
 _BEHIND = {"COUNT": 2, "STRIDE": 8, "JUMP": 16}
-"""What words hold that a command does not use, until a wrong bit lets them be used."""
+"""Values of the words that a command does not use, unless a flipped bit enables them."""
 
 
 class RecordPlan(CampaignPlan):
@@ -38,9 +38,9 @@ class RecordPlan(CampaignPlan):
     jobs : list of ShortJob
         With one record each.
     codes : ndarray
-        (jobs, codes of `Status`): how many ended so.
+        (jobs, codes of `Status`): instances that ended with each code.
     slow : ndarray
-        (jobs,): how many went on for longer than they were looked at.
+        (jobs,): instances that were still running at the limit.
     """
 
     def __init__(self, stage: Stage, most: int | None) -> None:
@@ -61,13 +61,13 @@ class RecordPlan(CampaignPlan):
         self.slow = np.zeros(len(self.jobs), np.int64)
 
     def numbers(self) -> Numbers:
-        """Of the instances to run."""
+        """Return the numbers of the instances to run."""
         if self.most is None or self.most >= self.instances:
             return np.arange(self.instances)
         return np.linspace(0, self.instances - 1, self.most).astype(np.int64)
 
     def bits(self, numbers: Numbers) -> tuple[Numbers, Numbers, Numbers]:
-        """Of each number the job, and two bits of its record, which may be one."""
+        """Return the job of each number, and two bits of its record, which may be equal."""
         ends = np.cumsum(self._pairs)
         jobs = np.searchsorted(ends, numbers, side="right")
         place = numbers - (ends - self._pairs)[jobs]
@@ -112,7 +112,7 @@ class RecordPlan(CampaignPlan):
         }
 
     def rows(self) -> list[dict[str, object]]:
-        """What has run, by job."""
+        """Return the instances that ran, by job."""
         result: list[dict[str, object]] = []
         for number, job in enumerate(self.jobs):
             refused = self.codes[number, Status.BAD_SEAL : Status.PAST_MEMORY + 1]
@@ -131,12 +131,12 @@ class RecordPlan(CampaignPlan):
 
 
 def _beside_seal(bits: Numbers) -> Numbers:
-    """Numbers of bits of a record, of those that are not of the seal."""
+    """Return the numbers in a record of the bits that are not in the seal."""
     return np.asarray(bits + _SEAL.width * (bits >= _SEAL.low))
 
 
 def _filled(job: ShortJob) -> Numbers:
-    """The record of ``job``, with words behind those in use that might be executed."""
+    """Return the record of ``job``, followed by words that a flipped bit can enable."""
     record = job.records[0].astype(np.int64)
     for name, field in RECORD.items():
         if field.word >= job.used[0]:
@@ -145,7 +145,7 @@ def _filled(job: ShortJob) -> Numbers:
 
 
 def _sealed(records: Numbers) -> Numbers:
-    """Make the seals of (instances, 32) words right. Returns how many words each uses."""
+    """Seal (instances, 32) words in place; return the number of words in use of each."""
     records[:, 0] &= (1 << _SEAL.low) - 1
     used = np.asarray(Fields(records.T).used)
     folded = np.where(np.arange(RECORD_WORDS) < used[:, None], records, 0)

@@ -1,4 +1,4 @@
-"""Whether what instances did is what the model says; of those that did not, in words why."""
+"""Compare instances with the model, and describe the first difference of each."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ _FAULT = register("FAULT")
 
 @dataclass(slots=True)
 class Observed:
-    """What instances did: results of `submit` and `recover`, and the RAM after both."""
+    """Results of `submit` and `recover`, and the RAM after both."""
 
     results: dict[str, Any]
     ram: Bytes
@@ -51,20 +51,20 @@ class Observed:
 
 
 class Verdict:
-    """The first thing that is wrong of each of ``instances``."""
+    """The first failure of each of ``instances``."""
 
     def __init__(self, instances: int) -> None:
         self.reasons: dict[int, str] = {}
         self._instances = instances
 
     def expect(self, right: Mask, reason: Callable[[int], str]) -> None:
-        """``right`` is a mask of instances; ``reason`` says of one what is wrong."""
+        """Note ``reason(instance)`` for every instance that is not ``right``, a mask."""
         for instance in np.flatnonzero(~np.broadcast_to(right, self._instances)).tolist():
             if instance not in self.reasons:
                 self.reasons[instance] = reason(instance)
 
     def take(self, other: "Verdict", some: Mask) -> None:
-        """What ``other`` has found of ``some`` instances."""
+        """Take the failures of ``other`` for ``some`` instances."""
         for instance, reason in other.reasons.items():
             if some[instance]:
                 self.reasons.setdefault(instance, reason)
@@ -159,7 +159,7 @@ def compare_disturbed(
 ) -> Mask:
     """The same of good commands that the memory disturbs: all is done, or the first fault told.
 
-    Each byte is as before, or right. Returns who was told of a fault.
+    Each byte is unchanged or right. Returns a mask of the instances that reported a fault.
     """
     results = observed.results
     verdict.expect(results["came"] != 0, partial(_no_interrupt, work.limit))

@@ -1,6 +1,6 @@
-"""How long the jobs of the speed contract take while the memory stalls, over many seeds.
+"""Cycles of the speed contract's jobs while the memory stalls, over many seeds.
 
-Only time is looked at: the RAM is a few words, so bytes are whatever they are.
+Only time is judged: the RAM has a few words, so the bytes mean nothing.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ RAM = 512
 """Bytes."""
 
 _STALL = 128
-"""Chance in 256 that a channel does nothing in a cycle: that of the contract."""
+"""Chance in 256 that a channel stalls in a cycle, as in the speed contract."""
 
 _LIMIT = 1 << 21
 _TIMEOUT = 1 << 20
@@ -48,7 +48,7 @@ WORKS: dict[str, Callable[[], Commands]] = {
     "256 pairs of rows of 255 B at odd addresses, row sums": lambda: [commands.odd_pairs(256, 255)],
     "1024 rows of 8 B against one, row sums": lambda: [commands.against_one(1024, 8)],
 }
-"""The jobs of the contract, by what they do."""
+"""The jobs of the contract, by name."""
 
 
 class StallPlan(CampaignPlan):
@@ -57,9 +57,9 @@ class StallPlan(CampaignPlan):
     Attributes
     ----------
     cycles : ndarray
-        (works, seeds), from the doorbell to the last write response; 0 of what has not run.
+        (works, seeds), from the doorbell to the last write response; 0 if it has not run.
     beats : ndarray
-        (works,): those of the busiest port.
+        (works,): beats of the busiest port.
     """
 
     def __init__(self, stage: Stage, seeds: int, works: Sequence[str] | None = None) -> None:
@@ -105,7 +105,7 @@ class StallPlan(CampaignPlan):
         }
 
     def rows(self) -> list[dict[str, object]]:
-        """Cycles by work, and how near the median is to what the slowest port allows."""
+        """Return cycles by work, and the ratio of the median to the bound of the busiest port."""
         result: list[dict[str, object]] = []
         for work, cycles, beats in zip(self.works, self.cycles, self.beats.tolist(), strict=True):
             ran = cycles[cycles > 0]

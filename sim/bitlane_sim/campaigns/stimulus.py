@@ -1,6 +1,6 @@
-"""What an instance is given: records in its ring, how its memory behaves, and what goes wrong.
+"""The stimulus of instances: records in the ring, timing of the memory, and faults.
 
-Programs of it, for many instances at once. Never says what comes of it.
+Writes programs for many instances at once. Knows no expected results.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 READ = ("STATUS", "RETIRED", "FAULT", "FAULT_ADDRESS", "BUSY_CYCLES")
-"""Registers that are read in the end, results by their names."""
+"""Registers that are read at the end; results have their names."""
 
 MEMORY_CHANNELS = ("ar", "r", "aw", "w", "b")
 """Channels that can stall, and that bits of the harness's ``mute`` silence, the lowest first."""
@@ -38,7 +38,7 @@ _FETCH = 64
 """Cycles in which the first record is fetched ahead."""
 
 _NOWHERE = 0x0F00
-"""An offset of the control window that nothing is at."""
+"""An unused offset of the control window."""
 
 _RAISES = next(bits for bits in RECORD["CONTROL"].bits if bits.name == "INTERRUPT")
 
@@ -48,12 +48,12 @@ _ENABLE = _INTERRUPT["ENABLE"].insert(1) | _INTERRUPT["PENDING"].insert(1)
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """For many instances at once.
+    """The commands and the memory's behaviour of many instances.
 
-    ``records`` has their commands' words, as (instances, commands, 32) of ``uint32``, of which each
-    uses ``counts`` commands, from 1 on, and each command ``used`` words, of (instances, commands).
-    ``settings`` are inputs of the stand, by name, ``timeout`` the register's; ``limit`` is how many
-    cycles the commands may take, or, if they ``may_go_on``, how long they are looked at.
+    ``records``: words of the commands, (instances, commands, 32). ``used``: words in use of each
+    command, (instances, commands). ``counts``: commands of each instance, 1 or more.
+    ``settings``: inputs of the harness, by name. ``timeout``: value of TIMEOUT. ``limit``: cycles
+    until the commands must have ended or, with ``may_go_on``, for which they are observed.
     """
 
     records: NDArray[np.uint32]
@@ -70,7 +70,7 @@ class Workload:
 
     @property
     def raises(self) -> NDArray[np.bool_]:
-        """Whose last command raises the interrupt, whatever comes of it."""
+        """Return a mask of the instances whose last command raises the interrupt."""
         last = self.records[np.arange(self.instances), self.counts - 1, 0]
         return np.asarray(_RAISES.extract(last.astype(np.int64)) != 0)
 
@@ -100,11 +100,11 @@ def stalls(chance: Callable[[str], ArrayLike]) -> dict[str, ArrayLike]:
 
 
 def submit(work: Workload) -> Program:
-    """Settings, records, doorbell; wait for the interrupt; look.
+    """Apply settings, write records, ring the doorbell, wait for the interrupt, and read.
 
     Results: ``came`` (cycles from the doorbell's start to the interrupt, 0: not within the limit),
-    the registers in `READ`, ``violation`` with ``where`` and ``when``, ``answer ...`` (0 where the
-    control window did not answer), and ``began``: the monitor's cycle in which ``count`` is 0.
+    the registers in `READ`, ``violation`` with ``where`` and ``when``, ``answer ...`` (0 without an
+    answer of the control window), and ``began``: the monitor's cycle in which ``count`` is 0.
     """
     program = Program()
     for port, values in work.settings.items():
@@ -112,7 +112,7 @@ def submit(work: Workload) -> Program:
     offsets, words = _ring_writes(work)
     first = [(register("TIMEOUT").offset, work.timeout), (_INTERRUPT.offset, _ENABLE)]
     _write(program, offsets, words, "ring", first)
-    # How long others of the batch write to their rings must not matter from here on.
+    # From here on the timing does not depend on the length of other instances' rings.
     program.step(_FETCH).set("memory__seed_load", 1).set("clear", 1).step()
     program.set("memory__seed_load", 0).set("clear", 0)
     program.get("cycle", "began").set("go", 1)
@@ -123,7 +123,7 @@ def submit(work: Workload) -> Program:
 
 
 def traffic_of(program: Program, channels: Sequence[str]) -> Program:
-    """Look at what the monitor counted on ``channels``, results like ``r__first``."""
+    """Read the monitor's counters of ``channels``; results are named like ``r__first``."""
     for name in channels:
         for part in ("count", "stalls", "first", "last"):
             program.get(f"{name}__{part}", f"{name}__{part}")
@@ -131,7 +131,7 @@ def traffic_of(program: Program, channels: Sequence[str]) -> Program:
 
 
 def recover(program: Program, cycles: int) -> Program:
-    """End what goes wrong, CLEAR, give it ``cycles``; look, results with ``cleared `` before."""
+    """End the fault, write CLEAR, step ``cycles``, and read; results begin with ``cleared ``."""
     program.set("go", 0).step()
     _access(program, register("CLEAR").offset, 1, "clear")
     program.step(cycles)
@@ -159,7 +159,7 @@ def _access(program: Program, offset: ArrayLike, words: ArrayLike, name: str) ->
 def _write(
     program: Program, offsets: ArrayLike, words: ArrayLike, name: str, first: list[tuple[int, int]]
 ) -> None:
-    """Words of the control window: ``first`` for all, then (instances, words) of their own."""
+    """Write words of the control window: ``first`` in all instances, then (instances, words)."""
     for number, (offset, word) in enumerate(first):
         _access(program, offset, word, f"{name} {number}")
     with program.repeat(np.shape(offsets)[1]):
@@ -167,7 +167,7 @@ def _write(
 
 
 def _ring_writes(work: Workload) -> tuple[Any, Any]:
-    """Offsets and words that fill the ring, as (instances, words); shorter ones write nowhere."""
+    """Return offsets and words that fill the ring; shorter rings write to `_NOWHERE`."""
     commands = work.records.shape[1]
     word = np.arange(RECORD_WORDS)
     wanted = word < work.used[:, :, None]

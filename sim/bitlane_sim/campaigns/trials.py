@@ -1,4 +1,4 @@
-"""Random trials: an operation on strided elements in a few KiB of memory, and what it should do.
+"""Random trials: an operation on strided elements in a few KiB of memory, and its result.
 
 The model is ``bitlane.reference``, on NumPy's views of the same bytes.
 """
@@ -45,7 +45,7 @@ class Trial:
     summed: bool = False
 
     def commands(self, geometry: Geometry, base: int) -> Iterator[Command]:
-        """What a circuit does for it, in memory from ``base`` on. Raises ``LayoutError``."""
+        """Return the trial's commands, for memory from ``base`` on. Raises ``LayoutError``."""
         a, b, y = (
             None if view is None else View(view.address + base, view.strides, view.itemsize)
             for view in (self.a, self.b, self.y)
@@ -58,7 +58,7 @@ class Trial:
         return lower(self.op, self.shape, a, b, y, geometry=geometry, **flags)
 
     def apply(self, memory: Bytes) -> None:
-        """Do it to ``memory``."""
+        """Apply the operation to ``memory``."""
         operands = [_window(memory, x, self.shape) for x in (self.a, self.b) if x is not None]
         result = reference.compute(
             self.op,

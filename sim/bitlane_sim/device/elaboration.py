@@ -41,15 +41,15 @@ sys.pycache_prefix = sys.argv.pop(1)
 import runpy
 runpy.run_module("bitlane_sim.device.elaboration", run_name="__main__")
 """
-"""Python takes what it has compiled for the source's if size and second agree. With the prefix it
-finds nothing compiled of what is imported then, which others edit."""
+"""Python reuses compiled code if the source has the same size and second. The prefix is an empty
+folder, so that sources that were just edited are compiled again."""
 
 _FIELDS, _ABOUT, _DESIGN = "fields.pickle", "about.json", "design.pickle"
 
 
 @dataclass(frozen=True, slots=True)
 class _About:
-    """What is known of an elaboration. ``sources`` and ``design`` are digests."""
+    """An elaboration in the cache. ``sources`` and ``design`` are digests."""
 
     sources: str
     design: str

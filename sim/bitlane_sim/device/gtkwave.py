@@ -25,10 +25,10 @@ _ENUMERATIONS: Final[dict[str, type[IntEnum]]] = {
     "code": Status,
     "violation": Violation,
 }
-"""What signals of these names hold."""
+"""Enumerations of the signals with these names."""
 
 _BUSES: Final = ("m_axi__", "m_axi_b__")
-"""How the memory's channels begin, which a viewer shows open; all other streams are folded."""
+"""Prefixes of the memory's channels, which are shown unfolded; other streams are folded."""
 
 _Scopes = dict[str, dict[str, int]]
 """Bits by name, of the signals in each scope that hold numbers."""

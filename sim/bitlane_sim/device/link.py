@@ -63,7 +63,7 @@ class SimulatorLink(Link):
 
     @property
     def recording(self) -> Recording | None:
-        """What has happened at the simulated buses, if option ``record`` asks for it."""
+        """The trace of the simulated buses, if option ``record`` enables it."""
         return self.simulator.recording
 
     def read(self, address: int, size: int) -> NDArray[np.uint8]:

@@ -1,4 +1,4 @@
-"""How a search array is written in URLs and on command lines. Text only."""
+"""The search array in URLs and on command lines. Text only."""
 
 from dataclasses import astuple
 

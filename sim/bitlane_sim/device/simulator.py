@@ -54,7 +54,7 @@ _KEPT = 64
 """Numbers of accesses that are prepared at once."""
 
 _SLICE_SECONDS = 0.02
-"""How long the clock runs between two looks at the deadline, about."""
+"""Approximate time between two checks of the deadline."""
 
 
 def choose_evaluator() -> str:
@@ -77,7 +77,7 @@ def _warn_of_pysim(reason: str) -> None:
 
 
 def load_evaluator(name: str) -> Callable[..., AnyModel]:
-    """What makes the evaluator that ``EVALUATORS`` names of a circuit."""
+    """Return the class of the evaluator that is called ``name`` in ``EVALUATORS``."""
     if name == "compiled":
         return partial(Model, owner=OWNER)
     # All of Amaranth, which nobody else needs here.
@@ -88,7 +88,7 @@ def load_evaluator(name: str) -> Callable[..., AnyModel]:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What the monitor saw on one channel since ``clear_monitor``; see ``ChannelReport``."""
+    """The monitor's counters of one channel since ``clear_monitor``; see ``ChannelReport``."""
 
     count: int
     stalls: int
@@ -116,7 +116,7 @@ class Simulator:
     vcd : path or None
         Where waveforms go.
     records : int
-        Room for so many entries of a `Recording`; without any, nothing is recorded.
+        Capacity of a `Recording`, in entries; with 0 nothing is recorded.
 
     Attributes
     ----------
@@ -186,7 +186,7 @@ class Simulator:
 
     @property
     def recording(self) -> Recording | None:
-        """What has happened at the buses since power-on, if there is room for ``records``."""
+        """The trace of the buses since power-on, or None without ``records``."""
         if not self._records.size:
             return None
         count = self.evaluator.get("record_count")
@@ -320,7 +320,7 @@ class Simulator:
 
     @property
     def monitor(self) -> dict[str, Report]:
-        """What the monitor has measured, by channel."""
+        """The monitor's counters, by channel."""
         parts = ("count", "stalls", "first", "last")
         get = self.evaluator.get
         return {
@@ -382,7 +382,7 @@ def _access(program: Program, kind: str, times: int) -> None:
 
 
 def _recording(records: NDArray[np.void], cycles: int, *, cut: bool) -> Recording:
-    """What ``records`` say, of which the last holds until ``cycles``, unless they are cut."""
+    """Return the trace in ``records``; the last one holds until ``cycles`` unless ``cut``."""
 
     def flag(bit: int) -> NDArray[np.bool_]:
         return (records["flags"] >> bit & 1).astype(bool)

@@ -14,7 +14,7 @@ class SinglePortRam256K(wiring.Component):
     """``SB_SPRAM256KA``, the large RAM of iCE40 UltraPlus, powered and awake.
 
     Lattice FPGA-TN-02022, section 3. A write leaves the output undefined there; here it becomes the
-    opposite of what is written, so that nothing can rely on it.
+    inverse of the written word, so that nothing can rely on it.
     """
 
     ADDRESS: Signal
@@ -58,4 +58,4 @@ class SinglePortRam256K(wiring.Component):
 
 
 VENDOR_CELLS = {"SB_SPRAM256KA": SinglePortRam256K}
-"""What makes a component in the place of an Instance, by its kind."""
+"""The component that replaces an Instance, by the Instance's type."""

@@ -106,12 +106,12 @@ class GateModel(PinModel):
         return Entry(handle, run_until, numbers, addresses)
 
     def watch_rows(self) -> None:
-        """From now on see in every cycle which row of its table each LUT's inputs choose."""
+        """Record in every cycle from now on the row that each LUT looks up."""
         self._calls.gates_watch_rows(self._handle)
 
     @property
     def chosen(self) -> NDArray[np.uint16]:
-        """Of each LUT of the netlist: the bits of the rows chosen since ``watch_rows``."""
+        """The rows that each LUT looked up since ``watch_rows``, as a bit mask."""
         rows = np.empty(self.netlist.luts.size, np.uint16)
         ctypes.memmove(rows.ctypes.data, self._calls.gates_chosen(self._handle), rows.nbytes)
         return rows

@@ -1,4 +1,4 @@
-"""What a pin simulation clocks: a model with pins, however it is evaluated."""
+"""Models with pins, for a pin simulation to clock."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -43,10 +43,10 @@ class PinModel(ABC):
     """A circuit with one clock, at the state of power-on, and ports of which some are pins."""
 
     description: str
-    """What is simulated, in a few words."""
+    """A short description of the simulated circuit."""
 
     hidden: tuple[str, ...]
-    """What the real thing has and this model does not show, a sentence each."""
+    """Features of the real circuit that the model lacks, a sentence each."""
 
     @property
     @abstractmethod
@@ -63,7 +63,7 @@ class PinModel(ABC):
 
     @abstractmethod
     def entry(self) -> Entry:
-        """For compiled code; good until ``close``."""
+        """Return the addresses for compiled code; they are valid until ``close``."""
 
     @abstractmethod
     def trouble(self) -> SimulationError:
@@ -98,7 +98,7 @@ class CircuitModel(PinModel):
 
     @property
     def evaluator(self) -> "Model":
-        """What runs the circuit."""
+        """The compiled model of the circuit."""
         return self._evaluator
 
     @property

@@ -49,7 +49,7 @@ class Netlist:
 
     @property
     def size(self) -> str:
-        """What it consists of, in a few words."""
+        """The numbers of LUTs, flip-flops and memories, as text."""
         memories = self.bases.size
         return (
             f"{self.luts.size} LUTs, {self.flip_flops.size} flip-flops,"

@@ -3,24 +3,27 @@
 Must never lose a byte in either direction, and must not use the processor while nothing happens.
 """
 
+import fcntl
 import os
 import select
+import struct
+import sys
+import termios
 import time
 import tty
 
 from .simulation import PinSimulation
-from .speed import set_speed, speed_of
 
 __all__ = ["PtyServer"]
 
 _QUEUE_BYTES = 4096
-"""What is taken from the terminal ahead of the line; the rest waits in the kernel."""
+"""Most bytes read from the terminal ahead of the line; the rest waits in the kernel."""
 
 _HOLD_BYTES = 1 << 16
 """Answers that no client reads: with more than this the clock stands still."""
 
 _TURN_SECONDS = 0.002
-"""How long the clock runs before the terminal is looked at again."""
+"""Time between two polls of the terminal."""
 
 _GAP_BYTES = 2
 """Bytes that an answer has to pause before what has come of it is passed on."""
@@ -46,7 +49,7 @@ class PtyServer:
     sent, received
         Bytes that went to the circuit, and that came from it.
 
-    Raises ``OSError`` if there is no pseudo-terminal to be had.
+    Raises ``OSError`` if the system has no pseudo-terminals.
     """
 
     def __init__(self, simulation: PinSimulation, clock_hz: float) -> None:
@@ -57,7 +60,7 @@ class PtyServer:
         os.set_blocking(self._ours, False)
         self._clock_hz = clock_hz
         self._speed: int | None = round(clock_hz / simulation.divider)
-        set_speed(self._theirs, self._speed)
+        _set_speed(self._theirs, self._speed)
         self.name = os.ttyname(self._theirs)
         self.sent = self.received = 0
         self._outgoing = bytearray()
@@ -119,7 +122,7 @@ class PtyServer:
             self._pass_on()
 
     def _follow_speed(self) -> None:
-        speed = speed_of(self._theirs)
+        speed = _speed_of(self._theirs)
         if speed != self._speed and speed:
             self._speed = speed
             self.simulation.divider = max(2.0, self._clock_hz / speed)
@@ -146,3 +149,36 @@ class PtyServer:
         except BlockingIOError:
             return
         del self._outgoing[:count]
+
+
+# Linux: struct termios2, whose speeds are numbers. Python knows none but those with names.
+_GET_STATE, _SET_STATE = 0x802C542A, 0x402C542B
+_STATE_BYTES, _FLAGS, _SPEEDS = 44, 8, 36
+_SPEED_MASK, _ANY_SPEED = 0o010017, 0o010000
+
+
+def _speed_of(terminal: int) -> int | None:
+    """Return the bits a second of the open terminal, or None if they are unknown."""
+    if not sys.platform.startswith("linux"):
+        return int(termios.tcgetattr(terminal)[5])
+    state = bytearray(_STATE_BYTES)
+    try:
+        fcntl.ioctl(terminal, _GET_STATE, state)
+    except OSError:
+        return None
+    return int(struct.unpack_from("II", state, _SPEEDS)[1])
+
+
+def _set_speed(terminal: int, speed: int) -> None:
+    """Set the speed of the open terminal, if the system can."""
+    if not sys.platform.startswith("linux"):
+        return
+    state = bytearray(_STATE_BYTES)
+    try:
+        fcntl.ioctl(terminal, _GET_STATE, state)
+        (flags,) = struct.unpack_from("I", state, _FLAGS)
+        struct.pack_into("I", state, _FLAGS, flags & ~_SPEED_MASK | _ANY_SPEED)
+        struct.pack_into("II", state, _SPEEDS, speed, speed)
+        fcntl.ioctl(terminal, _SET_STATE, state)
+    except OSError:
+        return

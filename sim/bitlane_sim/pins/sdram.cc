@@ -1,8 +1,8 @@
-// An SDRAM chip as its data sheet has it: what it stores, what it sends, and which rules commands
-// broke. Knows neither who commands it nor how that is evaluated. Compiled once for all chips.
+// An SDRAM chip as in its data sheet: its contents, the data that it sends, and the rules that
+// commands broke. Does not depend on its controller. Compiled once for all chips.
 //
-// Times count the chip's clock edges. What rules do not allow is told by the rule's name; the chip
-// then goes on as if it had been allowed.
+// Times count the chip's clock edges. A violation is reported by the name of its rule; the chip
+// then executes the command as if it were legal.
 
 #include <cstddef>
 #include <cstdarg>
@@ -21,7 +21,7 @@ struct Part {
   uint32_t width, row_bits, column_bits, bank_bits, first_refreshes;
   double period; // of the clock
   double rcd, rp, ras, longest_ras, rc, rfc, rrd, wr, mrd, retention, pause;
-  double clocks[4]; // the shortest period by CAS latency; 0: there is no such latency
+  double clocks[4]; // the shortest period by CAS latency; 0: not supported
 };
 
 // What is at the pins at an edge.
@@ -36,7 +36,7 @@ const char *const NAMES[] = {"nothing", "ACTIVATE", "READ",  "REFRESH",
 
 const int64_t LONG_AGO = -(int64_t(1) << 40);
 const uint32_t ALL_BANKS = 1 << 10;
-const int AHEAD = 64; // edges that words are known before they are sent
+const int AHEAD = 64; // edges of the pipelines of words to send and to store
 
 class Chip {
 public:
@@ -219,7 +219,7 @@ private:
   void precharge(const Levels &pins) {
     if (!(pins.address & ALL_BANKS)) return close(pins.bank);
     for (size_t i = 0; i < banks.size(); i++) {
-      // Before the chip is started nothing is known of its banks.
+      // The state of the banks is undefined before initialization.
       if (!cas) banks[i].precharged = now;
       close(i);
     }

@@ -65,7 +65,7 @@ class _Board(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class ChipCounts:
-    """What a chip has seen: clock edges, words, commands, rules broken, and rows whose data went
+    """Counters of a chip: clock edges, words, commands, violations, and rows that lost their data
     because they were not refreshed in time."""
 
     edges: int
@@ -103,7 +103,7 @@ class SdramChip:
 
     @property
     def level(self) -> int:
-        """What the data lines have at the next edge, unless the controller drives them."""
+        """Level of the data lines at the next edge, unless the controller drives them."""
         return int(self._calls.sdram_level(self.handle))
 
     def edge(self, command: int, bank: int, address: int, mask: int, o: int, oe: int) -> None:
@@ -125,7 +125,7 @@ class SdramChip:
 
     @property
     def handle(self) -> int:
-        """For compiled code."""
+        """The chip's address, for compiled code."""
         if self._chip is None:
             raise SimulationError("the chip is gone")
         return self._chip

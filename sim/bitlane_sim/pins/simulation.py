@@ -142,7 +142,7 @@ class PinSimulation:
         self._calls.peer_send(self._handle, content, len(content))
 
     def receive(self, most: int | None = None) -> bytes:
-        """What has arrived, up to ``most`` bytes. Does not run the clock."""
+        """Return up to ``most`` bytes that have arrived. Does not run the clock."""
         return self.receive_timed(most)[0].tobytes()
 
     def receive_timed(

@@ -1,4 +1,4 @@
-"""What a program sees of the simulated system: its ports' names, and what their numbers mean.
+"""The ports of the simulated system: their names, and the meaning of their values.
 
 Data only. Whoever opens a simulator needs this and, as long as the cache knows the circuit, no
 Amaranth; so there is none here.
@@ -36,10 +36,10 @@ STORAGE_BUFFER = "memory"
 """Name of the buffer that the storage ports of a system use."""
 
 EVENTS = ("doorbell", "started", "retired", "faulted")
-"""What a recorder takes down beside the handshakes."""
+"""Events that a recorder stores beside the handshakes."""
 
 EVENTS_BIT = 2 * len(AXI_CHANNELS)
-"""Where they begin in the flags of a record."""
+"""First bit of the events in the flags of a record."""
 
 RECORD = {
     "cycle": 64,
@@ -73,7 +73,7 @@ class Response(IntEnum):
 
 
 class Hang(IntEnum):
-    """How a channel pair of the memory stops working."""
+    """The way in which a channel pair of the memory hangs."""
 
     NONE = 0
     NO_ANSWER = 1
@@ -91,7 +91,7 @@ class Where(IntEnum):
 
 
 class Violation(IntEnum):
-    """What rule was broken. Section numbers are those of ARM IHI 0022."""
+    """The rule that was broken. Section numbers refer to ARM IHI 0022."""
 
     NONE = 0
     AW_CHANGED = 1
@@ -103,7 +103,7 @@ class Violation(IntEnum):
     BURST = 6
     """A burst that is not of type INCR, or not of whole beats."""
     ALIGNMENT = 7
-    """A burst whose address is no multiple of the beat."""
+    """A burst whose address is not a multiple of the beat."""
     BOUNDARY = 8
     """A burst that crosses a block of ``abi.BEATS_PER_BLOCK`` beats, and so may cross 4 KiB."""
     WLAST = 9
@@ -113,16 +113,16 @@ class Violation(IntEnum):
     RLAST = 11
     """RLAST is not on the last beat of its burst."""
     EARLY_R = 12
-    """Read data that was not asked for."""
+    """Read data without a request."""
 
 
 def measured_channels(*, two: bool) -> list[str]:
-    """Those of ``CHANNELS`` that there are with one or two read ports."""
+    """Return the members of ``CHANNELS`` that exist with one or two read ports."""
     return [name for name in CHANNELS if two or not name.endswith("_b")]
 
 
 def storage_ports(*, two: bool) -> list[StoragePort]:
-    """What an evaluator needs to serve the RAM that holds the memory."""
+    """Return the storage ports of the RAM that holds the memory."""
     reads = ("read", "read_b") if two else ("read",)
     return [
         *(_storage(name, STORAGE_BUFFER, StorageAccess.READ) for name in reads),
@@ -131,7 +131,7 @@ def storage_ports(*, two: bool) -> list[StoragePort]:
 
 
 def record_port() -> StoragePort:
-    """What an evaluator needs to serve the RAM that a recorder writes."""
+    """Return the storage port of the RAM that a recorder writes."""
     return _storage(RECORD_BUFFER, RECORD_BUFFER, StorageAccess.WRITE)
 
 

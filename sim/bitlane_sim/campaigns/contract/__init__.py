@@ -1,4 +1,4 @@
-"""What the contract says that records do, for many instances at once, on arrays of NumPy or CuPy.
+"""The contract of records, for many instances at once, on arrays of NumPy or CuPy.
 
 Written from the contract alone: it knows no lowering, no driver and no circuit.
 

@@ -33,7 +33,7 @@ _OK = int(Status.OK)
 
 @dataclass(slots=True)
 class Expected:
-    """What becomes of each instance. Arrays with an axis of instances, of bytes where it says so.
+    """The expected state of each instance: arrays of (instances,) or, if noted, (instances, bytes).
 
     ``memory`` (bytes) is right where the contract says what is right; ``optional`` (bytes): may
     also be as before; ``loose`` (bytes): may hold anything. ``status`` and ``index`` are those of
@@ -53,7 +53,7 @@ class Expected:
 def execute(
     memory: Array, records: Array, counts: Array, configuration: Configuration, most: int = 1 << 20
 ) -> Expected:
-    """What the first ``counts`` of ``records``, (instances, commands, 32), do to ``memory``.
+    """Execute the first ``counts`` of ``records``, (instances, commands, 32), on ``memory``.
 
     ``memory`` is (instances, bytes) and stays as it is. No more than ``most`` elements of a command
     are looked at. More ``counts`` than the ring has slots are a DOORBELL that is refused.
@@ -107,7 +107,7 @@ class _Execution:
             self._part(number, active[part], Fields(fields.words[:, part]))
 
     def _parts(self, fields: Fields) -> Iterator[Array]:
-        """Ranges of instances that have no more than so many elements together."""
+        """Split the instances into ranges whose elements fit into `_BYTES` of memory."""
         if not fields.words.size:
             return
         xp = self._xp
@@ -189,13 +189,13 @@ class _Streams:
         self._loads: list[tuple[Array, Array]] = []
 
     def _places(self, stream: str) -> tuple[Array, Array]:
-        """Where each element begins in all memories, one behind the other, and its bytes."""
+        """Return each element's offset in the concatenated memories, and its size in bytes."""
         owner = self._some.owner
         at = owner * self._bytes + self._some.addresses[stream] - self._base
         return at, self._shape.sizes[stream][owner]
 
     def load(self, stream: str) -> Array:
-        """The elements as ``uint64``; 0 where there is no such stream."""
+        """Return the elements as ``uint64``; 0 for a command without this stream."""
         places, sizes = self._places(stream)
         steps = self._some.step
         kept = None

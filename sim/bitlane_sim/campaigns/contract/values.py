@@ -1,4 +1,4 @@
-"""What is computed of elements: flat arrays of ``uint64``, where narrow ones have zeros above."""
+"""Arithmetic on elements: flat arrays of ``uint64``; the upper bits of narrow elements are 0."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ _LEFT, _RIGHT = int(Op.SHIFT_LEFT), int(Op.SHIFT_RIGHT)
 
 @dataclass(frozen=True, slots=True)
 class Computation:
-    """What is done with each element: its ``op`` on ``bits`` bits. Arrays of (elements,).
+    """The operation on each element: ``op`` on ``bits`` bits. Arrays of (elements,).
 
     ``saturate`` and ``arithmetic`` are masks: how shifts are done.
     """
@@ -31,12 +31,12 @@ class Computation:
 
     @property
     def mask(self) -> Array:
-        """So many ones, 8 to 64."""
+        """Masks of 8 to 64 ones."""
         return np.uint64((1 << 64) - 1) >> (np.uint64(64) - self.bits.astype(np.uint64))
 
 
 def compute(how: Computation, a: Array, b: Array) -> Array:
-    """What comes of elements ``a`` and ``b``, (elements,). Counts give how many ones."""
+    """Return the results for elements ``a`` and ``b``, (elements,); a count is a number of ones."""
     xp, op, mask = namespace(how.op), how.op, how.mask
     counted = xp.where(op < 12, op, op & 3)
     low = counted & 3
@@ -51,7 +51,7 @@ def compute(how: Computation, a: Array, b: Array) -> Array:
 
 
 def ones_in(values: Array) -> Array:
-    """How many bits are 1 of each of ``values``."""
+    """Return the number of ones in each of ``values``."""
     five, three, four = 0x5555_5555_5555_5555, 0x3333_3333_3333_3333, 0x0F0F_0F0F_0F0F_0F0F
     values = values - ((values >> _ONE) & np.uint64(five))
     values = (values & np.uint64(three)) + ((values >> np.uint64(2)) & np.uint64(three))

@@ -27,13 +27,13 @@ _AHEAD = 4096
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How each instance's streams walk: bytes, and byte steps of each loop modulo 2**32.
+    """The loop nest of each instance's streams: sizes, and steps in bytes, modulo 2**32.
 
     A dense logic command is one of bytes, whatever its lane, as its result does not depend on it.
     """
 
     counts: list[Array]
-    """Of each loop, the run first: (instances,)."""
+    """Iterations of each loop, (instances,), the innermost first."""
     bases: dict[str, Array]
     steps: dict[str, list[Array]]
     sizes: dict[str, Array]
@@ -50,7 +50,7 @@ class Shape:
         return total
 
     def of(self, some: Array) -> "Shape":
-        """That of ``some`` of the instances: their numbers, or a mask of all."""
+        """Return the shape of ``some`` instances: numbers, or a mask."""
         return Shape(
             [x[some] for x in self.counts],
             {name: x[some] for name, x in self.bases.items()},
@@ -62,7 +62,7 @@ class Shape:
 
 
 def shape_of(fields: Fields) -> Shape:
-    """Of commands that are not refused."""
+    """Return the shape of commands that are not refused."""
     plain = ~fields.any_mode({Mode.STRIDED, Mode.REPEAT, Mode.SUM})
     bytewise = plain & is_one_of(fields.op, LOGIC_OPS)
     run = fields.run * (1 + (fields.size("A") - 1) * bytewise)

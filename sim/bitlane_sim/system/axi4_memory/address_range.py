@@ -1,4 +1,4 @@
-"""Where the memory stands among the addresses, and its words. Combinational only."""
+"""The memory's range of addresses, and its words. Combinational only."""
 
 from dataclasses import dataclass
 

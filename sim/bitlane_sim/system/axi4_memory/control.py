@@ -1,4 +1,4 @@
-"""How the memory is told to behave: the signature of its settings. No behaviour."""
+"""The signature of the memory's settings. No behaviour."""
 
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out

@@ -1,1 +1,1 @@
-"""What the simulated system measures and checks by itself, as circuits that only look."""
+"""The measurements and checks of the simulated system, as circuits without outputs to it."""

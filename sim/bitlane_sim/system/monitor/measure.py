@@ -12,7 +12,7 @@ COUNTER_BITS = 48
 
 
 class ChannelReport(wiring.Signature):
-    """What a ``Channel`` found since ``clear``, seen from it. Cycles are those of ``now``.
+    """Counters of a ``Channel`` since ``clear``, seen from it. Cycles are values of ``now``.
 
     Members
     -------
