@@ -178,8 +178,8 @@ public:
     }
   }
 
-  // The copies in which `signal` or what is watched has another level, or that do not come to rest, end here: they
-  // become like the netlist.
+  // Ends the copies in which `signal` or a watched signal has another level: they become like the
+  // netlist.
   void compare(uint32_t signal) {
     Level other = level[signal] ^ all(level[signal] & 1);
     for (uint32_t also : watched) other |= level[also] ^ all(level[also] & 1);
