@@ -3,7 +3,6 @@
 Verilator reads what `bitlane export` would write of the circuit; driver and storage are the same.
 """
 
-import hashlib
 import importlib.metadata
 import importlib.util
 import json
@@ -11,11 +10,11 @@ import os
 import subprocess
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.resources import files
 from pathlib import Path
 
 from amaranth.lib.wiring import In, Out
 
+from cppsim.compiling.library import HEADERS, content_key
 from cppsim.compiling.sources import source_digest
 from cppsim.compiling.toolchain import Compiler
 from cppsim.cpp.ported_glue import kept_ports, port_tables
@@ -30,7 +29,6 @@ from ..export.backend import Port, verilog
 
 __all__ = ["build_verilated", "verilator_folder"]
 
-_HEADERS = Path(str(files("cppsim"))) / "cpp"
 _GLUE = Path(__file__).with_name("verilated_ports.h")
 _OWN = ("bitlane_sim.export", "cppsim")
 _VERILATOR = ("--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--no-timing")
@@ -110,7 +108,6 @@ def build_verilated(
     versions = [importlib.metadata.version("verilator"), compiler.version]
     parts = [circuit.digest, glue, _GLUE.read_text(encoding="utf-8"), own, *versions]
     parts += [*compiler.command, *_VERILATOR, *_COMPILER]
-    key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
     runtime = _runtime(root, compiler, versions)
     fresh = False
 
@@ -122,7 +119,7 @@ def build_verilated(
         (folder / "library.cc").write_text(glue, encoding="utf-8")
         _verilate(root, folder)
         sources = ["library.cc", *sorted(path.name for path in folder.glob("Vtop*.cpp"))]
-        headers = [f"-I{path}" for path in (folder, root / "include", _HEADERS, _GLUE.parent)]
+        headers = [f"-I{path}" for path in (folder, root / "include", HEADERS, _GLUE.parent)]
         compiler.run(
             [
                 *_COMPILER,
@@ -137,7 +134,7 @@ def build_verilated(
         )
         _note_seconds(folder, time.monotonic() - started)
 
-    folder = CACHE.cached("verilator", key, fill)
+    folder = CACHE.cached("verilator", content_key(*parts), fill)
     seconds = _seconds(folder) + _seconds(runtime)
     return Library(folder / "model.so", compiler.name, seconds, fresh, "Verilator")
 
@@ -148,7 +145,6 @@ def _runtime(root: Path, compiler: Compiler, versions: Sequence[str]) -> Path:
     It takes longer than most models do.
     """
     parts = [*versions, *compiler.command, *_COMPILER]
-    key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
     def fill(folder: Path) -> None:
         started = time.monotonic()
@@ -158,7 +154,7 @@ def _runtime(root: Path, compiler: Compiler, versions: Sequence[str]) -> Path:
             compiler.run([*_COMPILER, "-c", *paths])
         _note_seconds(folder, time.monotonic() - started)
 
-    return CACHE.cached("verilator-runtime", key, fill)
+    return CACHE.cached("verilator-runtime", content_key(*parts), fill)
 
 
 def _note_seconds(folder: Path, seconds: float) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compiling.library import provide
+from ..compiling.library import bind, provide
 from ..model.encoding import Encoded, Words
 from ..model.values import counted
 from .description import Source
@@ -148,11 +148,10 @@ def _words() -> tuple[int, tuple[str, ...]]:
 
 @cache
 def _entry(source: str, flags: tuple[str, ...]) -> Any:
-    function = ctypes.CDLL(str(provide(source, flags))).batch_run
     address, number = ctypes.c_void_p, ctypes.c_uint64
-    function.argtypes = (
+    arguments = (
         *(address, address, address, number, address, number, address, number),
         *(number, number, number, ctypes.c_uint32),
     )
-    function.restype = None
-    return function
+    library = ctypes.CDLL(str(provide(source, flags)))
+    return bind(library, {"batch_run": (None, arguments)}).batch_run

@@ -1,84 +1,181 @@
-"""Compile a written simulation, or find it in the cache, and load it."""
+"""Compile C++ into a shared library, once for its content, and bind the functions in it."""
 
 import ctypes
 import hashlib
-from functools import cache, lru_cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from .cache import CACHE
+from .cache import Cache
 from .flags import LIBRARY, selecting
 from .notice import noticed
 from .toolchain import Compiler, find_compiler
 
-__all__ = ["load", "prepare", "provide"]
+__all__ = [
+    "HEADERS",
+    "Builder",
+    "Signatures",
+    "bind",
+    "builder",
+    "content_key",
+    "load",
+    "prepare",
+    "provide",
+]
 
-_KIND = "cppsim"
-_LIBRARY = "model.so"
-_FLAGS = (*LIBRARY, "-O1")
-_HEADERS = Path(str(files("cppsim") / "cpp"))
+HEADERS = Path(str(files("cppsim") / "cpp"))
+"""Folder of the headers that generated C++ includes."""
+
+_LIBRARY = "library.so"
+
+_Library = TypeVar("_Library", bound=ctypes.CDLL)
+
+Signatures = Mapping[str, tuple[Any, Sequence[Any]]]
+"""The result and the arguments of functions, as types of ctypes, by name."""
+
+_ADDRESS, _SIZE = ctypes.c_void_p, ctypes.c_size_t
+
+_SIMULATION: Signatures = {
+    "simulation_create": (_ADDRESS, ()),
+    "simulation_destroy": (None, (_ADDRESS,)),
+    "simulation_reset": (None, (_ADDRESS,)),
+    "simulation_words": (_ADDRESS, (_ADDRESS,)),
+    "simulation_memory": (_ADDRESS, (_ADDRESS, _SIZE)),
+    "simulation_step": (ctypes.c_int, (_ADDRESS,)),
+    "simulation_settle": (None, (_ADDRESS,)),
+    "simulation_told": (_SIZE, (_ADDRESS, ctypes.POINTER(ctypes.POINTER(ctypes.c_uint64)))),
+}
 
 
-@cache
-def _compiler() -> Compiler:
-    return find_compiler()
+def content_key(*parts: str) -> str:
+    """Return 32 hexadecimal digits of the SHA-256 of ``parts`` and their boundaries."""
+    digest = hashlib.sha256()
+    for part in parts:
+        content = part.encode()
+        digest.update(b"%d:" % len(content))
+        digest.update(content)
+    return digest.hexdigest()[:32]
 
 
-@cache
-def _fixed() -> bytes:
-    """A digest of all that goes into a library but the source itself."""
-    compiler = _compiler()
-    parts = [*compiler.command, compiler.version, *_FLAGS, *selecting(compiler)]
-    parts += [path.read_text(encoding="utf-8") for path in sorted(_HEADERS.glob("*.h"))]
-    return hashlib.sha256("\0".join(parts).encode()).digest()
+def bind(library: _Library, signatures: Signatures) -> _Library:
+    """Give the functions of ``library`` their ``signatures``; return it."""
+    for name, (result, arguments) in signatures.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
+@dataclass(frozen=True, slots=True)
+class Builder:
+    """Compiles libraries of one kind; their cache is that of ``owner``.
+
+    Attributes
+    ----------
+    kind
+        The folder in the cache.
+    subject
+        The noun in the line on standard error when a compilation takes long: "a design".
+    flags
+        For every compiler, besides `flags.LIBRARY`.
+    tuning
+        Functions that return more flags for a compiler: see `flags`.
+    headers
+        Folders of headers. Their content is part of every key.
+    owner
+        The Python package whose environment variables name the cache and the compiler.
+    """
+
+    kind: str
+    subject: str
+    flags: tuple[str, ...]
+    tuning: tuple[Callable[[Compiler], tuple[str, ...]], ...] = ()
+    headers: tuple[Path, ...] = ()
+    owner: str = "cppsim"
+
+    def find_compiler(self) -> Compiler:
+        """Return the owner's compiler. Raises ``SimulationError`` if there is none."""
+        return find_compiler(self.owner)
+
+    def prepare(self) -> None:
+        """Find a compiler, and a cache that can be written. Raises ``SimulationError``."""
+        self.find_compiler()
+        Cache(self.owner).prepare(self.kind)
+
+    def folder(self, content: Iterable[str], fill: Callable[[Path], None]) -> Path:
+        """Return the cached folder of ``content``; ``fill`` fills it on the first call.
+
+        The key is made of ``content``, the compiler, its flags and the headers.
+        """
+        compiler = self.find_compiler()
+        parts = [*compiler.command, compiler.version, *self.flags_for(compiler)]
+        for path in (path for folder in self.headers for path in sorted(folder.glob("*.h"))):
+            parts += [path.name, path.read_text(encoding="utf-8")]
+        return Cache(self.owner).cached(self.kind, content_key(*parts, *content), fill)
+
+    def compile(self, sources: Sequence[Path], folder: Path) -> None:
+        """Compile ``sources`` to the library in ``folder``. Raises ``SimulationError``."""
+        compiler = self.find_compiler()
+        arguments = [*self.flags_for(compiler), "-o", str(self.library(folder)), *map(str, sources)]
+        with noticed(f"{self.owner}: compiling {self.subject}, once for this computer"):
+            compiler.run(arguments)
+
+    @staticmethod
+    def library(folder: Path) -> Path:
+        """Return the path of the library in ``folder``."""
+        return folder / _LIBRARY
+
+    def from_text(self, text: str) -> Path:
+        """Return the path of the library of a C++ source. Raises ``SimulationError``."""
+
+        def fill(folder: Path) -> None:
+            source = folder / "source.cc"
+            source.write_text(text, encoding="utf-8")
+            self.compile([source], folder)
+            source.unlink()
+
+        return self.library(self.folder([text], fill))
+
+    def from_files(self, *sources: Path) -> Path:
+        """Return the path of the library of C++ files. Raises ``SimulationError``.
+
+        The files find headers beside them; these belong in ``headers`` to be part of the key.
+        """
+        content = [path.read_text(encoding="utf-8") for path in sources]
+        return self.library(self.folder(content, lambda folder: self.compile(sources, folder)))
+
+    def flags_for(self, compiler: Compiler) -> tuple[str, ...]:
+        """Return all flags for ``compiler``."""
+        tuned = (flag for tune in self.tuning for flag in tune(compiler))
+        return (*LIBRARY, *self.flags, *tuned, *(f"-I{folder}" for folder in self.headers))
+
+
+def builder(flags: tuple[str, ...] = ()) -> Builder:
+    """Return the builder of a design's library, with more ``flags``."""
+    return Builder("cppsim", "a design", ("-O1", *flags), (selecting,), (HEADERS,))
 
 
 def prepare() -> None:
     """Find a compiler, and a cache that can be written. Raises ``SimulationError``."""
-    _fixed()
-    CACHE.prepare(_KIND)
-
-
-def load(source: str) -> Any:
-    """The library of ``source``. Raises ``SimulationError`` if it cannot be compiled."""
-    return _loaded(provide(source))
+    builder().prepare()
 
 
 def provide(source: str, flags: tuple[str, ...] = ()) -> Path:
-    """Return the path of the library of ``source``, compiled with ``flags`` besides the usual ones.
+    """Return the path of the library of a design's C++ ``source``.
 
-    Raises ``SimulationError`` as `load`.
+    ``flags`` are for this source alone. Raises ``SimulationError`` if it cannot be compiled.
     """
-    own = "\0".join((*flags, source))
-    key = hashlib.sha256(_fixed() + own.encode()).hexdigest()[:32]
+    return builder(flags).from_text(source)
 
-    def fill(folder: Path) -> None:
-        text = folder / "model.cc"
-        text.write_text(source, encoding="utf-8")
-        compiler, paths = _compiler(), (f"-I{_HEADERS}", "-o", str(folder / _LIBRARY), str(text))
-        with noticed("cppsim: compiling a design, once for this computer"):
-            compiler.run([*_FLAGS, *selecting(compiler), *flags, *paths])
-        text.unlink()
 
-    return CACHE.cached(_KIND, key, fill) / _LIBRARY
+def load(source: str) -> Any:
+    """Return the library of a design's C++ ``source``, with its functions. Raises as `provide`."""
+    return _loaded(provide(source))
 
 
 @lru_cache(maxsize=256)
 def _loaded(path: Path) -> Any:
-    # Calls are short, and many: letting other threads run meanwhile would take longer than they do.
-    library = ctypes.PyDLL(str(path))
-    address, number = ctypes.c_void_p, ctypes.c_size_t
-    for name, result, arguments in (
-        ("create", address, ()),
-        ("destroy", None, (address,)),
-        ("reset", None, (address,)),
-        ("words", address, (address,)),
-        ("memory", address, (address, number)),
-        ("step", ctypes.c_int, (address,)),
-        ("settle", None, (address,)),
-        ("told", number, (address, ctypes.POINTER(ctypes.POINTER(ctypes.c_uint64)))),
-    ):
-        function = getattr(library, f"simulation_{name}")
-        function.restype, function.argtypes = result, arguments
-    return library
+    # PyDLL holds the interpreter's lock: calls are many, and shorter than giving the lock up.
+    return bind(ctypes.PyDLL(str(path)), _SIMULATION)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from ..errors import SimulationError
@@ -96,16 +97,23 @@ def find_compiler(owner: str = "cppsim") -> Compiler:
         if path is None:
             continue
         command = (path, *command[1:])
-        try:
-            answer = subprocess.run(
-                [*command, "--version"], capture_output=True, encoding="utf-8", errors="replace"
-            )
-        except OSError:
-            continue
-        if answer.returncode == 0:
-            return Compiler(command, answer.stdout.strip())
+        version = _version(command)
+        if version is not None:
+            return Compiler(command, version)
     if chosen:
         raise SimulationError(f"{variable}: {chosen!r} is no C++ compiler that runs")
     raise SimulationError(
         f"no C++ compiler found: install g++ or clang++, or run pip install '{owner}[compiler]'"
     )
+
+
+@cache
+def _version(command: tuple[str, ...]) -> str | None:
+    """Return the answer to ``--version``, asked once in a process, or None if none comes."""
+    try:
+        answer = subprocess.run(
+            [*command, "--version"], capture_output=True, encoding="utf-8", errors="replace"
+        )
+    except OSError:
+        return None
+    return answer.stdout.strip() if answer.returncode == 0 else None

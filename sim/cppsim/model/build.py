@@ -1,40 +1,28 @@
-"""Turn a circuit into a shared library: C++ that is written here, a compiler, and a cache."""
+"""Turn a circuit into a shared library: generate C++, compile it, and cache the result."""
 
-import hashlib
 import json
-import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from cppsim.compiling.cache import Cache
-from cppsim.compiling.flags import LIBRARY, selecting, straight
-from cppsim.compiling.notice import noticed
-from cppsim.compiling.toolchain import find_compiler
-from cppsim.netlist.design import Bits, DesignPort, FormattedValue, Notice, PlainDesign
-from cppsim.netlist.tidy import trim
-
+from ..compiling.flags import selecting, straight
+from ..compiling.library import HEADERS, Builder
 from ..compiling.sources import source_digest
 from ..cpp.ported import program
 from ..cpp.ported_glue import program_glue
+from ..netlist.design import Bits, DesignPort, FormattedValue, Notice, PlainDesign
 from ..netlist.elaborated import Elaborated
 from ..netlist.storage import StoragePort
+from ..netlist.tidy import trim
 
-__all__ = ["Library", "Message", "build"]
+__all__ = ["Library", "Message", "build", "builder"]
 
-_KIND = "compiled"
-_LIBRARY = "model.so"
 _ABOUT = "about.json"
 
 _LOADED = source_digest("cppsim")
-"""What runs here. The files may be newer, and the compiler reads the headers as they are."""
-
-_HEADERS = Path(str(files("cppsim"))) / "cpp"
-
-_FLAGS = (*LIBRARY, "-O2", "-DNDEBUG")
+"""The digest of the modules that run here: the files may have changed since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +57,12 @@ class Library:
     shown: Mapping[str, int] = field(default_factory=dict)
 
 
+def builder(owner: str) -> Builder:
+    """Return the builder of a circuit's library; ``owner`` names the cache and the compiler."""
+    flags = ("-O2", "-DNDEBUG")
+    return Builder("compiled", "the circuit", flags, (straight, selecting), (HEADERS,), owner)
+
+
 def build(
     circuit: Elaborated,
     storage: Sequence[StoragePort] = (),
@@ -82,53 +76,32 @@ def build(
 
     Raises ``SimulationError`` if there is no compiler or it fails, and for combinational loops.
     """
-    compiler = find_compiler(owner)
-    flags = (*_FLAGS, *straight(compiler), *selecting(compiler))
-    key = _key(
-        circuit.digest,
-        str(circuit.widths),
-        str(storage),
-        str(waveform),
-        _LOADED,
-        source_digest("cppsim"),
-        *compiler.command,
-        compiler.version,
-        *flags,
-    )
-
+    compile_as = builder(owner)
+    about_circuit = (circuit.digest, str(circuit.widths), str(storage), str(waveform))
     fresh = False
 
     def fill(folder: Path) -> None:
         nonlocal fresh
         fresh = True
         started = time.monotonic()
-        work = folder / "work"
-        work.mkdir()
-        source = work / "library.cc"
         design = circuit.design
         shown = dict(sorted(design.names.items())) if waveform else {}
+        source = folder / "source.cc"
         source.write_text(_source(circuit, design, storage, shown), encoding="utf-8")
-        with noticed(f"{owner}: compiling the circuit, once for this computer"):
-            compiler.run([*flags, f"-I{_HEADERS}", "-o", str(folder / _LIBRARY), str(source)])
+        compile_as.compile([source], folder)
+        source.unlink()
         about = {
             "seconds": round(time.monotonic() - started, 3),
             "messages": list(map(_described, design.notices)),
             "shown": {name: len(bits) for name, bits in shown.items()},
         }
         (folder / _ABOUT).write_text(json.dumps(about), encoding="utf-8")
-        shutil.rmtree(work)
 
-    folder = Cache(owner).cached(_KIND, key, fill)
+    folder = compile_as.folder((*about_circuit, _LOADED, source_digest("cppsim")), fill)
     about = json.loads((folder / _ABOUT).read_text(encoding="utf-8"))
     about["messages"] = tuple(map(_message, about["messages"]))
-    return Library(folder / _LIBRARY, compiler.name, fresh=fresh, **about)
-
-
-def _key(*parts: str) -> str:
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(f"{len(part)}:{part}".encode())
-    return digest.hexdigest()[:32]
+    compiler = compile_as.find_compiler().name
+    return Library(compile_as.library(folder), compiler, fresh=fresh, **about)
 
 
 def _source(

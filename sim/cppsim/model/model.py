@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..compiling.library import Signatures, bind
 from ..errors import SimulationError
 from ..netlist.elaborated import Elaborated
 from ..netlist.messages import formatted
@@ -26,6 +27,25 @@ if TYPE_CHECKING:
 __all__ = ["Model"]
 
 _WORD_MASK = (1 << 64) - 1
+
+_ADDRESS, _SIZE, _NUMBER = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint64
+
+_SIGNATURES: Signatures = {
+    "model_create": (_ADDRESS, ()),
+    "model_destroy": (None, (_ADDRESS,)),
+    "model_reset": (None, (_ADDRESS,)),
+    "model_word": (_ADDRESS, (_ADDRESS, _SIZE)),
+    "model_buffer": (None, (_ADDRESS, _SIZE, _ADDRESS, _NUMBER)),
+    "model_settle": (None, (_ADDRESS,)),
+    "model_step": (ctypes.c_int, (_ADDRESS, _NUMBER)),
+    "model_run_until": (ctypes.c_int, (_ADDRESS, _NUMBER, _NUMBER, _ADDRESS)),
+    "model_run": (_NUMBER, (_ADDRESS, _ADDRESS, _NUMBER, _ADDRESS, _ADDRESS)),
+    "model_cycles": (_NUMBER, (_ADDRESS,)),
+    "model_storage_fault": (_SIZE, (_ADDRESS,)),
+    "model_told": (_SIZE, (_ADDRESS, _ADDRESS)),
+    "model_shown": (_ADDRESS, (_ADDRESS,)),
+    "model_waves": (None, (_ADDRESS, _ADDRESS, _ADDRESS)),
+}
 
 
 class Model(AnyModel):
@@ -78,7 +98,7 @@ class Model(AnyModel):
         )
         self._prints = not all(message.failed for message in self.library.messages)
         self._failure = ""
-        self._calls = _load(self.library.path)
+        self._calls = bind(ctypes.CDLL(str(self.library.path)), _SIGNATURES)
         self._model = self._calls.model_create()
         for number, name in enumerate(dict.fromkeys(port.buffer for port in self._storage)):
             array = self._buffers[name]
@@ -258,28 +278,3 @@ def _circuit(component: "Elaboratable") -> Elaborated:
     from .circuit import Circuit
 
     return Circuit(component)
-
-
-def _load(path: Path) -> ctypes.CDLL:
-    calls = ctypes.CDLL(str(path))
-    pointer, size, number = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint64
-    signatures: dict[str, tuple[object, list[object]]] = {
-        "model_create": (pointer, []),
-        "model_destroy": (None, [pointer]),
-        "model_reset": (None, [pointer]),
-        "model_word": (pointer, [pointer, size]),
-        "model_buffer": (None, [pointer, size, pointer, number]),
-        "model_settle": (None, [pointer]),
-        "model_step": (ctypes.c_int, [pointer, number]),
-        "model_run_until": (ctypes.c_int, [pointer, number, number, pointer]),
-        "model_run": (number, [pointer, pointer, number, pointer, pointer]),
-        "model_cycles": (number, [pointer]),
-        "model_storage_fault": (size, [pointer]),
-        "model_told": (size, [pointer, pointer]),
-        "model_shown": (pointer, [pointer]),
-        "model_waves": (None, [pointer, pointer, pointer]),
-    }
-    for name, (result, arguments) in signatures.items():
-        call = getattr(calls, name)
-        call.restype, call.argtypes = result, arguments
-    return calls

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import IO, Any
 
+from ..compiling.library import Signatures, bind
 from ..cpp.simulation import WordPlace
 from .library import ModelHandle, native
 
@@ -73,6 +74,19 @@ class _Part(ctypes.Structure):
         (name, ctypes.c_uint32) for name in ("variable", "word", "shift", "low", "width")
     )
 
+
+_ADDRESS, _NUMBER, _SIZE = ctypes.c_void_p, ctypes.c_uint64, ctypes.c_size_t
+
+_SIGNATURES: Signatures = {
+    "waves_create": (_ADDRESS, (_ADDRESS,) * 2 + (_ADDRESS, _SIZE) * 3),
+    "waves_destroy": (None, (_ADDRESS,)),
+    "waves_sample": (ctypes.c_int, (_ADDRESS, _NUMBER)),
+    "waves_count_from": (None, (_ADDRESS, _NUMBER, _NUMBER)),
+    "waves_add": (ctypes.c_int, (_ADDRESS, _NUMBER, ctypes.c_char_p, _SIZE)),
+    "waves_line": (None, (_ADDRESS, ctypes.c_char_p, _SIZE)),
+    "waves_flush": (ctypes.c_int, (_ADDRESS,)),
+    "waves_failed": (ctypes.c_int, (_ADDRESS,)),
+}
 
 _FAILED, _DONE, _BACKWARDS = range(3)
 """Answers of calls from and to the library; not ``_DONE`` where Python drops an exception."""
@@ -276,18 +290,4 @@ def _append(file: IO[str], text: memoryview) -> None:
 
 @cache
 def _library() -> Any:
-    library = native()
-    address, number, size = ctypes.c_void_p, ctypes.c_uint64, ctypes.c_size_t
-    for name, result, arguments in (
-        ("create", address, (address,) * 2 + (address, size) * 3),
-        ("destroy", None, (address,)),
-        ("sample", ctypes.c_int, (address, number)),
-        ("count_from", None, (address, number, number)),
-        ("add", ctypes.c_int, (address, number, ctypes.c_char_p, size)),
-        ("line", None, (address, ctypes.c_char_p, size)),
-        ("flush", ctypes.c_int, (address,)),
-        ("failed", ctypes.c_int, (address,)),
-    ):
-        function = getattr(library, f"waves_{name}")
-        function.restype, function.argtypes = result, arguments
-    return library
+    return bind(native(), _SIGNATURES)

@@ -32,9 +32,13 @@ def test_every_compiler_takes_the_flags_of_every_library(
     """A flag that a compiler does not know or use causes a warning, which is an error here."""
     source, made = tmp_path / "source.cc", tmp_path / "source.o"
     source.write_text('extern "C" int f() { return 3; }\n', encoding="utf-8")
-    parts = (library, native, pins, build)
-    flags = dict.fromkeys(flag for part in parts for flag in part._FLAGS)
-    flags |= dict.fromkeys((*straight(compiler), *selecting(compiler), *threads._words()[1]))
+    builders = (
+        library.builder(threads._words()[1]),
+        native.BUILDER,
+        pins.BUILDER,
+        build.builder("cppsim"),
+    )
+    flags = dict.fromkeys(flag for builder in builders for flag in builder.flags_for(compiler))
     words = [flag for flag in flags if flag not in ("-w", "-shared")]
     compiler.run([*words, "-Werror", "-c", "-o", str(made), str(source)])
     assert made.stat().st_size

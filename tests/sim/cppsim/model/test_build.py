@@ -55,7 +55,7 @@ def test_same_circuit_is_compiled_once_and_another_one_anew(fresh_cache: Path) -
     assert first.path == again.path != other.path
     assert first.seconds == again.seconds > 0
     assert fresh_cache in first.path.parents
-    assert {path.name for path in first.path.parent.iterdir()} == {"model.so", "about.json"}
+    assert {path.name for path in first.path.parent.iterdir()} == {"library.so", "about.json"}
 
 
 def test_changed_compiler_compiles_anew(
