@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ..cpp.words import WORD, words_of
-from ..netlist.design import Bits, Memory, MemoryWrite, NotPlain, PlainCell
-from ..netlist.narrow import narrow
-from ..netlist.tidy import Statement, in_order
+from ..netlist.design import Bits, Memory, MemoryWrite, PlainCell
+from ..netlist.narrow import ordered_statements
+from ..netlist.tidy import Statement
 from .bitslice.cells import bits_of_cell, by_numbers
 from .bitslice.network import Network
 from .bitslice.phase import Call, Output, Place
@@ -106,13 +106,7 @@ class BitslicedDesign:
 def bitslice(circuit: BatchCircuit, memories: list[MemoryPlace]) -> BitslicedDesign:
     """Return the gates of ``circuit``. Raises ``NotPlain`` for a combinational loop."""
     design = circuit.lowered.design
-    try:
-        statements = in_order(design)
-    except NotPlain:
-        # Bits of one word may depend on others of it, as in a chain, and be no loop for all that.
-        narrow(design, 1)
-        statements = in_order(design)
-    return _Bitslicer(circuit, memories, statements).result
+    return _Bitslicer(circuit, memories, ordered_statements(design)).result
 
 
 class _Bitslicer:

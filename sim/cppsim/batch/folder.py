@@ -35,6 +35,7 @@ _RUNNER = (
         for name in ("__init__", "cache", "flags", "library", "notice", "toolchain")
     ),
     *(f"model/{name}.py" for name in ("__init__", "encoding", "ports", "program", "values")),
+    *(f"netlist/{name}.py" for name in ("__init__", "numbers")),
     *(f"batch/{name}.py" for name in _MODULES),
     *(f"batch/{name}" for name in ("device.h", "cuda.cu", "lanes.h", "threads.cc")),
 )

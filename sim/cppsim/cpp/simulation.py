@@ -7,17 +7,17 @@ follows from the state up to date for whoever looks. All state but memories is o
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..netlist.design import Bits, Memory, NotPlain
+from ..netlist.design import Bits
 from ..netlist.lowering import Event, Lowered
-from ..netlist.narrow import narrow
-from ..netlist.tidy import Statement, in_order
+from ..netlist.tidy import Statement
 from .body import Body
-from .edge import Clocked, Group, Store, in_turn, resets
+from .edge import in_turn, resets
 from .order import in_reach
 from .scopes import Scope
-from .words import WORD, Words, literal, words_of
+from .words import WORD, literal, words_of
+from .writer import Writer
 
-__all__ = ["SimulationSource", "WordPlace", "element_bits", "write_simulation"]
+__all__ = ["SimulationSource", "WordPlace", "write_simulation"]
 
 _TEXT = """\
 #include "words.h"
@@ -74,8 +74,7 @@ class SimulationSource:
 
     Between steps words in ``seen`` are as those that they belong to, and those in ``due`` are 0.
 
-    ``step`` and ``settle`` are the lines of those methods, for another layout of the state;
-    ``starts`` and ``widths`` say of each word what it is at first and how many bits it has.
+    ``starts`` says of each word what it is at first.
     """
 
     text: str = ""
@@ -88,50 +87,32 @@ class SimulationSource:
     quiet: dict[int, tuple[int, int]] = field(default_factory=dict)
     seen: dict[int, int] = field(default_factory=dict)
     due: list[int] = field(default_factory=list)
-    step: list[str] = field(default_factory=list)
-    settle: list[str] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
-    widths: list[int] = field(default_factory=list)
     size: int = 0
 
 
 def write_simulation(lowered: Lowered) -> SimulationSource:
     """The C++ of ``lowered``, which is cut into words. Raises ``NotPlain`` for a loop."""
-    narrow(lowered.design, WORD)
-    try:
-        in_order(lowered.design)
-    except NotPlain:
-        # Bits of one word may depend on others of it, as in a chain, and be no loop for all that.
-        narrow(lowered.design, 1)
     return _Simulation(lowered).source()
 
 
-def element_bits(width: int) -> int:
-    """Bits of the elements of the array of a memory of ``width`` bits; wider rows take several."""
-    return next((size for size in (8, 16, 32) if width <= size), 64)
-
-
-class _Simulation:
+class _Simulation(Writer):
     def __init__(self, lowered: Lowered) -> None:
+        super().__init__(lowered.design)
         self._lowered = lowered
-        self._words = Words()
-        self._memories: dict[int, str] = {}
         self._arrays: list[str] = []
-        self._clocked: list[Clocked] = []
-        self._root = Scope()
         self._incoming: list[tuple[int, int]] = []
         """Words that clocks come in, and those in which the logic sees them until it is stepped."""
         self._edges: list[str] = []
         self._derived: list[tuple[int, str, str]] = []
         self._stored: dict[int, tuple[int, int]] = {}
         """The word and bit in which Python finds a bit of the state."""
-        self._source = SimulationSource()
+        self._source = SimulationSource(steps=self._steps)
         self._declare()
-        self._steps = self._source.steps = in_order(lowered.design)
 
     def source(self) -> SimulationSource:
-        step = self._source.step = list(self._step())
-        settle = self._source.settle = in_reach(self._settle())
+        step = list(self._step())
+        settle = in_reach(self._settle())
         self._find_quiet_clocks()
         self._source.seen = dict(self._incoming)
         if not self._derived and not self._lowered.watches:
@@ -149,9 +130,8 @@ class _Simulation:
 
     # --- state --------------------------------------------------------------------------------
 
-    def _word(self, start: int, width: int = 1) -> int:
+    def _word(self, start: int) -> int:
         self._source.starts.append(start)
-        self._source.widths.append(width)
         return len(self._source.starts) - 1
 
     def _declare(self) -> None:
@@ -161,20 +141,15 @@ class _Simulation:
             for number, bits in enumerate(words_of(given.bits)):
                 self._input(bits, given.start >> WORD * number & (1 << WORD) - 1, clocks)
         self._declare_edges()
-        groups: dict[object, Group] = {}
-        for number, register in enumerate(self._lowered.design.registers):
-            # Those that load at every edge need not wait for one another.
-            key = (number,) if register.enable is None else register.enable
-            group = groups.setdefault(key, Group(self._root.inner(), {}, register.enable))
-            for low in range(0, len(register.result), WORD):
-                piece = register.part(slice(low, low + WORD))
-                start = sum(bit << k for k, bit in enumerate(piece.start))
-                word = self._word(start, len(piece.result))
-                self._keep(word, piece.result)
-                group.add(f"s[{word}]", piece)
-        self._clocked += groups.values()
-        for memory in self._lowered.design.memories:
-            self._declare_memory(memory)
+        self._declare_registers(self._variable)
+        for memory in self._design.memories:
+            text = self._declare_memory(memory, f"m{len(self._memories)}")
+            self._arrays.append(f"{text} // {memory.name}")
+
+    def _variable(self, bits: Bits, start: int) -> str:
+        word = self._word(start)
+        self._keep(word, bits)
+        return f"s[{word}]"
 
     def _keep(self, word: int, bits: Bits) -> None:
         self._words.define(f"s[{word}]", bits)
@@ -183,12 +158,12 @@ class _Simulation:
         self._source.stored |= places
 
     def _input(self, bits: Bits, start: int, clocks: Mapping[int, bool]) -> None:
-        word = self._word(start, len(bits))
+        word = self._word(start)
         self._keep(word, bits)
         self._source.inputs.add(word)
         resets = [clocks[bit] for bit in bits if bit in clocks]
         if resets:
-            seen = self._word(start, len(bits))
+            seen = self._word(start)
             if not all(resets):
                 # At an edge everything shows what it did before it, the clock itself included.
                 self._words.define(f"s[{seen}]", bits)
@@ -211,26 +186,6 @@ class _Simulation:
                 self._words.define(pending, (edge.bit,))
                 self._derived.append((number, pending, level))
 
-    def _declare_memory(self, memory: Memory) -> None:
-        name = self._memories[id(memory)] = f"m{len(self._memories)}"
-        count = -(-memory.width // WORD)
-        depth = max(1, len(memory.rows))
-        size = f"[{depth}]" + (f"[{count}]" if count > 1 else "")
-        rows = (
-            [literal(row >> WORD * k & (1 << WORD) - 1) for k in range(count)]
-            for row in memory.rows
-        )
-        texts = (words[0] if count == 1 else f"{{{', '.join(words)}}}" for words in rows)
-        content = ", ".join(texts) if any(memory.rows) else ""
-        self._arrays.append(
-            f"uint{element_bits(memory.width)}_t {name}{size} = {{{content}}}; // {memory.name}"
-        )
-        self._clocked += [
-            Store(self._root.inner(), target=memory, write=write, array=name)
-            for write in memory.writes
-            if write.enable
-        ]
-
     # --- what happens at once -----------------------------------------------------------------
 
     def _step(self) -> Iterator[str]:
@@ -251,21 +206,13 @@ class _Simulation:
         yield f"return int({pending}) | (told->count != 0) << 1;"
 
     def _edge(self) -> Iterator[str]:
-        groups = [x for x in self._clocked if isinstance(x, Group)]
-        uses = [use for x in self._clocked for use in x.uses(self._root)]
-        uses += [
-            ((x.reset,), self._root)
-            for group in groups
-            for _, x in group.registers
-            if x.reset is not None
-        ]
+        uses = self._edge_uses()
         scopes = self._event_scopes(self._lowered.events, self._root, uses)
-        dry = frozenset(x.scope for x in self._clocked if x.memory())
-        body = Body(self._steps, self._words, self._memories, uses, self._root, dry)
+        body = self._edge_body(uses)
         yield from body.scope(self._root)
         for number, (event, scope) in enumerate(zip(self._lowered.events, scopes, strict=True)):
             yield from self._tell(number, event, scope, body)
-        before, after = resets(groups, self._words)
+        before, after = resets(self._groups(), self._words)
         yield from before
         yield from in_turn(self._clocked, body, self._words, self._root)
         yield from after
@@ -280,7 +227,7 @@ class _Simulation:
         scopes = self._event_scopes(self._lowered.watches, root, uses)
         if not uses:
             return
-        body = Body(self._steps, self._words, self._memories, uses, root)
+        body = self._body(uses, root)
         yield from body.scope(root)
         for number, pending, level in self._derived:
             now = self._text((edges[number].net,))
@@ -301,15 +248,8 @@ class _Simulation:
         return scopes
 
     def _tell(self, number: int, event: Event, scope: Scope, body: Body) -> Iterator[str]:
-        words = [self._text(part) for bits in event.values for part in words_of(bits)]
-        yield f"if ({self._text((event.enable,))}) {{"
-        yield from (f"  {line}" for line in body.scope(scope))
-        yield f"  const uint64_t values[] = {{{', '.join([*words, '0'])}}};"
-        yield f"  told->add({number}, values, {len(words)});"
-        yield "}"
-
-    def _text(self, bits: Bits) -> str:
-        return self._words.text(bits)
+        before = body.scope(scope)
+        yield from self._message(event.enable, event.values, before, f"told->add({number}")
 
     # --- what follows -------------------------------------------------------------------------
 
@@ -321,7 +261,7 @@ class _Simulation:
                 source.places[bits] = tuple(self._gathered(bits))
             else:
                 places = [
-                    WordPlace(self._word(0, width), 0, low, width)
+                    WordPlace(self._word(0), 0, low, width)
                     for low in range(0, len(bits), WORD)
                     for width in (min(WORD, len(bits) - low),)
                 ]
@@ -329,7 +269,7 @@ class _Simulation:
                 source.settled.add(bits)
                 found.append((bits, places))
         uses = [(bits, root) for bits, _ in found]
-        yield from Body(self._steps, self._words, self._memories, uses, root).scope(root)
+        yield from self._body(uses, root).scope(root)
         for bits, places in found:
             for place, word in zip(places, words_of(bits), strict=True):
                 yield f"s[{place.word}] = {self._text(word)};"

@@ -10,11 +10,10 @@ from contextlib import contextmanager
 from itertools import pairwise
 
 from ..netlist.design import Bits, CellKind, PlainCell
+from ..netlist.numbers import WORD
 from ..netlist.signs import COMPARISONS, INFIX
 
 __all__ = ["WORD", "Words", "literal", "operation", "words_of"]
-
-WORD = 64
 
 _MASK = (1 << WORD) - 1
 
@@ -57,19 +56,14 @@ class Words:
 
     def text(self, bits: Bits) -> str:
         """An expression of up to 64 bits, in parentheses if it is more than a name."""
-        constant, parts, place = 0, [], 0
-        while place < len(bits):
-            if bits[place] < 2:
-                constant |= bits[place] << place
-                place += 1
-                continue
-            count = self._same(bits, place)
-            if count > 1:
-                parts.append(self._repeated(bits[place], count, place))
+        constant, parts = 0, []
+        for low, high in self._parts(bits):
+            if bits[low] < 2:
+                constant |= sum(bit << place for place, bit in enumerate(bits[low:high], low))
+            elif high - low > 1 and bits[low] == bits[low + 1]:
+                parts.append(self._repeated(bits[low], high - low, low))
             else:
-                count = self._run(bits, place)
-                parts.append(self._part(bits[place], count, place))
-            place += count
+                parts.append(self._part(bits[low], high - low, low))
         if constant or not parts:
             parts.append(literal(constant))
         return parts[0] if len(parts) == 1 else "(" + " | ".join(parts) + ")"
@@ -86,27 +80,25 @@ class Words:
         return f"({name} & {literal(((1 << len(bits)) - 1) << low)})"
 
     def cuts(self, bits: Bits) -> set[int]:
-        """Where one part ends and the next begins, in what ``text`` would put together."""
-        found, place = set(), 0
-        while place < len(bits):
-            found.add(place)
-            if bits[place] < 2:
-                while place < len(bits) and bits[place] < 2:
-                    place += 1
-            else:
-                place += max(self._same(bits, place), self._run(bits, place))
-        return found
+        """Return the first place of each part that ``text`` would put together."""
+        return {low for low, _ in self._parts(bits)}
 
     def runs(self, bits: Bits) -> int:
-        """How many parts ``text`` would put together."""
-        count = place = 0
-        while place < len(bits):
-            if bits[place] < 2:
-                place += 1
+        """Return the number of parts that ``text`` would put together, without constants."""
+        return sum(bits[low] > 1 for low, _ in self._parts(bits))
+
+    def _parts(self, bits: Bits) -> Iterator[tuple[int, int]]:
+        """Yield the ends of each part: constants, one bit repeated, or a run of one variable."""
+        low = 0
+        while low < len(bits):
+            high = low + 1
+            if bits[low] < 2:
+                while high < len(bits) and bits[high] < 2:
+                    high += 1
             else:
-                place += max(self._same(bits, place), self._run(bits, place))
-                count += 1
-        return count
+                high = low + max(self._same(bits, low), self._run(bits, low))
+            yield low, high
+            low = high
 
     def _same(self, bits: Bits, place: int) -> int:
         end = place + 1

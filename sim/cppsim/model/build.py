@@ -14,6 +14,7 @@ from ..cpp.ported import program
 from ..cpp.ported_glue import program_glue
 from ..netlist.design import Bits, DesignPort, FormattedValue, Notice, PlainDesign
 from ..netlist.elaborated import Elaborated
+from ..netlist.numbers import word_count
 from ..netlist.storage import StoragePort
 from ..netlist.tidy import trim
 
@@ -35,7 +36,7 @@ class Message:
     @property
     def sizes(self) -> list[int]:
         """Words of each value."""
-        return [-(-part.width // 64) for part in self.parts if not isinstance(part, str)]
+        return [word_count(part.width) for part in self.parts if not isinstance(part, str)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import BatchError
+from ..netlist.numbers import from_words, to_words
 from .ports import PortPlace, found
 from .values import Words, expect_fit, extended, fitting
 
 __all__ = ["Encoded", "Encoder", "Item", "Opcode", "Result", "Words"]
 
 _DEPTH = 8
-_ONES = (1 << 64) - 1
 
 
 class Opcode(IntEnum):
@@ -76,7 +76,7 @@ class Result:
             return values
         if self.words == 1:
             return int(values)
-        number = sum(int(word) << 64 * k for k, word in enumerate(values))
+        number = from_words(values)
         return number - (number >> 64 * self.words - 1 << 64 * self.words if self.signed else 0)
 
 
@@ -157,8 +157,9 @@ class Encoder:
             value = int(item.values)
             expect_fit(port, value, value)
             value &= (1 << port.width) - 1
-            for k, (number, look) in enumerate(zip(numbers, looks, strict=True)):
-                self.rows.append((Opcode.SET, number, value >> 64 * k & _ONES, look))
+            words = to_words(value, port.words)
+            for number, word, look in zip(numbers, words, looks, strict=True):
+                self.rows.append((Opcode.SET, number, word, look))
             return
         self.rows += [
             (Opcode.TAKE, number, 0, look) for number, look in zip(numbers, looks, strict=True)

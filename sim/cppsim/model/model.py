@@ -4,6 +4,7 @@ import ctypes
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from ..compiling.library import Signatures, bind
 from ..errors import SimulationError
 from ..netlist.elaborated import Elaborated
 from ..netlist.messages import formatted
+from ..netlist.numbers import from_words, to_words
 from ..netlist.storage import Buffers, StoragePort, check_storage
 from .build import Library, build
 from .encoding import Encoded, Words
@@ -25,8 +27,6 @@ if TYPE_CHECKING:
     from .waveforms import Waveform
 
 __all__ = ["Model"]
-
-_WORD_MASK = (1 << 64) - 1
 
 _ADDRESS, _SIZE, _NUMBER = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint64
 
@@ -132,8 +132,7 @@ class Model(AnyModel):
         if len(data) == 1:
             data[0] = value
         else:
-            for index in range(len(data)):
-                data[index] = value >> 64 * index & _WORD_MASK
+            data[:] = to_words(value, len(data))
 
     def get(self, port: str) -> int:
         data = self._values[port]
@@ -142,7 +141,7 @@ class Model(AnyModel):
             self._stale = False
         if len(data) == 1:
             return int(data[0])
-        return sum(word << 64 * index for index, word in enumerate(data))
+        return from_words(data)
 
     def step(self, cycles: int = 1) -> None:
         self._stale = True
@@ -254,9 +253,7 @@ class Model(AnyModel):
         words = iter(first[:count])
         for number in words:
             message = self.library.messages[number]
-            values = [
-                sum(next(words) << 64 * index for index in range(size)) for size in message.sizes
-            ]
+            values = [from_words(islice(words, size)) for size in message.sizes]
             text = formatted(message.parts, values)
             if not message.failed:
                 print(text, end="")

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from ..errors import BatchError
+from ..netlist.numbers import word_count
 
 __all__ = ["PortPlace", "found"]
 
@@ -29,7 +30,7 @@ class PortPlace:
 
     @property
     def words(self) -> int:
-        return -(-self.width // 64)
+        return word_count(self.width)
 
 
 def found(places: Mapping[str, _Place], name: str, kind: str) -> _Place:

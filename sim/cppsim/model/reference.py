@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
@@ -12,6 +13,7 @@ from amaranth.lib import wiring
 from amaranth.sim import Simulator, SimulatorContext  # type: ignore[attr-defined]  # stubs lag
 
 from ..errors import SimulationError
+from ..netlist.numbers import from_words, to_words
 from ..netlist.storage import Buffers, StorageAccess, StoragePort, check_storage
 from .circuit import Circuit
 from .encoding import Encoded, Item, Opcode, Words
@@ -21,7 +23,6 @@ from .program import Program
 __all__ = ["ReferenceModel", "Testbench", "ValueOf", "execute", "value_at"]
 
 _PERIOD = 1e-6
-_WORD = (1 << 64) - 1
 
 _Job = Callable[[SimulatorContext], Awaitable[None]]
 
@@ -72,7 +73,7 @@ def value_at(instance: int, item: Item, turns: tuple[int, ...]) -> int:
     array = np.asarray(item.values)
     found = array[(instance, *turns)[: array.ndim]]
     if np.ndim(found):
-        return sum(int(word) << 64 * k for k, word in enumerate(found))
+        return from_words(found)
     return int(found)
 
 
@@ -160,7 +161,7 @@ class ReferenceModel(AnyModel):
                 if isinstance(item.values, int | np.integer):
                     return int(item.values)
                 count = self.places[item.port].words
-                return sum(next(given) << 64 * k for k in range(count))
+                return from_words(islice(given, count))
 
             return self._words(program, value)
 
@@ -200,7 +201,7 @@ class ReferenceModel(AnyModel):
             bench = _Testbench(context, self._ports, self._tick)
             async for item, value in execute(program.items, bench, value_of):
                 count = self.places[item.port].words if item.code is Opcode.GET else 1
-                words.extend(value >> 64 * k & _WORD for k in range(count))
+                words.extend(to_words(value, count))
 
         self._do(job)
         return words

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import BatchError
+from ..netlist.numbers import to_words
 from .ports import PortPlace
 
 __all__ = ["Words", "as_array", "counted", "expect_fit", "extended", "fitting"]
@@ -98,7 +99,7 @@ def _split(port: PortPlace, numbers: NDArray[Any]) -> Words:
     """Whole numbers of more than 64 bits as words, along a last axis."""
     whole = [int(x) for x in numbers.tolist()]
     expect_fit(port, min(whole, default=0), max(whole, default=0))
-    words = [[x >> 64 * k & _ONES for k in range(port.words)] for x in whole]
+    words = [to_words(x, port.words) for x in whole]
     return np.array(words, np.uint64).reshape(*numbers.shape, port.words)
 
 

@@ -6,15 +6,16 @@ from functools import partial
 from typing import Any
 
 from ..compiling.library import load
-from ..cpp.simulation import SimulationSource, WordPlace, element_bits, write_simulation
+from ..cpp.simulation import SimulationSource, WordPlace, write_simulation
+from ..cpp.writer import element_bits
 from ..errors import SimulationError
 from ..netlist.design import Bits, Memory
 from ..netlist.lowering import Event, Lowered
+from ..netlist.numbers import from_words, to_words, word_count
 from .library import ModelHandle
 
 __all__ = ["CompiledModel", "Rows"]
 
-_WORD = 64
 _FORMATS: dict[int, Any] = {8: "B", 16: "H", 32: "I", 64: "Q"}
 
 
@@ -46,7 +47,7 @@ class CompiledModel:
         self.inputs, self.passive, self.quiet = source.inputs, source.passive, source.quiet
         self.stored, self.steps = source.stored, source.steps
         self._events: list[Event] = [*lowered.events, *lowered.watches]
-        self._sizes = [[-(-len(bits) // _WORD) for bits in event.values] for event in self._events]
+        self._sizes = [[word_count(len(bits)) for bits in event.values] for event in self._events]
         self._design = lowered.design
         self._memories = {id(x): number for number, x in enumerate(lowered.design.memories)}
         self._library = library = load(source.text)
@@ -117,7 +118,7 @@ class CompiledModel:
             at += 1
             values = []
             for size in self._sizes[number]:
-                values.append(sum(words[at + k] << _WORD * k for k in range(size)))
+                values.append(from_words(words[at : at + size]))
                 at += size
             yield self._events[number], tuple(values)
 
@@ -139,7 +140,7 @@ class Rows:
 
     def __init__(self, address: int, width: int, depth: int, *, signed: bool) -> None:
         self.element_bits = size = element_bits(width)
-        self._count = -(-width // _WORD) if width else 1
+        self._count = word_count(width) if width else 1
         kind = {8: ctypes.c_uint8, 16: ctypes.c_uint16, 32: ctypes.c_uint32, 64: ctypes.c_uint64}
         content = (kind[size] * (self._count * max(1, depth))).from_address(address)
         self.content = memoryview(content).cast("B")
@@ -153,10 +154,11 @@ class Rows:
         return bytes(self._elements)
 
     def __getitem__(self, row: int) -> int:
-        first = row * self._count
-        value = 0
-        for k in range(self._count):
-            value |= self._elements[first + k] << _WORD * k
+        if self._count == 1:
+            value = self._elements[row]
+        else:
+            first = row * self._count
+            value = from_words(self._elements[first : first + self._count])
         if self._signed and value >> (self._width - 1) & 1:
             value -= 1 << self._width
         return value
@@ -164,5 +166,5 @@ class Rows:
     def __setitem__(self, row: int, value: int) -> None:
         value &= (1 << self._width) - 1
         first = row * self._count
-        for k in range(self._count):
-            self._elements[first + k] = value >> _WORD * k & (1 << _WORD) - 1
+        for k, word in enumerate(to_words(value, self._count)):
+            self._elements[first + k] = word

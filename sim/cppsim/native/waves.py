@@ -15,6 +15,7 @@ from typing import IO, Any
 
 from ..compiling.library import Signatures, bind
 from ..cpp.simulation import WordPlace
+from ..netlist.numbers import from_words, word_count
 from .library import ModelHandle, native
 
 __all__ = ["Areas", "BackwardsError", "Variable", "Waves"]
@@ -237,7 +238,7 @@ class Waves:
         variable = self._variables[number]
         assert variable.render is not None
         try:
-            value = sum(words[k] << 64 * k for k in range(-(-variable.width // 64)))
+            value = from_words(words[: word_count(variable.width)])
             line = f"{variable.render(value)}\n".encode()
         except BaseException as error:  # noqa: BLE001
             self._error = error

@@ -8,7 +8,7 @@ from typing import Any
 
 from .design import Bits, CellKind, NotPlain, PlainCell
 
-__all__ = ["CellWriter", "bits_of"]
+__all__ = ["CellWriter", "bits_of", "result_of"]
 
 _UNARY = {"~": CellKind.NOT, "-": CellKind.NEGATE}
 _BINARY = {
@@ -135,7 +135,7 @@ class CellWriter:
                 self._part(number, cell)
             case "Matches":
                 hit = self._matches(bits_of(cell.value), cell.patterns)
-                self.equate(_result(number, 1), (hit,))
+                self.equate(result_of(number, 1), (hit,))
             case "PriorityMatch" | "Match":
                 self._first(number, int(cell.en), self.conditions(cell))
             case kind:
@@ -143,7 +143,7 @@ class CellWriter:
 
     def _operator(self, number: int, cell: Any) -> None:
         kind, operands = cell.operator, tuple(map(bits_of, cell.inputs))
-        result = _result(number, cell.width)
+        result = result_of(number, cell.width)
         if kind == "m":
             self.select(operands[2], [(operands[0][0], operands[1])], result)
         elif len(operands) == 1 and kind in _UNARY:
@@ -182,7 +182,7 @@ class CellWriter:
             offset += (0,) * (scaled - len(offset))
             self.put(CellKind.MULTIPLY, (offset, stride), product)
             offset = product
-        result = _result(number, cell.width)
+        result = result_of(number, cell.width)
         if not offset:
             self.equate(result, value[: cell.width])
             return
@@ -213,14 +213,15 @@ class CellWriter:
 
     def _first(self, number: int, left: int, conditions: Sequence[int]) -> None:
         """Of ``conditions`` the first that is 1, if ``left`` is."""
-        result = _result(number, len(conditions))
+        result = result_of(number, len(conditions))
         for place, (bit, out) in enumerate(zip(conditions, result, strict=True)):
             self.equate((out,), (self.all_of(left, bit),))
             if place + 1 < len(conditions):
                 left = self.all_of(left, self.not_of(bit))
 
 
-def _result(number: int, width: int) -> Bits:
+def result_of(number: int, width: int) -> Bits:
+    """Return the bits of the result of cell ``number`` of Amaranth's netlist."""
     return tuple(range(number << 16, (number << 16) + width))
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from amaranth.hdl import MemoryData, Signal
 
 from ..amaranth_internals import MemoryInstance, SignalDict, emitted_netlist, nir
-from .cells import CellWriter, bits_of
+from .cells import CellWriter, bits_of, result_of
 from .decisions import Decisions
 from .design import (
     Bits,
@@ -135,7 +135,7 @@ class _Lowering:
                 case nir.FlipFlop():
                     self._register(number, cell)
                 case nir.AsyncReadPort():
-                    result = self._result(number, cell.width)
+                    result = result_of(number, cell.width)
                     read = MemoryRead(address=bits_of(cell.addr), result=result)
                     reads.setdefault(cell.memory, []).append(read)
                 case nir.SyncReadPort():
@@ -145,7 +145,7 @@ class _Lowering:
                 case nir.SyncPrint() | nir.SyncProperty() | nir.AsyncPrint() | nir.AsyncProperty():
                     self._event(cell)
                 case nir.AssignmentList():
-                    result = self._result(number, len(cell.default))
+                    result = result_of(number, len(cell.default))
                     self._writer.equate(result, self._decisions.result(cell))
                 case _:
                     self._writer.take(number, cell)
@@ -261,7 +261,7 @@ class _Lowering:
             self._lowered.inputs.append(StateInput(bits, start))
 
     def _register(self, number: int, cell: Any) -> None:
-        result, following = self._result(number, len(cell.data)), bits_of(cell.data)
+        result, following = result_of(number, len(cell.data)), bits_of(cell.data)
         enable, reset = self._active(cell), int(cell.arst)
         start = tuple(cell.init >> place & 1 for place in range(len(result)))
         if not enable and self._clock is not None:
@@ -307,7 +307,7 @@ class _Lowering:
 
     def _clocked_read(self, number: int, cell: Any) -> MemoryRead:
         """A read at any time, before a register."""
-        address, shown = bits_of(cell.addr), self._result(number, cell.width)
+        address, shown = bits_of(cell.addr), result_of(number, cell.width)
         row = self._writer.new(cell.width)
         value = row
         for index in cell.transparent_for:
@@ -375,6 +375,3 @@ class _Lowering:
             self._lowered.events.append(Event(enable, values, cell))
         else:
             self._lowered.watches.append(Event(enable, values, cell))
-
-    def _result(self, number: int, width: int) -> Bits:
-        return tuple(range(number << 16, (number << 16) + width))

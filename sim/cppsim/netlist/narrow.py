@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from .design import CellKind, PlainCell, PlainDesign
+from .design import CellKind, NotPlain, PlainCell, PlainDesign
+from .tidy import Statement, in_order
 
-__all__ = ["narrow"]
+__all__ = ["narrow", "ordered_statements"]
 
 _POINTWISE = frozenset({CellKind.AND, CellKind.OR, CellKind.XOR, CellKind.NOT})
 _WHOLE = {
@@ -22,6 +23,19 @@ def narrow(design: PlainDesign, width: int) -> None:
     """Split operations wider than ``width`` bits, except those with carries, orders and shifts."""
     free = iter(range(design.first_free(), 1 << 62))
     design.cells = [part for cell in design.cells for part in _split(cell, width, free)]
+
+
+def ordered_statements(design: PlainDesign) -> list[Statement]:
+    """Return the statements of ``design`` in order; cut it into single bits where that is needed.
+
+    Raises ``NotPlain`` if a bit depends on itself.
+    """
+    try:
+        return in_order(design)
+    except NotPlain:
+        # A bit may depend on another one of its word, as in a chain, without a loop of bits.
+        narrow(design, 1)
+        return in_order(design)
 
 
 def _split(cell: PlainCell, width: int, free: Iterator[int]) -> Iterator[PlainCell]:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from .design import Bits, CellKind, PlainCell
 from .fold import folded
+from .postorder import postorder
 
 __all__ = ["share"]
 
@@ -45,18 +46,9 @@ def _with(cell: PlainCell, same: Mapping[int, int]) -> PlainCell:
 def _sources_first(cells: Sequence[PlainCell]) -> Iterator[PlainCell]:
     """Cells after those that they depend on, as far as they are in no loop."""
     drivers = {bit: number for number, cell in enumerate(cells) for bit in cell.result}
-    begun: set[int] = set()
-    for first in range(len(cells)):
-        # A number below 0 ends the cell of which it is the complement.
-        left = [first]
-        while left:
-            number = left.pop()
-            if number < 0:
-                yield cells[~number]
-            elif number not in begun:
-                begun.add(number)
-                left.append(~number)
-                needs = {
-                    drivers[x] for bits in cells[number].operands for x in bits if x in drivers
-                }
-                left += sorted(needs - begun)
+
+    def needs(number: int) -> list[int]:
+        found = {drivers[x] for bits in cells[number].operands for x in bits if x in drivers}
+        return sorted(found, reverse=True)
+
+    return (cells[number] for number in postorder(range(len(cells)), needs))

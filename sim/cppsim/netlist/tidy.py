@@ -14,6 +14,7 @@ from .design import (
     PlainDesign,
     StateRegister,
 )
+from .postorder import postorder
 
 __all__ = ["Statement", "in_order", "rewrite", "trim"]
 
@@ -187,29 +188,17 @@ def in_order(design: PlainDesign) -> list[Statement]:
         for number, step in enumerate(steps)
         for bit in (step.result if isinstance(step, PlainCell) else step[1].result)
     }
-    done: dict[int, bool] = {}
-    ordered: list[Statement] = []
-    for root in _roots(design):
-        # A number below 0 ends the step of which it is the complement.
-        left = [drivers[root]] if root in drivers else []
-        while left:
-            number = left.pop()
-            if number < 0:
-                done[~number] = True
-                ordered.append(steps[~number])
-            elif number not in done:
-                done[number] = False
-                left.append(~number)
-                step = steps[number]
-                operands = step.operands if isinstance(step, PlainCell) else (step[1].address,)
-                for operand in reversed(operands):
-                    for bit in reversed(operand):
-                        other = drivers.get(bit)
-                        if other is not None and not done.get(other, False):
-                            if other in done:
-                                raise NotPlain(_loop(design, steps[other]))
-                            left.append(other)
-    return ordered
+
+    def needs(number: int) -> list[int]:
+        step = steps[number]
+        operands = step.operands if isinstance(step, PlainCell) else (step[1].address,)
+        return [drivers[bit] for bits in operands for bit in bits if bit in drivers]
+
+    def loop(number: int) -> None:
+        raise NotPlain(_loop(design, steps[number]))
+
+    roots = (drivers[bit] for bit in _roots(design) if bit in drivers)
+    return [steps[number] for number in postorder(roots, needs, loop)]
 
 
 def _roots(design: PlainDesign) -> Iterator[int]:

@@ -6,8 +6,8 @@ Values have zeros above their bits throughout.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..cpp.simulation import element_bits
 from ..cpp.words import WORD, words_of
+from ..cpp.writer import element_bits
 from ..native.probe import Code, Instruction, ProbeProgram
 from ..netlist.design import Bits, CellKind, Memory, MemoryRead, NotPlain, PlainCell
 

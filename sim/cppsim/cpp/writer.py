@@ -1,0 +1,103 @@
+"""The base of both C++ writers: registers, memories, uses of an edge, and messages."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from ..netlist.design import Bits, Memory, PlainDesign
+from ..netlist.narrow import narrow, ordered_statements
+from ..netlist.numbers import to_words, word_count
+from .body import Body
+from .edge import Clocked, Group, Store
+from .scopes import Scope
+from .words import WORD, Words, literal, words_of
+
+__all__ = ["Writer", "element_bits"]
+
+
+def element_bits(width: int) -> int:
+    """Bits of the elements of the array of a memory of ``width`` bits; wider rows take several."""
+    return next((size for size in (8, 16, 32) if width <= size), WORD)
+
+
+class Writer:
+    """Writes the statements of ``design``, which it cuts into words.
+
+    Raises ``NotPlain`` if a bit depends on itself.
+    """
+
+    def __init__(self, design: PlainDesign) -> None:
+        self._design = design
+        self._words = Words()
+        self._memories: dict[int, str] = {}
+        """The array of each memory, by its identity."""
+        self._clocked: list[Clocked] = []
+        self._root = Scope()
+        narrow(design, WORD)
+        self._steps = ordered_statements(design)
+
+    # --- state --------------------------------------------------------------------------------
+
+    def _declare_registers(self, variable: Callable[[Bits, int], str]) -> None:
+        """Group the registers; ``variable`` declares a word of bits and what it is at power-on."""
+        groups: dict[object, Group] = {}
+        for number, register in enumerate(self._design.registers):
+            # Those that load at every edge need not wait for one another.
+            key = (number,) if register.enable is None else register.enable
+            group = groups.setdefault(key, Group(self._root.inner(), {}, register.enable))
+            for low in range(0, len(register.result), WORD):
+                piece = register.part(slice(low, low + WORD))
+                start = sum(bit << place for place, bit in enumerate(piece.start))
+                group.add(variable(piece.result, start), piece)
+        self._clocked += groups.values()
+
+    def _declare_memory(self, memory: Memory, name: str) -> str:
+        """Return the declaration of the array ``name`` of ``memory``; add the memory's writes."""
+        self._memories[id(memory)] = name
+        count = word_count(memory.width)
+        size = f"[{max(1, len(memory.rows))}]" + (f"[{count}]" if count > 1 else "")
+        rows = (list(map(literal, to_words(row, count))) for row in memory.rows)
+        texts = (words[0] if count == 1 else f"{{{', '.join(words)}}}" for words in rows)
+        content = ", ".join(texts) if any(memory.rows) else ""
+        self._clocked += [
+            Store(self._root.inner(), target=memory, write=write, array=name)
+            for write in memory.writes
+            if write.enable
+        ]
+        return f"uint{element_bits(memory.width)}_t {name}{size} = {{{content}}};"
+
+    # --- statements ---------------------------------------------------------------------------
+
+    def _edge_uses(self) -> list[tuple[Bits, Scope]]:
+        """Return the bits that registers and writes of memories read at an edge."""
+        uses = [use for x in self._clocked for use in x.uses(self._root)]
+        uses += [
+            ((register.reset,), self._root)
+            for group in self._groups()
+            for _, register in group.registers
+            if register.reset is not None
+        ]
+        return uses
+
+    def _groups(self) -> list[Group]:
+        return [x for x in self._clocked if isinstance(x, Group)]
+
+    def _edge_body(self, uses: Sequence[tuple[Bits, Scope]]) -> Body:
+        """Return the statements of an edge; memories are not read where one is written."""
+        dry = frozenset(x.scope for x in self._clocked if x.memory())
+        return Body(self._steps, self._words, self._memories, uses, self._root, dry)
+
+    def _body(self, uses: Sequence[tuple[Bits, Scope]], root: Scope) -> Body:
+        return Body(self._steps, self._words, self._memories, uses, root)
+
+    def _message(
+        self, enable: int, values: Sequence[Bits], before: Iterator[str], call: str
+    ) -> Iterator[str]:
+        """Where ``enable`` is 1, pass ``values`` to ``call``, which begins with its arguments."""
+        words = [self._text(part) for bits in values for part in words_of(bits)]
+        yield f"if ({self._text((enable,))}) {{"
+        yield from (f"  {line}" for line in before)
+        yield f"  const uint64_t values[] = {{{', '.join([*words, '0'])}}};"
+        yield f"  {call}, values, {len(words)});"
+        yield "}"
+
+    def _text(self, bits: Bits) -> str:
+        return self._words.text(bits)
