@@ -8,7 +8,7 @@ writes of memories until the edge is over. ``b`` holds inputs, outputs and all o
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ..cpp.words import WORD, words_of
+from ..netlist.clock_plan import InputWord, clock_plan, edge_sides
 from ..netlist.design import Bits, Memory, MemoryWrite, PlainCell
 from ..netlist.narrow import ordered_statements
 from ..netlist.tidy import Statement
@@ -115,6 +115,7 @@ class _Bitslicer:
     ) -> None:
         self._circuit = circuit
         self._lowered = circuit.lowered
+        self._plan = clock_plan(circuit.lowered)
         self._places = memories
         self.result = BitslicedDesign()
         self._network = self.result.network
@@ -149,39 +150,34 @@ class _Bitslicer:
         self.result.initial_ones["b"].add(1)
 
     def _inputs(self) -> None:
-        clocks: dict[int, bool] = {}
-        for edge in self._lowered.edges:
-            clocks[edge.net] = clocks.get(edge.net, True) and edge.reset
         self._given: dict[int, tuple[int, int]] = {}
         """Nodes of the present and the previous level, for bits of inputs with clocks."""
-        for given in self._lowered.inputs:
-            for number, bits in enumerate(words_of(given.bits)):
-                self._input(bits, given.start >> WORD * number, clocks)
+        for given in self._plan.inputs:
+            self._input(given)
 
-    def _input(self, bits: Bits, start: int, clocks: dict[int, bool]) -> None:
-        resets = [clocks[bit] for bit in bits if bit in clocks]
-        for place, bit in enumerate(bits):
+    def _input(self, given: InputWord) -> None:
+        for place, bit in enumerate(given.bits):
             word = self._word()
             self.result.inputs.add(bit)
             self.result.stored[bit] = "b", word
             self._nodes[bit] = node = self._source("b", word)
             words = [word]
-            if resets:
+            if given.shadowed:
                 words.append(self._word())
                 self.result.previous_inputs.append((word, words[1]))
-                seen = self._source("b", words[1])
-                self._given[bit] = node, seen
-                if not all(resets):
+                shadow = self._source("b", words[1])
+                self._given[bit] = node, shadow
+                if given.late:
                     # Logic reads the level before the edge, also of the clock itself.
-                    self._nodes[bit] = seen
-            if start >> place & 1:
+                    self._nodes[bit] = shadow
+            if given.start >> place & 1:
                 self.result.initial_ones["b"].update(words)
 
     def _edges(self) -> None:
         for number, edge in enumerate(self._lowered.edges):
-            if edge.net in self._given:
+            if number not in self._plan.derived:
                 after, before = self._given[edge.net]
-                old, new = (before, after) if edge.rising else (after, before)
+                old, new = edge_sides(edge, before, after)
                 self._nodes[edge.bit] = self._network.both(new, self._network.negated(old))
             else:
                 due, level = self._word(), self._word()
@@ -284,7 +280,7 @@ class _Bitslicer:
         for number, due, level in self._derived:
             edge = self._lowered.edges[number]
             now, before = self._nodes[edge.net], self._source("b", level)
-            old, new = (before, now) if edge.rising else (now, before)
+            old, new = edge_sides(edge, before, now)
             after = self._word()
             outputs.append(Output(network.both(new, network.negated(old)), ("b", due)))
             outputs.append(Output(now, ("b", after)))

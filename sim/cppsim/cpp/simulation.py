@@ -4,9 +4,10 @@
 follows from the state up to date for whoever looks. All state but memories is one array of words.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from ..netlist.clock_plan import InputWord, clock_plan, edge_sides
 from ..netlist.design import Bits
 from ..netlist.lowering import Event, Lowered
 from ..netlist.tidy import Statement
@@ -100,6 +101,7 @@ class _Simulation(Writer):
     def __init__(self, lowered: Lowered) -> None:
         super().__init__(lowered.design)
         self._lowered = lowered
+        self._plan = clock_plan(lowered)
         self._arrays: list[str] = []
         self._incoming: list[tuple[int, int]] = []
         """Words that clocks come in, and those in which the logic sees them until it is stepped."""
@@ -135,11 +137,8 @@ class _Simulation(Writer):
         return len(self._source.starts) - 1
 
     def _declare(self) -> None:
-        clocks = {edge.net: edge.reset for edge in self._lowered.edges}
-        clocks |= {edge.net: False for edge in self._lowered.edges if not edge.reset}
-        for given in self._lowered.inputs:
-            for number, bits in enumerate(words_of(given.bits)):
-                self._input(bits, given.start >> WORD * number & (1 << WORD) - 1, clocks)
+        for given in self._plan.inputs:
+            self._input(given)
         self._declare_edges()
         self._declare_registers(self._variable)
         for memory in self._design.memories:
@@ -157,26 +156,23 @@ class _Simulation(Writer):
         self._stored |= places
         self._source.stored |= places
 
-    def _input(self, bits: Bits, start: int, clocks: Mapping[int, bool]) -> None:
-        word = self._word(start)
-        self._keep(word, bits)
+    def _input(self, given: InputWord) -> None:
+        word = self._word(given.start)
+        self._keep(word, given.bits)
         self._source.inputs.add(word)
-        resets = [clocks[bit] for bit in bits if bit in clocks]
-        if resets:
-            seen = self._word(start)
-            if not all(resets):
-                # At an edge everything shows what it did before it, the clock itself included.
-                self._words.define(f"s[{seen}]", bits)
-                self._source.stored |= {bit: (seen, place) for place, bit in enumerate(bits)}
-            self._incoming.append((word, seen))
+        if given.shadowed:
+            shadow = self._word(given.start)
+            if given.late:
+                self._words.define(f"s[{shadow}]", given.bits)
+                self._source.stored |= {bit: (shadow, k) for k, bit in enumerate(given.bits)}
+            self._incoming.append((word, shadow))
 
     def _declare_edges(self) -> None:
-        seen_in = dict(self._incoming)
+        shadows = dict(self._incoming)
         for number, edge in enumerate(self._lowered.edges):
-            word, place = self._stored.get(edge.net, (-1, 0))
-            if word in seen_in:
-                before, after = f"s[{seen_in[word]}]", f"s[{word}]"
-                old, new = (before, after) if edge.rising else (after, before)
+            if number not in self._plan.derived:
+                word, place = self._stored[edge.net]
+                old, new = edge_sides(edge, f"s[{shadows[word]}]", f"s[{word}]")
                 self._edges.append(f"const uint64_t e{number} = ({new} & ~{old}) >> {place} & 1;")
                 self._words.define(f"e{number}", (edge.bit,))
             else:
@@ -231,7 +227,7 @@ class _Simulation(Writer):
         yield from body.scope(root)
         for number, pending, level in self._derived:
             now = self._text((edges[number].net,))
-            old, new = (level, now) if edges[number].rising else (now, level)
+            old, new = edge_sides(edges[number], level, now)
             yield f"{pending} = {new} & ~{old} & 1;"
             yield f"{level} = {now};"
         first = len(self._lowered.events)

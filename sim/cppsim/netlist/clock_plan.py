@@ -1,0 +1,68 @@
+"""How edges of clocks are found: the one description that every back end follows.
+
+A design is stepped from outside. A clock that is an input has a shadow: a second word with its
+level at the last step, and an edge is where the two differ. A clock that the design makes is
+compared with its level after each step; its edge is pending then, and happens in the next step.
+"""
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+from .design import Bits
+from .lowering import ClockEdge, Lowered
+from .numbers import WORD, to_words, word_count
+
+__all__ = ["ClockPlan", "InputWord", "clock_plan", "edge_sides"]
+
+_Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True, slots=True)
+class InputWord:
+    """Up to 64 bits of an input.
+
+    Attributes
+    ----------
+    bits, start
+        The bits, and their value at power-on.
+    shadowed
+        One of the bits is a clock or an asynchronous reset, so that the word has a shadow.
+    late
+        Logic reads the shadow: at an edge of a clock everything shows its level before the edge,
+        the clock included. Of an asynchronous reset logic reads the new level.
+    """
+
+    bits: Bits
+    start: int
+    shadowed: bool
+    late: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ClockPlan:
+    """The inputs in words, and the edges of clocks that the design makes, by their numbers."""
+
+    inputs: tuple[InputWord, ...]
+    derived: frozenset[int]
+
+
+def clock_plan(lowered: Lowered) -> ClockPlan:
+    """Return the plan of ``lowered``."""
+    only_resets: dict[int, bool] = {}
+    for edge in lowered.edges:
+        only_resets[edge.net] = only_resets.get(edge.net, True) and edge.reset
+    inputs = []
+    for given in lowered.inputs:
+        starts = to_words(given.start, word_count(len(given.bits)))
+        for number, start in enumerate(starts):
+            bits = given.bits[WORD * number : WORD * (number + 1)]
+            found = [only_resets[bit] for bit in bits if bit in only_resets]
+            inputs.append(InputWord(bits, start, bool(found), not all(found)))
+    known = {bit for word in inputs for bit in word.bits}
+    derived = (number for number, edge in enumerate(lowered.edges) if edge.net not in known)
+    return ClockPlan(tuple(inputs), frozenset(derived))
+
+
+def edge_sides(edge: ClockEdge, before: _Value, after: _Value) -> tuple[_Value, _Value]:
+    """Return the levels of ``edge.net`` of which the first is 0 and the second 1 at the edge."""
+    return (before, after) if edge.rising else (after, before)
