@@ -1,1 +1,1 @@
-"""From C++ to a library in memory: a compiler, and a cache of what it has made."""
+"""Compile C++ into libraries in memory, and cache the libraries."""

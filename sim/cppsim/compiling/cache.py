@@ -1,4 +1,4 @@
-"""A folder of built things by content key, safe for many processes at once."""
+"""A cache of built folders by content key, safe for many processes at once."""
 
 import atexit
 import contextlib
@@ -14,16 +14,16 @@ from pathlib import Path
 __all__ = ["CACHE", "Cache", "CacheWarning"]
 
 _ROOM = 1 << 18
-"""Bytes that a folder has to take before it is used: less than most of what is built."""
+"""Bytes that are written to test a folder: fewer than most libraries have."""
 
 
 class CacheWarning(UserWarning):
-    """The cache's folder cannot be used; what is built is forgotten when Python ends."""
+    """The folder of the cache cannot be used; libraries are deleted when Python ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """The cache of ``owner``, by whose name its folder and its environment variable go."""
+    """The cache of the package ``owner``, which names its folder and its environment variable."""
 
     owner: str
 
@@ -33,9 +33,9 @@ class Cache:
         return f"{self.owner.upper()}_CACHE"
 
     def folder(self) -> Path:
-        """What `variable` says, else ``owner`` in ``XDG_CACHE_HOME`` or ``~/.cache``.
+        """Return the folder in `variable`, else ``owner`` in ``XDG_CACHE_HOME`` or ``~/.cache``.
 
-        Raises ``RuntimeError`` where none is set for a user who has no home folder.
+        Raises ``RuntimeError`` if neither variable is set and the user has no home folder.
         """
         chosen = os.environ.get(self.variable)
         if chosen:
@@ -43,13 +43,12 @@ class Cache:
         return _caches() / self.owner
 
     def cached(self, kind: str, key: str, build: Callable[[Path], None]) -> Path:
-        """The folder of ``key``, which ``build`` fills if it is not there yet.
+        """Return the folder of ``key``; ``build`` fills it if it does not exist.
 
         ``build`` gets an empty folder, which appears under its key only once it is complete.
-        Processes that ask for the same key wait for the first one instead of building it, too.
+        Other processes that need the same key wait for the first one.
 
-        Where the cache cannot be written a temporary folder takes its place, as `CacheWarning`
-        says.
+        If the cache cannot be written, a temporary folder replaces it, with a `CacheWarning`.
         """
         root = self._root(kind)
         with contextlib.suppress(PermissionError):  # of a folder that one may not look into
@@ -79,13 +78,13 @@ class Cache:
         return ready
 
     def prepare(self, kind: str) -> None:
-        """Find now whether the cache of ``kind`` can be written, for this process and its forks."""
+        """Test whether the cache of ``kind`` can be written, for this process and its forks."""
         _writable(self._root(kind), self.variable)
 
     def tool_environment(self) -> dict[str, str]:
-        """The environment for a tool that keeps a cache of its own beside ours.
+        """Return the environment for a tool with a cache of its own in the user's cache folder.
 
-        Where it could not, it gets a home in ours.
+        If that folder cannot be written, the tool gets a home folder in this cache.
         """
         with contextlib.suppress(OSError, RuntimeError):
             _try_to_write(_caches())
@@ -102,18 +101,18 @@ class Cache:
 
 
 CACHE = Cache("cppsim")
-"""Where compiled designs are kept."""
+"""The cache of compiled designs."""
 
 
 def _caches() -> Path:
-    """Where this user's caches are. Raises ``RuntimeError`` for a user without a home folder."""
+    """Return the user's cache folder. Raises ``RuntimeError`` if there is no home folder."""
     base = os.environ.get("XDG_CACHE_HOME")
     return Path(base).absolute() if base else Path.home() / ".cache"
 
 
 @functools.cache
 def _writable(root: Path, variable: str) -> Path:
-    """``root``, or what this process uses instead."""
+    """Return ``root``, or the temporary folder that replaces it in this process."""
     try:
         _try_to_write(root)
     except OSError as error:
@@ -123,7 +122,7 @@ def _writable(root: Path, variable: str) -> Path:
 
 
 def _try_to_write(folder: Path) -> None:
-    """Raises ``OSError`` if ``folder`` cannot be written, or not be made."""
+    """Raise ``OSError`` if ``folder`` cannot be created or written."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=folder) as file:
         file.write(bytes(_ROOM))
@@ -131,7 +130,7 @@ def _try_to_write(folder: Path) -> None:
 
 @functools.cache
 def _instead_of(place: str, reason: str, variable: str) -> Path:
-    """A temporary folder of this process's own, of which it tells."""
+    """Create a temporary folder for this process; warn about it."""
     owner, _, _ = variable.lower().partition("_")
     temporary = tempfile.mkdtemp(prefix=f"{owner}-")
     atexit.register(shutil.rmtree, temporary, ignore_errors=True)
@@ -143,7 +142,7 @@ def _instead_of(place: str, reason: str, variable: str) -> Path:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[bool]:
-    """Whether nobody else is in here."""
+    """Lock ``path``; yield whether the lock excludes other processes."""
     try:
         import fcntl
     except ImportError:

@@ -11,13 +11,13 @@ LIBRARY = ("-std=c++17", "-shared", "-fPIC", "-fvisibility=hidden", "-fno-except
 """Flags of every library, which GCC, Clang and ziglang take."""
 
 _BRANCH_COST = 200
-"""What GCC may spend to do without a branch, in its own unit, a quarter of an instruction."""
+"""GCC's budget to avoid a branch, in quarters of an instruction."""
 
 
 def selecting(compiler: Compiler) -> tuple[str, ...]:
     """Return flags that make ``condition ? this : that`` a selection instead of a branch.
 
-    Both sides are values that are there already, and conditions in a circuit follow its data: a
+    Both sides are values that exist already, and conditions in a circuit follow its data: a
     processor predicts them badly. The full system at 64 bits does 1.18 times as many cycles a
     second, with stalls 1.10 times. Where that is worth a branch, the writer says ``if``.
     """

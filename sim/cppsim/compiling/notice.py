@@ -1,4 +1,4 @@
-"""A line on standard error for a compiler that takes long enough to be noticed."""
+"""A line on standard error when a compilation takes longer than a second."""
 
 import sys
 from collections.abc import Iterator

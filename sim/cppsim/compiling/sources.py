@@ -1,4 +1,4 @@
-"""A digest of source files, by which the cache knows what was made of them."""
+"""A digest of source files, part of the keys of a cache."""
 
 import hashlib
 import os
@@ -13,8 +13,8 @@ _SUFFIXES = (".py", ".h")
 def source_digest(*names: str) -> str:
     """SHA-256 of all Python and C++ of packages and modules, as it is on disk now.
 
-    Raises ``ModuleNotFoundError`` if there is none of a name, ``OSError`` if a file goes away, or
-    where Python finds a package without its sources: what it runs there has no digest.
+    Raises ``ModuleNotFoundError`` for an unknown name, ``OSError`` if a file disappears or a
+    package is installed without its sources.
     """
     total = hashlib.sha256()
     for name in names:

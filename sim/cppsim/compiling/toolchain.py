@@ -20,12 +20,12 @@ __all__ = [
 ]
 
 _DEADLINE_SECONDS = 600.0
-"""After which a program is given up that takes seconds: whoever waits for its result does, too."""
+"""Time limit of a program that usually takes seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """A C++ compiler: its command, and what tells its versions apart."""
+    """A C++ compiler: its command, and the answer to ``--version``."""
 
     command: tuple[str, ...]
     version: str

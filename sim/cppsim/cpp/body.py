@@ -18,10 +18,10 @@ _ORDERS = (
 
 
 class Body:
-    """The steps that some uses need.
+    """The statements that compute the bits of ``uses``.
 
-    ``uses`` are bits that are read at the end of a scope within ``root``. ``memories`` names the
-    arrays. Memories are not read in the scopes ``dry``, nor in scopes within them.
+    A use is a tuple of bits that is read at the end of a scope within ``root``. ``memories`` names
+    the arrays. Memories are not read in the scopes ``dry``, nor in scopes within them.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class Body:
 
 
 def _type(bits: Bits) -> str:
-    """Of a bit a byte: what comparisons give, and what takes no clearing of the bits above it."""
+    """Return the C++ type of a variable: a byte for one bit, as a comparison results in."""
     return "uint8_t" if len(bits) == 1 else "uint64_t"
 
 

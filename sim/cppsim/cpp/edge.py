@@ -1,7 +1,8 @@
-"""What happens at a rising edge, in C++: registers load, memories are written.
+"""A rising edge in C++: registers load, memories are written.
 
-All of it happens at once in the circuit, and one after the other here. Whoever reads something goes
-before whoever changes it; where that is impossible, the old value is kept under another name.
+All of this happens at once in the circuit, and in sequence here. A statement that reads a variable
+comes before the statement that changes it; where that is impossible, the old value is saved under
+another name.
 """
 
 from abc import ABC, abstractmethod
@@ -21,22 +22,22 @@ Uses = Iterator[tuple[Bits, Scope]]
 
 @dataclass(eq=False)
 class Clocked(ABC):
-    """Something that changes at an edge, with a scope for what only it needs."""
+    """State that changes at an edge, with a scope for the logic that only it needs."""
 
     scope: Scope = field(default_factory=Scope)
     variables: dict[str, Bits] = field(default_factory=dict)
-    """What it changes."""
+    """The variables that it changes, with their bits."""
 
     @abstractmethod
     def uses(self, root: Scope) -> Uses:
-        """What it reads, and where."""
+        """Yield the bits that it reads, and the scope that reads them."""
 
     @abstractmethod
     def lines(self, body: Body, words: Words) -> Iterator[str]:
-        """Its statements."""
+        """Yield its statements."""
 
     def memory(self) -> int:
-        """The memory that it changes, by its identity, or 0."""
+        """Return the identity of the memory that it changes, or 0."""
         return 0
 
 
@@ -115,16 +116,16 @@ class Store(Clocked):
 
 
 def in_turn(clocked: Sequence[Clocked], body: Body, words: Words, root: Scope) -> Iterator[str]:
-    """The statements of all of ``clocked``, none of which sees what another one has done.
+    """Yield the statements of all of ``clocked``; none sees the effect of another one.
 
     Those that change a memory read no other in their scopes, so that an order always exists.
     """
     owners = {bit: x for x in clocked for bits in x.variables.values() for bit in bits}
     reads: dict[Clocked, set[int]] = {}
     before: dict[Clocked, set[Clocked]] = {x: set() for x in clocked}
-    """Who has to go first, if that can be: those that read what it changes."""
+    """The readers of its variables, which come before it if possible."""
     must: dict[Clocked, set[Clocked]] = {x: set() for x in clocked}
-    """Who has to go first in any case: those that read the memory that it changes."""
+    """The readers of its memory, which must come before it."""
     touched: dict[Clocked, set[int]] = {}
     for x in clocked:
         read, touched[x] = body.reads(x.scope)
@@ -162,7 +163,7 @@ def in_turn(clocked: Sequence[Clocked], body: Body, words: Words, root: Scope) -
 
 
 def resets(groups: Iterable[Group], words: Words) -> tuple[list[str], list[str]]:
-    """Statements that keep what resets registers, and at the end of the edge those that do it."""
+    """Return statements that save the resets, and those that reset registers at the edge's end."""
     resetting: dict[int, list[tuple[str, StateRegister]]] = {}
     for group in groups:
         for name, register in group.registers:
@@ -178,7 +179,7 @@ def resets(groups: Iterable[Group], words: Words) -> tuple[list[str], list[str]]
 
 
 def _beside(what: str, variable: str) -> str:
-    """A name for something of ``variable``, which may be an element of an array."""
+    """Return a name derived from ``variable``, which may be an element of an array."""
     return f"{what}_{variable.replace('[', '').replace(']', '')}"
 
 

@@ -11,7 +11,7 @@ EXPORT void simulation_reset(Top *top) {
   told->count = 0;
 }
 
-// Null if there is no memory for it.
+// Null if memory is exhausted.
 EXPORT Top *simulation_create() {
   Top *top = static_cast<Top *>(malloc(sizeof(Top)));
   Told *told = static_cast<Told *>(calloc(1, sizeof(Told)));
@@ -36,7 +36,7 @@ EXPORT int simulation_step(Top *top) { return top->step(); }
 
 EXPORT void simulation_settle(Top *top) { top->settle(); }
 
-// What was told since the last call; good until the next step.
+// Messages since the last call; valid until the next step.
 EXPORT size_t simulation_told(Top *top, const uint64_t **first) {
   const size_t count = top->told->count;
   *first = top->told->words;

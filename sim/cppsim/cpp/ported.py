@@ -1,7 +1,7 @@
 """Write a design as a C++ structure that clocks itself: its state, ``cycle`` and ``settle``.
 
-``cycle`` is one rising edge and all that leads up to it, each thing evaluated once at most. What
-serves storage ports, and what hears of notices, is the including file's.
+``cycle`` is one rising edge and the logic before it, each cell evaluated at most once. The file
+that includes the structure serves the storage ports and receives the messages.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,10 +20,10 @@ __all__ = ["program"]
 def program(
     design: PlainDesign, storage: Sequence[StoragePort], shown: Sequence[Bits] = ()
 ) -> tuple[str, dict[str, str]]:
-    """C++ text of ``struct Top``, for behind words.h and storage.h, and its variables by port.
+    """Write ``struct Top``, which needs words.h and storage.h; return it and its ports' variables.
 
-    ``settle`` puts ``shown`` into words, each from a new one on. Cuts ``design`` into words. Raises
-    ``NotPlain`` if a bit depends on itself.
+    ``settle`` stores ``shown`` in words, each from a new word on. Cuts ``design`` into words.
+    Raises ``NotPlain`` if a bit depends on itself.
     """
     written = _Program(design, storage, shown)
     return written.text(), written.names
@@ -143,6 +143,6 @@ class _Program(Writer):
 
 
 def _asked(port: StoragePort) -> tuple[str, ...]:
-    """The ports by which the circuit asks for an access: its outputs."""
+    """Return the outputs of the circuit that request an access."""
     read = (port.enable, port.address)
     return read if port.access is StorageAccess.READ else (*read, port.data, port.mask)

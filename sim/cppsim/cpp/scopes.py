@@ -1,7 +1,7 @@
-"""Where to evaluate what: a cell that only one branch reads is evaluated in that branch.
+"""The scope of each cell: a cell that only one branch reads is evaluated in that branch.
 
-Most of a circuit rests in most cycles: a register whose enable is low need not have its next value
-computed, nor a multiplexer the branch that it does not take.
+Most of a circuit is idle in most cycles: the next value of a register with its enable low need not
+be computed, nor the branch of a multiplexer that is not selected.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -105,7 +105,7 @@ def _settle(
     total: dict[Scope, int] = {}
     kept: dict[int, list[Scope]] = {}
     dissolved: dict[Scope, Scope] = {}
-    # Whatever an arm holds comes before its multiplexer, so its total is known by then.
+    # The steps of an arm come before its multiplexer, so the total is complete here.
     for number, scope in enumerate(wanted):
         if scope is None:
             continue

@@ -1,7 +1,7 @@
 """Write a lowered design as a C++ structure that is stepped from outside: state and two methods.
 
-``step`` is what happens at once: edges of clocks, with what they load. ``settle`` brings what
-follows from the state up to date for whoever looks. All state but memories is one array of words.
+``step`` executes the edges of clocks. ``settle`` computes the signals that follow from the state,
+before a testbench reads them. All state except memories is one array of words.
 """
 
 from collections.abc import Iterator, Sequence
@@ -53,7 +53,7 @@ struct Top {{
 
 @dataclass(frozen=True, slots=True)
 class WordPlace:
-    """Where ``width`` bits of a value from its bit ``low`` on are: in a word, ``shift`` bits up."""
+    """``width`` bits of a value, from its bit ``low`` on, lie in ``word`` from bit ``shift`` on."""
 
     word: int
     shift: int
@@ -63,19 +63,29 @@ class WordPlace:
 
 @dataclass(slots=True)
 class SimulationSource:
-    """C++ text, and where it keeps things.
+    """C++ text, and the layout of its state.
 
-    ``places`` says of tuples of bits where they are; a bit without a place is a constant. Those in
-    ``settled`` are good after ``settle`` only. Memories have the numbers that the design gives.
-
-    ``stored`` has the word of each bit of the state that logic sees and its place there, ``steps``
-    in order what follows from it. ``inputs`` are words that no step changes, ``passive`` those of
-    them that need none when they have changed. ``quiet`` has those of clocks that are nothing but
-    clocks: a level to which they change unnoticed, and a second word that is then to be written.
-
-    Between steps words in ``seen`` are as those that they belong to, and those in ``due`` are 0.
-
-    ``starts`` says of each word what it is at first.
+    Attributes
+    ----------
+    places
+        The words that hold a tuple of bits; a bit without a place is a constant.
+    settled
+        Tuples of bits whose words are valid only after ``settle``.
+    stored
+        The word of each bit of the state that logic reads, and the bit's place there.
+    steps
+        The statements that follow from the state, in order.
+    inputs, passive
+        Words that no step changes; those that need no step after a change.
+    quiet
+        Words of clocks without other users: a level without effect, to which the clock may change
+        without a step, and the shadow, which must be written then.
+    seen
+        The shadow of each word with clocks. Between steps the two are equal.
+    due
+        Words that are not 0 while an edge of a derived clock is pending; 0 between steps.
+    starts
+        The value of each word at power-on.
     """
 
     text: str = ""
@@ -93,7 +103,7 @@ class SimulationSource:
 
 
 def write_simulation(lowered: Lowered) -> SimulationSource:
-    """The C++ of ``lowered``, which is cut into words. Raises ``NotPlain`` for a loop."""
+    """Write the C++ of ``lowered``, and cut it into words. Raises ``NotPlain`` for a loop."""
     return _Simulation(lowered).source()
 
 
@@ -104,11 +114,11 @@ class _Simulation(Writer):
         self._plan = clock_plan(lowered)
         self._arrays: list[str] = []
         self._incoming: list[tuple[int, int]] = []
-        """Words that clocks come in, and those in which the logic sees them until it is stepped."""
+        """Words with clocks, and their shadows."""
         self._edges: list[str] = []
         self._derived: list[tuple[int, str, str]] = []
         self._stored: dict[int, tuple[int, int]] = {}
-        """The word and bit in which Python finds a bit of the state."""
+        """The word of each bit of the state, and its place, as Python reads it."""
         self._source = SimulationSource(steps=self._steps)
         self._declare()
 
@@ -214,7 +224,7 @@ class _Simulation(Writer):
         yield from after
 
     def _levels(self) -> Iterator[str]:
-        """Clocks that the design makes, and what it shows or checks at all times."""
+        """Write the clocks that the design makes, and the messages outside of edges."""
         root = Scope()
         edges = self._lowered.edges
         uses: list[tuple[Bits, Scope]] = [
@@ -271,7 +281,7 @@ class _Simulation(Writer):
                 yield f"s[{place.word}] = {self._text(word)};"
 
     def _find_quiet_clocks(self) -> None:
-        """Clocks of one bit that no logic reads, and that act at edges of one kind alone."""
+        """Find clocks of one bit that no logic reads, and that act at edges of one kind alone."""
         design, read = self._lowered.design, set[int]()
         for cell in design.cells:
             read.update(*cell.operands)

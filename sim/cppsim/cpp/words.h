@@ -170,7 +170,7 @@ template <size_t Bits> inline bool negative(const uint64_t *a) {
   return a[words(Bits) - 1] >> (Bits - 1) % 64 & 1;
 }
 
-// Of absolute values, then corrected to what rounding down gives.
+// Divides absolute values, then corrects the result to rounding down.
 template <size_t Bits>
 inline void split_signed(uint64_t *quotient, uint64_t *rest, const uint64_t *a, const uint64_t *b) {
   constexpr size_t count = words(Bits);

@@ -37,7 +37,7 @@ def words_of(bits: Bits) -> list[Bits]:
 
 
 class Words:
-    """Where each bit is: a variable, its place there, and how many bits the variable has."""
+    """The variable of each bit, its place there, and the width of the variable."""
 
     def __init__(self) -> None:
         self.places: dict[int, tuple[str, int, int]] = {}
@@ -48,14 +48,14 @@ class Words:
 
     @contextmanager
     def renamed(self, names: Mapping[str, str]) -> Iterator[None]:
-        """Meanwhile, what the variables in ``names`` held is where ``names`` says."""
+        """Within the ``with`` block, read other variables in place of those in ``names``."""
         changed = {bit: place for bit, place in self.places.items() if place[0] in names}
         self.places |= {bit: (names[x], low, width) for bit, (x, low, width) in changed.items()}
         yield
         self.places |= changed
 
     def text(self, bits: Bits) -> str:
-        """An expression of up to 64 bits, in parentheses if it is more than a name."""
+        """Return an expression of up to 64 bits, in parentheses if it is more than a name."""
         constant, parts = 0, []
         for low, high in self._parts(bits):
             if bits[low] < 2:
@@ -69,7 +69,7 @@ class Words:
         return parts[0] if len(parts) == 1 else "(" + " | ".join(parts) + ")"
 
     def raw(self, bits: Bits) -> str:
-        """An expression that is 0 if all of ``bits``, which are one run, are 0."""
+        """Return an expression that is 0 if all of ``bits``, which are one run, are 0."""
         if bits[0] < 2 or self._same(bits, 0) == len(bits):
             return self.text(bits)
         name, low, width = self.places[bits[0]]

@@ -28,14 +28,14 @@ _LOADED = source_digest("cppsim")
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What a model can tell: ``parts`` with values in them, and whether a check has failed then."""
+    """A message of a circuit: text and values, and whether it reports a failed check."""
 
     parts: tuple[str | FormattedValue, ...]
     failed: bool
 
     @property
     def sizes(self) -> list[int]:
-        """Words of each value."""
+        """Return the number of words of each value."""
         return [word_count(part.width) for part in self.parts if not isinstance(part, str)]
 
 
@@ -43,10 +43,18 @@ class Message:
 class Library:
     """A compiled circuit.
 
-    ``seconds`` is what the compiler and the rest took when it was built; ``fresh`` says that this
-    was just now. ``writer`` names who else wrote the C++. ``messages`` are in the order of their
-    numbers. ``shown`` are the widths of all signals that a model for waveforms shows, by name, in
-    the order of its words.
+    Attributes
+    ----------
+    seconds
+        Time to write and compile it.
+    fresh
+        It was built by this call, not found in the cache.
+    writer
+        The tool that wrote the C++, if it is not cppsim.
+    messages
+        In the order of their numbers.
+    shown
+        Widths of the signals in a waveform by name, in the order of the model's words.
     """
 
     path: Path
@@ -71,11 +79,11 @@ def build(
     waveform: bool = False,
     owner: str = "cppsim",
 ) -> Library:
-    """Compile ``circuit``, or find it in the cache. ``waveform`` keeps what a VCD file needs.
+    """Compile ``circuit``, or find it in the cache. A model with ``waveform`` shows all signals.
 
-    ``owner`` names the cache and the compiler: see `Cache` and `find_compiler`.
+    ``owner`` names the cache and the compiler: see `Builder`.
 
-    Raises ``SimulationError`` if there is no compiler or it fails, and for combinational loops.
+    Raises ``SimulationError`` for a missing or failing compiler, and for a combinational loop.
     """
     compile_as = builder(owner)
     about_circuit = (circuit.digest, str(circuit.widths), str(storage), str(waveform))
@@ -111,7 +119,7 @@ def _source(
     storage: Sequence[StoragePort],
     shown: Mapping[str, Bits],
 ) -> str:
-    """The source of a library. Leaves of ``design`` what it needs."""
+    """Return the source of a library; trim ``design`` to what the source needs."""
     ports = design.ports
     design.ports = [*ports, *(DesignPort(name, True, bits) for name, bits in shown.items())]
     trim(design)

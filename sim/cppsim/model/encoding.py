@@ -1,4 +1,4 @@
-"""A program as compiled code executes it: instructions, columns to take, and columns to give."""
+"""A program as compiled code executes it: instructions, input columns and result columns."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -43,7 +43,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Where the values of a name are among the columns: a base, and a stride for each loop."""
+    """The columns of a named result: a base, and a stride for each loop."""
 
     name: str
     base: int
@@ -54,7 +54,7 @@ class Result:
     width: int
 
     def taken(self, columns: Words) -> NDArray[Any]:
-        """Values of shape (instances, loops...), or (instances, loops..., words) of wide ports.
+        """Return values as (instances, loops...), or (instances, loops..., words) of wide ports.
 
         Words of signed values are those of two's complement: above their bits is their sign.
         """
@@ -70,7 +70,7 @@ class Result:
         return values[..., 0].view(np.int64) if self.signed else values[..., 0]
 
     def alone(self, columns: Words) -> Any:
-        """Values of the only instance: outside loops an int, else as `taken` without its axis."""
+        """Return values of the only instance: an int, or within loops `taken` without its axis."""
         values = self.taken(columns)[0]
         if self.loops:
             return values
@@ -82,7 +82,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A program for a number of instances: instructions, columns to take, and results to give.
+    """A program for a number of instances: instructions, input columns and results.
 
     ``instructions`` has rows as in batch.h; ``input`` is of shape (instances, columns).
     """
@@ -93,12 +93,12 @@ class Encoded:
     columns: int
 
     def about(self) -> dict[str, Any]:
-        """What is no array, for JSON."""
+        """Return all but the arrays, for JSON."""
         return {"columns": self.columns, "results": [asdict(x) for x in self.results]}
 
     @staticmethod
     def from_parts(about: Mapping[str, Any], instructions: Words, taken: Words) -> "Encoded":
-        """From what `about` gave and the arrays."""
+        """Return the program of the result of `about` and the arrays."""
         results = tuple(
             Result(**{**x, "loops": tuple(x["loops"]), "strides": tuple(x["strides"])})
             for x in about["results"]
@@ -116,7 +116,7 @@ class Encoder:
         self.results: list[Result] = []
 
     def block(self, items: Sequence[Item], loops: tuple[int, ...]) -> Words:
-        """Write ``items``. Returns what they take each time: (instances, loops..., columns)."""
+        """Write ``items``. Return the values that they set: (instances, loops..., columns)."""
         if len(loops) > _DEPTH:
             raise BatchError(f"more than {_DEPTH} repeats lie within one another")
         shape = (self._instances, *loops)
@@ -173,7 +173,7 @@ class Encoder:
         loops: tuple[int, ...],
         strides: tuple[int, ...],
     ) -> int:
-        """Note where results are from ``base`` on. Returns how many columns ``items`` give."""
+        """Note the columns of results from ``base`` on. Return how many columns ``items`` have."""
         size = 0
         for item in items:
             if item.code is Opcode.GET:

@@ -1,4 +1,4 @@
-"""One circuit as a compiled library: the clock loop never returns to Python on its own."""
+"""One circuit as a compiled library, which runs whole programs without Python."""
 
 import ctypes
 from collections.abc import Callable, Sequence
@@ -49,19 +49,28 @@ _SIGNATURES: Signatures = {
 
 
 class Model(AnyModel):
-    """A circuit compiled to C++. Waveforms go to ``vcd`` if it is given; that model is slower.
+    """A circuit compiled to C++.
 
-    ``component`` is elaborated, unless it has been: `ElaboratedSystem` is known without Amaranth.
-    ``build_with`` is called in place of ``build``, for a library that somebody else writes.
-    ``owner`` names the package whose cache and compiler variables hold: see `build`.
+    Parameters
+    ----------
+    component
+        An Amaranth component, or a circuit that is elaborated already.
+    storage, buffers
+        RAM outside the circuit: ports, and an array of bytes for each buffer.
+    vcd
+        The waveform file, if one is written. A model with waveforms is slower.
+    build_with
+        A function like `build`, for a library that another tool writes.
+    owner
+        The package whose environment variables name the cache and the compiler.
 
-    Raises ``SimulationError`` if there is no compiler, if storage and circuit do not fit together,
-    and for what cannot be compiled: other clock edges than the rising ones, combinational loops.
+    Raises ``SimulationError`` for a missing compiler, for storage that does not fit the circuit,
+    for a clock edge that is not the rising one, and for a combinational loop.
 
     Attributes
     ----------
     library : Library
-        What was compiled, and how.
+        The compiled circuit.
     """
 
     name = "compiled"
@@ -79,7 +88,7 @@ class Model(AnyModel):
         self._model: int | None = None
         self._waves: Waveform | None = None
         if vcd is not None:
-            # A file that cannot be written is known before the long build.
+            # A file that cannot be written fails before the long build.
             Path(vcd).write_bytes(b"")
         circuit = component if isinstance(component, Elaborated) else _circuit(component)
         self.widths = circuit.widths
@@ -90,7 +99,7 @@ class Model(AnyModel):
             name: x.first | x.first + x.words - 1 << 32 for name, x in self.places.items()
         }
         self._storage = tuple(storage)
-        # The model holds pointers into these arrays; they must live as long as it does.
+        # The model points into these arrays, so they live as long as it does.
         self._buffers = dict(buffers or {})
         check_storage(self._storage, self._buffers, self.widths)
         self.library: Library = (build_with or partial(build, owner=owner))(
@@ -207,7 +216,7 @@ class Model(AnyModel):
 
     def __del__(self) -> None:
         if getattr(self, "_model", None) is not None:
-            # Nobody is there to hear of it: Python would print it and go on.
+            # Python would print an exception here and continue.
             with suppress(SimulationError):
                 self.close()
 
@@ -224,12 +233,12 @@ class Model(AnyModel):
         return handle, function, dict(self._numbers), ports
 
     def probe(self, port: str) -> int:
-        """``get`` after others have clocked the model."""
+        """Return ``get(port)`` after compiled code has clocked the model."""
         self._stale = True
         return self.get(port)
 
     def trouble(self) -> SimulationError:
-        """Why ``run_until``, called by others, reported a broken rule."""
+        """Return the reason why ``model_run_until``, called by compiled code, failed."""
         self._listen()
         return self._trouble()
 
@@ -247,7 +256,7 @@ class Model(AnyModel):
             raise ValueError(f"{port}: {value} does not fit in {width} bits")
 
     def _listen(self) -> None:
-        """Print what the model has to print; keep the first failure that it tells."""
+        """Print the messages of the model; store the first failed check."""
         first = ctypes.POINTER(ctypes.c_uint64)()
         count = self._calls.model_told(self._handle, ctypes.byref(first))
         words = iter(first[:count])
@@ -271,7 +280,7 @@ class Model(AnyModel):
 
 @lru_cache(maxsize=16)
 def _circuit(component: "Elaboratable") -> Elaborated:
-    """The same one for the same component, so that its netlist is written once."""
+    """Return one circuit for each component, so that its netlist is written once."""
     from .circuit import Circuit
 
     return Circuit(component)

@@ -1,4 +1,4 @@
-"""The ports of a circuit as plain data: where their words are. Knows no Amaranth."""
+"""The ports of a circuit and the places of their words, as plain data without Amaranth."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ _Place = TypeVar("_Place")
 
 @dataclass(frozen=True, slots=True)
 class PortPlace:
-    """A signal that can be looked at, and set if it is an ``input``.
+    """A signal that can be read, and set if it is an ``input``.
 
-    Its words of 64 bits have the numbers from ``first`` on. ``settled``: it follows from the state
-    by logic. ``active``: an edge may follow from a change of it.
+    Its words of 64 bits have the numbers from ``first`` on. A ``settled`` signal follows from the
+    state by logic. A change of an ``active`` one may cause an edge.
     """
 
     name: str
@@ -34,7 +34,7 @@ class PortPlace:
 
 
 def found(places: Mapping[str, _Place], name: str, kind: str) -> _Place:
-    """Return the place of ``name``. Raises ``BatchError`` if there is no such ``kind``."""
+    """Return the place of ``name``. Raises ``BatchError`` for an unknown one, a ``kind``."""
     if name not in places:
         names = ", ".join(sorted(places)) or "none"
         raise BatchError(f"no {kind} {name!r}; there are: {names}")

@@ -51,19 +51,19 @@ class Program:
     def until(self, port: str, limit: int, name: str | None = None) -> "Program":
         """Let cycles pass up to the first edge before which ``port`` is not 0, ``limit`` at most.
 
-        The result ``name``, by default the port's, has the cycles that passed, 0 where it was
-        never seen.
+        The result ``name``, by default the name of the port, is the number of cycles that passed,
+        or 0 if the port was 0 at every edge.
         """
         amount = counted(limit, "limit", 1)
         return self._add(Item(Opcode.UNTIL, port, name or port, amount))
 
     def get(self, port: str, name: str | None = None) -> "Program":
-        """Look at a port; the result is called ``name``, by default as the port."""
+        """Read a port; the name of the result is ``name``, by default that of the port."""
         return self._add(Item(Opcode.GET, port, name or port))
 
     @contextmanager
     def repeat(self, times: int) -> Iterator["Program"]:
-        """What is added meanwhile is done ``times`` times."""
+        """Repeat the instructions that are added in the ``with`` block ``times`` times."""
         before, self._items = self._items, []
         try:
             yield self
@@ -72,7 +72,7 @@ class Program:
         self._add(Item(Opcode.REPEAT, amount=counted(times, "times", 1, _REPEATS), body=body))
 
     def replaced(self, port: str, values: ArrayLike) -> "Program":
-        """The same program with other values wherever it sets ``port``.
+        """Return the program with other values wherever it sets ``port``.
 
         If it does so once, ``values`` are as `set` takes them; else a number is for every time, and
         an array has a second axis of one place for each time, in order. Raises ``BatchError`` if

@@ -78,7 +78,7 @@ def value_at(instance: int, item: Item, turns: tuple[int, ...]) -> int:
 
 
 class ReferenceModel(AnyModel):
-    """A circuit in ``amaranth.sim``. Waveforms go to ``vcd`` if it is given.
+    """A circuit in ``amaranth.sim``, which writes waveforms to the file ``vcd`` if there is one.
 
     Raises ``SimulationError`` if storage and circuit do not fit together.
     """

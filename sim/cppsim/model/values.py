@@ -18,7 +18,7 @@ _ONES = (1 << 64) - 1
 
 
 def counted(number: object, what: str, least: int, most: int = _MOST) -> int:
-    """``number`` of ``what``. Raises ``BatchError`` if it is none from ``least`` to ``most``."""
+    """Return ``number``. Raises ``BatchError`` unless it is an integer within the limits."""
     if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < least:
         raise BatchError(f"{what}: {number!r} is no whole number from {least} on")
     if number > most:
@@ -27,9 +27,9 @@ def counted(number: object, what: str, least: int, most: int = _MOST) -> int:
 
 
 def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
-    """``values`` of ``what``: integers of NumPy's, or Python's where some are beyond 64 bits.
+    """Return ``values`` as NumPy's integers, or as Python's if some exceed 64 bits.
 
-    Raises ``BatchError`` if they are no array of integers.
+    Raises ``BatchError``, which names ``what``, if they are not an array of integers.
     """
     try:
         array = np.asarray(values)
@@ -59,7 +59,7 @@ def _whole_numbers(array: NDArray[Any], what: str, kind: np.dtype[Any]) -> NDArr
 
 
 def expect_fit(port: PortPlace, low: int, high: int) -> None:
-    """Raise ``BatchError`` if ``port`` has not the bits for numbers from ``low`` to ``high``."""
+    """Raise ``BatchError`` unless numbers from ``low`` to ``high`` fit ``port``."""
     least = -(1 << port.width - 1) if port.signed else 0
     if low < least or high >> port.width - port.signed > 0:
         value = low if low < least else high
@@ -67,7 +67,7 @@ def expect_fit(port: PortPlace, low: int, high: int) -> None:
 
 
 def fitting(port: PortPlace, values: ArrayLike, shape: tuple[int, ...]) -> Words:
-    """``values`` as words of 64 bits, of ``shape`` and an axis of words.
+    """Return ``values`` as words of 64 bits, of ``shape`` and an axis of words.
 
     Words of a signed port are those of its value in two's complement: above its bits is its sign.
     """
@@ -117,7 +117,7 @@ def _wide(port: PortPlace, array: NDArray[Any]) -> NDArray[Any]:
 
 
 def extended(last: Words, width: int, *, signed: bool) -> Words:
-    """The last words of ports of ``width`` bits, with their sign or zeros above their bits."""
+    """Return the last words of ports of ``width`` bits, extended by their sign or zeros."""
     spare = -width % 64
     if signed:
         return (last.view(np.int64) << np.int64(spare) >> np.int64(spare)).view(np.uint64)

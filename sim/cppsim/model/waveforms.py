@@ -1,6 +1,6 @@
-"""The VCD file of a compiled circuit: its header, and who fills it.
+"""The VCD file of a compiled circuit.
 
-Every signal has its name in its submodule. The clock's cycle is 1 us.
+Signals have their names and submodules. A clock cycle is 1 us.
 """
 
 import ctypes
@@ -25,9 +25,10 @@ _Entry = tuple[str, int]
 
 
 class Waveform:
-    """Lets the model at ``model``, of a library with ``calls``, show its signals in ``path``.
+    """Writes the signals of the model at address ``model`` to the file ``path``.
 
-    ``shown`` are their widths by name, in the order of the model's words.
+    ``calls`` is the library of the model. ``shown`` has the widths of the signals by name, in the
+    order of the model's words.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""A compiled design in memory: its words, its memories' rows, and the calls that move it on."""
+"""A compiled design in memory: its words, the rows of its memories, and its functions."""
 
 import ctypes
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ _FORMATS: dict[int, Any] = {8: "B", 16: "H", 32: "I", 64: "Q"}
 
 
 class CompiledModel:
-    """One instance of a lowered design. Writes and compiles it first, where that is to be done.
+    """One instance of a lowered design, which is written and compiled if it is not yet.
 
     Raises ``NotPlain`` for a combinational loop, ``SimulationError`` if it cannot be compiled.
 
@@ -29,15 +29,16 @@ class CompiledModel:
     words : memoryview
         The state, as unsigned numbers of 64 bits.
     address : int
-        Where the words are.
+        The address of the words.
     inputs, passive, quiet, stored, steps
         As in `SimulationSource`.
     step : callable
-        Lets the design see its inputs. 1 if it is to be stepped once more, plus 2 if it tells.
+        Executes the edges of the inputs. Returns 1 if another step must follow, plus 2 if there
+        are messages.
     settle : callable
-        Brings what follows from state and inputs up to date.
+        Computes the signals that follow from state and inputs.
     native : ModelHandle
-        The model as the native code takes it, good as long as this is.
+        The model for native code, valid as long as this object.
     """
 
     def __init__(self, lowered: Lowered, source: SimulationSource | None = None) -> None:
@@ -67,29 +68,29 @@ class CompiledModel:
             self._library.simulation_destroy(self._handle)
 
     def places(self, bits: Bits) -> tuple[Sequence[WordPlace], int, bool]:
-        """Where ``bits`` are, their constant part, and whether they need ``settle`` first."""
+        """Return the words of ``bits``, their constant part, and whether they need ``settle``."""
         constant = sum(1 << place for place, bit in enumerate(bits) if bit == 1)
         settled = bits in self._settled
         return self._places[bits], 0 if settled else constant, settled
 
     def rows(self, memory: Memory, *, signed: bool) -> "Rows":
-        """The rows of one of the design's memories."""
+        """Return the rows of one of the design's memories."""
         address = self.address_of(memory)
         return Rows(address, memory.width, len(memory.rows), signed=signed)
 
     def address_of(self, memory: Memory) -> int:
-        """Where the rows of one of the design's memories are."""
+        """Return the address of the rows of one of the design's memories."""
         number = self._memories[id(memory)]
         return int(self._library.simulation_memory(self._handle, number))
 
     def reset(self) -> None:
-        """Back to power-on."""
+        """Return to the state at power-on."""
         self._library.simulation_reset(self._handle)
 
     def resume(self, levels: Mapping[int, int]) -> None:
-        """From power-on to where bits of the state have these ``levels``, between two steps.
+        """Set bits of the state to ``levels``, from power-on, as if between two steps.
 
-        Bits that are not there stay. What is told next has been told before. Raises
+        Other bits keep their values. The next messages have been reported before. Raises
         ``SimulationError`` for a register without level.
         """
         for register in self._design.registers:
@@ -109,7 +110,7 @@ class CompiledModel:
             words[word] = 0
 
     def told(self) -> Iterator[tuple[Event, tuple[int, ...]]]:
-        """What the design had to tell, with its values, the first thing first."""
+        """Yield the events since the last call, each with its values, in order."""
         first = ctypes.POINTER(ctypes.c_uint64)()
         count = self._library.simulation_told(self._handle, ctypes.byref(first))
         words, at = first[:count], 0
@@ -133,9 +134,9 @@ class Rows:
     Attributes
     ----------
     content : memoryview
-        What the memory's array holds.
+        The array of the memory.
     element_bits : int
-        Bits of an element of it.
+        Width of an element of the array.
     """
 
     def __init__(self, address: int, width: int, depth: int, *, signed: bool) -> None:

@@ -13,7 +13,7 @@ __all__ = ["Code", "Instruction", "ProbeProgram"]
 
 
 class Code(IntEnum):
-    """What an instruction does: ``Code`` of probe.h."""
+    """The operation of an instruction: ``Code`` of probe.h."""
 
     CONSTANT = 0
     FETCH = auto()
@@ -102,7 +102,7 @@ class ProbeProgram:
         return int(self._content.count)
 
     def on(self, words: int) -> Callable[[], int]:
-        """What gives the program's value of the words at this address, while they live."""
+        """Return a function that evaluates the program on the words at this address."""
         call = partial(_function(signed=self.signed), self.address, words)
         vars(call)["program"] = self  # which is to live as long
         return call

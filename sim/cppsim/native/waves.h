@@ -1,4 +1,4 @@
-// Waveforms, for what moves models on: to be sampled at the end of each time step.
+// Waveforms, which the code that steps a model samples at the end of each time step.
 
 #pragma once
 

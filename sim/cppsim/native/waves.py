@@ -1,6 +1,6 @@
-"""Waveforms of a model, which native code puts into a VCD file: a sample is what has changed.
+"""Waveforms of a model, which native code writes to a VCD file: a sample holds the changes.
 
-Knows words in memory and a file behind its header, and nothing of what simulates.
+This module knows words in memory and a file after its header, not the simulator.
 """
 
 import codecs
@@ -113,7 +113,7 @@ _HELD, _INTERRUPTED = (
 
 
 class Waves:
-    """Takes down a model's variables in ``file``, behind a header.
+    """Records a model's variables in ``file``, after a header.
 
     The first sample has every variable, and each one after it those that have changed.
 
@@ -177,7 +177,7 @@ class Waves:
             self._library.waves_destroy(self.handle)
 
     def sample(self, femtoseconds: int) -> None:
-        """Take down what has changed until now, the end of a time step.
+        """Record the changes until now, the end of a time step.
 
         Raises what the file or a variable's ``render`` raises, and ``BackwardsError``.
         """
@@ -196,7 +196,7 @@ class Waves:
         self._library.waves_count_from(self.handle, *divmod(femtoseconds, 1 << 64))
 
     def check(self) -> None:
-        """Raise what made the last call fail, by whom ever."""
+        """Raise the exception that made the last call fail."""
         if self._library.waves_failed(self.handle):
             self.whole = False
             error, self._error = self._error, None
@@ -264,7 +264,7 @@ def _array(kind: Any, items: Sequence[Any]) -> tuple[Any, int]:
 
 
 def _appender(file: IO[str]) -> Callable[[memoryview], object]:
-    """What appends UTF-8 to ``file``: without detours where it is one of the system's files."""
+    """Return a function that appends UTF-8 to ``file``, directly if it is a file of the system."""
     straight = (
         type(file) is io.TextIOWrapper
         and type(file.buffer) is io.BufferedWriter
@@ -284,7 +284,7 @@ def _append(file: IO[str], text: memoryview) -> None:
         while done < len(text):
             done += os.write(descriptor, text[done:])
     except BaseException:
-        with contextlib.suppress(OSError):  # of what is no file on a disk
+        with contextlib.suppress(OSError):  # not a file on a disk
             os.ftruncate(descriptor, os.lseek(descriptor, -done, os.SEEK_CUR))
         raise
 

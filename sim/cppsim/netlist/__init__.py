@@ -1,1 +1,1 @@
-"""Amaranth's netlist of a design in plain form, and changes to it that nothing shows."""
+"""Amaranth's netlist of a design in plain form, and passes that keep its behaviour."""

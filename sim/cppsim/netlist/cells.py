@@ -42,21 +42,21 @@ _COMPARISONS = {
     "s<=": (CellKind.LESS_EQUAL_SIGNED, False),
     "s>=": (CellKind.LESS_EQUAL_SIGNED, True),
 }
-"""What a comparison is, and whether its operands change places."""
+"""The cell of a comparison, and whether its operands are swapped."""
 _TRUE_OF_NOTHING = (CellKind.ALL, CellKind.EQUAL, CellKind.LESS_EQUAL, CellKind.LESS_EQUAL_SIGNED)
 _FIRST_FREE = 1 << 48
 """Nets from here on are new: Amaranth's have the number of their cell above 16 bits."""
 
 
 def bits_of(value: Iterable[int]) -> Bits:
-    """Amaranth's nets as plain numbers."""
+    """Return Amaranth's nets as plain numbers."""
     return tuple(map(int, value))
 
 
 class CellWriter:
-    """Plain cells, one after the other. ``same`` has nets that are but another net or constant.
+    """Writes plain cells. ``same`` maps nets to equal nets or constants.
 
-    Nets that are new begin at ``first``.
+    New nets have numbers from ``first`` on.
     """
 
     def __init__(self, first: int = _FIRST_FREE) -> None:
@@ -77,7 +77,7 @@ class CellWriter:
             self.cells.append(PlainCell(kind, operands, result))
 
     def bit(self, kind: CellKind, *operands: Bits) -> int:
-        """The bit of a cell of one bit; of equal cells there is one."""
+        """Return the bit of a cell of one bit; equal cells share one."""
         key = (kind, operands)
         if key not in self._known:
             (self._known[key],) = result = self.new(1)
@@ -85,7 +85,7 @@ class CellWriter:
         return self._known[key]
 
     def all_of(self, *bits: int) -> int:
-        """1 where all of ``bits`` are."""
+        """Return a bit that is 1 where all of ``bits`` are."""
         left = tuple(dict.fromkeys(bit for bit in bits if bit != 1))
         if 0 in left:
             return 0
@@ -96,7 +96,7 @@ class CellWriter:
         return self.bit(CellKind.ALL, left)
 
     def any_of(self, *bits: int) -> int:
-        """1 where one of ``bits`` is."""
+        """Return a bit that is 1 where one of ``bits`` is."""
         left = tuple(dict.fromkeys(bit for bit in bits if bit != 0))
         if 1 in left:
             return 1
@@ -190,7 +190,7 @@ class CellWriter:
         self.put(kind, (value, offset), (*result, *self.new(width - cell.width)))
 
     def _matches(self, value: Bits, patterns: Iterable[str]) -> int:
-        """1 where ``value`` matches one of ``patterns``."""
+        """Return a bit that is 1 where ``value`` matches one of ``patterns``."""
         found = []
         for pattern in patterns:
             cared = [
@@ -204,7 +204,7 @@ class CellWriter:
         return self.any_of(*found)
 
     def conditions(self, switch: Any) -> Sequence[int]:
-        """The conditions of a switch's branches, each as if it were the only one."""
+        """Return the conditions of a switch's branches, without their priority."""
         if type(switch).__name__ == "PriorityMatch":
             return bits_of(switch.inputs)
         # Amaranth 0.6 has patterns here, and no cells for them.
@@ -212,7 +212,7 @@ class CellWriter:
         return [self._matches(value, patterns) for patterns in switch.patterns]
 
     def _first(self, number: int, left: int, conditions: Sequence[int]) -> None:
-        """Of ``conditions`` the first that is 1, if ``left`` is."""
+        """Write the first of ``conditions`` that is 1 while ``left`` is 1, one-hot."""
         result = result_of(number, len(conditions))
         for place, (bit, out) in enumerate(zip(conditions, result, strict=True)):
             self.equate((out,), (self.all_of(left, bit),))
@@ -226,7 +226,7 @@ def result_of(number: int, width: int) -> Bits:
 
 
 def _about(cell: Any) -> str:
-    """Which cell of Amaranth's it is, as far as it says so."""
+    """Return the name and source line of a cell of Amaranth's, if it has them."""
     name, place = getattr(cell, "type", ""), getattr(cell, "src_loc", None)
     words = [repr(name)] * bool(name) + (["at {}:{}".format(*place)] if place else [])
     return f": {' '.join(words)}" if words else ""

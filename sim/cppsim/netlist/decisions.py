@@ -1,6 +1,6 @@
 """Assignments as nested choices, the way they were written, from Amaranth's flat lists of them.
 
-What leads to an assignment is then evaluated where it is needed, and not each time whole.
+A condition is then evaluated only in the branch that depends on it.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ class Decisions:
         self._writer = writer
 
     def result(self, cell: Any) -> Bits:
-        """What an ``AssignmentList`` results in. Raises ``NotPlain`` if no switch leads to one."""
+        """Return the result of an ``AssignmentList``. Raises ``NotPlain`` if it has no switch."""
         default = bits_of(cell.default)
         written = [
             (x.start, min(x.start + len(x.value), len(default)), self._path(int(x.cond)), x.value)
@@ -47,7 +47,7 @@ class Decisions:
         return tuple(result)
 
     def _path(self, condition: int) -> tuple[_Branch, ...]:
-        """The branches that lead to where ``condition`` is 1."""
+        """Return the branches around the place where ``condition`` is 1, the outermost first."""
         path: list[_Branch] = []
         while condition != 1:
             switch = self._cells[condition >> 16]
@@ -58,7 +58,7 @@ class Decisions:
         return tuple(reversed(path))
 
     def _after(self, before: Bits, steps: Sequence[_Step], depth: int) -> Bits:
-        """What ``before`` becomes by ``steps``, of which each later one counts more."""
+        """Apply ``steps`` to ``before``; a later one overrides the earlier ones."""
 
         def switch_of(step: _Step) -> int:
             path, _ = step
@@ -73,7 +73,7 @@ class Decisions:
         return bits
 
     def _switched(self, number: int, before: Bits, steps: Sequence[_Step], depth: int) -> Bits:
-        """What ``before`` becomes by ``steps``, all of them in branches of one switch."""
+        """Apply ``steps``, all of them in branches of one switch, to ``before``."""
         branches: dict[int, list[_Step]] = {}
         for step in steps:
             path, _ = step
@@ -105,7 +105,7 @@ class Decisions:
         )
 
     def _matched(self, number: int, branch: int) -> tuple[Bits | None, Sequence[str]]:
-        """What a branch looks at, and the patterns of which it wants one there, if it does."""
+        """Return the value that a branch matches and its patterns, or None and no patterns."""
         switch = self._cells[number]
         if type(switch).__name__ == "Match":
             return bits_of(switch.value), switch.patterns[branch]

@@ -30,11 +30,11 @@ Bits = tuple[int, ...]
 
 
 class NotPlain(SimulationError):
-    """A netlist has something for which there is no plain form."""
+    """A netlist has a feature without a plain form."""
 
 
 class CellKind(Enum):
-    """What a cell computes. *w* is the width of its result."""
+    """The operation of a cell. *w* is the width of its result."""
 
     AND = "and"
     OR = "or"
@@ -105,7 +105,7 @@ class StateRegister:
 
     @property
     def conditions(self) -> Bits:
-        """Those of ``enable`` and ``reset`` that there are."""
+        """Return the bits of ``enable`` and ``reset``, if the register has them."""
         return tuple(bit for bit in (self.enable, self.reset) if bit is not None)
 
     def part(self, part: slice) -> "StateRegister":
@@ -168,9 +168,9 @@ class FormattedValue:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What is told at every rising edge at which ``enable`` is 1, with ``values`` in ``message``.
+    """A message at every rising edge at which ``enable`` is 1, with ``values`` in ``message``.
 
-    It is a print, or a check that failed.
+    It is a print, or the report of a failed check.
     """
 
     enable: int
@@ -195,7 +195,7 @@ class PlainDesign:
     unused: set[int] = field(default_factory=set)
 
     def first_free(self) -> int:
-        """A number of a bit from which on all are free."""
+        """Return the first number that no bit has, nor any bit above it."""
         values = [bit for port in self.ports for bit in port.bits]
         values += [bit for cell in self.cells for bit in cell.result]
         values += [bit for register in self.registers for bit in register.result]

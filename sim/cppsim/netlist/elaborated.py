@@ -1,4 +1,4 @@
-"""A circuit as elaboration leaves it, for whoever compiles it: ports and a plain design."""
+"""An elaborated circuit: ports and a plain design."""
 
 import hashlib
 import io
@@ -15,7 +15,7 @@ CLOCK = "clk"
 
 
 class Elaborated(ABC):
-    """What compilers ask of a circuit. The clock is none of its ports: evaluators drive it."""
+    """The interface of a circuit to compilers. The clock is not a port: the model drives it."""
 
     @property
     @abstractmethod
@@ -35,12 +35,12 @@ class Elaborated(ABC):
     @property
     @abstractmethod
     def design(self) -> PlainDesign:
-        """All of it, with the ports by name and the clock's. Whoever asks may change it."""
+        """The design, with the clock and the ports by name. The caller may change it."""
 
     @property
     @abstractmethod
     def digest(self) -> str:
-        """The same for the same design alone; may be known without it."""
+        """A digest of the design, which may exist without the design itself."""
 
 
 def digest_of(design: PlainDesign) -> str:

@@ -56,7 +56,7 @@ class _Finder:
         return self._choices[bit][0] if bit in self._choices else None
 
     def _operands(self, bits: Bits) -> list[Bits] | None:
-        """What a choice that results in ``bits`` chooses from, as in the cell's own operands."""
+        """Return the operands of the multiplexer of ``bits``, cut to those bits."""
         cell, low = self._choices.get(bits[0], (None, 0))
         if cell is None or cell.result[low : low + len(bits)] != bits:
             return None

@@ -1,4 +1,4 @@
-"""What a design says while it is simulated: prints, failed checks, hits of covers."""
+"""Messages of a design in simulation: prints, failed checks, hits of covers."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,7 +21,7 @@ def report(cell: Any, values: Sequence[int]) -> None:
 
 
 def said(cell: Any, values: Sequence[int]) -> str:
-    """What ``cell`` prints of ``values``, or complains of."""
+    """Return the message of ``cell`` with ``values``."""
     text, kind = _formatted(cell.format, values), _kind(cell)
     if kind == "print":
         return text
@@ -32,7 +32,7 @@ def said(cell: Any, values: Sequence[int]) -> str:
 
 
 def worded(cell: Any) -> str:
-    """What ``cell``, a check, complains of, with ``{}`` where it would show values."""
+    """Return the message of ``cell``, a check, with ``{}`` in place of values."""
     text = "".join(x if isinstance(x, str) else "{}" for x in parts_of(cell.format))
     return _FAILURES[_kind(cell)] + (f": {text}" if cell.format is not None else "")
 

@@ -1,4 +1,4 @@
-"""What a cell comes to where bits of its operands are constants, or the same.
+"""Simplify a cell with operands that are constants or equal.
 
 Rules only: nothing here knows other cells, nor changes a design.
 """
@@ -32,7 +32,7 @@ _COMPARISONS = frozenset(
 
 
 def folded(cell: PlainCell) -> PlainCell | Bits:
-    """A cell of the same result that is no larger, or just the bits that the result is."""
+    """Return an equal cell that is not larger, or the bits that equal the result."""
     match cell.kind:
         case CellKind.AND | CellKind.OR | CellKind.XOR:
             return _pointwise(cell)

@@ -11,7 +11,7 @@ __all__ = ["replace_instances"]
 
 
 def replace_instances(fragment: Any, cells: Mapping[str, Callable[[], wiring.Component]]) -> None:
-    """Replace each Instance within ``fragment`` of whose kind there is one in ``cells``.
+    """Replace each Instance within ``fragment`` that has a component in ``cells``.
 
     The component has the Instance's ports by their names, but for clocks: it works in ``sync``.
     """

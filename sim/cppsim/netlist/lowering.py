@@ -51,7 +51,7 @@ class ClockEdge:
 
 @dataclass(frozen=True, slots=True)
 class StateInput:
-    """Bits that nothing in the design drives, and what they are at first."""
+    """Bits that nothing in the design drives, and their value at power-on."""
 
     bits: Bits
     start: int
@@ -59,7 +59,7 @@ class StateInput:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something to tell where ``enable`` is 1, with ``values``. The design says so in ``cell``."""
+    """A print or check of Amaranth's ``cell``: reported where ``enable`` is 1, with ``values``."""
 
     enable: int
     values: tuple[Bits, ...]
@@ -70,8 +70,8 @@ class Event:
 class Lowered:
     """A design in plain form.
 
-    ``events`` are told at edges, ``watches`` whenever what they depend on has changed. ``signals``
-    gives the bits of every signal; ``rows`` which of the design's memories are which of Amaranth's.
+    ``events`` are reported at edges, ``watches`` after every change. ``signals`` has the bits of
+    every signal; ``rows`` maps Amaranth's memories to those of the design.
     """
 
     design: PlainDesign = field(default_factory=PlainDesign)
@@ -86,10 +86,10 @@ class Lowered:
 
 
 def lower(design: Any, *, clock: Signal | None = None) -> Lowered:
-    """The plain form of ``design``. Raises ``NotPlain``, and what Amaranth raises of a design.
+    """Lower ``design``. Raises ``NotPlain``, and Amaranth's own errors.
 
-    With ``clock`` every step is a rising edge of it: there are no others, and no edges in the
-    result. Signals that nothing drives stay what they are then, but for ports.
+    With ``clock`` every step is a rising edge of it: other edges raise ``NotPlain``, and the result
+    has no edges. Signals without a driver are then constants, except ports.
     """
     expect_narrow(design.fragment)
     with _recursion(_DEPTH):
@@ -167,7 +167,7 @@ class _Lowering:
         return lowered
 
     def _finish(self) -> None:
-        """Replace nets that are but others, and list as outputs what somebody reads."""
+        """Replace nets by their equals, and list the bits that Python reads as outputs."""
         lowered, same = self._lowered, self._writer.same
         lowered.design.cells = share(self._writer.cells, same)
 
@@ -331,7 +331,7 @@ class _Lowering:
         return MemoryRead(address=address, result=row)
 
     def _starts_of(self, data: Any) -> Bits:
-        """What the signals that a port shows its row in are at first."""
+        """Return the value at power-on of the signals that show the row of a read port."""
         starts = {
             int(net): signal.init >> place & 1
             for signal in data._lhs_signals()

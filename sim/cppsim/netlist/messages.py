@@ -1,4 +1,4 @@
-"""What a design says, as text. Knows nothing of Amaranth: a finished model needs no more."""
+"""Messages of a design as text, for a finished model: without Amaranth."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ __all__ = ["formatted"]
 
 
 def formatted(message: Sequence[str | FormattedValue], values: Sequence[int]) -> str:
-    """``message`` with ``values``, unsigned, in its places."""
+    """Return ``message`` with its values replaced by ``values``, which are unsigned."""
     given, parts = iter(values), []
     for part in message:
         if isinstance(part, str):

@@ -1,4 +1,4 @@
-"""Cut a design into words: what can be done in parts of so many bits is. Changes nothing else."""
+"""Split the operations of a design into words of a number of bits."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,7 +16,7 @@ _WHOLE = {
     CellKind.EQUAL: CellKind.ALL,
     CellKind.UNEQUAL: CellKind.ANY,
 }
-"""How the answers for the parts make the answer for the whole."""
+"""The cell that joins the results of the parts."""
 
 
 def narrow(design: PlainDesign, width: int) -> None:

@@ -1,4 +1,4 @@
-"""Evaluate each thing once: cells that compute the same become one, and constants go."""
+"""Merge cells that compute the same, and fold constants."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -10,9 +10,9 @@ __all__ = ["share"]
 
 
 def share(cells: Iterable[PlainCell], same: dict[int, int]) -> list[PlainCell]:
-    """``cells``, folded, each of those that are equal but once.
+    """Return ``cells``, folded, with one of each set of equal cells.
 
-    ``same`` has bits that are but others, and gets more of them: those of the cells that went.
+    ``same`` maps bits to equal bits; the bits of dropped cells are added to it.
     """
     _resolve(same)
     known: dict[tuple[CellKind, tuple[Bits, ...]], Bits] = {}
@@ -44,7 +44,7 @@ def _with(cell: PlainCell, same: Mapping[int, int]) -> PlainCell:
 
 
 def _sources_first(cells: Sequence[PlainCell]) -> Iterator[PlainCell]:
-    """Cells after those that they depend on, as far as they are in no loop."""
+    """Return the cells, each after those that it depends on unless they form a loop."""
     drivers = {bit: number for number, cell in enumerate(cells) for bit in cell.result}
 
     def needs(number: int) -> list[int]:

@@ -16,7 +16,7 @@ Buffers = Mapping[str, NDArray[np.uint8]]
 
 
 class StorageAccess(Enum):
-    """What a storage port does."""
+    """The direction of a storage port."""
 
     READ = "read"
     WRITE = "write"

@@ -1,4 +1,4 @@
-"""Changes to a plain design that no output shows: other names for bits, fewer bits, an order."""
+"""Passes over a plain design: rename bits, drop dead bits, order the statements."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -28,7 +28,7 @@ Statement = PlainCell | tuple[Memory, MemoryRead]
 """Something to evaluate: a cell, or a read."""
 
 _Source = tuple[PlainCell | StateRegister | Memory, int]
-"""What drives a bit, and at which place of its result or row."""
+"""The driver of a bit, and the place of the bit in its result or row."""
 
 
 def rewrite(design: PlainDesign, change: Callable[[Bits], Bits]) -> None:
@@ -98,7 +98,7 @@ def _live(design: PlainDesign) -> set[int]:
 
 
 def _needs(source: PlainCell | StateRegister | Memory, place: int) -> Iterator[int]:
-    """The bits that a bit depends on."""
+    """Yield the bits that a bit depends on."""
     match source:
         case PlainCell(kind, operands, _):
             for number, operand in enumerate(operands):
@@ -177,7 +177,7 @@ def _pick(bits: Bits, places: Sequence[int]) -> Bits:
 
 
 def in_order(design: PlainDesign) -> list[Statement]:
-    """Cells and reads, each after all that it depends on, near its first use.
+    """Return cells and reads, each after its operands and near its first use.
 
     Raises ``NotPlain`` if an operation on whole words depends on its own result.
     """

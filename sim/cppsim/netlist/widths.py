@@ -1,4 +1,4 @@
-"""What is too wide to be lowered: listing the nets of such values would take all memory."""
+"""A limit on the width of values: the list of nets of a wider value would exhaust memory."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ def expect_narrow(fragment: Any) -> None:
                     left += item.parts
                 case ast.SwitchValue():
                     left += [item.test, *(value for _, value in item.cases)]
-            # Other operators give no more than twice what they are given; to ask takes long.
+            # Other operators at most double the width, and their width takes long to compute.
             grows = not isinstance(item, ast.Operator) or item.operator == "<<"
             if grows and isinstance(item, ast.Value) and len(item) > _WIDEST:
                 raise NotPlain(f"a value of {len(item)} bits is too wide")
