@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ..netlist.design import Bits, CellKind, Memory, MemoryRead, PlainCell
 from ..netlist.tidy import Statement
+from .code import Code, assignment, block
 from .scopes import Scope, place
 from .words import WORD, Words, operation, words_of
 
@@ -65,14 +66,16 @@ class Body:
                 memories |= inner_memories
         return bits, memories
 
-    def scope(self, scope: Scope) -> Iterator[str]:
+    def scope(self, scope: Scope) -> Iterator[Code]:
         """The statements of ``scope`` and of those within it that belong to multiplexers."""
         for number in scope.steps:
             step = self._steps[number]
             arms = self._arms.get(number)
             if not isinstance(step, PlainCell):
-                for k, text in enumerate(self._row(*step)):
-                    yield f"const uint64_t {_local(number, k)} = {text};"
+                memory, read = step
+                names = self._words.names(read.address) | {self._memories[id(memory)]}
+                for k, text in enumerate(self._row(memory, read)):
+                    yield assignment(_local(number, k), text, names, "const uint64_t")
             elif arms is None:
                 yield from self._cell(number, step)
             else:
@@ -87,43 +90,48 @@ class Body:
             texts = [f"{at} < {len(memory.rows)} ? {text} : 0" for text in texts]
         return texts
 
-    def _branch(self, number: int, cell: PlainCell, arms: Sequence[Scope]) -> Iterator[str]:
-        text = self._words.text
-        yield f"{_type(cell.result)} n{number};"
-        word = "if"
-        for condition, value, arm in zip(
-            cell.operands[1::2], cell.operands[2::2], arms[1:], strict=True
-        ):
-            yield f"{word} ({text(condition)}) {{"
-            yield from (f"  {line}" for line in self.scope(arm))
-            yield f"  n{number} = {text(value)};"
-            word = "} else if"
-        yield "} else {"
-        yield from (f"  {line}" for line in self.scope(arms[0]))
-        yield f"  n{number} = {text(cell.operands[0])};"
-        yield "}"
+    def _branch(self, number: int, cell: PlainCell, arms: Sequence[Scope]) -> Iterator[Code]:
+        name = f"n{number}"
+        yield Code((f"{_type(cell.result)} {name};",), changes=frozenset({name}))
+        default, *others = cell.operands
+        conditions, values = others[::2], others[1::2]
+        heads = [f"if ({self._words.text(condition)}) {{" for condition in conditions]
+        branches = [
+            ("} else " * (k > 0) + head, self._arm(name, value, arm))
+            for k, (head, value, arm) in enumerate(zip(heads, values, arms[1:], strict=True))
+        ]
+        branches.append(("} else {", self._arm(name, default, arms[0])))
+        yield block(self._words.names(*conditions), *branches)
 
-    def _cell(self, number: int, cell: PlainCell) -> Iterator[str]:
+    def _arm(self, name: str, value: Bits, arm: Scope) -> Iterator[Code]:
+        yield from self.scope(arm)
+        yield assignment(name, self._words.text(value), self._words.names(value))
+
+    def _cell(self, number: int, cell: PlainCell) -> Iterator[Code]:
         """A cell; of one that is wider than a word, `wide` in words.h does the work."""
-        text = self._words.text
+        words, name = self._words, f"n{number}"
         if max(len(cell.result), *(len(bits) for bits in cell.operands)) <= WORD:
-            yield f"const {_type(cell.result)} n{number} = {operation(cell, self._words)};"
+            kind = f"const {_type(cell.result)}"
+            yield assignment(name, operation(cell, words), words.names(*cell.operands), kind)
             return
         operands = [f"a{number}_{k}" for k in range(len(cell.operands))]
-        for name, bits in zip(operands, cell.operands, strict=True):
-            yield f"const uint64_t {name}[] = {{{', '.join(map(text, words_of(bits)))}}};"
+        for operand, bits in zip(operands, cell.operands, strict=True):
+            text = f"{{{', '.join(map(words.text, words_of(bits)))}}}"
+            yield assignment(f"{operand}[]", text, words.names(bits), "const uint64_t")
         width = len(cell.operands[0])
         function, arguments = f"wide::{cell.kind.name.lower()}<{width}>", ", ".join(operands)
         if len(cell.operands) > 1 and len(cell.operands[1]) != width:
             # An amount has a width of its own.
             function = f"wide::{cell.kind.name.lower()}<{width}, {len(cell.operands[1])}>"
         if cell.kind in _ORDERS:
-            yield f"const uint64_t n{number} = {function}({arguments});"
+            yield assignment(name, f"{function}({arguments})", operands, "const uint64_t")
             return
-        yield f"uint64_t w{number}[{len(words_of(cell.result))}];"
-        yield f"{function}(w{number}, {arguments});"
-        for k in range(len(words_of(cell.result))):
-            yield f"const uint64_t {_local(number, k)} = w{number}[{k}];"
+        array, count = f"w{number}", len(words_of(cell.result))
+        yield Code((f"uint64_t {array}[{count}];",), changes=frozenset({array}))
+        call = (f"{function}({array}, {arguments});",)
+        yield Code(call, frozenset(operands), frozenset({array}))
+        for k in range(count):
+            yield assignment(_local(number, k), f"{array}[{k}]", {array}, "const uint64_t")
 
 
 def _type(bits: Bits) -> str:

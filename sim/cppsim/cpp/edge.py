@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from ..netlist.design import Bits, Memory, MemoryWrite, StateRegister
 from .body import Body
+from .code import Code, assignment, block
 from .order import in_reach
 from .scopes import Scope
 from .words import WORD, Words, literal
@@ -33,7 +34,7 @@ class Clocked(ABC):
         """Yield the bits that it reads, and the scope that reads them."""
 
     @abstractmethod
-    def lines(self, body: Body, words: Words) -> Iterator[str]:
+    def codes(self, body: Body, words: Words) -> Iterator[Code]:
         """Yield its statements."""
 
     def memory(self) -> int:
@@ -58,27 +59,26 @@ class Group(Clocked):
         for _, register in self.registers:
             yield register.following, root if self.enable is None else self.scope
 
-    def lines(self, body: Body, words: Words) -> Iterator[str]:
+    def codes(self, body: Body, words: Words) -> Iterator[Code]:
         loads, stores = [], []
         later: set[int] = set()
         for name, register in reversed(self.registers):
-            value = words.text(register.following)
+            value, reads = words.text(register.following), words.names(register.following)
             if later.isdisjoint(register.result):
-                loads.append(f"{name} = {value};")
+                loads.append(assignment(name, value, reads))
             else:
                 # Another one still loads what this one was.
                 following = _beside("next", name)
-                loads.append(f"const uint64_t {following} = {value};")
-                stores.append(f"{name} = {following};")
+                loads.append(assignment(following, value, reads, "const uint64_t"))
+                stores.append(assignment(name, following, {following}))
             later.update(register.following)
         loads.reverse()
         if self.enable is None:
             yield from (*loads, *stores)
             return
-        yield f"if ({words.text((self.enable,))}) {{"
         inner = in_reach((*body.scope(self.scope), *loads, *stores))
-        yield from (f"  {line}" for line in inner)
-        yield "}"
+        head = f"if ({words.text((self.enable,))}) {{"
+        yield block(words.names((self.enable,)), (head, inner))
 
 
 @dataclass(eq=False, kw_only=True)
@@ -94,28 +94,33 @@ class Store(Clocked):
         yield self.write.address, self.scope
         yield self.write.data, self.scope
 
-    def lines(self, body: Body, words: Words) -> Iterator[str]:
+    def codes(self, body: Body, words: Words) -> Iterator[Code]:
         enables = tuple(dict.fromkeys(self.write.enable))
-        yield f"if ({' | '.join(words.text((bit,)) for bit in enables)}) {{"
-        yield from (f"  {line}" for line in body.scope(self.scope))
-        yield f"  const uint64_t at = {words.text(self.write.address)};"
-        rows, width = len(self.target.rows), self.target.width
-        guard = f"if (at < {rows}) " if rows < 1 << len(self.write.address) else ""
+        head = f"if ({' | '.join(words.text((bit,)) for bit in enables)}) {{"
+        yield block(words.names(enables), (head, self._stores(body, words)))
+
+    def _stores(self, body: Body, words: Words) -> Iterator[Code]:
+        write, rows, width = self.write, len(self.target.rows), self.target.width
+        yield from body.scope(self.scope)
+        address = f"const uint64_t at = {words.text(write.address)};"
+        yield Code((address,), frozenset(words.names(write.address)))
+        guard = f"if (at < {rows}) " if rows < 1 << len(write.address) else ""
         for k, low in enumerate(range(0, width, WORD)):
             part = slice(low, low + WORD)
             row = f"{self.array}[at]" + (f"[{k}]" if width > WORD else "")
-            data = words.text(self.write.data[part])
-            if len(enables) == 1:
-                yield f"  {guard}{row} = {data};"
-            else:
-                yield f"  {guard}{_merge(row, data, words.text(self.write.enable[part]))}"
-        yield "}"
+            data, reads = words.text(write.data[part]), words.names(write.data[part])
+            if len(set(write.enable)) > 1:
+                mask = words.text(write.enable[part])
+                data = _merge(row, data, mask)
+                reads |= words.names(write.enable[part]) | {self.array}
+            line = f"{guard}{row} = {data};"
+            yield Code((line,), frozenset(reads), frozenset({self.array}))
 
     def memory(self) -> int:
         return id(self.target)
 
 
-def in_turn(clocked: Sequence[Clocked], body: Body, words: Words, root: Scope) -> Iterator[str]:
+def in_turn(clocked: Sequence[Clocked], body: Body, words: Words, root: Scope) -> Iterator[Code]:
     """Yield the statements of all of ``clocked``; none sees the effect of another one.
 
     Those that change a memory read no other in their scopes, so that an order always exists.
@@ -154,15 +159,16 @@ def in_turn(clocked: Sequence[Clocked], body: Body, words: Words, root: Scope) -
         for name, bits in x.variables.items():
             if not late.isdisjoint(bits):
                 kept[name] = _beside("old", name)
-    yield from (f"const uint64_t {old} = {name};" for name, old in kept.items())
+    for name, old in kept.items():
+        yield assignment(old, name, {name}, "const uint64_t")
     gone: dict[str, str] = {}
     for x in order:
         with words.renamed(gone):
-            yield from list(x.lines(body, words))
+            yield from list(x.codes(body, words))
         gone |= {name: kept[name] for name in x.variables if name in kept}
 
 
-def resets(groups: Iterable[Group], words: Words) -> tuple[list[str], list[str]]:
+def resets(groups: Iterable[Group], words: Words) -> tuple[list[Code], list[Code]]:
     """Return statements that save the resets, and those that reset registers at the edge's end."""
     resetting: dict[int, list[tuple[str, StateRegister]]] = {}
     for group in groups:
@@ -171,10 +177,10 @@ def resets(groups: Iterable[Group], words: Words) -> tuple[list[str], list[str]]
                 resetting.setdefault(register.reset, []).append((name, register))
     before, after = [], []
     for number, (bit, registers) in enumerate(resetting.items()):
-        before.append(f"const uint64_t reset{number} = {words.text((bit,))};")
-        after.append(f"if (reset{number}) {{")
-        after += [f"  {name} = {_number(x.reset_value)};" for name, x in registers]
-        after.append("}")
+        saved, text = f"reset{number}", words.text((bit,))
+        before.append(assignment(saved, text, words.names((bit,)), "const uint64_t"))
+        loads = [assignment(name, _number(x.reset_value), ()) for name, x in registers]
+        after.append(block({saved}, (f"if ({saved}) {{", loads)))
     return before, after
 
 
@@ -188,4 +194,5 @@ def _number(bits: Bits) -> str:
 
 
 def _merge(target: str, data: str, mask: str) -> str:
-    return f"{target} = ({target} & ~{mask}) | ({data} & {mask});"
+    """Return ``target`` with the bits of ``mask`` replaced by those of ``data``."""
+    return f"({target} & ~{mask}) | ({data} & {mask})"

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from ..netlist.design import Bits, PlainDesign
 from ..netlist.storage import StorageAccess, StoragePort
+from .code import Code, assignment, lines_of
 from .edge import in_turn, resets
 from .order import in_reach
 from .scopes import Scope
@@ -52,13 +53,13 @@ class _Program(Writer):
                 "  size_t cycle(const driver::Buffer *buffers, Heard &heard) {",
                 "    size_t fault = 0;",
                 "    (void)buffers; (void)heard;",
-                *(f"    {line}" for line in self._cycle()),
+                *(f"    {line}" for line in lines_of(self._cycle())),
                 "    return fault;",
                 "  }",
                 "",
                 "  // Lets the outputs show what follows from state and inputs.",
                 "  void settle() {",
-                *(f"    {line}" for line in self._settle()),
+                *(f"    {line}" for line in lines_of(self._settle())),
                 "  }",
                 "};",
                 "",
@@ -88,7 +89,7 @@ class _Program(Writer):
 
     # --- one edge -----------------------------------------------------------------------------
 
-    def _cycle(self) -> list[str]:
+    def _cycle(self) -> list[Code]:
         shown = [port for port in self._design.ports if port.output and len(port.bits) == 1]
         uses = self._edge_uses()
         uses += [(self._bits[x], self._root) for port in self._storage for x in _asked(port)]
@@ -98,48 +99,53 @@ class _Program(Writer):
             uses.append(((notice.enable,), self._root))
             uses += [(bits, scope) for bits in notice.values]
         body = self._edge_body(uses)
-        lines = list(body.scope(self._root))
+        codes = list(body.scope(self._root))
         for number, (notice, scope) in enumerate(notices):
             call = f"heard.add({number}, {str(notice.failed).lower()}"
-            lines += self._message(notice.enable, notice.values, body.scope(scope), call)
-        lines += [f"{self.names[x.name]}[0] = {self._text(x.bits)};" for x in shown]
+            codes.append(self._message(notice.enable, notice.values, body.scope(scope), call))
+        codes += [self._assigned(f"{self.names[x.name]}[0]", x.bits) for x in shown]
         calls = []
         for index, access in enumerate(self._storage):
             asked = [f"asked{index}_{k}" for k in range(len(_asked(access)))]
             for name, whole in zip(asked, _asked(access), strict=True):
-                words = ", ".join(map(self._text, words_of(self._bits[whole])))
-                lines.append(f"const uint64_t {name}[] = {{{words}}};")
+                bits = self._bits[whole]
+                text = f"{{{', '.join(map(self._text, words_of(bits)))}}}"
+                reads = self._words.names(bits)
+                codes.append(assignment(f"{name}[]", text, reads, "const uint64_t"))
             calls.append(self._call(index, access, asked))
         before, after = resets(self._groups(), self._words)
-        lines += before
-        lines += in_turn(self._clocked, body, self._words, self._root)
-        lines += after
+        codes += before
+        codes += in_turn(self._clocked, body, self._words, self._root)
+        codes += after
         # A word that is written at the same edge reads as before.
         kinds = zip(calls, self._storage, strict=True)
-        lines += [x for x, _ in sorted(kinds, key=lambda x: x[1].access is StorageAccess.WRITE)]
-        return in_reach(lines)
+        codes += [x for x, _ in sorted(kinds, key=lambda x: x[1].access is StorageAccess.WRITE)]
+        return in_reach(codes)
 
-    def _call(self, index: int, port: StoragePort, asked: Sequence[str]) -> str:
+    def _call(self, index: int, port: StoragePort, asked: Sequence[str]) -> Code:
         buffers = list(dict.fromkeys(x.buffer for x in self._storage))
         arguments = [f"buffers[{buffers.index(port.buffer)}]", *asked]
+        changes = {"fault"}
         if port.access is StorageAccess.READ:
             arguments.append(self.names[port.data])
+            changes |= self._words.names(self._bits[port.data])
         size = len(self._bits[port.data]) // 8
         call = f"storage::{port.access.value}<{size}>({', '.join(arguments)})"
-        return f"if (!{call} && !fault) fault = {index + 1};"
+        line = f"if (!{call} && !fault) fault = {index + 1};"
+        return Code((line,), frozenset({"fault", *asked}), frozenset(changes))
 
     # --- between edges ------------------------------------------------------------------------
 
-    def _settle(self) -> Iterator[str]:
+    def _settle(self) -> Iterator[Code]:
         root = Scope()
         outputs = [port for port in self._design.ports if port.output]
         uses = [(bits, root) for bits in (*(port.bits for port in outputs), *self._shown)]
         yield from self._body(uses, root).scope(root)
         for port in outputs:
             for k, word in enumerate(words_of(port.bits)):
-                yield f"{self.names[port.name]}[{k}] = {self._text(word)};"
+                yield self._assigned(f"{self.names[port.name]}[{k}]", word)
         for k, word in enumerate(self._shown):
-            yield f"shown[{k}] = {self._text(word)};"
+            yield self._assigned(f"shown[{k}]", word)
 
 
 def _asked(port: StoragePort) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from ..netlist.design import Bits
 from ..netlist.lowering import Event, Lowered
 from ..netlist.tidy import Statement
 from .body import Body
+from .code import Code, assignment, lines_of
 from .edge import in_turn, resets
 from .order import in_reach
 from .scopes import Scope
@@ -124,7 +125,7 @@ class _Simulation(Writer):
 
     def source(self) -> SimulationSource:
         step = list(self._step())
-        settle = in_reach(self._settle())
+        settle = list(lines_of(in_reach(self._settle())))
         self._find_quiet_clocks()
         self._source.seen = dict(self._incoming)
         if not self._derived and not self._lowered.watches:
@@ -201,29 +202,29 @@ class _Simulation(Writer):
         active = [derived.get(number, name) for number, name in enumerate(names)]
         if active:
             yield f"if ({' | '.join(active)}) {{"
-            yield from (f"  {line}" for line in in_reach(self._edge()))
+            yield from (f"  {line}" for line in lines_of(in_reach(self._edge())))
             yield "}"
         else:
             # Every step is an edge of the one clock that there is, if any.
-            yield from in_reach(self._edge())
+            yield from lines_of(in_reach(self._edge()))
         yield from (f"s[{seen}] = s[{word}];" for word, seen in self._incoming)
-        yield from self._levels()
+        yield from lines_of(self._levels())
         pending = " | ".join(pending for _, pending, _ in self._derived) or "0"
         yield f"return int({pending}) | (told->count != 0) << 1;"
 
-    def _edge(self) -> Iterator[str]:
+    def _edge(self) -> Iterator[Code]:
         uses = self._edge_uses()
         scopes = self._event_scopes(self._lowered.events, self._root, uses)
         body = self._edge_body(uses)
         yield from body.scope(self._root)
         for number, (event, scope) in enumerate(zip(self._lowered.events, scopes, strict=True)):
-            yield from self._tell(number, event, scope, body)
+            yield self._tell(number, event, scope, body)
         before, after = resets(self._groups(), self._words)
         yield from before
         yield from in_turn(self._clocked, body, self._words, self._root)
         yield from after
 
-    def _levels(self) -> Iterator[str]:
+    def _levels(self) -> Iterator[Code]:
         """Write the clocks that the design makes, and the messages outside of edges."""
         root = Scope()
         edges = self._lowered.edges
@@ -238,11 +239,12 @@ class _Simulation(Writer):
         for number, pending, level in self._derived:
             now = self._text((edges[number].net,))
             old, new = edge_sides(edges[number], level, now)
-            yield f"{pending} = {new} & ~{old} & 1;"
-            yield f"{level} = {now};"
+            clock = self._words.names((edges[number].net,))
+            yield assignment(pending, f"{new} & ~{old} & 1", {*clock, level})
+            yield assignment(level, now, clock)
         first = len(self._lowered.events)
         for number, (event, scope) in enumerate(zip(self._lowered.watches, scopes, strict=True)):
-            yield from self._tell(first + number, event, scope, body)
+            yield self._tell(first + number, event, scope, body)
 
     def _event_scopes(
         self, events: Sequence[Event], root: Scope, uses: list[tuple[Bits, Scope]]
@@ -253,13 +255,13 @@ class _Simulation(Writer):
             uses += [(bits, scope) for bits in event.values]
         return scopes
 
-    def _tell(self, number: int, event: Event, scope: Scope, body: Body) -> Iterator[str]:
+    def _tell(self, number: int, event: Event, scope: Scope, body: Body) -> Code:
         before = body.scope(scope)
-        yield from self._message(event.enable, event.values, before, f"told->add({number}")
+        return self._message(event.enable, event.values, before, f"told->add({number}")
 
     # --- what follows -------------------------------------------------------------------------
 
-    def _settle(self) -> Iterator[str]:
+    def _settle(self) -> Iterator[Code]:
         root = Scope()
         found, source = [], self._source
         for bits in dict.fromkeys(self._lowered.signals.values()):
@@ -278,7 +280,7 @@ class _Simulation(Writer):
         yield from self._body(uses, root).scope(root)
         for bits, places in found:
             for place, word in zip(places, words_of(bits), strict=True):
-                yield f"s[{place.word}] = {self._text(word)};"
+                yield self._assigned(f"s[{place.word}]", word)
 
     def _find_quiet_clocks(self) -> None:
         """Find clocks of one bit that no logic reads, and that act at edges of one kind alone."""

@@ -5,7 +5,7 @@ one bit may be bytes, for which C++ does what it does for its `int`: who shifts 
 or negates makes a word of them first.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
 
@@ -67,6 +67,10 @@ class Words:
         if constant or not parts:
             parts.append(literal(constant))
         return parts[0] if len(parts) == 1 else "(" + " | ".join(parts) + ")"
+
+    def names(self, *values: Iterable[int]) -> set[str]:
+        """Return the variables that hold bits of ``values``."""
+        return {self.places[bit][0] for bits in values for bit in bits if bit > 1}
 
     def raw(self, bits: Bits) -> str:
         """Return an expression that is 0 if all of ``bits``, which are one run, are 0."""

@@ -6,11 +6,16 @@ from ..netlist.design import Bits, Memory, PlainDesign
 from ..netlist.narrow import narrow, ordered_statements
 from ..netlist.numbers import to_words, word_count
 from .body import Body
+from .code import Code, assignment, block
 from .edge import Clocked, Group, Store
 from .scopes import Scope
 from .words import WORD, Words, literal, words_of
 
 __all__ = ["Writer", "element_bits"]
+
+
+_MESSAGES = "messages"
+"""The variable that every message changes, so that messages keep their order."""
 
 
 def element_bits(width: int) -> int:
@@ -89,15 +94,22 @@ class Writer:
         return Body(self._steps, self._words, self._memories, uses, root)
 
     def _message(
-        self, enable: int, values: Sequence[Bits], before: Iterator[str], call: str
-    ) -> Iterator[str]:
+        self, enable: int, values: Sequence[Bits], before: Iterator[Code], call: str
+    ) -> Code:
         """Where ``enable`` is 1, pass ``values`` to ``call``, which begins with its arguments."""
-        words = [self._text(part) for bits in values for part in words_of(bits)]
-        yield f"if ({self._text((enable,))}) {{"
-        yield from (f"  {line}" for line in before)
-        yield f"  const uint64_t values[] = {{{', '.join([*words, '0'])}}};"
-        yield f"  {call}, values, {len(words)});"
-        yield "}"
+        words = [part for bits in values for part in words_of(bits)]
+        texts = [self._text(part) for part in words]
+        lines = (
+            f"const uint64_t values[] = {{{', '.join([*texts, '0'])}}};",
+            f"{call}, values, {len(words)});",
+        )
+        message = Code(lines, frozenset(self._words.names(*words)), frozenset({_MESSAGES}))
+        head = f"if ({self._text((enable,))}) {{"
+        return block(self._words.names((enable,)), (head, (*before, message)))
+
+    def _assigned(self, target: str, bits: Bits) -> Code:
+        """Return the statement that assigns ``bits`` to ``target``."""
+        return assignment(target, self._text(bits), self._words.names(bits))
 
     def _text(self, bits: Bits) -> str:
         return self._words.text(bits)

@@ -2,37 +2,40 @@
 
 import random
 import re
+from collections.abc import Sequence
 
 import pytest
 
+from cppsim.cpp.code import Code, assignment, block, lines_of
 from cppsim.cpp.order import in_reach
 from support.seeds import seeds
 
 STATE = [f"r{k}" for k in range(6)]
+WORD = "const uint64_t"
 
 
-def statements(chance: random.Random, count: int) -> list[str]:
-    """Return lines as the writer emits them: new names, and loads, some under a condition."""
-    lines: list[str] = []
+def statements(chance: random.Random, count: int) -> list[Code]:
+    """Return statements as the writer emits them: new names, and loads, some conditional."""
+    codes: list[Code] = []
     known = list(STATE)
     for number in range(count):
         a, b, target = chance.choice(known), chance.choice(known), chance.choice(STATE)
         match chance.randrange(5):
             case 0 | 1:
-                lines.append(f"const uint64_t n{number} = {a} * 3 + {b};")
+                codes.append(assignment(f"n{number}", f"{a} * 3 + {b}", {a, b}, WORD))
                 known.append(f"n{number}")
             case 2:
-                lines.append(f"{target} = {a} ^ {b};")
+                codes.append(assignment(target, f"{a} ^ {b}", {a, b}))
             case 3:
-                lines.append(f"{target} ^= {a};")
+                codes.append(assignment(target, f"{target} ^ {a}", {target, a}))
             case 4:
-                lines += [f"if ({a} & 1) {{", f"  {target} = {b};", "}"]
-    return lines
+                codes.append(block({a}, (f"if ({a} & 1) {{", [assignment(target, b, {b})])))
+    return codes
 
 
-def run(lines: list[str]) -> dict[str, int]:
+def run(codes: Sequence[Code]) -> dict[str, int]:
     """Return the state after a program of `statements`."""
-    text = "\n".join(line for line in lines if line != "}")
+    text = "\n".join(line for line in lines_of(codes) if line != "}")
     text = re.sub(r"if \((.*)\) \{", r"if \1:", text).replace("const uint64_t ", "")
     values = {name: 5 + 7 * place for place, name in enumerate(STATE)}
     exec(text.replace(";", ""), values)
@@ -45,41 +48,49 @@ def test_another_order_means_the_same(
     seed: int, window: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cppsim.cpp.order._WINDOW", window)
-    lines = statements(random.Random(seed), 40)
-    ordered = in_reach(lines)
-    assert sorted(ordered) == sorted(lines)
-    assert run(ordered) == run(lines), ordered
+    codes = statements(random.Random(seed), 40)
+    ordered = in_reach(codes)
+    assert sorted(lines_of(ordered)) == sorted(lines_of(codes))
+    assert run(ordered) == run(codes), ordered
 
 
 def test_a_register_loads_as_soon_as_nobody_reads_what_it_was() -> None:
-    lines = [
-        "const uint64_t a = r1 + 1ull;",
-        "const uint64_t b = r2 + r1;",
-        "const uint64_t c = r3 + 1ull;",
-        "r1 = a;",
-        "r2 = b;",
-        "r3 = c;",
+    codes = [
+        assignment("a", "r1 + 1ull", {"r1"}, WORD),
+        assignment("b", "r2 + r1", {"r1", "r2"}, WORD),
+        assignment("c", "r3 + 1ull", {"r3"}, WORD),
+        assignment("r1", "a", {"a"}),
+        assignment("r2", "b", {"b"}),
+        assignment("r3", "c", {"c"}),
     ]
-    assert in_reach(lines) == [lines[k] for k in (1, 4, 0, 3, 2, 5)]
+    assert in_reach(codes) == [codes[k] for k in (1, 4, 0, 3, 2, 5)]
 
 
-def test_calls_may_change_what_they_are_given_and_keep_their_order() -> None:
-    lines = [
-        "uint64_t w[2];",
-        "wide::add<100>(w, a, b);",
-        "const uint64_t n = w[0];",
-        "if (n) fail(port);",
-        "if (!read(port)) fault = 1;",
-        "r = port[0];",
+def test_statements_that_change_one_variable_keep_their_order() -> None:
+    codes = [
+        Code(("uint64_t w[2];",), changes=frozenset({"w"})),
+        Code(("wide::add<100>(w, a, b);",), frozenset("ab"), frozenset("w")),
+        assignment("n", "w[0]", {"w"}, WORD),
+        block({"n"}, ("if (n) {", [Code(("heard.add(0);",), changes=frozenset({"messages"}))])),
+        Code(("heard.add(1);",), changes=frozenset({"messages"})),
+        Code(("read(p);",), frozenset({"messages"}), frozenset({"p"})),
+        assignment("r", "p[0]", {"p"}),
     ]
-    assert in_reach(lines) == lines
+    assert in_reach(codes) == codes
 
 
-def test_a_function_that_only_computes_keeps_nobody_waiting() -> None:
-    lines = ["const uint64_t n = word::divide(r1, r2);", "r3 = n;", "r2 = r4;", "r4 = 0ull;"]
-    assert in_reach(lines) == lines
+def test_a_memory_is_read_before_it_is_written() -> None:
+    codes = [
+        assignment("n", "m[r1]", {"m", "r1"}, WORD),
+        assignment("s[1]", "n", {"n"}),
+        Code(("m[r1] = s[2];",), frozenset({"s[2]", "r1"}), frozenset({"m"})),
+        assignment("s[2]", "0ull", ()),
+    ]
+    assert in_reach(codes) == codes
 
 
-def test_elements_of_an_array_are_apart_until_one_is_chosen_by_a_number() -> None:
-    lines = ["const uint64_t n = m[r1];", "s[1] = n;", "m[r1] = s[2];", "s[2] = 0ull;"]
-    assert in_reach(lines) == lines
+def test_a_block_reads_and_changes_what_its_branches_do() -> None:
+    branches = [assignment("x", "a", {"a"})], [assignment("y", "b", {"b"})]
+    code = block({"c"}, ("if (c) {", branches[0]), ("} else {", branches[1]))
+    assert code.lines == ("if (c) {", "  x = a;", "} else {", "  y = b;", "}")
+    assert (code.reads, code.changes) == (frozenset("abc"), frozenset("xy"))
