@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ..netlist.design import Bits, CellKind, Memory, MemoryRead, PlainCell
 from ..netlist.tidy import Statement
-from .code import Code, assignment, block
+from .code import Snippet, assignment, block
 from .scopes import Scope, place
 from .words import WORD, Words, operation, words_of
 
@@ -66,7 +66,7 @@ class Body:
                 memories |= inner_memories
         return bits, memories
 
-    def scope(self, scope: Scope) -> Iterator[Code]:
+    def scope(self, scope: Scope) -> Iterator[Snippet]:
         """The statements of ``scope`` and of those within it that belong to multiplexers."""
         for number in scope.steps:
             step = self._steps[number]
@@ -90,9 +90,9 @@ class Body:
             texts = [f"{at} < {len(memory.rows)} ? {text} : 0" for text in texts]
         return texts
 
-    def _branch(self, number: int, cell: PlainCell, arms: Sequence[Scope]) -> Iterator[Code]:
+    def _branch(self, number: int, cell: PlainCell, arms: Sequence[Scope]) -> Iterator[Snippet]:
         name = f"n{number}"
-        yield Code((f"{_type(cell.result)} {name};",), changes=frozenset({name}))
+        yield Snippet((f"{_type(cell.result)} {name};",), changes=frozenset({name}))
         default, *others = cell.operands
         conditions, values = others[::2], others[1::2]
         heads = [f"if ({self._words.text(condition)}) {{" for condition in conditions]
@@ -103,11 +103,11 @@ class Body:
         branches.append(("} else {", self._arm(name, default, arms[0])))
         yield block(self._words.names(*conditions), *branches)
 
-    def _arm(self, name: str, value: Bits, arm: Scope) -> Iterator[Code]:
+    def _arm(self, name: str, value: Bits, arm: Scope) -> Iterator[Snippet]:
         yield from self.scope(arm)
         yield assignment(name, self._words.text(value), self._words.names(value))
 
-    def _cell(self, number: int, cell: PlainCell) -> Iterator[Code]:
+    def _cell(self, number: int, cell: PlainCell) -> Iterator[Snippet]:
         """A cell; of one that is wider than a word, `wide` in words.h does the work."""
         words, name = self._words, f"n{number}"
         if max(len(cell.result), *(len(bits) for bits in cell.operands)) <= WORD:
@@ -127,9 +127,9 @@ class Body:
             yield assignment(name, f"{function}({arguments})", operands, "const uint64_t")
             return
         array, count = f"w{number}", len(words_of(cell.result))
-        yield Code((f"uint64_t {array}[{count}];",), changes=frozenset({array}))
+        yield Snippet((f"uint64_t {array}[{count}];",), changes=frozenset({array}))
         call = (f"{function}({array}, {arguments});",)
-        yield Code(call, frozenset(operands), frozenset({array}))
+        yield Snippet(call, frozenset(operands), frozenset({array}))
         for k in range(count):
             yield assignment(_local(number, k), f"{array}[{k}]", {array}, "const uint64_t")
 

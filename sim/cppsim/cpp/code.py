@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-__all__ = ["Code", "assignment", "block", "lines_of"]
+__all__ = ["Snippet", "assignment", "block", "lines_of"]
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class Snippet:
     """A statement: its lines, and the names of the variables that it reads and changes.
 
     A word of the state is a variable, the array of a memory is one as a whole. Something outside
@@ -19,13 +19,13 @@ class Code:
     changes: frozenset[str] = frozenset()
 
 
-def assignment(target: str, value: str, reads: Iterable[str], kind: str = "") -> Code:
+def assignment(target: str, value: str, reads: Iterable[str], kind: str = "") -> Snippet:
     """Return ``target = value;``; with the type ``kind`` it declares the target."""
     text = f"{kind} {target} = {value};" if kind else f"{target} = {value};"
-    return Code((text,), frozenset(reads), frozenset({target.removesuffix("[]")}))
+    return Snippet((text,), frozenset(reads), frozenset({target.removesuffix("[]")}))
 
 
-def block(reads: Iterable[str], *branches: tuple[str, Iterable[Code]]) -> Code:
+def block(reads: Iterable[str], *branches: tuple[str, Iterable[Snippet]]) -> Snippet:
     """Return branches with their heads, such as ``if (a) {`` and ``} else {``, as one statement.
 
     The heads read the variables ``reads``.
@@ -38,10 +38,10 @@ def block(reads: Iterable[str], *branches: tuple[str, Iterable[Code]]) -> Code:
             lines += [f"  {line}" for line in code.lines]
             read |= code.reads
             changed |= code.changes
-    return Code((*lines, "}"), frozenset(read), frozenset(changed))
+    return Snippet((*lines, "}"), frozenset(read), frozenset(changed))
 
 
-def lines_of(codes: Iterable[Code]) -> Iterator[str]:
+def lines_of(codes: Iterable[Snippet]) -> Iterator[str]:
     """Yield the lines of ``codes``."""
     for code in codes:
         yield from code.lines

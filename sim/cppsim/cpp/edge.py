@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from ..netlist.design import Bits, Memory, MemoryWrite, StateRegister
 from .body import Body
-from .code import Code, assignment, block
+from .code import Snippet, assignment, block
 from .order import in_reach
 from .scopes import Scope
 from .words import WORD, Words, literal
@@ -34,7 +34,7 @@ class Clocked(ABC):
         """Yield the bits that it reads, and the scope that reads them."""
 
     @abstractmethod
-    def codes(self, body: Body, words: Words) -> Iterator[Code]:
+    def codes(self, body: Body, words: Words) -> Iterator[Snippet]:
         """Yield its statements."""
 
     def memory(self) -> int:
@@ -59,7 +59,7 @@ class Group(Clocked):
         for _, register in self.registers:
             yield register.following, root if self.enable is None else self.scope
 
-    def codes(self, body: Body, words: Words) -> Iterator[Code]:
+    def codes(self, body: Body, words: Words) -> Iterator[Snippet]:
         loads, stores = [], []
         later: set[int] = set()
         for name, register in reversed(self.registers):
@@ -94,16 +94,16 @@ class Store(Clocked):
         yield self.write.address, self.scope
         yield self.write.data, self.scope
 
-    def codes(self, body: Body, words: Words) -> Iterator[Code]:
+    def codes(self, body: Body, words: Words) -> Iterator[Snippet]:
         enables = tuple(dict.fromkeys(self.write.enable))
         head = f"if ({' | '.join(words.text((bit,)) for bit in enables)}) {{"
         yield block(words.names(enables), (head, self._stores(body, words)))
 
-    def _stores(self, body: Body, words: Words) -> Iterator[Code]:
+    def _stores(self, body: Body, words: Words) -> Iterator[Snippet]:
         write, rows, width = self.write, len(self.target.rows), self.target.width
         yield from body.scope(self.scope)
         address = f"const uint64_t at = {words.text(write.address)};"
-        yield Code((address,), frozenset(words.names(write.address)))
+        yield Snippet((address,), frozenset(words.names(write.address)))
         guard = f"if (at < {rows}) " if rows < 1 << len(write.address) else ""
         for k, low in enumerate(range(0, width, WORD)):
             part = slice(low, low + WORD)
@@ -114,13 +114,13 @@ class Store(Clocked):
                 data = _merge(row, data, mask)
                 reads |= words.names(write.enable[part]) | {self.array}
             line = f"{guard}{row} = {data};"
-            yield Code((line,), frozenset(reads), frozenset({self.array}))
+            yield Snippet((line,), frozenset(reads), frozenset({self.array}))
 
     def memory(self) -> int:
         return id(self.target)
 
 
-def in_turn(clocked: Sequence[Clocked], body: Body, words: Words, root: Scope) -> Iterator[Code]:
+def in_turn(clocked: Sequence[Clocked], body: Body, words: Words, root: Scope) -> Iterator[Snippet]:
     """Yield the statements of all of ``clocked``; none sees the effect of another one.
 
     Those that change a memory read no other in their scopes, so that an order always exists.
@@ -168,7 +168,7 @@ def in_turn(clocked: Sequence[Clocked], body: Body, words: Words, root: Scope) -
         gone |= {name: kept[name] for name in x.variables if name in kept}
 
 
-def resets(groups: Iterable[Group], words: Words) -> tuple[list[Code], list[Code]]:
+def resets(groups: Iterable[Group], words: Words) -> tuple[list[Snippet], list[Snippet]]:
     """Return statements that save the resets, and those that reset registers at the edge's end."""
     resetting: dict[int, list[tuple[str, StateRegister]]] = {}
     for group in groups:

@@ -8,7 +8,7 @@ many cycles a second.
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from .code import Code
+from .code import Snippet
 
 __all__ = ["in_reach"]
 
@@ -16,7 +16,7 @@ _WINDOW = 4096
 """Statements that are ordered at a time: the work grows with the square of their number."""
 
 
-def in_reach(codes: Iterable[Code]) -> list[Code]:
+def in_reach(codes: Iterable[Snippet]) -> list[Snippet]:
     """Return ``codes`` in another order with the same effect."""
     statements = list(codes)
     return [
@@ -26,7 +26,7 @@ def in_reach(codes: Iterable[Code]) -> list[Code]:
     ]
 
 
-def _order(statements: Sequence[Code]) -> Iterator[int]:
+def _order(statements: Sequence[Snippet]) -> Iterator[int]:
     """Yield numbers of statements: always the one with the fewest needs left, after its needs.
 
     A set of statements is a number with a bit for each of them.
@@ -43,7 +43,7 @@ def _order(statements: Sequence[Code]) -> Iterator[int]:
             left &= left - 1
 
 
-def _needs(statements: Sequence[Code]) -> tuple[list[int], set[int]]:
+def _needs(statements: Sequence[Snippet]) -> tuple[list[int], set[int]]:
     """Return each statement with all that must precede it, and the statements without readers."""
     needs: list[int] = []
     last: set[int] = set()

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from ..netlist.design import Bits, PlainDesign
 from ..netlist.storage import StorageAccess, StoragePort
-from .code import Code, assignment, lines_of
+from .code import Snippet, assignment, lines_of
 from .edge import in_turn, resets
 from .order import in_reach
 from .scopes import Scope
@@ -89,7 +89,7 @@ class _Program(Writer):
 
     # --- one edge -----------------------------------------------------------------------------
 
-    def _cycle(self) -> list[Code]:
+    def _cycle(self) -> list[Snippet]:
         shown = [port for port in self._design.ports if port.output and len(port.bits) == 1]
         uses = self._edge_uses()
         uses += [(self._bits[x], self._root) for port in self._storage for x in _asked(port)]
@@ -122,7 +122,7 @@ class _Program(Writer):
         codes += [x for x, _ in sorted(kinds, key=lambda x: x[1].access is StorageAccess.WRITE)]
         return in_reach(codes)
 
-    def _call(self, index: int, port: StoragePort, asked: Sequence[str]) -> Code:
+    def _call(self, index: int, port: StoragePort, asked: Sequence[str]) -> Snippet:
         buffers = list(dict.fromkeys(x.buffer for x in self._storage))
         arguments = [f"buffers[{buffers.index(port.buffer)}]", *asked]
         changes = {"fault"}
@@ -132,11 +132,11 @@ class _Program(Writer):
         size = len(self._bits[port.data]) // 8
         call = f"storage::{port.access.value}<{size}>({', '.join(arguments)})"
         line = f"if (!{call} && !fault) fault = {index + 1};"
-        return Code((line,), frozenset({"fault", *asked}), frozenset(changes))
+        return Snippet((line,), frozenset({"fault", *asked}), frozenset(changes))
 
     # --- between edges ------------------------------------------------------------------------
 
-    def _settle(self) -> Iterator[Code]:
+    def _settle(self) -> Iterator[Snippet]:
         root = Scope()
         outputs = [port for port in self._design.ports if port.output]
         uses = [(bits, root) for bits in (*(port.bits for port in outputs), *self._shown)]

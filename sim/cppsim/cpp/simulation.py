@@ -12,7 +12,7 @@ from ..netlist.design import Bits
 from ..netlist.lowering import Event, Lowered
 from ..netlist.tidy import Statement
 from .body import Body
-from .code import Code, assignment, lines_of
+from .code import Snippet, assignment, lines_of
 from .edge import in_turn, resets
 from .order import in_reach
 from .scopes import Scope
@@ -212,7 +212,7 @@ class _Simulation(Writer):
         pending = " | ".join(pending for _, pending, _ in self._derived) or "0"
         yield f"return int({pending}) | (told->count != 0) << 1;"
 
-    def _edge(self) -> Iterator[Code]:
+    def _edge(self) -> Iterator[Snippet]:
         uses = self._edge_uses()
         scopes = self._event_scopes(self._lowered.events, self._root, uses)
         body = self._edge_body(uses)
@@ -224,7 +224,7 @@ class _Simulation(Writer):
         yield from in_turn(self._clocked, body, self._words, self._root)
         yield from after
 
-    def _levels(self) -> Iterator[Code]:
+    def _levels(self) -> Iterator[Snippet]:
         """Write the clocks that the design makes, and the messages outside of edges."""
         root = Scope()
         edges = self._lowered.edges
@@ -255,13 +255,13 @@ class _Simulation(Writer):
             uses += [(bits, scope) for bits in event.values]
         return scopes
 
-    def _tell(self, number: int, event: Event, scope: Scope, body: Body) -> Code:
+    def _tell(self, number: int, event: Event, scope: Scope, body: Body) -> Snippet:
         before = body.scope(scope)
         return self._message(event.enable, event.values, before, f"told->add({number}")
 
     # --- what follows -------------------------------------------------------------------------
 
-    def _settle(self) -> Iterator[Code]:
+    def _settle(self) -> Iterator[Snippet]:
         root = Scope()
         found, source = [], self._source
         for bits in dict.fromkeys(self._lowered.signals.values()):

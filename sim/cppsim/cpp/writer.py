@@ -6,7 +6,7 @@ from ..netlist.design import Bits, Memory, PlainDesign
 from ..netlist.narrow import narrow, ordered_statements
 from ..netlist.numbers import to_words, word_count
 from .body import Body
-from .code import Code, assignment, block
+from .code import Snippet, assignment, block
 from .edge import Clocked, Group, Store
 from .scopes import Scope
 from .words import WORD, Words, literal, words_of
@@ -94,8 +94,8 @@ class Writer:
         return Body(self._steps, self._words, self._memories, uses, root)
 
     def _message(
-        self, enable: int, values: Sequence[Bits], before: Iterator[Code], call: str
-    ) -> Code:
+        self, enable: int, values: Sequence[Bits], before: Iterator[Snippet], call: str
+    ) -> Snippet:
         """Where ``enable`` is 1, pass ``values`` to ``call``, which begins with its arguments."""
         words = [part for bits in values for part in words_of(bits)]
         texts = [self._text(part) for part in words]
@@ -103,11 +103,11 @@ class Writer:
             f"const uint64_t values[] = {{{', '.join([*texts, '0'])}}};",
             f"{call}, values, {len(words)});",
         )
-        message = Code(lines, frozenset(self._words.names(*words)), frozenset({_MESSAGES}))
+        message = Snippet(lines, frozenset(self._words.names(*words)), frozenset({_MESSAGES}))
         head = f"if ({self._text((enable,))}) {{"
         return block(self._words.names((enable,)), (head, (*before, message)))
 
-    def _assigned(self, target: str, bits: Bits) -> Code:
+    def _assigned(self, target: str, bits: Bits) -> Snippet:
         """Return the statement that assigns ``bits`` to ``target``."""
         return assignment(target, self._text(bits), self._words.names(bits))
 

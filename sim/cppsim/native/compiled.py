@@ -159,7 +159,8 @@ class Rows:
             value = self._elements[row]
         else:
             first = row * self._count
-            value = from_words(self._elements[first : first + self._count])
+            # Not a slice, which would be empty past the end, and raise no IndexError.
+            value = from_words(self._elements[first + k] for k in range(self._count))
         if self._signed and value >> (self._width - 1) & 1:
             value -= 1 << self._width
         return value

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from cppsim.cpp.code import Code, assignment, block, lines_of
+from cppsim.cpp.code import Snippet, assignment, block, lines_of
 from cppsim.cpp.order import in_reach
 from support.seeds import seeds
 
@@ -14,9 +14,9 @@ STATE = [f"r{k}" for k in range(6)]
 WORD = "const uint64_t"
 
 
-def statements(chance: random.Random, count: int) -> list[Code]:
+def statements(chance: random.Random, count: int) -> list[Snippet]:
     """Return statements as the writer emits them: new names, and loads, some conditional."""
-    codes: list[Code] = []
+    codes: list[Snippet] = []
     known = list(STATE)
     for number in range(count):
         a, b, target = chance.choice(known), chance.choice(known), chance.choice(STATE)
@@ -33,7 +33,7 @@ def statements(chance: random.Random, count: int) -> list[Code]:
     return codes
 
 
-def run(codes: Sequence[Code]) -> dict[str, int]:
+def run(codes: Sequence[Snippet]) -> dict[str, int]:
     """Return the state after a program of `statements`."""
     text = "\n".join(line for line in lines_of(codes) if line != "}")
     text = re.sub(r"if \((.*)\) \{", r"if \1:", text).replace("const uint64_t ", "")
@@ -68,12 +68,12 @@ def test_a_register_loads_as_soon_as_nobody_reads_what_it_was() -> None:
 
 def test_statements_that_change_one_variable_keep_their_order() -> None:
     codes = [
-        Code(("uint64_t w[2];",), changes=frozenset({"w"})),
-        Code(("wide::add<100>(w, a, b);",), frozenset("ab"), frozenset("w")),
+        Snippet(("uint64_t w[2];",), changes=frozenset({"w"})),
+        Snippet(("wide::add<100>(w, a, b);",), frozenset("ab"), frozenset("w")),
         assignment("n", "w[0]", {"w"}, WORD),
-        block({"n"}, ("if (n) {", [Code(("heard.add(0);",), changes=frozenset({"messages"}))])),
-        Code(("heard.add(1);",), changes=frozenset({"messages"})),
-        Code(("read(p);",), frozenset({"messages"}), frozenset({"p"})),
+        block({"n"}, ("if (n) {", [Snippet(("heard.add(0);",), changes=frozenset({"messages"}))])),
+        Snippet(("heard.add(1);",), changes=frozenset({"messages"})),
+        Snippet(("read(p);",), frozenset({"messages"}), frozenset({"p"})),
         assignment("r", "p[0]", {"p"}),
     ]
     assert in_reach(codes) == codes
@@ -83,7 +83,7 @@ def test_a_memory_is_read_before_it_is_written() -> None:
     codes = [
         assignment("n", "m[r1]", {"m", "r1"}, WORD),
         assignment("s[1]", "n", {"n"}),
-        Code(("m[r1] = s[2];",), frozenset({"s[2]", "r1"}), frozenset({"m"})),
+        Snippet(("m[r1] = s[2];",), frozenset({"s[2]", "r1"}), frozenset({"m"})),
         assignment("s[2]", "0ull", ()),
     ]
     assert in_reach(codes) == codes
