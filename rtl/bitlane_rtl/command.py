@@ -1,9 +1,9 @@
 """The layouts of a checked command, which control passes to the data path, and `in_lanes`.
 
 A command has two parts. `CheckedCommand` is the payload of a stream: it is short, and each unit
-copies its part when the command starts. `LoopRegisters` stay beside the stream: they are 484 bits
+copies its part when the command starts. `LoopRegisters` are beside the stream: they are 484 bits
 in full-64, all streams step through the loops together, and a FIFO of commands would hold them
-several times. The sequencer therefore keeps them unchanged until the last stream has walked them.
+several times. The sequencer therefore holds them unchanged until the last stream has walked them.
 """
 
 from typing import Any

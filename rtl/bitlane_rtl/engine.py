@@ -48,11 +48,12 @@ class Engine(wiring.Component):
 
     Latency, from ``control.write`` to DOORBELL to the last response of a command that writes N
     beats, on a memory that answers in the next cycle: N + 12 cycles at 32 bits with all operations,
-    N + 9 with NOT alone; N + 14 from 64 bits on, N + 11 with NOT alone; 1 more with ``block_ram``.
+    N + 9 with NOT alone; N + 14 from 64 bits on, N + 11 with NOT alone. It takes 1 cycle more with
+    ``operand_registers``, and at 32 bits with ``block_ram``.
     The record must have been in the ring for as long as `Sequencer` takes to fetch it.
     A FENCE lets its command start 2 cycles after the last one before it retired, at the earliest.
-    A bad DOORBELL is a fault in the cycle after it is written; a refusal is seen 2 cycles after its
-    DOORBELL at the earliest. From there on see `Retirement`.
+    ``fault`` rises 3 cycles after a bad DOORBELL is written. A refusal is seen 2 cycles after its
+    DOORBELL at the earliest; from there on see `Retirement`.
     Throughput: see `DataPath`.
     """
 

@@ -146,6 +146,7 @@ def test_in_place() -> None:
         slow({"data_width": 64, "ops": frozenset({Op.NOT})}, 11),
         ({"data_width": 64}, 14),
         slow({"data_width": 64, "operand_registers": True}, 15),
+        slow({"data_width": 64, "block_ram": True}, 14),
     ],
 )
 def test_latency_of_a_short_command(options: dict[str, Any], latency: int) -> None:

@@ -72,6 +72,20 @@ async def recover(ctx: Any, bench: EngineBench) -> None:
     assert await bench.registers(ctx, "FAULT", "RETIRED") == [0, slots]
 
 
+def test_fault_rises_3_cycles_after_a_bad_doorbell() -> None:
+    bench = EngineBench(configuration())
+    seen: list[int] = []
+
+    async def host(ctx: Any) -> None:
+        await bench.set(ctx, "DOORBELL", bench.configuration.slots + 1)
+        for _ in range(4):
+            seen.append(ctx.get(bench.dut.fault))
+            await ctx.tick()
+
+    bench.run(host)
+    assert seen == [0, 0, 1, 1], "from the cycle after the write on"
+
+
 @pytest.mark.parametrize("ahead", ["one too far", "two rings", 0x8000, 0xFFFF])
 @pytest.mark.parametrize("circuit", CHOSEN)
 def test_a_doorbell_too_far_ahead_executes_nothing(circuit: str, ahead: str | int) -> None:

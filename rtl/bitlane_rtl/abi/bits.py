@@ -27,7 +27,7 @@ class Bits:
         return (word >> self.low) & ((1 << self.width) - 1)
 
     def insert(self, value: int) -> int:
-        """Place ``value`` in an otherwise empty word. Raises ``ValueError`` if it does not fit."""
+        """Insert ``value`` into a word of zeros. Raises ``ValueError`` if it does not fit."""
         if not 0 <= value < 1 << self.width:
             raise ValueError(f"{self.name}: {value} is outside 0 to {(1 << self.width) - 1}")
         return value << self.low

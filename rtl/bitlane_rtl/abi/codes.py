@@ -69,7 +69,7 @@ class Op(Code):
         11,
         """for each row of B the nearest rows of A, by how many bits differ: as many as register
         SEARCH says, in 2 words each, the distance and the row's number in A, sorted by both;
-        places that no row fills are 0xFFFFFFFF""",
+        entries that no row fills are 0xFFFFFFFF""",
     )
     COUNT_AND = 12, "how many bits of each element of (A and B) are 1, as an element of OUT_LANE"
     COUNT_OR = 13, "the same of (A or B)"

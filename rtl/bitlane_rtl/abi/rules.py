@@ -100,7 +100,7 @@ RULES = (
 
         Y has for each row of B, in their order, 1 << SEARCH.NEAREST_LOG2 entries of 8 bytes:
         distance, then number, the nearest first. Of rows of A at one distance the first ones are
-        found, and stand in their order. Entries that no row fills are 0xFFFFFFFF twice, and last.
+        found, in their order. Entries that no row fills are 0xFFFFFFFF twice, and last.
         """,
     ),
     Rule(
@@ -167,7 +167,7 @@ RULES = (
         answered to its end, whether the memory has taken its request or not.
 
         Nothing new is started on the bus then. Bursts that are open end legally: reads are taken,
-        the rest of a write goes out without strobes.
+        the rest of a write is sent without strobes.
         """,
     ),
     Rule(
@@ -176,7 +176,7 @@ RULES = (
         An answer is due from the request of a burst until its last beat, or its response. While
         one is due and TIMEOUT is N, not 0, the memory may take N + 1 cycles from one handshake on
         any of its ports to the next: a handshake in cycle N + 1 is in time, and without one until
-        cycle N + 2 the command ends with TIMEOUT. The response that ends a command may come in
+        cycle N + 2 the command ends with TIMEOUT. The response that ends a command may arrive in
         cycle N + 2.
 
         PORT is READ_A if an answer to A is due, else READ_B if one to B is, else WRITE.

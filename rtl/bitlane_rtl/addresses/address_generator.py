@@ -111,8 +111,8 @@ class AddressGenerator(wiring.Component):
                     m.d.comb += jump.eq(setup.strides.jumps[loop - 1] if loop else stride)
                     if self._has_offset:
                         m.d.comb += turned.eq(setup.output_strides.jumps[loop - 1] if loop else 0)
-        # With two loops a LUT has an input left for this choice. It is made before the adder, so
-        # that no logic follows the long carry.
+        # With up to two loops, the LUT that selects `jump` has an input left to make it 0 for the
+        # first address. No logic then follows the long carry of the adder.
         begins = setup.idle if loops <= 2 else Const(0)
         with m.If(begins):
             m.d.comb += jump.eq(0)

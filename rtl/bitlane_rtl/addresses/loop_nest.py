@@ -45,9 +45,9 @@ class LoopNest(wiring.Component):
     start : ``In(1)``
         Walk a command. Allowed only while ``walking`` is 0.
     plain : ``In(1)``
-        Valid with ``start``: the command is one run without STRIDED streams. The members below are
-        ignored then.
-    used, strided : ``In(3)``
+        Valid with ``start``: the command is one run without STRIDED streams. ``strided``,
+        ``in_use`` and ``loops`` are ignored then.
+    used, strided : ``In(StreamFlags())``
         Valid with ``start``: the streams that the command has, and those that step by elements.
     in_use : ``In(3)``
         Valid with ``start``: number of loops in use, less one.

@@ -25,9 +25,9 @@ class BitUnit(wiring.Component):
     count of 64-bit lanes in beats of 64 bits or more; else 2 with a count; else 1.
     Throughput: one beat a cycle.
 
-    A run that is summed is counted in the widest lane that is built. Its results are ``partial`` up
-    to the last one, which has the sum in every 32 bits and the lane of 32 bits. A beat in error is
-    not ``partial``, because the rest of its run may never arrive.
+    A run that is summed is counted in the widest lane that is built. All its results but the last
+    are ``partial``; the last one has the sum in every 32 bits and the lane of 32 bits. A beat in
+    error is not ``partial``, because the rest of its run may never arrive.
 
     If ``data_width`` is 32 and ``lanes`` has 64-bit lanes, an element of 64 bits takes two beats in
     a shift or count: a pair, the low half first. A run of pairs consists of whole pairs.

@@ -28,11 +28,11 @@ class OpDecode:
     counts: Value
     shifts: Value
     right: Value
-    """A shift goes to the right; undefined for other operations."""
+    """A shift is to the right; undefined for other operations."""
 
 
 def decode(op: Value, ops: Collection[Op]) -> OpDecode:
-    """Decode ``op``, one of ``ops``; any other gives undefined signals. Latency: 0 cycles."""
+    """Decode ``op``, which must be one of ``ops``. Latency: 0 cycles."""
     words = {each for each in ops if each in LOGIC_OPS or each in COUNT_OPS}
     shifts = SHIFT_OPS & set(ops)
     return OpDecode(
@@ -51,9 +51,9 @@ def decode(op: Value, ops: Collection[Op]) -> OpDecode:
 def _is_in(op: Value, chosen: Collection[Op], ops: Collection[Op]) -> Value:
     """Return whether ``op``, one of ``ops``, is one of ``chosen``.
 
-    It compares as few bits of the code as tell ``chosen`` from the rest of ``ops``. With all four,
-    the logic of a 64-bit unit takes 386 LUT4 in place of 129, because Yosys does not know which
-    codes never come.
+    It compares as few bits of the code as distinguish ``chosen`` from the rest of ``ops``. With all
+    four, the logic of a 64-bit unit takes 386 LUT4 in place of 129, because Yosys cannot see which
+    codes never occur.
     """
     for count in range(len(op) + 1):
         for bits in combinations(range(len(op)), count):

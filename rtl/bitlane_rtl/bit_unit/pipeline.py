@@ -51,11 +51,10 @@ class Pipeline(wiring.Component):
     The registers of a stage are behind its logic. Stages that no operation needs are not built; a
     single stage inverts too.
 
-    Each unit gives 0 for an operation of another unit, so that an OR merges the results. Where
-    shifts are built, the shifter gives all ones for an operation that inverts, so that an XOR
-    merges and inverts. Multiplexers that select a result by the operation need more inputs a bit:
-    1,061 LUT4 in place of 925 (all operations, 32 bits, iCE40), and 450 in place of 409 (logic and
-    counts, 64 bits, ECP5).
+    Each unit outputs 0 for an operation of another unit, so that an OR merges the results. Where
+    shifts are built, the shifter outputs all ones for an operation that inverts, so that an
+    XOR merges and inverts. Multiplexers that select a result by the operation need more inputs a
+    bit: 15 % more LUT4 (all operations, 32 bits, iCE40), or 10 % (logic and counts, 64 bits, ECP5).
 
     The last stage takes a beat when it is empty or its beat is taken. The others move together with
     the last one; if ``paired``, each of them follows the rule of the last one.

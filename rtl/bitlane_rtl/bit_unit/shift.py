@@ -79,7 +79,7 @@ class Shifter(wiring.Component):
         )
 
     def _mirror(self, right: Value, word: Value) -> Value:
-        """Return ``word`` in the order of a shift to the left; a bit is that of a bit or a byte."""
+        """Return ``word``, a bit for each bit or byte of data, reversed if ``right`` is 1."""
         if not self._right:
             return word
         mirrored = Cat(reversed(word))
@@ -238,9 +238,9 @@ class _Controls:
 def _step(word: Value, byte: int, distance: int, fill: Value, take: Value) -> Value:
     """Return ``byte`` of ``word`` after a step of ``distance`` bits to the left.
 
-    The byte below gives the low bits of that number. With ``fill`` they become ``take``; without
-    it they move if ``take`` is 1. The other bits move if either is 1. Two controls thus select one
-    of four cases, and each bit takes one LUT4.
+    The lowest ``distance`` bits become the highest of the byte below if ``take`` is 1, else they do
+    not move; with ``fill`` they become ``take``. The other bits move if ``take`` or ``fill`` is 1.
+    Two controls thus select one of four cases, and each bit takes one LUT4.
     """
     first = 8 * byte
     own = word[first : first + 8]

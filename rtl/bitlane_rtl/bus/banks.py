@@ -1,7 +1,7 @@
 """Block RAM in banks behind the engine's memory ports: reads and writes in the same cycle.
 
-Blocks of ``abi.BEATS_PER_BLOCK`` beats go to the banks in turn. Each bank reads one beat and writes
-one beat a cycle. A read takes three cycles, and each reader can have a beat in each of them:
+Blocks of ``abi.BEATS_PER_BLOCK`` beats are in the banks in turn. Each bank reads one beat and
+writes one beat a cycle. A read takes three cycles, and each reader can have a beat in each of them:
 
 ====== ======================================== =================================================
 Cycle  Beat                                     Condition

@@ -247,7 +247,7 @@ class Registers(wiring.Component):
 
     def _judge_doorbell(self, m: Module) -> None:
         """Compute ``bad_doorbell``. DOORBELL moves by -slots to slots if it is not too far ahead,
-        so a few bits tell the direction."""
+        so a few bits distinguish the directions."""
         slots_log2 = exact_log2(self._configuration.slots)
         ahead = Signal(len(self.doorbell), reset_less=True)
         step = Signal(slots_log2 + 2, reset_less=True)

@@ -82,7 +82,7 @@ class Retirement(wiring.Component):
     rises 1 cycle after ``failed`` and ``fault`` 2 cycles after; both 1 cycle after a refusal, and
     ``stop`` 1, ``fault`` 2 cycles after ``bad_doorbell``.
     Throughput: a start and an end a cycle.
-    Undefined: more than ``slots`` commands between start and end, and an end in the cycle after its
+    Undefined: more than ``slots`` commands between start and end, and an end in the cycle of its
     start.
     Bound of the clock: the last response of the memory -> ``retired``.
     """
@@ -177,14 +177,14 @@ class Retirement(wiring.Component):
         """Report each end, and whether the command raises an interrupt."""
         slot_bits = ceil_log2(self._slots)
         started = Signal(16)
-        wanted = Array(Signal(name=f"interrupt_{slot}") for slot in range(self._slots))
+        interrupts = Array(Signal(name=f"interrupt_{slot}") for slot in range(self._slots))
         # Registers, because starts and ends arrive late in their cycles. No command ends in the
-        # cycle after its start.
+        # cycle of its start.
         noted, noted_slot, interrupt = Signal(), Signal(slot_bits), Signal()
         with m.If(self.start):
             m.d.sync += started.eq(started + 1)
         with m.If(noted):
-            m.d.sync += wanted[noted_slot].eq(interrupt)
+            m.d.sync += interrupts[noted_slot].eq(interrupt)
         m.d.sync += [
             noted.eq(self.start),
             noted_slot.eq(started),
@@ -197,7 +197,7 @@ class Retirement(wiring.Component):
         m.d.comb += [
             # Nothing retires in the cycle of a fault, nor after it.
             self.completion_status.eq(Mux(self.fault, self.report.code, Status.OK)),
-            self.completion_interrupt.eq(self.completion & (self.fault | wanted[slot])),
+            self.completion_interrupt.eq(self.completion & (self.fault | interrupts[slot])),
         ]
         with m.If(self.flush):
             m.d.sync += started.eq(0)

@@ -35,11 +35,11 @@ class Ring(wiring.Component):
     read_address : ``In(range(slots * groups))``
         Group: ``slot * groups + group``.
     read_data : ``Out(width)``
-        What was read last; changes in the cycle after ``read`` and stays until the next one.
+        What was read last; changes in the cycle after ``read`` and is held until the next one.
 
     Latency: 1 cycle from ``read`` to ``read_data``; what is written in a cycle can be read from the
     next one on. Throughput: a write and a read a cycle.
-    Undefined: what a read gives that falls into the same cycle as a write to its group, and a group
+    Undefined: ``read_data`` of a read in the cycle of a write to the same group, and of a group
     that was never written.
     Area: block RAM, ``width / 16`` of iCE40's or ``ceil(width / 36)`` of ECP5's and Gowin's; no LUT
     but on iCE40, which emulates the output's initial value with ``width`` LUT4.

@@ -35,8 +35,8 @@ class Sequencer(wiring.Component):
     ======  ==========================================  ==========================================
     State   What happens                                Next
     ======  ==========================================  ==========================================
-    TAKE    groups of its words go to decoder and       DECODE after its last group
-            refusals, as `Fetch` brings them
+    TAKE    groups of its words are sent to decoder     DECODE after its last group
+            and refusals, as `Fetch` reads them
     DECODE  the command and its status are computed     HOLD
     HOLD    once submitted, it is started or refused    TAKE, of the next slot, when it is started
     ======  ==========================================  ==========================================

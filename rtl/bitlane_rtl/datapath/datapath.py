@@ -51,10 +51,10 @@ class DataPath(wiring.Component):
         A command ends without a fault, in this cycle.
     fault : ``Out(1)``; code : ``Out(Status)``; fault_port : ``Out(Port)``; fault_address : ``Out``
         The oldest command that has not retired fails, in this cycle. `Retirement` latches these,
-        holds ``stop`` until ``drained`` (valid from the second cycle of ``stop`` on), and then
-        resets the data path.
+        and holds ``stop`` until CLEAR is written and ``drained`` is 1. Then it resets the data
+        path.
     drained : ``Out(1)``
-        No bus transaction is open.
+        No bus transaction is open. Valid from the second cycle of ``stop`` on.
 
     Latency: see `stages`. Throughput: a beat a cycle on the port that carries most.
     """

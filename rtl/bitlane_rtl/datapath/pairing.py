@@ -52,7 +52,8 @@ class Pairing(wiring.Component):
     room : ``In(1)``
         A beat may be sent, in this cycle.
     o : ``Out(stream.Signature(Operands(data_width)))``
-        ``edge`` is copied from the beat of A.
+        ``edge`` is that of A's beat, with ``error`` if the beat of either operand has it. If A's
+        beat has ``repeat``, ``last`` and ``end`` are 1 only the last time that it is sent.
     rows, queries : ``Out(stream.Signature(Beat(data_width)))``
         Beats of A and of B in a SEARCH; only with a search array.
     bad_port : ``Out(Port)``
@@ -96,7 +97,6 @@ class Pairing(wiring.Component):
             o.edge.eq(a.edge),
             o.edge.last.eq(run_ends),
             o.edge.end.eq(command_ends),
-            o.edge.error.eq(a.edge.error),
         ]
         if self.has_work:
             present &= self.work.valid

@@ -36,9 +36,10 @@ class Placement(data.StructLayout):
     - ``odd`` and ``even`` control the byte network, see `Realigner`.
     - ``split``: bytes of a word from there on belong to the output beat that the word completes.
     - ``merge``: the word adds to the beat that the words before it began (gather).
-    - ``repeat``: the beat stands for a whole run.
+    - ``repeat``: the beat is used for a whole run.
     - ``extra``: the repeated run has one beat more than its bytes would have from byte 0 on.
-    - ``slot``, ``final``: the `Edge` of the span's last beat.
+    - ``slot``: of the `Edge` of each beat; it is constant over a run.
+    - ``final``: of the `Edge` of the span's last beat.
 
     These hold for one word of a span, and so for the burst that has this word (`assign_part`):
 

@@ -74,10 +74,11 @@ class Reader(wiring.Component):
     address : ``Out(address_width)``
         Address of the burst with the first beat in error; before that, of the burst that is due.
 
-    Latency: step to request 1 cycle and that of ``requests``; beat to output those of ``moved``
-    and ``words``. Throughput: a beat a cycle if the memory answers within ``fifo_beats`` cycles
-    less two blocks; a gathered element a cycle if within ``bursts - 1`` and ``fifo_beats`` less a
-    block and 6: an element reserves a beat of the FIFO until it arrives, even if it fills none.
+    Latency: step to request 1 cycle and that of ``requests``; beat to output those of ``moved``,
+    ``words`` and ``operands``.
+    Throughput: a beat a cycle if the memory answers within ``fifo_beats`` cycles less two blocks; a
+    gathered element a cycle if within ``bursts - 1`` and ``fifo_beats`` less a block and 6: an
+    element reserves a beat of the FIFO until it arrives, even if it completes none.
     Bound of the clock: address generator -> splitter, and room for the next burst.
     """
 
@@ -195,17 +196,17 @@ class Reader(wiring.Component):
         odd = free ^ taken ^ spread
         carry = (free & taken) | (free & spread) | (taken & spread)
         m.d.comb += [spread.eq(changed_late), free_next.eq(odd + (carry << 1))]
-        opens = 1 if config.bursts == 2 else ~(opened.level[-1] | opened.level[:-1].all())
+        may_open = 1 if config.bursts == 2 else ~(opened.level[-1] | opened.level[:-1].all())
         block = free_next[exact_log2(BEATS_PER_BLOCK) : -1].any() & ~free_next[-1]
         m.d.sync += [
             free.eq(free_next),
-            room.eq(block & ~self.stop & opens),
+            room.eq(block & ~self.stop & may_open),
         ]
 
     def _take(
         self, m: Module, opened: stream.Interface, realigner: Realigner, primed: Signal
     ) -> None:
-        """Pass each beat to the realigner, with its placement. ``primed``: it fills nothing."""
+        """Pass each beat to the realigner. ``primed``: a word arrives that completes no beat."""
         beat, word = self.port.data.p, realigner.i.p
         head = Signal(init=1)
         last = Signal()
@@ -222,13 +223,14 @@ class Reader(wiring.Component):
             word.error.eq(beat.error | opened.p.outside),
             primed.eq(arrives & word.placement.prime),
         ]
-        # A burst outside the memory must give a beat, which reports the fault.
+        # A burst outside the memory must complete a beat, which reports the fault.
         primes = head & ~opened.p.outside
         assign_part(m, word.placement, opened.p.placement, first=primes, last=last)
         with m.If(arrives):
             m.d.sync += head.eq(last)
         with m.If(arrives & word.error):
             m.d.sync += failed.eq(1)
-        # One cycle later, as for the watchdog, the only reader before a beat has failed.
+        # A register: before a failure only the watchdog uses `address`, and it is also one cycle
+        # late.
         with m.If(~failed):
             m.d.sync += [self.address.eq(opened.p.address), self.out_of_range.eq(opened.p.outside)]

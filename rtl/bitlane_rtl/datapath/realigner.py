@@ -43,7 +43,7 @@ class Realigner(wiring.Component):
     copied over the other; so REPEAT fills a beat with one element.
 
     Behind the network, byte ``b`` of a beat is the word's own if ``b >= split``, else the byte that
-    waits. These are the beats that a word gives, and what waits behind it:
+    waits. These are the beats that a word completes, and what waits behind it:
 
     ======================= ============================ =========================
     Word                    Beats                        Waiting bytes
@@ -76,7 +76,8 @@ class Realigner(wiring.Component):
     Latency: that of the stage behind the network. Throughput: a word a cycle, and without ``dual``
     an output beat a cycle.
     Undefined: bytes outside the output's run.
-    Bound of the clock: byte network -> byte multiplexer, or whichever is longer with a register.
+    Bound of the clock: byte network -> byte multiplexer; with a register between them, the longer
+    of the two.
     """
 
     def __init__(self, configuration: Configuration, register: Stage, *, dual: bool) -> None:

@@ -64,8 +64,8 @@ class SpanGenerator(wiring.Component):
         run, span, placement = addresses.o.p, self.o.p, self.o.p.tag
         wiring.connect(m, wiring.flipped(self.setup), addresses.setup)
         wiring.connect(m, wiring.flipped(self.i), addresses.i)
-        # The extent of an element is made 0 here, because the splitter computes long sums with it:
-        # then only `rest` of a run's extent is needed.
+        # The extent of an element is set to 0 in front of the register, because the splitter's long
+        # sums follow it. Of a run's own extent, only `rest` and `several` are needed beside it.
         mode = Signal(2, reset_less=True)
         extent = Signal(config.length_bits, reset_less=True)
         rest = Signal(log2, reset_less=True)
@@ -101,7 +101,7 @@ class SpanGenerator(wiring.Component):
         return m
 
     def _dense(self, m: Module, source: Value, target: Signal, rest: Value) -> None:
-        """Place a run; ``rest``: its bytes less one, within a beat."""
+        """Compute the placement of a run; ``rest``: its bytes less one, within a beat."""
         placement = self.o.p.tag
         log2 = len(target)
         source_end, target_end = Signal(log2 + 1), Signal(log2 + 1)
@@ -112,7 +112,7 @@ class SpanGenerator(wiring.Component):
             placement.odd.eq(target - source),
             placement.even.eq(target - source),
             placement.prime.eq(target < source),
-            # Beats out less beats in, where a prime word gives no beat.
+            # Beats out less beats in, where a prime word completes no beat.
             placement.flush.eq(
                 Mux(
                     placement.prime,
@@ -127,7 +127,7 @@ class SpanGenerator(wiring.Component):
             m.d.comb += placement.final.eq(target_end[log2 - 2 : log2])
 
     def _gather(self, m: Module, first: Value, source: Value, target: Signal) -> None:
-        """Place an element of a STRIDED run behind the previous one."""
+        """Compute the placement of an element of a STRIDED run, behind the previous one."""
         log2, placement = len(target), self.o.p.tag
         behind = Signal(log2, reset_less=True)
         position = Signal(log2)

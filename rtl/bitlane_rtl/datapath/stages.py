@@ -1,6 +1,6 @@
-"""The stream buffers between the units of the data path: the one place that decides them.
+"""The stream buffers between the units of the data path, chosen by the configuration.
 
-The first beat of a command of 64 bits, by the cycles after its start::
+The first beat of a command in a circuit of 64-bit beats, by the cycles after its start::
 
     0  loop nest -> steps                               SkidBuffer
     1  address generator -> splitter
@@ -46,12 +46,13 @@ class Stages(NamedTuple):
     """A buffer for each connection of the data path."""
 
     steps: Stage
-    """Steps of the loop nest, to each stream. With a single run there is one step, and commands
-    start every third cycle at most."""
+    """Steps of the loop nest, to each stream. Half the rate is enough for commands of a single run:
+    they have one step each, and start every third cycle at most."""
     requests: Stage
     """Requests of a reader. Bursts of a single run have many beats and are requested early."""
     moved: Stage
-    """Behind the byte network. At 32 bits it has two steps, and 64 bytes take N + 12 cycles."""
+    """Behind the byte network. At 32 bits a `Wire`: the network's two steps fit into the cycle, and
+    a register would exceed the N + 12 cycles of a short command."""
     words: Callable[[ShapeLike], Fifo | TwoWriteFifo]
     """Beats of an operand. Rows of few beats are worth a second write port of the FIFO, but not
     twice the block RAMs."""

@@ -1,1 +1,1 @@
-"""Finds the rows of a database that are nearest to queries. Knows streams; nothing of an engine."""
+"""Finds the rows of a database that are nearest to queries. It uses streams, and no engine."""

@@ -43,6 +43,7 @@ class Cluster(wiring.Component):
         1 while any FIFO of hits from here on is at least half full. The feeder then stops issuing
         queries.
 
+    Latency: ``latency + 5`` cycles from ``bits`` to ``slot``, at the earliest.
     Throughput: a query a cycle, as long as hits leave through ``slot``, one a cycle.
     """
 

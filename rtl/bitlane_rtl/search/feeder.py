@@ -37,6 +37,7 @@ class Feeder(wiring.Component):
     restart : ``In(1)``
         The next search may begin.
 
+    Latency: 3 cycles from ``stored`` to the first ``load`` of a tile.
     Throughput: a row or a query a cycle; a tile is ``units + queries + 1`` cycles.
     """
 

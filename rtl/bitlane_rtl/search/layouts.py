@@ -149,7 +149,7 @@ class Slot(data.StructLayout):
 class Candidate(data.StructLayout):
     """A row that may be one of the nearest to ``query``.
 
-    ``key``: the sort key, its ``index`` and ``distance``.
+    ``key``: the sort key, the row's index in the low bits and its distance above.
     """
 
     def __init__(self, sizes: Sizes) -> None:

@@ -55,6 +55,8 @@ class SearchArray(wiring.Component):
         by both. If there are fewer rows, all bits of the other entries are 1. After the last entry
         the next search may begin. After a beat in error, all output is in error until a reset.
 
+    Latency: ``Cluster.depth + 5`` cycles from the end of the last tile until the first list is
+    opened, if no hit is in flight, and 2 more until its first entry is valid.
     Throughput: of ``R`` rows, ``T`` tiles of ``P`` units and ``Q`` queries of ``w`` beats,
     ``Q * w + T * max(Q + P + 1, P * w) + Q * (2 + nearest * 64 / data_width)`` cycles, if the hits
     do not stall it. The lists take ``1.25 * P * Q`` cycles for the hits of the first tile, and

@@ -22,6 +22,7 @@ class Store(wiring.Component):
     row : ``Out(row_bits)``
         The row at the ``address`` of the cycle before.
 
+    Latency: 1 cycle. Throughput: a write of a beat and a read of a row a cycle.
     Area: a block RAM of 64 bits for every 64 bits of a row, and an enable for each.
     """
 

@@ -42,7 +42,7 @@ class Unit(wiring.Component):
     distance : ``Out(range(row_bits + 1))``
         Bits in which ``bits`` of `latency` cycles ago differed from the row. A register.
 
-    Throughput: a comparison a cycle, with no idle cycle after ``load``.
+    Latency: `latency` cycles. Throughput: a comparison a cycle, with no idle cycle after ``load``.
     Undefined: ``distance`` of ``bits`` before the first ``load``, and of ``bits`` with a ``load``.
     Area (512 bits): ECP5 400 CCU2C (800 sites), no LUT4 and 920 flip-flops, 160 MHz.
     """

@@ -28,8 +28,14 @@ class AccessCheck(wiring.Component):
 
     Members
     -------
-    kind, oversize, minus_left, done
-        As in `request_header.RequestHeader` and `byte_counter.ByteCounter`.
+    kind : ``In(Kind)``
+        The kind of the request.
+    oversize : ``In(1)``
+        SIZE is 1024 or more.
+    minus_left : ``In(SIZE_BITS)``
+        Minus the number of bytes to access.
+    done : ``In(1)``
+        No byte is to be accessed.
     first : ``In(32)``; last : ``In(address_bits + 1)``
         Addresses of the first and the last byte.
     compare : ``In(1)``
@@ -41,6 +47,8 @@ class AccessCheck(wiring.Component):
         the cycle after ``compare`` on.
     refused : ``Out(1)``
         The request must not be executed. Valid from the cycle after ``decide`` on.
+
+    Latency: 2 cycles from ``compare`` to ``refused``. Throughput: a request every 2 cycles.
     """
 
     def __init__(self, bounds: MemoryBounds, address_bits: int) -> None:
@@ -81,7 +89,9 @@ class AccessCheck(wiring.Component):
             self.refused.eq(refused),
         ]
 
-        fits = minus_left[-1]  # SIZE is 1 to FRAME_DATA_BYTES
+        # The top bit is 1 if SIZE is 1 to FRAME_DATA_BYTES.
+        fits = minus_left[-1]
+        # A request for no bytes may have any address; a HELLO must be such a request.
         allowed = ~kind.unknown & ~self.oversize & (self.done | (fits & reachable & ~kind.hello))
         with m.If(self.decide):
             m.d.sync += refused.eq(~allowed)

@@ -33,9 +33,16 @@ class AnswerSource(wiring.Component):
         The byte is transferred in this cycle.
     more : ``Out(1)``
         Another byte of the answer follows this one.
-    number, complained, refused, to_memory, minus_left, done
-        As in `request_header.RequestHeader`, `access_check.AccessCheck` and
-        `byte_counter.ByteCounter`; the byte that is output is counted already.
+    number : ``In(range(SEQUENCES))``
+        SEQUENCE to output.
+    complained, refused : ``In(1)``
+        The status to output is EXPECTED, or else REFUSED.
+    to_memory : ``In(1)``
+        The data is ``memory_byte``.
+    minus_left : ``In(SIZE_BITS)``
+        Minus the number of bytes of data behind the one that is output.
+    done : ``In(1)``
+        No byte of data is behind the one that is output.
     hello : ``In(1)``
         The request is a HELLO.
     interrupt : ``In(1)``

@@ -29,8 +29,10 @@ class DataAccess(wiring.Component):
 
     Members
     -------
-    address, to_memory, to_control
-        As in `byte_counter.ByteCounter` and `access_check.AccessCheck`.
+    address : ``In(address_bits + 1)``
+        Address of the byte to access. The topmost bit is a carry.
+    to_memory, to_control : ``In(1)``
+        The request accesses the memory, or the control window.
     write : ``In(1)``
         The request is a WRITE.
     execute : ``In(1)``
@@ -54,7 +56,8 @@ class DataAccess(wiring.Component):
     memory : ``Out(ByteAccess(address_width))``
     control : ``In(ControlPort())``
 
-    Latency: 0 cycles. Path through it: from ``memory.ready`` to ``i.ready``.
+    Latency: 0 cycles. Throughput: a byte a cycle.
+    Path through it: from ``memory.ready`` to ``i.ready``.
     """
 
     def __init__(self, bounds: MemoryBounds, address_bits: int, address_width: int) -> None:

@@ -21,7 +21,7 @@ class Operation(data.Struct):
 
 
 class Edge(data.Struct):
-    """The position of a beat of operand A in its run and command.
+    """The position of an operand's beat, or of a result, in its run and command.
 
     A run's beats are aligned like the output: element 0 is at the byte that the writer expects.
     """

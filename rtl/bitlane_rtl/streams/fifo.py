@@ -11,6 +11,12 @@ from .register_slices import SkidBuffer
 
 __all__ = ["Fifo"]
 
+_SHALLOW = 16
+"""Depth up to which Yosys chooses the storage, so that it fits iCE40, which has no LUT RAM."""
+
+_SHALLOW_REGISTERED = 4
+"""The same with a registered output: Yosys would merge that and deeper storage into a block RAM."""
+
 
 class Fifo(StreamBuffer):
     """A first-word fall-through FIFO: ``o`` offers the oldest payload by itself.
@@ -83,8 +89,9 @@ class Fifo(StreamBuffer):
 
         # Reads and writes never collide: a payload is read a cycle after its write, or later.
         # With LUT RAM, "distributed" keeps Yosys from merging the RAM and the register that takes
-        # the payload next into a block RAM. A shallow FIFO may be on iCE40, which has no LUT RAM.
-        lut_ram = not self._block_ram and self._depth > (4 if self._registered else 16)
+        # the payload next into a block RAM.
+        shallow = _SHALLOW_REGISTERED if self._registered else _SHALLOW
+        lut_ram = not self._block_ram and self._depth > shallow
         style = "distributed" if lut_ram else None
         ram = Ram(Shape.cast(self._shape).width, self._depth, style=style)
         m.submodules.storage = ram.memory

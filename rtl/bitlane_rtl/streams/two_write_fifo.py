@@ -25,10 +25,10 @@ class TwoWriteFifo(wiring.Component):
     Members
     -------
     i : ``In(stream.Signature(shape, always_ready=True)).array(2)``
-        The write ports. Payloads must enter them alternately, from ``i[0]`` on: of two that enter
-        in a cycle, the first enters the port whose turn it is.
+        The write ports. Payloads must enter them alternately, from ``i[0]`` on; of two that enter
+        in a cycle, the first enters at the next port of this order.
     o : ``Out(stream.Signature(shape))``
-        ``valid`` and ``payload`` come from registers, and ``ready`` goes to registers only.
+        ``valid`` and ``payload`` come from registers, and ``ready`` reaches registers only.
 
     Latency: 2 cycles. Throughput: 2 payloads in, 1 payload out a cycle.
     Undefined: ``o.payload`` while ``o.valid`` is 0.

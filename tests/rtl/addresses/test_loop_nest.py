@@ -18,7 +18,7 @@ from support.rtl.streams import ALL_STALLS, NO_STALLS, Sink, Stalls, elaborated,
 from support.rtl.walks import walked_steps
 from support.seeds import slow
 
-QUEUES: dict[str, Stage] = {"skid": SkidBuffer, "queue": lambda shape: Fifo(shape, 4)}
+BUFFERS: dict[str, Stage] = {"skid": SkidBuffer, "fifo": lambda shape: Fifo(shape, 4)}
 
 
 @dataclass
@@ -55,12 +55,12 @@ class Bench:
     """A driver that starts each command as soon as the nest has walked the one before."""
 
     def __init__(
-        self, configuration: Configuration, commands: list[Nested], queue: Stage = SkidBuffer
+        self, configuration: Configuration, commands: list[Nested], buffer: Stage = SkidBuffer
     ) -> None:
         self.configuration = configuration
         self.commands = commands
         self.starts: list[int] = []
-        self.dut = elaborated(LoopNest, configuration, queue)
+        self.dut = elaborated(LoopNest, configuration, buffer)
         self._stale = random.Random(0)
 
     async def run(self, ctx: Any) -> None:
@@ -100,10 +100,10 @@ def check(
     configuration: Configuration,
     commands: list[Nested],
     stalls: Stalls = NO_STALLS,
-    queue: str = "skid",
+    buffer: str = "skid",
 ) -> None:
     """Walk commands and compare all steps; without stalls, compare their cycles, too."""
-    bench = Bench(configuration, commands, QUEUES[queue])
+    bench = Bench(configuration, commands, BUFFERS[buffer])
     dut = bench.dut
     expected = [[step for each in commands for step in each.steps(n)] for n in range(3)]
     sinks = [
@@ -137,14 +137,14 @@ def random_command(generator: random.Random, loops: int, strides: bool = True) -
     return Nested(counts, strided, (True, True, generator.random() < 0.5))
 
 
-@pytest.mark.parametrize("queue", QUEUES)
+@pytest.mark.parametrize("buffer", BUFFERS)
 @pytest.mark.parametrize("loops", [1, slow(2), slow(4), 6])
 @pytest.mark.parametrize("stalls", ALL_STALLS)
-def test_commands_of_every_kind_in_turn(loops: int, queue: str, stalls: Stalls) -> None:
+def test_commands_of_every_kind_in_turn(loops: int, buffer: str, stalls: Stalls) -> None:
     generator = random.Random(f"{loops} {stalls.seed}")
     commands = [random_command(generator, min(loops, 4)) for _ in range(30)]
     commands += [Nested(counts[:loops]) for counts in ([1] * 6, [2] * 6, [1, 2] * 3, [2, 1] * 3)]
-    check(Configuration(loops=loops), commands, stalls, queue)
+    check(Configuration(loops=loops), commands, stalls, buffer)
 
 
 @pytest.mark.parametrize("loops", [1, 4])
@@ -176,7 +176,7 @@ def test_a_walk_ends_at_the_largest_counts() -> None:
 
 @pytest.mark.parametrize("last", range(3))
 def test_a_stream_that_is_held_up_holds_up_the_others(last: int) -> None:
-    """The others run ahead of the last stream by the depth of their queues, and wait no longer."""
+    """The others run ahead of the last stream by the depth of their buffers, and wait no longer."""
     configuration = Configuration()
     bench = Bench(configuration, [Nested([9, 4], strided=(True, True, True))])
     sinks = [Sink(getattr(bench.dut, name), 36, NO_STALLS, name) for name in STREAMS]

@@ -29,7 +29,7 @@ BETWEEN: dict[str, tuple[Stage, int, int]] = {
     # Stage between decode and repack, its capacity in payloads, its latency.
     "wire": (Wire, 0, 0),
     "skid": (SkidBuffer, 2, 1),
-    "queue": (lambda shape: Fifo(shape, 16), 16, 1),
+    "fifo": (lambda shape: Fifo(shape, 16), 16, 1),
 }
 
 

@@ -8,7 +8,7 @@ from support.rtl.searching import Found, configured, search
 from support.seeds import slow
 
 SETTLES = 32 + 5
-"""Cycles from the last query to the first list: a queue's depth, and the registers on the way."""
+"""Cycles from the last query to the first list: a FIFO's depth, and the registers on the way."""
 
 
 def found_of_equal_rows(

@@ -13,7 +13,7 @@ DEPTH = 8
 
 @pytest.mark.parametrize("stalls", ALL_STALLS)
 def test_payloads_leave_in_order_and_fill_every_place(stalls: Stalls) -> None:
-    """The source fills the queue up; payloads are valid two cycles after entry at the earliest."""
+    """The source fills the FIFO up; payloads are valid two cycles after entry at the earliest."""
     generator = random.Random(stalls.seed)
     payloads = [generator.getrandbits(16) for _ in range(300)]
     dut = TwoWriteFifo(16, DEPTH)
