@@ -47,6 +47,14 @@ def test_a_command_retires_with_one_completion() -> None:
     assert not any(seen["stop"] + seen["fault"])
 
 
+def test_a_command_may_end_in_the_cycle_after_its_start() -> None:
+    names = ("idle", "retired", "completion_interrupt")
+    seen = trace({"start": 1, "interrupt": 1}, {"retire": 1}, {}, {}, names=names)
+    assert seen["idle"] == [1, 0, 0, 1]
+    assert seen["retired"] == [0, 0, 1, 1]
+    assert seen["completion_interrupt"] == [0, 0, 1, 0]
+
+
 def test_idle_waits_for_every_command() -> None:
     start, end = {"start": 1}, {"retire": 1}
     seen = trace(start, start, {}, end, {}, {}, {"start": 1, "retire": 1}, {}, end, {}, {}, {})
