@@ -184,14 +184,14 @@ class SramPort(wiring.Component):
             m.d.sync += [beat_last.eq(last), beat_of_b.eq(to_b)]
         m.d.comb += beat_taken.eq(self.a.data.ready)
         for index, reader in enumerate(readers):
-            mine = beat_of_b == index
+            selected = beat_of_b == index
             m.d.comb += [
-                reader.data.valid.eq((fresh | stashed) & mine),
+                reader.data.valid.eq((fresh | stashed) & selected),
                 reader.data.payload.data.eq(Mux(stashed, stash, self.memory.read_data)),
                 reader.data.payload.last.eq(beat_last),
                 reader.data.payload.error.eq(0),
             ]
-            with m.If(mine):
+            with m.If(selected):
                 m.d.comb += beat_taken.eq(reader.data.ready)
         return beat_taken | ~(fresh | stashed)
 

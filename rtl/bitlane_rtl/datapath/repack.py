@@ -96,10 +96,10 @@ class Repack(wiring.Component):
             ]
 
         held_data = Signal(self._data_width, reset_less=True)
-        mine = self._part(m, starts, load)
+        filled = self._part(m, starts, load)
         for byte in range(size):
             # Without `valid`: the next beat overwrites bytes that belong to no beat.
-            with m.If(free & mine[byte]):
+            with m.If(free & filled[byte]):
                 m.d.sync += held_data.word_select(byte, 8).eq(self._byte(m, byte, parts_done))
         m.d.comb += [o.data.eq(held_data), o.error.eq(error)]
         return m
@@ -116,8 +116,8 @@ class Repack(wiring.Component):
     def _part(self, m: Module, starts: Signal, load: Signal) -> Signal:
         """Return the bytes of the output beat that the part fills, computed one cycle ahead."""
         size = self._data_width // 8
-        mine, following_bytes = Signal(size), Signal(size)
-        m.d.comb += mine.eq(Mux(starts, self.i.p.first_bytes, following_bytes))
+        filled, following_bytes = Signal(size), Signal(size)
+        m.d.comb += filled.eq(Mux(starts, self.i.p.first_bytes, following_bytes))
         ratios = {
             lane.bytes // out_lane.bytes
             for lane in self._lanes
@@ -129,8 +129,8 @@ class Repack(wiring.Component):
             with m.Switch(self.i.p.last_part):
                 for ratio in sorted(ratios):
                     with m.Case(ratio - 1):
-                        m.d.sync += following_bytes.eq(mine.rotate_left(size // ratio))
-        return mine
+                        m.d.sync += following_bytes.eq(filled.rotate_left(size // ratio))
+        return filled
 
     def _byte(self, m: Module, byte: int, part: Value) -> Value:
         """Return ``byte`` of the output; if the beat widens, of ``part`` of the input beat."""

@@ -105,12 +105,12 @@ class ColumnCommands(wiring.Component):
         for bank in range(self._banks):
             left = Signal(range(longest), name=f"left_{bank}")
             lefts.append(left)
-            mine = active & (burst.bank == bank)
-            with m.If(self.fires & mine):
+            selected = active & (burst.bank == bank)
+            with m.If(self.fires & selected):
                 m.d.sync += left.eq(Mux(burst.write, after_write, after_read) - 1)
             with m.Elif(self.opens[bank]):
                 m.d.sync += left.eq(timing.active - 1)
             with m.Elif(left != 0):
                 m.d.sync += left.eq(left - 1)
-            m.d.comb += self.held[bank].eq(mine | (left != 0))
+            m.d.comb += self.held[bank].eq(selected | (left != 0))
         m.d.comb += self.busy.eq(active | self.held.any())

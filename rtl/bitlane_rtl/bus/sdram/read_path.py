@@ -108,14 +108,14 @@ class ReadPath(wiring.Component):
 
     def _route(self, m: Module, beat: Any) -> None:
         for index, port in enumerate(self.data):
-            mine = beat.p.to_b == index
+            selected = beat.p.to_b == index
             m.d.comb += [
-                port.valid.eq(beat.valid & mine),
+                port.valid.eq(beat.valid & selected),
                 port.p.data.eq(beat.p.data),
                 port.p.last.eq(beat.p.last),
                 port.p.error.eq(0),
             ]
-            with m.If(mine):
+            with m.If(selected):
                 m.d.comb += beat.ready.eq(port.ready)
 
     def _count(self, m: Module, beat: Any) -> None:
