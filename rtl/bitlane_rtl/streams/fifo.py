@@ -15,7 +15,7 @@ _SHALLOW = 16
 """Depth up to which Yosys chooses the storage, so that it fits iCE40, which has no LUT RAM."""
 
 _SHALLOW_REGISTERED = 4
-"""The same with a registered output: Yosys would merge that and deeper storage into a block RAM."""
+"""The same with a registered output, which Yosys may merge with deep storage into a block RAM."""
 
 
 class Fifo(StreamBuffer):
