@@ -1,8 +1,9 @@
 """The base class of stream buffers: components that pass payloads on unchanged and in order."""
 
+from abc import abstractmethod
 from collections.abc import Callable
 
-from amaranth.hdl import ShapeLike
+from amaranth.hdl import Module, ShapeLike
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -32,6 +33,10 @@ class StreamBuffer(wiring.Component):
         self._shape = shape
         payloads = stream.Signature(shape)
         super().__init__({"i": In(payloads), "o": Out(payloads), **members})
+
+    @abstractmethod
+    def elaborate(self, platform: object) -> Module:
+        """Return the circuit of the buffer."""
 
 
 Stage = Callable[[ShapeLike], StreamBuffer]
