@@ -74,7 +74,7 @@ async def _results(program: Program, bench: "_Testbench", instance: int) -> dict
     """Execute ``program``; return its results by name: a number, or a list from a repeat."""
     outside = {id(item) for item in program.items}
     results: dict[str, Any] = {}
-    async for item, value in execute(program.items, bench, partial(value_at, instance)):
+    async for item, value in execute(program.items, bench, partial(value_at, instance, 1)):
         if id(item) in outside:
             results[item.values] = value
         else:

@@ -75,7 +75,11 @@ def run_program(
 
 def _candidates(chosen: str | None) -> list[tuple[str, ...]]:
     if chosen:
-        return [tuple(shlex.split(chosen))]
+        try:
+            command = tuple(shlex.split(chosen))
+        except ValueError:  # a quotation mark without another
+            command = ()
+        return [command] if command else []
     commands: list[tuple[str, ...]] = [("g++",), ("clang++",), ("c++",)]
     if importlib.util.find_spec("ziglang") is not None:
         commands.append((sys.executable, "-m", "ziglang", "c++"))

@@ -9,12 +9,11 @@ from amaranth.hdl import ClockDomain, Elaboratable, Fragment, Module, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from cppsim.netlist.design import PlainDesign
-from cppsim.netlist.instances import replace_instances
-from cppsim.netlist.one_clock import plain_circuit
-
 from ..errors import SimulationError
+from ..netlist.design import PlainDesign
 from ..netlist.elaborated import CLOCK, Elaborated, digest_of
+from ..netlist.instances import replace_instances
+from ..netlist.one_clock import plain_circuit
 
 __all__ = ["RESET", "Circuit"]
 
@@ -63,6 +62,8 @@ class Circuit(Elaboratable, Elaborated):
             name = "__".join(map(str, path))
             if name in (CLOCK, RESET):
                 raise SimulationError(f"port {name}: the name belongs to the clock domain")
+            if name in self.inputs or name in self.outputs:
+                raise SimulationError(f"port {name}: two members have this name")
             if len(value):
                 (self.inputs if member.flow == In else self.outputs)[name] = value
         members = {CLOCK: In(1)}

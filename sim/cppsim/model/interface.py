@@ -1,5 +1,6 @@
 """The interface of one circuit that is simulated with ports by name, whatever simulates it."""
 
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -9,7 +10,14 @@ from .encoding import Encoded, Words
 from .ports import PortPlace
 from .program import Program
 
-__all__ = ["AnyModel", "Prepared", "expect_columns", "ports_of"]
+__all__ = [
+    "AnyModel",
+    "Prepared",
+    "counted_cycles",
+    "expect_columns",
+    "fitting_value",
+    "ports_of",
+]
 
 Prepared = Callable[[Sequence[int]], list[int]]
 """Runs a prepared program with new columns, and returns its results in the order of execution."""
@@ -58,7 +66,10 @@ class AnyModel(ABC):
 
     @abstractmethod
     def step(self, cycles: int = 1) -> None:
-        """Clock the circuit ``cycles`` times. Raises ``SimulationError``."""
+        """Clock the circuit ``cycles`` times, 0 to 2**63 - 1.
+
+        Raises ``ValueError`` for another number, and ``SimulationError``.
+        """
 
     @abstractmethod
     def until(self, port: str, limit: int) -> bool:
@@ -75,6 +86,8 @@ class AnyModel(ABC):
 
         Raises ``BatchError`` for a program that does not fit, and ``SimulationError``.
         """
+        if not isinstance(program, Program):
+            raise BatchError(f"run takes a Program, not {program!r}")
         encoded = program.encoded(self.places, 1)
         columns = self._columns(program, encoded)
         return {result.name: result.alone(columns) for result in encoded.results}
@@ -84,7 +97,8 @@ class AnyModel(ABC):
         """Encode ``program`` for many runs until ``close``, each with other columns.
 
         The columns are the values that ``program`` sets by arrays, in the order of execution, a
-        word of 64 bits each. Results are words in the order of execution.
+        word of 64 bits each; they must fit their ports, which is not checked. Results are words in
+        the order of execution.
         """
 
     @abstractmethod
@@ -98,6 +112,26 @@ class AnyModel(ABC):
     @abstractmethod
     def close(self) -> None:
         """Free the model, and finish its waveform file. May be called twice."""
+
+
+def fitting_value(place: PortPlace, value: int) -> int:
+    """Return ``value`` for an input. Raises ``ValueError`` if it does not fit, or is not an input.
+
+    Raises ``TypeError`` for a value that is not a whole number.
+    """
+    number = operator.index(value)
+    if not place.input:
+        raise ValueError(f"{place.name} is no input")
+    if not 0 <= number < 1 << place.width:
+        raise ValueError(f"{place.name}: {number} does not fit in {place.width} bits")
+    return number
+
+
+def counted_cycles(cycles: int) -> int:
+    """Return ``cycles``. Raises ``ValueError`` unless it is from 0 to 2**63 - 1."""
+    if not 0 <= cycles < 1 << 63:
+        raise ValueError(f"cycles: {cycles}; expected 0 to 2**63 - 1")
+    return cycles
 
 
 def ports_of(widths: Mapping[str, int], inputs: Mapping[str, int]) -> dict[str, PortPlace]:

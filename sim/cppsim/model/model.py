@@ -18,7 +18,14 @@ from ..netlist.numbers import from_words, to_words
 from ..netlist.storage import Buffers, StoragePort, check_storage
 from .build import Library, build
 from .encoding import Encoded, Words
-from .interface import AnyModel, Prepared, expect_columns, ports_of
+from .interface import (
+    AnyModel,
+    Prepared,
+    counted_cycles,
+    expect_columns,
+    fitting_value,
+    ports_of,
+)
 from .program import Program
 
 if TYPE_CHECKING:
@@ -65,7 +72,8 @@ class Model(AnyModel):
         The package whose environment variables name the cache and the compiler.
 
     Raises ``SimulationError`` for a missing compiler, for storage that does not fit the circuit,
-    for a clock edge that is not the rising one, and for a combinational loop.
+    for a clock edge that is not the rising one, and for a combinational loop of words; and what
+    Amaranth raises of a design. A component is elaborated once: a later change of it has no effect.
 
     Attributes
     ----------
@@ -92,7 +100,6 @@ class Model(AnyModel):
             Path(vcd).write_bytes(b"")
         circuit = component if isinstance(component, Elaborated) else _circuit(component)
         self.widths = circuit.widths
-        self._inputs = set(circuit.input_widths)
         self.places = ports_of(self.widths, circuit.input_widths)
         # As in an UNTIL: the first word, and 32 bits up the last.
         self._numbers = {
@@ -135,16 +142,16 @@ class Model(AnyModel):
         return int(self._calls.model_cycles(self._handle))
 
     def set(self, port: str, value: int) -> None:
-        self._check(port, value)
+        number = fitting_value(self.places[port], value)
+        data = self._data(port)
         self._stale = True
-        data = self._values[port]
         if len(data) == 1:
-            data[0] = value
+            data[0] = number
         else:
-            data[:] = to_words(value, len(data))
+            data[:] = to_words(number, len(data))
 
     def get(self, port: str) -> int:
-        data = self._values[port]
+        data = self._data(port)
         if self._stale:
             self._calls.model_settle(self._handle)
             self._stale = False
@@ -154,7 +161,7 @@ class Model(AnyModel):
 
     def step(self, cycles: int = 1) -> None:
         self._stale = True
-        legal = self._calls.model_step(self._handle, cycles)
+        legal = self._calls.model_step(self._handle, counted_cycles(cycles))
         if self._prints or not legal:
             self._listen()
         if not legal:
@@ -163,8 +170,8 @@ class Model(AnyModel):
     def until(self, port: str, limit: int) -> bool:
         self._stale = True
         came = ctypes.c_int()
-        number = self._numbers[port]
-        legal = self._calls.model_run_until(self._handle, number, limit, ctypes.byref(came))
+        number, most = self._numbers[port], counted_cycles(limit)
+        legal = self._calls.model_run_until(self._handle, number, most, ctypes.byref(came))
         if self._prints or not legal:
             self._listen()
         if not legal:
@@ -248,12 +255,11 @@ class Model(AnyModel):
             raise SimulationError("the model is closed")
         return self._model
 
-    def _check(self, port: str, value: int) -> None:
-        width = self.widths[port]
-        if port not in self._inputs:
-            raise ValueError(f"{port} is no input")
-        if not 0 <= value < 1 << width:
-            raise ValueError(f"{port}: {value} does not fit in {width} bits")
+    def _data(self, port: str) -> "ctypes.Array[Any]":
+        """Return the words of a port."""
+        if self._model is None:
+            raise SimulationError("the model is closed")
+        return self._values[port]
 
     def _listen(self) -> None:
         """Print the messages of the model; store the first failed check."""

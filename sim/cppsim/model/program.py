@@ -110,10 +110,11 @@ class Program:
         encoder = Encoder(ports, instances)
         columns = encoder.block(self._items, ())
         total = encoder.results_of(self._items, 0, (), ())
-        names = [x.name for x in encoder.results]
-        for name in names:
-            if names.count(name) > 1:
-                raise BatchError(f"two results are called {name!r}; give one of them a name")
+        known: set[str] = set()
+        for result in encoder.results:
+            if result.name in known:
+                raise BatchError(f"two results are called {result.name!r}; give one of them a name")
+            known.add(result.name)
         instructions = np.array(encoder.rows, dtype=np.uint64).reshape(-1, 4)
         return Encoded(instructions, columns, tuple(encoder.results), total)
 

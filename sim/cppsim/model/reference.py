@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Protocol
@@ -13,12 +12,20 @@ from amaranth.lib import wiring
 from amaranth.sim import Simulator, SimulatorContext  # type: ignore[attr-defined]  # stubs lag
 
 from ..errors import SimulationError
-from ..netlist.numbers import from_words, to_words
+from ..netlist.numbers import WORD, from_words, to_words
 from ..netlist.storage import Buffers, StorageAccess, StoragePort, check_storage
 from .circuit import Circuit
 from .encoding import Encoded, Item, Opcode, Words
-from .interface import AnyModel, Prepared, expect_columns, ports_of
+from .interface import (
+    AnyModel,
+    Prepared,
+    counted_cycles,
+    expect_columns,
+    fitting_value,
+    ports_of,
+)
 from .program import Program
+from .values import as_array
 
 __all__ = ["ReferenceModel", "Testbench", "ValueOf", "execute", "value_at"]
 
@@ -68,13 +75,19 @@ async def execute(
                         yield result
 
 
-def value_at(instance: int, item: Item, turns: tuple[int, ...]) -> int:
-    """Return the value that ``item`` sets on ``instance``, in the given turns."""
-    array = np.asarray(item.values)
-    found = array[(instance, *turns)[: array.ndim]]
-    if np.ndim(found):
-        return from_words(found)
-    return int(found)
+def value_at(instance: int, words: int, item: Item, turns: tuple[int, ...]) -> int:
+    """Return the value that ``item`` sets on ``instance``, in the given turns.
+
+    ``words`` are those of the port: the last axis of its arrays, unless they have one axis alone.
+    """
+    array = as_array(item.values, f"port {item.port!r}")
+    in_words = words > 1 and array.ndim > 1
+    found = array[(instance, *turns)[: array.ndim - in_words]]
+    return from_words(int(word) % (1 << WORD) for word in found) if in_words else int(found)
+
+
+class _Abandoned(Exception):
+    """Another job has begun."""
 
 
 class ReferenceModel(AnyModel):
@@ -98,14 +111,14 @@ class ReferenceModel(AnyModel):
         self.widths = circuit.widths
         self.places = ports_of(self.widths, circuit.input_widths)
         self._cycles = 0
-        self._inputs = circuit.inputs
         self._ports = {**circuit.inputs, **circuit.outputs}
         self._storage = tuple(storage)
         self._buffers = dict(buffers or {})
         check_storage(self._storage, self._buffers, self.widths)
         self._job: _Job | None = None
         self._error: Exception | None = None
-        self._fault = ""
+        self._fault = self._broken = ""
+        self._running: _Job | None = None
         self._files = ExitStack()
         self._simulator = Simulator(circuit)
         self._simulator.add_clock(_PERIOD, domain=circuit.domain)
@@ -121,10 +134,10 @@ class ReferenceModel(AnyModel):
         return self._cycles
 
     def set(self, port: str, value: int) -> None:
-        self._check(port, value)
+        number = fitting_value(self.places[port], value)
 
         async def job(context: SimulatorContext) -> None:
-            context.set(self._inputs[port], value)
+            context.set(self._ports[port], number)
 
         self._do(job)
 
@@ -133,20 +146,22 @@ class ReferenceModel(AnyModel):
 
         async def job(context: SimulatorContext) -> None:
             nonlocal value
-            value = context.get(self._ports[port])
+            value = self._unsigned(port, context.get(self._ports[port]))
 
         self._do(job)
         return value
 
     def step(self, cycles: int = 1) -> None:
+        count = counted_cycles(cycles)
+
         async def job(context: SimulatorContext) -> None:
-            for _ in range(cycles):
+            for _ in range(count):
                 await self._tick(context)
 
         self._do(job)
 
     def until(self, port: str, limit: int) -> bool:
-        program = Program().until(port, limit, "passed") if limit else Program()
+        program = Program().until(port, limit, "passed") if counted_cycles(limit) else Program()
         self._ports[port]
         return bool(self.run(program).get("passed"))
 
@@ -168,30 +183,31 @@ class ReferenceModel(AnyModel):
         return run
 
     def _columns(self, program: Program, encoded: Encoded) -> Words:
-        words = self._words(program, partial(value_at, 0))
+        def value(item: Item, turns: tuple[int, ...]) -> int:
+            return value_at(0, self.places[item.port].words, item, turns)
+
+        words = self._words(program, value)
         return np.array(words, np.uint64).reshape(1, encoded.columns)
 
     def reset(self) -> None:
         self._simulator.reset()
         self._cycles = 0
-        self._fault = ""
+        self._fault = self._broken = ""
         self._do(self._nothing)
 
     def close(self) -> None:
         self._files.close()
 
-    def _check(self, port: str, value: int) -> None:
-        if port not in self._inputs:
-            if port in self._ports:
-                raise ValueError(f"{port} is no input")
-            raise KeyError(port)
-        if not 0 <= value < 1 << self.widths[port]:
-            raise ValueError(f"{port}: {value} does not fit in {self.widths[port]} bits")
-
     async def _tick(self, context: SimulatorContext) -> None:
+        job = self._running
         await context.tick()
         self._cycles += 1
+        if self._job is not job:
+            raise _Abandoned
         self._raise_fault()
+
+    def _unsigned(self, port: str, value: int) -> int:
+        return value & (1 << self.widths[port]) - 1
 
     def _words(self, program: Program, value_of: ValueOf) -> list[int]:
         """Execute ``program``; return the words of its results in the order of execution."""
@@ -201,6 +217,8 @@ class ReferenceModel(AnyModel):
             bench = _Testbench(context, self._ports, self._tick)
             async for item, value in execute(program.items, bench, value_of):
                 count = self.places[item.port].words if item.code is Opcode.GET else 1
+                if item.code is Opcode.GET:
+                    value = self._unsigned(item.port, value)
                 words.extend(to_words(value, count))
 
         self._do(job)
@@ -211,14 +229,21 @@ class ReferenceModel(AnyModel):
             raise SimulationError(self._fault)
 
     def _do(self, job: _Job) -> None:
-        """Let the simulator run until ``job`` is done."""
+        """Let the simulator run until ``job`` is done.
+
+        A job that Ctrl-C interrupts is abandoned when the next one begins. A failed check of the
+        circuit lasts until `reset`.
+        """
+        if self._broken:
+            raise SimulationError(self._broken)
         self._job, self._error = job, None
         while self._job is not None:
             try:
                 self._simulator.advance()
             except AssertionError as failure:
                 self._job = None
-                raise SimulationError(f"cycle {self._cycles + 1}: {failure}") from None
+                self._broken = f"cycle {self._cycles + 1}: {failure}"
+                raise SimulationError(self._broken) from None
         if self._error is not None:
             raise self._error
 
@@ -226,10 +251,13 @@ class ReferenceModel(AnyModel):
         # Jobs run inside the simulation, where they may wait for the clock. A delay of nothing
         # hands the control back to `_do` without passing time.
         while True:
-            if self._job is not None:
+            job = self._running = self._job
+            if job is not None:
                 try:
-                    await self._job(context)
-                except (SimulationError, KeyError) as error:
+                    await job(context)
+                except _Abandoned:
+                    continue
+                except Exception as error:  # noqa: BLE001, the caller of `_do` gets every error
                     self._error = error
                 self._job = None
             await context.delay(0)

@@ -8,11 +8,10 @@ from collections.abc import Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
 
-from cppsim.cpp.simulation import WordPlace
-from cppsim.native.library import ModelHandle, native
-from cppsim.native.waves import Areas, Variable, Waves
-
+from ..cpp.simulation import WordPlace
 from ..errors import SimulationError
+from ..native.library import ModelHandle, native
+from ..native.waves import Areas, Variable, Waves
 
 __all__ = ["Waveform"]
 

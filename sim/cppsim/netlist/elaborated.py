@@ -6,7 +6,7 @@ import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
-from cppsim.netlist.design import PlainDesign
+from .design import PlainDesign
 
 __all__ = ["CLOCK", "Elaborated", "digest_of"]
 

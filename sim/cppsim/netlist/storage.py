@@ -7,7 +7,7 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
-from cppsim.errors import SimulationError
+from ..errors import SimulationError
 
 __all__ = ["Buffers", "StorageAccess", "StoragePort", "check_storage"]
 
@@ -71,6 +71,10 @@ def check_storage(
         buffer = buffers.get(port.buffer)
         if buffer is None:
             raise SimulationError(f"storage port {port.data}: no buffer {port.buffer!r} is given")
+        if not isinstance(buffer, np.ndarray):
+            raise SimulationError(f"buffer {port.buffer!r}: expected a contiguous uint8 vector")
+        if port.access is StorageAccess.WRITE and not buffer.flags.writeable:
+            raise SimulationError(f"buffer {port.buffer!r}: read-only; expected a writeable array")
         if buffer.dtype != np.uint8 or buffer.ndim != 1 or not buffer.flags.c_contiguous:
             raise SimulationError(f"buffer {port.buffer!r}: expected a contiguous uint8 vector")
         if buffer.size % (width // 8):

@@ -1,5 +1,6 @@
 """Compiling: once for every content, whoever asks, and with errors that say what to do."""
 
+import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -106,9 +107,12 @@ def test_missing_compiler_says_what_to_install(monkeypatch: pytest.MonkeyPatch) 
         find_compiler()
 
 
-def test_chosen_compiler_that_does_not_run_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CPPSIM_CXX", "no-such-compiler -O9")
-    with pytest.raises(SimulationError, match="CPPSIM_CXX: 'no-such-compiler -O9' is no"):
+@pytest.mark.parametrize("chosen", ["no-such-compiler -O9", '"g++', " "])
+def test_chosen_compiler_that_does_not_run_is_named(
+    chosen: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CPPSIM_CXX", chosen)
+    with pytest.raises(SimulationError, match=re.escape(f"CPPSIM_CXX: {chosen!r} is no")):
         find_compiler()
 
 

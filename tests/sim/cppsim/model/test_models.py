@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from amaranth.hdl import Elaboratable, Module
+from amaranth.hdl import Elaboratable, Module, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -140,6 +140,51 @@ def test_a_prepared_program_is_run_with_other_columns(mixer: AnyModel) -> None:
         run([])
 
 
+def test_a_wide_port_takes_words_or_whole_numbers_in_a_repeat(mixer: AnyModel) -> None:
+    program = Program()
+    with program.repeat(3):
+        program.set("wide", np.array([[5, 7]], np.uint64)).get("wide")
+    assert mixer.run(program)["wide"].tolist() == [[5, 7]] * 3
+    large = (1 << 63) + 1
+    assert mixer.run(Program().set("wide", [large]).get("wide")) == {"wide": large}
+
+
+def test_a_list_may_have_small_numbers_beside_large_ones(make: Maker) -> None:
+    model = make(Echo())
+    program = Program()
+    with program.repeat(2):
+        program.set("i", [[1, (1 << 63) + 1]]).get("o")
+    assert model.run(program)["o"].tolist() == [1, (1 << 63) + 1]
+
+
+def test_signed_ports_have_unsigned_values(make: Maker) -> None:
+    model = make(Echo())
+    model.set("i", 3)
+    assert model.get("negative") == 0b11101
+    assert model.run(Program().get("negative")) == {"negative": 0b11101}
+
+
+def test_numbers_of_cycles_are_not_negative_and_fit_63_bits(mixer: AnyModel) -> None:
+    for cycles in (-1, 1 << 63):
+        message = f"cycles: {cycles}; expected 0 to "
+        with pytest.raises(ValueError, match=message):
+            mixer.step(cycles)
+        with pytest.raises(ValueError, match=message):
+            mixer.until("rare", cycles)
+    mixer.set("go", np.uint8(1))  # type: ignore[arg-type]  # any whole number
+    mixer.step()
+    with pytest.raises(TypeError):
+        mixer.set("go", 0.5)  # type: ignore[arg-type]
+    assert mixer.get("count") == 1
+
+
+def test_results_have_different_names(mixer: AnyModel) -> None:
+    with pytest.raises(BatchError, match="two results are called 'count'"):
+        mixer.run(Program().get("count").get("count"))
+    with pytest.raises(BatchError, match="run takes a Program, not 'count'"):
+        mixer.run("count")  # type: ignore[arg-type]
+
+
 def test_a_wait_in_vain_is_0_and_the_program_goes_on(mixer: AnyModel) -> None:
     assert mixer.run(Program().until("rare", 12).step(100).get("go")) == {"rare": 0, "go": 0}
     assert mixer.cycles == 112
@@ -187,6 +232,42 @@ def test_failed_assertion_of_the_circuit_raises_with_its_message(make: Maker) ->
         evaluator.step(5)
 
 
+def test_a_failed_check_lasts_until_reset_in_the_reference() -> None:
+    model = ReferenceModel(Comparer())
+    model.set("value", 7)
+    for call in (model.step, lambda: model.get("value"), model.step):
+        with pytest.raises(SimulationError, match=r"cycle 1: .*seven is not allowed"):
+            call()
+    model.reset()
+    model.step(3)
+    assert model.cycles == 3
+
+
+def test_an_interrupted_run_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = ReferenceModel(Comparer())
+    advance, turns = model._simulator.advance, iter(range(100))
+
+    def interrupted() -> bool:
+        if next(turns) == 20:
+            raise KeyboardInterrupt
+        return bool(advance())
+
+    monkeypatch.setattr(model._simulator, "advance", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.step(1 << 40)
+    model.set("value", 5)
+    model.step()
+    assert model.get("value") == 5
+
+
+def test_a_closed_model_says_so() -> None:
+    model = Model(Comparer())
+    model.close()
+    for call in (lambda: model.get("value"), lambda: model.set("value", 1), model.step):
+        with pytest.raises(SimulationError, match="the model is closed"):
+            call()
+
+
 def test_circuit_without_registers_runs(make: Maker) -> None:
     evaluator = make(Inverter())
     evaluator.set("i", 0b010)
@@ -218,6 +299,14 @@ def test_storage_that_does_not_fit_is_refused(
         make(Mixer(), storage=[port], buffers={"ram": ram()})
 
 
+def test_a_buffer_that_cannot_be_written_is_refused(make: Maker) -> None:
+    buffer = ram()
+    buffer.flags.writeable = False
+    for unfit, message in ((buffer, "read-only"), (bytes(64), "expected a contiguous uint8")):
+        with pytest.raises(SimulationError, match=f"buffer 'ram': {message}"):
+            make(Mixer(), storage=STORAGE, buffers={"ram": unfit})
+
+
 def test_unfit_values_and_ports_are_refused(make: Maker) -> None:
     evaluator = make(Inverter())
     for call, arguments, error, message in (
@@ -229,6 +318,19 @@ def test_unfit_values_and_ports_are_refused(make: Maker) -> None:
     ):
         with pytest.raises(error, match=message):
             call(*arguments)
+
+
+class Echo(wiring.Component):
+    """``o`` is ``i``, and ``negative`` its negative low bits."""
+
+    i: In(64)
+    o: Out(64)
+    negative: Out(signed(5))
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.d.comb += [self.o.eq(self.i), self.negative.eq(-self.i[:4])]
+        return m
 
 
 class Clocked(wiring.Component):
