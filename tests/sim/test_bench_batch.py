@@ -17,15 +17,15 @@ from bitlane_sim.bench.page import page
 from bitlane_sim.bench.processes import Apart, apart
 from bitlane_sim.bench.record import BenchError
 from bitlane_sim.bench.xors import RAM_BYTES, SIZE, TIMINGS, xors, xors_on_one_thread
-from bitlane_sim.campaigns.folder import StandCircuit, make_circuit
+from bitlane_sim.campaigns.folder import HarnessCircuit, make_circuit
 from bitlane_sim.campaigns.stimulus import submit
 from cppsim import BatchError
 from cppsim.batch import cuda
 from cppsim.errors import SimulationError
 from support.command_line import CommandLine
 from support.processes import succeed
+from support.sim.harnesses import quiet
 from support.sim.host_gpu import host_gpu
-from support.sim.stands import quiet
 
 pytestmark = pytest.mark.slow
 
@@ -34,7 +34,7 @@ SMALL = "width=32&ports=1&memory=1MiB&loops=1&slots=2&ops=xor"
 
 
 @pytest.fixture(scope="module")
-def circuit() -> StandCircuit:
+def circuit() -> HarnessCircuit:
     return make_circuit(SMALL, RAM_BYTES)
 
 
@@ -56,7 +56,7 @@ def test_ways_take_turns_and_the_best_of_each_counts(monkeypatch: pytest.MonkeyP
 
 
 def test_threads_and_gpu_are_measured(
-    circuit: StandCircuit, monkeypatch: pytest.MonkeyPatch
+    circuit: HarnessCircuit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cuda, "_cupy", host_gpu)
     monkeypatch.setattr(cuda, "_LANES", (32,))  # enough for so few
@@ -83,7 +83,7 @@ def test_threads_and_gpu_are_measured(
     assert rows[3].note.startswith("compiled in ")
 
 
-def test_timings_diverge(circuit: StandCircuit) -> None:
+def test_timings_diverge(circuit: HarnessCircuit) -> None:
     numbers = np.arange(8)
     cycles = {}
     for name, stall in TIMINGS.items():
@@ -96,16 +96,16 @@ def test_timings_diverge(circuit: StandCircuit) -> None:
 
 
 def test_one_wrong_byte_of_one_instance_is_no_figure(
-    circuit: StandCircuit, monkeypatch: pytest.MonkeyPatch
+    circuit: HarnessCircuit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ram = StandCircuit.ram
+    ram = HarnessCircuit.ram
 
-    def spoil(self: StandCircuit, runner: Any) -> Any:
+    def spoil(self: HarnessCircuit, runner: Any) -> Any:
         found = ram(self, runner)
         found[2, 2 * SIZE + 5] ^= 1
         return found
 
-    monkeypatch.setattr(StandCircuit, "ram", spoil)
+    monkeypatch.setattr(HarnessCircuit, "ram", spoil)
     line = "--batch: 1 of 3 instances are wrong; instance 2: 1 bytes are wrong, the first at 0x8005"
     with pytest.raises(BenchError, match=line):
         list(batch.measure_batches(circuit, "threads", 3, quiet))
@@ -131,7 +131,7 @@ def test_processes_begin_when_all_are_ready_and_their_rates_add_up() -> None:
     assert done == 2 * told
 
 
-def test_processes_apart_say_what_is_wrong(circuit: StandCircuit) -> None:
+def test_processes_apart_say_what_is_wrong(circuit: HarnessCircuit) -> None:
     with apart(2, xors_on_one_thread, circuit, 3) as others:
         assert others.rate("same") > 0
         with pytest.raises(BenchError, match="KeyError: 'never'"):
@@ -146,7 +146,7 @@ def test_processes_apart_say_what_is_wrong(circuit: StandCircuit) -> None:
 
 
 def test_no_gpu_is_a_row_unless_it_is_asked_for(
-    circuit: StandCircuit, monkeypatch: pytest.MonkeyPatch
+    circuit: HarnessCircuit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "cupy", None)
     cuda._cupy.cache_clear()

@@ -24,7 +24,7 @@ from cppsim.batch.runner import Backend
 from cppsim.errors import SimulationError
 
 from ..campaigns.command import count
-from ..campaigns.folder import StandCircuit, open_circuit
+from ..campaigns.folder import HarnessCircuit, open_circuit
 from .processes import apart
 from .record import record, write_json
 from .xors import TIMINGS, Xors, xors_on_one_thread
@@ -72,7 +72,7 @@ def tools(*, gpu: bool) -> dict[str, str]:
 
 
 def measure_batches(
-    circuit: StandCircuit, backend: str, instances: int | None, progress: Callable[[str], None]
+    circuit: HarnessCircuit, backend: str, instances: int | None, progress: Callable[[str], None]
 ) -> Iterator[BatchRow]:
     """One core, all cores, apart and together, and the GPU, or what ``backend`` says.
 
@@ -97,7 +97,7 @@ def measure_batches(
 
 
 def _on_cores(
-    circuit: StandCircuit, instances: int | None, progress: Callable[[str], None]
+    circuit: HarnessCircuit, instances: int | None, progress: Callable[[str], None]
 ) -> Iterator[BatchRow]:
     """One core, and all: processes apart, whose sum is what the machine gives, and threads.
 
@@ -144,7 +144,7 @@ def _cores(count: int) -> str:
     return f"{count} core{'s' if count > 1 else ''}"
 
 
-def _gpu(circuit: StandCircuit) -> tuple[Backend, float]:
+def _gpu(circuit: HarnessCircuit) -> tuple[Backend, float]:
     """The GPU's backend, and the seconds that its compiler took, which has kept no such text."""
     started = perf_counter()
     backend = replace(circuit, text=f"{circuit.text}\n// {uuid4()}\n").runner(1, "cuda").compiled

@@ -12,7 +12,7 @@ from cppsim.model.encoding import Encoded
 
 from ..campaigns.commands import move
 from ..campaigns.counter_random import draw, noise
-from ..campaigns.folder import StandCircuit
+from ..campaigns.folder import HarnessCircuit
 from ..campaigns.scoreboard import Observed, Verdict, expect_answers
 from ..campaigns.stimulus import Workload, packed, stalls, submit
 from .record import BenchError
@@ -36,7 +36,7 @@ _SEED = 1
 class Xors:
     """``instances`` of ``circuit`` on ``backend``, each with data that its number determines."""
 
-    def __init__(self, circuit: StandCircuit, backend: Backend, instances: int) -> None:
+    def __init__(self, circuit: HarnessCircuit, backend: Backend, instances: int) -> None:
         self.instances = instances
         self._circuit, self._backend = circuit, backend
         numbers = np.arange(instances)
@@ -62,7 +62,7 @@ class Xors:
         return int(runner.cycles.sum()) / seconds
 
 
-def xors_on_one_thread(circuit: StandCircuit, instances: int) -> Xors:
+def xors_on_one_thread(circuit: HarnessCircuit, instances: int) -> Xors:
     """Return ``instances`` of ``circuit``, which run on one thread."""
     return Xors(circuit, circuit.runner(1, "threads", 1).compiled, instances)
 

@@ -121,6 +121,6 @@ def pairs(number: int, size: int) -> Command:
 
 
 def odd_pairs(number: int, size: int) -> Command:
-    """The same of rows that stand apart, so that A has every offset in a beat, and B odd ones."""
+    """Return `pairs` of rows with gaps between them: A has every offset in a beat, B odd ones."""
     a, b = _rows_at(A + 1, number, size, size + 2), _rows_at(B + 3, number, size, size + 4)
     return _row_sums(number, size, a, b)

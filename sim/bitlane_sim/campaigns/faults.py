@@ -91,7 +91,7 @@ class FaultPlan(CampaignPlan):
         shape = len(self.jobs), self._seeds
         began = observed.results["began"].astype(np.int64)
         self.cycles: Numbers = observed.results["came"].astype(np.int64).reshape(shape)
-        # Cycles by the stand's count; before 0 where there was none.
+        # Cycles by the count of the harness; before 0 where there was none.
         self._first, self._last = (
             {
                 name: (observed.results[f"{name}__{part}"].astype(np.int64) - began).reshape(shape)

@@ -24,7 +24,7 @@ from ..device.link import configuration_of
 __all__ = [
     "RAM",
     "CircuitOptions",
-    "StandCircuit",
+    "HarnessCircuit",
     "circuit_of",
     "geometry_of",
     "make_circuit",
@@ -52,7 +52,7 @@ class CircuitOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class StandCircuit(CircuitOptions):
+class HarnessCircuit(CircuitOptions):
     """A circuit as text, which backends compile; many instances of it run at once."""
 
     text: str
@@ -116,28 +116,28 @@ def circuit_of(options: str, ram_bytes: int | None = None) -> CircuitOptions:
     return CircuitOptions(options, configuration, size)
 
 
-def make_circuit(options: str, ram_bytes: int | None = None) -> StandCircuit:
+def make_circuit(options: str, ram_bytes: int | None = None) -> HarnessCircuit:
     """Return the same circuit with its text. Raises ``SimulationError``, too."""
     # Amaranth, which nobody needs who opens a folder.
     from cppsim.batch.circuit import batch_circuit
     from cppsim.batch.source import write_batch
 
-    from .harness import Stand
+    from .harness import Harness
 
     bare = circuit_of(options, ram_bytes)
     configuration, size = bare.configuration, bare.ram_bytes
-    stand = Stand(configuration, size // configuration.data_bytes)
-    written = write_batch(batch_circuit(stand))
+    harness = Harness(configuration, size // configuration.data_bytes)
+    written = write_batch(batch_circuit(harness))
     source = written.source()
     content = source.text, source.description, written.rows
-    return StandCircuit(options, configuration, size, *content)
+    return HarnessCircuit(options, configuration, size, *content)
 
 
-def open_circuit(folder: Path) -> StandCircuit:
-    """Read the files of `StandCircuit.write`. Raises ``BitlaneError`` if they are missing."""
+def open_circuit(folder: Path) -> HarnessCircuit:
+    """Read the files of `HarnessCircuit.write`. Raises ``BitlaneError`` if they are missing."""
     try:
         about: dict[str, Any] = json.loads((folder / _ABOUT).read_text(encoding="utf-8"))
-        return StandCircuit(
+        return HarnessCircuit(
             about["options"],
             configuration_of(f"sim:compiled?{about['options']}"),
             int(about["ram_bytes"]),

@@ -1,4 +1,4 @@
-"""The circuit of a stand: a system with its RAM inside, and a time in which things go wrong."""
+"""The harness of a campaign: a system with its RAM inside, and a window of cycles for faults."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from ..system.axi4_memory.control import MemoryControl
 from ..system.system import System
 from .stimulus import MEMORY_CHANNELS
 
-__all__ = ["Stand"]
+__all__ = ["Harness"]
 
 _COUNT_BITS = 32
 
@@ -25,7 +25,7 @@ _FAULTS = ("error_read", "error_write", "hang_read", "hang_write")
 """Settings of the memory that hold only within the window."""
 
 
-class Stand(wiring.Component):
+class Harness(wiring.Component):
     """A `System` that needs nothing around it, so that many can be simulated at once.
 
     Parameters

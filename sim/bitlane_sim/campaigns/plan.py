@@ -22,7 +22,7 @@ from cppsim.model.program import Program
 
 from .contract.model import Expected, execute
 from .counter_random import Array, cupy, namespace
-from .folder import CircuitOptions, StandCircuit
+from .folder import CircuitOptions, HarnessCircuit
 from .scoreboard import Bytes, Numbers, Observed
 from .stimulus import Workload
 
@@ -118,8 +118,8 @@ class Stage:
         return Expected(*(np.concatenate(x) for x in zip(*parts, strict=True)))
 
     @property
-    def _written(self) -> StandCircuit:
-        if not isinstance(self.circuit, StandCircuit):
+    def _written(self) -> HarnessCircuit:
+        if not isinstance(self.circuit, HarnessCircuit):
             raise TypeError("a circuit without its text runs on no backend; see make_circuit")
         return self.circuit
 

@@ -15,7 +15,7 @@ from bitlane_rtl.configuration import Configuration
 from cppsim.model.program import Program
 from cppsim.model.reference import execute, value_at
 
-from .harness import Stand
+from .harness import Harness
 
 __all__ = ["Seen", "run_alone"]
 
@@ -47,14 +47,14 @@ def run_alone(
     words = [
         int.from_bytes(ram[at : at + size].tobytes(), "little") for at in range(0, ram.size, size)
     ]
-    stand = Stand(configuration, len(words), words)
-    memory: Any = stand.ram.data
-    simulator = cppsim.Simulator(stand, mode="auto")  # most replays end before a compiler would
+    harness = Harness(configuration, len(words), words)
+    memory: Any = harness.ram.data
+    simulator = cppsim.Simulator(harness, mode="auto")  # most replays end before a compiler would
     simulator.add_clock(_PERIOD)
     seen: list[Seen] = []
 
     async def work(context: _Context) -> None:
-        bench = _Testbench(stand, context)
+        bench = _Testbench(harness, context)
         for program in programs:
             results = await _results(program, bench, instance)
             rows = [context.get(memory[number]) for number in range(len(words))]
@@ -85,8 +85,8 @@ async def _results(program: Program, bench: "_Testbench", instance: int) -> dict
 class _Testbench:
     """The steps of a program on the ports of a harness, whose names have ``__`` for a dot."""
 
-    def __init__(self, stand: Stand, context: _Context) -> None:
-        self._stand, self._context = stand, context
+    def __init__(self, harness: Harness, context: _Context) -> None:
+        self._harness, self._context = harness, context
 
     def set(self, port: str, value: int) -> None:
         self._context.set(self._port(port), value)
@@ -98,7 +98,7 @@ class _Testbench:
         await self._context.tick()
 
     def _port(self, name: str) -> Value:
-        found: Any = self._stand
+        found: Any = self._harness
         for part in name.split("__"):
             found = getattr(found, part)
         return found

@@ -1,4 +1,4 @@
-"""Prepare an Amaranth circuit for an evaluator: ports by name, one clock domain around it."""
+"""Prepare an Amaranth circuit for a model: ports by name, one clock domain around it."""
 
 from collections.abc import Callable, Mapping
 from copy import copy
@@ -37,7 +37,7 @@ class Circuit(Elaboratable, Elaborated):
     signature
         Clock, reset and all ports, flat; every port is also an attribute of that name.
     inputs, outputs
-        Ports by name. The reset is an input, the clock is none of them: evaluators drive it.
+        Ports by name. The reset is an input, the clock is not among them: models drive it.
     """
 
     def __init__(

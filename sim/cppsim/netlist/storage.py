@@ -24,7 +24,7 @@ class StorageAccess(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoragePort:
-    """A port of a plain synchronous RAM outside of the circuit, served by the evaluator.
+    """A port of a plain synchronous RAM outside of the circuit, served by the model.
 
     ``enable``, ``address``, ``data`` and ``mask`` name top-level ports of the circuit; addresses
     count words of the width of ``data``, a multiple of 8 bits, least significant byte first.

@@ -16,7 +16,7 @@ from bitlane_sim.campaigns.__main__ import main
 from bitlane_sim.campaigns.plan import Stage
 from cppsim.errors import BatchError
 from support.processes import run_python
-from support.sim.stands import SMALL, command_line, small_folder
+from support.sim.harnesses import SMALL, command_line, small_folder
 
 pytestmark = pytest.mark.slow
 

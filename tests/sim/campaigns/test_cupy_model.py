@@ -25,7 +25,7 @@ from bitlane_sim.campaigns.counter_random import draw, noise
 from support.models.record import Record
 from support.rtl.random_records import random_record
 from support.rtl.records import reseal
-from support.sim.stands import command_line, small_folder
+from support.sim.harnesses import command_line, small_folder
 
 MEMORY = 4096
 

@@ -12,7 +12,7 @@ from bitlane_sim.campaigns import add_campaign
 from bitlane_sim.campaigns.faults import FaultPlan
 from bitlane_sim.campaigns.plan import Stage, run_plan
 from bitlane_sim.campaigns.scoreboard import Observed
-from support.sim.stands import SMALL, command_line, quiet, small_circuit, small_folder
+from support.sim.harnesses import SMALL, command_line, quiet, small_circuit, small_folder
 
 pytestmark = pytest.mark.slow
 

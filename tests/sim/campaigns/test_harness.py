@@ -13,7 +13,7 @@ from bitlane_rtl.abi import RECORD_WORDS, Op, Port, Status
 from bitlane_sim.campaigns.commands import move
 from bitlane_sim.campaigns.contract.model import execute
 from bitlane_sim.campaigns.counter_random import draw, noise
-from bitlane_sim.campaigns.folder import StandCircuit, open_circuit
+from bitlane_sim.campaigns.folder import HarnessCircuit, open_circuit
 from bitlane_sim.campaigns.replay import run_alone
 from bitlane_sim.campaigns.scoreboard import (
     Observed,
@@ -25,11 +25,11 @@ from bitlane_sim.campaigns.scoreboard import (
 from bitlane_sim.campaigns.stimulus import Workload, recover, submit, traffic_of
 from bitlane_sim.system.ports import Hang, Response
 from support.processes import run_python
-from support.sim.stands import small_circuit
+from support.sim.harnesses import small_circuit
 
 
 @pytest.fixture(scope="module")
-def circuit() -> StandCircuit:
+def circuit() -> HarnessCircuit:
     return small_circuit()
 
 
@@ -50,14 +50,14 @@ def one_job(instances: int, size: int = 100) -> Workload:
     )
 
 
-def observed(circuit: StandCircuit, work: Workload, before: NDArray[np.uint8]) -> Observed:
+def observed(circuit: HarnessCircuit, work: Workload, before: NDArray[np.uint8]) -> Observed:
     """Run the work from ``before`` in the RAM, and clear what has failed."""
     runner = circuit.runner(len(before), "threads")
     circuit.put_ram(runner, before)
     return Observed(runner.run(recover(submit(work), 200)), circuit.ram(runner))
 
 
-def test_every_instance_computes_and_its_timing_is_its_own(circuit: StandCircuit) -> None:
+def test_every_instance_computes_and_its_timing_is_its_own(circuit: HarnessCircuit) -> None:
     work = one_job(32)
     before = noise(1, np.arange(32), 4096)
     found = observed(circuit, work, before)
@@ -85,7 +85,7 @@ def test_every_instance_computes_and_its_timing_is_its_own(circuit: StandCircuit
     }
 
 
-def test_a_doorbell_too_far_ahead_is_refused_as_the_model_says(circuit: StandCircuit) -> None:
+def test_a_doorbell_too_far_ahead_is_refused_as_the_model_says(circuit: HarnessCircuit) -> None:
     assert circuit.configuration.slots == 2
     job = one_job(3)
     work = replace(
@@ -107,7 +107,7 @@ def test_a_doorbell_too_far_ahead_is_refused_as_the_model_says(circuit: StandCir
 
 
 @pytest.mark.slow
-def test_one_alone_does_what_it_does_among_many(circuit: StandCircuit, tmp_path: Path) -> None:
+def test_one_alone_does_what_it_does_among_many(circuit: HarnessCircuit, tmp_path: Path) -> None:
     work = one_job(8)
     work.settings.update(
         memory__error_read=1,
@@ -134,7 +134,7 @@ def test_one_alone_does_what_it_does_among_many(circuit: StandCircuit, tmp_path:
     assert "$enddefinitions" in waves.read_text(encoding="utf-8")
 
 
-def test_what_goes_wrong_begins_when_it_is_told_to(circuit: StandCircuit) -> None:
+def test_what_goes_wrong_begins_when_it_is_told_to(circuit: HarnessCircuit) -> None:
     work = one_job(3, size=200)
     work.settings.update(
         memory__stall_r=np.zeros(3, int),
@@ -147,7 +147,7 @@ def test_what_goes_wrong_begins_when_it_is_told_to(circuit: StandCircuit) -> Non
     assert found.field("PORT").tolist()[:2] == [Port.WRITE, Port.WRITE]
 
 
-def test_a_reset_is_one_of_the_system_and_not_of_its_ram(circuit: StandCircuit) -> None:
+def test_a_reset_is_one_of_the_system_and_not_of_its_ram(circuit: HarnessCircuit) -> None:
     work = one_job(2, size=200)
     work.settings.update(reset=1, first=np.array([80, 4999]), last=np.array([80, 4999]))
     runner = circuit.runner(2, "threads")
@@ -159,7 +159,7 @@ def test_a_reset_is_one_of_the_system_and_not_of_its_ram(circuit: StandCircuit) 
     assert (circuit.ram(runner)[:, :2061] == before[:, :2061]).all()
 
 
-def test_a_folder_runs_without_amaranth(circuit: StandCircuit, tmp_path: Path) -> None:
+def test_a_folder_runs_without_amaranth(circuit: HarnessCircuit, tmp_path: Path) -> None:
     circuit.write(tmp_path)
     code = f"""
 import sys
@@ -178,7 +178,7 @@ print(opened.configuration.data_width, opened.runner(3, "threads").instances)
     assert done.stdout.split() == ["32", "3"], done.stderr
 
 
-def test_a_folder_that_is_none_is_refused(circuit: StandCircuit, tmp_path: Path) -> None:
+def test_a_folder_that_is_none_is_refused(circuit: HarnessCircuit, tmp_path: Path) -> None:
     with pytest.raises(BitlaneError, match=r"holds no circuit.*write it with --export"):
         open_circuit(tmp_path)
     circuit.write(tmp_path)

@@ -15,9 +15,9 @@ from bitlane_sim.campaigns import add_soak, device_run
 from bitlane_sim.campaigns.cases import Case, parse_case
 from bitlane_sim.campaigns.contract import model
 from bitlane_sim.campaigns.contract.values import Computation
-from bitlane_sim.campaigns.folder import StandCircuit, make_circuit
+from bitlane_sim.campaigns.folder import HarnessCircuit, make_circuit
 from bitlane_sim.campaigns.mixed import SoakPlan
-from support.sim.stands import command_line
+from support.sim.harnesses import command_line
 
 pytestmark = pytest.mark.slow
 
@@ -48,7 +48,7 @@ def test_an_instance_is_the_same_whoever_is_beside_it(folder: str) -> None:
     assert np.array_equal(many.ram[77], one.ram[0])
     assert np.array_equal(many.work.records[77], one.work.records[0])
     assert many.work.counts[77] == one.work.counts[0]
-    assert isinstance(plan.circuit, StandCircuit)
+    assert isinstance(plan.circuit, HarnessCircuit)
     for name, values in many.work.settings.items():
         assert np.broadcast_to(values, 300)[77] == np.broadcast_to(one.work.settings[name], 1)[0]
 

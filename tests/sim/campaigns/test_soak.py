@@ -18,7 +18,7 @@ from bitlane_sim.campaigns import add_soak, command, device_run, trials
 from bitlane_sim.campaigns.cases import Case, parse_case, random_case
 from bitlane_sim.campaigns.device_run import run_case
 from bitlane_sim.device.link import open_link
-from support.sim.stands import command_line
+from support.sim.harnesses import command_line
 from support.system.clusters import cluster_of
 
 pytestmark = pytest.mark.slow

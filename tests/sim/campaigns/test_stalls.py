@@ -6,7 +6,7 @@ import pytest
 from bitlane_sim.campaigns.folder import make_circuit
 from bitlane_sim.campaigns.plan import Stage, run_plan
 from bitlane_sim.campaigns.stalls import RAM, WORKS, StallPlan
-from support.sim.stands import quiet
+from support.sim.harnesses import quiet
 
 OPTIONS = "width=32&ports=1&loops=2&slots=16&ops=xor,not&modes=dense,strided&memory=8MiB"
 
