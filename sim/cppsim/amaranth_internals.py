@@ -50,6 +50,7 @@ __all__ = [
     "femtoseconds_of",
     "made_signals",
     "memories_of",
+    "memory_of",
     "nir",
     "pin_blame",
     "prepared_design",
@@ -163,9 +164,14 @@ def signals_of(design: Any) -> "list[Any]":
     return list(design.signal_lca)
 
 
+def memory_of(instance: Any) -> Any:
+    """Return the memory of its instance in a fragment."""
+    return instance._data
+
+
 def memories_of(design: Any) -> "list[Any]":
     """Return all memories of a prepared design, always in the same order."""
-    return [x._data for x in design.fragments if isinstance(x, MemoryInstance)]
+    return [memory_of(x) for x in design.fragments if isinstance(x, MemoryInstance)]
 
 
 def made_signals(design: Any) -> Any:

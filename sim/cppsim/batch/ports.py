@@ -1,10 +1,11 @@
 """The ports of a batch by the signals that a testbench uses."""
 
+from collections.abc import Callable
 from typing import Any
 
 from amaranth.hdl import Signal, Value
 
-from ..amaranth_internals import made_signals
+from ..amaranth_internals import driven_signals, made_signals, read_signals
 from ..errors import BatchError
 from ..model.ports import PortPlace
 from ..netlist.one_clock import named_signals
@@ -45,7 +46,7 @@ class BatchPorts:
 
     def input(self, value: Value) -> tuple[PortPlace, Signal]:
         """Return the input that ``value`` is a part of. Raises ``BatchError`` for other values."""
-        signals = _signals("set", value, "_lhs_signals")
+        signals = _signals("set", value, driven_signals)
         if len(signals) != 1:
             raise BatchError(f"set {value!r}: a program sets one port at a time")
         port = self.of(signals[0], "set")
@@ -55,13 +56,13 @@ class BatchPorts:
 
     def read(self, what: str, value: Value) -> list[tuple[PortPlace, Signal]]:
         """Return the ports in ``value``. Raises ``BatchError`` for signals without a port."""
-        return [(self.of(x, what), x) for x in _signals(what, value, "_rhs_signals")]
+        return [(self.of(x, what), x) for x in _signals(what, value, read_signals)]
 
 
-def _signals(what: str, value: Any, method: str) -> list[Signal]:
+def _signals(what: str, value: Any, signals_of: Callable[[Any], Any]) -> list[Signal]:
     """Return the signals of ``value`` that have bits. Raises ``BatchError`` for memory rows."""
     try:
-        return [x for x in getattr(value, method)() if len(x)]
+        return [x for x in signals_of(value) if len(x)]
     except (AssertionError, NotImplementedError, TypeError) as error:
         line = f"{what} {value!r}: a program looks at ports alone; rows are Batch.memory's"
         raise BatchError(line) from error

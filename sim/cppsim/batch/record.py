@@ -20,7 +20,7 @@ import numpy as np
 from amaranth.hdl import Signal, Value
 from numpy.typing import NDArray
 
-from ..amaranth_internals import DomainReset, prepared_design, time_of
+from ..amaranth_internals import DomainReset, engine_of, prepared_design, time_of
 from ..errors import BatchError
 from ..mode import Mode
 from ..model.ports import PortPlace
@@ -98,7 +98,7 @@ class _Taken:
     @property
     def now(self) -> int:
         """The time in femtoseconds."""
-        return int(self.simulator._engine.now)
+        return int(engine_of(self.simulator).now)
 
     def flush(self) -> None:
         if self.steps:

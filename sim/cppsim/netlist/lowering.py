@@ -12,7 +12,15 @@ from typing import Any
 
 from amaranth.hdl import MemoryData, Signal
 
-from ..amaranth_internals import MemoryInstance, SignalDict, emitted_netlist, nir
+from ..amaranth_internals import (
+    MemoryInstance,
+    SignalDict,
+    driven_signals,
+    emitted_netlist,
+    memory_of,
+    nir,
+    read_ports_of,
+)
 from .cells import CellWriter, bits_of, result_of
 from .decisions import Decisions
 from .design import (
@@ -198,31 +206,31 @@ class _Lowering:
         """Note what combinational logic drives, what clocks start as, and what resets reads."""
         signals, driven = self._netlist.signals, self._lowered.driven
         for statement in fragment.statements.get("comb", ()):
-            for signal in statement._lhs_signals():
+            for signal in driven_signals(statement):
                 driven[signal] = True
         for domain in fragment.domains.values():
             for signal in (domain.clk, domain.rst):
                 if signal is not None and signal in signals:
                     self._starts.setdefault(int(signals[signal][0]), signal.init & 1)
         if isinstance(fragment, MemoryInstance):
-            self._rows.append(fragment._data)
-            for port in fragment._read_ports:
-                if port._domain == "comb":
-                    for signal in port._data._lhs_signals():
+            self._rows.append(memory_of(fragment))
+            for domain_name, data, _ in read_ports_of(fragment):
+                if domain_name == "comb":
+                    for signal in driven_signals(data):
                         driven[signal] = True
                 else:
-                    self._note_reset(fragment, port)
+                    self._note_reset(fragment.domains[domain_name], data)
         for inner, *_ in fragment.subfragments:
             self._visit(inner)
 
-    def _note_reset(self, fragment: Any, port: Any) -> None:
-        signals = list(port._data._lhs_signals())
-        if len(port._data) == 0:
+    def _note_reset(self, domain: Any, data: Any) -> None:
+        if len(data) == 0:
             return
+        signals = driven_signals(data)
         nets = {int(net) >> 16 for signal in signals for net in self._netlist.signals[signal]}
         for number in nets:
             if isinstance(self._netlist.cells[number], nir.SyncReadPort):
-                self._resets[number] = (fragment.domains[port._domain], port._data)
+                self._resets[number] = (domain, data)
 
     # --- clocks -------------------------------------------------------------------------------
 
@@ -334,7 +342,7 @@ class _Lowering:
         """Return the value at power-on of the signals that show the row of a read port."""
         starts = {
             int(net): signal.init >> place & 1
-            for signal in data._lhs_signals()
+            for signal in driven_signals(data)
             for place, net in enumerate(self._netlist.signals[signal])
         }
         numbers = {net >> 16 for net in starts}
