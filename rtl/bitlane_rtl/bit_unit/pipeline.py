@@ -153,22 +153,20 @@ class Pipeline(wiring.Component):
     def _sideband(self, m: Module, inverts: Value) -> Any:
         """Return the sideband of the input."""
         i = self.i.p
+        sums = i.operation.sums if self._sums else Const(0)
+        fields = {
+            "lane": Mux(sums, Lane.BITS_32, i.operation.lane),
+            "out_lane": i.operation.out_lane,
+            "edge": i.edge.as_value(),
+            "pair": i.pair if self.paired else Const(0),
+            "inverts": inverts,
+            "sums": sums,
+            "partial": sums & ~(i.edge.last | i.edge.error),
+        }
         sideband: Any = Signal(_Sideband)
-        m.d.comb += [
-            sideband.lane.eq(i.operation.lane),
-            sideband.out_lane.eq(i.operation.out_lane),
-            sideband.edge.eq(i.edge),
-            sideband.inverts.eq(inverts),
-        ]
-        if self._sums:
-            m.d.comb += [
-                sideband.sums.eq(i.operation.sums),
-                sideband.partial.eq(i.operation.sums & ~(i.edge.last | i.edge.error)),
-            ]
-            with m.If(i.operation.sums):
-                m.d.comb += sideband.lane.eq(Lane.BITS_32)
-        if self.paired:
-            m.d.comb += sideband.pair.eq(i.pair)
+        # One assignment: in Verilog a constant part would be a block that no change triggers.
+        parts = [fields[name] for name in _Sideband.as_shape().members]
+        m.d.comb += sideband.as_value().eq(Cat(parts))
         return sideband
 
     def _logic(self, m: Module, op: OpDecode) -> tuple[Value, Value]:
