@@ -11,7 +11,7 @@ from bitlane_sim.device.gtkwave import write_save_file
 
 pytestmark = pytest.mark.slow
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 
 HEADER = """\
 $timescale 1 fs $end
