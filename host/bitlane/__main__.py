@@ -5,8 +5,6 @@ It must import nothing before it is ready for Ctrl-C.
 
 import sys
 
-__all__ = ["main"]
-
 
 def main() -> int:
     """Run the process's command line, and return its exit code."""

@@ -16,24 +16,27 @@ from numpy import e, iinfo, inf, isdtype, nan, newaxis, pi
 from . import arrays
 from .arrays import Array
 from .arrays.functions import own_type
-from .arrays.repeating import meshgrid, repeat, take_along_axis, tile
-from .arrays.repeating import take as _take
 from .arrays.shaping import (
     broadcast_arrays,
     expand_dims,
     flip,
+    meshgrid,
     moveaxis,
+    repeat,
     roll,
     squeeze,
     stack,
+    take_along_axis,
+    tile,
     unstack,
 )
 from .arrays.shaping import concatenate as concat
+from .arrays.shaping import take as _take
 from .arrays.ufuncs import apply_ufunc
 from .arrays.value import Home, expect_device
 from .default import default_device
-from .errors import MissingError, NotOfferedError
-from .jobs.operands import MOST_AXES, DataTypeError, ShapeError
+from .errors import DataTypeError, MissingError, NotOfferedError, ShapeError
+from .streaming.operands import MOST_AXES
 
 __array_api_version__ = "2024.12"
 

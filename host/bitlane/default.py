@@ -9,30 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .arrays import Array
-from .arrays.sums import Axes
+from .arrays.elementwise import Axes
 from .device import Device, Out, Result, open_device
-from .jobs.promotion import Casting
 from .signatures import binary, count, unary
-
-__all__ = [
-    "asarray",
-    "bit_and",
-    "bit_copy",
-    "bit_count",
-    "bit_nand",
-    "bit_nor",
-    "bit_not",
-    "bit_or",
-    "bit_shift_left",
-    "bit_shift_right",
-    "bit_xnor",
-    "bit_xor",
-    "cardinality",
-    "default_device",
-    "default_url",
-    "hamming",
-    "jaccard",
-]
+from .streaming.promotion import Casting
 
 VARIABLE: Final = "BITLANE_DEVICE"
 """The environment variable that names the default device."""

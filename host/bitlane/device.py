@@ -11,13 +11,17 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from bitlane_rtl.abi import Op
 
 from .arrays import Array, asarray, from_dlpack
-from .arrays.calls import called
 from .arrays.distances import Along, jaccard, ones
-from .arrays.sums import Axes
-from .closing import Closing
+from .arrays.elementwise import Axes
+from .arrays.ufuncs import called
+from .closeable import Closing
 from .driver.driver import Driver
 from .errors import LinkError
-from .jobs.operands import (
+from .links.link import open_link
+from .search import search_once
+from .signatures import binary, count, unary
+from .streaming.eager import Target, compute
+from .streaming.operands import (
     AnyArray,
     as_array,
     count_type,
@@ -26,13 +30,7 @@ from .jobs.operands import (
     result_shape,
     use_output,
 )
-from .jobs.promotion import NEGATED, Casting, as_pair
-from .jobs.streaming import Target, compute
-from .links.link import open_link
-from .search import search_once
-from .signatures import binary, count, unary
-
-__all__ = ["Device", "open_device"]
+from .streaming.promotion import NEGATED, Casting, as_pair
 
 Out: TypeAlias = AnyArray | Array
 

@@ -13,8 +13,6 @@ from typing import BinaryIO
 
 from .errors import BitlaneError
 
-__all__ = ["expect_writable", "expected_instead", "replacing", "write_atomically"]
-
 
 def write_atomically(target: Path, data: bytes) -> None:
     """Replace ``target`` by ``data`` as `replacing` does. Raises ``OSError``."""

@@ -18,21 +18,6 @@ from bitlane_rtl.abi import Op
 from .dml.operators import NodeDesc, ReduceOperatorDesc
 from .dml.tensor import BufferTensorDesc
 
-__all__ = [
-    "Region",
-    "bit_and",
-    "bit_count",
-    "bit_not",
-    "bit_or",
-    "bit_shift_left",
-    "bit_shift_right",
-    "bit_xor",
-    "cardinality",
-    "compute",
-    "evaluate",
-    "native",
-]
-
 Array = npt.NDArray[np.generic]
 Bytes = npt.NDArray[np.uint8]
 

@@ -14,10 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .arrays import Array
-from .jobs.operands import AnyArray
-from .jobs.promotion import Casting
-
-__all__ = ["Binary", "Count", "Unary", "binary", "count", "unary"]
+from .streaming.operands import AnyArray
+from .streaming.promotion import Casting
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 Out = TypeVar("Out", bound=AnyArray | Array)

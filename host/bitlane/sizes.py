@@ -2,8 +2,6 @@
 
 from typing import Final
 
-__all__ = ["parse_size"]
-
 _SUFFIXES: Final = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 

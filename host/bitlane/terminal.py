@@ -5,8 +5,6 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 from typing import Self, TypeVar
 
-__all__ = ["Percentage", "each", "is_terminal", "progress", "progress_is_wanted", "say", "show"]
-
 _Item = TypeVar("_Item")
 
 _NAME = 16

@@ -12,7 +12,7 @@ from PIL import Image
 
 import bitlane
 from bitlane.command_line.cli import CHECK_FAILED, DONE
-from bitlane.demo import digits, parity, picture, traffic
+from bitlane.demo import digits, metering, parity, picture
 from bitlane.driver.driver import Driver
 from bitlane_rtl import abi
 from support.command_line import CommandLine
@@ -160,7 +160,7 @@ class Counters:
 
 def test_cost_is_what_the_counters_gained_even_when_they_wrap() -> None:
     counters = Counters(2**32 - 5)
-    meter = traffic.Meter(counters.read)
+    meter = metering.Meter(counters.read)
     counters.advance((7, 7, 7, 7))  # before the part, so none of it
     with meter.part("first"):
         counters.advance((100, 90, 40, 80))
@@ -168,7 +168,7 @@ def test_cost_is_what_the_counters_gained_even_when_they_wrap() -> None:
         counters.advance((50, 10, 0, 10))
     costs = [(cost.cycles, cost.beats, cost.bound) for cost in meter.costs]
     assert costs == [(100, 210, 90), (50, 20, 10)]
-    header, first, second, total = traffic.table([*meter.costs, meter.total], 8)
+    header, first, second, total = metering.table([*meter.costs, meter.total], 8)
     assert header.split() == ["bytes", "moved", "cycles", "beats/cycle", "seconds"]
     assert first.split()[:4] == ["first", "1,680", "100", "0.900"]
     assert second.split()[:4] == ["second", "160", "50", "0.200"]
@@ -177,7 +177,7 @@ def test_cost_is_what_the_counters_gained_even_when_they_wrap() -> None:
 
 def test_the_busiest_port_is_that_of_each_lap() -> None:
     counters = Counters(0)
-    meter = traffic.Meter(counters.read)
+    meter = metering.Meter(counters.read)
     with meter.part("one"):
         counters.advance((100, 100, 0, 0))
         meter.lap()

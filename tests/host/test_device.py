@@ -15,8 +15,7 @@ import bitlane
 from bitlane import default, reference
 from bitlane.device import Device, open_device
 from bitlane.driver.driver import Driver
-from bitlane.errors import LinkError
-from bitlane.jobs.lowering import UnsupportedError
+from bitlane.errors import LinkError, UnsupportedError
 from bitlane_rtl.abi import CONTROL_BASE, Lane, Mode, Op
 from support.host.arrays import INTEGERS, TYPES, link_of, model, random, same
 from support.models.device import ModelLink
@@ -152,8 +151,8 @@ def test_the_modules_that_see_data_have_no_bit_operators() -> None:
     """Operators call NumPy's functions past any patch, so the source must not have any."""
     folder = Path(bitlane.__file__).parent
     operators = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.Invert, ast.LShift, ast.RShift)
-    jobs = ("operands", "aliasing", "call", "streaming", "transfer", "tiles")
-    names = ["device", "default", *(f"jobs/{name}" for name in jobs), "driver/driver", "links/link"]
+    streaming = [f"streaming/{x}" for x in ("operands", "call", "eager", "transfer", "tiling")]
+    names = ["device", "default", *streaming, "driver/driver", "links/link"]
     for name in names:
         tree = ast.parse((folder / f"{name}.py").read_text())
         types = {

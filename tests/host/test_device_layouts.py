@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from bitlane import reference
 from bitlane.device import Device
-from bitlane.driver.allocator import Allocation, OutOfDeviceMemory
-from bitlane.driver.queue import DeviceFault
+from bitlane.driver.allocator import Allocation
+from bitlane.errors import DeviceFault, OutOfDeviceMemory
 from support.host.arrays import INTEGERS, TYPES, link_of, model, random, same, uploads
 from support.seeds import examples
 

@@ -8,8 +8,7 @@ import pytest
 
 import bitlane
 from bitlane import dml
-from bitlane.driver.queue import DeviceFault
-from bitlane.errors import BitlaneError, DmlError, DmlTypeError
+from bitlane.errors import BitlaneError, DeviceFault, DmlError, DmlTypeError
 from bitlane.model_file import ModelFileError
 from bitlane_rtl.abi import Port, Status
 from support.host.arrays import model

@@ -12,7 +12,7 @@ import pytest
 
 import bitlane
 from bitlane import default
-from bitlane.arrays import usage, value
+from bitlane.arrays import value
 from bitlane.driver.driver import Driver
 from support.host.arrays import model
 from support.models.device import ModelLink
@@ -115,7 +115,7 @@ def test_a_child_opens_devices_of_its_own(monkeypatch: pytest.MonkeyPatch) -> No
         assert in_child(lambda: str(bitlane.bit_not(A[:2]).tolist())) == "[255, 254]"
 
 
-@pytest.mark.parametrize("guard", [usage._guard, value._guard], ids=["usage", "value"])
+@pytest.mark.parametrize("guard", [value._usage_guard, value._guard], ids=["usage", "value"])
 def test_a_child_computes_whatever_another_thread_was_noting(guard: Lock) -> None:
     held = Event()
 

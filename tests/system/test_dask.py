@@ -16,8 +16,15 @@ from distributed import Client
 
 import bitlane.dask
 from bitlane import reference
-from bitlane.errors import LinkError, OtherDeviceError, SearchError, SettingError
-from bitlane.jobs.operands import DataTypeError, OutOfRangeError, ShapeError
+from bitlane.errors import (
+    DataTypeError,
+    LinkError,
+    OtherDeviceError,
+    OutOfRangeError,
+    SearchError,
+    SettingError,
+    ShapeError,
+)
 from support.host.arrays import model, random, same
 from support.host.neighbours import nearest, within
 from support.processes import succeed

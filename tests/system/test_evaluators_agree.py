@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import bitlane
 from bitlane import dml
 from bitlane.dml import BufferTensorDesc, DataType
-from bitlane.driver.queue import DeviceFault
+from bitlane.errors import DeviceFault
 from bitlane_sim.device.simulator import Report
 from support.seeds import examples, slow
 from support.system.devices import link_of, noise, opened, simulator_of

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 
 import bitlane
+from bitlane.compiler.evaluate import evaluate
+from bitlane.compiler.explain import explained
+from bitlane.compiler.fusion import fused
+from bitlane.compiler.nodes import Constant, Expression, apply, copied, narrowed, widened, window
 from bitlane.driver.driver import Driver
-from bitlane.expression.evaluate import evaluate
-from bitlane.expression.explain import explained
-from bitlane.expression.form import Constant, Expression, apply, copied, narrowed, widened, window
-from bitlane.expression.fusion import fused
 from bitlane_rtl.abi import Op
 from support.host.expressions import (
     Program,

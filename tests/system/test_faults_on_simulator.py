@@ -9,9 +9,9 @@ import pytest
 from numpy.typing import NDArray
 
 import bitlane
-from bitlane.driver.queue import DeviceFault
-from bitlane.errors import DeviceError, DeviceTimeout
-from bitlane.jobs.lowering import View, lower
+from bitlane.errors import DeviceError, DeviceFault, DeviceTimeout
+from bitlane.lowering.lower import lower
+from bitlane.lowering.routes import View
 from bitlane_rtl.abi import BEATS_PER_BLOCK, Op, Port, Status, register
 from bitlane_sim.system.ports import Hang, Response
 from support.seeds import slow, stride

@@ -6,8 +6,8 @@ from numpy.typing import NDArray
 
 import bitlane
 from bitlane.driver.commands import encode
-from bitlane.jobs import lowering
-from bitlane.jobs.lowering import View
+from bitlane.lowering import lower as lowering
+from bitlane.lowering.routes import View
 from bitlane_rtl.abi import CONTROL_BASE, RING_OFFSET, Op, Status, register
 from support.system.devices import link_of, noise, simulator_of
 

@@ -21,14 +21,14 @@ from numpy.typing import NDArray
 import bitlane
 import bitlane.arrays.array as array_module
 from bitlane import array_api, dml, reference
-from bitlane.arrays.operations import converted
+from bitlane.arrays.elementwise import converted
 from bitlane.arrays.transfers import download
 from bitlane.driver.driver import Driver
-from bitlane.jobs.call import call_of
-from bitlane.jobs.lowering import lower
-from bitlane.jobs.operands import as_array, bits
-from bitlane.jobs.sums import lower_sum
-from bitlane.jobs.transfer import store
+from bitlane.lowering.lower import lower
+from bitlane.lowering.sums import lower_sum
+from bitlane.streaming.call import call_of
+from bitlane.streaming.operands import as_array, bits
+from bitlane.streaming.transfer import store
 from bitlane_rtl.abi import Op
 from support.host.arrays import random, same
 from support.system.devices import DEFAULT, opened
@@ -97,12 +97,12 @@ def guarded() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patches:
         for name in FUNCTIONS:
             patches.setattr(np, name, refuse)
-        for module in ("device", "jobs.promotion", "arrays.base", "arrays.creation"):
+        for module in ("device", "streaming.promotion", "arrays.base", "arrays.creation"):
             patches.setattr(f"bitlane.{module}.as_array", lambda *x: as_array(*x).view(Guarded))
         patches.setattr(
             "bitlane.arrays.array.download", lambda value: download(value).view(Guarded)
         )
-        patches.setattr("bitlane.jobs.transfer.bits", lambda array: bits(array).view(Guarded))
+        patches.setattr("bitlane.streaming.transfer.bits", lambda array: bits(array).view(Guarded))
         patches.setattr(Driver, "run", checked_run)
         patches.setattr(Driver, "read", lambda *where: read(*where).view(Guarded))
         patches.setattr(Driver, "write", checked_write)
@@ -260,7 +260,7 @@ def test_what_comes_back_is_what_the_circuit_was_told(
     a, b = (array.astype("u1") for array in operands(told))
     expected = reference.compute(does, a, b, saturate=True)
     monkeypatch.setattr(
-        "bitlane.jobs.call.lower", lambda op, *rest, **more: lower(does, *rest, **more)
+        "bitlane.streaming.call.lower", lambda op, *rest, **more: lower(does, *rest, **more)
     )
     # Lowered calls are cached.
     call_of.cache_clear()
@@ -273,7 +273,7 @@ def test_sums_are_of_what_the_circuit_was_told_to_count(
 ) -> None:
     a, b = random((7, 33), "u2", 1), random((7, 33), "u2", 2)
     monkeypatch.setattr(
-        "bitlane.jobs.call.lower_sum",
+        "bitlane.streaming.call.lower_sum",
         lambda op, *rest, **more: lower_sum(Op.COUNT_OR, *rest, **more),
     )
     call_of.cache_clear()
@@ -288,7 +288,7 @@ def test_what_arrays_become_is_what_the_circuit_was_told(
     a, b = (array.astype("u1") for array in operands(told))
     expected = reference.compute(does, a, b)
     monkeypatch.setattr(
-        "bitlane.expression.passes.lower", lambda op, *rest, **more: lower(does, *rest, **more)
+        "bitlane.compiler.passes.lower", lambda op, *rest, **more: lower(does, *rest, **more)
     )
     x, y = device.asarray(a), device.asarray(b)
     assert same(CALLS[told](device, x, y).get(), expected)
@@ -324,10 +324,10 @@ def test_a_computation_on_the_host_is_caught(
 def test_a_computation_on_what_the_device_gave_back_is_caught(
     device: bitlane.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bitlane.jobs.streaming.store", lambda content, *to: store(~content, *to))
+    monkeypatch.setattr("bitlane.streaming.eager.store", lambda content, *to: store(~content, *to))
     with pytest.raises(HostComputation, match="invert"):
         device.bit_not(random(9, "u4", 1), out=np.zeros(9, "u4"))
-    monkeypatch.setattr("bitlane.jobs.streaming._array", lambda target, data: ~data)
+    monkeypatch.setattr("bitlane.streaming.eager._array", lambda target, data: ~data)
     with pytest.raises(HostComputation, match="invert"):
         device.bit_not(random(9, "u4", 1))
 
@@ -339,7 +339,7 @@ def test_a_computation_for_an_array_is_caught(
     a = random((3, 9), "u4", 1)
     x = device.asarray(a)
     with monkeypatch.context() as patch:
-        patch.setattr("bitlane.arrays.operations.converted", lambda *given: converted(*given) ^ 1)
+        patch.setattr("bitlane.arrays.elementwise.converted", lambda *given: converted(*given) ^ 1)
         with pytest.raises(HostComputation, match="bitwise_xor"):
             device.bit_xor(x, a)
     guarded = array_module.download

@@ -11,7 +11,7 @@ from onnx.reference import ReferenceEvaluator
 
 import bitlane
 from bitlane.onnx import Backend, PreparedGraph
-from bitlane.onnx.evaluation import expected
+from bitlane.onnx.backend import expected
 from support.host.onnx_models import made_up
 from support.system.devices import DEFAULT, NARROW, opened
 

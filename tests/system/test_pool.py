@@ -13,8 +13,14 @@ import pytest
 
 import bitlane
 from bitlane import reference
-from bitlane.errors import LinkError, OtherDeviceError, SearchError, SettingError
-from bitlane.jobs.operands import DataTypeError, ShapeError
+from bitlane.errors import (
+    DataTypeError,
+    LinkError,
+    OtherDeviceError,
+    SearchError,
+    SettingError,
+    ShapeError,
+)
 from support.board.driver import DriverDevice
 from support.board.model import BoardModel
 from support.board.pty import terminal

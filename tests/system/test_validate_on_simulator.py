@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 import bitlane
 from bitlane.driver.driver import Driver
-from bitlane.jobs.lowering import lower
 from bitlane.links.link import open_link
+from bitlane.lowering.lower import lower
 from bitlane.validate.report import validate
 from bitlane.validate.session import Session
 from bitlane_rtl.abi import BIT_OPS, Op

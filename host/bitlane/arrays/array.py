@@ -10,16 +10,14 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ..errors import CopyError, MissingError, NotOfferedError
-from ..jobs.operands import AnyArray, DataTypeError, ShapeError
+from ..errors import CopyError, DataTypeError, MissingError, NotOfferedError, ShapeError
+from ..streaming.operands import AnyArray
 from .exchange import CPU, capsule
 from .functions import apply_function, offers
 from .showing import html, summary, text
 from .transfers import download
 from .value import expect_device, free
 from .views import Views
-
-__all__ = ["Array"]
 
 
 class Array(Views):

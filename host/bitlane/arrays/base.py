@@ -5,14 +5,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ..expression.form import broadcast
-from ..jobs.operands import DataTypeError, ShapeError, as_array, expect_supported, shown
-from .casts import cast
-from .operations import Operand, placed
+from ..compiler.nodes import broadcast
+from ..errors import DataTypeError, ShapeError
+from ..streaming.operands import as_array, expect_supported, shown
+from .elementwise import Operand, cast, placed
 from .transfers import download
 from .value import Value, overwrite
-
-__all__ = ["Base", "operand", "stored_in", "supported", "value_of"]
 
 
 class Base:

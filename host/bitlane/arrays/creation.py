@@ -8,26 +8,15 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from bitlane_rtl.abi import Op
 
-from ..errors import BitlaneError, CopyError
-from ..expression.form import apply, broadcast
-from ..jobs.operands import (
-    AnyArray,
-    DataTypeError,
-    OutOfRangeError,
-    ShapeError,
-    as_array,
-    as_integer,
-    expect_supported,
-)
+from ..compiler.nodes import apply, broadcast
+from ..errors import BitlaneError, CopyError, DataTypeError, OutOfRangeError, ShapeError
+from ..streaming.operands import AnyArray, as_array, as_integer, expect_supported
 from .array import Array
 from .base import operand, supported
-from .operations import converted, placed
+from .elementwise import converted, placed
 from .strided import shape_of
-from .transfers import empty as reserved
-from .transfers import upload
+from .transfers import reserve, upload
 from .value import Home
-
-__all__ = ["arange", "asarray", "empty", "eye", "from_dlpack", "full", "linspace"]
 
 
 def asarray(
@@ -60,7 +49,7 @@ def from_dlpack(home: Home, x: Any, *, copy: bool | None = None) -> Array:
 
 def empty(home: Home, shape: int | Sequence[int], dtype: DTypeLike) -> Array:
     """Elements that are whatever the memory holds."""
-    return Array(reserved(home, shape_of(shape), supported(dtype)))
+    return Array(reserve(home, shape_of(shape), supported(dtype)))
 
 
 def full(home: Home, shape: int | Sequence[int], fill: Any, dtype: DTypeLike | None) -> Array:

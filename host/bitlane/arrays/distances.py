@@ -12,17 +12,14 @@ from numpy.typing import DTypeLike, NDArray
 
 from bitlane_rtl.abi import Op
 
-from ..jobs.operands import AnyArray, as_array, result_shape
-from ..jobs.promotion import as_pair
-from ..jobs.rows import rows_of
-from ..jobs.streaming import compute_sums
+from ..streaming.eager import compute_sums
+from ..streaming.operands import AnyArray, as_array, result_shape
+from ..streaming.promotion import as_pair
+from ..streaming.transfer import rows_of
 from .base import Base, operand
-from .operations import counted, on_device, operate
-from .sums import Axes, chosen_axes, sum_type, summed
+from .elementwise import Axes, chosen_axes, counted, on_device, operate, sum_type, summed
 from .transfers import download
 from .value import Home, Value, compute
-
-__all__ = ["Along", "jaccard", "ones"]
 
 _COUNTS: Final = {op.counted: op for op in Op if op.counts}
 _UINT8: Final = np.dtype(np.uint8)

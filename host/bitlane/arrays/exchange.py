@@ -7,14 +7,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from ..compiler.nodes import Stored
 from ..errors import ExchangeError
-from ..expression.form import Stored
-from ..jobs.operands import AnyArray, expect_axes, shown
+from ..streaming.operands import AnyArray, expect_axes, shown
 from .transfers import download
-from .usage import usage_of
-from .value import Value, changing
-
-__all__ = ["CPU", "capsule", "shared"]
+from .value import Value, changing, usage_of
 
 CPU: Final = (1, 0)
 """DLPack's kDLCPU, the first one: this computer's memory, or a copy there."""

@@ -1,12 +1,10 @@
 """``bitlane.explain``: what is to be done for arrays that are pending. Executes nothing."""
 
-from ..expression.explain import explain as explain_nodes
-from ..jobs.operands import DataTypeError
+from ..compiler.explain import explain as explain_nodes
+from ..errors import DataTypeError
 from .array import Array
 from .base import value_of
-from .operations import on_device
-
-__all__ = ["explain"]
+from .elementwise import on_device
 
 
 def explain(*arrays: Array) -> str:

@@ -12,18 +12,15 @@ import numpy as np
 
 from bitlane_rtl.abi import Op
 
-from ..errors import NotOfferedError
-from ..jobs.operands import DataTypeError
-from . import repeating, shaping
+from ..errors import DataTypeError, NotOfferedError
+from . import shaping
 from .base import Base, operand, value_of
-from .operations import operate
-from .reductions import reduced
+from .elementwise import operate, reduced
+from .shaping import meshgrid, repeat, take, take_along_axis, tile
 from .strided import axis_of
 from .transfers import download
 from .value import Value
 from .views import Views
-
-__all__ = ["apply_function", "array_equal", "offers", "own_type"]
 
 
 def apply_function(function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -104,7 +101,7 @@ def _broadcast_arrays(*arrays: Views, subok: bool = False) -> tuple[Views, ...]:
 
 
 def _meshgrid(*arrays: Views, **options: Any) -> tuple[Views, ...]:
-    return tuple(repeating.meshgrid(*arrays, **options))
+    return tuple(meshgrid(*arrays, **options))
 
 
 def _take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Views:
@@ -113,7 +110,7 @@ def _take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Views:
             "arr: an array on the host with indices on a device; expected indices on the host"
             " (indices.get() brings them there)"
         )
-    return repeating.take_along_axis(arr, indices, axis)
+    return take_along_axis(arr, indices, axis)
 
 
 def _size(a: Views, axis: int | None = None) -> int:
@@ -142,7 +139,7 @@ _FUNCTIONS: Final[Mapping[Any, Callable[..., Any]]] = {
     np.moveaxis: lambda a, source, destination: shaping.moveaxis(a, source, destination),
     np.ndim: lambda a: a.ndim,
     np.ravel: _raveled,
-    np.repeat: lambda a, repeats, axis=None: repeating.repeat(a, repeats, axis),
+    np.repeat: lambda a, repeats, axis=None: repeat(a, repeats, axis),
     np.reshape: _reshaped,
     np.result_type: lambda *given: np.result_type(*(own_type(x) for x in given)),
     np.roll: lambda a, shift, axis=None: shaping.roll(a, shift, axis),
@@ -152,9 +149,9 @@ _FUNCTIONS: Final[Mapping[Any, Callable[..., Any]]] = {
     np.stack: shaping.stack,
     np.sum: Views.sum,
     np.swapaxes: lambda a, axis1, axis2: shaping.swapaxes(a, axis1, axis2),
-    np.take: lambda a, indices, axis=None: repeating.take(a, indices, axis),
+    np.take: lambda a, indices, axis=None: take(a, indices, axis),
     np.take_along_axis: _take_along_axis,
-    np.tile: lambda A, reps: repeating.tile(A, reps),
+    np.tile: lambda A, reps: tile(A, reps),
     np.transpose: lambda a, axes=None: a.transpose(axes),
     # NumPy 2.0 has no unstack.
     **({np.unstack: shaping.unstack} if hasattr(np, "unstack") else {}),

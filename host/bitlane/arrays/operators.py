@@ -9,8 +9,6 @@ from ..errors import NotOfferedError
 from .base import Base
 from .ufuncs import apply_ufunc
 
-__all__ = ["Operators"]
-
 _INVERT: Final = np.invert
 
 

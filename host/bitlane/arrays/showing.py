@@ -7,15 +7,12 @@ from html import escape
 
 import numpy as np
 
+from ..compiler.nodes import Stored
 from ..errors import BitlaneError
-from ..expression.form import Stored
-from ..jobs.operands import AnyArray
-from .gathering import gather
-from .picking import pick
+from ..streaming.operands import AnyArray
+from .indexing import gather, pick
 from .transfers import download
 from .value import Value
-
-__all__ = ["html", "summary", "text"]
 
 
 def text(value: Value) -> str:

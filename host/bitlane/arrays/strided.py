@@ -12,10 +12,8 @@ from operator import index as as_index
 from types import EllipsisType
 from typing import Any, Self, SupportsIndex
 
-from ..errors import ArrayIndexError, NotOfferedError
-from ..jobs.operands import AxisError, DataTypeError, ShapeError, packed_strides, shown
-
-__all__ = ["Strided", "axes_of", "axis_of", "listed", "part_of", "shape_of"]
+from ..errors import ArrayIndexError, AxisError, DataTypeError, NotOfferedError, ShapeError
+from ..streaming.operands import packed_strides, shown
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,21 +8,18 @@ from numpy.typing import NDArray
 
 from bitlane_rtl.abi import Op
 
-from ..driver.storage import Storage
-from ..expression.form import Constant, Stored, apply
-from ..jobs.lowering import View
-from ..jobs.operands import AnyArray, expect_axes, host_memory, order_of, packed_strides
+from ..compiler.nodes import Constant, Stored, apply
+from ..driver.driver import Storage
+from ..lowering.routes import View
+from ..streaming.operands import AnyArray, expect_axes, host_memory, order_of, packed_strides
 from .strided import Strided
-from .usage import using
-from .value import Home, Value, changing
-
-__all__ = ["constant", "download", "empty", "replace", "upload"]
+from .value import Home, Value, changing, using
 
 _SPREAD: Final = 2
 """Elements come back with their gaps while they span no more than so many times their bytes."""
 
 
-def empty(
+def reserve(
     home: Home, shape: tuple[int, ...], dtype: np.dtype[Any], order: tuple[int, ...] | None = None
 ) -> Value:
     """Elements that are whatever the memory holds, packed. Raises ``OutOfDeviceMemory``."""
@@ -45,7 +42,7 @@ def upload(home: Home, array: AnyArray) -> Value:
     Raises ``OutOfDeviceMemory`` and ``LinkError``.
     """
     order = order_of(array.strides)
-    value = empty(home, array.shape, array.dtype.newbyteorder("="), order)
+    value = reserve(home, array.shape, array.dtype.newbyteorder("="), order)
     if array.size:
         home.driver.write(value.stored.view.address, _bytes(array.transpose(order)))
     return value

@@ -1,7 +1,4 @@
-"""NumPy's universal functions on arrays (NEP 13): the bitwise ones; others say what does them.
-
-Translates calls; the operations are those of `operations` and `reductions`.
-"""
+"""NumPy's universal functions on arrays (NEP 13), and ``bit_xor`` and its like with arrays."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -10,15 +7,12 @@ import numpy as np
 
 from bitlane_rtl.abi import Op
 
-from ..errors import NotOfferedError
-from ..jobs.operands import DataTypeError
+from ..errors import DataTypeError, NotOfferedError
+from ..streaming.operands import count_type
+from ..streaming.promotion import Casting, expect_alike, kind_of
 from .base import Base, operand, stored_in, value_of
-from .operations import counted, inverted, on_device, operate
-from .reductions import reduced
-from .sums import summed
-from .value import Value
-
-__all__ = ["apply_ufunc"]
+from .elementwise import copied, counted, inverted, on_device, operate, reduced, summed
+from .value import Home, Value
 
 _TWO: Final[Mapping[np.ufunc, Op]] = {
     np.bitwise_and: Op.AND,
@@ -85,3 +79,28 @@ def _counted(x: Value) -> Value:
             " value, which takes arithmetic (bitlane.bit_count counts the bits of the encoding)"
         )
     return counted(x, np.dtype(np.uint8))
+
+
+def called(
+    home: Home, op: Op, *given: Any, out: Any, casting: Casting = "safe", dtype: Any = None
+) -> Any:
+    """``op`` of one or two operands on ``home``: an array there, or ``out``.
+
+    ``dtype``: that of counts. Raises what `operate` and `stored_in` do.
+    """
+    home.expect_open()
+    operands = [operand(name, x) for name, x in zip("ab", given, strict=False)]
+    if op.reads_b:
+        a, b = operands
+        expect_alike(kind_of(a), kind_of(b), casting)
+        result = operate(home, op, a, b, encoding=True)
+    else:
+        x = on_device(home, "a", operands[0])
+        if op is Op.COUNT:
+            kind = value_of(out).dtype if dtype is None and isinstance(out, Base) else dtype
+            result = counted(x, count_type(kind, out))
+        else:
+            result = inverted(x) if op is Op.NOT else copied(x)
+    if out is not None:
+        return stored_in(out, result)
+    return type(next(x for x in given if isinstance(x, Base)))(result)

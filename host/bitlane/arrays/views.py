@@ -9,23 +9,17 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ..errors import CopyError
-from ..expression.form import copied as copied_as
-from ..expression.form import window
-from ..jobs.operands import DataTypeError, ShapeError
+from ..compiler.nodes import copied as copied_as
+from ..compiler.nodes import window
+from ..errors import CopyError, DataTypeError, ShapeError
 from .base import operand, supported, value_of
-from .casts import cast
-from .gathering import gather, scatter
-from .operations import converted, copied, placed
+from .elementwise import Axes, cast, converted, copied, placed
+from .indexing import gather, pick, picks, scatter
 from .operators import Operators
-from .picking import pick, picks
 from .strided import Strided, shape_of
-from .sums import Axes
 from .transfers import replace
 from .ufuncs import apply_ufunc
 from .value import Home, Value, overwrite
-
-__all__ = ["Views"]
 
 
 class Views(Operators):

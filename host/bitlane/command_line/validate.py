@@ -11,8 +11,6 @@ from ..validate.report import validate
 from ..validate.session import Session
 from .cli import CHECK_FAILED, DONE, Group, Subparsers, whole_number
 
-__all__ = ["add_validate"]
-
 _TIMEOUT: Final = 30.0
 """Seconds that a command may take; Amaranth's own simulator is slow."""
 

@@ -15,8 +15,6 @@ from typing import Any, TypeVar
 from ..errors import BitlaneError
 from .cli import whole_number
 
-__all__ = ["add_workers", "first_done", "shared_by"]
-
 _Result = TypeVar("_Result")
 
 _MOST = 1024

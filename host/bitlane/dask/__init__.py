@@ -10,7 +10,7 @@ Each worker process opens the device that its environment variable BITLANE_DEVIC
 takes the extra ``dask``. No bit is computed here.
 """
 
-from .elements import (
+from .arrays import (
     bit_and,
     bit_copy,
     bit_count,
@@ -22,8 +22,11 @@ from .elements import (
     bit_shift_right,
     bit_xnor,
     bit_xor,
+    cardinality,
+    hamming,
+    jaccard,
+    search,
 )
-from .rows import cardinality, hamming, jaccard, search
 from .workers import DevicePlugin, connect, equip
 
 __all__ = [

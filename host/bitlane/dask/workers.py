@@ -17,8 +17,6 @@ from ..driver.driver import expected_timeout
 from ..errors import LinkError
 from ..version import __version__
 
-__all__ = ["DevicePlugin", "connect", "equip"]
-
 ANSWER = 10.0
 """Seconds that a scheduler, and then the workers, have to answer."""
 

@@ -1,29 +1,62 @@
-"""`bitlane demo`: runs the parts in turn, prints what was found, and says whether all was right.
-
-Judging and printing only; the parts do the work, and the device computes.
-"""
+"""`bitlane demo`: runs the parts and the model files, and says whether all was right."""
 
 import argparse
 import importlib.util
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import chdir
 from pathlib import Path
 
 import numpy as np
 
 import bitlane
+from bitlane import dml
 from bitlane.command_line.cli import CHECK_FAILED, DONE, Group, Subparsers, whole_number
 from bitlane.default import default_url
 from bitlane.device import Device
 from bitlane.errors import BitlaneError
 from bitlane.files import expected_instead
+from bitlane.model_file import load_model, prepare, run
 from bitlane.terminal import each
 
 from . import digits, parity
-from .examples import run_examples
-from .traffic import Meter, MeteredDevice, table
+from .metering import Meter, MeteredDevice, table
 
-__all__ = ["add_demo", "show"]
+
+def run_examples(
+    device: Device,
+    models: Sequence[Path],
+    output: Path,
+    say: Callable[[str], object],
+    lap: Callable[[], object],
+) -> bool:
+    """Run every model file, each dispatch compared with the NumPy model; whether all agreed.
+
+    Files that models write go into ``output``, which exists. What a model prints is shown only if
+    a check fails. ``lap`` is called after each command. Raises ``ModelFileError`` for a file that
+    is wrong or asks too much.
+    """
+    all_right = True
+    for path in models:
+        lines: list[str] = []
+
+        def note(line: str, lines: list[str] = lines) -> None:
+            lines.append(line)
+            lap()
+
+        with dml.Device(device.driver) as face:
+            prepared = prepare(load_model(path), face)
+            with chdir(output):
+                right = run(prepared, note)
+        all_right = all_right and right
+        dispatches = len(prepared.dispatches)
+        count = "1 dispatch" if dispatches == 1 else f"{dispatches} dispatches"
+        say(f"  {path.stem:24}{count:14}{'identical' if right else 'DIFFERENT'}")
+        if not right:
+            for line in lines:
+                say(f"    {line}")
+    return all_right
+
 
 _PARTS = ("examples", "digits", "parity")
 
@@ -170,7 +203,7 @@ def show(
 
 
 def _digits(device: MeteredDevice, output: Path, say: Print, queries: int) -> bool:
-    from . import picture  # Pillow is there only where the extra is installed
+    from . import picture
 
     images = digits.load()
     database = len(images.rows) - digits.HELD_OUT
@@ -194,7 +227,7 @@ def _digits(device: MeteredDevice, output: Path, say: Print, queries: int) -> bo
 
 
 def _parity(device: MeteredDevice, output: Path, say: Print, step: int) -> bool:
-    from . import picture  # Pillow is there only where the extra is installed
+    from . import picture
 
     photo = parity.load(step)
     # About as many stripes of a part of the photo as of the whole.

@@ -11,8 +11,6 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Digits", "Neighbours", "Searcher", "load", "pack", "search"]
-
 Rows = npt.NDArray[np.uint8]
 Labels = npt.NDArray[np.int64]
 Indices = npt.NDArray[np.int64]

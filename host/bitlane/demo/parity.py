@@ -10,19 +10,6 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "DISKS",
-    "SLOW_STEP",
-    "UNIT",
-    "XorDevice",
-    "join",
-    "load",
-    "parity_disk",
-    "rebuild",
-    "stripe",
-    "units",
-]
-
 Bytes = npt.NDArray[np.uint8]
 
 DISKS = 5

@@ -8,8 +8,6 @@ from PIL import Image, ImageDraw, ImageFont
 
 from .digits import NEIGHBOURS, Neighbours
 
-__all__ = ["RIGHT", "WRONG", "digits_picture", "photo_picture", "save"]
-
 _WHITE = (255, 255, 255)
 _TEXT = (32, 36, 44)
 _QUIET = (110, 116, 128)

@@ -4,10 +4,16 @@ Whatever DirectML refuses raises ``bitlane.DmlError`` before anything reaches th
 """
 
 from ..errors import DmlError, DmlTypeError
-from .binding import BufferBinding
+from .binding import (
+    BindingProperties,
+    BindingTable,
+    BufferBinding,
+    CompiledOperator,
+    OperatorInitializer,
+)
 from .buffer import Buffer
-from .created import Operator
 from .device import Device
+from .execution import CommandList, CommandRecorder
 from .expressions import (
     Expression,
     Graph,
@@ -37,11 +43,10 @@ from .operators import (
     ElementWiseBitShiftLeftOperatorDesc,
     ElementWiseBitShiftRightOperatorDesc,
     ElementWiseBitXorOperatorDesc,
+    Operator,
     OperatorDesc,
     ReduceOperatorDesc,
 )
-from .recorder import CommandList, CommandRecorder
-from .table import BindingProperties, BindingTable, CompiledOperator, OperatorInitializer
 from .tensor import (
     MINIMUM_BUFFER_TENSOR_ALIGNMENT,
     TENSOR_DIMENSION_COUNT_MAX,

@@ -9,12 +9,9 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ..closing import Closing
-from ..driver.driver import Driver
-from ..driver.storage import Storage
+from ..closeable import Closing
+from ..driver.driver import Driver, Storage
 from ..errors import DmlError, DmlTypeError
-
-__all__ = ["PIECE", "Buffer", "Parent"]
 
 PIECE = 1 << 20
 """Bytes that are packed at once in the host's memory."""

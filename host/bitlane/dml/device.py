@@ -9,31 +9,24 @@ from weakref import WeakSet
 import numpy as np
 import numpy.typing as npt
 
-from ..closing import Closing
+from ..closeable import Closing
 from ..driver.driver import Driver
-from ..errors import DmlError, DmlTypeError
-from ..jobs.lowering import LayoutError, UnsupportedError
-from .buffer import Buffer, Parent
-from .connections import connect
-from .created import Operator
-from .execution import execute_steps
-from .graph import GraphDesc
-from .one_call import run_operator
-from .operators import ALL_TYPES, SMALL_UNSIGNED_TYPES, NodeDesc, OperatorDesc
-from .program import compiled
-from .recorder import CommandList, CommandRecorder
-from .refusals import expect_type
-from .rules import check_operator
-from .table import (
+from ..errors import DmlError, DmlTypeError, LayoutError, UnsupportedError
+from .binding import (
     BindingTable,
     CompiledOperator,
     Dispatchable,
     OperatorInitializer,
     check_uninitialized,
 )
+from .buffer import Buffer, Parent
+from .compiled import compiled
+from .execution import CommandList, CommandRecorder, execute_steps, run_operator
+from .graph import GraphDesc, connect
+from .operators import ALL_TYPES, SMALL_UNSIGNED_TYPES, NodeDesc, Operator, OperatorDesc
+from .refusals import expect_type
+from .rules import check_operator
 from .types import DataType, ExecutionFlags, Feature, FeatureLevel
-
-__all__ = ["Device"]
 
 _Enum = TypeVar("_Enum", bound=IntEnum)
 

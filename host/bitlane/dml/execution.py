@@ -1,23 +1,144 @@
-"""Execution of dispatches, all of a call as one job, as if one after another.
+"""Recording and execution of dispatches, and an operator on arrays in one call."""
 
-Everything is checked before the device does anything. Never computes.
-"""
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
 
-from collections.abc import Sequence
+import numpy as np
+import numpy.typing as npt
 
 from ..driver.geometry import Geometry
-from ..jobs.lowering import View, lower
-from ..jobs.order import Job, in_order
-from .binding import Bindings, BufferBinding
+from ..errors import DmlError, DmlTypeError
+from ..lowering.fences import Job, in_order
+from ..lowering.lower import lower
+from ..lowering.routes import View
+from .binding import (
+    Bindings,
+    BindingTable,
+    BufferBinding,
+    CompiledOperator,
+    Dispatchable,
+    OperatorInitializer,
+    check_count,
+)
 from .buffer import PIECE, Buffer, Parent
+from .compiled import COPYING, GraphProgram, Scratch, scratch_of
 from .operators import OperatorDesc
-from .program import COPYING, GraphProgram, Scratch, scratch_of
-from .recorder import Execution, Initialization, Step
-from .refusals import removed
-from .table import CompiledOperator
+from .refusals import expect_type, removed
 from .tensor import BufferTensorDesc
+from .types import ExecutionFlags
 
-__all__ = ["execute_steps"]
+
+@dataclass(frozen=True, slots=True)
+class Initialization:
+    """A dispatch of an initializer of ``operators``; for each, what its inputs are bound to."""
+
+    operators: tuple[CompiledOperator, ...]
+    inputs: tuple[Bindings, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """A dispatch of ``operator``, and what its tensors are bound to."""
+
+    operator: CompiledOperator
+    inputs: Bindings
+    outputs: Bindings
+
+
+Step: TypeAlias = Initialization | Execution
+
+
+@dataclass(frozen=True, slots=True)
+class _Volatile:
+    """A dispatch of ``operator`` with what ``table`` holds when the list is executed."""
+
+    operator: CompiledOperator
+    table: BindingTable
+
+    def resolve(self) -> Step:
+        """The dispatch as it is now. Raises ``DmlError``."""
+        if self.table.dispatchable is not self.operator:
+            raise removed(
+                str(self.operator.desc.operator_type),
+                "BindingTable",
+                "reset to another dispatchable since the dispatch was recorded",
+                "the table of the operator until its volatile bindings have been executed",
+            )
+        return _resolve(self.table)
+
+
+class CommandList:
+    """Dispatches in the order in which they were recorded; may be executed more than once.
+
+    Holds the buffers that they are bound to.
+    """
+
+    def __init__(self, device: Parent) -> None:
+        self.device = device
+        self._recorded: list[Step | _Volatile] = []
+
+    def __repr__(self) -> str:
+        return f"<bitlane.dml.CommandList: dispatches: {len(self)}>"
+
+    def __len__(self) -> int:
+        return len(self._recorded)
+
+    def reset(self) -> None:
+        """Forget everything that was recorded."""
+        self._recorded.clear()
+
+    def append(self, step: Step | _Volatile) -> None:
+        """Add a dispatch."""
+        self._recorded.append(step)
+
+    def steps(self) -> Iterator[Step]:
+        """What is to be done, with the bindings of every dispatch checked. Raises ``DmlError``."""
+        for step in self._recorded:
+            yield step.resolve() if isinstance(step, _Volatile) else step
+
+
+class CommandRecorder:
+    """``IDMLCommandRecorder``: of ``Device.create_command_recorder``."""
+
+    def __init__(self, device: Parent) -> None:
+        self.device = device
+
+    def __repr__(self) -> str:
+        return f"<bitlane.dml.CommandRecorder of {self.device}>"
+
+    def record_dispatch(
+        self, command_list: CommandList, dispatchable: Dispatchable, table: BindingTable
+    ) -> None:
+        """Add a dispatch to ``command_list``; nothing is executed.
+
+        The table's bindings are taken as they are now, unless the operator was compiled with
+        ``DESCRIPTORS_VOLATILE``: then they are read when the list is executed. Raises
+        ``DmlError`` if a tensor is unbound, or if the output overlaps an input in a way that the
+        operator does not allow.
+        """
+        expect_type("RecordDispatch", "CommandList", command_list, CommandList)
+        expect_type("RecordDispatch", "BindingTable", table, BindingTable)
+        if table.dispatchable is not dispatchable:
+            expected = "a table created for, or reset to, the dispatchable"
+            raise removed("RecordDispatch", "BindingTable", "of another dispatchable", expected)
+        for name, thing in (("CommandList", command_list), ("BindingTable", table)):
+            if thing.device is not self.device:
+                raise removed("RecordDispatch", name, "of another device", "this device's")
+        if (
+            isinstance(dispatchable, CompiledOperator)
+            and dispatchable.flags & ExecutionFlags.DESCRIPTORS_VOLATILE
+        ):
+            command_list.append(_Volatile(dispatchable, table))
+        else:
+            command_list.append(_resolve(table))
+
+
+def _resolve(table: BindingTable) -> Step:
+    target = table.dispatchable
+    if isinstance(target, OperatorInitializer):
+        return Initialization(target.operators, table.resolve_initializer(target))
+    return Execution(target, *table.resolve_operator(target))
 
 
 def execute_steps(device: Parent, steps: Sequence[Step]) -> None:
@@ -144,3 +265,50 @@ def _view(tensor: BufferTensorDesc, binding: BufferBinding | None) -> View:
 def _address(binding: BufferBinding | None) -> int:
     assert binding is not None
     return binding.buffer.address + binding.offset
+
+
+def run_operator(
+    operator: CompiledOperator, inputs: Sequence[npt.ArrayLike]
+) -> list[npt.NDArray[np.generic]]:
+    """What ``Device.run`` does with an operator that has just been compiled: all its outputs."""
+    device, desc = operator.device, operator.desc
+    expect_type("Run", "Inputs", inputs, Sequence)
+    check_count("Run", len(inputs), len(desc.inputs))
+    contents = [
+        _content(name, tensor, x) for (name, tensor), x in zip(desc.inputs, inputs, strict=True)
+    ]
+    owned: list[BufferBinding | None] = []
+    others: list[BufferBinding | None] = []
+    for (_, tensor), content in zip(desc.inputs, contents, strict=True):
+        buffer = device.create_buffer(tensor.total_tensor_size_in_bytes)
+        buffer.write(content)
+        owned.append(BufferBinding(buffer) if tensor.owned else None)
+        others.append(None if tensor.owned else BufferBinding(buffer))
+    results = [
+        device.create_buffer(tensor.total_tensor_size_in_bytes) for _, tensor in desc.outputs
+    ]
+    initialization = Initialization((operator,), (tuple(owned),))
+    execution = Execution(operator, tuple(others), tuple(map(BufferBinding, results)))
+    execute_steps(device, [initialization, execution])
+    return [
+        _elements(tensor, result) for (_, tensor), result in zip(desc.outputs, results, strict=True)
+    ]
+
+
+def _elements(tensor: BufferTensorDesc, buffer: Buffer) -> npt.NDArray[np.generic]:
+    """An array of the sizes and strides of ``tensor``, which ``buffer`` holds."""
+    strides = [stride * tensor.data_type.itemsize for stride in tensor.element_strides]
+    data = buffer.read(tensor.bytes_reached)
+    return np.ndarray(tensor.sizes, tensor.data_type.dtype, data, strides=strides)
+
+
+def _content(name: str, tensor: BufferTensorDesc, value: npt.ArrayLike) -> npt.NDArray[np.generic]:
+    """``value`` as an array of the tensor's type, and of as many bytes as the tensor reaches."""
+    array = np.asarray(value)
+    if array.dtype != tensor.data_type.dtype:
+        expected = f"{tensor.data_type.dtype}, as its tensor has"
+        raise DmlTypeError(name, "DataType", str(array.dtype), expected)
+    if array.nbytes != tensor.bytes_reached:
+        expected = f"{tensor.bytes_reached} bytes, from its first element to its last"
+        raise DmlError(name, "Data", f"of {array.nbytes} bytes", expected)
+    return array

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from ..errors import DmlError
-from .created import Operator
+from .binding import CompiledOperator
 from .device import Device
 from .graph import (
     GraphDesc,
@@ -26,27 +26,12 @@ from .operators import (
     ElementWiseBitShiftRightOperatorDesc,
     ElementWiseBitXorOperatorDesc,
     NodeDesc,
+    Operator,
     ReduceOperatorDesc,
 )
 from .refusals import expect_type
-from .table import CompiledOperator
 from .tensor import BufferTensorDesc
 from .types import DataType, ExecutionFlags, ReduceFunction
-
-__all__ = [
-    "Expression",
-    "Graph",
-    "bit_and",
-    "bit_count",
-    "bit_not",
-    "bit_or",
-    "bit_shift_left",
-    "bit_shift_right",
-    "bit_xor",
-    "input_tensor",
-    "reduce",
-    "reinterpret",
-]
 
 
 class Graph:

@@ -1,21 +1,15 @@
-"""The description of a graph of operators, as DirectML has it: nodes, and edges by index.
+"""Graphs of operators as DirectML has them: nodes, edges by index, and what each edge demands."""
 
-Inert: it may be wrong. ``connections.connect`` decides that, when a graph is compiled.
-"""
-
+from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Self
 
-from .created import Operator
-
-__all__ = [
-    "GraphDesc",
-    "InputGraphEdgeDesc",
-    "IntermediateGraphEdgeDesc",
-    "OperatorGraphNodeDesc",
-    "OutputGraphEdgeDesc",
-]
+from ..errors import DmlError
+from .operators import NamedTensors, NodeDesc, Operator
+from .refusals import expect_type
+from .tensor import BufferTensorDesc
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,3 +85,251 @@ class GraphDesc:
             for place, (name, _) in enumerate(operator.desc.outputs)
         ]
         return cls(len(inputs), len(outputs), [OperatorGraphNodeDesc(operator)], inputs, outputs)
+
+
+_KINDS = {
+    "InputEdges": InputGraphEdgeDesc,
+    "OutputEdges": OutputGraphEdgeDesc,
+    "IntermediateEdges": IntermediateGraphEdgeDesc,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """Where a tensor comes from: an output of a node or, if that is None, an input of the graph."""
+
+    node: int | None
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Connections:
+    """A graph that follows every rule."""
+
+    nodes: tuple[NodeDesc, ...]
+    operands: tuple[tuple[Port, ...], ...]
+    """Of each node, where its inputs come from."""
+    results: tuple[Port, ...]
+    """Where the outputs of the graph come from."""
+    order: tuple[int, ...]
+    """The nodes, each behind those that it needs."""
+    inputs: NamedTensors
+    """What each input of the graph is called, and the tensor that it is read as."""
+    outputs: NamedTensors
+
+
+def connect(graph: GraphDesc) -> Connections:
+    """Follow the edges of ``graph``. Raises ``DmlError`` at the first rule that it breaks."""
+    nodes = _nodes(graph)
+    for field in _KINDS:
+        _check_edges(graph, field, nodes)
+    operands = _operands(graph, nodes)
+    outputs = _outputs(graph)
+    _check_leaving(graph, nodes)
+    inputs = _inputs(graph, nodes)
+    for edge in graph.intermediate_edges:
+        _check_tensors(nodes, edge)
+    return Connections(
+        nodes,
+        operands,
+        tuple([Port(edge.from_node_index, edge.from_node_output_index) for edge in outputs]),
+        _in_order(operands),
+        inputs,
+        tuple(
+            [
+                (
+                    edge.name or f"GraphOutputs[{place}]",
+                    nodes[edge.from_node_index].outputs[edge.from_node_output_index][1],
+                )
+                for place, edge in enumerate(outputs)
+            ]
+        ),
+    )
+
+
+def _nodes(graph: GraphDesc) -> tuple[NodeDesc, ...]:
+    """There are nodes, and an output at least; every list is one of what it should be."""
+    expect_type("CompileGraph", "Desc", graph, GraphDesc)
+    for field, count, least in (
+        ("InputCount", graph.input_count, 0),
+        ("OutputCount", graph.output_count, 1),
+    ):
+        expect_type("GraphDesc", field, count, Integral)
+        if count < least:
+            raise DmlError("GraphDesc", field, count, f"{least} or more")
+    lists = {"Nodes": OperatorGraphNodeDesc, **_KINDS}
+    values = (graph.nodes, graph.input_edges, graph.output_edges, graph.intermediate_edges)
+    for (field, kind), value in zip(lists.items(), values, strict=True):
+        expect_type("GraphDesc", field, value, Sequence)
+        for place, each in enumerate(value):
+            expect_type("GraphDesc", f"{field}[{place}]", each, kind)
+    for place, node in enumerate(graph.nodes):
+        expect_type(f"Nodes[{place}]", "Operator", node.operator, Operator)
+    return tuple([node.operator.desc for node in graph.nodes])
+
+
+def _check_edges(graph: GraphDesc, kind: str, nodes: Sequence[NodeDesc]) -> None:
+    """Both ends of every edge exist."""
+    edges: Sequence[object] = {
+        "InputEdges": graph.input_edges,
+        "OutputEdges": graph.output_edges,
+        "IntermediateEdges": graph.intermediate_edges,
+    }[kind]
+    for place, edge in enumerate(edges):
+        name = f"{kind}[{place}]"
+        if isinstance(edge, InputGraphEdgeDesc):
+            _expect_index(name, "GraphInputIndex", edge.graph_input_index, graph.input_count)
+        if isinstance(edge, OutputGraphEdgeDesc):
+            _expect_index(name, "GraphOutputIndex", edge.graph_output_index, graph.output_count)
+        if isinstance(edge, OutputGraphEdgeDesc | IntermediateGraphEdgeDesc):
+            _expect_index(name, "FromNodeIndex", edge.from_node_index, len(nodes))
+            count = len(nodes[edge.from_node_index].outputs)
+            _expect_index(name, "FromNodeOutputIndex", edge.from_node_output_index, count)
+        if isinstance(edge, InputGraphEdgeDesc | IntermediateGraphEdgeDesc):
+            _expect_index(name, "ToNodeIndex", edge.to_node_index, len(nodes))
+            count = len(nodes[edge.to_node_index].inputs)
+            _expect_index(name, "ToNodeInputIndex", edge.to_node_input_index, count)
+
+
+def _expect_index(edge: str, field: str, index: int, count: int) -> None:
+    expect_type(edge, field, index, Integral)
+    if not 0 <= index < count:
+        expected = f"0 to {count - 1}" if count else "no edge: there is nothing to connect"
+        raise DmlError(edge, field, index, expected)
+
+
+def _operands(graph: GraphDesc, nodes: Sequence[NodeDesc]) -> tuple[tuple[Port, ...], ...]:
+    """Every input of a node has one edge: none of the operators here has an optional tensor."""
+    found: dict[tuple[int, int], Port] = {}
+    arriving: list[InputGraphEdgeDesc | IntermediateGraphEdgeDesc]
+    arriving = [*graph.input_edges, *graph.intermediate_edges]
+    for edge in arriving:
+        if isinstance(edge, InputGraphEdgeDesc):
+            source = Port(None, edge.graph_input_index)
+        else:
+            source = Port(edge.from_node_index, edge.from_node_output_index)
+        place = (edge.to_node_index, edge.to_node_input_index)
+        if place in found:
+            name, _ = nodes[place[0]].inputs[place[1]]
+            both = f"{_described(nodes, found[place])} and {_described(nodes, source)}"
+            raise DmlError(f"Nodes[{place[0]}]", name, f"connected to {both}", "one edge")
+        found[place] = source
+    for number, node in enumerate(nodes):
+        for index, (name, _) in enumerate(node.inputs):
+            if (number, index) not in found:
+                expected = "an edge from an input of the graph or from another node"
+                raise DmlError(f"Nodes[{number}]", name, "not connected", expected)
+    return tuple(
+        [
+            tuple([found[number, index] for index in range(len(node.inputs))])
+            for number, node in enumerate(nodes)
+        ]
+    )
+
+
+def _outputs(graph: GraphDesc) -> list[OutputGraphEdgeDesc]:
+    """The edge of each output of the graph, which has one."""
+    edges: defaultdict[int, list[OutputGraphEdgeDesc]] = defaultdict(list)
+    for edge in graph.output_edges:
+        edges[edge.graph_output_index].append(edge)
+    result = []
+    # Ends at the first without an edge, however many there are said to be.
+    for place in range(graph.output_count):
+        if len(edges[place]) != 1:
+            value = f"connected {len(edges[place])} times" if edges[place] else "not connected"
+            raise DmlError("GraphDesc", f"GraphOutputs[{place}]", value, "one edge from a node")
+        result += edges[place]
+    return result
+
+
+def _check_leaving(graph: GraphDesc, nodes: Sequence[NodeDesc]) -> None:
+    """Every output of a node has one edge at least."""
+    leaving: list[OutputGraphEdgeDesc | IntermediateGraphEdgeDesc]
+    leaving = [*graph.output_edges, *graph.intermediate_edges]
+    read = {(edge.from_node_index, edge.from_node_output_index) for edge in leaving}
+    for number, node in enumerate(nodes):
+        for index, (name, _) in enumerate(node.outputs):
+            if (number, index) not in read:
+                expected = "an edge to another node or to an output of the graph"
+                raise DmlError(f"Nodes[{number}]", name, "not connected", expected)
+
+
+def _inputs(graph: GraphDesc, nodes: Sequence[NodeDesc]) -> NamedTensors:
+    """Every input of the graph is read, by tensors of one size that are all owned, or none of them.
+
+    That each has a reader is no published rule: without one it would be no tensor.
+    """
+    readers: defaultdict[int, list[InputGraphEdgeDesc]] = defaultdict(list)
+    for edge in graph.input_edges:
+        readers[edge.graph_input_index].append(edge)
+    result = []
+    for place in range(graph.input_count):
+        name = next((edge.name for edge in readers[place] if edge.name), f"GraphInputs[{place}]")
+        tensors: list[BufferTensorDesc] = []
+        for edge in readers[place]:
+            port, tensor = nodes[edge.to_node_index].inputs[edge.to_node_input_index]
+            first = tensors[0] if tensors else tensor
+            where, expected = f"Nodes[{edge.to_node_index}]", f"as others read {name}"
+            if tensor.total_tensor_size_in_bytes != first.total_tensor_size_in_bytes:
+                size, wanted = tensor.total_tensor_size_in_bytes, first.total_tensor_size_in_bytes
+                field = f"{port}.TotalTensorSizeInBytes"
+                raise DmlError(where, field, size, f"{wanted}, {expected}")
+            if tensor.owned is not first.owned:
+                wanted_flags = f"{first.flags.name}, {expected}"
+                raise DmlError(where, f"{port}.Flags", tensor.flags.name, wanted_flags)
+            tensors.append(tensor)
+        if not tensors:
+            raise DmlError("GraphDesc", name, "not connected", "an edge to a node")
+        widest = max(tensors, key=lambda tensor: tensor.bytes_reached)
+        alignment = max(tensor.guaranteed_base_offset_alignment for tensor in tensors)
+        result.append((name, replace(widest, guaranteed_base_offset_alignment=alignment)))
+    return tuple(result)
+
+
+def _check_tensors(nodes: Sequence[NodeDesc], edge: IntermediateGraphEdgeDesc) -> None:
+    """What one node writes and another reads is of one size, and not DirectML's own."""
+    made, output = nodes[edge.from_node_index].outputs[edge.from_node_output_index]
+    read, tensor = nodes[edge.to_node_index].inputs[edge.to_node_input_index]
+    where = f"Nodes[{edge.to_node_index}]"
+    if tensor.owned:
+        expected = "NONE: what is OWNED_BY_DML is an input of the graph"
+        raise DmlError(where, f"{read}.Flags", "OWNED_BY_DML", expected)
+    size, wanted = tensor.total_tensor_size_in_bytes, output.total_tensor_size_in_bytes
+    if size != wanted:
+        expected = f"{wanted}, as in Nodes[{edge.from_node_index}].{made}"
+        raise DmlError(where, f"{read}.TotalTensorSizeInBytes", size, expected)
+
+
+def _in_order(operands: Sequence[Sequence[Port]]) -> tuple[int, ...]:
+    """The graph has no cycle: an order in which every node comes behind those that it needs."""
+    order: list[int] = []
+    waiting = dict(enumerate(operands))
+    while waiting:
+        ready = [
+            number
+            for number, ports in waiting.items()
+            if not any(port.node in waiting for port in ports)
+        ]
+        if not ready:
+            raise _cycle(waiting)
+        order += ready
+        for number in ready:
+            del waiting[number]
+    return tuple(order)
+
+
+def _cycle(waiting: dict[int, Sequence[Port]]) -> DmlError:
+    """The error for nodes that wait for each other: it names those of one circle."""
+    path = [next(iter(waiting))]
+    while path[-1] not in path[:-1]:
+        needed = [port.node for port in waiting[path[-1]] if port.node is not None]
+        path.append(next(node for node in needed if node in waiting))
+    circle = path[path.index(path[-1]) :][::-1]
+    shown = " -> ".join(f"Nodes[{number}]" for number in circle)
+    return DmlError("GraphDesc", "IntermediateEdges", f"a cycle, {shown}", "a graph without cycles")
+
+
+def _described(nodes: Sequence[NodeDesc], port: Port) -> str:
+    if port.node is None:
+        return f"GraphInputs[{port.index}]"
+    return f"Nodes[{port.node}].{nodes[port.node].outputs[port.index][0]}"

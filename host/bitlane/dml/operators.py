@@ -9,27 +9,9 @@ from typing import ClassVar, TypeAlias, get_args
 
 from bitlane_rtl.abi import Op
 
+from .buffer import Parent
 from .tensor import BufferTensorDesc
 from .types import DataType, OperatorType, ReduceFunction
-
-__all__ = [
-    "ALL_TYPES",
-    "OPERATOR_DESCS",
-    "SMALL_UNSIGNED_TYPES",
-    "UNSIGNED_TYPES",
-    "ElementWiseBitAndOperatorDesc",
-    "ElementWiseBitCountOperatorDesc",
-    "ElementWiseBitNotOperatorDesc",
-    "ElementWiseBitOrOperatorDesc",
-    "ElementWiseBitShiftLeftOperatorDesc",
-    "ElementWiseBitShiftRightOperatorDesc",
-    "ElementWiseBitXorOperatorDesc",
-    "InPlace",
-    "NamedTensors",
-    "NodeDesc",
-    "OperatorDesc",
-    "ReduceOperatorDesc",
-]
 
 ALL_TYPES = tuple(data_type for data_type in DataType if data_type is not DataType.UNKNOWN)
 SMALL_UNSIGNED_TYPES = (DataType.UINT32, DataType.UINT16, DataType.UINT8)
@@ -205,3 +187,14 @@ OPERATOR_DESCS: dict[OperatorType, type[OperatorDesc]] = {
     desc.operator_type: desc for desc in get_args(OperatorDesc)
 }
 """The description that belongs to each operator type."""
+
+
+class Operator:
+    """``IDMLOperator``: a description that has passed every rule. Of ``Device.create_operator``."""
+
+    def __init__(self, device: Parent, desc: NodeDesc) -> None:
+        self.device = device
+        self.desc = desc
+
+    def __repr__(self) -> str:
+        return f"<bitlane.dml.Operator: {self.desc.operator_type}>"

@@ -2,8 +2,6 @@
 
 from ..errors import DmlError, DmlTypeError
 
-__all__ = ["expect_type", "removed"]
-
 _REMOVED = "DXGI_ERROR_DEVICE_REMOVED"
 
 

@@ -11,7 +11,7 @@ from math import prod
 from numbers import Integral
 
 from ..errors import DmlError, DmlTypeError
-from ..jobs.overlap import overlaps_itself
+from ..lowering.self_overlap import overlaps_itself
 from .operators import (
     SMALL_UNSIGNED_TYPES,
     ElementWiseBitCountOperatorDesc,
@@ -26,8 +26,6 @@ from .tensor import (
     last_element,
 )
 from .types import DataType, FeatureLevel, OperatorType, ReduceFunction, TensorFlags
-
-__all__ = ["check_operator", "dimension_counts", "introduced", "supported_types"]
 
 _UINT_LAST = 2**32 - 1
 

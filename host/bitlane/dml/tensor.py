@@ -13,17 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import DmlError, DmlTypeError
-from ..jobs.operands import packed_strides
+from ..streaming.operands import packed_strides
 from .types import DataType, TensorFlags
-
-__all__ = [
-    "MINIMUM_BUFFER_TENSOR_ALIGNMENT",
-    "TENSOR_DIMENSION_COUNT_MAX",
-    "TENSOR_DIMENSION_COUNT_MAX1",
-    "BufferTensorDesc",
-    "calc_buffer_tensor_size",
-    "last_element",
-]
 
 MINIMUM_BUFFER_TENSOR_ALIGNMENT = 16
 """``DML_MINIMUM_BUFFER_TENSOR_ALIGNMENT``: what every binding's offset is a multiple of, bytes."""

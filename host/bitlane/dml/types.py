@@ -9,16 +9,6 @@ import numpy.typing as npt
 
 from ..errors import DmlTypeError
 
-__all__ = [
-    "DataType",
-    "ExecutionFlags",
-    "Feature",
-    "FeatureLevel",
-    "OperatorType",
-    "ReduceFunction",
-    "TensorFlags",
-]
-
 
 class DataType(IntEnum):
     """``DML_TENSOR_DATA_TYPE``: how the elements of a tensor are encoded.

@@ -6,8 +6,6 @@ from typing import Final
 
 from ..errors import DeviceError, OutOfDeviceMemory
 
-__all__ = ["ALIGNMENT", "Allocation", "Allocator", "OutOfDeviceMemory"]
-
 ALIGNMENT: Final = 64
 """Every piece starts at a multiple of this many bytes: the widest beat."""
 

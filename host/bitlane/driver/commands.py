@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from bitlane_rtl.abi import MAX_LOOPS, RECORD, Bits, Lane, Mode, Op, record_words, seal
 
-__all__ = ["Command", "Walk", "encode"]
-
 _MODULUS: Final = 1 << 32
 _WORD: Final = {name: field.word for name, field in RECORD.items()}
 _CONTROL: Final[dict[str, Bits]] = {bits.name: bits for bits in RECORD["CONTROL"].bits}

@@ -10,8 +10,6 @@ from ..errors import LinkError
 from ..links.link import Link
 from .geometry import Geometry
 
-__all__ = ["Control", "describe", "status_name"]
-
 _STATE_START: Final = find_register("STATUS").offset
 _COUNTERS_START: Final = find_register("BUSY_CYCLES").offset
 

@@ -10,22 +10,21 @@ from contextlib import AbstractContextManager, nullcontext
 from numbers import Real
 from threading import RLock
 from typing import Final
+from weakref import finalize
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bitlane_rtl.abi import ABI_VERSION, CONTROL_BASE, IDENTITY
 
-from ..closing import Closing
-from ..errors import DeviceError, LinkError, SettingError
+from ..closeable import Closing
+from ..errors import DeviceError, LinkError, OutOfDeviceMemory, SettingError
 from ..links.link import BytesLike, Link
-from .allocator import Allocation, Allocator, OutOfDeviceMemory
+from .allocator import Allocation, Allocator
 from .commands import Command
 from .control import Control
 from .fork import Elsewhere, refuse_in_children
 from .queue import CommandQueue, Read, Words, Write
-
-__all__ = ["DEFAULT_TIMEOUT", "Driver", "expected_timeout"]
 
 DEFAULT_TIMEOUT: Final = 60.0
 
@@ -252,3 +251,41 @@ class Driver(Closing):
 
 def _size(data: BytesLike) -> int:
     return data.nbytes if isinstance(data, (np.ndarray, memoryview)) else len(data)
+
+
+class Storage(Closing):
+    """``size`` bytes of the device's memory from ``address`` on, a multiple of 64.
+
+    ``close`` gives them back, and so does Python once nothing refers to this object: whatever
+    reads or writes the bytes later must hold it. Raises ``OutOfDeviceMemory``.
+    """
+
+    __slots__ = ("__weakref__", "_release", "address", "driver", "size")
+
+    def __init__(self, driver: Driver, size: int) -> None:
+        # Who gives back is there before what is to be given back: Ctrl-C may come in between.
+        held: list[Allocation] = []
+        self._release = finalize(self, _give_back, driver, held)
+        self._release.atexit = False
+        held.append(driver.allocate(size))
+        self.driver = driver
+        self.address = held[0].address
+        self.size = size
+
+    @property
+    def closed(self) -> bool:
+        """Whether the bytes have been given back."""
+        return not self._release.alive
+
+    def close(self) -> None:
+        """Give the bytes back. May be called again."""
+        self._release()
+
+    def __repr__(self) -> str:
+        where = "closed" if self.closed else f"at {self.address:#x}"
+        return f"<bitlane Storage: {self.size} bytes, {where}>"
+
+
+def _give_back(driver: Driver, held: list[Allocation]) -> None:
+    for allocation in held:
+        driver.discard(allocation)

@@ -15,8 +15,6 @@ from weakref import WeakSet
 from ..errors import LinkError
 from ..links.link import Link
 
-__all__ = ["Elsewhere", "guard", "refuse_in_children"]
-
 
 class _Locked(Protocol):
     link: Link

@@ -7,8 +7,6 @@ from bitlane_rtl.abi.rows import Rows
 
 from ..errors import LinkError
 
-__all__ = ["ArraySizes", "Geometry"]
-
 
 @dataclass(frozen=True, slots=True)
 class ArraySizes:

@@ -20,8 +20,6 @@ from ..links.link import BytesLike, Link
 from .commands import Command, encode
 from .control import Control, describe, status_name
 
-__all__ = ["CommandQueue", "DeviceFault", "Read", "Words", "Write"]
-
 Words: TypeAlias = NDArray[np.uint32]
 """A record as the circuit reads it."""
 

@@ -19,19 +19,6 @@ from bitlane_rtl.abi.frames import (
     Request,
 )
 
-__all__ = [
-    "BOUNDARY",
-    "Deframer",
-    "Reply",
-    "answer_line_bytes",
-    "decode_answer",
-    "decode_backward",
-    "encode",
-    "encode_request",
-    "request_line_bytes",
-    "request_room",
-]
-
 BOUNDARY: Final = bytes((DELIMITER,))
 """Ends a frame on the line; on its own it ends whatever the line carried before."""
 

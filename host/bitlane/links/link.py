@@ -1,17 +1,14 @@
-"""How the host reaches a device: one small protocol, and the finder of those that are installed.
-
-Links move bytes and know nothing of commands. This module never imports one: each scheme of
-``open_link`` belongs to a package that registers it as an entry point.
-"""
+"""How the host reaches a device: one small protocol, the options of its URL, and its finder."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from urllib.parse import parse_qsl
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..closing import Closing
+from ..closeable import Closing
 from ..errors import LinkError
 
 if TYPE_CHECKING:
@@ -19,7 +16,29 @@ if TYPE_CHECKING:
 
     from .recording import Recording
 
-__all__ = ["ENTRY_POINT_GROUP", "BytesLike", "Link", "is_known", "open_link"]
+
+Options: TypeAlias = Mapping[str, tuple[Callable[[str], Any], str]]
+"""By name what makes a value of the text, or raises ``ValueError``, and what is expected."""
+
+
+def read_options(url: str, query: str, options: Options) -> dict[str, Any]:
+    """The values that ``query``, of ``url``, gives. Raises ``LinkError``."""
+    values = {}
+    # Names of files may be bytes that are no text.
+    for name, text in parse_qsl(query, keep_blank_values=True, errors="surrogateescape"):
+        if name not in options:
+            raise LinkError(f"device {url!r}: no option {name!r}; choose {', '.join(options)}")
+        if name in values:
+            raise LinkError(f"device {url!r}: option {name} is given twice; expected once")
+        parse, meaning = options[name]
+        try:
+            values[name] = parse(text)
+        except ValueError:
+            raise LinkError(
+                f"device {url!r}: option {name} is {text!r}; expected {meaning}"
+            ) from None
+    return values
+
 
 ENTRY_POINT_GROUP = "bitlane.links"
 """Entry points that map a URL scheme to a callable that takes the URL and returns a ``Link``."""

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Recording"]
-
 Flags = Mapping[str, NDArray[np.bool_]]
 Numbers = Mapping[str, NDArray[np.int64]]
 

@@ -11,10 +11,8 @@ from typing import Any, Final
 from bitlane.errors import LinkError
 from bitlane_rtl.abi.frames import DEFAULT_BAUD
 
-from .options import Options, read_options
+from .link import Options, read_options
 from .serial_link import DEFAULT_TIMEOUT, Port, SerialLink
-
-__all__ = ["Port", "SerialLink", "open_link"]
 
 
 def open_link(url: str) -> SerialLink:

@@ -18,7 +18,7 @@ from bitlane.errors import LinkError
 from bitlane.links.link import BytesLike, Link
 from bitlane_rtl.abi.frames import HELLO_BYTES, LINK_VERSION, SEQUENCES, Answer, Request
 
-from .cuts import Cuts
+from .arq import Counts, Cuts, Window
 from .frames import (
     BOUNDARY,
     Deframer,
@@ -28,10 +28,7 @@ from .frames import (
     encode_request,
     request_room,
 )
-from .pace import Pace, Patience
-from .window import Counts, Window
-
-__all__ = ["DEFAULT_TIMEOUT", "Port", "SerialLink"]
+from .timing import Pace, Patience
 
 DEFAULT_TIMEOUT: Final = 10.0
 

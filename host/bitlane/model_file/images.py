@@ -1,17 +1,17 @@
-"""Images as the initial values of a resource, and resources as images.
-
-Needs Pillow, which only images need: it is imported when the first one is met.
-"""
+"""Files of resources: images, NumPy's arrays (nothing in one is executed), raw bytes."""
 
 import importlib
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from tokenize import TokenError
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from numpy.typing import NDArray
 
 from ..dml import DataType
+from ..errors import BitlaneError
 from .node import Node
 
 if TYPE_CHECKING:
@@ -20,7 +20,30 @@ if TYPE_CHECKING:
     from PIL.Image import Image
     from PIL.ImageFile import ImageFile
 
-__all__ = ["IMAGE_SUFFIXES", "IMAGE_TYPES", "check_image", "encode_image", "read_image"]
+
+from ..files import write_atomically
+from .model import Resource, WriteFile
+from .node import ModelFileError
+
+_MAGIC = b"\x93NUMPY"
+
+
+class NpyError(BitlaneError, ValueError):
+    """A file that holds no array of NumPy's; the message says why, and not which file."""
+
+
+def read_npy(path: Path) -> NDArray[Any]:
+    """The array in the file ``path``. Raises ``NpyError``, ``OSError`` or ``MemoryError``."""
+    # NumPy takes other files, archives of arrays among them, for something else.
+    with path.open("rb") as file:
+        if file.read(len(_MAGIC)) != _MAGIC:
+            raise NpyError(f"a NumPy array file; {path.name} does not start like one")
+    try:
+        array: NDArray[Any] = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError, TypeError, SyntaxError, OverflowError, TokenError) as error:
+        raise NpyError(f"a NumPy array file ({error})") from error
+    return array
+
 
 IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg"})
 
@@ -131,3 +154,37 @@ def _expect_type(node: Node, data_type: DataType) -> None:
     if data_type not in IMAGE_TYPES:
         names = ", ".join(member.name for member in IMAGE_TYPES)
         raise node.required("initialValuesDataType").error(f"one of {names} for an image")
+
+
+def write_resource(
+    command: WriteFile, resource: Resource, data: npt.NDArray[np.uint8], file: str
+) -> None:
+    """Write the bytes ``data`` of a resource as the command asks; ``file`` is the model file.
+
+    ``.bin`` and ``.dat`` get the resource's content as it is, ``.npy`` and images the dimensions
+    of the command. Raises ``ModelFileError`` if the file cannot be written.
+    """
+    suffix = command.target.suffix.lower()
+    if suffix in (".bin", ".dat"):
+        encoded = data[: resource.content].tobytes()
+    else:
+        dtype = resource.data_type.dtype
+        size = int(np.prod(command.dimensions, dtype=np.int64)) * dtype.itemsize
+        values = data[:size].view(dtype).reshape(command.dimensions)
+        if suffix in IMAGE_SUFFIXES:
+            node = Node(file, command.path, str(command.target))
+            encoded = encode_image(values, command.dimensions, suffix, node)
+        else:
+            buffer = BytesIO()
+            np.save(buffer, values, allow_pickle=False)
+            encoded = buffer.getvalue()
+    try:
+        command.target.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(command.target, encoded)
+    except OSError as error:
+        raise ModelFileError(
+            file,
+            command.path,
+            str(command.target),
+            f"a file that can be written ({error.strerror or error})",
+        ) from error

@@ -7,9 +7,7 @@ library's parser keeps its line and column. Nothing else is added to JSON.
 import json
 import re
 
-from .errors import Fact, ModelFileError
-
-__all__ = ["parse_json"]
+from .node import Fact, ModelFileError
 
 _TOKEN = re.compile(
     r"""

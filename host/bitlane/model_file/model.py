@@ -10,18 +10,6 @@ import numpy.typing as npt
 
 from ..dml import DataType, ExecutionFlags, OperatorDesc
 
-__all__ = [
-    "Binding",
-    "Command",
-    "Dispatch",
-    "Dispatchable",
-    "Model",
-    "Print",
-    "Resource",
-    "Values",
-    "WriteFile",
-]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Values:

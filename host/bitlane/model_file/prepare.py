@@ -3,12 +3,10 @@
 from dataclasses import dataclass
 
 from .. import dml
-from ..driver.allocator import OutOfDeviceMemory
-from .dispatchables import dml_error
-from .errors import Fact, ModelFileError
+from ..errors import OutOfDeviceMemory
 from .model import Binding, Dispatch, Dispatchable, Model
-
-__all__ = ["PreparedModel", "prepare"]
+from .node import Fact, ModelFileError
+from .parse import dml_error
 
 
 @dataclass(frozen=True, slots=True)

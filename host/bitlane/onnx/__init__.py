@@ -10,7 +10,7 @@ Reads and checks models; opens no file but the model that `load` is asked for. N
 `onnx`.
 """
 
-from .errors import OnnxError, OnnxMissingError
+from .model import OnnxError, OnnxMissingError
 
 try:
     from .backend import (
@@ -22,7 +22,7 @@ try:
         run_node,
         supports_device,
     )
-    from .load import load
+    from .parse import load
 except ModuleNotFoundError as error:
     if (error.name or "").startswith("bitlane"):
         raise

@@ -1,8 +1,4 @@
-"""The face that ONNX gives backends: models and nodes in, NumPy arrays out.
-
-Devices are bitlane's: "CPU", which ONNX's tools say, is the default one. Every bit of every result
-comes from the device.
-"""
+"""The backend that ONNX defines: models and nodes in, NumPy arrays out."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
@@ -12,30 +8,79 @@ from numpy.typing import ArrayLike
 from onnx import ModelProto, NodeProto
 from onnx.backend import base
 
+from bitlane_rtl.abi import Op
+
+from .. import reference
 from ..arrays import Array, explain
 from ..arrays.base import value_of
-from ..arrays.value import compute
-from ..closing import Closing
+from ..arrays.value import Value, compute
+from ..closeable import Closing
+from ..compiler.nodes import Constant, Expression, apply
 from ..default import default_device
 from ..device import Device, open_device
-from ..errors import SettingError
-from ..jobs.operands import AnyArray, ShapeError, as_array
+from ..errors import LayoutError, SettingError, ShapeError
 from ..links.link import is_known
-from .errors import OnnxError, quoted
-from .evaluation import pending
-from .graph import BitGraph, BitTensor, Tensor
-from .nodes import expect_opset, newest_opset, read_node
-from .parse import read_graph
+from ..streaming.operands import AnyArray, as_array
+from .model import BitGraph, BitTensor, OnnxError, Tensor, quoted
+from .parse import expect_opset, newest_opset, read_graph, read_node
 
-__all__ = [
-    "Backend",
-    "PreparedGraph",
-    "is_compatible",
-    "prepare",
-    "run_model",
-    "run_node",
-    "supports_device",
-]
+
+def pending(graph: BitGraph, device: Device, tensors: Mapping[str, Array]) -> list[Array]:
+    """The outputs of ``graph`` for ``tensors``, its inputs and constants. Executes nothing.
+
+    Raises ``ShapeError`` where shapes do not go together, ``LayoutError`` as arrays do.
+    """
+    sources = {name: value_of(x) for name, x in tensors.items()}
+    nodes = {name: value.node for name, value in sources.items()}
+    types = {name: value.dtype for name, value in sources.items()}
+    for each in graph.nodes:
+        operands = [nodes[name] for name in each.inputs]
+        try:
+            nodes[each.output] = _applied(each.op, operands, types[each.inputs[0]])
+        except (ShapeError, LayoutError) as error:
+            raise type(error)(f"{each.label}: {error}") from None
+        types[each.output] = each.dtype
+    # An array for each output alone: one that waits knows all the arrays that it waits for.
+    results, taken = [], {value.node for value in sources.values()}
+    for x in graph.outputs:
+        node = nodes[x.name]
+        if node in taken:
+            # Writing to one array may not change another.
+            node = apply(Op.COPY, node)
+        taken.add(node)
+        results.append(Array(Value(device, x.dtype, node, tuple(sources.values()))))
+    return results
+
+
+def _applied(op: Op | None, operands: Sequence[Expression], dtype: np.dtype[Any]) -> Expression:
+    """``op`` of operands of ``dtype``, of whose bits it makes another type where there is none."""
+    if op is None:
+        return operands[0]
+    if op is Op.NOT and dtype.kind == "b":
+        return apply(Op.XOR, operands[0], Constant(b"\1"))
+    return apply(op, *operands, flags=(True, dtype.kind == "i"))
+
+
+def expected(graph: BitGraph, tensors: Mapping[str, AnyArray]) -> list[AnyArray]:
+    """What `pending` ought to give, by the golden model.
+
+    Truth values are their bytes, also where they are neither 0 nor 1.
+    """
+    values = {name: np.asarray(x, x.dtype.newbyteorder("=")) for name, x in tensors.items()}
+    for node in graph.nodes:
+        first = values[node.inputs[0]]
+        truth = first.dtype.kind == "b"
+        operands = [values[name].view(np.uint8) if truth else values[name] for name in node.inputs]
+        if node.op is None:
+            result = first
+        elif truth and node.op is Op.NOT:
+            result = reference.bit_xor(operands[0], np.uint8(1))
+        else:
+            signed = first.dtype.kind == "i"
+            result = reference.compute(node.op, *operands, saturate=True, arithmetic=signed)
+        values[node.output] = result.view(node.dtype)
+    return [values[x.name] for x in graph.outputs]
+
 
 Inputs: TypeAlias = Mapping[str, ArrayLike] | Sequence[ArrayLike]
 """By name, or in the order of the inputs that have no initializer; also arrays on the device."""

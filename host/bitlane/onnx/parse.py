@@ -1,18 +1,248 @@
-"""From ONNX's models to graphs of bit operators: whatever is not one is refused, by name."""
+"""From the file of an ONNX model to a graph of bit operators; others are refused by name."""
 
 from collections.abc import Container, Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 import numpy as np
-from onnx import GraphProto, ModelProto, ValueInfoProto, checker
+import onnx
+from google.protobuf.message import DecodeError
+from onnx import (
+    AttributeProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    TensorShapeProto,
+    ValueInfoProto,
+    checker,
+    defs,
+    numpy_helper,
+)
 
-from ..jobs.operands import AnyArray
-from .errors import OnnxError, quoted
-from .graph import BitGraph, BitTensor
-from .nodes import OWN_DOMAINS, expect_opset, read_node
-from .tensors import declared, initializer
+from bitlane_rtl.abi import Op
 
-__all__ = ["read_graph"]
+from ..streaming.operands import AnyArray
+from .model import BitGraph, BitNode, BitTensor, Dimension, OnnxError, quoted
+
+
+def load(path: str | Path) -> ModelProto:
+    """The model in the file ``path``, unchecked, and without data that it keeps elsewhere.
+
+    Raises ``OnnxError`` for a file that is none, ``OSError`` for one that cannot be read.
+    """
+    try:
+        model: ModelProto = ModelProto.FromString(Path(path).read_bytes())
+    except DecodeError:
+        raise OnnxError(f"{path}: not ONNX's format, or cut off; expected an ONNX model") from None
+    return model
+
+
+_INTEGERS: Final = tuple(f"{sign}INT{bits}" for sign in ("U", "") for bits in (8, 16, 32, 64))
+
+_TYPES: Final = {
+    "BOOL": np.dtype(np.bool_),
+    **{name: np.dtype(name.lower()) for name in _INTEGERS},
+    "FLOAT16": np.dtype(np.float16),
+    "FLOAT": np.dtype(np.float32),
+    "DOUBLE": np.dtype(np.float64),
+}
+"""The types that a device takes, by ONNX's names."""
+
+_NAMES: Final = {dtype: f"tensor({name.lower()})" for name, dtype in _TYPES.items()}
+
+
+def type_of(where: str, code: int) -> np.dtype[Any]:
+    """The type of ONNX's number ``code``. Raises ``OnnxError`` for what no device takes."""
+    known = code in TensorProto.DataType.values()
+    name = TensorProto.DataType.Name(code) if known else str(code)
+    if name not in _TYPES:
+        raise OnnxError(f"{where}: data type {name}; expected one of {', '.join(_TYPES)}")
+    return _TYPES[name]
+
+
+def onnx_name(dtype: np.dtype[Any]) -> str:
+    """What ONNX's schemas call tensors of ``dtype``."""
+    return _NAMES[dtype]
+
+
+def declared(what: str, info: ValueInfoProto) -> BitTensor:
+    """An input or output of a graph, as ``what`` says. Raises ``OnnxError``."""
+    where = f"{what} {quoted(info.name)}"
+    kind = info.type.WhichOneof("value")
+    if kind != "tensor_type":
+        raise OnnxError(f"{where}: {kind or 'no type'}; expected a tensor")
+    tensor = info.type.tensor_type
+    dtype = type_of(where, tensor.elem_type)
+    if not tensor.HasField("shape"):
+        return BitTensor(info.name, dtype, None)
+    shape = tuple(_dimension(where, axis) for axis in tensor.shape.dim)
+    return BitTensor(info.name, dtype, shape)
+
+
+def _dimension(where: str, axis: TensorShapeProto.Dimension) -> Dimension:
+    if axis.HasField("dim_value"):
+        if axis.dim_value < 0:
+            raise OnnxError(f"{where}: an axis of {axis.dim_value}; expected 0 or more")
+        return int(axis.dim_value)
+    return str(axis.dim_param) or None
+
+
+def initializer(tensor: TensorProto) -> AnyArray:
+    """The elements of an initializer. Raises ``OnnxError``, also for data outside the model."""
+    where = f"initializer {quoted(tensor.name)}"
+    if tensor.data_location == TensorProto.EXTERNAL or tensor.external_data:
+        raise OnnxError(
+            f"{where}: its data lies in another file; expected it in the model (onnx.load"
+            " and onnx.save bring it there)"
+        )
+    dtype = type_of(where, tensor.data_type)
+    shape = tuple(tensor.dims)
+    if min(shape, default=0) < 0:
+        raise OnnxError(f"{where}: shape {shape}; expected 0 or more")
+    try:
+        array = numpy_helper.to_array(tensor)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise OnnxError(f"{where}: {error}; expected the bytes of {shape} {dtype}") from None
+    if array.shape != shape or array.dtype != dtype:
+        raise OnnxError(f"{where}: {array.dtype} of {array.shape}; expected {dtype} of {shape}")
+    return array
+
+
+OWN_DOMAINS: Final = ("", "ai.onnx")
+"""What models call the domain of ONNX's own operators."""
+
+_OPERATORS: Final[Mapping[str, Op | None]] = {
+    "And": Op.AND,
+    "BitCast": None,
+    "BitShift": None,
+    "BitwiseAnd": Op.AND,
+    "BitwiseNot": Op.NOT,
+    "BitwiseOr": Op.OR,
+    "BitwiseXor": Op.XOR,
+    "Not": Op.NOT,
+    "Or": Op.OR,
+    "Xor": Op.XOR,
+}
+"""What the circuit does for them; None where an attribute says it."""
+
+_VERSIONS: Final = {
+    **dict.fromkeys(("And", "Or", "Xor"), (7,)),
+    "Not": (1,),
+    **dict.fromkeys(("BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor"), (18,)),
+    "BitShift": (11, 28),
+    "BitCast": (26,),
+}
+"""The opsets whose definitions are followed. And, Or and Xor broadcast as NumPy from 7 on."""
+
+_DIRECTIONS: Final = {b"LEFT": Op.SHIFT_LEFT, b"RIGHT": Op.SHIFT_RIGHT}
+
+_VALUES: Final = {
+    defs.OpSchema.AttrType.INT: (AttributeProto.INT, "i", "an integer"),
+    defs.OpSchema.AttrType.STRING: (AttributeProto.STRING, "s", "a string"),
+}
+"""What attributes of these types say that they are, the field that they have, and its name."""
+
+
+def newest_opset() -> int:
+    """The newest version of ONNX's own operators that the package `onnx` knows."""
+    return int(defs.onnx_opset_version())
+
+
+def expect_opset(where: str, opset: object) -> int:
+    """``opset``, which is known. Raises ``OnnxError``."""
+    if isinstance(opset, int) and 1 <= opset <= newest_opset():
+        return opset
+    known = f"1 to {newest_opset()}, which onnx {onnx.__version__} knows"
+    raise OnnxError(f"{where}: opset {opset!r:.40}; expected {known}")
+
+
+def read_node(
+    node: NodeProto, number: int, types: Mapping[str, np.dtype[Any]], opset: int
+) -> BitNode:
+    """The node of this ``number``, whose inputs are of ``types``. Raises ``OnnxError``."""
+    operator = node.op_type if node.domain in OWN_DOMAINS else f"{node.domain}.{node.op_type}"
+    label = f"node {quoted(node.name) if node.name else number} ({quoted(operator)[1:-1]})"
+    schema = _schema(label, operator, opset)
+    attributes = _attributes(label, node, schema)
+    dtypes = _input_types(label, node, types, schema)
+    if len(node.output) != 1 or not node.output[0]:
+        raise OnnxError(f"{label}: {len(node.output)} outputs; expected one, with a name")
+    op, dtype = _OPERATORS[operator], dtypes[0]
+    if operator == "BitShift":
+        direction = attributes["direction"]
+        if direction not in _DIRECTIONS:
+            raise OnnxError(f"{label}: direction {direction!r:.40}; expected LEFT or RIGHT")
+        op = _DIRECTIONS[direction]
+    if operator == "BitCast":
+        dtype = type_of(f"{label}: to", attributes["to"])
+        if dtype.itemsize != dtypes[0].itemsize:
+            raise OnnxError(f"{label}: from {dtypes[0]} to {dtype}; expected as many bits")
+    return BitNode(label, op, tuple(node.input), node.output[0], dtype)
+
+
+def _schema(label: str, operator: str, opset: int) -> defs.OpSchema:
+    """What ONNX says of an operator in ``opset``. Raises ``OnnxError`` where that is not done."""
+    if operator not in _OPERATORS:
+        raise OnnxError(
+            f"{label}: an operator that bitlane does not have; expected {', '.join(_OPERATORS)}"
+        )
+    versions = _VERSIONS[operator]
+    try:
+        schema = defs.get_schema(operator, max_inclusive_version=opset, domain="")
+    except defs.SchemaError:
+        schema = None
+    if schema is None or schema.since_version not in versions:
+        as_of = "" if schema is None else f", where it is as of {schema.since_version}"
+        known = " or ".join(map(str, versions))
+        raise OnnxError(f"{label}: opset {opset}{as_of}; expected it as of opset {known}")
+    return schema
+
+
+def _attributes(label: str, node: NodeProto, schema: defs.OpSchema) -> dict[str, Any]:
+    """The attributes, which are integers and strings alone. Raises ``OnnxError``."""
+    values: dict[str, Any] = {}
+    for attribute in node.attribute:
+        where = f"{label}: attribute {quoted(attribute.name)}"
+        if attribute.name not in schema.attributes or attribute.name in values:
+            names = ", ".join(schema.attributes) or "none"
+            raise OnnxError(f"{where}: unknown, or there already; expected {names}, once")
+        kind, value, expected = _VALUES[schema.attributes[attribute.name].type]
+        fields = {field.name for field, _ in attribute.ListFields()} - {"doc_string"}
+        # No other field: it might name a file.
+        if attribute.type != kind or fields != {"name", "type", value}:
+            raise OnnxError(f"{where}: of another type; expected {expected}")
+        values[attribute.name] = getattr(attribute, value)
+    for name in schema.attributes:
+        if name not in values:
+            raise OnnxError(f"{label}: attribute {name!r}: nothing given")
+    return values
+
+
+def _input_types(
+    label: str, node: NodeProto, types: Mapping[str, np.dtype[Any]], schema: defs.OpSchema
+) -> list[np.dtype[Any]]:
+    """The types of the inputs, which the operator takes. Raises ``OnnxError``."""
+    if len(node.input) != len(schema.inputs):
+        raise OnnxError(f"{label}: {len(node.input)} inputs; expected {len(schema.inputs)}")
+    constraints = {each.type_param_str: each for each in schema.type_constraints}
+    found: dict[str, np.dtype[Any]] = {}
+    result = []
+    for name, formal in zip(node.input, schema.inputs, strict=True):
+        where = f"{label}: input {quoted(name)}"
+        if name not in types:
+            raise OnnxError(
+                f"{where}: neither the graph nor a node before this one gives it; expected nodes"
+                " in order, without cycles"
+            )
+        dtype = types[name]
+        if onnx_name(dtype) not in constraints[formal.type_str].allowed_type_strs:
+            allowed = ", ".join(constraints[formal.type_str].allowed_type_strs)
+            raise OnnxError(f"{where}: {dtype}; expected {allowed} (as of {schema.since_version})")
+        if found.setdefault(formal.type_str, dtype) != dtype:
+            raise OnnxError(f"{where}: {dtype}; expected {found[formal.type_str]}, as the other")
+        result.append(dtype)
+    return result
 
 
 def read_graph(model: ModelProto) -> BitGraph:

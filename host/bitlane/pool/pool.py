@@ -12,21 +12,20 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from bitlane_rtl.abi import Op
 
 from ..arrays import Array
-from ..arrays.sums import Axes, chosen_axes
-from ..closing import Closing
+from ..arrays.elementwise import Axes, chosen_axes
+from ..closeable import Closing
 from ..device import Device
 from ..driver.driver import expected_timeout
 from ..errors import OtherDeviceError, SettingError
-from ..jobs.operands import AnyArray, as_array, count_type, result_shape, use_output
-from ..jobs.promotion import Casting, as_pair
 from ..search import Asked, as_rows
 from ..signatures import Binary, Count, Unary, binary, count, unary
+from ..streaming.operands import AnyArray, as_array, count_type, result_shape, use_output
+from ..streaming.promotion import Casting, as_pair
 from .split import part, pieces, split_axis
 
 if TYPE_CHECKING:
-    from .crew import Crew
+    from .workers import Crew
 
-__all__ = ["Pool"]
 
 _QUERIES: Final = 256
 """That a piece of a search has at most."""
@@ -102,7 +101,7 @@ class Pool(Closing):
             raise SettingError(f"pool: {urls!r}; expected URLs of devices, like ['sim', 'sim']")
         seconds = expected_timeout(timeout)
         # What starts processes is slow to import.
-        from .crew import Crew
+        from .workers import Crew
 
         self._crew = Crew(urls, seconds)
 

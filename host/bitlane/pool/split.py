@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from math import prod
 
-from ..jobs.operands import AnyArray
-
-__all__ = ["part", "pieces", "split_axis"]
+from ..streaming.operands import AnyArray
 
 _LONG = 64
 """Elements of an axis that is cut into pieces of about one size."""

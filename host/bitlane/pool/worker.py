@@ -13,8 +13,6 @@ from typing import Any
 
 from ..device import Device, open_device
 
-__all__ = ["serve"]
-
 
 def serve(line: "Connection[Any, Any]", url: str) -> None:
     """Open the device ``url``, and do what comes over ``line`` until it is closed."""

@@ -3,7 +3,6 @@
 The device compares; the host keeps what is near. Shapes and order are those of FAISS.
 """
 
-from .apart import Asked
-from .index import BinaryIndex, as_rows, search_once
+from .index import Asked, BinaryIndex, as_rows, search_once
 
 __all__ = ["Asked", "BinaryIndex", "as_rows", "search_once"]

@@ -10,18 +10,15 @@ from numpy.typing import NDArray
 
 from bitlane_rtl.abi import Lane, Op
 
-from ..driver.allocator import OutOfDeviceMemory
 from ..driver.commands import Command, Walk
 from ..driver.driver import Driver
 from ..driver.geometry import ArraySizes, Geometry
 from ..driver.queue import Write
-from ..jobs.pipeline import Piece, results
-from ..jobs.transfer import rounded
+from ..errors import OutOfDeviceMemory
+from ..streaming.pipeline import Piece, results
+from ..streaming.transfer import rounded
 from .database import Database, Rows, Stretch
-from .merging import Nearest
-from .metrics import Metric
-
-__all__ = ["array_for", "offer_nearest"]
+from .results import Metric, Nearest
 
 _ENTRY = np.dtype([("distance", "<u4"), ("row", "<u4")])
 """What the array writes for a row that it has found."""

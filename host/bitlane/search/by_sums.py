@@ -11,20 +11,18 @@ from numpy.typing import NDArray
 
 from bitlane_rtl.abi import Mode
 
-from ..driver.allocator import OutOfDeviceMemory
 from ..driver.commands import Command
 from ..driver.driver import Driver
 from ..driver.geometry import Geometry
 from ..driver.queue import Write
-from ..jobs.lowering import View, lower
-from ..jobs.pipeline import Piece, results
-from ..jobs.sums import lower_sum
-from ..jobs.transfer import rounded
+from ..errors import OutOfDeviceMemory
+from ..lowering.lower import lower
+from ..lowering.routes import View
+from ..lowering.sums import lower_sum
+from ..streaming.pipeline import Piece, results
+from ..streaming.transfer import rounded
 from .database import Database, Rows, Stretch
-from .merging import Found
-from .metrics import Metric
-
-__all__ = ["offer_distances"]
+from .results import Found, Metric
 
 _SHARE = 4
 """One in so many bytes of the free memory is for the queries, and for each of two tiles."""

@@ -12,10 +12,9 @@ from bitlane_rtl.abi import Op
 
 from .. import dml
 from ..dml.operators import OPERATOR_DESCS
-from ..jobs.lowering import View, lower
+from ..lowering.lower import lower
+from ..lowering.routes import View
 from .session import CheckFailed, Session, plural
-
-__all__ = ["check_answers"]
 
 
 @dataclass(frozen=True, slots=True)

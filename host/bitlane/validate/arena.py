@@ -13,10 +13,9 @@ from bitlane_rtl.abi import Op
 
 from .. import reference
 from ..driver.commands import Command
-from ..jobs.lowering import View, lower
+from ..lowering.lower import lower
+from ..lowering.routes import View
 from .session import Session, expect_equal
-
-__all__ = ["Arena", "Place", "Tensor"]
 
 _GUARD = 16
 """Bytes that are left alone between two tensors, at least."""

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 
 from .session import Session, expect_equal
 
-__all__ = ["check_memory"]
-
 Words: TypeAlias = NDArray[np.uint32]
 
 _CHUNKS: Final = 64

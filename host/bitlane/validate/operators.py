@@ -6,12 +6,10 @@ from typing import Final
 
 import numpy as np
 
-from bitlane_rtl.abi import SHIFT_OPS, Lane, Mode, Op
+from bitlane_rtl.abi import BIT_OPS, SHIFT_OPS, Lane, Mode, Op
 
 from .arena import Arena, Place, Tensor
 from .session import Session, plural
-
-__all__ = ["add_job", "check_operation", "layouts"]
 
 _SIZES: Final = tuple(lane.bytes for lane in Lane)
 
@@ -154,3 +152,67 @@ def layouts(
         line = (int(random.integers(1, 40)),)
         here = packed(line, size, fixed=align)
         yield "in place", all_of(here, packed(line, size), here)
+
+
+_BY_SIMPLICITY: Final = (Op.COPY, Op.NOT, Op.XOR, Op.OR, Op.AND, Op.XNOR, Op.NOR, Op.NAND)
+
+
+def check_dma(session: Session) -> str:
+    """Runs from every byte of a beat to every byte of one, of up to five beats."""
+    has = session.geometry
+    op = next((op for op in (*_BY_SIMPLICITY, *sorted(BIT_OPS)) if op in has.ops), Op.COPY)
+    lanes = sorted(lane.bytes for lane in has.lanes)
+    item = lanes[0] if op.splits_lanes else 1
+    out = 1 if op.counts else item
+    beat = has.data_bytes
+    step = 3 if session.quick else 1
+    offsets = [(a, y) for a in range(0, beat, step) for y in range(0, beat, step)]
+    if beat > 16 and not session.quick:
+        # As many as 16 x 16, spread over the beat.
+        chosen = session.random.choice(len(offsets), 256, replace=False)
+        offsets = [offsets[index] for index in sorted(chosen.tolist())]
+    arena, lengths = Arena(session), set()
+    for number, (from_a, to_y) in enumerate(offsets):
+        count = int(session.random.integers(1, 5 * beat // item + 1))
+        tensors = [
+            Tensor((count,), (item,), item, 64, from_a - from_a % item),
+            *[Tensor((count,), (item,), item, 64, beat - 1 - from_a)] * op.reads_b,
+            Tensor((count,), (out,), out, 64, to_y - to_y % out),
+        ]
+        if (places := arena.make_room(tensors)) is None:
+            continue
+        lengths.add(count)
+        b = places[1] if op.reads_b else None
+        name = f"{op.name} of {count} elements from byte {from_a} to byte {to_y} of a beat"
+        arena.add(op, places[0], b, places[-1], name)
+        session.progress((number + 1) / len(offsets))
+    arena.run()
+    return (
+        f"{plural(arena.done, 'run')} of {min(lengths)} to {max(lengths)} elements at all offsets,"
+        f" by {op.name}; guard bytes intact"
+    )
+
+
+_ROUNDS, _QUICK_ROUNDS = 32, 16
+
+
+def check_overlap(session: Session) -> str:
+    """Random tensors of all operations, as many as there is room for, in one go without FENCE."""
+    random, has = session.random, session.geometry
+    arena = Arena(session)
+    rounds = _QUICK_ROUNDS if session.quick else _ROUNDS
+    for number in range(rounds):
+        while True:
+            op = Op(random.choice(sorted(BIT_OPS & has.ops)))
+            sizes = [lane.bytes for lane in Lane if not op.splits_lanes or lane in has.lanes]
+            size = int(random.choice(sizes))
+            out = int(random.choice((1, 4))) if op.counts else size
+            choices = list(layouts(session, op, size, out))
+            name, tensors = choices[random.integers(0, len(choices))]
+            places = arena.place(tensors)
+            if places is None:
+                break
+            add_job(session, arena, op, name, places)
+        arena.run(together=True)
+        session.progress((number + 1) / rounds)
+    return f"{plural(arena.done, 'tensor')} by commands that do not wait for each other"

@@ -9,18 +9,6 @@ from ..driver.commands import Command, Walk
 from ..driver.queue import Words
 from .session import Session
 
-__all__ = [
-    "CONTROL",
-    "ELEMENTS",
-    "SLOT",
-    "looped",
-    "plain_job",
-    "sealed",
-    "with_bits",
-    "with_field",
-    "with_word",
-]
-
 ELEMENTS: Final = 5
 """What a job has of them."""
 

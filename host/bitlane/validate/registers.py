@@ -31,8 +31,6 @@ from ..driver.queue import Words
 from .records import CONTROL, SLOT, looped, plain_job, sealed, with_bits, with_field, with_word
 from .session import CheckFailed, Session, plural
 
-__all__ = ["check_registers"]
-
 _WORD_BITS: Final = 32
 _STATE: Final = ("STATUS", "DOORBELL", "RETIRED", "FAULT", "FAULT_ADDRESS")
 """Registers that stand side by side."""

@@ -10,18 +10,13 @@ from bitlane_rtl.abi import BIT_OPS, Mode, Op
 from ..errors import BitlaneError, DeviceTimeout, LinkError
 from ..terminal import Percentage
 from .answers import check_answers
-from .bandwidth import check_bandwidth
-from .dma import check_dma
-from .identity import check_link, describe_circuit
+from .link import check_bandwidth, check_link, describe_circuit
 from .memory import check_memory
-from .operators import check_operation
-from .overlap import check_overlap
-from .recovery import check_recovery
+from .operators import check_dma, check_operation, check_overlap
+from .refusals import check_recovery
 from .registers import check_registers
 from .rows import check_search, check_sums
 from .session import CheckFailed, Session, plural
-
-__all__ = ["validate"]
 
 _NAME = 16
 

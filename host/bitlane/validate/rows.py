@@ -12,8 +12,6 @@ from .. import reference
 from ..device import Device
 from .session import CheckFailed, Session
 
-__all__ = ["check_search", "check_sums"]
-
 _ROWS: Final = 5
 
 _Rows = NDArray[np.unsignedinteger]

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 from ..driver.driver import Driver
 from ..driver.geometry import Geometry
 
-__all__ = ["CheckFailed", "Session", "expect_equal", "plural"]
-
 _REGION: int = 4096
 """Bytes of the device's memory that a small test uses; less if it has less than twice as many."""
 

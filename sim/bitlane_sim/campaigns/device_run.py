@@ -21,9 +21,7 @@ from bitlane.command_line.workers import first_done
 from bitlane.device import Device
 from bitlane.driver.commands import Command, encode
 from bitlane.driver.driver import Driver
-from bitlane.driver.queue import DeviceFault
-from bitlane.errors import BitlaneError
-from bitlane.jobs.lowering import LayoutError, UnsupportedError
+from bitlane.errors import BitlaneError, DeviceFault, LayoutError, UnsupportedError
 from bitlane.terminal import show
 from bitlane_rtl.abi import Status
 

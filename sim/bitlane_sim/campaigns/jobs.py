@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 
 from bitlane.driver.commands import Command
 from bitlane.driver.geometry import Geometry
-from bitlane.jobs.lowering import View, lower
-from bitlane.jobs.plan import LayoutError, UnsupportedError
-from bitlane.jobs.sums import lower_sum
+from bitlane.errors import LayoutError, UnsupportedError
+from bitlane.lowering.lower import lower
+from bitlane.lowering.routes import View
+from bitlane.lowering.sums import lower_sum
 from bitlane_rtl.abi import Op
 
 from .stimulus import packed

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bitlane.driver.commands import Command
-from bitlane.jobs.lowering import LayoutError, UnsupportedError
+from bitlane.errors import LayoutError, UnsupportedError
 from bitlane_rtl.abi import RECORD, Port, Status
 
 from ..system.ports import Hang, Response

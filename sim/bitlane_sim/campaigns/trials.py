@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from bitlane import reference
 from bitlane.driver.commands import Command
 from bitlane.driver.geometry import Geometry
-from bitlane.jobs.lowering import View, lower
-from bitlane.jobs.sums import lower_sum
+from bitlane.lowering.lower import lower
+from bitlane.lowering.routes import View
+from bitlane.lowering.sums import lower_sum
 from bitlane_rtl.abi import BIT_OPS, LOGIC_OPS, SHIFT_OPS, Mode, Op
 
 __all__ = ["SIZE", "Trial", "random_trial"]

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitlane.errors import LinkError
-from bitlane.links.link import BytesLike, Link
-from bitlane.links.options import Options, read_options
+from bitlane.links.link import BytesLike, Link, Options, read_options
 from bitlane.links.recording import Recording
 from bitlane.sizes import parse_size
 from bitlane_rtl.abi import BIT_OPS, CONTROL_BASE, CONTROL_SIZE, WORD_BYTES, Lane, Mode, Op

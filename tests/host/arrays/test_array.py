@@ -13,8 +13,8 @@ import pytest
 
 from bitlane import BitlaneError, CopyError, DataTypeError, ShapeError
 from bitlane.arrays.base import value_of
+from bitlane.compiler.passes import count_pending
 from bitlane.device import Device
-from bitlane.expression.walk import count_pending
 from bitlane_rtl.abi import CONTROL_BASE
 from support.host.arrays import link_of, model, random, same, uploads
 

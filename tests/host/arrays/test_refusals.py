@@ -24,11 +24,11 @@ from bitlane import (
     OutOfDeviceMemory,
     ShapeError,
 )
-from bitlane.arrays import operations
+from bitlane.arrays import elementwise as operations
 from bitlane.arrays.base import value_of
+from bitlane.compiler.nodes import Expression, apply
 from bitlane.device import Device
 from bitlane.driver.driver import Driver
-from bitlane.expression.form import Expression, apply
 from bitlane.links.link import BytesLike
 from bitlane_rtl.abi import CONTROL_BASE
 from support.host.arrays import link_of, model, random, same

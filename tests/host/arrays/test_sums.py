@@ -13,10 +13,14 @@ from numpy.typing import NDArray
 import bitlane
 from bitlane import Array, BitlaneError, reference
 from bitlane.device import Device
-from bitlane.driver.allocator import OutOfDeviceMemory
-from bitlane.errors import NotOfferedError
-from bitlane.jobs.lowering import UnsupportedError
-from bitlane.jobs.operands import DataTypeError, OutOfRangeError, ShapeError
+from bitlane.errors import (
+    DataTypeError,
+    NotOfferedError,
+    OutOfDeviceMemory,
+    OutOfRangeError,
+    ShapeError,
+    UnsupportedError,
+)
 from bitlane_rtl.abi import Mode, Op
 from support.host.arrays import INTEGERS, TYPES, link_of, model, random, same
 from support.system.devices import DEFAULT, opened

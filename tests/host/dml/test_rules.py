@@ -206,7 +206,7 @@ def test_outputs_do_not_overlap_themselves(kind: type[OperatorDesc], strides: li
 def test_refuses_outputs_that_cannot_be_decided(monkeypatch: pytest.MonkeyPatch) -> None:
     desc = NOT(u8([4, 3]), u8([4, 3], [3, 4]))
     create(desc)
-    monkeypatch.setattr("bitlane.jobs.overlap.WORK_LIMIT", 0)
+    monkeypatch.setattr("bitlane.lowering.self_overlap.WORK_LIMIT", 0)
     refuse(desc, "OutputTensor.Strides is [3, 4]", "too intricate to tell, so refused")
 
 

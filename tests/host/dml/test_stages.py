@@ -8,8 +8,7 @@ import pytest
 
 from bitlane.dml import BufferBinding, BufferTensorDesc, DataType, ExecutionFlags, TensorFlags
 from bitlane.driver.commands import Command
-from bitlane.driver.queue import DeviceFault
-from bitlane.errors import DmlError
+from bitlane.errors import DeviceFault, DmlError
 from bitlane_rtl.abi import BIT_OPS, Op
 from support.host.dml_bench import NOT, U8, XOR, Bench
 

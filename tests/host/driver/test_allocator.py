@@ -9,10 +9,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from bitlane.driver.allocator import Allocation, Allocator, OutOfDeviceMemory
-from bitlane.driver.driver import Driver
-from bitlane.driver.storage import Storage
-from bitlane.errors import DeviceError
+from bitlane.driver.allocator import Allocation, Allocator
+from bitlane.driver.driver import Driver, Storage
+from bitlane.errors import DeviceError, OutOfDeviceMemory
 from support.models.device import ModelLink
 
 BASE, SIZE = 0x1008, 4096

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bitlane.driver.allocator import Allocation, OutOfDeviceMemory
+from bitlane.driver.allocator import Allocation
 from bitlane.driver.commands import Command, encode
 from bitlane.driver.driver import Driver
-from bitlane.driver.queue import DeviceFault
-from bitlane.errors import DeviceError, DeviceTimeout, LinkError
-from bitlane.jobs.lowering import View, lower
+from bitlane.errors import DeviceError, DeviceFault, DeviceTimeout, LinkError, OutOfDeviceMemory
+from bitlane.lowering.lower import lower
+from bitlane.lowering.routes import View
 from bitlane_rtl.abi import (
     ABI_VERSION,
     CONTROL_BASE,

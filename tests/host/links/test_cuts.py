@@ -2,7 +2,7 @@
 
 import pytest
 
-from bitlane.links.cuts import Cuts, Part
+from bitlane.links.arq import Cuts, Part
 from bitlane.links.frames import answer_line_bytes, request_line_bytes
 from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_rtl.abi.frames import Request

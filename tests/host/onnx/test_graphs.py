@@ -9,9 +9,9 @@ from onnx.reference import ReferenceEvaluator
 
 from bitlane.arrays.value import Value
 from bitlane.device import Device
-from bitlane.jobs.operands import DataTypeError, ShapeError
+from bitlane.errors import DataTypeError, ShapeError
 from bitlane.onnx import OnnxError, prepare
-from bitlane.onnx.evaluation import expected
+from bitlane.onnx.backend import expected
 from support.host.arrays import link_of, random, same
 from support.host.onnx_models import made_up, model_of, node, tensor
 from support.seeds import seeds

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
-from bitlane.errors import BitlaneError
-from bitlane.jobs.operands import ShapeError
+from bitlane.errors import BitlaneError, ShapeError
 from bitlane.onnx import OnnxError, is_compatible, load, prepare
 from support.host.arrays import link_of, model
 from support.host.onnx_models import model_of, node, tensor

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from bitlane import BinaryIndex
 from bitlane.device import Device
-from bitlane.driver.allocator import OutOfDeviceMemory
 from bitlane.driver.driver import Driver
+from bitlane.errors import OutOfDeviceMemory
 from bitlane_rtl.abi import Mode, Op
 from bitlane_rtl.configuration import Search
 from support.host.arrays import random, same

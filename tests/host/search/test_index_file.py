@@ -11,8 +11,7 @@ import pytest
 
 from bitlane import ArrayIndexError, BinaryIndex, SearchError
 from bitlane.device import Device
-from bitlane.errors import LinkError
-from bitlane.jobs.operands import DataTypeError
+from bitlane.errors import DataTypeError, LinkError
 from support.host.arrays import model, random, same
 
 

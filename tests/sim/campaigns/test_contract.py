@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from bitlane.driver.commands import encode
-from bitlane.jobs.lowering import LayoutError, UnsupportedError
+from bitlane.errors import LayoutError, UnsupportedError
 from bitlane_rtl.abi import MAX_LOOPS, RECORD_WORDS, Mode, Op, Status
 from bitlane_rtl.configuration import Configuration
 from bitlane_sim.campaigns.contract.fields import Fields, Limits, refusals

@@ -8,7 +8,7 @@ import pytest
 
 from bitlane.device import Device
 from bitlane.driver.driver import Driver
-from bitlane.driver.queue import DeviceFault
+from bitlane.errors import DeviceFault
 from bitlane.links.recording import Recording
 from bitlane_rtl.abi import Mode, Op
 from bitlane_rtl.configuration import Configuration

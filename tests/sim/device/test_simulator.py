@@ -13,9 +13,9 @@ from amaranth.lib import wiring
 
 import bitlane_sim.system.system
 from bitlane.driver.driver import Driver
-from bitlane.driver.queue import DeviceFault
-from bitlane.errors import LinkError
-from bitlane.jobs.lowering import View, lower
+from bitlane.errors import DeviceFault, LinkError
+from bitlane.lowering.lower import lower
+from bitlane.lowering.routes import View
 from bitlane_rtl.abi import CONTROL_BASE, IDENTITY, Lane, Mode, Op, Status, register
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.core import Core

@@ -11,9 +11,8 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bitlane.driver.driver import Driver
-from bitlane.expression.evaluate import evaluate
-from bitlane.expression.form import (
+from bitlane.compiler.evaluate import evaluate
+from bitlane.compiler.nodes import (
     Constant,
     Expression,
     Stored,
@@ -23,6 +22,7 @@ from bitlane.expression.form import (
     widened,
     window,
 )
+from bitlane.driver.driver import Driver
 from bitlane_rtl.abi import Op
 from support.host.tensors import download, upload
 

@@ -5,10 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bitlane.driver.driver import Driver
-from bitlane.driver.storage import Storage
-from bitlane.expression.form import Stored
-from bitlane.jobs.lowering import View
+from bitlane.compiler.nodes import Stored
+from bitlane.driver.driver import Driver, Storage
+from bitlane.lowering.routes import View
 
 
 def upload(driver: Driver, array: NDArray[Any]) -> Stored:

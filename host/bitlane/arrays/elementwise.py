@@ -1,0 +1,260 @@
+"""Operations on values: casts, bit operations, counts, sums and reductions, as expressions."""
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from bitlane_rtl.abi import SHIFT_OPS, Op
+
+from ..compiler.nodes import (
+    Applied,
+    Constant,
+    Expression,
+    added,
+    apply,
+    broadcast,
+    narrowed,
+    widened,
+    window,
+)
+from ..errors import DataTypeError, NotOfferedError, OtherDeviceError, OutOfRangeError
+from ..streaming.operands import AnyArray, fitted
+from ..streaming.promotion import NEGATED, kind_of, meeting_type
+from .strided import Strided, axes_of
+from .transfers import constant, upload
+from .value import Home, Value
+
+
+def cast(value: Value, dtype: np.dtype[Any]) -> Value:
+    """``value`` as ``dtype``, perhaps the same memory. Raises ``DataTypeError`` for floats."""
+    if value.dtype == dtype:
+        return value
+    if "f" in (value.dtype.kind, dtype.kind):
+        raise DataTypeError(
+            f"astype: from {value.dtype} to {dtype}; expected integers or truth values, as floats"
+            " take arithmetic (x.get().astype(...) converts on the host; view keeps the bits)"
+        )
+    node, size = value.node, dtype.itemsize
+    if dtype.kind == "b":
+        # 1 shifted right by a number is 1 for 0 alone.
+        one = (1).to_bytes(node.itemsize, "little")
+        zero = apply(Op.SHIFT_RIGHT, Constant(one), node)
+        node = apply(Op.XOR, narrowed(zero, 1), Constant(b"\1"))
+    elif size < node.itemsize:
+        node = narrowed(node, size)
+    else:
+        node = widened(node, size, signed=value.dtype.kind == "i")
+    return value.derived(node, dtype)
+
+
+Operand: TypeAlias = "Value | AnyArray | int"
+
+
+def operate(home: Home, op: Op, a: Operand, b: Operand, *, encoding: bool = False) -> Value:
+    """``op`` of two operands, in the type in which they meet in NumPy.
+
+    With ``encoding``, the bits of floats of one type count, too. Raises ``DataTypeError``,
+    ``OutOfRangeError``, ``ShapeError``, ``OtherDeviceError`` or what `upload` does.
+    """
+    dtype = meeting_type(op, kind_of(a), kind_of(b), encoding=encoding)
+    one, other = (placed(home, name, x, dtype) for name, x in (("a", a), ("b", b)))
+    truth = dtype.kind == "b"
+    plain = NEGATED.get(op, op) if truth else op
+    flags = (op in SHIFT_OPS, op is Op.SHIFT_RIGHT and dtype.kind == "i")
+    result = Value(home, dtype, apply(plain, one.node, other.node, flags=flags), (one, other))
+    return inverted(result) if plain is not op else result
+
+
+def inverted(value: Value) -> Value:
+    """All bits the other way round; of truth values, the truth."""
+    if value.dtype.kind == "b":
+        return value.derived(apply(Op.XOR, value.node, Constant(b"\1")))
+    return value.derived(apply(Op.NOT, value.node))
+
+
+def counted(value: Value, dtype: np.dtype[Any]) -> Value:
+    """How many bits of each element are 1, as ``dtype``, uint8 or uint32."""
+    return value.derived(apply(Op.COUNT, value.node, itemsize=dtype.itemsize), dtype)
+
+
+def copied(value: Value) -> Value:
+    """The same elements in memory of their own."""
+    return value.derived(apply(Op.COPY, value.node))
+
+
+def placed(home: Home, name: str, operand: Operand, dtype: np.dtype[Any]) -> Value:
+    """``operand`` on the device of ``home`` as ``dtype``; what the host has is sent.
+
+    Raises ``OtherDeviceError`` for what is on another, and as `operate` does.
+    """
+    if isinstance(operand, Value):
+        if operand.home is not home:
+            there, here = repr(operand.home), repr(home)
+            if there == here:
+                there, here = f"another device that is also {there}", "the same device"
+            raise OtherDeviceError(
+                f"{name}: an array on {there}; expected one on {here}"
+                " (device.asarray copies it there)"
+            )
+        return cast(operand, dtype)
+    array = converted(name, operand, dtype)
+    return constant(home, array) if not array.ndim else upload(home, array)
+
+
+def on_device(home: Home, name: str, operand: Operand) -> Value:
+    """``operand`` on the device of ``home`` in its own type."""
+    return placed(home, name, operand, np.dtype(getattr(operand, "dtype", np.int64)))
+
+
+def converted(name: str, given: AnyArray | int, dtype: np.dtype[Any]) -> AnyArray:
+    """What the host has, as it is to be sent. Raises ``DataTypeError`` or ``OutOfRangeError``."""
+    if isinstance(given, int):
+        return fitted(name, given, dtype) if dtype.kind in "ui" else np.array(given).astype(dtype)
+    if given.dtype.kind == "f" and dtype.kind != "f":
+        raise DataTypeError(
+            f"{name}: data type {given.dtype} for {dtype}; expected integers or truth values"
+            " (convert it with astype, or view its bits)"
+        )
+    return given.astype(dtype, copy=False)
+
+
+Axes: TypeAlias = int | Sequence[int] | None
+"""An axis, several, or all."""
+
+_UINT32: Final = np.dtype(np.uint32)
+
+
+def chosen_axes(axes: Axes, rank: int) -> tuple[int, ...]:
+    """The axes that are meant, from 0 on, in order. Raises ``ShapeError``."""
+    return tuple(sorted(axes_of(range(rank) if axes is None else axes, rank)))
+
+
+def sum_type(dtype: DTypeLike | None, bits: int) -> np.dtype[Any]:
+    """The type of sums of at most ``bits``; uint32 for None.
+
+    Raises ``DataTypeError`` for what is no integer, ``OutOfRangeError`` where a sum might not fit.
+    """
+    try:
+        chosen = _UINT32 if dtype is None else np.dtype(dtype)
+    except TypeError:
+        raise DataTypeError(f"dtype: {dtype!r}; sums are integers") from None
+    if chosen.kind not in "ui":
+        raise DataTypeError(f"dtype: {chosen}; sums are integers")
+    most = np.iinfo(chosen.str).max
+    if bits > most:
+        raise OutOfRangeError(
+            f"dtype: {chosen} holds sums up to {most}; these may be {bits}: expected a wider type"
+        )
+    return chosen.newbyteorder("=")
+
+
+def summed(value: Value, axes: Axes, dtype: DTypeLike | None, *, keep: bool) -> Value:
+    """The sums of ``value``, counts of bits or truth values, along ``axes``.
+
+    ``keep``: the axes stay, with one element. Raises ``NotOfferedError`` for other values, and as
+    ``chosen_axes`` and ``sum_type`` do.
+    """
+    node = value.node
+    width = value.counted_bytes
+    if value.dtype.kind == "b":
+        node = apply(Op.COUNT, node)
+    elif width is not None:
+        node = apply(Op.COUNT, _as_ones(node, width))
+    elif not (isinstance(node, Applied) and node.op.counts and not node.summed):
+        raise NotOfferedError(
+            "sum: a device adds up counts of bits alone; expected a pending or computed result of"
+            " bit_count or a view of it (not a copy, not one that was stored by out= or written"
+            " to), or truth values (cardinality, hamming and jaccard do it in one call;"
+            " x.get().sum does it on the host)"
+        )
+    chosen = chosen_axes(axes, len(node.shape))
+    count = prod(node.shape[axis] for axis in chosen)
+    bits = count * (1 if value.dtype.kind == "b" else 8 * node.a.itemsize)
+    most = np.iinfo(np.uint32).max
+    if bits > most:
+        raise OutOfRangeError(
+            f"axis: up to {bits} bits a sum; expected {most} at most, as sums on a device hold"
+            " (those of NumPy's arrays are added up on the host)"
+        )
+    kind = sum_type(dtype, bits)
+    shape = tuple([n for axis, n in enumerate(node.shape) if axis not in chosen])
+    if count:
+        result = added(node, chosen)
+    else:
+        result = apply(Op.COPY, broadcast(Constant(bytes(_UINT32.itemsize)), shape))
+    sums = value.derived(result, _UINT32)
+    if keep:
+        steps = iter(result.strides)
+        strides = tuple([0 if axis in chosen else next(steps) for axis in range(len(node.shape))])
+        kept = tuple([1 if axis in chosen else n for axis, n in enumerate(node.shape)])
+        sums = sums.derived(window(result, 0, kept, strides))
+    return cast(sums, kind)
+
+
+def _as_ones(counts: Expression, width: int) -> Expression:
+    """Elements of ``width`` bytes with as many ones as ``counts``, from 0 to 8 * width, say.
+
+    The device has no adder for numbers, but one for bits.
+    """
+    if counts.itemsize > width:
+        counts = narrowed(counts, width)
+    else:
+        counts = widened(counts, width, signed=False)
+    # All ones, shifted left by n, end with n zeros; a shift by the width leaves nothing.
+    return apply(Op.NOT, apply(Op.SHIFT_LEFT, Constant(b"\xff" * width), counts))
+
+
+_NOTHING: Final = {Op.AND: 0xFF, Op.OR: 0, Op.XOR: 0}
+"""What no elements give: each byte of it."""
+
+
+def reduced(op: Op, value: Value, axes: int | Sequence[int] | None, *, keep: bool = False) -> Value:
+    """``op``, one of AND, OR and XOR, of the elements along ``axes``; of all for None.
+
+    ``keep``: the axes stay, with one element. No elements give what changes no other: all ones
+    for AND, else 0. Raises ``ShapeError``, or ``DataTypeError`` for floats.
+    """
+    if value.dtype.kind == "f":
+        raise DataTypeError(
+            f"x: data type {value.dtype}; expected integers or truth values (view its bits)"
+        )
+    rank = len(value.shape)
+    chosen = axes_of(range(rank) if axes is None else axes, rank)
+    node = value.node
+    for axis in sorted(chosen, key=lambda axis: -abs(value.node.strides[axis])):
+        node = _along(op, node, axis, truth=value.dtype.kind == "b")
+    if not keep:
+        node = _shown(node, (*(0 if axis in chosen else slice(None) for axis in range(rank)), ...))
+    if all(value.shape[axis] == 1 for axis in chosen):
+        # Nothing was combined: a result of its own all the same.
+        node = apply(Op.COPY, node)
+    return value.derived(node)
+
+
+def _along(op: Op, node: Expression, axis: int, *, truth: bool) -> Expression:
+    """``node`` with one element along ``axis``."""
+    count = node.shape[axis]
+    before = (slice(None),) * axis
+    if not count:
+        one = bytes([_NOTHING[op] & (1 if truth else 0xFF)]) * node.itemsize
+        shape = (*node.shape[:axis], 1, *node.shape[axis + 1 :])
+        return apply(Op.COPY, broadcast(Constant(one), shape))
+    odd = []
+    while count > 1:
+        half, rest = divmod(count, 2)
+        if rest:
+            odd.append(_shown(node, (*before, slice(2 * half, None))))
+        low = _shown(node, (*before, slice(half)))
+        node = apply(op, low, _shown(node, (*before, slice(half, 2 * half))))
+        count = half
+    for each in odd:
+        node = apply(op, node, each)
+    return node
+
+
+def _shown(node: Expression, key: tuple[object, ...]) -> Expression:
+    part = Strided(node.shape, node.strides, node.itemsize).index(key)
+    return window(node, part.offset, part.shape, part.strides)

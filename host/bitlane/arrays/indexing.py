@@ -1,0 +1,259 @@
+"""Indices that hold arrays: which elements they pick, and in which shape.
+
+Arithmetic on shapes, strides and indices: no memory, no device, and no element of an array.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from math import prod
+from types import EllipsisType
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ArrayIndexError, ShapeError
+from ..lowering.moves import MovedBlock, Moves, Offsets, lower_moves
+from ..streaming.operands import AnyArray, broadcast_shapes, host_memory, oversized
+from .elementwise import copied
+from .strided import Strided, part_of
+from .transfers import reserve
+from .value import Value, changing, using
+
+_Part: TypeAlias = "AnyArray | slice | EllipsisType | None"
+
+
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """The elements of ``view`` that ``indices``, which broadcast, pick from its axes ``axes``."""
+
+    view: Strided
+    axes: tuple[int, ...]
+    indices: tuple[NDArray[np.int64], ...]
+    position: int
+    """The first axis of the indices in the result."""
+
+    @property
+    def picks(self) -> tuple[int, ...]:
+        """The shape of the indices."""
+        return _common_shape(self.indices)
+
+    @property
+    def rest(self) -> Strided:
+        """The elements that the indices (0, 0, ...) pick."""
+        view = self.view
+        kept = [axis for axis in range(len(view.shape)) if axis not in self.axes]
+        shape, strides = ([x[axis] for axis in kept] for x in (view.shape, view.strides))
+        return Strided(tuple(shape), tuple(strides), view.itemsize, view.offset)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the result."""
+        rest = self.rest.shape
+        return (*rest[: self.position], *self.picks, *rest[self.position :])
+
+    @property
+    def offsets(self) -> Offsets:
+        """Byte offset from `rest` of the element that each tuple of indices picks, in C order."""
+        with host_memory("index", prod(self.picks) * np.dtype(np.int64).itemsize):
+            total = np.zeros(self.picks, np.int64)
+            for axis, index in zip(self.axes, self.indices, strict=True):
+                total += index * self.view.strides[axis]
+            return total.reshape(-1)
+
+    def split(self, result: Strided) -> tuple[Strided, Strided]:
+        """``result``, which has `shape`: its axes of indices, and its other axes."""
+        inside = range(self.position, self.position + len(self.picks))
+        return (
+            _with_axes(result, inside),
+            _with_axes(result, [at for at in range(len(result.shape)) if at not in inside]),
+        )
+
+
+def _with_axes(strided: Strided, axes: Sequence[int]) -> Strided:
+    shape, strides = (tuple([x[at] for at in axes]) for x in (strided.shape, strided.strides))
+    return Strided(shape, strides, strided.itemsize, strided.offset)
+
+
+def offsets_of(strided: Strided) -> Offsets:
+    """Bytes from element 0 to each element, in C's order."""
+    total = np.zeros((), np.int64)
+    for count, stride in zip(strided.shape, strided.strides, strict=True):
+        total = total[..., None] + np.arange(count, dtype=np.int64) * stride
+    return total.reshape(-1)
+
+
+def picks(key: Any) -> bool:
+    """Whether ``key`` holds a list, truth values, or an array with axes."""
+    return any(map(_is_array, key if isinstance(key, tuple) else (key,)))
+
+
+def _is_array(part: Any) -> bool:
+    if isinstance(part, bool | np.bool_ | range):
+        return True
+    if hasattr(part, "dtype"):
+        return bool(part.ndim or part.dtype.kind == "b")
+    return isinstance(part, Sequence) and not isinstance(part, str | bytes)
+
+
+def pick(strided: Strided, key: Any) -> Picked:
+    """Return the elements that ``key`` picks from ``strided`` by NumPy's rules.
+
+    Raises ``ArrayIndexError``, or what `Strided.index` does.
+    """
+    parts = [_parsed(part) for part in (key if isinstance(key, tuple) else (key,))]
+    taken = sum(map(_axes_taken, parts))
+    rank = len(strided.shape)
+    dots = [at for at, part in enumerate(parts) if isinstance(part, EllipsisType)]
+    if len(dots) > 1:
+        raise ArrayIndexError("index: more than one ...; expected one at most")
+    if taken > rank:
+        raise ArrayIndexError(f"index: {taken} axes; the array has {rank}")
+    plain: list[slice | None] = []
+    axes: list[int] = []
+    indices: list[AnyArray] = []
+    limits: list[tuple[int, int]] = []
+    axis = 0
+    for part in parts if dots else (*parts, ...):
+        count = rank - taken if isinstance(part, EllipsisType) else _axes_taken(part)
+        if isinstance(part, np.ndarray):
+            found = _found(part, strided.shape[axis : axis + count], axis)
+            axes += range(len(plain), len(plain) + len(found))
+            indices += found
+            # A truth value without axes picks from an axis of one.
+            sides = strided.shape[axis : axis + count] or (1,)
+            limits += [(axis + at, n) for at, n in enumerate(sides)]
+        # Axes that arrays pick from stay whole; a truth value without axes picks from a new one.
+        if part is None or isinstance(part, slice):
+            plain.append(part)
+        elif isinstance(part, np.ndarray) and not count:
+            plain.append(None)
+        else:
+            plain += [slice(None)] * count
+        axis += count
+    where = [at for at, part in enumerate(parts) if isinstance(part, np.ndarray)]
+    together = where[-1] - where[0] + 1 == len(where)
+    view = strided.index(tuple(plain))
+    with host_memory("index", sum(index.size for index in indices) * np.dtype(np.int64).itemsize):
+        whole = _within(indices, limits)
+    return Picked(view, tuple(axes), whole, axes[0] if together else 0)
+
+
+def _parsed(part: Any) -> _Part:
+    """Integers and arrays as arrays of integers or truth values."""
+    if not _is_array(part):
+        plain = part_of(part)
+        return np.asarray(plain) if isinstance(plain, int) else plain
+    try:
+        array = np.asarray(part)
+    except ValueError:
+        raise ArrayIndexError("index: lists of different lengths; expected alike") from None
+    if not array.size and not hasattr(part, "dtype"):
+        # Without elements, NumPy's type of a list is float64.
+        array = array.astype(np.int64)
+    if array.dtype.kind not in "uib":
+        if (number := oversized(array)) is not None:
+            raise ArrayIndexError(f"index: {number}; expected integers of 64 bits")
+        raise ArrayIndexError(
+            f"index: an array of {array.dtype}; expected integers or truth values"
+        )
+    return array
+
+
+def _axes_taken(part: _Part) -> int:
+    if isinstance(part, np.ndarray):
+        return part.ndim if part.dtype.kind == "b" else 1
+    return int(isinstance(part, slice))
+
+
+def _found(part: AnyArray, shape: tuple[int, ...], axis: int) -> list[AnyArray]:
+    """The indices that ``part`` is, one array for each of the axes, of ``shape``, from ``axis``."""
+    if part.dtype.kind != "b":
+        return [part]
+    if part.shape != shape:
+        raise ArrayIndexError(
+            f"index: truth values of shape {part.shape} for axis {axis}; expected {shape}"
+        )
+    return list(np.nonzero(part)) if shape else [np.zeros(int(part), np.int64)]
+
+
+def _common_shape(indices: Sequence[AnyArray]) -> tuple[int, ...]:
+    """The shape that ``indices`` broadcast to. Raises ``ShapeError``."""
+    start: tuple[int, ...] = ()
+    return reduce(broadcast_shapes, (index.shape for index in indices), start)
+
+
+def _within(
+    indices: list[AnyArray], limits: list[tuple[int, int]]
+) -> tuple[NDArray[np.int64], ...]:
+    """``indices``, which broadcast, from 0 on; ``limits``: each one's axis and its elements."""
+    try:
+        shape = _common_shape(indices)
+    except ShapeError:
+        shapes = ", ".join(str(index.shape) for index in indices)
+        raise ArrayIndexError(f"index: arrays of shapes {shapes} do not broadcast") from None
+    whole = []
+    for index, (axis, count) in zip(indices, limits, strict=True):
+        outside = index[(index < -count) | (index >= count)]
+        # As in NumPy, arrays may hold any indices if nothing is picked.
+        if outside.size and not (index.ndim and 0 in shape):
+            known = f"expected {-count} to {count - 1}" if count else "it has no elements"
+            raise ArrayIndexError(f"index: {outside[0]} for axis {axis} of {count}; {known}")
+        whole.append(index.astype(np.int64) % max(1, count))
+    return tuple(whole)
+
+
+def gather(source: Value, picked: Picked) -> Value:
+    """The elements ``picked`` of ``source``, whose description they come from, in new memory.
+
+    Raises ``OutOfDeviceMemory`` and what `compute` does.
+    """
+    stored = source.stored
+    result = reserve(source.home, picked.shape, source.dtype)
+    if result.strided.size:
+        inner, outer = picked.split(result.strided)
+        block = MovedBlock(outer.shape, picked.rest.strides, outer.strides, outer.itemsize)
+        sources = stored.view.address + picked.rest.offset + picked.offsets
+        targets = result.stored.view.address + offsets_of(inner)
+        with using((stored.storage,)):
+            _move(source, Moves(block, sources, targets))
+    return result
+
+
+def scatter(target: Value, picked: Picked, source: Value) -> None:
+    """Write ``source``, of the same type, over the elements ``picked`` of ``target``.
+
+    The source broadcasts, and is read before anything is written. Of elements that are picked
+    several times, the last value stays. Raises ``ShapeError`` where elements repeat, and what
+    `compute` does.
+    """
+    target.expect_writable()
+    target.home.expect_open()
+    shape = picked.shape
+    given = source.strided.broadcast(shape)
+    if not given.size:
+        return
+    if source.pending or source.stored.storage is target.stored.storage:
+        source = copied(source)
+        given = source.strided.broadcast(shape)
+    inner, outer = picked.split(given)
+    places, last = _last_of_each(picked.offsets)
+    block = MovedBlock(outer.shape, outer.strides, picked.rest.strides, outer.itemsize)
+    sources = source.stored.view.address + offsets_of(inner)[last]
+    with changing(target, source) as node:
+        targets = node.view.address + picked.rest.offset + places
+        _move(target, Moves(block, sources, targets))
+
+
+def _move(value: Value, moves: Moves) -> None:
+    driver = value.home.driver
+    with driver.lock:
+        driver.run(lower_moves(moves, driver.geometry))
+
+
+def _last_of_each(offsets: Offsets) -> tuple[Offsets, Offsets]:
+    """Each offset once, in the order of their last places, and these places."""
+    _, from_end = np.unique(offsets[::-1], return_index=True)
+    last = np.sort(len(offsets) - 1 - from_end)
+    return offsets[last], last

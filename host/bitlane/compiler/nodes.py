@@ -1,0 +1,280 @@
+"""Expressions: what is to be computed from tensors in the device's memory, as immutable trees.
+
+Shapes, bytes and lanes alone: no data types. Nothing here computes, or talks to a device.
+"""
+
+from dataclasses import dataclass, field
+from math import prod
+from typing import TypeAlias
+from weakref import ref
+
+from bitlane_rtl.abi import Op
+
+from ..driver.driver import Storage
+from ..errors import LayoutError, ShapeError
+from ..lowering.routes import View
+from ..streaming.operands import broadcast_shapes, order_of, packed_strides
+
+_WIDTHS = (1, 2, 4, 8)
+
+_SUM = 4
+"""Bytes of a sum."""
+
+
+class _Node:
+    """Of every node ``shape``, ``strides`` in bytes where it is to lie, and ``itemsize`` in bytes.
+
+    Nodes are compared by identity: the same node in two places is computed once.
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"<bitlane expression: {type(self).__name__} at {id(self):#x}>"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
+class Stored(_Node):
+    """A tensor in the device's memory. ``storage`` keeps the bytes that ``view`` looks at."""
+
+    storage: Storage
+    view: View
+    shape: tuple[int, ...]
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        return self.view.strides
+
+    @property
+    def itemsize(self) -> int:
+        return self.view.itemsize
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
+class Constant(_Node):
+    """One element: its 1, 2, 4 or 8 bytes, the lowest first. Without axes."""
+
+    content: bytes
+
+    def __post_init__(self) -> None:
+        _expect_width(len(self.content))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return ()
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        return ()
+
+    @property
+    def itemsize(self) -> int:
+        return len(self.content)
+
+
+class _Computed(_Node):
+    """A node that takes a pass over memory. It remembers its value while that is kept."""
+
+    __slots__ = ()
+
+    _kept: "ref[Stored] | None"
+
+    @property
+    def kept(self) -> "Stored | None":
+        """Where the value is, if it has been computed and is still there."""
+        stored = None if self._kept is None else self._kept()
+        return None if stored is None or stored.storage.closed else stored
+
+    def keep(self, stored: "Stored") -> None:
+        """Remember the value as long as someone else does."""
+        object.__setattr__(self, "_kept", ref(stored))
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
+class Applied(_Computed):
+    """``op`` of the same elements of ``a`` and ``b``, packed. Made by ``apply`` and ``added``."""
+
+    op: Op
+    a: "Expression"
+    b: "Expression | None"
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    itemsize: int
+    saturate: bool
+    arithmetic: bool
+    summed: tuple[int, ...] = ()
+    """Axes of the operands along which the results, which are counts, are added up."""
+    _kept: "ref[Stored] | None" = field(default=None, init=False)
+
+    @property
+    def walked(self) -> tuple[int, ...]:
+        """The shape that the operands have together."""
+        return self.a.shape if self.b is None else broadcast_shapes(self.a.shape, self.b.shape)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
+class Widened(_Computed):
+    """Each element of ``source`` in more bytes, packed. Made by ``widened``."""
+
+    source: "Expression"
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    itemsize: int
+    signed: bool
+    _kept: "ref[Stored] | None" = field(default=None, init=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
+class Viewed(_Node):
+    """What lies in the memory of ``source`` from ``offset`` bytes on. Made by ``window``."""
+
+    source: "Applied | Widened | Constant"
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    itemsize: int
+
+
+Expression: TypeAlias = Stored | Constant | Applied | Widened | Viewed
+
+
+def apply(
+    op: Op,
+    a: Expression,
+    b: Expression | None = None,
+    *,
+    itemsize: int | None = None,
+    flags: tuple[bool, bool] = (True, False),
+) -> Applied:
+    """``op`` of ``a`` and ``b``, which broadcast as NumPy's operands do.
+
+    ``itemsize``: bytes of a count, 1 or 4 (1 if None); ``flags``: whether shift counts saturate,
+    and whether shifts to the right are arithmetic. Elements lie like those of the first operand
+    that has the result's shape and repeats none.
+
+    Raises ``ShapeError``, or ``LayoutError`` for elements of sizes that the operation does not
+    take.
+    """
+    if op.reads_b != (b is not None):
+        raise LayoutError(f"b: {op.name} takes {1 + op.reads_b} operands")
+    if b is not None and a.itemsize != b.itemsize:
+        raise LayoutError(f"a, b: elements of {a.itemsize} and {b.itemsize} bytes; expected alike")
+    if itemsize is None:
+        itemsize = 1 if op.counts else a.itemsize
+    if itemsize not in ((1, 4) if op.counts else (a.itemsize,)):
+        raise LayoutError(f"itemsize: {itemsize} bytes for the result of {op.name}")
+    operands = (a,) if b is None else (a, b)
+    shape = a.shape if b is None else broadcast_shapes(a.shape, b.shape)
+    order = _order(shape, operands)
+    strides = packed_strides(shape, order, itemsize)
+    return Applied(op, a, b, shape, strides, itemsize, *flags)
+
+
+def added(count: Applied, axes: tuple[int, ...]) -> Applied:
+    """The sums of counts along ``axes``, of which each has elements, in 4 bytes modulo 2**32.
+
+    The counts themselves are not stored. Raises ``LayoutError`` for what is no count.
+    """
+    if not count.op.counts or count.summed:
+        raise LayoutError(f"count: {count.op.name}; expected an operation that counts, unsummed")
+    kept = [axis for axis in range(len(count.shape)) if axis not in axes]
+    shape = tuple([count.shape[axis] for axis in kept])
+    order = order_of(tuple([count.strides[axis] for axis in kept]))
+    strides = packed_strides(shape, order, _SUM)
+    return Applied(count.op, count.a, count.b, shape, strides, _SUM, False, False, axes)
+
+
+def copied(source: Expression, order: tuple[int, ...]) -> Applied:
+    """A copy whose axes lie in ``order``, the outermost in memory first."""
+    strides = packed_strides(source.shape, order, source.itemsize)
+    return Applied(Op.COPY, source, None, source.shape, strides, source.itemsize, False, False)
+
+
+def narrowed(source: Expression, itemsize: int) -> Expression:
+    """The lowest ``itemsize`` bytes of each element, packed. Raises ``LayoutError``."""
+    if itemsize > source.itemsize:
+        raise LayoutError(f"itemsize: elements of {source.itemsize} bytes have no {itemsize}")
+    if itemsize == source.itemsize:
+        return source
+    return apply(Op.COPY, window(source, 0, source.shape, source.strides, itemsize))
+
+
+def widened(source: Expression, itemsize: int, *, signed: bool) -> Expression:
+    """Each element of ``source`` in ``itemsize`` bytes: with its sign, or zeros on top.
+
+    Raises ``LayoutError`` if that is less than it has.
+    """
+    _expect_width(itemsize)
+    if itemsize < source.itemsize:
+        raise LayoutError(f"itemsize: {itemsize} bytes hold no element of {source.itemsize}")
+    if itemsize == source.itemsize:
+        return source
+    order = _order(source.shape, (source,))
+    strides = packed_strides(source.shape, order, itemsize)
+    return Widened(source, source.shape, strides, itemsize, signed)
+
+
+def window(
+    source: Expression,
+    offset: int,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    itemsize: int | None = None,
+) -> Expression:
+    """Other elements of the same memory, without a copy: slices, other axes, other element sizes.
+
+    ``offset``: bytes from element 0 of ``source``, which lies as ``source.strides`` say. Raises
+    ``LayoutError`` for what is outside its memory.
+    """
+    itemsize = source.itemsize if itemsize is None else itemsize
+    _expect_width(itemsize)
+    spans = [step * (count - 1) for count, step in zip(shape, strides, strict=True)]
+    first = offset + sum(min(0, span) for span in spans)
+    last = offset + sum(max(0, span) for span in spans) + itemsize
+    if isinstance(source, Stored):
+        start = source.view.address - source.storage.address
+        size = source.storage.size
+    else:
+        start = source.offset if isinstance(source, Viewed) else 0
+        size = _size(source.source if isinstance(source, Viewed) else source)
+    if 0 not in shape and not (start + first >= 0 and start + last <= size):
+        raise LayoutError(
+            f"window: bytes {start + first} to {start + last - 1} of {size} that there are"
+        )
+    if isinstance(source, Stored):
+        view = View(source.view.address + offset, strides, itemsize)
+        return Stored(source.storage, view, shape)
+    if isinstance(source, Viewed):
+        return Viewed(source.source, start + offset, shape, strides, itemsize)
+    return Viewed(source, offset, shape, strides, itemsize)
+
+
+def broadcast(source: Expression, shape: tuple[int, ...]) -> Expression:
+    """``source`` with further axes, and repeated along those that count 1. ``ShapeError``."""
+    if source.shape == shape:
+        return source
+    if broadcast_shapes(source.shape, shape) != shape:
+        raise ShapeError(f"shape: {source.shape} does not broadcast to {shape}")
+    missing = len(shape) - len(source.shape)
+    kept = [
+        0 if count == 1 else step for count, step in zip(source.shape, source.strides, strict=True)
+    ]
+    return window(source, 0, shape, (0,) * missing + tuple(kept))
+
+
+def _size(source: Applied | Widened | Constant) -> int:
+    return prod(source.shape) * source.itemsize
+
+
+def _order(shape: tuple[int, ...], operands: tuple[Expression, ...]) -> tuple[int, ...]:
+    """The axes of a result, outermost in memory first."""
+    for x in operands:
+        moving = all(step for count, step in zip(x.shape, x.strides, strict=True) if count > 1)
+        if x.shape == shape and moving:
+            return order_of(x.strides)
+    return tuple(range(len(shape)))
+
+
+def _expect_width(itemsize: int) -> None:
+    if itemsize not in _WIDTHS:
+        raise LayoutError(f"itemsize: {itemsize} bytes; expected 1, 2, 4 or 8")

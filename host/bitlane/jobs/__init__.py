@@ -1,1 +1,0 @@
-"""What is to be done with tensors: operands, their pieces, and the commands for them."""

@@ -1,0 +1,123 @@
+"""A graph of bit operators that has been checked, and the errors of models. Needs no `onnx`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from bitlane_rtl.abi import Op
+
+from ..arrays import Array
+from ..errors import BitlaneError, DataTypeError, ShapeError
+from ..streaming.operands import AnyArray, plain
+
+_LONGEST = 60
+
+
+class OnnxError(BitlaneError, ValueError):
+    """A model that cannot be run, or inputs that are not its own. Nothing has been executed."""
+
+
+class OnnxMissingError(BitlaneError, ImportError):
+    """The package `onnx` is not installed."""
+
+
+# Tracebacks show the name that users write.
+OnnxError.__module__ = OnnxMissingError.__module__ = "bitlane.onnx"
+
+
+def quoted(name: str) -> str:
+    """A name as Python writes it, on one line and cut short: it may hold anything."""
+    text = repr(name)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 4]}...'"
+
+
+Dimension: TypeAlias = int | str | None
+"""The length of an axis: a number, a name that has one length wherever it stands, or any."""
+
+Tensor: TypeAlias = AnyArray | Array
+"""Elements that the host has, or that are on a device."""
+
+
+@dataclass(frozen=True, slots=True)
+class BitTensor:
+    """An input or output as the model declares it. Without ``shape`` it has any."""
+
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[Dimension, ...] | None
+
+    def __str__(self) -> str:
+        if self.shape is None:
+            return str(self.dtype)
+        axes = ", ".join("?" if axis is None else str(axis)[:20] for axis in self.shape)
+        return f"{self.dtype} of shape ({axes}{',' if len(self.shape) == 1 else ''})"
+
+    def expect_shape(self, shape: tuple[int, ...], lengths: dict[str, int]) -> None:
+        """Raises ``ShapeError`` for another shape; ``lengths`` gets those of the names."""
+        declared = shape if self.shape is None else self.shape
+        fits = len(declared) == len(shape)
+        for axis, length in zip(declared, shape, strict=False):
+            known = lengths.setdefault(axis, length) if isinstance(axis, str) else axis
+            fits = fits and known in (None, length)
+        if not fits:
+            # An axis too many has no length.
+            names = (axis for axis in declared if isinstance(axis, str) and axis in lengths)
+            named = {axis: lengths[axis] for axis in names}
+            where = "".join(f", {quoted(axis)} being {length}" for axis, length in named.items())
+            raise ShapeError(f"{quoted(self.name)}: shape {shape}; expected {self}{where}")
+
+
+@dataclass(frozen=True, slots=True)
+class BitNode:
+    """``op`` of ``inputs``; without ``op`` the same bits as another type, ``dtype``."""
+
+    label: str
+    """What messages call it: ``node 'name' (Xor)``."""
+    op: Op | None
+    inputs: tuple[str, ...]
+    output: str
+    dtype: np.dtype[Any]
+    """Of the output."""
+
+
+@dataclass(frozen=True, slots=True)
+class BitGraph:
+    """Nodes in an order in which they can be computed, each name being given once."""
+
+    name: str
+    inputs: tuple[BitTensor, ...]
+    constants: Mapping[str, AnyArray]
+    """ONNX's initializers. One that is an input, too, is what that is where nothing is given."""
+    nodes: tuple[BitNode, ...]
+    outputs: tuple[BitTensor, ...]
+
+    def bound(
+        self, given: Mapping[str, Tensor] | Sequence[Tensor], lengths: dict[str, int]
+    ) -> dict[str, Tensor]:
+        """What is given for each input, by name: arrays of the declared types and shapes.
+
+        ``given``: by name, or in the order of those inputs that have no initializer. ``lengths``
+        gets those of named axes. Raises ``OnnxError``, ``DataTypeError`` or ``ShapeError``.
+        """
+        wanted = [x for x in self.inputs if x.name not in self.constants]
+        if not isinstance(given, Mapping):
+            if len(given) != len(wanted):
+                names = ", ".join(quoted(x.name) for x in wanted)
+                raise OnnxError(f"inputs: {len(given)}; expected {len(wanted)}: {names or 'none'}")
+            given = {x.name: value for x, value in zip(wanted, given, strict=True)}
+        for x in wanted:
+            if x.name not in given:
+                raise OnnxError(f"input {quoted(x.name)}: nothing given; expected {x}")
+        declared = {x.name: x for x in self.inputs}
+        for name, value in given.items():
+            if name not in declared:
+                names = ", ".join(map(quoted, declared)) or "none at all"
+                raise OnnxError(f"input {quoted(name)}: the model has none; expected {names}")
+            if plain(value.dtype) != plain(declared[name].dtype):
+                raise DataTypeError(
+                    f"input {quoted(name)}: {value.dtype}; expected {declared[name]}"
+                )
+            declared[name].expect_shape(value.shape, lengths)
+        return dict(given)

@@ -1,0 +1,239 @@
+"""What a recording says of a device's ports: bursts, beats, and who waited for whom.
+
+Reads recordings; never runs a device.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..links.recording import Recording
+
+CAUSES: Final = {
+    "request not taken": "address valid, not ready: the memory takes no request yet",
+    "read data awaited": "asked for and not valid: the memory has not answered yet",
+    "read data not taken": "valid, not ready: the circuit has no room for more",
+    "write data not taken": "valid, not ready: the memory takes no data yet",
+    "write data awaited": "ready, not valid: the circuit has nothing to write yet",
+    "response awaited": "all is written: the memory has not confirmed it yet",
+}
+"""Why a port stands still, and which side waits for which."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenPort:
+    """A port of the memory, by its channels."""
+
+    name: str
+    address: str
+    data: str
+
+    @property
+    def writes(self) -> bool:
+        return self.data == "w"
+
+
+@dataclass(frozen=True, slots=True)
+class SeenBurst:
+    """Beats of one address, in cycles."""
+
+    address: int
+    beats: int
+    asked: int
+    """The address was taken."""
+    first: int
+    last: int
+    """Its first and its last beat."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenStall:
+    """Cycles from ``first`` to before ``end`` in which a port stood still for one of `CAUSES`."""
+
+    cause: str
+    first: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class SeenCommand:
+    """A command at work, in cycles; ``end`` is -1 if it has not ended."""
+
+    submitted: int
+    started: int
+    end: int
+    faulted: bool = False
+
+
+def ports(recording: Recording) -> list[SeenPort]:
+    """The ports that carried anything."""
+    reads = "read A" if recording.valid["ar_b"].any() else "read"
+    known = (
+        SeenPort(reads, "ar", "r"),
+        SeenPort("read B", "ar_b", "r_b"),
+        SeenPort("write", "aw", "w"),
+    )
+    return [port for port in known if recording.valid[port.address].any()]
+
+
+def runs(recording: Recording) -> list[SeenCommand]:
+    """All commands, in their order."""
+    cycles = recording.cycles
+    rung, started = cycles[recording.doorbell], cycles[recording.started]
+    ended = cycles[recording.retired | recording.faulted].tolist()
+    faulted = recording.faulted[recording.retired | recording.faulted].tolist()
+    submitted = rung[np.maximum(np.searchsorted(rung, started, "right") - 1, 0)].tolist()
+    missing = len(submitted) - len(ended)
+    return [
+        SeenCommand(*each)
+        for each in zip(
+            submitted,
+            started.tolist(),
+            ended + [-1] * missing,
+            faulted + [False] * missing,
+            strict=False,
+        )
+    ]
+
+
+def busy(recording: Recording) -> list[tuple[int, int]]:
+    """For each command that ended, in order, the first cycle that counts for it, and its end.
+
+    The circuit is busy from the cycle after a doorbell until all that was submitted has ended; so
+    is BUSY_CYCLES counted. A cycle counts for the oldest command that has not ended.
+    """
+    rung = recording.cycles[recording.doorbell]
+    result: list[tuple[int, int]] = []
+    before = 0
+    for run in runs(recording):
+        if run.end < 0:
+            break
+        # Without a doorbell between the last end and its start it had been submitted before.
+        place = int(np.searchsorted(rung, before))
+        idle = place < len(rung) and int(rung[place]) < run.started
+        result.append((int(rung[place]) + 1 if idle else before, run.end))
+        before = run.end
+    return result
+
+
+def moved(recording: Recording, channel: str) -> NDArray[np.int64]:
+    """Beats that ``channel`` had carried at the beginning of each entry, and at the end."""
+    fires = recording.valid[channel] & recording.ready[channel]
+    return np.concatenate([[0], np.cumsum(fires * _lengths(recording))])
+
+
+def bursts(recording: Recording, port: SeenPort) -> list[SeenBurst]:
+    """The bursts of a port whose beats are all recorded, in their order."""
+    asked = recording.valid[port.address] & recording.ready[port.address]
+    beats = recording.beats[port.address][asked]
+    carried = moved(recording, port.data)
+    ends = np.cumsum(beats)
+    whole = ends <= carried[-1]
+    first = _cycles_of(recording, carried, (ends - beats)[whole])
+    last = _cycles_of(recording, carried, ends[whole] - 1)
+    columns = (
+        recording.addresses[port.address][asked][whole],
+        beats[whole],
+        recording.cycles[asked][whole],
+        first,
+        last,
+    )
+    return [SeenBurst(*each) for each in zip(*(x.tolist() for x in columns), strict=True)]
+
+
+def stalls(recording: Recording, port: SeenPort) -> list[SeenStall]:
+    """When a port stood still while a command was at work, and why."""
+    causes = _write_causes(recording) if port.writes else _read_causes(recording, port)
+    names = list(CAUSES)
+    return [
+        SeenStall(names[cause], first, end)
+        for cause, first, end in _joined(causes, recording)
+        if cause >= 0
+    ]
+
+
+def _lengths(recording: Recording) -> NDArray[np.int64]:
+    """Cycles of each entry."""
+    return np.diff(recording.cycles, append=recording.end)
+
+
+def _cycles_of(
+    recording: Recording, carried: NDArray[np.int64], beats: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The cycles of beats by number, of a channel that had ``carried`` so many."""
+    entries = np.searchsorted(carried, beats, "right") - 1
+    result: NDArray[np.int64] = recording.cycles[entries] + beats - carried[entries]
+    return result
+
+
+def _joined(causes: NDArray[np.int64], recording: Recording) -> Iterator[tuple[int, int, int]]:
+    """Entries of one cause behind each other as one: cause, first cycle and end."""
+    changes = np.flatnonzero(np.diff(causes, prepend=-2))
+    firsts = recording.cycles[changes]
+    ends = np.append(firsts[1:], recording.end)
+    yield from zip(causes[changes].tolist(), firsts.tolist(), ends.tolist(), strict=True)
+
+
+def _cause(name: str) -> int:
+    return list(CAUSES).index(name)
+
+
+def _read_causes(recording: Recording, port: SeenPort) -> NDArray[np.int64]:
+    """The number of the cause for each entry; -1 where nothing stands still."""
+    valid, ready = recording.valid, recording.ready
+    asked = valid[port.address] & ready[port.address]
+    total = np.cumsum(np.where(asked, recording.beats[port.address], 0))
+    due = np.concatenate([[0], total[:-1]]) - moved(recording, port.data)[:-1]
+    return np.select(
+        [
+            valid[port.data] & ready[port.data],
+            valid[port.data],
+            due > 0,
+            valid[port.address] & ~ready[port.address],
+        ],
+        [
+            -1,
+            _cause("read data not taken"),
+            _cause("read data awaited"),
+            _cause("request not taken"),
+        ],
+        -1,
+    )
+
+
+def _write_causes(recording: Recording) -> NDArray[np.int64]:
+    """As `_read_causes`, of the port that writes."""
+    valid, ready = recording.valid, recording.ready
+    ended = recording.retired | recording.faulted
+    working: NDArray[np.int64] = np.cumsum(recording.started) - np.cumsum(ended)
+    fires = valid["w"] & ready["w"]
+    # A lone command whose end comes before any further beat has written all it has to.
+    written = (_next(ended) < _next(fires)) & (working == 1)
+    return np.select(
+        [
+            fires,
+            valid["w"],
+            valid["aw"] & ~ready["aw"],
+            (working > 0) & written,
+            working > 0,
+        ],
+        [
+            -1,
+            _cause("write data not taken"),
+            _cause("request not taken"),
+            _cause("response awaited"),
+            _cause("write data awaited"),
+        ],
+        -1,
+    )
+
+
+def _next(happens: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """For each entry the first one behind it in which something happens; their number if none."""
+    places = np.flatnonzero(happens)
+    padded = np.append(places, len(happens))
+    result: NDArray[np.int64] = padded[np.searchsorted(places, np.arange(len(happens)), "right")]
+    return result

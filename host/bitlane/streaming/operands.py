@@ -1,0 +1,266 @@
+"""What a call's NumPy arguments must be: types, shapes, and where they may lie.
+
+Turns them into arrays of unsigned integers that share their memory. Looks at descriptions only;
+it never looks at an element, except to fit a Python integer into a type.
+"""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import zip_longest
+from math import prod
+from operator import index as as_index
+from typing import Any, Final, SupportsIndex, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from ..errors import (
+    BitlaneError,
+    DataTypeError,
+    OutOfHostMemory,
+    OutOfRangeError,
+    ShapeError,
+)
+from ..lowering.self_overlap import overlaps_itself
+
+AnyArray: TypeAlias = NDArray[Any]
+
+_SIZES: Final = {"b": (1,), "u": (1, 2, 4, 8), "i": (1, 2, 4, 8), "f": (2, 4, 8)}
+_TYPES: Final = "truth values, integers of 8 to 64 bits or floats of 16 to 64"
+
+_USUAL: Final = frozenset(
+    np.dtype(f"{kind}{size}") for kind, sizes in _SIZES.items() for size in sizes
+)
+
+_FOREIGN: Final = ">" if sys.byteorder == "little" else "="
+"""How NumPy marks the byte order that the device does not have: it is little-endian."""
+
+MOST_AXES: Final = 64
+"""Axes that an array of NumPy's can have."""
+
+_HINTS: Final = {
+    "c": "; view it as the float type of its parts",
+    "M": "; view it as np.int64",
+    "m": "; view it as np.int64",
+}
+
+
+def as_array(name: str, value: ArrayLike) -> AnyArray:
+    """``value`` as an array of truth values or of one of DirectML's eleven types.
+
+    Raises ``DataTypeError``, or ``ShapeError`` for lists of different lengths; ``name`` is what
+    the message calls it.
+    """
+    if isinstance(value, np.ma.MaskedArray):
+        raise DataTypeError(f"{name}: a masked array; expected a plain one (see np.ma.filled)")
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ShapeError(
+            f"{name}: no array can be made of this {type(value).__name__}: {error}"
+        ) from None
+    if array.dtype not in _USUAL:
+        expect_supported(name, array.dtype)
+    return array
+
+
+def as_integer(name: str, value: SupportsIndex) -> int:
+    """``value`` as a Python integer. Raises ``DataTypeError``."""
+    try:
+        return as_index(value)
+    except TypeError:
+        raise DataTypeError(f"{name}: {shown(value)}; expected an integer") from None
+
+
+def oversized(array: AnyArray) -> int | None:
+    """The first Python integer in ``array``, for which NumPy has no integer type, if any."""
+    if array.dtype.kind != "O":
+        return None
+    return next((x for x in array.flat if isinstance(x, int) and x.bit_length() >= 64), None)
+
+
+def expect_supported(name: str, dtype: np.dtype[Any]) -> None:
+    """Raises ``DataTypeError`` unless ``dtype`` is truth values or one of DirectML's eleven."""
+    if dtype.itemsize not in _SIZES.get(dtype.kind, ()):
+        hint = _HINTS.get(dtype.kind, "")
+        raise DataTypeError(f"{name}: data type {dtype}; expected {_TYPES}{hint}")
+
+
+def plain(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The type without its byte order, which is not part of it here."""
+    return dtype.newbyteorder("<")
+
+
+def fitted(name: str, value: int, dtype: np.dtype[Any]) -> AnyArray:
+    """``value`` as an array of rank 0. Raises ``OutOfRangeError`` or ``DataTypeError``."""
+    if dtype.kind == "f":
+        raise DataTypeError(
+            f"{name}: the integer {value} beside {dtype}; expected an array of {dtype}, as only"
+            " its encoding counts (or view the other operand as an unsigned type)"
+        )
+    limits = np.iinfo(dtype)
+    if not limits.min <= value <= limits.max:
+        raise OutOfRangeError(
+            f"{name}: {value} does not fit {dtype}; expected {limits.min} to {limits.max}"
+        )
+    return np.array(value, dtype)
+
+
+def expect_integers(a: AnyArray) -> None:
+    """Raises ``DataTypeError`` for floats: shifts take integers alone."""
+    if a.dtype.kind == "f":
+        raise DataTypeError(
+            f"a: data type {a.dtype}; shifts expect integers (view it as np.uint{8 * a.itemsize})"
+        )
+
+
+def count_type(dtype: DTypeLike | None, out: object) -> np.dtype[Any]:
+    """The type of counts: ``dtype``, else that of ``out``, else uint8.
+
+    Raises ``DataTypeError`` for others than the two that DirectML has.
+    """
+    if dtype is None:
+        dtype = np.uint8 if not isinstance(out, np.ndarray) else out.dtype
+    try:
+        chosen = np.dtype(dtype)
+    except TypeError:
+        raise DataTypeError(f"dtype: {dtype!r}; counts are uint8 or uint32") from None
+    if chosen.kind != "u" or chosen.itemsize not in (1, 4):
+        raise DataTypeError(f"dtype: {chosen}; counts are uint8 or uint32")
+    return chosen.newbyteorder("=")
+
+
+def result_shape(a: AnyArray, b: AnyArray | None) -> tuple[int, ...]:
+    """The shape that NumPy's broadcasting gives. Raises ``ShapeError``."""
+    if b is None or a.shape == b.shape:
+        return a.shape
+    shape = broadcast_shapes(a.shape, b.shape)
+    if prod(shape) > sys.maxsize:
+        raise ShapeError(
+            f"a, b: shapes {a.shape} and {b.shape} make more elements than an array can have"
+        )
+    return shape
+
+
+def broadcast_shapes(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that two shapes broadcast to, of any number of axes. Raises ``ShapeError``."""
+    if a == b:
+        return a
+    axes = []
+    for x, y in zip_longest(reversed(a), reversed(b), fillvalue=1):
+        if x != y and 1 not in (x, y):
+            raise ShapeError(f"a, b: shapes {a} and {b} do not broadcast")
+        axes.append(y if x == 1 else x)
+    return tuple(reversed(axes))
+
+
+def expect_axes(name: str, shape: Sequence[int]) -> None:
+    """Raises ``ShapeError`` for more axes than an array of NumPy's has."""
+    if len(shape) > MOST_AXES:
+        raise ShapeError(
+            f"{name}: {len(shape)} axes; expected {MOST_AXES} at most, as NumPy's arrays have"
+            " (reshape it first)"
+        )
+
+
+@contextmanager
+def host_memory(name: str, size: int) -> Iterator[None]:
+    """Raise ``OutOfHostMemory`` where this computer has no ``size`` bytes for an array."""
+    try:
+        if size > sys.maxsize:
+            raise MemoryError
+        yield
+    except BitlaneError:
+        raise
+    except MemoryError:
+        raise OutOfHostMemory(
+            f"{name}: {size} bytes do not fit this computer's memory; expected fewer (take slices)"
+        ) from None
+
+
+def use_output(out: object, shape: tuple[int, ...], dtype: np.dtype[Any]) -> AnyArray:
+    """An output that the caller brings: any strides and byte order, the very type and shape.
+
+    Raises ``DataTypeError`` or ``ShapeError``.
+    """
+    if not isinstance(out, np.ndarray) or isinstance(out, np.ma.MaskedArray):
+        raise DataTypeError(f"out: of type {type(out).__name__}; expected an array of {dtype}")
+    if out.dtype != dtype and plain(out.dtype) != plain(dtype):
+        raise DataTypeError(f"out: data type {out.dtype}; expected {dtype}")
+    if out.shape != shape:
+        raise ShapeError(f"out: shape {out.shape}; expected {shape}")
+    if not out.flags.writeable:
+        raise ShapeError("out: the array is read-only")
+    if not out.flags.c_contiguous and 0 not in shape:
+        steps = [abs(step) for step in out.strides]
+        overlap = overlaps_itself((*shape, out.itemsize), (*steps, 1))
+        if overlap is not False:
+            hint = "" if overlap else " (too intricate to tell, so refused)"
+            raise ShapeError(
+                f"out: strides {out.strides}; elements must not lie on one another{hint}"
+            )
+    return out
+
+
+def new_order(shape: tuple[int, ...], a: AnyArray, b: AnyArray | None) -> tuple[int, ...]:
+    """The axes of a result, outermost in memory first: as in the first operand of its shape."""
+    like = a if a.shape == shape else b
+    if like is None or like.shape != shape or like.flags.c_contiguous:
+        return tuple(range(len(shape)))
+    return order_of(like.strides)
+
+
+def bits(array: AnyArray) -> AnyArray:
+    """The same memory as unsigned integers of the same width and byte order."""
+    order = ">" if array.dtype.byteorder == _FOREIGN else "<"
+    return array.view(f"{order}u{array.dtype.itemsize}")
+
+
+def is_device_order(array: AnyArray) -> bool:
+    """Whether the bytes of an element stand in the device's order."""
+    return array.dtype.byteorder != _FOREIGN
+
+
+def order_of(strides: tuple[int, ...]) -> tuple[int, ...]:
+    """Axes from the one with the longest steps to the one with the shortest."""
+    return tuple(sorted(range(len(strides)), key=lambda axis: -abs(strides[axis])))
+
+
+def packed_strides(
+    shape: Sequence[int], order: Sequence[int] | None = None, itemsize: int = 1
+) -> tuple[int, ...]:
+    """Strides of elements without gaps, in bytes, or in elements without ``itemsize``.
+
+    ``order``: the axes, outermost in memory first; without it as they are.
+    """
+    strides = [0] * len(shape)
+    step = itemsize
+    for axis in reversed(range(len(shape)) if order is None else order):
+        strides[axis] = step
+        step *= shape[axis]
+    return tuple(strides)
+
+
+def detached(array: AnyArray) -> AnyArray:
+    """A copy that shares no memory; axes that repeat an element still do."""
+    kept = array[(*(slice(1 if stride == 0 else None) for stride in array.strides), ...)]
+    return np.broadcast_to(kept.copy(order="K"), array.shape)
+
+
+def address_of(array: AnyArray) -> int:
+    """Where element 0 lies in the host's memory."""
+    address: int = array.ctypes.data
+    return address
+
+
+def shown(value: object) -> str:
+    """``value`` in a message: arrays by their type alone, as their elements take several lines."""
+    parts = value if isinstance(value, (tuple, list)) else (value,)
+    array = any(hasattr(part, "__array_function__") for part in parts)
+    return f"of type {type(value).__name__}" if array else repr(value)
+
+
+def same_place(a: AnyArray, b: AnyArray) -> bool:
+    """Whether two arrays of one shape have every element at the same address."""
+    return a.itemsize == b.itemsize and a.strides == b.strides and address_of(a) == address_of(b)

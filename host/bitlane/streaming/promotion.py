@@ -1,0 +1,120 @@
+"""Two operands of different types, and the type in which they meet, as NumPy has it.
+
+Looks at types alone; at an element only to fit a Python integer into a type.
+"""
+
+from typing import Any, Final, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bitlane_rtl.abi import LOGIC_OPS, SHIFT_OPS, Op
+
+from ..errors import DataTypeError
+from .operands import AnyArray, as_array, expect_integers, fitted, plain
+
+Casting: TypeAlias = Literal["no", "safe"]
+"""Whether operands of two types are refused, or meet in one that holds both."""
+
+Kind: TypeAlias = np.dtype[Any] | type[int]
+"""The type of an operand; ``int`` for a Python integer, which takes that of the other."""
+
+NEGATED: Final = {Op.NAND: Op.AND, Op.NOR: Op.OR, Op.XNOR: Op.XOR}
+"""Operations whose result is that of another, inverted: truth values are not inverted by bits."""
+
+_FUNCTIONS: Final = {
+    Op.AND: np.bitwise_and,
+    Op.NAND: np.bitwise_and,
+    Op.OR: np.bitwise_or,
+    Op.NOR: np.bitwise_or,
+    Op.XOR: np.bitwise_xor,
+    Op.XNOR: np.bitwise_xor,
+    Op.SHIFT_LEFT: np.left_shift,
+    Op.SHIFT_RIGHT: np.right_shift,
+}
+
+
+def kind_of(value: object) -> Kind:
+    """The type of an operand: an array, what NumPy makes one of, or a Python integer.
+
+    Members of an ``IntEnum`` and NumPy's scalars have a type of their own, as NumPy has it.
+    """
+    if type(value) is int:
+        return int
+    return getattr(value, "dtype", None) or np.asarray(value).dtype
+
+
+def as_pair(
+    op: Op, a: ArrayLike, b: ArrayLike, casting: Casting
+) -> tuple[AnyArray, AnyArray, np.dtype[Any]]:
+    """Two operands in types of their own, and the type in which they meet.
+
+    A Python integer has that type. Raises ``DataTypeError`` or ``OutOfRangeError``.
+    """
+    if casting != "safe":
+        _expect_known(casting)
+    if type(a) is int and type(b) is not int:
+        second = as_array("b", b)
+        dtype = _beside(op, second)
+        return fitted("a", a, dtype), second, dtype
+    first = as_array("a", a)
+    if op in SHIFT_OPS:
+        expect_integers(first)
+    if type(b) is int and type(a) is not int:
+        dtype = _beside(op, first)
+        return first, fitted("b", b, dtype), dtype
+    second = first if b is a else as_array("b", b)
+    if first.dtype == second.dtype and (op in LOGIC_OPS or first.dtype.kind in "ui"):
+        return first, second, first.dtype
+    expect_alike(first.dtype, second.dtype, casting)
+    return first, second, meeting_type(op, first.dtype, second.dtype, encoding=True)
+
+
+def _beside(op: Op, array: AnyArray) -> np.dtype[Any]:
+    """The type that a Python integer takes beside ``array``; `fitted` refuses floats."""
+    if array.dtype.kind == "f":
+        return array.dtype
+    return meeting_type(op, array.dtype, int, encoding=True)
+
+
+def expect_alike(a: Kind, b: Kind, casting: Casting) -> None:
+    """Raises ``DataTypeError`` for two types if ``casting`` says that they do not meet."""
+    if casting == "safe":
+        return
+    _expect_known(casting)
+    if len({x.newbyteorder("<") for x in (a, b) if isinstance(x, np.dtype)}) == 2:
+        raise DataTypeError(
+            f"a, b: data types {a} and {b}; expected the same type, as casting is 'no': convert one"
+            " with astype"
+        )
+
+
+def _expect_known(casting: str) -> None:
+    if casting not in ("no", "safe"):
+        raise DataTypeError(f"casting: {casting!r}; expected 'no' or 'safe'")
+
+
+def meeting_type(op: Op, a: Kind, b: Kind, *, encoding: bool) -> np.dtype[Any]:
+    """The type in which NumPy computes ``op`` of two operands, of the native byte order.
+
+    With ``encoding``, two floats of one type meet in it, of which logic takes the bits.
+    Raises ``DataTypeError`` where NumPy has no such type.
+    """
+    own = "uif" if encoding and op in LOGIC_OPS else "ui"
+    if (
+        isinstance(a, np.dtype)
+        and a.kind in own
+        and isinstance(b, np.dtype)
+        and plain(a) == plain(b)
+    ):
+        return a.newbyteorder("=")
+    try:
+        resolved = _FUNCTIONS[op].resolve_dtypes((a, b, None))
+    except TypeError:
+        names = [x.__name__ if isinstance(x, type) else str(x) for x in (a, b)]
+        raise DataTypeError(
+            f"a, b: data types {names[0]} and {names[1]}; expected integers or truth values that an"
+            " integer type can hold together (astype converts one; for the bits of floats, view"
+            " them as integers)"
+        ) from None
+    return resolved[-1].newbyteorder("=")

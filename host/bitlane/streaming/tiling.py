@@ -1,0 +1,119 @@
+"""Tiles of tensors that do not fit the device's memory, and outputs that share it with operands."""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
+from types import EllipsisType
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from .operands import AnyArray, address_of, detached, same_place
+
+Index: TypeAlias = "tuple[slice | EllipsisType, ...]"
+
+
+def tile_shape(
+    shape: tuple[int, ...], order: Sequence[int], fits: Callable[[tuple[int, ...]], bool]
+) -> tuple[int, ...] | None:
+    """The largest box of ``shape`` that ``fits``, whole along as many inner axes as possible.
+
+    ``order``: the axes, outermost in memory first. None if not even one element fits.
+    """
+    box = list(shape)
+    if fits(shape):
+        return shape
+    for axis in order:
+        box[axis] = 1
+        if not fits(tuple(box)):
+            continue
+        least, most = 1, shape[axis]
+        while most - least > 1:
+            box[axis] = (least + most) // 2
+            if fits(tuple(box)):
+                least = box[axis]
+            else:
+                most = box[axis]
+        box[axis] = least
+        return tuple(box)
+    return None
+
+
+def tiles(
+    shape: tuple[int, ...], box: tuple[int, ...], order: Sequence[int], *, backwards: bool = False
+) -> Iterator[Index]:
+    """Indices of boxes that together are ``shape``, in the order of memory or against it.
+
+    Those at the ends of the axes are smaller.
+    """
+    starts = [range(0, shape[axis], box[axis]) for axis in order]
+    if backwards:
+        starts = [positions[::-1] for positions in starts]
+    for corner in product(*starts):
+        index = [slice(None)] * len(shape)
+        for axis, start in zip(order, corner, strict=True):
+            index[axis] = slice(start, start + box[axis])
+        # With the ellipsis, also an array without axes gives an array.
+        yield (*index, ...)
+
+
+# Any, because NumPy's stubs know no other limits than two special ones.
+_WORK: Final[Any] = 10_000
+"""Steps that finding out whether two arrays share an element may take."""
+
+
+def untangle(inputs: Sequence[AnyArray], out: AnyArray) -> tuple[list[AnyArray], AnyArray, bool]:
+    """What to compute piece by piece so that no piece reads what an earlier one has written.
+
+    Arrays have one shape. Returns operands and output, the same elements in another order perhaps,
+    and whether the pieces are to be taken against the order of the output's memory.
+
+    An operand that lies like the output, but higher or lower, as ``a[1:]`` and ``a[:-1]`` do, is
+    read ahead of the writing: this is ``memmove``. One that is the same elements is read before
+    they are written. Of any other that shares memory with the output a copy is made, and so of one
+    of two that would want different directions.
+    """
+    # With the ellipsis, also an array without axes gives an array.
+    flips: Index = (*(slice(None, None, -1 if step < 0 else 1) for step in out.strides), ...)
+    out = out[flips]
+    operands = [x[flips] for x in inputs]
+    nested = _nested(out)
+    backwards: bool | None = None
+    for number, x in enumerate(operands):
+        if same_place(x, out) or not _share(x, out):
+            continue
+        below = address_of(x) < address_of(out)
+        if nested and _lies_like(x, out) and backwards in (None, below):
+            backwards = below
+        else:
+            operands[number] = detached(x)
+    return operands, out, bool(backwards)
+
+
+def _share(a: AnyArray, b: AnyArray) -> bool:
+    """Whether two arrays share a byte; yes if that is hard to tell."""
+    if not np.may_share_memory(a, b):
+        return False
+    try:
+        return np.shares_memory(a, b, max_work=_WORK)
+    except np.exceptions.TooHardError:
+        return True
+
+
+def _lies_like(a: AnyArray, b: AnyArray) -> bool:
+    return a.itemsize == b.itemsize and all(
+        n == 1 or x == y for n, x, y in zip(b.shape, a.strides, b.strides, strict=True)
+    )
+
+
+def _nested(array: AnyArray) -> bool:
+    """Whether each step of an axis passes over all that the axes inside it span.
+
+    Only then do pieces in the order of memory lie one behind the other.
+    """
+    span = array.itemsize
+    for step, count in sorted(zip(array.strides, array.shape, strict=True)):
+        if count > 1:
+            if step < span:
+                return False
+            span += step * (count - 1)
+    return True

@@ -1,0 +1,104 @@
+"""The steps that ask the device what it is, and measure how fast bytes move."""
+
+from collections.abc import Callable
+from functools import partial
+from statistics import median
+from time import perf_counter
+from typing import Final
+
+import numpy as np
+
+from bitlane_rtl.abi import ABI_VERSION, IDENTITY, REGISTERS, Access
+from bitlane_rtl.abi import register as find_register
+
+from .session import CheckFailed, Session, expect_equal, plural
+
+_TRIALS = 16
+_PATTERNS = (0, 0xFFFF_FFFF, 0x5555_5555, 0xAAAA_AAAA, 0x0123_4567)
+
+
+def check_link(session: Session) -> str:
+    """Identity and version, read often; a register that keeps what is written to it."""
+    driver = session.driver
+    seconds = []
+    for _ in range(_TRIALS):
+        start = perf_counter()
+        identity = driver.read_register("IDENTITY")
+        seconds.append(perf_counter() - start)
+        if identity != IDENTITY:
+            raise CheckFailed(f"IDENTITY is {identity:#010x}; expected {IDENTITY:#010x}")
+    fixed = [x.name for x in REGISTERS if x.offset < find_register("STATUS").offset]
+    first, second = ([driver.read_register(name) for name in fixed] for _ in range(2))
+    for name, one, two in zip(fixed, first, second, strict=True):
+        if one != two:
+            raise CheckFailed(f"{name} is {one:#010x}, and then {two:#010x}")
+    before = driver.read_register("TIMEOUT")
+    try:
+        for pattern in _PATTERNS:
+            driver.write_register("TIMEOUT", pattern)
+            if (got := driver.read_register("TIMEOUT")) != pattern:
+                raise CheckFailed(f"TIMEOUT is {got:#010x}; {pattern:#010x} was written")
+    finally:
+        driver.write_register("TIMEOUT", before)
+    readable = sum(x.access is not Access.WRITE for x in REGISTERS)
+    letters = IDENTITY.to_bytes(4, "big").decode()
+    return (
+        f"{letters}, ABI version {ABI_VERSION}, {readable} registers,"
+        f" {1e3 * median(seconds):.3g} ms to read one"
+    )
+
+
+def describe_circuit(session: Session) -> list[str]:
+    """What the circuit was built with, in lines."""
+    has = session.geometry
+    lanes = ", ".join(str(lane.bits) for lane in sorted(has.lanes)) or "no"
+    modes = ", ".join(mode.name for mode in sorted(has.modes))
+    ports, loops = plural(has.read_ports, "read port"), plural(has.loops, "loop")
+    return [
+        f"operations {', '.join(op.name for op in sorted(has.ops))}",
+        f"lanes of {lanes} bits; runs {modes}",
+        f"{8 * has.data_bytes}-bit beats, {ports}, {loops}, {plural(has.slots, 'slot')}",
+        f"memory {has.memory_bytes:,} bytes, {has.memory_base:#x} to {has.memory_last:#x}",
+    ]
+
+
+_FIRST: Final = 4096
+_MOST: Final = 16 << 20
+_SECONDS: Final = 0.5
+"""How long a measurement is to take, about; an eighth of it with ``quick``."""
+
+_BACK: Final = "as they came back"
+
+
+def check_bandwidth(session: Session) -> str:
+    """Bytes a second in real time; a simulated line has a rate of its own in simulated time."""
+    driver = session.driver
+    base = session.geometry.memory_base
+    half = session.geometry.memory_bytes // 2
+    size = min(_FIRST, half)
+    aim = _SECONDS / (8 if session.quick else 1)
+    while True:
+        content = session.random.integers(0, 256, size, np.uint8)
+        up = _seconds(partial(driver.write, base, content))
+        if up >= aim / 2 or size >= min(_MOST, half):
+            break
+        size = min(_MOST, half, size * max(2, min(64, int(aim / max(up, 1e-6)))))
+    session.progress(0.5)
+    results = []
+    down = _seconds(lambda: results.append(driver.read(base, size)))
+    expect_equal(results.pop(), content, base, _BACK)
+    other = session.random.integers(0, 256, size, np.uint8)
+    second = base + half
+    both = _seconds(lambda: results.append(driver.exchange([(second, other)], [(base, size)])[0]))
+    expect_equal(results.pop(), content, base, _BACK)
+    expect_equal(driver.read(second, size), other, second, _BACK)
+    return (
+        f"{size / up:,.0f} bytes/s up, {size / down:,.0f} down,"
+        f" {size / both:,.0f} each way at once ({size:,} bytes)"
+    )
+
+
+def _seconds(call: Callable[[], object]) -> float:
+    start = perf_counter()
+    call()
+    return max(perf_counter() - start, 1e-9)

@@ -1,0 +1,172 @@
+"""Records that the circuit must refuse: the right code, nothing written, and work goes on."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitlane_rtl.abi import (
+    LOGIC_OPS,
+    MAX_LOOPS,
+    RECORD,
+    SHIFT_OPS,
+    Lane,
+    Mode,
+    Op,
+    Status,
+    record_words,
+)
+
+from .. import reference
+from ..driver.commands import Command, Walk, encode
+from ..driver.control import status_name
+from ..driver.queue import Words
+from ..errors import DeviceFault
+from .records import (
+    CONTROL,
+    ELEMENTS,
+    SLOT,
+    looped,
+    plain_job,
+    sealed,
+    with_bits,
+    with_field,
+    with_word,
+)
+from .session import CheckFailed, Session, expect_equal, plural
+
+_DENSE: Final = (Mode.DENSE, Mode.DENSE, Mode.DENSE)
+
+
+def check_recovery(session: Session) -> str:
+    """Every bad record between two good ones: the first takes effect, the last does not."""
+    driver = session.driver
+    buffer = driver.allocate(8 * SLOT)
+    try:
+        cases = list(_cases(session, buffer.address))
+        for number, (status, name, words) in enumerate(cases):
+            _provoke(session, buffer.address, status, name, words)
+            session.progress((number + 1) / len(cases))
+    finally:
+        driver.free(buffer)
+    codes = list(dict.fromkeys(status.name for status, _, _ in cases))
+    return f"{plural(len(cases), 'bad record')} refused: {', '.join(codes)}; the next job right"
+
+
+def _provoke(session: Session, address: int, status: Status, name: str, words: Words) -> None:
+    driver = session.driver
+    before = session.random.integers(0, 256, 8 * SLOT, np.uint8)
+    driver.write(address, before)
+    first, second = plain_job(session, address, 3), plain_job(session, address, 5)
+    try:
+        driver.run([first, words, second])
+    except DeviceFault as fault:
+        if (fault.code, fault.index) != (status, 1):
+            raise CheckFailed(
+                f"{name}: command {fault.index} of 0 to 2 was refused with"
+                f" {status_name(fault.code)}; expected command 1 and {status.name}"
+            ) from fault
+    else:
+        raise CheckFailed(f"{name}: the record was executed; expected {status.name}")
+    want = before.copy()
+    _expect(session, first, address, want)
+    _compare(session, address, want, f"after the refusal of {name}")
+    driver.run([second])
+    _expect(session, second, address, want)
+    _compare(session, address, want, f"after the job that followed {name}")
+
+
+def _expect(session: Session, command: Command, address: int, want: NDArray[np.uint8]) -> None:
+    """Do in ``want`` what a job of ``_good`` does."""
+
+    def elements(walk: Walk, width: Lane) -> NDArray[np.unsignedinteger]:
+        start = walk.base - address
+        return want[start : start + ELEMENTS * width.bytes].view(f"<u{width.bytes}")
+
+    target = elements(command.y, command.out_lane)
+    target[...] = reference.compute(
+        command.op,
+        elements(command.a, command.lane),
+        None if command.b is None else elements(command.b, command.lane),
+        count_dtype=target.dtype,
+    )
+
+
+def _compare(session: Session, address: int, want: NDArray[np.uint8], when: str) -> None:
+    expect_equal(session.driver.read(address, want.size), want, address, when)
+
+
+def _cases(session: Session, address: int) -> Iterator[tuple[Status, str, Words]]:
+    """What can be provoked on this circuit, by code."""
+    has = session.geometry
+    good = plain_job(session, address, 4)
+    words = encode(good)
+
+    without_b = np.zeros(record_words(Op.XOR, 1, _DENSE), "<u4")
+    without_b[: record_words(Op.NOT, 1, _DENSE)] = words[: record_words(Op.NOT, 1, _DENSE)]
+    spoilt = words.copy()
+    spoilt[RECORD["A_BASE"].word] ^= 1
+    yield Status.BAD_SEAL, "a record with a wrong seal", spoilt
+    spoilt = words.copy()
+    spoilt[0] ^= 1 << 31
+    yield Status.BAD_SEAL, "a seal with a wrong bit", spoilt
+    for code in range(1 << CONTROL["OP"].width):
+        if code not in Op.__members__.values():
+            # Sealed whether the circuit reads an operand B of it or not.
+            record = with_field(without_b, "OP", code)
+            yield Status.BAD_OP, f"operation {code}, which does not exist", record
+    for op in sorted(set(Op) - has.ops):
+        text = f"operation {op.name}, which this circuit lacks"
+        yield Status.BAD_OP, text, sealed(encode(replace(good, op=op, b=_any_b(op, good))))
+    wrong = Lane.BITS_16 if good.out_lane is not Lane.BITS_16 else Lane.BITS_64
+    yield Status.BAD_LANE, "an output of another lane", with_field(words, "OUT_LANE", wrong)
+    if good.op.splits_lanes:
+        for lane in sorted(set(Lane) - has.lanes):
+            changed = replace(good, lane=lane, out_lane=lane, run=1)
+            if not good.op.counts:
+                yield Status.BAD_LANE, f"{lane.bits}-bit lanes", sealed(encode(changed))
+    yield Status.BAD_CONTROL, "a reserved bit", with_bits(words, "CONTROL", 1 << 23)
+    yield Status.BAD_CONTROL, "no loop", with_field(words, "LOOPS", 0)
+    if has.loops < MAX_LOOPS:
+        deep = looped(good, (1,) * has.loops)
+        yield Status.BAD_CONTROL, f"{deep.loops} loops", sealed(encode(deep))
+    fits = [lane for lane in sorted(has.lanes) if lane.bytes <= has.data_bytes]
+    if fits and not good.op.counts:
+        wide = encode(replace(good, lane=fits[0], out_lane=fits[0], run=1))
+        text = "a repeated output"
+        yield Status.BAD_CONTROL, text, with_field(wide, "Y_MODE", Mode.REPEAT)
+    yield Status.BAD_SIZE, "a run of no element", with_word(words, "RUN", 0)
+    if has.loops > 1:
+        yield Status.BAD_SIZE, "a loop of no iteration", encode(looped(good, (0,)))
+    yield from _misaligned(session, good)
+    past = has.memory_last + 1
+    if past < 1 << 32:
+        yield Status.PAST_MEMORY, "A past the memory", with_word(words, "A_LAST", past)
+        yield Status.PAST_MEMORY, "Y past the memory", with_word(words, "Y_LAST", past)
+    if has.memory_base:
+        before = with_word(words, "Y_BASE", has.memory_base - 1)
+        yield Status.PAST_MEMORY, "Y before the memory", before
+
+
+def _misaligned(session: Session, good: Command) -> Iterator[tuple[Status, str, Words]]:
+    has = session.geometry
+    wide = [lane for lane in sorted(has.lanes) if lane.bytes > 1]
+    for op in sorted(SHIFT_OPS & has.ops) if wide else ():
+        lane = wide[0]
+        walk = Walk(good.y.base + 1, good.y.base + 1 + 2 * lane.bytes - 1)
+        changed = replace(good, op=op, lane=lane, out_lane=lane, run=2, y=walk, b=good.b or good.a)
+        yield Status.MISALIGNED, f"{op.name} to an odd address", sealed(encode(changed))
+        return
+    fits = [lane for lane in wide if lane.bytes <= has.data_bytes]
+    if Mode.STRIDED in has.modes and fits:
+        lane = fits[0]
+        walk = replace(good.a, mode=Mode.STRIDED, stride=lane.bytes + 1)
+        changed = replace(good, lane=lane, out_lane=lane, run=2, a=walk)
+        if good.op in LOGIC_OPS:
+            yield Status.MISALIGNED, "an odd stride", sealed(encode(changed))
+
+
+def _any_b(op: Op, good: Command) -> Walk | None:
+    return (good.b or good.a) if op.reads_b else None

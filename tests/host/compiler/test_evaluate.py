@@ -1,0 +1,264 @@
+"""Expressions give NumPy's bits, in one job; each node is computed once, and memory comes back."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from bitlane.compiler.evaluate import evaluate
+from bitlane.compiler.nodes import Constant, Expression, apply, broadcast, widened, window
+from bitlane.driver.driver import Driver
+from bitlane.errors import DeviceFault, OutOfDeviceMemory, UnsupportedError
+from bitlane_rtl.abi import BIT_OPS, Lane, Mode, Op
+from support.host.arrays import random
+from support.host.expressions import (
+    Program,
+    expect_numpys,
+    later,
+    now_and_then,
+    one_by_one,
+    programs,
+)
+from support.host.tensors import download, upload
+from support.models.device import ModelLink
+from support.seeds import examples
+
+MEMORY = 1 << 16
+
+
+def value(driver: Driver, root: Expression) -> NDArray[Any]:
+    return download(driver, evaluate(driver, [root])[0])
+
+
+def test_operands_broadcast_and_constants_repeat(driver: Driver) -> None:
+    a, b = random((5, 7), "u2"), random((5, 1), "u2", 2)
+    x = apply(Op.XOR, upload(driver, a), upload(driver, b))
+    assert x.shape == (5, 7)
+    assert np.array_equal(value(driver, x), a ^ b)
+    x = apply(Op.AND, upload(driver, a), Constant(b"\x0f\xf0"))
+    assert np.array_equal(value(driver, x), a & 0xF00F)
+    assert np.array_equal(value(driver, broadcast(Constant(b"\x01\x02"), (3,))), [0x201] * 3)
+
+
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize(("narrow", "wide"), [(1, 2), (1, 8), (2, 4), (4, 8), (4, 4)])
+def test_widened_elements_keep_values(driver: Driver, narrow: int, wide: int, signed: bool) -> None:
+    kind = "i" if signed else "u"
+    a = random((9, 5), f"{kind}{narrow}")
+    x = widened(upload(driver, a), wide, signed=signed)
+    assert np.array_equal(value(driver, x), a.astype(f"{kind}{wide}").view(f"u{wide}"))
+
+
+@pytest.mark.parametrize(
+    ("ports", "narrow", "wide", "signed", "expected"),
+    [
+        (2, 1, 4, False, ["AND"]),
+        (2, 4, 8, False, ["AND"]),
+        (1, 1, 2, False, ["COPY", "COPY"]),
+        (2, 1, 4, True, ["COPY", "SHIFT_RIGHT"]),
+    ],
+)
+def test_zeros_are_added_as_the_circuit_does_it_fastest(
+    ports: int, narrow: int, wide: int, signed: bool, expected: list[str]
+) -> None:
+    link = ModelLink(memory_bytes=MEMORY, read_ports=ports)
+    driver = Driver(link)
+    x = widened(upload(driver, random(2048, f"u{narrow}")), wide, signed=signed)
+    evaluate(driver, [x])
+    assert [Op(record.op).name for record in link.log] == expected
+
+
+def test_windows_are_other_elements_of_the_same_memory(driver: Driver) -> None:
+    a = random((6, 4), "u4")
+    x = apply(Op.NOT, upload(driver, a))
+    low = window(x, 0, (4, 6), (4, 16), 2)
+    part = window(low, 16 + 4, (2, 5), (8, 16))
+    expected = (~a).T.astype("u2")
+    assert np.array_equal(value(driver, low), expected)
+    assert np.array_equal(value(driver, part), expected[1::2, 1:])
+
+
+def test_results_lie_like_their_operands(driver: Driver, link: ModelLink) -> None:
+    a, b = random((6, 5, 4), "u4").transpose(2, 0, 1), random(4, "u4")[:, None, None]
+    x = apply(Op.AND, upload(driver, a), upload(driver, b))
+    assert x.strides == a.strides
+    assert np.array_equal(value(driver, x), a & b)
+
+
+def test_a_shared_node_is_computed_once_and_all_in_one_job(driver: Driver, link: ModelLink) -> None:
+    a, b = random(64, "u4"), random(64, "u4", 2)
+    shared = apply(Op.XOR, upload(driver, a), upload(driver, b))
+    left, right = apply(Op.SHIFT_LEFT, shared, shared), apply(Op.COUNT, shared, itemsize=4)
+    got = evaluate(driver, [left, right, shared])
+    assert len(link.log) == 3
+    assert [record.control["INTERRUPT"] for record in link.log] == [0, 0, 1]
+    assert [record.control["FENCE"] for record in link.log] == [1, 1, 0]
+    x = a ^ b
+    for stored, expected in zip(got, [np.left_shift(x, x), np.bitwise_count(x), x], strict=True):
+        assert np.array_equal(download(driver, stored), expected)
+
+
+def test_memory_comes_back(driver: Driver) -> None:
+    a = upload(driver, random(64, "u4"))
+    x = apply(Op.COUNT, apply(Op.XOR, a, Constant(bytes(4))))
+    result = evaluate(driver, [x])
+    assert driver.allocator.pieces == 2
+    del result
+    assert driver.allocator.pieces == 1
+
+
+def test_what_is_stored_already_is_given_as_it_is(driver: Driver, link: ModelLink) -> None:
+    a = upload(driver, random(64, "u4"))
+    assert evaluate(driver, [a, a]) == [a, a]
+    assert link.log == []
+
+
+def test_intermediates_take_no_memory_where_the_next_value_fits(driver: Driver) -> None:
+    a = upload(driver, random(MEMORY // 8, "u4"))
+    x: Expression = a
+    for _ in range(20):
+        x = apply(Op.NOT, x)
+        x = apply(Op.XOR, a, x)
+    # The operand and the result are all the memory: nothing is left for a temporary.
+    assert np.array_equal(value(driver, x), download(driver, a))
+
+
+def test_what_does_not_fit_side_by_side_is_done_in_turn(driver: Driver, link: ModelLink) -> None:
+    a = random(MEMORY // 64, "u4")
+    x = upload(driver, a)
+    numbers = range(1, 21)
+    pairs = [apply(Op.XOR, apply(Op.SHIFT_LEFT, x, x), Constant(bytes([n] * 4))) for n in numbers]
+    total: Expression = pairs[0]
+    for each in pairs[1:]:
+        total = apply(Op.OR, total, each)
+    expected = np.bitwise_or.reduce(
+        [np.left_shift(a, a) ^ np.uint32(0x01010101 * n) for n in numbers]
+    )
+    assert np.array_equal(value(driver, total), expected)
+    assert [Op(record.op).name for record in link.log[:4]] == ["SHIFT_LEFT", "XOR"] * 2
+
+
+def test_what_just_fits_is_computed(driver: Driver) -> None:
+    # A quarter of the memory each: the operand, the result, and one value in between.
+    a = random(MEMORY // 16, "u4")
+    x = upload(driver, a)
+    one, two, three = (apply(Op.SHIFT_LEFT, x, Constant(bytes([n, 0, 0, 0]))) for n in (1, 2, 3))
+    got = value(driver, apply(Op.XOR, apply(Op.XOR, one, two), three))
+    assert np.array_equal(got, a << 1 ^ a << 2 ^ a << 3)
+
+
+def test_an_expression_that_cannot_fit_is_refused(driver: Driver, link: ModelLink) -> None:
+    a = upload(driver, random(MEMORY // 8, "u4"))
+    x = apply(Op.XOR, apply(Op.SHIFT_RIGHT, a, a), apply(Op.SHIFT_LEFT, a, a))
+    with pytest.raises(OutOfDeviceMemory, match=f"{MEMORY // 2} bytes .* 1 results .*one after"):
+        evaluate(driver, [x])
+    assert link.log == []
+    assert driver.allocator.pieces == 1
+    small = upload(driver, random(4, "u4"))
+    assert value(driver, apply(Op.NOT, small)).size == 4
+
+
+def test_a_fault_leaves_memory_and_device_as_they_were(link: ModelLink, driver: Driver) -> None:
+    a = upload(driver, random(64, "u4"))
+    x = apply(Op.SHIFT_LEFT, apply(Op.XOR, a, Constant(bytes(4))), a)
+    link.fail_reads = frozenset({a.view.address + 8})
+    with pytest.raises(DeviceFault, match="command 0 of the job") as raised:
+        evaluate(driver, [x])
+    # Whoever keeps the error, as an interpreter's prompt does, keeps no device memory by it.
+    assert raised.traceback
+    assert driver.allocator.pieces == 1
+    link.fail_reads = frozenset()
+    assert np.array_equal(value(driver, x), np.left_shift(*[download(driver, a)] * 2))
+
+
+def test_threads_may_share_nodes(driver: Driver) -> None:
+    a = upload(driver, random(64, "u4"))
+    shared = apply(Op.SHIFT_RIGHT, a, Constant(b"\3\0\0\0"))
+    numbers = range(8)
+
+    def work(number: int) -> bool:
+        node: Expression = shared
+        for _ in range(number):
+            node = apply(Op.XOR, apply(Op.NOT, node), a)
+        x = download(driver, a)
+        expected = x >> 3
+        for _ in range(number):
+            expected = ~expected ^ x
+        return np.array_equal(value(driver, node), expected)
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(work, [*numbers] * 5))
+    assert driver.allocator.pieces == 1
+
+
+def test_a_value_that_is_kept_is_not_computed_again(driver: Driver, link: ModelLink) -> None:
+    a = upload(driver, random(64, "u4"))
+    x = apply(Op.SHIFT_RIGHT, a, a)
+    y = apply(Op.SHIFT_LEFT, x, a)
+    kept = evaluate(driver, [x])
+    link.log.clear()
+    assert np.array_equal(
+        value(driver, y), np.left_shift(download(driver, *kept), *[download(driver, a)])
+    )
+    assert [Op(record.op).name for record in link.log] == ["SHIFT_LEFT"]
+    del kept
+    link.log.clear()
+    evaluate(driver, [y])
+    assert [Op(record.op).name for record in link.log] == ["SHIFT_RIGHT", "SHIFT_LEFT"]
+
+
+def test_chains_may_be_longer_than_the_stack(driver: Driver) -> None:
+    a = upload(driver, random(4, "u4"))
+    x: Expression = a
+    for _ in range(4000):
+        x = apply(Op.XOR, x, a)
+    assert np.array_equal(value(driver, x), download(driver, a))
+
+
+# --- random expressions on any circuit --------------------------------------------------------
+
+
+ROOM = 1 << 18
+
+ABILITIES = st.fixed_dictionaries(
+    {
+        "data_bytes": st.sampled_from([4, 8, 16, 64]),
+        "loops": st.integers(1, 6),
+        "read_ports": st.integers(1, 2),
+        "length_bits": st.sampled_from([12, 24]),
+        "modes": st.sets(st.sampled_from(Mode)).map(lambda x: frozenset({Mode.DENSE, *x})),
+        "lanes": st.sampled_from([frozenset(Lane), frozenset({Lane.BITS_8, Lane.BITS_32})]),
+    }
+)
+
+
+def check(program: Program, **abilities: Any) -> None:
+    """Run a program in one job, a node at a time, and in one job when some values are there."""
+    driver = Driver(ModelLink(memory_bytes=ROOM, **abilities))
+    for finish in (later, one_by_one, now_and_then):
+        try:
+            expect_numpys(driver, program, finish)
+        except UnsupportedError:
+            assert abilities, "the circuit has everything"
+        assert driver.allocator.pieces == 0, "memory was not given back"
+
+
+@given(programs())
+def test_on_a_circuit_that_has_everything(program: Program) -> None:
+    check(program)
+
+
+@given(programs(8), ABILITIES)
+@examples(0.4)
+def test_on_lesser_circuits(program: Program, abilities: dict[str, Any]) -> None:
+    check(program, **abilities)
+
+
+@given(programs(8), st.sets(st.sampled_from(sorted(BIT_OPS)), min_size=1))
+@examples(0.4)
+def test_on_circuits_with_fewer_operations(program: Program, ops: set[Op]) -> None:
+    check(program, ops=frozenset(ops))

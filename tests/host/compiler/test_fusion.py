@@ -1,0 +1,251 @@
+"""Inversions and counts need no separate pass where the circuit can fuse them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from bitlane.compiler.evaluate import evaluate
+from bitlane.compiler.nodes import Constant, Expression, apply, copied, narrowed, window
+from bitlane.driver.driver import Driver
+from bitlane_rtl.abi import Op
+from support.host.tensors import download, upload
+from support.models.device import ModelLink
+
+SIZE = 1024
+
+
+@dataclass
+class Bench:
+    """Four tensors on a modelled device; it reports the passes that compute an expression."""
+
+    link: ModelLink = field(default_factory=lambda: ModelLink(memory_bytes=1 << 17))
+
+    def __post_init__(self) -> None:
+        self.driver = Driver(self.link)
+        source = np.random.default_rng(1)
+        self.arrays = [source.integers(0, 1 << 32, SIZE, np.uint32) for _ in range(4)]
+        self.leaves = [upload(self.driver, array) for array in self.arrays]
+
+    def passes(self, *roots: Expression) -> list[str]:
+        """Return the operations that the device executes to compute ``roots``."""
+        self.link.log.clear()
+        self.results = evaluate(self.driver, roots)
+        return [Op(record.op).name for record in self.link.log]
+
+    def values(self) -> list[NDArray[Any]]:
+        return [download(self.driver, result) for result in self.results]
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+def invert(x: Expression) -> Expression:
+    return apply(Op.NOT, x)
+
+
+class Node:
+    """An expression with NumPy's operators, so that one function is a node and its answer."""
+
+    def __init__(self, of: Expression) -> None:
+        self.of = of
+
+    def __invert__(self) -> "Node":
+        return Node(invert(self.of))
+
+    def __and__(self, other: "Node") -> "Node":
+        return Node(apply(Op.AND, self.of, other.of))
+
+    def __or__(self, other: "Node") -> "Node":
+        return Node(apply(Op.OR, self.of, other.of))
+
+    def __xor__(self, other: "Node | int") -> "Node":
+        return Node(apply(Op.XOR, self.of, expression(other)))
+
+
+def expression(x: Node | int) -> Expression:
+    return Constant(x.to_bytes(4, "little")) if isinstance(x, int) else x.of
+
+
+def inverted(op: Op, a: Any, b: Any) -> Any:
+    """Return NAND, NOR or XNOR, on arrays with the operators of NumPy."""
+    if isinstance(a, Node):
+        return Node(apply(op, a.of, expression(b)))
+    return ~{Op.NAND: a & b, Op.NOR: a | b, Op.XNOR: a ^ b}[op]
+
+
+def copy(x: Any) -> Any:
+    return Node(apply(Op.COPY, x.of)) if isinstance(x, Node) else x
+
+
+def shift(x: Any, count: Any) -> Any:
+    """Return a saturating arithmetic shift to the right."""
+    if isinstance(x, Node):
+        return Node(apply(Op.SHIFT_RIGHT, x.of, count.of, flags=(True, True)))
+    return np.right_shift(x.view("i4"), np.minimum(count, 31).view("i4"))
+
+
+ONES = 0xFFFFFFFF
+
+CASES: dict[str, tuple[Callable[..., Any], list[str]]] = {
+    "not and": (lambda a, b, c, d: ~(a & b), ["NAND"]),
+    "not or": (lambda a, b, c, d: ~(a | b), ["NOR"]),
+    "inverted operand of xor": (lambda a, b, c, d: ~a ^ b, ["XNOR"]),
+    "both operands of and inverted": (lambda a, b, c, d: ~a & ~b, ["NOR"]),
+    "both operands of nor inverted": (lambda a, b, c, d: inverted(Op.NOR, ~a, ~b), ["AND"]),
+    "one inverted, and one that can be": (lambda a, b, c, d: ~a & (c | d), ["NOR", "NOR"]),
+    "one inverted operand of and": (lambda a, b, c, d: ~a & b, ["NOT", "AND"]),
+    "double inversions": (lambda a, b, c, d: ~~(~~a ^ b), ["XOR"]),
+    "inversions all over a parity": (
+        lambda a, b, c, d: ~(~a ^ b) ^ ~inverted(Op.XNOR, c, ~d),
+        ["XOR", "XOR", "XNOR"],
+    ),
+    "an inversion through an arithmetic shift": (
+        lambda a, b, c, d: shift(~(a & b), c),
+        ["NAND", "SHIFT_RIGHT"],
+    ),
+    "ones that invert": (lambda a, b, c, d: (a & b) ^ ONES, ["NAND"]),
+    "zeros that invert, and ones that do not": (
+        lambda a, b, c, d: inverted(Op.XNOR, a, 0) | ~inverted(Op.XNOR, b, ONES),
+        ["NAND"],
+    ),
+    "a constant of other bits": (lambda a, b, c, d: (a & b) ^ 0xFEFFFFFF, ["AND", "XOR"]),
+    "copies inside": (lambda a, b, c, d: copy(a) & copy(b | c), ["OR", "AND"]),
+}
+
+
+@pytest.mark.parametrize(("make", "expected"), CASES.values(), ids=CASES)
+def test_inversions_are_fused(bench: Bench, make: Callable[..., Any], expected: list[str]) -> None:
+    assert sorted(bench.passes(make(*map(Node, bench.leaves)).of)) == sorted(expected)
+    assert np.array_equal(bench.values()[0], make(*bench.arrays).view("u4"))
+
+
+def row_of(x: Any, rows: int) -> Any:
+    """Return a matrix of ``rows``, or the first row alone."""
+    shape = (32,) if rows == 1 else (rows, 32)
+    if isinstance(x, Node):
+        return Node(window(x.of, 0, shape, (128, 4)[-len(shape) :]))
+    return x[: 32 * rows].reshape(shape)
+
+
+COUNTED: dict[str, tuple[Callable[..., Any], list[str], list[str]]] = {
+    "logic": (lambda a, b: a ^ b, ["COUNT_XOR"], ["XOR", "COUNT"]),
+    "an inverted tensor": (lambda a, b: ~a, ["COUNT_XOR"], ["NOT", "COUNT"]),
+    "inverted operands": (lambda a, b: inverted(Op.NAND, ~a, ~b), ["COUNT_OR"], ["OR", "COUNT"]),
+    "an inversion too many": (lambda a, b: ~(a & b), ["NAND", "COUNT"], ["NAND", "COUNT"]),
+    "a broadcast row": (lambda a, b: row_of(a, 32) & row_of(b, 1), ["COUNT_AND"], ["AND", "COUNT"]),
+}
+
+
+@pytest.mark.parametrize("itemsize", [1, 4])
+@pytest.mark.parametrize(("make", "at_once", "apart"), COUNTED.values(), ids=COUNTED)
+def test_logic_and_the_count_behind_it_are_one_pass_where_the_circuit_can(
+    make: Callable[..., Any], at_once: list[str], apart: list[str], itemsize: int
+) -> None:
+    plain = frozenset(op for op in Op if not op.counts) | {Op.COUNT}
+    for ops, expected in ((frozenset(Op), at_once), (plain, apart)):
+        bench = Bench(ModelLink(memory_bytes=1 << 17, ops=ops))
+        node = make(*map(Node, bench.leaves[:2])).of
+        assert bench.passes(apply(Op.COUNT, node, itemsize=itemsize)) == expected
+        assert np.array_equal(bench.values()[0], np.bitwise_count(make(*bench.arrays[:2])))
+
+
+def test_logic_that_others_need_is_not_counted_on_the_way(bench: Bench) -> None:
+    a, b, *_ = bench.leaves
+    shared = apply(Op.XOR, a, b)
+    assert bench.passes(apply(Op.COUNT, shared), shared) == ["XOR", "COUNT"]
+
+
+def test_an_inversion_that_several_need_is_done_once(bench: Bench) -> None:
+    a, b, c, _ = bench.leaves
+    inverted = invert(a)
+    roots = [apply(Op.AND, inverted, b), apply(Op.AND, inverted, c), apply(Op.XOR, inverted, b)]
+    assert sorted(bench.passes(*roots)) == ["AND", "AND", "NOT", "XNOR"]
+    x, y, z, _ = bench.arrays
+    for got, expected in zip(bench.values(), [~x & y, ~x & z, ~x ^ y], strict=True):
+        assert np.array_equal(got, expected)
+
+
+def test_a_node_that_is_needed_inverted_alone_is_computed_so(bench: Bench) -> None:
+    a, b, c, _ = bench.leaves
+    inverted = invert(apply(Op.AND, a, b))
+    roots = [apply(Op.AND, inverted, c), apply(Op.SHIFT_LEFT, c, inverted)]
+    assert sorted(bench.passes(*roots)) == ["AND", "NAND", "SHIFT_LEFT"]
+
+
+def test_results_have_memory_of_their_own(bench: Bench) -> None:
+    a, b, *_ = bench.leaves
+    both = apply(Op.AND, a, b)
+    roots = [both, apply(Op.COPY, both), invert(invert(both)), invert(invert(a)), a]
+    bench.passes(*roots)
+    x, y, *_ = bench.arrays
+    for got, expected in zip(bench.values(), [x & y, x & y, x & y, x, x], strict=True):
+        assert np.array_equal(got, expected)
+    assert len({result.storage for result in bench.results}) == len(roots)
+    assert bench.results[-1] is a
+
+
+def test_windows_of_a_node_have_memory_of_their_own(bench: Bench) -> None:
+    a, b, *_ = bench.leaves
+    inverted = invert(apply(Op.OR, a, b))
+    part = window(inverted, 16, (5,), (8,))
+    assert bench.passes(part, inverted) == ["NOR", "COPY"]
+    assert bench.results[0].storage is not bench.results[1].storage
+    x, y, *_ = bench.arrays
+    assert np.array_equal(bench.values()[0], (~(x | y))[4:14:2])
+
+
+def test_a_copy_in_another_order_is_not_what_it_copies(bench: Bench) -> None:
+    matrix = window(bench.leaves[0], 0, (32, 32), (4, 128))
+    inverted = invert(matrix)
+    copy = copied(invert(inverted), (0, 1))
+    assert sorted(bench.passes(copied(inverted, (0, 1)), copy)) == ["COPY", "COPY", "NOT"]
+    x = bench.arrays[0].reshape(32, 32).T
+    for got, expected in zip(bench.values(), [~x, x], strict=True):
+        assert np.array_equal(got, expected)
+        assert got.flags.c_contiguous
+
+
+def test_a_value_is_written_in_the_order_that_is_asked_for(bench: Bench) -> None:
+    matrix = window(bench.leaves[0], 0, (32, 32), (4, 128))
+    assert bench.passes(copied(invert(matrix), (0, 1))) == ["NOT"]
+    assert np.array_equal(bench.values()[0], ~bench.arrays[0].reshape(32, 32).T)
+    assert bench.values()[0].flags.c_contiguous
+
+
+def test_of_elements_that_are_narrowed_only_the_low_bytes_are_computed(bench: Bench) -> None:
+    a, b, c, d = bench.leaves
+    x, y, z, w = bench.arrays
+    low = narrowed(apply(Op.NAND, apply(Op.SHIFT_RIGHT, a, b), apply(Op.OR, c, d)), 1)
+    assert sorted(bench.passes(low)) == ["NAND", "OR", "SHIFT_RIGHT"]
+    assert np.array_equal(bench.values()[0], (~((x >> y) & (z | w))).astype("u1"))
+    high = apply(Op.COPY, window(apply(Op.XOR, a, b), 2, (SIZE,), (4,), 2))
+    assert bench.passes(high) == ["XOR"]
+    assert np.array_equal(bench.values()[0], ((x ^ y) >> 16).astype("u2"))
+    shifted = narrowed(apply(Op.SHIFT_LEFT, a, Constant(b"\3\0\0\0")), 2)
+    assert bench.passes(shifted) == ["SHIFT_LEFT", "COPY"]
+    assert np.array_equal(bench.values()[0], (x << 3).astype("u2"))
+
+
+def test_of_elements_that_others_need_whole_the_low_bytes_are_copied(bench: Bench) -> None:
+    a, b, *_ = bench.leaves
+    x, y, *_ = bench.arrays
+    both = apply(Op.XOR, a, Constant(b"\1\2\3\4"))
+    assert sorted(bench.passes(narrowed(both, 2), apply(Op.AND, both, b))) == ["AND", "COPY", "XOR"]
+    assert np.array_equal(bench.values()[0], (x ^ 0x04030201).astype("u2"))
+    assert np.array_equal(bench.values()[1], (x ^ 0x04030201) & y)
+
+
+def test_a_copy_gathers_once_for_all_its_readers(bench: Bench) -> None:
+    matrix = window(bench.leaves[0], 0, (32, 32), (4, 128))
+    # Read once, a transposed operand needs no copy; read often, it is worth one.
+    other = window(bench.leaves[1], 0, (32, 32), (128, 4))
+    copy = copied(matrix, (0, 1))
+    assert bench.passes(apply(Op.XOR, copy, other)) == ["XOR"]
+    both = [apply(op, copy, other) for op in (Op.XOR, Op.AND)]
+    assert sorted(bench.passes(*both)) == ["AND", "COPY", "XOR"]

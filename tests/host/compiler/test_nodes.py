@@ -1,0 +1,114 @@
+"""Expressions accept valid shapes, layouts and element sizes, and refuse the others."""
+
+from typing import Any
+
+import pytest
+
+from bitlane.compiler.nodes import (
+    Constant,
+    Expression,
+    Stored,
+    apply,
+    broadcast,
+    copied,
+    narrowed,
+    widened,
+    window,
+)
+from bitlane.driver.driver import Driver, Storage
+from bitlane.errors import LayoutError, ShapeError
+from bitlane.lowering.routes import View
+from bitlane_rtl.abi import Op
+from support.models.device import ModelLink
+
+
+@pytest.fixture
+def storage() -> Storage:
+    return Storage(Driver(ModelLink()), 256)
+
+
+def tensor(storage: Storage, shape: tuple[int, ...], strides: tuple[int, ...]) -> Stored:
+    start = storage.address + (64 if min(strides) < 0 else 0)
+    return Stored(storage, View(start, strides, 2), shape)
+
+
+@pytest.mark.parametrize(
+    ("strides", "expected"),
+    [((10, 2), (10, 2)), ((2, 8), (2, 8)), ((40, 4), (10, 2)), ((-10, -2), (10, 2))],
+    ids=["rows", "columns", "gaps", "backwards"],
+)
+def test_results_are_packed_in_the_order_of_the_operand(
+    storage: Storage, strides: tuple[int, int], expected: tuple[int, int]
+) -> None:
+    x = tensor(storage, (4, 5), strides)
+    assert apply(Op.NOT, x).strides == expected
+    assert apply(Op.XOR, Constant(b"\0\0"), x).strides == expected
+    assert apply(Op.COUNT, x, itemsize=4).strides == tuple(2 * step for step in expected)
+    assert widened(x, 8, signed=True).strides == tuple(4 * step for step in expected)
+    assert narrowed(x, 1).strides == tuple(step // 2 for step in expected)
+    assert copied(x, (0, 1)).strides == (10, 2)
+
+
+def test_a_repeated_operand_gives_rows(storage: Storage) -> None:
+    x = tensor(storage, (4, 5), (0, 2))
+    assert apply(Op.NOT, x).strides == (10, 2)
+
+
+def test_shapes_broadcast(storage: Storage) -> None:
+    a, b = tensor(storage, (4, 1), (2, 2)), tensor(storage, (3, 1, 5), (10, 10, 2))
+    assert apply(Op.OR, a, b).shape == (3, 4, 5)
+    assert broadcast(a, (3, 4, 5)).strides == (0, 2, 0)
+    assert broadcast(a, (4, 1)) is a
+
+
+def test_windows_of_windows_are_windows_of_the_memory(storage: Storage) -> None:
+    x = apply(Op.NOT, tensor(storage, (4, 5), (10, 2)))
+    low = window(window(x, 12, (3, 4), (10, 2)), 3, (2, 2), (20, 4), 1)
+    assert (low.shape, low.strides, low.itemsize) == ((2, 2), (20, 4), 1)
+    leaf = window(tensor(storage, (4, 5), (10, 2)), 12, (3, 4), (10, 2))
+    assert isinstance(leaf, Stored)
+    assert leaf.view == View(storage.address + 12, (10, 2), 2)
+
+
+def test_what_needs_no_work_makes_no_node(storage: Storage) -> None:
+    x = tensor(storage, (4, 5), (10, 2))
+    assert widened(x, 2, signed=True) is x
+    assert narrowed(x, 2) is x
+
+
+REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
+    "no second operand": (lambda x: apply(Op.XOR, x), LayoutError, "XOR takes 2 operands"),
+    "a second operand": (lambda x: apply(Op.NOT, x, x), LayoutError, "NOT takes 1 operands"),
+    "two sizes": (lambda x: apply(Op.AND, x, Constant(b"\0")), LayoutError, "2 and 1 bytes"),
+    "a size of logic": (lambda x: apply(Op.NOT, x, itemsize=4), LayoutError, "result of NOT"),
+    "a size of counts": (lambda x: apply(Op.COUNT, x, itemsize=2), LayoutError, "of COUNT"),
+    "three bytes": (lambda x: Constant(b"abc"), LayoutError, "3 bytes; expected 1, 2, 4 or 8"),
+    "wider to narrower": (lambda x: widened(x, 1, signed=False), LayoutError, "1 bytes hold no"),
+    "narrower to wider": (lambda x: narrowed(x, 4), LayoutError, "of 2 bytes have no 4"),
+    "shapes": (
+        lambda x: apply(Op.OR, x, broadcast(Constant(b"\0\0"), (4,))),
+        ShapeError,
+        r"\(4, 5\) and \(4,\) do not broadcast",
+    ),
+    "fewer axes": (lambda x: broadcast(x, (5,)), ShapeError, "does not broadcast"),
+    "past the end": (lambda x: window(x, 2, (128,), (2,)), LayoutError, "to 257 of 256"),
+    "before the start": (lambda x: window(x, 2, (3,), (-2,)), LayoutError, "bytes -2 to"),
+    "past a result": (
+        lambda x: window(apply(Op.NOT, x), 38, (2,), (2,)),
+        LayoutError,
+        "38 to 41 of 40",
+    ),
+}
+
+
+@pytest.mark.parametrize(("make", "error", "message"), REFUSED.values(), ids=REFUSED)
+def test_refusals(storage: Storage, make: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        make(tensor(storage, (4, 5), (10, 2)))
+
+
+def test_nodes_show_briefly_what_they_are(storage: Storage) -> None:
+    x: Expression = tensor(storage, (4, 5), (10, 2))
+    for _ in range(100):
+        x = apply(Op.XOR, x, x)
+    assert repr(x).startswith("<bitlane expression: Applied at 0x")

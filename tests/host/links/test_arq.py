@@ -1,0 +1,334 @@
+"""The window of requests in flight obeys the board's limits, and handles every answer."""
+
+from typing import Any
+
+import pytest
+
+from bitlane.errors import LinkError
+from bitlane.links.arq import Counts, Cuts, Window
+from bitlane.links.frames import Reply
+from bitlane.links.timing import Pace, Patience
+from bitlane_rtl.abi import CONTROL_BASE
+from bitlane_rtl.abi.frames import RECEIVE_BYTES, Answer, Request
+from support.serial.frames import request_in
+
+Sent = tuple[int, Request, int, int]
+
+
+def window(sequence: int = 0, room: int = RECEIVE_BYTES) -> Window:
+    return Window("board", sequence, room, Counts())
+
+
+def view(size: int) -> memoryview:
+    return memoryview(bytearray(size))
+
+
+def sent(frames: list[bytes]) -> list[Sent]:
+    """Return sequence number, kind, address and size of requests."""
+    found = []
+    for frame in frames:
+        request = request_in(frame[:-1])
+        assert request is not None
+        size, address = (int.from_bytes(part, "little") for part in (request[2:4], request[4:8]))
+        found.append((request[0], Request(request[1]), address, size))
+    return found
+
+
+def numbers(frames: list[bytes]) -> list[int]:
+    return [x[0] for x in sent(frames)]
+
+
+def done(sequence: int, data: bytes = b"") -> Reply:
+    return Reply(sequence, Answer.DONE, False, data)
+
+
+def expected(sequence: int) -> Reply:
+    return Reply(sequence, Answer.EXPECTED, False, b"")
+
+
+NOTHING = Cuts()
+READ, WRITE = Request.READ, Request.WRITE
+
+
+# --- how much may be on the way -------------------------------------------------------------------
+
+
+def test_no_more_is_on_the_way_than_the_board_buffers() -> None:
+    it = window()
+    frames = it.frames(Cuts([(0, view(10_000))]))
+    assert sum(size + 12 for *_, size in sent(frames)) <= RECEIVE_BYTES
+    assert sum(size + 12 for *_, size in sent(frames)) + Pace.START + 12 > RECEIVE_BYTES
+
+
+def test_a_board_that_buffers_little_gets_small_requests() -> None:
+    cuts = Cuts([(0, view(1000))])
+    it = window(room=100)
+    moved = 0
+    for _ in range(100):
+        frames = sent(it.frames(cuts))
+        assert sum(size + 12 for *_, size in frames) <= 100
+        for number, _, _, size in frames:
+            moved += size
+            it.take(done(number))
+    assert moved == 1000
+
+
+def test_no_number_is_used_again_before_all_of_128_ago_are_answered() -> None:
+    it = window(200)
+    cuts = Cuts(reads=[(0x1000, view(200_000))])
+    # The answer to the first one is lost for ever, whatever is sent again.
+    other = []
+    for _ in range(200):
+        for number, _, address, size in sent(it.frames(cuts)):
+            other.append(number)
+            if address != 0x1000:
+                it.take(done(number, bytes(size)))
+    assert len(set(other)) == 128
+    assert not it.empty
+
+
+def test_answers_on_the_way_fit_where_a_terminal_keeps_them() -> None:
+    it = window()
+    cuts = Cuts(reads=[(0, view(100_000))])
+    for _ in range(20):
+        frames = sent(it.frames(cuts))
+        for number, _, _, size in frames:
+            it.take(done(number, bytes(size)))
+    assert sum(size + 10 for *_, size in sent(it.frames(cuts))) <= 4000
+
+
+# --- hazards --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("address", "size"), [(0x100, 4), (0x13F, 1), (0xF0, 17), (0x0, 512)])
+def test_a_write_waits_for_unanswered_reads_of_the_same_bytes(address: int, size: int) -> None:
+    it = window()
+    assert sent(it.frames(Cuts(reads=[(0x100, view(64))]))) == [(0, READ, 0x100, 64)]
+    write = Cuts([(address, view(size))])
+    most = min(size, Pace.START)
+    blocked = address + most > 0x100
+    assert bool(it.frames(write)) != blocked
+    it.take(done(0, bytes(64)))
+    while not it.empty or write.next(1):
+        frames = it.frames(write)
+        assert frames
+        for number in numbers(frames):
+            it.take(done(number))
+
+
+@pytest.mark.parametrize(("address", "size"), [(0xF0, 16), (0x140, 64), (0x8000, 1)])
+def test_accesses_elsewhere_do_not_wait(address: int, size: int) -> None:
+    it = window()
+    it.frames(Cuts(reads=[(0x100, view(64))]))
+    assert it.frames(Cuts([(address, view(size))]))
+    assert it.frames(Cuts(reads=[(address, view(size)), (CONTROL_BASE, view(4))]))
+
+
+def test_a_write_to_the_control_window_waits_for_every_read() -> None:
+    it = window()
+    it.frames(Cuts(reads=[(0x100, view(64)), (0x1000, view(0))]))
+    write = Cuts([(CONTROL_BASE + 0x1C, view(4))])
+    assert not it.frames(write)
+    it.take(done(0, bytes(64)))
+    assert not it.frames(write)
+    it.take(done(1))
+    assert sent(it.frames(write)) == [(2, WRITE, CONTROL_BASE + 0x1C, 4)]
+
+
+# --- losses ---------------------------------------------------------------------------------------
+
+
+def five_writes(sequence: int = 0) -> Window:
+    it = window(sequence)
+    cuts = Cuts([(0x1000 * k, view(8)) for k in range(5)])
+    assert numbers(it.frames(cuts)) == [(sequence + k) % 256 for k in range(5)]
+    return it
+
+
+def test_an_answer_that_was_skipped_is_asked_for_again() -> None:
+    it = five_writes()
+    it.take(done(0))
+    it.take(done(2))
+    # The first one that is sent again goes out twice.
+    assert numbers(it.frames(NOTHING)) == [1, 1]
+    it.take(done(3))
+    it.take(done(4))
+    assert not it.frames(NOTHING)
+    it.take(done(1))
+    assert it.empty
+
+
+def test_what_the_board_expects_is_sent_again_with_all_that_followed() -> None:
+    it = five_writes(254)
+    it.take(expected(0))
+    assert numbers(it.frames(NOTHING)) == [0, 1, 2]
+    # What was taken before may be answered after EXPECTED.
+    for number in (254, 255, 0, 1, 2):
+        it.take(done(number))
+    assert it.empty
+    assert not it.frames(NOTHING)
+
+
+def test_the_same_request_is_not_sent_again_for_each_complaint() -> None:
+    it = five_writes()
+    it.take(expected(1))
+    assert it.frames(NOTHING)
+    it.take(expected(1))
+    assert not it.frames(NOTHING)
+    it.doubt()
+    assert it.frames(NOTHING)
+    it.take(expected(1))
+    assert numbers(it.frames(NOTHING)) == [1, 2, 3, 4]
+
+
+def test_a_complaint_about_nothing_sends_nothing() -> None:
+    it = five_writes()
+    it.take(expected(5))
+    assert not it.frames(NOTHING)
+    for number in range(5):
+        it.take(done(number))
+    it.take(expected(5))
+    assert not it.frames(NOTHING)
+
+
+def test_a_number_that_was_not_sent_is_no_board_of_ours() -> None:
+    it = five_writes()
+    with pytest.raises(LinkError, match="expects request 9; the next one is 5: it was reset"):
+        it.take(expected(9))
+
+
+def test_silence_sends_the_oldest_one_again() -> None:
+    it = five_writes()
+    it.take(done(0))
+    it.doubt()
+    assert numbers(it.frames(NOTHING)) == [1, 1]
+    it.take(done(1))
+    # Its answer came and those behind it did not, so that they are lost.
+    assert numbers(it.frames(NOTHING))[-3:] == [2, 3, 4]
+
+
+def test_second_answers_are_ignored_and_tell_of_haste() -> None:
+    it = five_writes()
+    it.doubt()
+    it.frames(NOTHING)
+    for number in range(5):
+        it.take(done(number))
+    assert it.empty
+    assert it.take(done(0)) == 0
+    assert it.hasty == 1
+    it.take(done(3))
+    assert it.hasty == 1
+
+
+def test_a_repetition_is_the_same_byte_for_byte() -> None:
+    it = window()
+    content = bytearray(b"before..")
+    first = it.frames(Cuts([(0, memoryview(content))]))
+    content[:] = b"later..."
+    it.doubt()
+    assert set(it.frames(NOTHING)) == set(first)
+
+
+def test_what_was_sent_once_tells_the_time_that_it_took() -> None:
+    it = five_writes()
+    assert it.take(done(0)) > 20
+    it.take(expected(1))
+    it.frames(NOTHING)
+    assert it.take(done(1)) == 0
+
+
+# --- answers --------------------------------------------------------------------------------------
+
+
+def test_what_is_read_is_stored_where_it_belongs() -> None:
+    it = window()
+    target = bytearray(96)
+    frames = sent(it.frames(Cuts(reads=[(0x100, memoryview(target))])))
+    for number, _, address, size in frames:
+        it.take(done(number, bytes(range(address - 0x100, address - 0x100 + size))))
+    assert target == bytes(range(96))
+
+
+def test_a_refusal_is_kept() -> None:
+    it = five_writes()
+    it.take(Reply(1, Answer.REFUSED, False, b""))
+    it.take(Reply(2, Answer.REFUSED, False, b""))
+    assert it.refused is not None
+    assert it.refused.address == 0x1000
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"), [(Answer.DONE, b""), (Answer.DONE, bytes(5)), (3, bytes(4)), (127, b"")]
+)
+def test_an_answer_that_no_board_gives_is_an_error(kind: int, data: bytes) -> None:
+    it = window()
+    it.frames(Cuts(reads=[(0, view(4))]))
+    with pytest.raises(
+        LinkError, match=f"answer of kind {kind:d} with {len(data)} bytes to READ 0"
+    ):
+        it.take(Reply(0, kind, False, data))
+
+
+# --- pace and patience ----------------------------------------------------------------------------
+
+
+def sizes_of(pace: Pace, count: int) -> list[int]:
+    found = []
+    for _ in range(count):
+        found.append(pace.size)
+        pace.passed(pace.size)
+    return found
+
+
+def test_frames_grow_at_once_on_a_quiet_line_and_slowly_after_losses() -> None:
+    pace = Pace(RECEIVE_BYTES)
+    assert sizes_of(pace, 5) == [64, 128, 256, 512, 512]
+    for size in (256, 128, 64, 32, 32):
+        pace.lost()
+        assert pace.size == size
+        assert pace.frames == Pace.NOISY_FRAMES
+    assert sizes_of(pace, 17) == [32] * 8 + [64] * 8 + [128]
+    assert pace.frames == Pace.NOISY_FRAMES
+    sizes_of(pace, 20)
+    assert (pace.size, pace.frames) == (512, 128)
+
+
+def patience(*measured: tuple[float, int], **options: Any) -> Patience:
+    it = Patience(2.5)
+    for seconds, line_bytes in measured:
+        it.measured(seconds, line_bytes)
+    return it
+
+
+def test_patience_starts_at_a_second_and_ends_at_what_was_allowed() -> None:
+    assert patience().seconds(500) == 1
+    it = patience((100.0, 500))
+    assert it.seconds(500) == 2.5
+
+
+def test_patience_follows_the_line() -> None:
+    it = patience((0.5, 436))
+    assert it.seconds(436) == 1
+    for _ in range(100):
+        it.measured(0.001, 436)
+    assert it.seconds(436) == Patience.LEAST
+    it.measured(0.5, 436)
+    assert it.seconds(436) == 1
+
+
+def test_patience_doubles_with_each_silence_and_recovers() -> None:
+    it = patience((0.001, 100))
+    waits = []
+    for _ in range(7):
+        waits.append(round(it.seconds(100) / Patience.LEAST))
+        it.in_vain()
+    assert waits == [1, 2, 4, 8, 16, 32, 32]
+    it.moved()
+    assert it.seconds(100) == Patience.LEAST
+
+
+def test_answers_that_come_twice_double_patience() -> None:
+    it = patience((0.1, 100))
+    before = it.seconds(100)
+    it.hasty()
+    assert it.seconds(100) == pytest.approx(2 * before)

@@ -1,0 +1,161 @@
+"""Jobs and moves act one behind the other, and strangers do not wait for each other."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from bitlane.driver.commands import Command, Walk
+from bitlane.lowering.fences import Job, in_order, meet, touched
+from bitlane.lowering.moves import MovedBlock, Moves, lower_moves
+from bitlane.lowering.routes import View
+from bitlane_rtl.abi import Lane, Op
+from support.host.arrays import model, random
+
+SIZE = 16
+
+
+def command(a: int, y: int, *, fence: bool = True) -> Command:
+    source, target = (Walk(base, base + SIZE - 1) for base in (a, y))
+    return Command(Op.NOT, Lane.BITS_8, Lane.BITS_8, SIZE, source, None, target, fence=fence)
+
+
+def job(a: int, y: int) -> Job:
+    """``SIZE`` bytes from address ``a`` to ``y``, in two commands."""
+    commands = [command(a, y), command(a, y, fence=False)]
+    return Job(commands, (range(a, a + SIZE),), range(y, y + SIZE))
+
+
+def fences(*jobs: Job) -> list[bool]:
+    """Return whether each job begins with a fence; expect no fence on other commands."""
+    commands = list(in_order(jobs))
+    assert [(each.a, each.y) for each in commands] == [
+        (each.a, each.y) for job in jobs for each in job.commands
+    ]
+    assert not any(each.fence for each in commands[1::2])
+    return [each.fence for each in commands[::2]]
+
+
+def test_only_the_first_of_strangers_has_a_fence() -> None:
+    assert fences(job(0, 16), job(32, 48), job(64, 80)) == [True, False, False]
+
+
+def test_readers_of_the_same_bytes_do_not_wait() -> None:
+    assert fences(job(0, 16), job(0, 32), job(0, 48)) == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    "second",
+    [job(16, 64), job(31, 64), job(64, 16), job(64, 31), job(64, 0), job(64, 15)],
+    ids=["reads", "reads a byte", "writes", "writes a byte", "writes operand", "a byte of it"],
+)
+def test_a_job_waits_for_what_it_touches(second: Job) -> None:
+    assert fences(job(0, 16), second) == [True, True]
+    assert fences(job(0, 16), job(100, 116), second) == [True, False, True]
+
+
+@pytest.mark.parametrize("second", [job(32, 64), job(64, 32)], ids=["reads", "writes"])
+def test_neighbours_do_not_wait(second: Job) -> None:
+    assert fences(job(0, 16), second) == [True, False]
+
+
+def test_a_fence_settles_all_before_it() -> None:
+    assert fences(job(0, 16), job(16, 32), job(0, 64), job(16, 80)) == [True, True, False, False]
+    assert fences(job(0, 16), job(16, 32), job(32, 48)) == [True, True, True]
+
+
+def test_long_lists_are_compared_in_parts() -> None:
+    strangers = [job(32 * number, 32 * number + 16) for number in range(600)]
+    assert [number for number, fence in enumerate(fences(*strangers)) if fence] == [
+        *range(0, 600, 16)
+    ]
+
+
+def test_jobs_are_lowered_when_they_are_needed() -> None:
+    def lazily() -> Iterator[Command]:
+        yield command(0, 16)
+        raise AssertionError("asked for a command too early")
+
+    assert next(in_order([Job(lazily(), (range(16),), range(16, 32))])) == command(0, 16)
+
+
+def test_a_job_may_have_nothing_to_do() -> None:
+    nothing = Job([], (range(16),), range(16, 32))
+    assert list(in_order([nothing])) == []
+    assert fences(nothing, job(0, 16)) == [True]
+    assert fences(job(0, 16), nothing, job(16, 32)) == [True, True]
+
+
+# --- What jobs touch ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides", "itemsize", "bytes_touched"),
+    [
+        ((), (), 4, range(100, 104)),
+        ((3,), (1,), 1, range(100, 103)),
+        ((2, 3), (8, 2), 2, range(100, 114)),  # with a gap
+        ((2, 3), (0, 4), 4, range(100, 112)),
+        ((2, 3), (-8, 2), 2, range(92, 106)),
+        ((3,), (-8,), 8, range(84, 108)),
+    ],
+)
+def test_a_view_is_touched_from_its_first_byte_to_its_last(
+    shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int, bytes_touched: range
+) -> None:
+    view = View(100, strides, itemsize)
+    assert touched(view, shape) == bytes_touched
+    other = View(500, strides, itemsize)
+    elsewhere = range(bytes_touched.start + 400, bytes_touched.stop + 400)
+    assert Job.of([], shape, [view, other], view) == Job(
+        [], (bytes_touched, elsewhere), bytes_touched
+    )
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "met"),
+    [(0, 10, False), (0, 11, True), (19, 20, True), (20, 30, False), (12, 13, True), (0, 99, True)],
+)
+def test_ranges_meet_where_they_share_a_byte(start: int, stop: int, met: bool) -> None:
+    assert meet(range(10, 20), range(start, stop)) is met
+    assert meet(range(start, stop), range(10, 20)) is met
+
+
+# --- moves ------------------------------------------------------------------------------------
+
+
+ROW = MovedBlock((4,), (2,), (2,), 2)
+
+
+@pytest.mark.parametrize(
+    ("sources", "targets", "commands"),
+    [
+        ([], [], 0),
+        ([5], [5], 1),
+        ([5, 7], [0, 1], 2),
+        ([0, 1, 2], [0, 1, 2], 1),
+        ([3, 2, 1, 0], [0, 1, 2, 3], 1),
+        ([0, 0, 0], [2, 4, 6], 1),
+        ([0, 1, 2, 3], [0, 1, 3, 4], 4),
+        ([7, 1, 2, 3, 4, 0], [0, 1, 2, 3, 4, 5], 3),
+        ([1, 2, 3, 5, 7], [0, 1, 2, 3, 4], 3),
+    ],
+)
+def test_moves(sources: list[int], targets: list[int], commands: int) -> None:
+    with model() as device:
+        a = random((8, 4), "u2")
+        base = device.driver.geometry.memory_base
+        there = base + 4096
+        device.driver.write(base, a.view(np.uint8).reshape(-1))
+        device.driver.write(there, np.zeros(a.nbytes, np.uint8))
+        whole = [np.array(places, np.int64) * 8 for places in (sources, targets)]
+        moves = Moves(ROW, base + whole[0], there + whole[1])
+        lowered = list(lower_moves(moves, device.driver.geometry))
+        assert len(lowered) == commands
+        assert [command.fence for command in lowered] == [True, *[False] * commands][:commands]
+        device.driver.run(lowered)
+        wanted = np.zeros_like(a)
+        if sources:
+            wanted[targets] = a[sources]
+        got = device.driver.read(there, a.nbytes)
+        assert got.tobytes() == wanted.tobytes()

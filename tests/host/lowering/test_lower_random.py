@@ -1,0 +1,280 @@
+"""Lowering puts every element, or sum of counts, where NumPy does: any layout on any circuit.
+
+Random layouts run on the interpreter of the contract, which refuses or asserts whatever a command
+must not do; the expected bytes come from NumPy on the same views of the same memory.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from bitlane.driver.commands import Command, encode
+from bitlane.driver.geometry import Geometry
+from bitlane.errors import LayoutError, UnsupportedError
+from bitlane.lowering.lower import lower
+from bitlane.lowering.routes import View
+from bitlane.lowering.sums import NoRunError, lower_sum
+from bitlane.streaming.operands import packed_strides
+from bitlane_rtl.abi import BIT_OPS, COUNT_OPS, LOGIC_OPS, RECORD_WORDS, SHIFT_OPS, Lane, Mode, Op
+from support.models.record import Interpreter, Record
+from support.seeds import examples
+
+
+def interpreter(geometry: Geometry, seed: int) -> Interpreter:
+    """Return the contract's interpreter for ``geometry``, with random memory from address 0 on."""
+    model = Interpreter(
+        memory_bytes=geometry.memory_bytes,
+        data_bytes=geometry.data_bytes,
+        loops=geometry.loops,
+        length_bits=geometry.length_bits,
+        count_bits=geometry.count_bits,
+        ops=geometry.ops,
+        lanes=geometry.lanes,
+        modes=geometry.modes,
+        read_ports=geometry.read_ports,
+    )
+    model.memory[:] = np.random.default_rng(seed).integers(0, 256, geometry.memory_bytes, np.uint8)
+    return model
+
+
+def execute(model: Interpreter, commands: Iterable[Command]) -> None:
+    """Have ``commands`` executed; words that they do not use hold rubbish."""
+    for command in commands:
+        words = encode(command).tolist()
+        model.execute(Record([*words, *[0xEEEEEEEE] * (RECORD_WORDS - len(words))]))
+
+
+def window(memory: NDArray[np.uint8], view: View, shape: Sequence[int]) -> NDArray[Any]:
+    """Return the elements of a view as a NumPy array on the memory."""
+    low = view.address + sum(min(0, s * (n - 1)) for s, n in zip(view.strides, shape, strict=True))
+    assert low >= 0
+    return np.ndarray(
+        tuple(shape), f"<u{view.itemsize}", memory.data, view.address, tuple(view.strides)
+    )
+
+
+@st.composite
+def geometries(draw: st.DrawFn, memory: int) -> Geometry:
+    """Circuits of every size, some without most modes and lanes, with ``memory`` bytes."""
+    return Geometry(
+        slots=16,
+        memory_base=0,
+        data_bytes=draw(st.sampled_from([4, 8, 16, 64])),
+        loops=draw(st.integers(1, 6)),
+        length_bits=draw(st.sampled_from([12, 24, 32])),
+        count_bits=draw(st.sampled_from([1, 2, 3, 24])),
+        read_ports=draw(st.integers(1, 2)),
+        modes=frozenset({Mode.DENSE}) | draw(st.frozensets(st.sampled_from(Mode))),
+        lanes=draw(
+            st.sampled_from([frozenset(Lane), frozenset(list(Lane)[:3]), frozenset({Lane.BITS_16})])
+        ),
+        memory_last=memory - 1,
+    )
+
+
+@st.composite
+def views(draw: st.DrawFn, shape: tuple[int, ...], size: int, start: int, output: bool) -> View:
+    """Draw a view within 2 KiB from ``start`` on: axes permuted, padded, negative or repeated."""
+    order = draw(st.permutations(range(len(shape))))
+    aligned = draw(st.sampled_from([True, True, False]))
+    unit = size if aligned else 1
+    strides = [0] * len(shape)
+    step, low, left = size, 0, prod(shape)
+    for axis in order:
+        count = shape[axis]
+        padding = draw(st.integers(0, 5)) * draw(st.sampled_from([0, 0, 1])) * unit
+        stride = step + padding
+        if stride * left > 2048:
+            stride = step
+        left //= count
+        if not output and draw(st.sampled_from([False, False, True])):
+            continue
+        step = stride * count
+        if draw(st.booleans()):
+            stride = -stride
+            low += -stride * (count - 1)
+        strides[axis] = stride
+    address = start + low
+    if not aligned:
+        address += draw(st.integers(0, 7))
+    return View(address, tuple(strides), size)
+
+
+MEMORY = 1 << 13
+
+
+@st.composite
+def works(draw: st.DrawFn) -> tuple[Op, tuple[int, ...], View, View | None, View]:
+    op = draw(st.sampled_from(sorted(BIT_OPS)))
+    shape = tuple(draw(st.lists(st.sampled_from([1, 2, 2, 3, 4, 5, 8, 11]), max_size=5)))
+    while prod(shape) > 200:
+        shape = shape[1:]
+    size = draw(st.sampled_from([1, 2, 4, 8]))
+    out = draw(st.sampled_from([1, 4])) if op.counts else size
+    y = draw(views(shape, out, 4352, output=True))
+    a = draw(views(shape, size, 0, output=False))
+    b = draw(views(shape, size, 2048 + 64, output=False)) if op.reads_b else None
+    alias = draw(st.sampled_from(["none", "none", "a", "b"] if out == size else ["none"]))
+    if alias == "a":
+        a = y
+    elif op.reads_b and alias == "b":
+        b = y
+    return op, shape, a, b, y
+
+
+def expected(
+    op: Op, a: NDArray[Any], b: NDArray[Any] | None, out: int, saturate: bool, arithmetic: bool
+) -> NDArray[Any]:
+    """Return the result on unsigned integers, computed with Python's integers."""
+    width = 8 * a.dtype.itemsize
+    mask = (1 << width) - 1
+
+    def one(x: int, n: int) -> int:
+        if op in SHIFT_OPS:
+            n = min(n, width) if saturate else n % width
+            if op is Op.SHIFT_LEFT:
+                return x << n & mask
+            signed = x - (1 << width) if arithmetic and x >> (width - 1) else x
+            return signed >> n & mask
+        return {
+            Op.AND: x & n,
+            Op.OR: x | n,
+            Op.XOR: x ^ n,
+            Op.COPY: x,
+            Op.NAND: ~(x & n) & mask,
+            Op.NOR: ~(x | n) & mask,
+            Op.XNOR: ~(x ^ n) & mask,
+            Op.NOT: ~x & mask,
+            Op.COUNT_AND: (x & n).bit_count(),
+            Op.COUNT_OR: (x | n).bit_count(),
+            Op.COUNT_XOR: (x ^ n).bit_count(),
+            Op.COUNT: x.bit_count(),
+        }[op]
+
+    second = np.zeros_like(a) if b is None else b
+    flat = [one(x, n) for x, n in zip(a.ravel().tolist(), second.ravel().tolist(), strict=True)]
+    return np.array(flat, dtype=f"<u{out}").reshape(a.shape)
+
+
+@examples(4)
+@given(works(), geometries(MEMORY), st.booleans(), st.booleans(), st.integers(0, 1 << 32))
+def test_any_layout_on_any_circuit(
+    work: tuple[Op, tuple[int, ...], View, View | None, View],
+    geometry: Geometry,
+    saturate: bool,
+    arithmetic: bool,
+    seed: int,
+) -> None:
+    op, shape, a, b, y = work
+    model = interpreter(geometry, seed)
+    random = np.random.default_rng(seed)
+    if op in SHIFT_OPS and b is not None and b.address >= 2048 and b is not y:
+        small = window(model.memory, b, shape)
+        small[...] = random.integers(0, 8 * b.itemsize + 9, shape) % 256
+    after = model.memory.copy()
+    try:
+        got = list(
+            lower(op, shape, a, b, y, geometry=geometry, saturate=saturate, arithmetic=arithmetic)
+        )
+    except LayoutError:
+        assert op not in LOGIC_OPS
+        assert y.address % y.itemsize or any(stride % y.itemsize for stride in y.strides)
+        return
+    except UnsupportedError:
+        assert op not in LOGIC_OPS
+        assert Lane(a.itemsize.bit_length() - 1) not in geometry.lanes
+        return
+    operands = [window(model.memory, view, shape) for view in (a, b) if view is not None]
+    result = expected(
+        op,
+        operands[0].copy(),
+        operands[1].copy() if len(operands) > 1 else None,
+        y.itemsize,
+        saturate,
+        arithmetic,
+    )
+    window(after, y, shape)[...] = result
+
+    execute(model, got)
+    assert np.array_equal(model.memory, after), got
+
+
+# --- sums of counts ---------------------------------------------------------------------------
+
+
+@st.composite
+def sums(draw: st.DrawFn) -> tuple[Op, tuple[int, ...], View, View | None, View]:
+    """Draw a sum along some axes of tensors of up to 2 KiB, with Y behind them."""
+    op = draw(st.sampled_from(sorted(COUNT_OPS)))
+    shape = tuple(draw(st.lists(st.sampled_from([1, 2, 2, 3, 4, 5, 8, 11]), max_size=5)))
+    while prod(shape) > 200:
+        shape = shape[1:]
+    size = draw(st.sampled_from([1, 2, 4, 8]))
+    a = draw(views(shape, size, 0, output=False))
+    b = draw(views(shape, size, 2048 + 64, output=False)) if op.reads_b else None
+    kept = [draw(st.booleans()) for _ in shape]
+    y = draw(views(tuple(n for n, keep in zip(shape, kept, strict=True) if keep), 4, 4352, True))
+    steps = iter(y.strides)
+    strides = tuple(next(steps) if keep else 0 for keep in kept)
+    return op, shape, a, b, View(y.address, strides, 4)
+
+
+def summed(
+    op: Op, a: NDArray[Any], b: NDArray[Any] | None, axes: tuple[int, ...]
+) -> NDArray[np.uint32]:
+    """Return the sum, computed with Python's integers."""
+    other = a if b is None else b
+    values = [
+        {Op.COUNT_AND: x & z, Op.COUNT_OR: x | z, Op.COUNT_XOR: x ^ z, Op.COUNT: x}[op].bit_count()
+        for x, z in zip(a.ravel().tolist(), other.ravel().tolist(), strict=True)
+    ]
+    result: NDArray[np.uint32] = np.array(values, np.uint32).reshape(a.shape).sum(axes, np.uint32)
+    return result
+
+
+@examples(4)
+@given(sums(), geometries(MEMORY), st.integers(0, 9).map(bool), st.integers(0, 1 << 32))
+def test_any_layout_is_summed_on_any_circuit(
+    work: tuple[Op, tuple[int, ...], View, View | None, View],
+    geometry: Geometry,
+    with_sums: bool,
+    seed: int,
+) -> None:
+    op, shape, a, b, y = work
+    if with_sums:
+        geometry = dataclasses.replace(geometry, modes=geometry.modes | {Mode.SUM})
+    model = interpreter(geometry, seed)
+    try:
+        got = list(lower_sum(op, shape, a, b, y, geometry=geometry))
+    except UnsupportedError:
+        assert Mode.SUM not in geometry.modes or Lane.BITS_8 not in geometry.lanes
+        return
+    except NoRunError:
+        if Lane.BITS_8 not in geometry.lanes:
+            return
+        packed = [View(0, packed_strides(shape, order_of_sum(y), a.itemsize), a.itemsize)] * 2
+        list(lower_sum(op, shape, packed[0], packed[1], y, geometry=geometry))
+        return
+    except LayoutError:
+        assert y.address % 4 or any(stride % 4 for stride in y.strides)
+        return
+    axes = tuple(axis for axis, step in enumerate(y.strides) if not step)
+    operands = [window(model.memory, view, shape).copy() for view in (a, b) if view is not None]
+    result = summed(op, operands[0], operands[1] if b else None, axes)
+    after = model.memory.copy()
+    kept = [axis for axis in range(len(shape)) if axis not in axes]
+    place = View(y.address, tuple(y.strides[axis] for axis in kept), 4)
+    window(after, place, [shape[axis] for axis in kept])[...] = result
+    execute(model, got)
+    assert np.array_equal(model.memory, after), got
+
+
+def order_of_sum(y: View) -> list[int]:
+    """Axes of a copy in which whatever belongs to one sum is a run."""
+    return sorted(range(len(y.strides)), key=lambda axis: y.strides[axis] == 0)

@@ -1,0 +1,298 @@
+"""Bursts, stalls and commands, read off recordings that are drawn, and the trace for Perfetto."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from bitlane.driver.commands import Command, Walk
+from bitlane.errors import BitlaneError
+from bitlane.links.recording import Recording
+from bitlane.profile.activity import (
+    SeenBurst,
+    SeenCommand,
+    SeenPort,
+    SeenStall,
+    bursts,
+    busy,
+    ports,
+    runs,
+    stalls,
+)
+from bitlane.profile.disassembly import Dispatched
+from bitlane.profile.perfetto import write_trace
+from bitlane.profile.profile import NO_WATCH, Watch
+from bitlane_rtl.abi import Lane, Op
+from support.seeds import seeds
+
+_CHANNELS = ("aw", "w", "b", "ar", "r", "ar_b", "r_b")
+
+
+def drawn(
+    asked: Mapping[str, list[tuple[int, int]]], *, cut: bool = False, **lines: str
+) -> Recording:
+    """Return a recording with a cycle for each character of ``lines``, and an entry per cycle.
+
+    The letters of a channel: ``v`` valid alone, ``r`` ready alone, ``x`` both, ``.`` none. In
+    ``doorbell``, ``started``, ``retired`` and ``faulted``, ``x`` marks the event. ``asked`` has
+    address and beats of each handshake of an address channel, in order. Lines left out stay idle.
+    """
+    (length,) = {len(line) for line in lines.values()}
+    marks = {name: np.array(list(line)) for name, line in lines.items()}
+    never = np.full(length, ".")
+    flags = {name: marks.get(name, never) for name in _CHANNELS}
+    addresses, beats = {}, {}
+    for name in ("aw", "ar", "ar_b"):
+        addresses[name], beats[name] = (np.zeros(length, np.int64) for _ in range(2))
+        for cycle, (address, count) in zip(
+            np.flatnonzero(flags[name] == "x"), asked.get(name, []), strict=True
+        ):
+            addresses[name][cycle], beats[name][cycle] = address, count
+    return Recording(
+        cycles=np.arange(length),
+        end=length,
+        cut=cut,
+        valid={name: np.isin(line, ["v", "x"]) for name, line in flags.items()},
+        ready={name: np.isin(line, ["r", "x"]) for name, line in flags.items()},
+        addresses=addresses,
+        beats=beats,
+        doorbell=marks.get("doorbell", never) == "x",
+        started=marks.get("started", never) == "x",
+        retired=marks.get("retired", never) == "x",
+        faulted=marks.get("faulted", never) == "x",
+    )
+
+
+READ, WRITE = SeenPort("read", "ar", "r"), SeenPort("write", "aw", "w")
+READ_A, READ_B = SeenPort("read A", "ar", "r"), SeenPort("read B", "ar_b", "r_b")
+
+
+def together(recording: Recording) -> Recording:
+    """Return the recording with equal consecutive entries merged, but for those with an address."""
+    flags = [*recording.valid.values(), *recording.ready.values(), recording.started]
+    flags += [recording.retired, recording.faulted, recording.doorbell]
+    new = np.any([np.diff(flag, prepend=~flag[:1]) for flag in flags], axis=0)
+    for name in recording.beats:
+        new |= recording.valid[name] & recording.ready[name]
+
+    def kept(table: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        return {name: values[new] for name, values in table.items()}
+
+    return Recording(
+        cycles=recording.cycles[new],
+        end=recording.end,
+        cut=recording.cut,
+        valid=kept(recording.valid),
+        ready=kept(recording.ready),
+        addresses=kept(recording.addresses),
+        beats=kept(recording.beats),
+        doorbell=recording.doorbell[new],
+        started=recording.started[new],
+        retired=recording.retired[new],
+        faulted=recording.faulted[new],
+    )
+
+
+def test_beats_belong_to_the_addresses_in_their_order() -> None:
+    recording = drawn(
+        {"ar": [(0x100, 3), (0x200, 1)], "aw": [(0x300, 2)]},
+        ar="rxrxrrrrrr",
+        r=".rrxxrrxxr",
+        aw="rrrrrrrxrr",
+        w="rrrrrxrrxr",
+    )
+    assert ports(recording) == [READ, WRITE]
+    assert bursts(recording, READ) == [SeenBurst(0x100, 3, 1, 3, 7), SeenBurst(0x200, 1, 3, 8, 8)]
+    # Data may come before its address.
+    assert bursts(recording, WRITE) == [SeenBurst(0x300, 2, 7, 5, 8)]
+
+
+def test_a_burst_that_is_not_all_there_is_left_out() -> None:
+    recording = drawn({"ar": [(0x100, 2), (0x200, 2)]}, ar="xxrrr", r="rrxxx")
+    assert bursts(recording, READ) == [SeenBurst(0x100, 2, 0, 2, 3)]
+
+
+def test_two_ports_read_where_there_are_two() -> None:
+    recording = drawn({"ar": [(0, 1)], "ar_b": [(64, 1)]}, ar="xr", r="rx", ar_b="xr", r_b="rx")
+    assert ports(recording) == [READ_A, READ_B]
+
+
+def test_a_read_port_waits_for_the_memory_or_the_circuit() -> None:
+    recording = drawn({"ar": [(0x100, 4)]}, ar="vvxrrrrrrrrrrr", r="..rrrxxvvxrxrr")
+    assert stalls(recording, READ) == [
+        SeenStall("request not taken", 0, 2),
+        SeenStall("read data awaited", 3, 5),
+        SeenStall("read data not taken", 7, 9),
+        SeenStall("read data awaited", 10, 11),
+    ]
+
+
+def test_a_write_port_waits_for_data_for_the_memory_and_for_the_response() -> None:
+    recording = drawn(
+        {"aw": [(0x100, 2)]},
+        started="..x...........",
+        aw="rrrrxrrrrrrrrr",
+        w="rrrrxrvvxrrrrr",
+        retired="............x.",
+    )
+    assert stalls(recording, WRITE) == [
+        SeenStall("write data awaited", 2, 4),
+        SeenStall("write data awaited", 5, 6),
+        SeenStall("write data not taken", 6, 8),
+        SeenStall("response awaited", 9, 12),
+    ]
+
+
+def test_a_port_at_rest_is_not_stalled() -> None:
+    recording = drawn({}, ar="rrr", r="rrr", aw="rrr", w="rrr")
+    assert ports(recording) == []
+    assert stalls(recording, READ) == stalls(recording, WRITE) == []
+
+
+def test_commands_overlap_end_in_order_and_may_fail() -> None:
+    recording = drawn(
+        {},
+        doorbell="x...x.........",
+        started=".x.x.....x..x.",
+        retired="......x.x.....",
+        faulted="...........x..",
+    )
+    assert runs(recording) == [
+        SeenCommand(0, 1, 6),
+        SeenCommand(0, 3, 8),
+        SeenCommand(4, 9, 11, faulted=True),
+        SeenCommand(4, 12, -1),
+    ]
+
+
+def test_a_cycle_counts_for_the_oldest_command_that_has_not_ended() -> None:
+    recording = drawn(
+        {},
+        #         0123456789abcdef
+        doorbell="x...x......x....",
+        started=".x.x.....x...x..",
+        retired="......x.x.x.....",
+    )
+    # The second was submitted with the first, the third while the second was at work; then the
+    # circuit had nothing to do, and the fourth has not ended.
+    assert busy(recording) == [(1, 6), (6, 8), (8, 10)]
+    recording = drawn({}, doorbell="x...x..", started=".x...x.", retired="..x...x")
+    assert busy(recording) == [(1, 2), (5, 6)]
+
+
+@pytest.mark.parametrize("seed", seeds(1, 5))
+def test_long_entries_say_what_single_cycles_do(seed: int) -> None:
+    """A recording joins cycles that are alike; nothing that is read off it may change by that."""
+    random = np.random.default_rng(seed)
+    length = 60
+    single = drawn(
+        {"ar": [(0, 7)], "aw": [(0, 9)]},
+        ar="rx" + "r" * (length - 2),
+        r="..r" + "".join(np.repeat(random.choice(list("xvr"), 19), 3)),
+        aw="rx" + "r" * (length - 2),
+        w="..r" + "".join(np.repeat(random.choice(list("xvr"), 19), 3)),
+        started="x" + "." * (length - 1),
+        retired="." * (length - 1) + "x",
+    )
+    joined = together(single)
+    assert len(joined.cycles) < length
+    for port in (READ, WRITE):
+        assert bursts(joined, port) == bursts(single, port), f"seed {seed}"
+        assert stalls(joined, port) == stalls(single, port), f"seed {seed}"
+        causes = Counter(stall.cause for stall in stalls(single, port))
+        assert causes, f"seed {seed}"
+
+
+# --- the trace of `bitlane run --trace` -----------------------------------------------------------
+
+COMMAND = Command(Op.NOT, Lane.BITS_8, Lane.BITS_8, 24, Walk(0x100, 0x117), None, Walk(0, 0x17))
+DISPATCHES = [Dispatched("first", (COMMAND,)), Dispatched("second", (COMMAND,))]
+
+
+def written(path: Path, *, cut: bool = False) -> dict[str, Any]:
+    recording = drawn(
+        {"ar": [(0x100, 3)], "aw": [(0, 3)]},
+        cut=cut,
+        doorbell="x............",
+        started=".x.x.........",
+        ar="rrxrrrrrrrrrr",
+        r="...rxxrxrrrrr",
+        aw="rrrrrxrrrrrrr",
+        w="rrrrrxxrvxrrr",
+        retired="..........x..",
+    )
+    write_trace(path, recording, DISPATCHES, "a device")
+    trace: dict[str, Any] = json.loads(path.read_text())
+    return trace
+
+
+def spans(trace: dict[str, Any]) -> dict[str, list[tuple[str, int, int]]]:
+    """Return name, first cycle and cycles of each span, by the name of its track."""
+    events = trace["traceEvents"]
+    tracks = {x["tid"]: x["args"]["name"] for x in events if x["name"] == "thread_name"}
+    found: dict[str, list[tuple[str, int, int]]] = {name: [] for name in tracks.values()}
+    for x in events:
+        if x["ph"] == "X":
+            found[tracks[x["tid"]]].append((x["name"], x["ts"], x["dur"]))
+    return found
+
+
+def test_ports_have_a_track_for_bursts_and_one_for_stalls(tmp_path: Path) -> None:
+    trace = written(tmp_path / "t.json")
+    assert spans(trace) == {
+        "commands": [],
+        "read": [("3 beats", 4, 4)],
+        "read stalls": [("read data awaited", 3, 1), ("read data awaited", 6, 1)],
+        "write": [("3 beats", 5, 5)],
+        "write stalls": [
+            ("write data awaited", 1, 4),
+            ("write data awaited", 7, 1),
+            ("write data not taken", 8, 1),
+            ("write data awaited", 10, 3),
+        ],
+    }
+    assert trace["otherData"] == {"device": "a device", "time": "1 us is 1 clock cycle"}
+    bursts = [x["args"] for x in trace["traceEvents"] if x["name"] == "3 beats"]
+    assert bursts == [
+        {"address": "0x00000100", "beats": 3, "asked": 2},
+        {"address": "0x00000000", "beats": 3, "asked": 5},
+    ]
+
+
+def test_commands_may_overlap_and_say_whose_they_are(tmp_path: Path) -> None:
+    events = written(tmp_path / "t.json")["traceEvents"]
+    commands = [(x["ph"], x["id"], x["ts"]) for x in events if x.get("cat") == "command"]
+    assert commands == [("b", 0, 1), ("e", 0, 10), ("b", 1, 3), ("e", 1, 13)]
+    about = [x["args"] for x in events if x["ph"] == "b"]
+    assert [x["dispatch"] for x in about] == ["first", "second"]
+    assert [x["submitted"] for x in about] == [0, 0]
+    assert about[1]["text"].startswith("  1 NOT, 8 bits, run 24\n    A DENSE   0x00000100")
+
+
+def test_a_cut_is_told_in_the_trace(tmp_path: Path) -> None:
+    trace = written(tmp_path / "t.json", cut=True)
+    text = "cut: the recording had no room for what came after cycle 12"
+    assert trace["otherData"]["cut"] == text
+    assert [(x["ts"], x["s"]) for x in trace["traceEvents"] if x["name"] == text] == [(12, "g")]
+
+
+def test_a_device_is_asked_to_record_only_if_something_is_to_be_written(tmp_path: Path) -> None:
+    watch = Watch(trace=tmp_path / "t.json")
+    assert NO_WATCH.url("serial:x") == "serial:x"
+    assert watch.url("sim") == "sim?record=200000"
+    assert watch.url("sim:pysim?width=32") == "sim:pysim?width=32&record=200000"
+    assert watch.url("sim?record=5&width=32") == "sim?record=5&width=32"
+    with pytest.raises(BitlaneError, match="--trace: serial:x is not a simulated device"):
+        watch.url("serial:x")
+    for path, wanted in (
+        (tmp_path / "no" / "t.json", "a folder that is there"),
+        (tmp_path, "a file, not a folder"),
+        (Path("/proc/t.json"), "a folder that can be written to"),
+    ):
+        with pytest.raises(BitlaneError, match=f"--trace: {path}; expected {wanted}"):
+            Watch(trace=path).url("sim")

@@ -1,0 +1,225 @@
+"""The array face refuses what it must by name, before anything reaches the device."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bitlane.device import Device
+from bitlane.errors import BitlaneError, DataTypeError, OutOfRangeError, ShapeError
+from bitlane.streaming.operands import packed_strides
+from support.host.arrays import link_of, model
+from support.seeds import seeds
+
+U8 = np.zeros(4, np.uint8)
+
+
+@pytest.fixture(scope="module")
+def device() -> Device:
+    device = model(memory_bytes=1 << 20)
+    link_of(device).traffic.clear()
+    return device
+
+
+def refused(
+    device: Device, error: type[BitlaneError], message: str, call: Callable[[Device], Any]
+) -> None:
+    with pytest.raises(error, match=message) as caught:
+        call(device)
+    assert "\n" not in str(caught.value)
+    assert link_of(device).traffic == []
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.zeros(2, np.complex128), r"a: data type complex128; expected truth values, integers"),
+        (np.zeros(2, np.complex64), "view it as the float"),
+        (np.zeros(2, "M8[s]"), r"np\.int64"),
+        (np.zeros(2, "m8[s]"), r"np\.int64"),
+        (np.zeros(2, np.longdouble), "data type .*128"),
+        (np.zeros(2, object), "data type object"),
+        (np.zeros(2, "U1"), "data type <U1"),
+        (np.zeros(2, [("x", np.uint8)]), "data type"),
+        (np.zeros(2, "V4"), "data type"),
+        (np.ma.masked_array([1, 2], [True, False]), "masked"),
+        (None, "data type object"),
+    ],
+    ids=str,
+)
+def test_types_that_directml_lacks(device: Device, array: Any, message: str) -> None:
+    refused(device, DataTypeError, message, lambda on: on.bit_not(array))
+    refused(device, DataTypeError, message, lambda on: on.bit_count(array))
+    refused(device, DataTypeError, message, lambda on: on.bit_xor(array, U8))
+    refused(device, DataTypeError, message.replace("a: ", "b: "), lambda on: on.bit_xor(U8, array))
+
+
+@pytest.mark.parametrize("other", [np.int8, np.uint16, np.float16, np.uint64, bool])
+def test_no_casting_wants_the_same_types(device: Device, other: type) -> None:
+    array = np.zeros(4, other)
+    message = f"uint8 and {array.dtype}; expected the same type, as casting is 'no'"
+    refused(device, DataTypeError, message, lambda on: on.bit_and(U8, array, casting="no"))
+
+
+@pytest.mark.parametrize(("a", "b"), [("u8", "i8"), ("u1", "f4"), ("f4", "f8"), ("f2", "?")])
+def test_types_that_numpy_has_no_integer_for_are_refused(device: Device, a: str, b: str) -> None:
+    one, other = np.zeros(4, a), np.zeros(4, b)
+    message = f"data types {one.dtype} and {other.dtype}; expected integers or truth values"
+    refused(device, DataTypeError, message, lambda on: on.bit_or(one, other))
+
+
+@pytest.mark.parametrize(("dtype", "value"), [(np.uint8, 256), (np.uint8, -1), (np.int8, 128)])
+def test_python_integers_must_fit(device: Device, dtype: type, value: int) -> None:
+    array, message = np.zeros(3, dtype), f"{value} does not fit"
+    refused(device, OutOfRangeError, f"b: {message}", lambda on: on.bit_or(array, value))
+    refused(device, OutOfRangeError, f"a: {message}", lambda on: on.bit_or(value, array))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_shifts_take_integers(device: Device, dtype: type) -> None:
+    array = np.zeros(3, dtype)
+    message = f"as np.uint{8 * array.itemsize}"
+    refused(device, DataTypeError, message, lambda on: on.bit_shift_left(array, array))
+    refused(device, DataTypeError, "integers", lambda on: on.bit_shift_right(array, array))
+
+
+@pytest.mark.parametrize("a", [[[1], [1, 2]], [[1, 2], 3], [[[1]], [[1, 2]]]])
+def test_lists_of_different_lengths_are_no_array(device: Device, a: Any) -> None:
+    refused(device, ShapeError, "a: no array can be made of this list", lambda on: on.bit_not(a))
+    refused(device, ShapeError, "b: no array can", lambda on: on.bit_xor(U8, a))
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        *("zz", "u99", 3.5, [1], object()),
+        *(np.int8, np.uint16, np.uint64, np.int32, np.float32, bool),
+    ],
+)
+def test_counts_are_of_two_types(device: Device, dtype: Any) -> None:
+    message = "counts are uint8 or uint32"
+    refused(device, DataTypeError, message, lambda on: on.bit_count(U8, dtype))
+    if isinstance(dtype, type):
+        out = np.zeros(4, dtype)
+        refused(device, DataTypeError, "uint8", lambda on: on.bit_count(U8, out=out))
+
+
+LONG = np.broadcast_to(np.uint8(1), (2**33, 1))
+WRONG: Any = "yes"
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda on: on.bit_or(U8, U8, casting=WRONG), DataTypeError, "'yes'"),
+        (lambda on: on.bit_or(U8, 1, casting=WRONG), DataTypeError, "'yes'"),
+        (lambda on: on.bit_or(np.zeros(3, "f4"), 1), DataTypeError, "integer 1 beside float32"),
+        (
+            lambda on: on.bit_and(LONG, LONG.T),
+            ShapeError,
+            r"shapes \(8589934592, 1\) and \(1, 8589934592\) make more elements than an array can",
+        ),
+        (
+            lambda on: on.bit_xor(U8, U8[:3]),
+            ShapeError,
+            r"shapes \(4,\) and \(3,\) do not broadcast",
+        ),
+    ],
+)
+def test_operands_that_do_not_go_together(
+    device: Device, call: Callable[[Device], Any], error: type[BitlaneError], message: str
+) -> None:
+    refused(device, error, message, call)
+
+
+def read_only() -> np.ndarray[Any, Any]:
+    array = np.zeros(4, np.uint8)
+    array.flags.writeable = False
+    return array
+
+
+@pytest.mark.parametrize(
+    ("out", "error", "message"),
+    [
+        (np.zeros(4, np.int8), DataTypeError, "out: data type int8; expected uint8"),
+        (np.zeros(3, np.uint8), ShapeError, r"out: shape \(3,\); expected \(4,\)"),
+        (np.zeros((1, 4), np.uint8), ShapeError, r"out: shape \(1, 4\)"),
+        (read_only(), ShapeError, "read-only"),
+        ([0, 0, 0, 0], DataTypeError, "out: of type list; expected an array of uint8"),
+        (np.ma.zeros(4, np.uint8), DataTypeError, "out: of type MaskedArray"),
+        (
+            np.lib.stride_tricks.as_strided(np.zeros(1, np.uint8), (4,), (0,)),
+            ShapeError,
+            "lie on one another",
+        ),
+    ],
+)
+def test_outputs_fit(device: Device, out: Any, error: type[BitlaneError], message: str) -> None:
+    refused(device, error, message, lambda on: on.bit_not(U8, out=out))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape", "strides"),
+    [
+        ("u1", (2, 3), (1, 1)),
+        ("u1", (3, 3), (2, 1)),
+        ("u1", (2, 3), (-2, 1)),
+        ("u1", (4, 3), (3, 4)),
+        ("u2", (3,), (1,)),
+        ("u4", (2, 2), (6, 3)),
+        ("u2", (2, 2, 2), (4, 2, 2)),
+    ],
+)
+def test_elements_of_an_output_must_not_lie_on_one_another(
+    device: Device, dtype: str, shape: tuple[int, ...], strides: tuple[int, ...]
+) -> None:
+    expect_written_or_refused(device, dtype, shape, strides)
+
+
+@pytest.mark.parametrize("seed", seeds(10, 60))
+def test_outputs_that_overlap_themselves_are_found(device: Device, seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    dtype = f"u{generator.choice([1, 2, 4])}"
+    shape = tuple(generator.integers(1, 4, generator.integers(1, 4)).tolist())
+    strides = tuple(generator.integers(-12, 13, len(shape)).tolist())
+    expect_written_or_refused(device, dtype, shape, strides)
+
+
+def expect_written_or_refused(
+    device: Device, dtype: str, shape: tuple[int, ...], strides: tuple[int, ...]
+) -> None:
+    """Expect an output with these strides to be refused exactly if it names a byte twice."""
+    out = strided(dtype, shape, strides)
+    a = np.arange(out.size).reshape(shape).astype(dtype)
+    places = [address + byte for address in addresses(out) for byte in range(out.itemsize)]
+    if len(places) == len(set(places)):
+        assert np.array_equal(model().bit_not(a, out=out), np.invert(a)), f"{shape} {strides}"
+    else:
+        refused(device, ShapeError, "lie on one another", lambda on: on.bit_not(a, out=out))
+
+
+def strided(dtype: str, shape: tuple[int, ...], strides: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """Return a strided view that starts in the middle of a block of memory."""
+    memory = np.zeros(256, np.uint8)
+    return np.ndarray(shape, dtype, memory.data, 128, strides)
+
+
+def addresses(array: np.ndarray[Any, Any]) -> list[int]:
+    return [
+        sum(i * step for i, step in zip(index, array.strides, strict=True))
+        for index in np.ndindex(array.shape)
+    ]
+
+
+def test_refusals_are_what_numpy_users_catch() -> None:
+    assert issubclass(DataTypeError, TypeError)
+    assert issubclass(ShapeError, ValueError)
+    assert issubclass(OutOfRangeError, OverflowError)
+
+
+def test_packed_strides_are_those_of_c_order_unless_told() -> None:
+    assert packed_strides([2, 3, 4]) == (12, 4, 1)
+    assert packed_strides([7]) == (1,)
+    assert packed_strides((2, 3, 4), (2, 0, 1), 8) == (24, 8, 48)
+    assert packed_strides(()) == ()

@@ -1,0 +1,85 @@
+"""``bitlane run --trace`` on the simulator: the trace agrees with the circuit's counters."""
+
+import json
+import re
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from bitlane import dml
+from bitlane.command_line.cli import DONE
+from bitlane.links.link import open_link
+from bitlane.model_file import load_model, prepare, run
+from bitlane.profile.activity import bursts, busy, ports, runs, stalls
+from bitlane.profile.noting import NotingDriver
+from support.command_line import CommandLine
+
+pytestmark = pytest.mark.slow
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+LEVEL = dml.FeatureLevel.LEVEL_4_1
+COUNTED = {"read data awaited", "read data not taken", "write data not taken"}
+"""Causes that the circuit's counters count as stalls."""
+
+
+@pytest.mark.parametrize("name", ["hamming", "strided"])
+def test_beats_and_stalls_are_those_that_the_circuit_counts(name: str) -> None:
+    """The circuit's counters observe the ports from inside, independently of the recorder."""
+    model = load_model(EXAMPLES / f"{name}.json", LEVEL)
+    url = "sim:pysim?memory=64KiB&loops=2&record=9999&stall=0.3&seed=3"
+    with open_link(url) as link, NotingDriver(link) as driver, dml.Device(driver, LEVEL) as device:
+        assert run(prepare(model, device), print)
+        counters, recording = driver.counters(), link.recording
+    assert recording is not None
+    assert len(runs(recording)) == len(driver.noted)
+    counted = sum(end - first for first, end in busy(recording))
+    assert counted == counters["BUSY_CYCLES"] > 0
+    found = set[str]()
+    for port, letter in zip(ports(recording), "ABY", strict=True):
+        beats = sum(burst.beats for burst in bursts(recording, port))
+        assert beats == counters[f"{letter}_BEATS"] > 0
+        lost = [x for x in stalls(recording, port) if x.cause in COUNTED]
+        assert sum(x.end - x.first for x in lost) == counters[f"{letter}_STALLS"]
+        found |= {x.cause for x in lost}
+    assert found
+
+
+@pytest.mark.parametrize(
+    ("name", "dispatches"), [("bit_xor", ["xor"]), ("hamming", ["differ", "count"])]
+)
+def test_the_report_and_the_command_line_have_one_figure(
+    name: str, dispatches: list[str], tmp_path: Path, cli: CommandLine
+) -> None:
+    file = tmp_path / "report.html"
+    device = "sim:pysim?memory=64KiB&loops=2&stall=0.2&seed=1"
+    words = ["run", str(EXAMPLES / f"{name}.json"), "--device", device, "--report", str(file)]
+    ran = cli(*words)
+    assert ran.code == DONE
+    printed = re.findall(r"median \(CPU\), (\d+) cycles", ran.out)
+    summary = file.read_text(encoding="utf-8").partition('<section id="summary">')[2]
+    rows = re.findall(
+        r"<td>([^<]*)</td><td class=number>\d+</td><td class=number>([\d,]+)</td>",
+        summary.partition("</section>")[0],
+    )
+    shown = {unescape(row): int(cycles.replace(",", "")) for row, cycles in rows}
+    assert len(printed) == len(dispatches)
+    assert {sum(shown[each] for each in dispatches)} == set(map(int, printed))
+
+
+def test_a_trace_that_is_too_long_is_cut_and_said_so(tmp_path: Path, cli: CommandLine) -> None:
+    file = tmp_path / "t.json"
+    device = "sim:pysim?memory=64KiB&loops=2&record=5"
+    words = ["run", str(EXAMPLES / "bit_not.json"), "--device", device, "--trace", str(file)]
+    ran = cli(*words)
+    assert ran.code == DONE
+    assert "Check 'not': 4 bytes equal" in ran.out
+    assert ran.err.startswith("bitlane: cut: the recording had no room for what came after")
+    assert json.loads(file.read_text())["otherData"]["cut"] in ran.err
+
+
+def test_a_board_has_no_trace(tmp_path: Path, cli: CommandLine) -> None:
+    words = ["run", str(EXAMPLES / "bit_not.json"), "--device", "serial:x"]
+    said = cli.refuse(*words, "--trace", str(tmp_path / "t.json"))
+    assert said == "bitlane: --trace: serial:x is not a simulated device; expected --device sim"
+    assert list(tmp_path.iterdir()) == []
