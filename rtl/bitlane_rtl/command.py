@@ -1,4 +1,4 @@
-"""The layouts of a checked command, which control passes to the data path, and `in_lanes`.
+"""The layouts of a checked command, which control passes to the data path, and of its fault.
 
 A command has two parts. `CheckedCommand` is the payload of a stream: it is short, and each unit
 copies its part when the command starts. `LoopRegisters` are beside the stream: they are 484 bits
@@ -18,6 +18,7 @@ from .streams.beats import Operation
 __all__ = [
     "STREAMS",
     "CheckedCommand",
+    "FaultReport",
     "LoopRegisters",
     "StreamFlags",
     "StreamFormat",
@@ -90,6 +91,14 @@ class CheckedCommand(data.StructLayout):
                 "reads_b": 1,
             }
         )
+
+
+class FaultReport(data.StructLayout):
+    """The cause of a fault: ``code``: an `abi.Status`; ``port``: an `abi.Port`; ``address`` of the
+    burst that failed, undefined if ``port`` is NONE."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        super().__init__({"code": 8, "port": 2, "address": configuration.address_width})
 
 
 class Strides(data.StructLayout):

@@ -145,9 +145,7 @@ class Engine(wiring.Component):
             sequencer.idle.eq(retirement.idle),
             retirement.retire.eq(data_path.retire),
             retirement.failed.eq(data_path.fault),
-            retirement.failure.code.eq(data_path.code),
-            retirement.failure.port.eq(data_path.fault_port),
-            retirement.failure.address.eq(data_path.fault_address),
+            retirement.failure.eq(data_path.report),
             retirement.drained.eq(data_path.drained),
             retirement.doorbell.eq(registers.doorbell),
             retirement.rung.eq(registers.rung),
@@ -171,10 +169,7 @@ class Engine(wiring.Component):
             registers.busy.eq(retirement.busy),
             registers.fault.eq(retirement.fault),
             registers.drained.eq(retirement.drained),
-            registers.fault_code.eq(retirement.report.code),
-            registers.fault_port.eq(retirement.report.port),
-            registers.fault_index.eq(retirement.retired),
-            registers.fault_address.eq(retirement.report.address),
+            registers.report.eq(retirement.report),
             registers.retired.eq(retirement.retired),
         ]
 

@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from bitlane_rtl.abi import Op
 from bitlane_rtl.bus.axi4 import Axi4, Axi4ReadManager, Axi4WriteManager, join_channels
+from bitlane_rtl.command import FaultReport
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.datapath.datapath import DataPath
 
@@ -44,7 +45,7 @@ class Copier(wiring.Component):
         Held until ``fault`` is 0: forget the fault and all descriptors.
     retire : ``Out(1)``
         A descriptor ended well, in this cycle.
-    fault : ``Out(1)``; code, fault_port, fault_address
+    fault : ``Out(1)``; report : ``Out(FaultReport(configuration))``
         The first fault since ``clear``, from registers; undefined while ``fault`` is 0.
 
     Latency and throughput: those of `DataPath`.
@@ -52,18 +53,15 @@ class Copier(wiring.Component):
 
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
-        width = configuration.address_width
         super().__init__(
             {
                 "i": In(stream.Signature(Descriptor(configuration))),
-                "m_axi": Out(Axi4(width, configuration.data_width)),
+                "m_axi": Out(Axi4(configuration.address_width, configuration.data_width)),
                 "timeout": In(32),
                 "clear": In(1),
                 "retire": Out(1),
                 "fault": Out(1),
-                "code": Out(8),
-                "fault_port": Out(2),
-                "fault_address": Out(width),
+                "report": Out(FaultReport(configuration)),
             }
         )
 
@@ -102,9 +100,7 @@ class Copier(wiring.Component):
         with m.If(~self.fault):
             m.d.sync += [
                 self.fault.eq(data_path.fault),
-                self.code.eq(data_path.code),
-                self.fault_port.eq(data_path.fault_port),
-                self.fault_address.eq(data_path.fault_address),
+                self.report.eq(data_path.report),
             ]
         # `Retirement` does this in `Engine`. It would add 11 LUT4 to the 508 of copy-32 on an ECP5,
         # for a count of commands that no peer has.

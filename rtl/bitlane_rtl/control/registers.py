@@ -20,6 +20,7 @@ from ..abi import (
     Port,
     register,
 )
+from ..command import FaultReport
 from ..configuration import Configuration
 from ..ports.control_port import ControlPort
 
@@ -146,11 +147,11 @@ class Registers(wiring.Component):
         Setting PENDING wins over clearing it.
     busy, fault, drained : ``In(1)``
         Bits of STATUS.
-    fault_code, fault_port, fault_index, fault_address : ``In``
+    report : ``In(FaultReport(configuration))``
         FAULT and FAULT_ADDRESS. Both read 0 while ``fault`` is 0, and FAULT_ADDRESS reads 0 while
-        ``fault_port`` is NONE: ``fault_address`` has no meaning then.
+        ``report.port`` is NONE: ``report.address`` has no meaning then.
     retired : ``In(16)``
-        RETIRED.
+        RETIRED, and the index in FAULT.
     a_beat, a_stall, b_beat, b_stall, y_beat, y_stall : ``In(1)``
         Counted one cycle later, if the configuration has counters; so is ``busy``. Counters wrap.
 
@@ -185,10 +186,7 @@ class Registers(wiring.Component):
                 "interrupt_set": In(1),
                 "fault": In(1),
                 "drained": In(1),
-                "fault_code": In(register("FAULT")["CODE"].width),
-                "fault_port": In(register("FAULT")["PORT"].width),
-                "fault_index": In(register("FAULT")["INDEX"].width),
-                "fault_address": In(configuration.address_width),
+                "report": In(FaultReport(configuration)),
                 "retired": In(register("RETIRED")["COUNT"].width),
             }
             | dict.fromkeys(EVENTS, In(1))
@@ -292,9 +290,9 @@ class Registers(wiring.Component):
             "STATUS": _word("STATUS", BUSY=self.busy, FAULT=self.fault, DRAINED=self.drained),
             "RETIRED": _word("RETIRED", COUNT=self.retired),
             "FAULT": _word(
-                "FAULT", CODE=self.fault_code, PORT=self.fault_port, INDEX=self.fault_index
+                "FAULT", CODE=self.report.code, PORT=self.report.port, INDEX=self.retired
             ),
-            "FAULT_ADDRESS": self.fault_address,
+            "FAULT_ADDRESS": self.report.address,
         }
 
     def _counters(self, m: Module, late_data: Signal) -> dict[str, Value]:
@@ -344,7 +342,7 @@ class Registers(wiring.Component):
         terms += [(_within(address, COMPLETION_OFFSET, slots), self.completion_data, "completion")]
         shown = {
             "FAULT": self.fault,
-            "FAULT_ADDRESS": self.fault & (self.fault_port != Port.NONE),
+            "FAULT_ADDRESS": self.fault & (self.report.port != Port.NONE),
         }
         for name, word in words.items():
             chosen = _at(address, name)

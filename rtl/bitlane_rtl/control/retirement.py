@@ -5,23 +5,16 @@ a fault, and must never flush while a bus transaction is open. It moves no data.
 """
 
 from amaranth.hdl import Array, Module, Mux, Signal
-from amaranth.lib import data, wiring
+from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from ..abi import Port, Status
+from ..command import FaultReport
 from ..configuration import Configuration
 from ..counter import step
 
-__all__ = ["FaultReport", "Retirement"]
-
-
-class FaultReport(data.StructLayout):
-    """The cause of a fault: ``code``: an `abi.Status`; ``port``: an `abi.Port`; ``address`` of the
-    burst that failed, undefined if ``port`` is NONE."""
-
-    def __init__(self, address_width: int) -> None:
-        super().__init__({"code": 8, "port": 2, "address": address_width})
+__all__ = ["Retirement"]
 
 
 class Retirement(wiring.Component):
@@ -46,7 +39,7 @@ class Retirement(wiring.Component):
         That command raises an interrupt when it retires.
     retire : ``In(1)``
         The last response of the oldest command is good, in this cycle.
-    failed : ``In(1)``; failure : ``In(FaultReport(address_width))``
+    failed : ``In(1)``; failure : ``In(FaultReport(configuration))``
         The oldest command fails, in this cycle. Not before the cycle after its ``start``.
     refused : ``In(1)``; refusal : ``In(8)``
         The next record cannot be executed, and no command runs; its `abi.Status`.
@@ -69,7 +62,7 @@ class Retirement(wiring.Component):
         Reset everything that holds a part of a command.
     busy : ``Out(1)``
         A submitted command has not retired.
-    fault : ``Out(1)``; report : ``Out(FaultReport(address_width))``
+    fault : ``Out(1)``; report : ``Out(FaultReport(configuration))``
         The first fault since the last flush. ``report`` is undefined while ``fault`` is 0.
     retired : ``Out(16)``
         Commands retired since the last flush, modulo 2**16: the index of the one that failed.
@@ -89,7 +82,7 @@ class Retirement(wiring.Component):
 
     def __init__(self, configuration: Configuration) -> None:
         self._slots = configuration.slots
-        report = FaultReport(configuration.address_width)
+        report = FaultReport(configuration)
         super().__init__(
             {
                 "start": In(1),

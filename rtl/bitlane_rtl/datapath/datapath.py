@@ -13,7 +13,7 @@ from amaranth.lib.wiring import In, Out
 from ..abi import Mode, Port, Status
 from ..addresses.loop_nest import LoopNest
 from ..bit_unit.bit_unit import BitUnit
-from ..command import STREAMS, CheckedCommand, LoopRegisters, StreamFormat
+from ..command import STREAMS, CheckedCommand, FaultReport, LoopRegisters, StreamFormat
 from ..configuration import Configuration
 from ..ports.memory_port import ReadPort, WritePort
 from ..search.search_array import SearchArray
@@ -49,7 +49,7 @@ class DataPath(wiring.Component):
     walking : ``Out(1)``
     retire : ``Out(1)``
         A command ends without a fault, in this cycle.
-    fault : ``Out(1)``; code : ``Out(Status)``; fault_port : ``Out(Port)``; fault_address : ``Out``
+    fault : ``Out(1)``; report : ``Out(FaultReport(configuration))``
         The oldest command that has not retired fails, in this cycle. `Retirement` latches these,
         and holds ``stop`` until CLEAR is written and ``drained`` is 1. Then it resets the data
         path.
@@ -75,9 +75,7 @@ class DataPath(wiring.Component):
                 "walking": Out(1),
                 "retire": Out(1),
                 "fault": Out(1),
-                "code": Out(8),
-                "fault_port": Out(2),
-                "fault_address": Out(configuration.address_width),
+                "report": Out(FaultReport(configuration)),
                 "drained": Out(1),
             }
         )
@@ -237,23 +235,23 @@ class DataPath(wiring.Component):
             self.retire.eq(writer.retire),
             # Not a timeout if the answer of this cycle ends a command.
             self.fault.eq(writer.failed | unreadable | (expired & ~writer.retire)),
-            self.fault_port.eq(Port.WRITE),
-            self.fault_address.eq(writer.address),
+            self.report.port.eq(Port.WRITE),
+            self.report.address.eq(writer.address),
         ]
         with m.If(writer.failed):
-            m.d.comb += self.code.eq(Status.WRITE_ERROR)
+            m.d.comb += self.report.code.eq(Status.WRITE_ERROR)
         with m.Elif(unreadable):
-            m.d.comb += self.code.eq(Status.PAST_MEMORY)
+            m.d.comb += self.report.code.eq(Status.PAST_MEMORY)
             with m.If(~writer.out_of_range):
-                m.d.comb += self.fault_port.eq(bad_port)
+                m.d.comb += self.report.port.eq(bad_port)
                 for port, reader in readers.items():
                     with m.If((bad_port == port) & ~reader.out_of_range):
-                        m.d.comb += self.code.eq(Status.READ_ERROR)
+                        m.d.comb += self.report.code.eq(Status.READ_ERROR)
         with m.Else():
-            m.d.comb += self.code.eq(Status.TIMEOUT)
+            m.d.comb += self.report.code.eq(Status.TIMEOUT)
             for port, reader in reversed(readers.items()):
                 with m.If(reader.waiting):
-                    m.d.comb += self.fault_port.eq(port)
+                    m.d.comb += self.report.port.eq(port)
         for port, reader in readers.items():
-            with m.If(self.fault_port == port):
-                m.d.comb += self.fault_address.eq(reader.address)
+            with m.If(self.report.port == port):
+                m.d.comb += self.report.address.eq(reader.address)

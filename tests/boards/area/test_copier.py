@@ -48,9 +48,13 @@ class _System(wiring.Component):
         wiring.connect(m, wiring.flipped(self.memory), ram.control)
         wiring.connect(m, ram.read, wiring.flipped(self.read))
         wiring.connect(m, ram.write, wiring.flipped(self.write))
-        m.d.comb += copier.clear.eq(self.clear)
-        for name in ("fault", "code", "fault_port", "fault_address"):
-            m.d.comb += getattr(self, name).eq(getattr(copier, name))
+        m.d.comb += [
+            copier.clear.eq(self.clear),
+            self.fault.eq(copier.fault),
+            self.code.eq(copier.report.code),
+            self.fault_port.eq(copier.report.port),
+            self.fault_address.eq(copier.report.address),
+        ]
         m.d.sync += self.retired.eq(self.retired + copier.retire)
         return m
 

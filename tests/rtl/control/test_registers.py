@@ -52,7 +52,7 @@ class Host:
     def get(self, port: str) -> int:
         return int(self.ctx.get(attrgetter(port)(self.dut)))
 
-    def set(self, **values: int) -> None:
+    def set(self, **values: Any) -> None:
         for port, value in values.items():
             self.ctx.set(getattr(self.dut, port), value)
 
@@ -170,7 +170,7 @@ def test_state_of_the_engine() -> None:
 
 @simulated
 async def test_a_fault_shows_only_while_there_is_one(host: Host) -> None:
-    host.set(fault_code=0xA5, fault_port=2, fault_index=0xC3D2, fault_address=0x87654321)
+    host.set(retired=0xC3D2, report={"code": 0xA5, "port": 2, "address": 0x87654321})
     for name in ("FAULT", "FAULT_ADDRESS"):
         assert await host.read(name) == 0
     host.set(fault=1)
@@ -180,9 +180,9 @@ async def test_a_fault_shows_only_while_there_is_one(host: Host) -> None:
 
 def test_a_fault_without_a_port_has_no_address() -> None:
     async def bench(host: Host) -> None:
-        host.set(fault=1, fault_address=0x87654321)
+        host.set(fault=1)
         for port in Port:
-            host.set(fault_port=port)
+            host.set(report={"code": 0, "port": port, "address": 0x87654321})
             address = 0 if port is Port.NONE else 0x87654321
             assert await host.read("FAULT_ADDRESS") == address
             assert (await host.fields("FAULT"))["PORT"] == port
