@@ -16,9 +16,8 @@ from .control.retirement import Retirement
 from .control.ring import Completions, Ring
 from .control.sequencer import Sequencer, ring_columns
 from .datapath.datapath import DataPath
-from .ports.control_port import ControlPort
-from .ports.memory_port import ReadPort, WritePort
 from .ports.read_arbiter import ReadArbiter
+from .ports.signatures import ControlPort, ReadPort, WritePort
 
 __all__ = ["Engine"]
 

@@ -52,7 +52,7 @@ OWN: Mapping[str, tuple[str, ...]] = {
     "bus/sram.py": ("tests/rtl/bus/test_shared_sram.py",),
     "configuration": ("tests/rtl/test_core.py",),
     "control/": ("tests/rtl/control/test_sequencer.py",),
-    "control/control_word.py": ("tests/rtl/control/test_refusals.py",),
+    "control/record_words.py": ("tests/rtl/control/test_refusals.py",),
     "datapath/result_decoder.py": ("tests/rtl/datapath/test_repack.py",),
     "datapath/spans.py": ("tests/rtl/datapath/test_reader.py",),
     "search/": ("tests/rtl/search",),
@@ -60,6 +60,12 @@ OWN: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(_EXECUTOR_UNITS, ("tests/rtl/serial/test_executor.py",)),
     "streams/": ("tests/rtl/streams/test_buffers.py",),
     "ports/": ("tests/rtl/bus/test_shared_sram.py",),
+    "primitives.py": (
+        "tests/rtl/streams/test_buffers.py",
+        "tests/rtl/bit_unit/test_bit_unit.py",
+        "tests/rtl/ports/test_read_arbiter.py",
+        "tests/rtl/serial/test_transmitter.py",
+    ),
     "command.py": (
         "tests/rtl/addresses/test_loop_nest.py",
         "tests/rtl/addresses/test_address_generator.py",

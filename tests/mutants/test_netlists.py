@@ -47,4 +47,4 @@ def test_a_file_is_looked_for_in_the_circuits_that_have_it() -> None:
     cores, tops = {*circuits("addresses/loop_nest.py")}, {*circuits("serial/uart.py")}
     assert {"copy", "small", "full"} <= cores
     assert tops == {*boards()}
-    assert {*circuits("ports/byte_access.py")} == {*circuits()} == cores | tops
+    assert {*circuits("ports/signatures.py")} == {*circuits()} == cores | tops

@@ -18,8 +18,7 @@ from bitlane_rtl.bus.shared_sram import SharedSram
 from bitlane_rtl.bus.storage import BlockRam
 from bitlane_rtl.configurations import full
 from bitlane_rtl.engine import Engine
-from bitlane_rtl.ports.byte_access import ByteAccess
-from bitlane_rtl.ports.control_port import ControlPort
+from bitlane_rtl.ports.signatures import ByteAccess, ControlPort
 from bitlane_sim.campaigns.commands import move
 from cppsim.model.model import Model
 from cppsim.model.program import Program

@@ -10,12 +10,12 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi import COUNT_OPS, SHIFT_OPS, Lane, Op
+from ..primitives import register
 from ..streams.beats import Edge, Operands, Result
 from .beat_pairs import PairedOperands, PairedResult
 from .logic import Logic
 from .op_decode import OpDecode, decode
 from .popcount import Popcount
-from .registers import register
 from .row_sum import RowSum
 from .shift import Shifter
 

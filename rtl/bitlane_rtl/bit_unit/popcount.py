@@ -7,9 +7,8 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi import Lane
+from ..primitives import register, tree_sum
 from .lanes import at_least
-from .registers import register
-from .tree_sum import tree_sum
 
 __all__ = ["Popcount"]
 

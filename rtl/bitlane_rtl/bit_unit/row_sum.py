@@ -5,7 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi import Lane
-from .tree_sum import tree_sum
+from ..primitives import tree_sum
 
 __all__ = ["RowSum"]
 

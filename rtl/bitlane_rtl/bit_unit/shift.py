@@ -8,8 +8,8 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi import Lane, Op
+from ..primitives import register
 from .lanes import any_in_lane, at_least, lowest_bytes, spread_highest, spread_lowest
-from .registers import register
 
 __all__ = ["Shifter"]
 

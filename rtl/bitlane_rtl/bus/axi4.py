@@ -1,6 +1,6 @@
 """AXI4 (ARM IHI 0022) for the engine's memory ports: the signature, and adapters.
 
-The adapters consist of wires only. A burst on AXI4 is the native port's burst, and `memory_port`
+The adapters consist of wires only. A burst on AXI4 is the native port's burst, and `ports`
 guarantees its legality: it does not cross 4 KiB, and ``valid`` stays until ``ready``.
 """
 
@@ -9,7 +9,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from ..ports.memory_port import ReadPort, WritePort
+from ..ports.signatures import ReadPort, WritePort
 
 __all__ = ["Axi4", "Axi4ReadManager", "Axi4WriteManager", "join_channels"]
 

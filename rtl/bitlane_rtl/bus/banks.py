@@ -19,9 +19,8 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from ..abi import BEATS_PER_BLOCK
-from ..ports.byte_access import ByteAccess
-from ..ports.memory_port import ReadPort, WritePort, memory_members
-from ..ram import Ram
+from ..ports.signatures import ByteAccess, ReadPort, WritePort, memory_members
+from ..primitives import Ram
 
 __all__ = ["BankedMemory"]
 

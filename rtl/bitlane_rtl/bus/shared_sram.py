@@ -5,8 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from ..ports.byte_access import ByteAccess
-from ..ports.memory_port import memory_members
+from ..ports.signatures import ByteAccess, memory_members
 from .sram import Sram, SramPort
 
 __all__ = ["SharedSram"]

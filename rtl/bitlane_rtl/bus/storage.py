@@ -4,7 +4,7 @@ from amaranth.hdl import Array, Cat, ClockSignal, Const, Instance, Module, Signa
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
-from ..ram import Ram
+from ..primitives import Ram
 from .sram import Sram
 
 __all__ = ["BlockRam", "SinglePortRam"]

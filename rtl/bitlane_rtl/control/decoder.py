@@ -9,8 +9,7 @@ from amaranth.lib.wiring import In, Out
 from ..abi import MAX_LOOPS, RECORD, RECORD_WORDS, STREAMS, Lane, Mode, WordKind, loop_word
 from ..command import CheckedCommand, LoopRegisters, in_lanes
 from ..configuration import Configuration
-from .control_word import ControlWord, reads_b, searches, sums
-from .record_group import RecordGroup
+from .record_words import ControlWord, RecordGroup, reads_b, searches, sums
 
 __all__ = ["Decoder"]
 

@@ -20,8 +20,7 @@ from ..abi import (
     loop_word,
 )
 from ..configuration import Configuration
-from .control_word import ControlWord, counts, reads_b, searches, splits_lanes, sums
-from .record_group import RecordGroup
+from .record_words import ControlWord, RecordGroup, counts, reads_b, searches, splits_lanes, sums
 
 __all__ = ["Refusals"]
 

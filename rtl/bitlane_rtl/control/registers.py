@@ -22,7 +22,7 @@ from ..abi import (
 )
 from ..command import FaultReport
 from ..configuration import Configuration
-from ..ports.control_port import ControlPort
+from ..ports.signatures import ControlPort
 
 __all__ = ["EVENTS", "Registers"]
 

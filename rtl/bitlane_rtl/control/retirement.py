@@ -12,7 +12,7 @@ from amaranth.utils import ceil_log2
 from ..abi import Port, Status
 from ..command import FaultReport
 from ..configuration import Configuration
-from ..counter import step
+from ..primitives import step
 
 __all__ = ["Retirement"]
 

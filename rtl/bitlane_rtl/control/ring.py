@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from ..abi import COMPLETION, RECORD_WORDS
-from ..ram import Ram
+from ..primitives import Ram
 
 __all__ = ["Completions", "Ring"]
 

@@ -10,7 +10,7 @@ from amaranth.utils import exact_log2
 
 from ..abi import RECORD_WORDS, SEARCH_ENTRY_BYTES
 from ..configuration import Configuration, Search
-from .record_group import RecordGroup
+from .record_words import RecordGroup
 
 __all__ = ["SearchSizes"]
 

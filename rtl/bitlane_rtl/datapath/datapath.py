@@ -15,7 +15,7 @@ from ..addresses.loop_nest import LoopNest
 from ..bit_unit.bit_unit import BitUnit
 from ..command import STREAMS, CheckedCommand, FaultReport, LoopRegisters, StreamFormat
 from ..configuration import Configuration
-from ..ports.memory_port import ReadPort, WritePort
+from ..ports.signatures import ReadPort, WritePort
 from ..search.search_array import SearchArray
 from ..streams.beats import ToWrite
 from ..streams.credit import Credit

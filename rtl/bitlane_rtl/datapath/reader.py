@@ -15,7 +15,7 @@ from ..addresses.address_generator import StreamSetup
 from ..addresses.bursts import Splitter
 from ..addresses.loop_nest import Step
 from ..configuration import Configuration
-from ..ports.memory_port import ReadPort, request
+from ..ports.signatures import ReadPort, request
 from ..streams.fifo import Fifo
 from ..streams.two_write_fifo import TwoWriteFifo
 from .placement import Placement, assign_part

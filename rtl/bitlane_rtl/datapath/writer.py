@@ -15,7 +15,7 @@ from ..addresses.address_generator import AddressGenerator, StreamSetup
 from ..addresses.bursts import Burst, Span, Splitter
 from ..addresses.loop_nest import Step
 from ..configuration import Configuration
-from ..ports.memory_port import WritePort, request, write_data
+from ..ports.signatures import WritePort, request, write_data
 from ..streams.beats import ToWrite
 from ..streams.buffer import StreamBuffer
 from ..streams.fifo import Fifo

@@ -6,7 +6,7 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..counter import step
+from ..primitives import step
 from .layouts import Beat, Sizes
 
 __all__ = ["Intake"]

@@ -11,7 +11,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from ..ram import Ram
+from ..primitives import Ram
 from .layouts import Candidate, Sizes
 
 __all__ = ["Lists", "Neighbour"]

@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..ram import Ram
+from ..primitives import Ram
 from .layouts import Sizes
 
 __all__ = ["Store"]

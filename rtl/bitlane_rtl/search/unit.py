@@ -7,8 +7,7 @@ from amaranth.hdl import Cat, Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from .additions import Addition, plain_sums
-from .carry_chains import carry_chain
+from .additions import Addition, carry_chain, plain_sums
 from .tree import Adder, CountTree
 
 __all__ = ["Unit"]

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from ..abi import CONTROL_BASE, WORD_BYTES
-from ..ports.control_port import CONTROL_ADDRESS_WIDTH
+from ..ports.signatures import CONTROL_ADDRESS_WIDTH
 from .byte_counter import SIZE_BITS
 from .memory_bounds import MemoryBounds
 from .receiver import Kind

@@ -6,8 +6,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from ..abi import WORD_BYTES
-from ..ports.byte_access import ByteAccess
-from ..ports.control_port import ControlPort
+from ..ports.signatures import ByteAccess, ControlPort
 from .memory_bounds import MemoryBounds
 
 __all__ = ["DataAccess"]

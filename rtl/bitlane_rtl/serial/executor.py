@@ -11,14 +11,13 @@ from amaranth.lib.wiring import In, Out
 
 from ..abi.frames import SEQUENCES
 from ..configuration import Configuration
-from ..ports.byte_access import ByteAccess
-from ..ports.control_port import CONTROL_ADDRESS_WIDTH, ControlPort
+from ..ports.signatures import CONTROL_ADDRESS_WIDTH, ByteAccess, ControlPort
+from ..primitives import ALWAYS, one_hot_fsm
 from .access_check import AccessCheck
 from .answer_source import AnswerSource
 from .byte_counter import ByteCounter
 from .data_access import DataAccess
 from .memory_bounds import MemoryBounds
-from .one_hot import ALWAYS, follow
 from .request_header import RequestHeader
 from .transmitter import AnswerByte
 
@@ -132,7 +131,7 @@ class RequestExecutor(wiring.Component):
         write = header.kind.write
         self._connect_request(m, state)
         self._connect_data(m, state)
-        follow(
+        one_hot_fsm(
             m,
             state,
             {

@@ -12,7 +12,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from ..abi.frames import CRC_BYTES, RECEIVE_BYTES, REQUEST_HEADER_BYTES, SEQUENCES, Request
-from ..ram import Ram
+from ..primitives import Ram
 from .checksum import Checksum
 from .cobs import CobsDecoder
 from .uart import Received

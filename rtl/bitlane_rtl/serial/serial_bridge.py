@@ -7,8 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..configuration import Configuration
-from ..ports.byte_access import ByteAccess
-from ..ports.control_port import ControlPort
+from ..ports.signatures import ByteAccess, ControlPort
 from .executor import RequestExecutor
 from .receiver import RequestReceiver
 from .transmitter import AnswerTransmitter

@@ -7,8 +7,8 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi.frames import CRC_BYTES, DELIMITER
+from ..primitives import ALWAYS, one_hot_fsm
 from .checksum import Checksum
-from .one_hot import ALWAYS, follow
 
 __all__ = ["AnswerByte", "AnswerTransmitter"]
 
@@ -105,7 +105,7 @@ class AnswerTransmitter(wiring.Component):
             m.d.sync += code.eq(code + 1)
         with m.If(sent & ~plain):
             m.d.sync += code.eq(1)
-        follow(
+        one_hot_fsm(
             m,
             state,
             {

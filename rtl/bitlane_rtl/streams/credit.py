@@ -4,7 +4,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..counter import step
+from ..primitives import step
 
 __all__ = ["Credit"]
 

@@ -4,8 +4,7 @@ from amaranth.hdl import Module, Shape, ShapeLike, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
-from ..counter import step
-from ..ram import Ram
+from ..primitives import Ram, step
 from .buffer import StreamBuffer
 from .register_slices import SkidBuffer
 

@@ -18,8 +18,7 @@ from bitlane_rtl.bus.sdram.part import AS4C16M16SA_7, SdramPart, SdramTiming
 from bitlane_rtl.bus.sdram.pins import SdramPins
 from bitlane_rtl.configurations import full
 from bitlane_rtl.engine import Engine
-from bitlane_rtl.ports.byte_access import ByteAccess
-from bitlane_rtl.ports.control_port import ControlPort
+from bitlane_rtl.ports.signatures import ByteAccess, ControlPort
 from cppsim.errors import SimulationError
 
 from ..campaigns.commands import move

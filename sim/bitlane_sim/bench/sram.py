@@ -13,7 +13,7 @@ from bitlane_rtl.abi import RING_OFFSET, Op, register
 from bitlane_rtl.bus.sram import SramPort
 from bitlane_rtl.configurations import full
 from bitlane_rtl.engine import Engine
-from bitlane_rtl.ports.control_port import ControlPort
+from bitlane_rtl.ports.signatures import ControlPort
 from cppsim.errors import SimulationError
 from cppsim.model.interface import AnyModel
 from cppsim.netlist.storage import StorageAccess, StoragePort

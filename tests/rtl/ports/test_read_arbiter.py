@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from bitlane_rtl.ports.memory_port import request
 from bitlane_rtl.ports.read_arbiter import ReadArbiter
+from bitlane_rtl.ports.signatures import request
 from support.rtl.bursts import transfer_bursts
 from support.rtl.memory import ReadServer
 from support.rtl.streams import ALL_STALLS, Stalls, compiled, elaborated, simulate

@@ -4,7 +4,7 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ...ports.byte_access import ByteAccess
+from ...ports.signatures import ByteAccess
 from .burst import ChipLayout
 
 __all__ = ["Host"]

@@ -9,8 +9,7 @@ from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ...ports.byte_access import ByteAccess
-from ...ports.memory_port import memory_members
+from ...ports.signatures import ByteAccess, memory_members
 from ...streams.register_slices import HalfRateRegister
 from .arbiter import Arbiter
 from .burst import ChipLayout, Requester

@@ -8,7 +8,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ...abi import BEATS_PER_BLOCK
-from ...ports.memory_port import read_data
+from ...ports.signatures import read_data
 from ...streams.fifo import Fifo
 from .burst import ChipLayout, Requester
 from .part import SdramTiming

@@ -7,7 +7,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ...abi import BEATS_PER_BLOCK
-from ...ports.memory_port import write_data
+from ...ports.signatures import write_data
 from ...streams.fifo import Fifo
 from .burst import ChipLayout
 

@@ -1,18 +1,71 @@
-"""Signatures of the engine's memory ports, which adapters translate to a bus.
+"""Signatures of the engine's ports, independent of any bus: control, and memory.
 
-A request is a burst of whole beats. It never crosses a block of ``abi.BEATS_PER_BLOCK`` beats, so
-it never crosses 4 KiB (AXI4 A3.4.1) at any data width. Beats and responses arrive in
-the order of the requests. All members are ``amaranth.lib.stream`` streams: ``valid`` never waits
-for ``ready``, and a payload stays until it is accepted.
+A memory request is a burst of whole beats. It never crosses a block of ``abi.BEATS_PER_BLOCK``
+beats, so it never crosses 4 KiB (AXI4 A3.4.1) at any data width. Beats and responses arrive in the
+order of the requests. All members of memory ports are ``amaranth.lib.stream`` streams: ``valid``
+never waits for ``ready``, and a payload stays until it is accepted.
 """
 
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from ..abi import BEATS_PER_BLOCK
+from ..abi import BEATS_PER_BLOCK, CONTROL_SIZE
 
-__all__ = ["ReadPort", "WritePort", "memory_members", "read_data", "request", "write_data"]
+__all__ = [
+    "CONTROL_ADDRESS_WIDTH",
+    "ByteAccess",
+    "ControlPort",
+    "ReadPort",
+    "WritePort",
+    "memory_members",
+    "read_data",
+    "request",
+    "write_data",
+]
+
+CONTROL_ADDRESS_WIDTH = ceil_log2(CONTROL_SIZE)
+
+
+class ControlPort(wiring.Signature):
+    """Signature of a control port, seen from the controlled circuit.
+
+    A word is read or written in each cycle with ``read`` or ``write``, which are never both 1.
+    ``address`` counts bytes and is a multiple of 4. ``read_data`` is valid only in the cycle after
+    ``read``.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                "address": In(CONTROL_ADDRESS_WIDTH),
+                "write": In(1),
+                "write_data": In(32),
+                "read": In(1),
+                "read_data": Out(32),
+            }
+        )
+
+
+class ByteAccess(wiring.Signature):
+    """Signature of a byte-wide memory port, seen from the user of the memory.
+
+    An access takes place in a cycle in which ``enable`` and ``ready`` are 1. Until then all outputs
+    must stay. ``ready`` may depend on them combinationally. ``read_data`` is valid only in the
+    cycle after a read.
+    """
+
+    def __init__(self, address_width: int) -> None:
+        super().__init__(
+            {
+                "address": Out(address_width),
+                "enable": Out(1),
+                "write": Out(1),
+                "write_data": Out(8),
+                "ready": In(1),
+                "read_data": In(8),
+            }
+        )
 
 
 def request(address_width: int) -> data.StructLayout:

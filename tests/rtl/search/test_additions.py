@@ -14,7 +14,7 @@ from amaranth.back import rtlil
 
 from bitlane_boards.flow.families import YOSYS
 from bitlane_boards.flow.tools import ToolError, run_tool
-from bitlane_rtl.search import carry_chains
+from bitlane_rtl.search import additions
 from bitlane_rtl.search.unit import Unit
 
 pytestmark = pytest.mark.slow
@@ -60,13 +60,13 @@ WRONG = [
     *[("_COMPARED", 0x6997), ("_COUNTS", 0x6006), ("_COUNTS", 0xE00A), ("_COUNT", 0xC000)],
     *[("_NEXT", 0x000A), ("_NEXT", 0xF006), ("_LAST", 0x8000)],
 ]
-"""Names of tables in `carry_chains`, each with a wrong value."""
+"""Names of tables in `additions`, each with a wrong value."""
 
 
 @pytest.mark.parametrize(("table", "wrong"), WRONG)
 def test_a_wrong_table_shows(
     table: str, wrong: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(carry_chains, table, wrong)
+    monkeypatch.setattr(additions, table, wrong)
     with pytest.raises(ToolError, match="unproven"):
         prove_equal(16, tmp_path)

@@ -1,14 +1,46 @@
-"""The CONTROL word of a record as the units of the circuit see it: its layout, and its tests."""
+"""The words of a record as the units of the circuit see them: a group of them, and CONTROL."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from amaranth.hdl import Const, Value
 from amaranth.lib import data
 
-from ..abi import RECORD, Mode, Op
+from ..abi import RECORD, Mode, Op, RecordField
 from ..configuration import Configuration
 
-__all__ = ["ControlWord", "counts", "reads_b", "searches", "splits_lanes", "sums"]
+__all__ = [
+    "ControlWord",
+    "RecordGroup",
+    "counts",
+    "reads_b",
+    "searches",
+    "splits_lanes",
+    "sums",
+]
+
+
+class RecordGroup:
+    """The words that arrive in a cycle: words ``position * columns`` and up of the record."""
+
+    def __init__(self, words: Value, position: Value, columns: int) -> None:
+        self._words = words
+        self._position = position
+        self._columns = columns
+
+    def column(self, number: int) -> Value:
+        """Return the word in column ``number``."""
+        return self._words[32 * number : 32 * number + 32]
+
+    def word(self, name: str) -> tuple[Value, Value]:
+        """Return the word called ``name``, and whether it is in this group."""
+        group, column = divmod(RECORD[name].word, self._columns)
+        return self.column(column), self._position == group
+
+    def is_any(self, number: int, fields: Iterable[RecordField]) -> Value:
+        """Return whether the word in column ``number`` is one of ``fields``."""
+        groups = (divmod(field.word, self._columns) for field in fields)
+        return self._position.matches(*(group for group, column in groups if column == number))
 
 
 class ControlWord(data.FlexibleLayout):
