@@ -90,7 +90,7 @@ class Engine(wiring.Component):
         m.submodules.data_path = ResetInserter(flush)(data_path)
         m.submodules.sequencer = ResetInserter(flush)(sequencer)
         m.submodules.registers = registers = Registers(config)
-        m.submodules.ring = ring = Ring(config.slots, 32 * ring_columns(config))
+        m.submodules.ring = ring = Ring(config.slots, ring_columns(config))
         m.submodules.completions = completions = Completions(config.slots)
         m.submodules.retirement = retirement = Retirement(config)
         wiring.connect(m, wiring.flipped(self.control), registers.control)
@@ -114,14 +114,10 @@ class Engine(wiring.Component):
 
     def _fetch(self, m: Module, registers: Registers, ring: Ring, sequencer: Sequencer) -> None:
         """Wire the way of a record: from the control window through the ring to the sequencer."""
+        wiring.connect(m, registers.ring, ring.write)
+        wiring.connect(m, sequencer.ring, ring.read)
         m.d.comb += [
-            ring.write.eq(registers.ring_write),
-            ring.write_address.eq(registers.ring_write_address),
-            ring.write_data.eq(registers.ring_write_data),
-            ring.read.eq(sequencer.ring_read),
-            ring.read_address.eq(sequencer.ring_address),
-            sequencer.ring_words.eq(ring.read_data),
-            sequencer.ring_write.eq(registers.ring_write),
+            sequencer.ring_write.eq(registers.ring.enable),
             sequencer.doorbell.eq(registers.doorbell),
             sequencer.doorbell_write.eq(registers.doorbell_write),
             sequencer.doorbell_data.eq(registers.doorbell_data),
@@ -158,7 +154,6 @@ class Engine(wiring.Component):
         """Wire what the host reads of commands that ended."""
         m.d.comb += [
             completions.write.eq(retirement.completion),
-            completions.write_slot.eq(retirement.completion_index),
             completions.index.eq(retirement.completion_index),
             completions.status.eq(retirement.completion_status),
             completions.read_slot.eq(registers.completion_address),

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from ..abi import MAX_LOOPS, RECORD, RECORD_WORDS, STREAMS, Lane, Mode, WordKind, loop_word
 from ..command import CheckedCommand, LoopRegisters, in_lanes
 from ..configuration import Configuration
-from .record_words import ControlWord, RecordGroup, reads_b, searches, sums
+from .record_words import ControlWord, RecordGroup, reads_b, record_word, searches, sums
 
 __all__ = ["Decoder"]
 
@@ -64,19 +64,15 @@ class Decoder(wiring.Component):
 
     Members
     -------
-    words : ``In(32 * columns)``
-        Words ``position * columns`` and up of the record.
-    position : ``In(range(32 / columns))``
-    take : ``In(1)``
-        The words are valid in this cycle.
+    group : ``In(RecordGroup(columns))``
     decode : ``In(1)``
         All words have been taken.
     used : ``Out(columns)``
-        A bit for each of ``words`` that the record uses.
+        A bit for each word of ``group`` that the record uses.
     last : ``Out(1)``
-        ``position`` is the record's last; see `abi.record_words`.
+        ``group`` is the record's last; see `abi.record_words`.
     control : ``Out(ControlWord())``
-        Valid from the cycle after ``position`` 0 was taken.
+        Valid from the cycle after the first group was taken.
     loops : ``Out(LoopRegisters(configuration))``
         They change with the words after the eighth and with ``decode``.
     b_extent, y_extent : ``In(length_bits)``
@@ -96,9 +92,7 @@ class Decoder(wiring.Component):
         super().__init__(
             {
                 **({"b_extent": extent, "y_extent": extent} if configuration.search else {}),
-                "words": In(32 * columns),
-                "position": In(range(RECORD_WORDS // columns)),
-                "take": In(1),
+                "group": In(RecordGroup(columns)),
                 "decode": In(1),
                 "used": Out(columns),
                 "last": Out(1),
@@ -147,13 +141,12 @@ class Decoder(wiring.Component):
             # A cycle late: every record has at least three groups. It uses all words of each.
             m.d.sync += end.eq(length)
         else:
-            both = (self.position != group_of(8)) | long | two
+            both = (self.group.position != group_of(8)) | long | two
             m.d.comb += [end.eq(length), self.used[2:].eq(both.replicate(2))]
-        m.d.comb += self.last.eq(self.position == end)
+        m.d.comb += self.last.eq(self.group.position == end)
 
     def _store(self, m: Module, stored: Any) -> None:
         """Store each word in its register."""
-        group = RecordGroup(self.words, self.position, self._columns)
         targets: dict[str, Any] = {name: stored[name] for name in stored.shape().members}
         for stream in STREAMS:
             strides = self.loops[stream.lower()]
@@ -163,9 +156,9 @@ class Decoder(wiring.Component):
         for loop in range(1, self._configuration.loops):
             targets[f"COUNT_{loop}"] = self.loops.counts[loop - 1]
         for name, target in targets.items():
-            word, here = group.word(name)
+            word, valid = record_word(self.group, name)
             less = _LESS.get(RECORD[name].kind, 0)
-            with m.If(self.take & here):
+            with m.If(valid):
                 m.d.sync += target.eq(word - less)
 
     def _decode(self, m: Module, stored: Any, decoded: Any) -> None:

@@ -5,6 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi import RECORD_WORDS
+from .ring import RingRead
 
 __all__ = ["Fetch"]
 
@@ -28,8 +29,7 @@ class Fetch(wiring.Component):
         The record to read.
     again : ``In(1)``
         Drop all groups. From the next cycle on, read ``slot``, as it is then, from its first group.
-    ring_read, ring_address, ring_words
-        Read port of the ring: ``ring_words`` follow ``ring_read`` by a cycle, and stay.
+    ring : ``Out(RingRead(slots, columns))``
     words : ``Out(32 * columns)``
         The next group.
     position : ``Out(range(32 / columns))``
@@ -51,9 +51,7 @@ class Fetch(wiring.Component):
             {
                 "slot": In(range(slots)),
                 "again": In(1),
-                "ring_read": Out(1),
-                "ring_address": Out(range(slots * self._groups)),
-                "ring_words": In(32 * columns),
+                "ring": Out(RingRead(slots, columns)),
                 "words": Out(32 * columns),
                 "position": Out(range(self._groups)),
                 "valid": Out(1),
@@ -73,9 +71,9 @@ class Fetch(wiring.Component):
         words = Signal(len(self.words), reset_less=True)
         m.d.comb += [
             moves.eq(~self.valid | self.take),
-            self.ring_read.eq(moves),
+            self.ring.enable.eq(moves),
             group.eq(Mux(afresh, 0, following)),
-            self.ring_address.eq(Cat(group, self.slot)),
+            self.ring.address.eq(Cat(group, self.slot)),
             self.words.eq(words),
         ]
         m.d.sync += [
@@ -85,7 +83,7 @@ class Fetch(wiring.Component):
             self.begun.eq(~self.again & (self.begun | self.take)),
         ]
         with m.If(moves):
-            m.d.sync += [words.eq(self.ring_words), following.eq(group + 1)]
+            m.d.sync += [words.eq(self.ring.words), following.eq(group + 1)]
         with m.If(self.take):
             m.d.sync += self.position.eq(self.position + 1)
         with m.If(afresh):

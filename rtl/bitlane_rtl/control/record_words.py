@@ -4,43 +4,63 @@ from collections.abc import Iterable
 from typing import Any
 
 from amaranth.hdl import Const, Value
-from amaranth.lib import data
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import Out
 
-from ..abi import RECORD, Mode, Op, RecordField
+from ..abi import RECORD, RECORD_WORDS, Mode, Op, RecordField
 from ..configuration import Configuration
 
 __all__ = [
     "ControlWord",
     "RecordGroup",
+    "column_word",
     "counts",
+    "is_field",
     "reads_b",
+    "record_word",
     "searches",
     "splits_lanes",
     "sums",
 ]
 
 
-class RecordGroup:
-    """The words that arrive in a cycle: words ``position * columns`` and up of the record."""
+class RecordGroup(wiring.Signature):
+    """Signature of the words of a record, which arrive ``columns`` at a time.
 
-    def __init__(self, words: Value, position: Value, columns: int) -> None:
-        self._words = words
-        self._position = position
-        self._columns = columns
+    Members
+    -------
+    words : ``Out(32 * columns)``
+        Words ``position * columns`` and up of the record.
+    position : ``Out(range(32 / columns))``
+    take : ``Out(1)``
+        The words are valid in this cycle.
+    """
 
-    def column(self, number: int) -> Value:
-        """Return the word in column ``number``."""
-        return self._words[32 * number : 32 * number + 32]
+    def __init__(self, columns: int) -> None:
+        super().__init__(
+            {
+                "words": Out(32 * columns),
+                "position": Out(range(RECORD_WORDS // columns)),
+                "take": Out(1),
+            }
+        )
 
-    def word(self, name: str) -> tuple[Value, Value]:
-        """Return the word called ``name``, and whether it is in this group."""
-        group, column = divmod(RECORD[name].word, self._columns)
-        return self.column(column), self._position == group
 
-    def is_any(self, number: int, fields: Iterable[RecordField]) -> Value:
-        """Return whether the word in column ``number`` is one of ``fields``."""
-        groups = (divmod(field.word, self._columns) for field in fields)
-        return self._position.matches(*(group for group, column in groups if column == number))
+def column_word(group: Any, column: int) -> Value:
+    """Return the word of ``group`` in ``column``."""
+    return group.words[32 * column : 32 * column + 32]
+
+
+def record_word(group: Any, name: str) -> tuple[Value, Value]:
+    """Return the word called ``name``, and whether it is valid in ``group`` in this cycle."""
+    position, column = divmod(RECORD[name].word, len(group.words) // 32)
+    return column_word(group, column), group.take & (group.position == position)
+
+
+def is_field(group: Any, column: int, fields: Iterable[RecordField]) -> Value:
+    """Return whether the word of ``group`` in ``column`` is one of ``fields``."""
+    found = (divmod(field.word, len(group.words) // 32) for field in fields)
+    return group.position.matches(*(position for position, at in found if at == column))
 
 
 class ControlWord(data.FlexibleLayout):

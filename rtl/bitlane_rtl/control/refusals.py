@@ -10,7 +10,6 @@ from amaranth.lib.wiring import In, Out
 from ..abi import (
     RECORD,
     RECORD_SEAL,
-    RECORD_WORDS,
     SEARCH_ENTRY_BYTES,
     STREAMS,
     Lane,
@@ -20,7 +19,17 @@ from ..abi import (
     loop_word,
 )
 from ..configuration import Configuration
-from .record_words import ControlWord, RecordGroup, counts, reads_b, searches, splits_lanes, sums
+from .record_words import (
+    ControlWord,
+    RecordGroup,
+    column_word,
+    counts,
+    is_field,
+    reads_b,
+    searches,
+    splits_lanes,
+    sums,
+)
 
 __all__ = ["Refusals"]
 
@@ -62,15 +71,11 @@ class Refusals(wiring.Component):
 
     Members
     -------
-    words : ``In(32 * columns)``
-        Words ``position * columns`` and up of the record.
-    position : ``In(range(32 / columns))``
+    group : ``In(RecordGroup(columns))``
     used : ``In(columns)``
         A bit for each of the words that the command uses.
-    take : ``In(1)``
-        The words are valid in this cycle.
     control : ``In(ControlWord())``
-        The CONTROL word, valid from the cycle after ``position`` 0.
+        The CONTROL word, valid from the cycle after the first group.
     bad_search : ``In(1)``
         The sizes in the words taken so far are wrong for a SEARCH. Only with a search array.
     clear : ``In(1)``
@@ -90,10 +95,8 @@ class Refusals(wiring.Component):
         self._built_words = loop_word(1) + 4 * (configuration.loops - 1)
         super().__init__(
             {
-                "words": In(32 * columns),
-                "position": In(range(RECORD_WORDS // columns)),
+                "group": In(RecordGroup(columns)),
                 "used": In(columns),
-                "take": In(1),
                 "control": In(ControlWord()),
                 **({"bad_search": In(1)} if configuration.search else {}),
                 "clear": In(1),
@@ -105,7 +108,7 @@ class Refusals(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         found: Any = Signal(_Findings(self._configuration))
-        with m.If(self.take):
+        with m.If(self.group.take):
             self._fold(m, found)
             for column in range(self._columns):
                 self._look(m, found, column)
@@ -140,7 +143,7 @@ class Refusals(wiring.Component):
         """XOR the bytes of all words in use."""
         folded: Value = found.seal
         for column in range(self._columns):
-            word = self._group.column(column)
+            word = column_word(self.group, column)
             parts = word[0:8] ^ word[8:16] ^ word[16:24] ^ word[24:32]
             folded = folded ^ Mux(self.used[column], parts, 0)
         m.d.sync += found.seal.eq(folded)
@@ -152,11 +155,11 @@ class Refusals(wiring.Component):
             for field in RECORD.values()
             if field.kind in kinds and field.stream in streams and field.word < self._built_words
         ]
-        return self.used[column] & self._group.is_any(column, fields)
+        return self.used[column] & is_field(self.group, column, fields)
 
     def _look(self, m: Module, found: Any, column: int) -> None:
         """Collect the faults of the word in ``column``."""
-        config, word = self._configuration, self._group.column(column)
+        config, word = self._configuration, column_word(self.group, column)
         for kind, bits in (
             (WordKind.RUN, config.length_bits),
             (WordKind.COUNT, config.count_bits),
@@ -179,7 +182,7 @@ class Refusals(wiring.Component):
         low: Value = Const(0, 3)
         for column in range(self._columns):
             hit = self._is(column, _STEPS, (stream,))
-            low |= Mux(hit, self._group.column(column)[:3], 0)
+            low |= Mux(hit, column_word(self.group, column)[:3], 0)
         return low
 
     def _bad_size(self, m: Module, found: Any) -> Value:
@@ -241,10 +244,6 @@ class Refusals(wiring.Component):
         bad |= self._sums() & ~counts(control.op)
         bad |= self._searches() & ((control.loops != 1) | ~self._dense(*STREAMS))
         return bad | (~reads_b(control.op) & ~self._dense("B"))
-
-    @property
-    def _group(self) -> RecordGroup:
-        return RecordGroup(self.words, self.position, self._columns)
 
     def _sums(self) -> Value:
         return sums(self.control, self._configuration)

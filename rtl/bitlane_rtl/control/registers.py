@@ -23,6 +23,7 @@ from ..abi import (
 from ..command import FaultReport
 from ..configuration import Configuration
 from ..ports.signatures import ControlPort
+from .ring import RingWrite
 
 __all__ = ["EVENTS", "Registers"]
 
@@ -119,8 +120,8 @@ class Registers(wiring.Component):
     control : ``Out(ControlPort())``
         The port of the window. Unmapped words read 0 and ignore writes. The command ring reads 0,
         and read-only registers ignore writes.
-    ring_write, ring_write_address, ring_write_data : ``Out``
-        A word for the ring (`ring.Ring`), in the cycle after ``control.write``.
+    ring : ``Out(RingWrite(slots))``
+        A word for the ring, in the cycle after ``control.write``.
     completion_address : ``Out(range(slots))``
         Slot whose completion may be read, in the cycle of ``control.read``.
     completion_data : ``In(32)``
@@ -169,9 +170,7 @@ class Registers(wiring.Component):
         super().__init__(
             {
                 "control": Out(ControlPort()),
-                "ring_write": Out(1),
-                "ring_write_address": Out(range(self._ring_words)),
-                "ring_write_data": Out(32),
+                "ring": Out(RingWrite(configuration.slots)),
                 "completion_address": Out(range(configuration.slots)),
                 "completion_data": In(32),
                 "doorbell": Out(register("DOORBELL")["COUNT"].width),
@@ -224,12 +223,12 @@ class Registers(wiring.Component):
     def _ring(self, m: Module, late_data: Signal) -> None:
         address = self.control.address
         m.d.sync += [
-            self.ring_write.eq(
+            self.ring.enable.eq(
                 self.control.write & _within(address, RING_OFFSET, self._ring_words)
             ),
-            self.ring_write_address.eq(address[_WORD_BITS:]),
+            self.ring.address.eq(address[_WORD_BITS:]),
         ]
-        m.d.comb += self.ring_write_data.eq(late_data)
+        m.d.comb += self.ring.data.eq(late_data)
 
     def _doorbell(self, m: Module) -> Value:
         m.d.comb += [

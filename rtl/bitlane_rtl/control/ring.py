@@ -8,77 +8,86 @@ from amaranth.utils import exact_log2
 from ..abi import COMPLETION, RECORD_WORDS
 from ..primitives import Ram
 
-__all__ = ["Completions", "Ring"]
+__all__ = ["Completions", "Ring", "RingRead", "RingWrite"]
 
 _CODE, _INDEX = COMPLETION
 
 
+class RingWrite(wiring.Signature):
+    """Signature of the ring's write port: a word at ``slot * 32 + word`` while ``enable`` is 1."""
+
+    def __init__(self, slots: int) -> None:
+        super().__init__(
+            {"enable": Out(1), "address": Out(range(slots * RECORD_WORDS)), "data": Out(32)}
+        )
+
+
+class RingRead(wiring.Signature):
+    """Signature of the ring's read port: ``columns`` words at a time, word 0 in the low bits.
+
+    ``address``: ``slot * groups + group``; a record has ``groups = 32 / columns`` groups.
+    ``words`` are valid from the cycle after ``enable``, and are held until the next one.
+    """
+
+    def __init__(self, slots: int, columns: int) -> None:
+        super().__init__(
+            {
+                "enable": Out(1),
+                "address": Out(range(slots * RECORD_WORDS // columns)),
+                "words": In(32 * columns),
+            }
+        )
+
+
 class Ring(wiring.Component):
-    """Records of commands: written as words, read as groups of words, word 0 in the low bits.
+    """Records of commands: written as words, read as groups of words.
 
     Parameters
     ----------
     slots
         Records that it holds, a power of two.
-    width
-        Bits that are read at once: 32, 64 or 128. A record has ``groups = 1024 / width`` groups.
+    columns
+        Words that are read at once: 1, 2 or 4.
 
     Members
     -------
-    write : ``In(1)``
-        Write ``write_data`` in this cycle.
-    write_address : ``In(range(slots * 32))``
-        Word: ``slot * 32 + word``.
-    write_data : ``In(32)``
-    read : ``In(1)``
-        Read in this cycle.
-    read_address : ``In(range(slots * groups))``
-        Group: ``slot * groups + group``.
-    read_data : ``Out(width)``
-        What was read last; changes in the cycle after ``read`` and is held until the next one.
+    write : ``In(RingWrite(slots))``
+    read : ``In(RingRead(slots, columns))``
 
-    Latency: 1 cycle from ``read`` to ``read_data``; what is written in a cycle can be read from the
-    next one on. Throughput: a write and a read a cycle.
-    Undefined: ``read_data`` of a read in the cycle of a write to the same group, and of a group
+    Latency: 1 cycle from ``read.enable`` to ``read.words``; a word that is written in a cycle can
+    be read from the next one on. Throughput: a write and a read a cycle.
+    Undefined: ``read.words`` of a read in the cycle of a write to the same group, and of a group
     that was never written.
-    Area: block RAM, ``width / 16`` of iCE40's or ``ceil(width / 36)`` of ECP5's and Gowin's; no LUT
-    but on iCE40, which emulates the output's initial value with ``width`` LUT4.
+    Area, for groups of ``width`` bits: block RAM, ``width / 16`` of iCE40's or
+    ``ceil(width / 36)`` of ECP5's and Gowin's; no LUT but on iCE40, which emulates the output's
+    initial value with ``width`` LUT4.
 
     Raises ``ValueError`` on other parameters.
     """
 
-    def __init__(self, slots: int, width: int) -> None:
+    def __init__(self, slots: int, columns: int) -> None:
         if slots < 2 or slots & (slots - 1):
             raise ValueError(f"slots: {slots} is not a power of two, 2 or more")
-        if width not in (32, 64, 128):
-            raise ValueError(f"width: {width} is none of 32, 64 and 128")
-        self._width = width
-        self._words = width // 32
-        self._depth = slots * RECORD_WORDS // self._words
-        super().__init__(
-            {
-                "write": In(1),
-                "write_address": In(range(slots * RECORD_WORDS)),
-                "write_data": In(32),
-                "read": In(1),
-                "read_address": In(range(self._depth)),
-                "read_data": Out(width),
-            }
-        )
+        if columns not in (1, 2, 4):
+            raise ValueError(f"columns: {columns} is none of 1, 2 and 4")
+        self._columns = columns
+        self._depth = slots * RECORD_WORDS // columns
+        super().__init__({"write": In(RingWrite(slots)), "read": In(RingRead(slots, columns))})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        ram = Ram(self._width, self._depth, granularity=32)
+        write, read = self.write, self.read
+        ram = Ram(32 * self._columns, self._depth, granularity=32)
         m.submodules.storage = ram.memory
-        word_bits = exact_log2(self._words)
+        column_bits = exact_log2(self._columns)
         m.d.comb += [
-            ram.write.addr.eq(self.write_address[word_bits:]),
-            ram.write.data.eq(self.write_data.replicate(self._words)),
-            ram.write.en.eq(self.write << self.write_address[:word_bits]),
-            ram.read.addr.eq(self.read_address),
-            self.read_data.eq(ram.output),
+            ram.write.addr.eq(write.address[column_bits:]),
+            ram.write.data.eq(write.data.replicate(self._columns)),
+            ram.write.en.eq(write.enable << write.address[:column_bits]),
+            ram.read.addr.eq(read.address),
+            read.words.eq(ram.output),
         ]
-        with m.If(self.read):
+        with m.If(read.enable):
             m.d.sync += ram.load()
         return m
 
@@ -94,8 +103,7 @@ class Completions(wiring.Component):
     Members
     -------
     write : ``In(1)``
-        Write ``status`` and ``index`` in this cycle.
-    write_slot : ``In(range(slots))``
+        Write ``status`` and ``index`` in this cycle, to the slot ``index`` modulo ``slots``.
     status : ``In(8)``
         An ``abi.Status``.
     index : ``In(16)``
@@ -118,7 +126,6 @@ class Completions(wiring.Component):
         super().__init__(
             {
                 "write": In(1),
-                "write_slot": In(range(slots)),
                 "status": In(_CODE.width),
                 "index": In(_INDEX.width),
                 "read_slot": In(range(slots)),
@@ -132,7 +139,7 @@ class Completions(wiring.Component):
         m.submodules.storage = ram.memory
         m.d.sync += ram.load()
         m.d.comb += [
-            ram.write.addr.eq(self.write_slot),
+            ram.write.addr.eq(self.index),
             ram.write.data.eq(Cat(self.status, self.index)),
             ram.write.en.eq(self.write),
             ram.read.addr.eq(self.read_slot),

@@ -3,14 +3,14 @@
 Its outputs are valid for any record. Callers use them only if the operation is SEARCH.
 """
 
-from amaranth.hdl import Cat, Module, Signal, Value
+from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from ..abi import RECORD_WORDS, SEARCH_ENTRY_BYTES
+from ..abi import SEARCH_ENTRY_BYTES
 from ..configuration import Configuration, Search
-from .record_words import RecordGroup
+from .record_words import RecordGroup, record_word
 
 __all__ = ["SearchSizes"]
 
@@ -27,8 +27,7 @@ class SearchSizes(wiring.Component):
 
     Members
     -------
-    words, position, take
-        The ports of `Refusals` with these names.
+    group : ``In(RecordGroup(columns))``
     b_extent, y_extent : ``Out(length_bits)``
         Bytes of B and Y, less one.
     wrong : ``Out(1)``
@@ -43,9 +42,7 @@ class SearchSizes(wiring.Component):
         self._columns = columns
         super().__init__(
             {
-                "words": In(32 * columns),
-                "position": In(range(RECORD_WORDS // columns)),
-                "take": In(1),
+                "group": In(RecordGroup(columns)),
                 "b_extent": Out(configuration.length_bits),
                 "y_extent": Out(configuration.length_bits),
                 "wrong": Out(1),
@@ -68,26 +65,21 @@ class SearchSizes(wiring.Component):
         m.d.comb += [self.wrong.eq(wrong.any()), self.b_extent.eq(b), self.y_extent.eq(y)]
         return m
 
-    def _word(self, name: str) -> tuple[Value, Value]:
-        """Return the word ``name`` of the record, and whether it is valid."""
-        word, here = RecordGroup(self.words, self.position, self._columns).word(name)
-        return word, self.take & here
-
     def _rest(self, m: Module, bits: int) -> Signal:
         """Return the low ``bits`` of RUN."""
         rest = Signal(bits, reset_less=True)
-        word, here = self._word("RUN")
-        with m.If(here):
+        word, valid = record_word(self.group, "RUN")
+        with m.If(valid):
             m.d.sync += rest.eq(word)
         return rest
 
     def _extent(self, m: Module, stream: str) -> Signal:
         """Return LAST less BASE, which is the word before LAST."""
         base, extent = Signal(32, reset_less=True), Signal(32, reset_less=True)
-        first, first_here = self._word(f"{stream}_BASE")
-        last, last_here = self._word(f"{stream}_LAST")
-        with m.If(first_here):
+        first, first_valid = record_word(self.group, f"{stream}_BASE")
+        last, last_valid = record_word(self.group, f"{stream}_LAST")
+        with m.If(first_valid):
             m.d.sync += base.eq(first)
-        with m.If(last_here):
+        with m.If(last_valid):
             m.d.sync += extent.eq(last - (first if self._columns > 1 else base))
         return extent

@@ -10,12 +10,12 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..abi import RECORD_WORDS
 from ..command import CheckedCommand, LoopRegisters
 from ..configuration import Configuration
 from .decoder import Decoder
 from .fetch import Fetch
 from .refusals import Refusals
+from .ring import RingRead
 from .search_sizes import SearchSizes
 
 __all__ = ["Sequencer", "ring_columns"]
@@ -52,8 +52,7 @@ class Sequencer(wiring.Component):
         ``doorbell`` will be ``doorbell_data`` in the next cycle.
     ring_write : ``In(1)``
         The host writes to the ring in this cycle: prefetched words are fetched again.
-    ring_read, ring_address, ring_words
-        Read port of the ring: ``ring_words`` follow ``ring_read`` by a cycle, and stay.
+    ring : ``Out(RingRead(slots, columns))``
     walking : ``In(1)``
         The loop registers are in use.
     idle : ``In(1)``
@@ -76,16 +75,13 @@ class Sequencer(wiring.Component):
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
         self._columns = ring_columns(configuration)
-        self._groups = RECORD_WORDS // self._columns
         super().__init__(
             {
                 "doorbell": In(16),
                 "doorbell_write": In(1),
                 "doorbell_data": In(16),
                 "ring_write": In(1),
-                "ring_read": Out(1),
-                "ring_address": Out(range(configuration.slots * self._groups)),
-                "ring_words": In(32 * self._columns),
+                "ring": Out(RingRead(configuration.slots, self._columns)),
                 "walking": In(1),
                 "idle": In(1),
                 "loops": Out(LoopRegisters(configuration)),
@@ -120,7 +116,6 @@ class Sequencer(wiring.Component):
             refusals.clear.eq(restart | decoder.decode),
         ]
         self._connect(m, fetch, decoder, refusals)
-        self._measure(m, fetch, decoder, refusals)
 
         good = Signal()
         # In HOLD, and it can be executed. A register, because a start has much logic behind it.
@@ -157,35 +152,28 @@ class Sequencer(wiring.Component):
         return m
 
     def _connect(self, m: Module, fetch: Fetch, decoder: Decoder, refusals: Refusals) -> None:
+        wiring.connect(m, fetch.ring, wiring.flipped(self.ring))
         m.d.comb += [
-            self.ring_read.eq(fetch.ring_read),
-            self.ring_address.eq(fetch.ring_address),
-            fetch.ring_words.eq(self.ring_words),
             refusals.used.eq(decoder.used),
             refusals.control.eq(decoder.control),
             self.loops.eq(decoder.loops),
             self.o.payload.eq(decoder.command),
             self.interrupt.eq(decoder.control.interrupt),
         ]
-        units: tuple[Any, ...] = (decoder, refusals)
-        for each in units:
-            m.d.comb += [
-                each.words.eq(fetch.words),
-                each.position.eq(fetch.position),
-                each.take.eq(fetch.take),
-            ]
-
-    def _measure(self, m: Module, fetch: Fetch, decoder: Decoder, refusals: Refusals) -> None:
-        """Measure B and Y of a SEARCH for the decoder and for the check."""
+        units: list[Any] = [decoder, refusals]
         if search := self._configuration.search:
             m.submodules.sizes = sizes = SearchSizes(self._configuration, search, self._columns)
+            units.append(sizes)
             m.d.comb += [
-                sizes.words.eq(fetch.words),
-                sizes.position.eq(fetch.position),
-                sizes.take.eq(fetch.take),
                 decoder.b_extent.eq(sizes.b_extent),
                 decoder.y_extent.eq(sizes.y_extent),
                 refusals.bad_search.eq(sizes.wrong),
+            ]
+        for each in units:
+            m.d.comb += [
+                each.group.words.eq(fetch.words),
+                each.group.position.eq(fetch.position),
+                each.group.take.eq(fetch.take),
             ]
 
     def _submissions(self, m: Module, start: Signal) -> tuple[Signal, Signal, Signal]:

@@ -42,18 +42,18 @@ async def give(ctx: Any, dut: Refusals, words: list[int], stalls: random.Random)
     for position in range(-(-used // columns)):
         first = position * columns
         while stalls.random() < 0.3:
-            ctx.set(dut.words, stalls.getrandbits(32 * columns))
-            ctx.set(dut.take, 0)
+            ctx.set(dut.group.words, stalls.getrandbits(32 * columns))
+            ctx.set(dut.group.take, 0)
             await ctx.tick()
         group = words[first : first + columns]
-        ctx.set(dut.words, sum(word << 32 * column for column, word in enumerate(group)))
-        ctx.set(dut.position, position)
+        ctx.set(dut.group.words, sum(word << 32 * column for column, word in enumerate(group)))
+        ctx.set(dut.group.position, position)
         ctx.set(dut.used, sum(1 << column for column in range(columns) if first + column < used))
         ctx.set(dut.control, dut.control.shape().from_bits(control))
-        ctx.set(dut.take, 1)
+        ctx.set(dut.group.take, 1)
         await ctx.tick()
         control = words[0]
-    ctx.set(dut.take, 0)
+    ctx.set(dut.group.take, 0)
     ctx.set(dut.control, dut.control.shape().from_bits(control))
     ctx.set(dut.clear, 1)
     code = ctx.get(dut.code)
@@ -106,11 +106,11 @@ def test_a_record_half_taken_and_cleared_leaves_nothing() -> None:
     async def bench(ctx: Any) -> None:
         for _ in range(100):
             for _ in range(generator.randrange(4)):
-                ctx.set(dut.words, generator.getrandbits(64))
+                ctx.set(dut.group.words, generator.getrandbits(64))
                 ctx.set(dut.used, 3)
-                ctx.set(dut.take, 1)
+                ctx.set(dut.group.take, 1)
                 await ctx.tick()
-            ctx.set(dut.take, generator.getrandbits(1))
+            ctx.set(dut.group.take, generator.getrandbits(1))
             ctx.set(dut.clear, 1)
             await ctx.tick()
             ctx.set(dut.clear, 0)

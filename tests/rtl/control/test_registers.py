@@ -314,13 +314,13 @@ def test_only_the_words_of_the_ring_reach_it(slots: int) -> None:
     async def bench(host: Host) -> None:
         for offset in edges + inside + anywhere:
             word = rng.getrandbits(32)
-            assert host.get("ring_write") == 0
+            assert host.get("ring.enable") == 0
             await host.write(offset, word)
             hit = RING_OFFSET <= offset < RING_OFFSET + 4 * words
-            assert host.get("ring_write") == hit, hex(offset)
+            assert host.get("ring.enable") == hit, hex(offset)
             if hit:
-                assert host.get("ring_write_address") == (offset - RING_OFFSET) // 4
-                assert host.get("ring_write_data") == word
+                assert host.get("ring.address") == (offset - RING_OFFSET) // 4
+                assert host.get("ring.data") == word
             await host.tick()
 
     check(bench, Configuration(slots=slots))

@@ -212,10 +212,10 @@ class Bench:
         ctx.set(dut.walking, self._walk > 0)
         ctx.set(dut.o.ready, generator.random() >= self.pause)
         self._note(ctx)
-        if ctx.get(dut.ring_read):
-            self._read = self._group(ctx.get(dut.ring_address))
+        if ctx.get(dut.ring.enable):
+            self._read = self._group(ctx.get(dut.ring.address))
         await ctx.tick()
-        ctx.set(dut.ring_words, self._read)
+        ctx.set(dut.ring.words, self._read)
         if self._late is not None:
             self._ring[self._late[0]] = self._late[1]
         self._late = None if address is None else (address, value)
