@@ -104,7 +104,7 @@ class DataPath(wiring.Component):
         config, command = self._configuration, self.i.p
         m.submodules.nest = nest = LoopNest(config, self._stages.steps)
         form: Any = Signal(StreamFormat(), reset_less=True)
-        go = Signal()
+        fires = Signal()
         ready = Signal()
         free: Value = ~nest.walking
         if pairing.has_work:
@@ -116,16 +116,16 @@ class DataPath(wiring.Component):
                 work.i.p.reads_b.eq(command.reads_b),
                 work.i.p.beats.eq(command.a.extent[config.data_bytes_log2 :] - 1),
                 work.i.p.rest.eq(Mux(command.operation.sums, command.a.extent, -1)),
-                work.i.valid.eq(go),
+                work.i.valid.eq(fires),
             ]
         # One cycle ahead of the start, because a unit that is ready stays ready.
-        m.d.sync += ready.eq(free & ~go)
+        m.d.sync += ready.eq(free & ~fires)
         with m.If(~nest.walking):
             m.d.sync += form.eq(command.form)
         m.d.comb += [
             self.i.ready.eq(ready & ~self.stop),
-            go.eq(self.i.valid & self.i.ready),
-            nest.start.eq(go),
+            fires.eq(self.i.valid & self.i.ready),
+            nest.start.eq(fires),
             nest.used.a.eq(1),
             nest.used.b.eq(command.reads_b if config.has_b else 0),
             nest.used.y.eq(1),

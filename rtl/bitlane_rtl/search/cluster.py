@@ -19,8 +19,8 @@ class Cluster(wiring.Component):
     """Up to `CLUSTER` units, which share the registers of ``bits`` and a FIFO of hits.
 
     Clusters form a chain (a systolic array). Every signal passes a cluster through registers, in
-    one cycle: ``bits``, ``load``, ``tag`` and ``go`` away from the head of the array, ``slot`` and
-    ``full`` towards it. Names with ``_on`` are those of the side away from the head.
+    one cycle: ``bits``, ``load``, ``tag`` and ``room`` away from the head of the array, ``slot``
+    and ``full`` towards it. Names with ``_on`` are those of the side away from the head.
 
     Parameters
     ----------
@@ -35,8 +35,8 @@ class Cluster(wiring.Component):
         The unit whose row ``bits`` are in the next cycle.
     tag, tag_on : ``In(Tag)``, ``Out(Tag)``
         The query that ``bits`` were `latency` cycles ago.
-    go, go_on : ``In(1)``, ``Out(1)``
-        Hits may leave.
+    room, room_on : ``In(1)``, ``Out(1)``
+        There is room for hits at the head, so they may leave.
     slot_on, slot : ``In(Slot)``, ``Out(Slot)``
         A hit of a cluster farther from the head; that hit, or one of this cluster.
     full_on, full : ``In(1)``, ``Out(1)``
@@ -61,8 +61,8 @@ class Cluster(wiring.Component):
                 "load_on": Out(load),
                 "tag": In(tag),
                 "tag_on": Out(tag),
-                "go": In(1),
-                "go_on": Out(1),
+                "room": In(1),
+                "room_on": Out(1),
                 "slot": Out(slot),
                 "slot_on": In(slot),
                 "full": Out(1),
@@ -92,7 +92,7 @@ class Cluster(wiring.Component):
             bits.eq(self.bits),
             self.load_on.eq(self.load),
             self.tag_on.eq(self.tag),
-            self.go_on.eq(self.go),
+            self.room_on.eq(self.room),
         ]
         m.d.comb += self.bits_on.eq(bits)
         m.submodules.fifo = fifo = Fifo(
@@ -129,7 +129,7 @@ class Cluster(wiring.Component):
         hits = waiting.p
         units = range(len(self._units))
         released, left, lowest = Signal(len(units)), Signal(len(units)), Signal(units)
-        free = self.go_on & ~self.slot_on.valid
+        free = self.room_on & ~self.slot_on.valid
         m.d.comb += [
             left.eq(hits.units & ~released),
             waiting.ready.eq(free & ~(left & (left - 1)).any()),
@@ -140,7 +140,7 @@ class Cluster(wiring.Component):
         m.d.sync += self.slot.eq(self.slot_on)
         with m.If(~self.slot_on.valid):
             m.d.sync += [
-                self.slot.valid.eq(waiting.valid & self.go_on),
+                self.slot.valid.eq(waiting.valid & self.room_on),
                 self.slot.query.eq(hits.query),
                 self.slot.base.eq(hits.base),
                 self.slot.position.eq(self._first + lowest),

@@ -100,14 +100,14 @@ class SearchArray(wiring.Component):
             intake.restart.eq(lists.emitted),
             feeder.restart.eq(lists.emitted),
         ]
-        go = Signal()
-        slot = self._chain(m, feeder, store, lists, go)
-        self._queue(m, slot, intake, lists, go)
+        room = Signal()
+        slot = self._chain(m, feeder, store, lists, room)
+        self._queue(m, slot, intake, lists, room)
         self._end(m, slot, feeder, lists)
         self._output(m, intake, lists)
         return m
 
-    def _chain(self, m: Module, feeder: Feeder, store: Store, lists: Lists, go: Signal) -> Any:
+    def _chain(self, m: Module, feeder: Feeder, store: Store, lists: Lists, room: Signal) -> Any:
         """Connect the chain of clusters. Return the slot that leaves the first cluster."""
         sizes = self._sizes
         tag = feeder.tag
@@ -123,18 +123,18 @@ class SearchArray(wiring.Component):
             with_worst.eq(compared),
             with_worst.worst.eq(lists.worst),
         ]
-        before: tuple[Any, ...] = (store.row, feeder.load, with_worst, go)
+        before: tuple[Any, ...] = (store.row, feeder.load, with_worst, room)
         for number, cluster in enumerate(self._clusters):
             m.submodules[f"cluster_{number}"] = cluster
-            into = (cluster.bits, cluster.load, cluster.tag, cluster.go)
+            into = (cluster.bits, cluster.load, cluster.tag, cluster.room)
             m.d.comb += [one.eq(other) for one, other in zip(into, before, strict=True)]
-            before = (cluster.bits_on, cluster.load_on, cluster.tag_on, cluster.go_on)
+            before = (cluster.bits_on, cluster.load_on, cluster.tag_on, cluster.room_on)
         for near, far in pairwise(self._clusters):
             m.d.comb += [near.slot_on.eq(far.slot), near.full_on.eq(far.full)]
         m.d.comb += feeder.full.eq(self._clusters[0].full)
         return self._clusters[0].slot
 
-    def _queue(self, m: Module, slot: Any, intake: Intake, lists: Lists, go: Signal) -> None:
+    def _queue(self, m: Module, slot: Any, intake: Intake, lists: Lists, room: Signal) -> None:
         """Queue the hits. Drop those of old rows, which units beyond the last tile still hold."""
         sizes = self._sizes
         in_flight = 2 * sizes.clusters + 8
@@ -157,7 +157,7 @@ class SearchArray(wiring.Component):
             candidates.i.p.key.eq(Cat(index[: sizes.index_bits], distance)),
         ]
         half = len(candidates.level) - 2
-        m.d.sync += go.eq(~candidates.level[half:].any())
+        m.d.sync += room.eq(~candidates.level[half:].any())
 
     def _end(self, m: Module, slot: Any, feeder: Feeder, lists: Lists) -> None:
         """Emit the lists once no hit can be in flight.
