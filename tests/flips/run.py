@@ -13,8 +13,7 @@ from bitlane.command_line.cli import DONE, UNUSABLE, whole_number
 from bitlane.errors import BitlaneError
 from bitlane.files import expect_writable
 from bitlane_boards import boards
-from bitlane_boards.command_line.choice import add_board
-from bitlane_boards.command_line.progress import progress_of
+from bitlane_boards.command_line.common import add_board, progress_of
 from bitlane_boards.readback.netlist import board_netlist
 from bitlane_sim.bench.record import record, write_json
 from bitlane_sim.campaigns.command import count

@@ -13,7 +13,7 @@ from bitlane.files import expect_writable
 from bitlane_sim.bench.record import record, write_json
 
 from ..area.chips import CHIPS
-from .progress import progress_of
+from .common import progress_of
 
 __all__ = ["add_area"]
 

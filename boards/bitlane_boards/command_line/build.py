@@ -15,8 +15,7 @@ from bitlane.command_line.workers import add_workers, shared_by
 from bitlane.errors import BitlaneError
 
 from .. import Board, boards
-from .choice import add_board
-from .progress import progress_of
+from .common import add_board, progress_of
 
 if TYPE_CHECKING:
     from ..flow.build import BuildReport

@@ -9,7 +9,7 @@ from bitlane.errors import BitlaneError
 from bitlane_rtl.abi.frames import DEFAULT_BAUD
 
 from .. import Board, boards
-from .progress import progress_of
+from .common import progress_of
 
 __all__ = ["add_devices", "connected", "url_of"]
 

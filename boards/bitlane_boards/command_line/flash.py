@@ -12,9 +12,8 @@ from bitlane.errors import BitlaneError
 
 from .. import Board, boards
 from ..flow.families import FLOWS
-from .choice import add_board
+from .common import add_board, progress_of
 from .devices import url_of
-from .progress import progress_of
 
 __all__ = ["add_flash"]
 

@@ -13,8 +13,7 @@ from bitlane.errors import BitlaneError
 from cppsim.errors import SimulationError
 
 from .. import boards
-from .choice import add_board
-from .progress import progress_of
+from .common import add_board, progress_of
 
 __all__ = ["add_simulate"]
 

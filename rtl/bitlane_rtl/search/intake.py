@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..primitives import step
 from .layouts import Beat, Sizes
+from .store import StoreWrite
 
 __all__ = ["Intake"]
 
@@ -24,8 +25,7 @@ class Intake(wiring.Component):
         Accepted after a reset and after ``restart``, up to ``last``.
     rows : ``In(stream.Signature(Beat(data_width)))``
         Accepted after all queries. ``last`` always ends a row, on both streams.
-    write, write_address, write_word, write_data
-        The write port of the `Store`.
+    write : ``Out(StoreWrite(sizes))``
     empty, empty_query : ``Out(1)``, ``Out(query_bits)``
         A query is complete, so its list must become empty.
     query_last : ``Out(query_bits)``
@@ -53,10 +53,7 @@ class Intake(wiring.Component):
             {
                 "queries": beats,
                 "rows": beats,
-                "write": Out(1),
-                "write_address": Out(range(sizes.store_depth)),
-                "write_word": Out(range(sizes.words)),
-                "write_data": Out(sizes.data_width),
+                "write": Out(StoreWrite(sizes)),
                 "empty": Out(1),
                 "empty_query": Out(sizes.query_bits),
                 "query_last": Out(sizes.query_bits),
@@ -105,11 +102,11 @@ class Intake(wiring.Component):
         whole = Signal()
         m.d.comb += [
             whole.eq(beat_valid & (word == self._sizes.words - 1)),
-            self.write.eq(beat_valid),
-            self.write_address.eq(Mux(of_rows, row, query)),
-            self.write_address[-1].eq(of_rows),
-            self.write_word.eq(word),
-            self.write_data.eq(beat.data),
+            self.write.enable.eq(beat_valid),
+            self.write.address.eq(Mux(of_rows, row, query)),
+            self.write.address[-1].eq(of_rows),
+            self.write.word.eq(word),
+            self.write.data.eq(beat.data),
             self.empty.eq(whole & ~of_rows),
             self.empty_query.eq(query),
         ]

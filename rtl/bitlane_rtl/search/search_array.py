@@ -84,11 +84,8 @@ class SearchArray(wiring.Component):
         m.submodules.lists = lists = Lists(sizes)
         wiring.connect(m, wiring.flipped(self.queries), intake.queries)
         wiring.connect(m, wiring.flipped(self.rows), intake.rows)
+        wiring.connect(m, intake.write, store.write)
         m.d.comb += [
-            store.write.eq(intake.write),
-            store.write_address.eq(intake.write_address),
-            store.write_word.eq(intake.write_word),
-            store.write_data.eq(intake.write_data),
             store.address.eq(feeder.address),
             feeder.stored.eq(intake.stored),
             feeder.ended.eq(intake.ended),

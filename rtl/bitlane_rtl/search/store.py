@@ -7,7 +7,24 @@ from amaranth.lib.wiring import In, Out
 from ..primitives import Ram
 from .layouts import Sizes
 
-__all__ = ["Store"]
+__all__ = ["Store", "StoreWrite"]
+
+
+class StoreWrite(wiring.Signature):
+    """Signature of the store's write port: ``data`` to the word ``word`` of a row at ``address``.
+
+    It writes in each cycle in which ``enable`` is 1.
+    """
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__(
+            {
+                "enable": Out(1),
+                "address": Out(range(sizes.store_depth)),
+                "word": Out(range(sizes.words)),
+                "data": Out(sizes.data_width),
+            }
+        )
 
 
 class Store(wiring.Component):
@@ -15,8 +32,7 @@ class Store(wiring.Component):
 
     Members
     -------
-    write : ``In(1)``; write_address, write_word, write_data
-        Write ``write_data`` to the word ``write_word`` of the row at ``write_address``.
+    write : ``In(StoreWrite(sizes))``
     address : ``In(range(store_depth))``
         The row to read. It must not be written in the same cycle.
     row : ``Out(row_bits)``
@@ -30,10 +46,7 @@ class Store(wiring.Component):
         self._sizes = sizes
         super().__init__(
             {
-                "write": In(1),
-                "write_address": In(range(sizes.store_depth)),
-                "write_word": In(range(sizes.words)),
-                "write_data": In(sizes.data_width),
+                "write": In(StoreWrite(sizes)),
                 "address": In(range(sizes.store_depth)),
                 "row": Out(sizes.search.row_bits),
             }
@@ -46,9 +59,9 @@ class Store(wiring.Component):
             ram = Ram(self._sizes.data_width, self._sizes.store_depth, output=f"shown_{word}")
             m.submodules[f"word_{word}"] = ram.memory
             m.d.comb += [
-                ram.write.en.eq(self.write & (self.write_word == word)),
-                ram.write.addr.eq(self.write_address),
-                ram.write.data.eq(self.write_data),
+                ram.write.en.eq(self.write.enable & (self.write.word == word)),
+                ram.write.addr.eq(self.write.address),
+                ram.write.data.eq(self.write.data),
                 ram.read.addr.eq(self.address),
             ]
             m.d.sync += ram.load()

@@ -9,7 +9,6 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..abi.frames import SEQUENCES
 from ..configuration import Configuration
 from ..ports.signatures import CONTROL_ADDRESS_WIDTH, ByteAccess, ControlPort
 from ..primitives import ALWAYS, one_hot_fsm
@@ -18,6 +17,7 @@ from .answer_source import AnswerSource
 from .byte_counter import ByteCounter
 from .data_access import DataAccess
 from .memory_bounds import MemoryBounds
+from .receiver import Complaint
 from .request_header import RequestHeader
 from .transmitter import AnswerByte
 
@@ -76,8 +76,8 @@ class RequestExecutor(wiring.Component):
     -------
     i : ``In(stream.Signature(8))``
         Requests, as `receiver.RequestReceiver` outputs them.
-    expected, complaint, answered
-        See there. A complaint is answered between two requests.
+    complaint : ``In(Complaint())``
+        Answered between two requests.
     o : ``Out(stream.Signature(AnswerByte))``
         Answers. ``ready`` must stay 1 until a byte is transferred.
     memory : ``Out(ByteAccess(address_width))``
@@ -110,9 +110,7 @@ class RequestExecutor(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(8)),
-                "expected": In(range(SEQUENCES)),
-                "complaint": In(1),
-                "answered": Out(1),
+                "complaint": In(Complaint()),
                 "o": Out(stream.Signature(AnswerByte)),
                 "memory": Out(ByteAccess(configuration.address_width)),
                 "control": In(ControlPort()),
@@ -135,7 +133,7 @@ class RequestExecutor(wiring.Component):
             m,
             state,
             {
-                "header": [(header.answered, "send_number"), (header.complete, "start")],
+                "header": [(header.complaint.answered, "send_number"), (header.complete, "start")],
                 "start": [(ALWAYS, "check")],
                 "check": [(ALWAYS, "decide")],
                 "decide": [(write, "next_byte"), (ALWAYS, "send_number")],
@@ -159,13 +157,11 @@ class RequestExecutor(wiring.Component):
         """Connect the units that read, count and check a request."""
         header, counter, check = self._header, self._counter, self._check
         counted = ~counter.done & (header.kind.write | self.o.ready)
+        wiring.connect(m, wiring.flipped(self.complaint), header.complaint)
         m.d.comb += [
             header.enable.eq(state.header),
             header.i.valid.eq(self.i.valid),
             header.i.payload.eq(self.i.payload),
-            header.expected.eq(self.expected),
-            header.complaint.eq(self.complaint),
-            self.answered.eq(header.answered),
             counter.size_low.eq(header.size_low),
             counter.size_high.eq(header.size_high),
             counter.byte.eq(self.i.payload),

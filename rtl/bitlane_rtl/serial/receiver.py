@@ -17,7 +17,7 @@ from .checksum import Checksum
 from .cobs import CobsDecoder
 from .uart import Received
 
-__all__ = ["Kind", "RequestReceiver"]
+__all__ = ["Complaint", "Kind", "RequestReceiver"]
 
 _SEQUENCE_BITS = ceil_log2(SEQUENCES)
 _ADDRESS_BITS = ceil_log2(RECEIVE_BYTES)
@@ -33,6 +33,25 @@ class Kind(data.Struct):
     """The byte is not a `Request`."""
     repeated: 1
     """The request is a repetition. Undefined with ``hello``."""
+
+
+class Complaint(wiring.Signature):
+    """Signature of a complaint about dropped frames, from the receiver's side.
+
+    Members
+    -------
+    valid : ``Out(1)``
+        ``expected`` must be reported to the host, because a frame was dropped, the first one since
+        the last good frame.
+    expected : ``Out(8)``
+        Sequence number of the next request; 255 after reset.
+    answered : ``In(1)``
+        The complaint is reported; it ends after this cycle. It also ends when the expected request
+        arrives.
+    """
+
+    def __init__(self) -> None:
+        super().__init__({"valid": Out(1), "expected": Out(_SEQUENCE_BITS), "answered": In(1)})
 
 
 @dataclass
@@ -63,16 +82,10 @@ class RequestReceiver(wiring.Component):
         The line. At least 8 cycles must pass between two cycles with ``valid``.
     o : ``Out(stream.Signature(8))``
         The requests' headers, with `Kind` in place of `Request`, and data; no CRCs.
-    expected : ``Out(8)``
-        Sequence number of the next request; 255 after reset.
-    complaint : ``Out(1)``
-        ``expected`` must be reported to the host, because a frame was dropped, the first one since
-        the last good frame.
-    answered : ``In(1)``
-        The complaint is reported; it ends after this cycle. It also ends when the expected request
-        arrives.
+    complaint : ``Out(Complaint())``
 
-    Latency: ``o.valid`` 2 cycles after the frame's delimiter was ``i.valid``; ``complaint`` 1.
+    Latency: ``o.valid`` 2 cycles after the frame's delimiter was ``i.valid``; ``complaint.valid``
+    1.
     Throughput of ``o``: a byte every 2 cycles. The ring holds 2047 bytes; a request takes 4 bytes
     less than it counts in RECEIVE_BYTES, because its CRC is not stored.
     Area: 202 LUT4, 126 flip-flops and 4 RAMs on iCE40.
@@ -81,9 +94,7 @@ class RequestReceiver(wiring.Component):
 
     i: In(Received())
     o: Out(stream.Signature(8))
-    expected: Out(_SEQUENCE_BITS)
-    complaint: Out(1)
-    answered: In(1)
+    complaint: Out(Complaint())
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -113,9 +124,9 @@ class RequestReceiver(wiring.Component):
         with m.If(fresh & closing):
             m.d.sync += crc_bytes.eq(crc_bytes + 1)
 
-        # The complement of `expected`: a subtraction would cost eight inverters on iCE40.
+        # The complement of the expected number: a subtraction would cost eight inverters on iCE40.
         complement = Signal(_SEQUENCE_BITS)
-        m.d.comb += self.expected.eq(~complement)
+        m.d.comb += self.complaint.expected.eq(~complement)
         header = self._header(m, byte, fresh, offset, complement)
         with m.If(decoder.valid):
             m.d.sync += closing.eq(Mux(header.write, offset == header.length, offset[3]))
@@ -185,10 +196,10 @@ class RequestReceiver(wiring.Component):
 
     def _complain(self, m: Module, good: Value, dropped: Value, repeated: Value) -> None:
         complained = Signal()
-        with m.If(self.answered | (good & ~repeated)):
-            m.d.sync += self.complaint.eq(0)
+        with m.If(self.complaint.answered | (good & ~repeated)):
+            m.d.sync += self.complaint.valid.eq(0)
         with m.If(dropped & ~complained):
-            m.d.sync += self.complaint.eq(1)
+            m.d.sync += self.complaint.valid.eq(1)
         with m.If(dropped):
             m.d.sync += complained.eq(1)
         with m.If(good):

@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi.frames import FRAME_DATA_BYTES, REQUEST_HEADER_BYTES, SEQUENCES
-from .receiver import Kind
+from .receiver import Complaint, Kind
 
 __all__ = ["RequestHeader"]
 
@@ -19,11 +19,11 @@ class RequestHeader(wiring.Component):
     Members
     -------
     enable : ``In(1)``
-        Read a header. Must be 0 in the cycle after ``complete`` or ``answered``.
+        Read a header. Must be 0 in the cycle after ``complete`` or ``complaint.answered``.
     i : ``In(stream.Signature(8))``
         Requests, as `receiver.RequestReceiver` outputs them.
-    expected, complaint, answered
-        See there. A complaint is taken only before a header's first byte, and has priority.
+    complaint : ``In(Complaint())``
+        Taken only before a header's first byte, and has priority.
     complete : ``Out(1)``
         The header's last byte is transferred in this cycle.
     size_low, size_high : ``Out(1)``
@@ -43,9 +43,7 @@ class RequestHeader(wiring.Component):
 
     enable: In(1)
     i: In(stream.Signature(8))
-    expected: In(range(SEQUENCES))
-    complaint: In(1)
-    answered: Out(1)
+    complaint: In(Complaint())
     complete: Out(1)
     size_low: Out(1)
     size_high: Out(1)
@@ -71,8 +69,8 @@ class RequestHeader(wiring.Component):
             self.kind.eq(kind),
             self.oversize.eq(oversize),
             first.eq(self.enable & (position == 0)),
-            self.answered.eq(first & self.complaint),
-            self.i.ready.eq(self.enable & ~self.answered),
+            self.complaint.answered.eq(first & self.complaint.valid),
+            self.i.ready.eq(self.enable & ~self.complaint.answered),
             taken.eq(self.i.ready & self.i.valid),
             self.size_low.eq(self.enable & (position == 2)),
             self.size_high.eq(self.enable & (position == 3)),
@@ -83,8 +81,8 @@ class RequestHeader(wiring.Component):
         # a condition without ``valid`` takes fewer LUT4.
         with m.If(first):
             m.d.sync += [
-                number.eq(Mux(self.complaint, self.expected, byte)),
-                complained.eq(self.complaint),
+                number.eq(Mux(self.complaint.valid, self.complaint.expected, byte)),
+                complained.eq(self.complaint.valid),
             ]
         with m.If(self.enable & (position == 1)):
             m.d.sync += kind.eq(byte)

@@ -82,6 +82,7 @@ class SerialBridge(wiring.Component):
         m.submodules.transmitter = transmitter = AnswerTransmitter()
         wiring.connect(m, line_in.o, receiver.i)
         wiring.connect(m, receiver.o, executor.i)
+        wiring.connect(m, receiver.complaint, executor.complaint)
         wiring.connect(m, executor.o, transmitter.i)
         wiring.connect(m, transmitter.o, line_out.i)
         wiring.connect(m, executor.memory, wiring.flipped(self.memory))
@@ -90,8 +91,5 @@ class SerialBridge(wiring.Component):
             line_in.rx.eq(self.rx),
             self.tx.eq(line_out.tx),
             executor.interrupt.eq(self.interrupt),
-            executor.expected.eq(receiver.expected),
-            executor.complaint.eq(receiver.complaint),
-            receiver.answered.eq(executor.answered),
         ]
         return m

@@ -23,7 +23,7 @@ def test_every_beat_is_written_to_its_own_word(row_bits: int, stalls: Stalls) ->
 
     async def store(ctx: Any) -> None:
         while True:
-            seen = dut.write, dut.write_address, dut.write_word, dut.write_data
+            seen = dut.write.enable, dut.write.address, dut.write.word, dut.write.data
             _, _, write, address, word, data = await ctx.tick().sample(*seen)
             if write:
                 assert (address, word) not in written

@@ -366,13 +366,13 @@ def test_a_complaint_is_passed_on_between_requests() -> None:
     async def complain(ctx: Any) -> None:
         for number, delay in ((9, 1), (200, 30), (0, 2)):
             await ctx.tick().repeat(delay)
-            ctx.set(dut.expected, number)
-            ctx.set(dut.complaint, 1)
+            ctx.set(dut.complaint.expected, number)
+            ctx.set(dut.complaint.valid, 1)
             answered = False
             while not answered:
-                _, _, answered = await ctx.tick().sample(dut.answered)
+                _, _, answered = await ctx.tick().sample(dut.complaint.answered)
             told.append(number)
-            ctx.set(dut.complaint, 0)
+            ctx.set(dut.complaint.valid, 0)
 
     contents = [read(1, 0x1_0000, 5), write(2, 0x5_0000, b"abcdefgh"), hello(3, 0), read(4, 0, 4)]
     _, sink = bench.execute([given_out(content) for content in contents], complain, count=7)
@@ -403,10 +403,10 @@ def test_a_complaint_after_a_reset_is_answered_alone() -> None:
         ctx.set(reset, 1)
         await ctx.tick()
         ctx.set(reset, 0)
-        ctx.set(circuit.expected, 77)
-        ctx.set(circuit.complaint, 1)
-        await ctx.tick().until(circuit.answered)
-        ctx.set(circuit.complaint, 0)
+        ctx.set(circuit.complaint.expected, 77)
+        ctx.set(circuit.complaint.valid, 1)
+        await ctx.tick().until(circuit.complaint.answered)
+        ctx.set(circuit.complaint.valid, 0)
         ctx.set(circuit.o.ready, 1)
         for _ in range(20):
             _, _, valid, answer = await ctx.tick().sample(circuit.o.valid, circuit.o.payload)

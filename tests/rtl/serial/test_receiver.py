@@ -44,11 +44,11 @@ class Bench:
 
     @property
     def expected(self) -> int:
-        return self.get("expected")
+        return self.get("complaint__expected")
 
     @property
     def complaint(self) -> bool:
-        return bool(self.get("complaint"))
+        return bool(self.get("complaint__valid"))
 
     def put(self, byte: int) -> None:
         """Offer a byte in this cycle."""
@@ -85,9 +85,9 @@ class Bench:
         return self.pop()
 
     def answer(self) -> None:
-        self.evaluator.set("answered", 1)
+        self.evaluator.set("complaint__answered", 1)
         self.evaluator.step()
-        self.evaluator.set("answered", 0)
+        self.evaluator.set("complaint__answered", 0)
 
     def expect_dropped(self, line: Iterable[int], what: object = None) -> None:
         """Expect that ``line`` is dropped with a complaint, and that the next frame is accepted."""
@@ -135,7 +135,7 @@ def test_cycles(bench: Bench) -> None:
     """Output is valid 2 cycles after a delimiter, a complaint 1 cycle after it."""
     for line, port, cycles in (
         (frame(read(FIRST, 0, 0)), "o__valid", 2),
-        (frame(read(7, 0, 0)), "complaint", 1),
+        (frame(read(7, 0, 0)), "complaint__valid", 1),
     ):
         bench.feed(line[:-1])
         bench.put(0)
