@@ -71,7 +71,7 @@ class PairBeats(wiring.Component):
         Beats.
     o : ``Out(stream.Signature(PairedOperands(data_width)))``
         Pairs and single beats. The edge of a pair is that of its second beat, but ``error`` is 1 if
-        either beat has it.
+        either beat is in error.
     """
 
     def __init__(self, data_width: int, ops: Collection[Op]) -> None:
@@ -162,8 +162,8 @@ class AddPairs(wiring.Component):
     The counts of 64-bit lanes form pairs: their output lane differs from their lane. A run of them
     consists of whole pairs. The first of a pair is sent as ``partial``, unless it is in error,
     because then no second may follow. The second has the sum, the lane of 32 bits, and ``error`` if
-    either has it. Its ``slot`` is halved, because half as many results fill the part of the first
-    output beat that precedes the run.
+    either is in error. Its ``slot`` is halved, because half as many results fill the part of the
+    first output beat that precedes the run.
 
     Latency: 0 cycles. Throughput: a beat a cycle.
 

@@ -36,7 +36,7 @@ class BitUnit(wiring.Component):
       output may precede the first result of a pair, which has ``last`` and ``end`` clear.
     - A count gives a first result that is ``partial``, and a second one with the lane of 32 bits
       and half the ``slot``.
-    - A result that depends on both beats has ``error`` if either beat has it.
+    - A result that depends on both beats is in error if either beat is.
 
     Size and clock out of context (Yosys 0.70, nextpnr 0.11.1, all lanes; ECP5 speed 6 with
     ``-nowidelut`` but for logic alone; a CCU2C beside LUT4 is two more):

@@ -52,8 +52,8 @@ class Pairing(wiring.Component):
     room : ``In(1)``
         A beat may be sent, in this cycle.
     o : ``Out(stream.Signature(Operands(data_width)))``
-        ``edge`` is that of A's beat, with ``error`` if the beat of either operand has it. If A's
-        beat has ``repeat``, ``last`` and ``end`` are 1 only the last time that it is sent.
+        ``edge`` is that of A's beat, with ``error`` if either operand's beat is in error. If
+        A's beat has ``repeat``, ``last`` and ``end`` are 1 only the last time that it is sent.
     rows, queries : ``Out(stream.Signature(Beat(data_width)))``
         Beats of A and of B in a SEARCH; only with a search array.
     bad_port : ``Out(Port)``
