@@ -1,4 +1,4 @@
-"""Small circuits that many units share: registers, counters, sums, arbiters, states and RAMs.
+"""Small circuits that many units share: registers, counters, sums, state machines and RAMs.
 
 Functions add them to the module of their caller.
 """
@@ -9,7 +9,7 @@ from typing import Any
 from amaranth.hdl import Cat, Const, Module, Signal, Value
 from amaranth.lib.memory import Memory
 
-__all__ = ["ALWAYS", "Ram", "one_hot_fsm", "register", "round_robin", "step", "tree_sum"]
+__all__ = ["ALWAYS", "Ram", "one_hot_fsm", "register", "step", "tree_sum"]
 
 
 def register(m: Module, load: Any, value: Any, name: str) -> Any:
@@ -43,21 +43,6 @@ def tree_sum(values: Iterable[Value]) -> Value:
     while len(sums) > 1:
         sums = [one + other for one, other in zip(sums[::2], sums[1::2], strict=True)]
     return sums[0]
-
-
-def round_robin(m: Module, first: Value, second: Value, taken: Value | int) -> Signal:
-    """Arbitrate between two requests: return 0 to grant the first, 1 to grant the second.
-
-    A single request is granted; of two, the one that was not accepted last (round robin). The grant
-    does not change until ``taken`` is 1 if requests stay asserted: a stream's payload must not
-    change while it is valid.
-    """
-    prefer_second = Signal()
-    choice = Signal()
-    m.d.comb += choice.eq(second & (prefer_second | ~first))
-    with m.If(first | second):
-        m.d.sync += prefer_second.eq(choice ^ taken)
-    return choice
 
 
 ALWAYS = Const(1)

@@ -63,7 +63,6 @@ OWN: Mapping[str, tuple[str, ...]] = {
     "primitives.py": (
         "tests/rtl/streams/test_buffers.py",
         "tests/rtl/bit_unit/test_bit_unit.py",
-        "tests/rtl/ports/test_read_arbiter.py",
         "tests/rtl/serial/test_transmitter.py",
     ),
     "command.py": (

@@ -8,8 +8,8 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from ..ports.read_arbiter import round_robin
 from ..ports.signatures import memory_members
-from ..primitives import round_robin
 
 __all__ = ["Sram", "SramPort"]
 

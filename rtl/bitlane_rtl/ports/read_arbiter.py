@@ -1,14 +1,28 @@
 """An arbiter that shares a read port between two readers."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..primitives import round_robin
 from ..streams.fifo import Fifo
 from .signatures import ReadPort
 
-__all__ = ["ReadArbiter"]
+__all__ = ["ReadArbiter", "round_robin"]
+
+
+def round_robin(m: Module, first: Value, second: Value, taken: Value | int) -> Signal:
+    """Arbitrate between two requests: return 0 to grant the first, 1 to grant the second.
+
+    A single request is granted; of two, the one that was not accepted last (round robin). The grant
+    does not change until ``taken`` is 1 if requests stay asserted: a stream's payload must not
+    change while it is valid.
+    """
+    prefer_second = Signal()
+    choice = Signal()
+    m.d.comb += choice.eq(second & (prefer_second | ~first))
+    with m.If(first | second):
+        m.d.sync += prefer_second.eq(choice ^ taken)
+    return choice
 
 
 class ReadArbiter(wiring.Component):
