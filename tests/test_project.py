@@ -168,7 +168,7 @@ WRONG = [
     ("host/bitlane/dml/types.py", "import bitlane.device", "down to the links"),
     ("host/bitlane/dml/buffer.py", "import bitlane.dml.device", "no circle of imports"),
     ("sim/bitlane_sim/system/ports.py", "import bitlane_sim.system.system", "no circle of imports"),
-    ("sim/bitlane_sim/system/system.py", "import bitlane_sim.export.names", "device -> system"),
+    ("sim/bitlane_sim/system/system.py", "import bitlane_sim.export.folder", "device -> system"),
     ("sim/cppsim/errors.py", "import bitlane_sim.builds", "cppsim knows Amaranth"),
     ("rtl/bitlane_rtl/abi/codes.py", "import amaranth", "abi is plain data"),
     ("rtl/bitlane_rtl/streams/beats.py", "import bitlane", "boards -> sim -> host -> rtl"),

@@ -7,8 +7,6 @@ from cppsim.compiling import toolchain
 from cppsim.compiling.cache import Cache
 from cppsim.compiling.toolchain import Compiler
 
-__all__ = ["CACHE", "OWNER", "find_compiler"]
-
 OWNER = "bitlane"
 """The name under which cppsim finds bitlane's environment variables and cache."""
 

@@ -15,7 +15,7 @@ from bitlane.command_line.cli import DONE, UNUSABLE, main
 from bitlane_rtl import abi
 from bitlane_rtl.configurations import small
 from bitlane_sim.device.simulator import Simulator
-from bitlane_sim.export.as_built import reset_values
+from bitlane_sim.export.folder import reset_values
 from cppsim.model.model import Model
 from support.cocotb.simulators import verilator
 from support.command_line import CommandLine

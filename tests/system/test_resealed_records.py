@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from bitlane_rtl.abi import RECORD_WORDS, RING_OFFSET, Lane, Mode, Op, Status, register
 from bitlane_rtl.configuration import Configuration
 from bitlane_sim.device.simulator import Simulator
-from bitlane_sim.system.axi4_memory.address_range import AddressRange
+from bitlane_sim.system.axi4_memory.interface import AddressRange
 from bitlane_sim.system.ports import STORAGE_BUFFER
 from bitlane_sim.system.system import System
 from cppsim.model.interface import AnyModel

@@ -29,8 +29,6 @@ from .processes import apart
 from .record import record, write_json
 from .xors import TIMINGS, Xors, xors_on_one_thread
 
-__all__ = ["HEADER", "OPTIONS", "BatchRow", "line", "main", "measure_batches", "tools"]
-
 OPTIONS = ""
 """Options of the circuit: the full 64-bit system."""
 

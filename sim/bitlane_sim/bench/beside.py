@@ -17,8 +17,6 @@ from .record import BenchError
 from .verilated import build_verilated, verilator_folder
 from .xors import TIMINGS
 
-__all__ = ["measure_beside"]
-
 _SIZE = 1 << 17
 """Bytes of a XOR. A process executes one after the other."""
 

@@ -13,8 +13,6 @@ from cppsim.errors import SimulationError
 
 from .record import BenchError
 
-__all__ = ["add_bench"]
-
 _WIDTHS = (32, 64, 128)
 _EVALUATORS = ("compiled", "pysim")
 _OPTIONS = {

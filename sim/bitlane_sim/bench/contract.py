@@ -17,8 +17,6 @@ from . import sdram
 from .job import execute
 from .sram import three_streams
 
-__all__ = ["HEADER", "Row", "full_engine", "line", "measure", "summary"]
-
 _SIZE = 1 << 16
 _QUEUED = 12
 """Commands rung for at once, where the cycles between them are measured."""

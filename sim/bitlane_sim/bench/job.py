@@ -13,8 +13,6 @@ from cppsim.errors import SimulationError
 from ..campaigns.commands import move
 from ..device.simulator import Simulator
 
-__all__ = ["Traffic", "Xor", "XorRun", "check_fault", "execute", "prepare"]
-
 _DEADLINE = 60.0
 """Seconds that a job may take."""
 

@@ -21,8 +21,6 @@ from .simulators import measure_simulators
 from .verilator import measure as measure_beside_verilator
 from .xors import RAM_BYTES
 
-__all__ = ["MODES"]
-
 _SEARCHED = 16384
 _BATCHES = (1, 64, 256, 512, 1024)
 """Rows that a search is measured with, and queries."""

@@ -18,8 +18,6 @@ from bitlane.version import __version__
 
 from .record import BenchError, replace
 
-__all__ = ["main", "page"]
-
 Record = Mapping[str, Any]
 """The content of a file of --json: ``kind``, ``date``, ``machine``, ``versions``, ``rows``."""
 

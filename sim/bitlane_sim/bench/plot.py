@@ -10,8 +10,6 @@ from matplotlib.figure import Figure
 
 from .profile import PEER_POINTS, Profile
 
-__all__ = ["draw"]
-
 _WIDTH_COLORS = {32: "#0072b2", 64: "#d55e00", 128: "#009e73"}
 _PEER_MARKERS = ("x", "+", "1")
 _CAUSES: Mapping[str, tuple[str, str]] = {

@@ -8,8 +8,6 @@ from typing import Protocol
 
 from .record import BenchError
 
-__all__ = ["Apart", "Measured", "apart"]
-
 _ENDED = "--batch: a process of one thread has ended; take fewer --instances"
 
 

@@ -13,8 +13,6 @@ from .contract import full_engine
 from .job import execute
 from .waits import Waits, spend
 
-__all__ = ["PEER_POINTS", "Point", "Profile", "Spent", "measure_profile"]
-
 _SIZES = tuple(64 << k for k in range(11))
 """Bytes of a transfer: 64 B to 64 KiB."""
 

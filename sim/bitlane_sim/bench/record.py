@@ -12,8 +12,6 @@ from pathlib import Path
 from bitlane.errors import BitlaneError
 from bitlane.version import __version__
 
-__all__ = ["BenchError", "record", "replace", "write_json"]
-
 
 class BenchError(BitlaneError):
     """The bench could not be run."""

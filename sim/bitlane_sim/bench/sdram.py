@@ -25,8 +25,6 @@ from ..campaigns.commands import move
 from ..pins.model import CircuitModel
 from ..pins.sdram import SdramModel, SplitPins
 
-__all__ = ["CLOCK_HZ", "SdramSystem", "Transfer", "logic", "placed", "powered", "reads"]
-
 CLOCK_HZ = 100_000_000
 _PART = AS4C16M16SA_7
 _ADDRESS_BITS = (_PART.size - 1).bit_length()

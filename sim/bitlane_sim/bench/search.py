@@ -22,8 +22,6 @@ from ..campaigns.commands import dense
 from ..device.simulator import Simulator
 from .job import execute
 
-__all__ = ["SearchRow", "configured", "expected_cycles", "measure_search"]
-
 _BYTES = NDArray[np.uint8]
 
 _MEGABYTE = 1 << 20

@@ -19,8 +19,6 @@ from ..device.link import SimulatorLink, open_link
 from ..device.simulator import Simulator
 from .job import Xor
 
-__all__ = ["measure_simulators"]
-
 _XOR_BYTES = 1 << 24
 
 _Result = TypeVar("_Result")

@@ -21,8 +21,6 @@ from cppsim.netlist.storage import StorageAccess, StoragePort
 from ..campaigns.commands import move
 from ..device.simulator import load_evaluator
 
-__all__ = ["SramSystem", "three_streams"]
-
 _MEMORY = 1 << 16
 _STORAGE = [
     StoragePort(

@@ -27,8 +27,6 @@ from cppsim.netlist.storage import StorageAccess, StoragePort
 from ..builds import CACHE, find_compiler
 from ..export.backend import Port, verilog
 
-__all__ = ["build_verilated", "verilator_folder"]
-
 _GLUE = Path(__file__).with_name("verilated_ports.h")
 _OWN = ("bitlane_sim.export", "cppsim")
 _VERILATOR = ("--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--no-timing")

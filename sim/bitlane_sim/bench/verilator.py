@@ -18,8 +18,6 @@ from .job import Xor, XorRun
 from .record import BenchError
 from .verilated import build_verilated
 
-__all__ = ["measure"]
-
 _OURS, _THEIRS = "compiled", "Verilator"
 _STALLS = {"no stalls": 0.0, "stalls 0.5": 0.5}
 

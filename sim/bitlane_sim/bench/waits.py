@@ -21,8 +21,6 @@ from cppsim.model.program import Program
 from ..device.simulator import Simulator
 from .job import check_fault, prepare
 
-__all__ = ["Waits", "bursts", "spend"]
-
 _CHUNK = 512
 """Cycles between two looks at whether the job has ended."""
 

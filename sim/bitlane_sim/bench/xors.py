@@ -17,8 +17,6 @@ from ..campaigns.scoreboard import Observed, Verdict, expect_answers
 from ..campaigns.stimulus import Workload, packed, stalls, submit
 from .record import BenchError
 
-__all__ = ["RAM_BYTES", "SIZE", "TIMINGS", "Xors", "xors", "xors_on_one_thread"]
-
 RAM_BYTES = 1 << 16
 """Bytes of RAM of a circuit that executes a XOR."""
 

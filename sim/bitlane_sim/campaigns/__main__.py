@@ -8,8 +8,6 @@ from bitlane.errors import BitlaneError
 
 from .command import add_campaign, add_soak
 
-__all__ = ["main"]
-
 
 def main(words: list[str] | None = None) -> int:
     """Run one of them. Returns the exit code."""

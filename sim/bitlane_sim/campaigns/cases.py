@@ -8,8 +8,6 @@ import numpy as np
 from bitlane.errors import BitlaneError
 from bitlane_rtl.abi import BIT_OPS, Lane, Mode
 
-__all__ = ["Case", "parse_case", "random_case"]
-
 MEMORY = "64KiB"
 """Memory of every random circuit."""
 

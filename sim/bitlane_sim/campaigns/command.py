@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from .folder import CircuitOptions
     from .plan import CampaignPlan, Stage
 
-__all__ = ["CAMPAIGNS", "Campaign", "Wanted", "add_campaign", "add_soak", "count"]
-
 _MOST_INSTANCES = 100_000_000
 """Most instances of a run; the number of each takes memory."""
 

@@ -3,24 +3,6 @@
 from bitlane.driver.commands import Command, Walk
 from bitlane_rtl.abi import Lane, Mode, Op
 
-__all__ = [
-    "ROW",
-    "A",
-    "B",
-    "Y",
-    "against_one",
-    "count",
-    "dense",
-    "gather",
-    "logic",
-    "move",
-    "odd_pairs",
-    "pairs",
-    "queue",
-    "rows",
-    "scatter",
-]
-
 A, B, Y = 0, 1 << 20, 1 << 21
 """Start addresses of the operands and the output."""
 

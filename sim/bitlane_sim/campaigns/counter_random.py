@@ -10,8 +10,6 @@ import numpy as np
 
 from cppsim.errors import SimulationError
 
-__all__ = ["Array", "Namespace", "cupy", "draw", "namespace", "noise", "tally"]
-
 Array: TypeAlias = Any
 """An array of NumPy's or of CuPy's."""
 

@@ -31,8 +31,6 @@ from ..system.ports import Hang, Response
 from .cases import Case, random_case
 from .trials import SIZE, Bytes, Trial, random_trial
 
-__all__ = ["Outcome", "run_apart", "run_case", "run_cases", "summary"]
-
 _PATIENCE = 500
 """Value of TIMEOUT, in cycles, for a memory that hangs."""
 

@@ -30,8 +30,6 @@ from .scoreboard import (
 )
 from .stimulus import Workload, packed, recover, stalls, submit, traffic_of
 
-__all__ = ["FaultPlan"]
-
 _TIMEOUT = 96
 """Value of TIMEOUT, in cycles."""
 

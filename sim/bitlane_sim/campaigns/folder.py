@@ -21,16 +21,6 @@ from cppsim.batch.runner import Backend, Runner
 
 from ..device.link import configuration_of
 
-__all__ = [
-    "RAM",
-    "CircuitOptions",
-    "HarnessCircuit",
-    "circuit_of",
-    "geometry_of",
-    "make_circuit",
-    "open_circuit",
-]
-
 RAM = "ram"
 """Name of the memory that is the RAM."""
 

@@ -10,11 +10,9 @@ from amaranth.lib.wiring import In, Out
 from bitlane_rtl.configuration import Configuration
 from cppsim.netlist.storage import StorageAccess
 
-from ..system.axi4_memory.control import MemoryControl
+from ..system.axi4_memory.interface import MemoryControl
 from ..system.system import System
 from .stimulus import MEMORY_CHANNELS
-
-__all__ = ["Harness"]
 
 _COUNT_BITS = 32
 

@@ -16,8 +16,6 @@ from bitlane_rtl.abi import Op
 
 from .stimulus import packed
 
-__all__ = ["MEMORY", "ShortJob", "jobs_of"]
-
 MEMORY = 4096
 """Bytes of memory that the jobs need."""
 

@@ -7,8 +7,6 @@ from bitlane_rtl.abi import Port, Status
 from ..system.ports import Hang, Response
 from .stimulus import MEMORY_CHANNELS
 
-__all__ = ["KINDS", "FaultKind"]
-
 _A, _B, _Y = (1 << port for port in (Port.READ_A, Port.READ_B, Port.WRITE))
 
 _READS, _DATA = ("ar", "ar_b"), ("r", "r_b")

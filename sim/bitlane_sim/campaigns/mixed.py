@@ -31,8 +31,6 @@ from .scoreboard import (
 from .stimulus import Workload, packed, recover, stalls, submit
 from .trials import SIZE, random_trial
 
-__all__ = ["MEMORY", "SoakPlan"]
-
 MEMORY = 16 << 10
 """Bytes of memory that trials need."""
 

@@ -26,8 +26,6 @@ from .folder import CircuitOptions, HarnessCircuit
 from .scoreboard import Bytes, Numbers, Observed
 from .stimulus import Workload
 
-__all__ = ["CampaignPlan", "JobFailed", "Outcomes", "Portion", "Stage", "run_plan", "run_single"]
-
 _PORTIONS = {"cuda": 1 << 15}
 """Instances that run at a time, by backend: GPUs want many."""
 

@@ -16,8 +16,6 @@ from .plan import CampaignPlan, Portion, Stage
 from .scoreboard import Numbers, Observed, Verdict, compare, expect_answers, expect_cleared
 from .stimulus import Workload, recover, submit
 
-__all__ = ["RecordPlan"]
-
 _LIMIT = 6000
 """Cycles that a record may take: more than two walks over the whole memory."""
 

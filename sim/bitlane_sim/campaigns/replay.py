@@ -17,8 +17,6 @@ from cppsim.model.reference import execute, value_at
 
 from .harness import Harness
 
-__all__ = ["Seen", "run_alone"]
-
 _PERIOD = 1e-8
 
 Bytes = NDArray[np.uint8]

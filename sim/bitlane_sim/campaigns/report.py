@@ -13,8 +13,6 @@ from bitlane.version import __version__
 
 from .plan import Outcomes, Stage
 
-__all__ = ["report", "table"]
-
 _SHOWN = 20
 """Failures that are printed."""
 

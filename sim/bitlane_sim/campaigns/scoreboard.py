@@ -15,19 +15,6 @@ from ..system.ports import Violation, Where
 from .contract.model import Expected
 from .stimulus import Workload
 
-__all__ = [
-    "Bytes",
-    "Mask",
-    "Numbers",
-    "Observed",
-    "Verdict",
-    "compare",
-    "compare_disturbed",
-    "expect_answers",
-    "expect_cleared",
-    "expect_fault",
-]
-
 Bytes = NDArray[np.uint8]
 Mask = NDArray[np.bool_]
 Numbers = NDArray[np.int64]

@@ -15,8 +15,6 @@ from .plan import CampaignPlan, Portion, Stage
 from .scoreboard import Numbers, Observed, Verdict, expect_answers
 from .stimulus import Workload, packed, stalls, submit, traffic_of
 
-__all__ = ["RAM", "WORKS", "StallPlan"]
-
 RAM = 512
 """Bytes."""
 

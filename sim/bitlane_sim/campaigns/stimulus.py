@@ -14,17 +14,6 @@ from bitlane.driver.commands import Command, encode
 from bitlane_rtl.abi import RECORD, RECORD_BYTES, RECORD_WORDS, RING_OFFSET, WORD_BYTES, register
 from cppsim.model.program import Program
 
-__all__ = [
-    "MEMORY_CHANNELS",
-    "READ",
-    "Workload",
-    "packed",
-    "recover",
-    "stalls",
-    "submit",
-    "traffic_of",
-]
-
 READ = ("STATUS", "RETIRED", "FAULT", "FAULT_ADDRESS", "BUSY_CYCLES")
 """Registers that are read at the end; results have their names."""
 

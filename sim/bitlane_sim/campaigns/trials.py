@@ -19,8 +19,6 @@ from bitlane.lowering.routes import View
 from bitlane.lowering.sums import lower_sum
 from bitlane_rtl.abi import BIT_OPS, LOGIC_OPS, SHIFT_OPS, Mode, Op
 
-__all__ = ["SIZE", "Trial", "random_trial"]
-
 _PART = 4096
 """Bytes that the elements of each operand lie in."""
 

@@ -28,8 +28,6 @@ from cppsim.netlist.elaborated import Elaborated
 
 from ..builds import CACHE
 
-__all__ = ["ElaboratedSystem", "elaborated_system"]
-
 _KIND = "systems"
 _SOURCES = ("bitlane_rtl", "bitlane_sim", "cppsim", "amaranth")
 """All that can change a design, beside the configuration and Python itself."""

@@ -16,8 +16,6 @@ from bitlane_rtl.abi import Lane, Mode, Op, Status
 
 from ..system.ports import Violation
 
-__all__ = ["write_save_file"]
-
 _ENUMERATIONS: Final[dict[str, type[IntEnum]]] = {
     "op": Op,
     "lane": Lane,

@@ -22,8 +22,6 @@ from cppsim.errors import SimulationError
 from .search_option import SEARCH_FORM, search_numbers
 from .simulator import EVALUATORS, Simulator, choose_evaluator
 
-__all__ = ["SimulatorLink", "configuration_of", "open_link"]
-
 _Code = TypeVar("_Code", bound=IntEnum)
 
 

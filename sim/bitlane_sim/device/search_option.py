@@ -4,8 +4,6 @@ from dataclasses import astuple
 
 from bitlane_rtl.configuration import Search
 
-__all__ = ["SEARCH_FORM", "parse_search", "search_numbers", "search_text"]
-
 SEARCH_FORM = "UNITS[,ROW_BITS[,QUERIES[,NEAREST]]]"
 
 

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 
     from ..system.system import System
 
-__all__ = ["EVALUATORS", "Report", "Simulator", "choose_evaluator", "load_evaluator"]
-
 EVALUATORS = ("compiled", "pysim")
 
 _ACCESS_LIMIT = 1000

@@ -8,8 +8,6 @@ import mmap
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Pages"]
-
 
 class Pages:
     """``size`` bytes, all 0.

@@ -12,14 +12,13 @@ from importlib.metadata import version
 from typing import Any, NamedTuple
 
 from amaranth.back import verilog as amaranth_verilog
-from amaranth.hdl import Elaboratable, Value
+from amaranth.hdl import Elaboratable, Signal, Value
 from amaranth.lib.wiring import Flow, Signature
 
+from bitlane_rtl.core import Core
 from cppsim.errors import SimulationError
 
 from ..builds import CACHE
-
-__all__ = ["Port", "verilog"]
 
 _SELECTION = "AMARANTH_USE_YOSYS"
 """The environment variable that tells Amaranth which Yosys to use."""
@@ -142,3 +141,42 @@ def _relative(attribute: re.Match[str]) -> str:
     if kept:
         return f'{indent}(* src = "{"|".join(kept)}" *){end}'
     return "" if end else indent
+
+
+_SIDE = {"lock": 1, "qos": 4, "region": 4}
+"""Members of an address channel that `bitlane_rtl.bus.axi4` leaves out, and their bits."""
+
+_AHEAD = {"awaddr": "awid", "araddr": "arid", "bresp": "bid", "rdata": "rid"}
+"""Identifiers, by the member that follows them."""
+
+
+def conventional_ports(core: Core, id_width: int) -> dict[str, Port]:
+    """Return the ports of ``core`` by flat name, in the usual order, without clock and reset.
+
+    Signals that AXI4 lets a manager leave out (A10.3), and that interconnects need, are
+    constant 0: identifiers, LOCK, QOS and REGION. Identifiers of responses are ignored.
+
+    Raises ``ValueError`` unless ``id_width`` is 1 to 32.
+    """
+    if not 1 <= id_width <= 32:
+        raise ValueError(f"id_width: {id_width} is outside 1 to 32")
+    ports: dict[str, Port] = {}
+    flat: Any = core.signature.flatten(core)
+    for path, member, value in flat:
+        port = Port(member.flow, Value.cast(value))
+        ports |= _with_side_signals("_".join(map(str, path)), port, id_width)
+    return ports
+
+
+def _with_side_signals(name: str, port: Port, id_width: int) -> Iterator[tuple[str, Port]]:
+    """Yield ``port`` between the side signals before and behind it, which nothing drives."""
+    bus, _, member = name.rpartition("_")
+    manager = bus.startswith("m_")
+    if manager and member in _AHEAD:
+        side = f"{bus}_{_AHEAD[member]}"
+        yield side, Port(port.flow, Signal(id_width, name=side))
+    yield name, port
+    if manager and member.endswith("burst"):
+        for suffix, width in _SIDE.items():
+            side = f"{bus}_{member[:2]}{suffix}"
+            yield side, Port(Flow.Out, Signal(width, name=side))

@@ -4,14 +4,10 @@ Every number and every meaning comes from `bitlane_rtl.abi` and the core's confi
 """
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from bitlane_rtl import abi
 from bitlane_rtl.configuration import Configuration
-
-from .as_built import reset_values
-
-__all__ = ["core_header", "registers_header"]
 
 _WIDTH = 100
 _END = " */"
@@ -55,8 +51,13 @@ def registers_header() -> str:
     return "\n".join([*lines, "", "#endif"]) + "\n"
 
 
-def core_header(configuration: Configuration, name: str, command: str) -> str:
-    """What the core ``name``, written by ``command``, was built with: the limits of commands."""
+def core_header(
+    configuration: Configuration, name: str, command: str, built: Mapping[str, int]
+) -> str:
+    """What the core ``name``, written by ``command``, was built with: the limits of commands.
+
+    ``built`` are the `reset_values` of its registers.
+    """
     prefix = name.upper()
     limits = {
         "DATA_BYTES": (configuration.data_bytes, "bytes in a beat"),
@@ -75,7 +76,6 @@ def core_header(configuration: Configuration, name: str, command: str) -> str:
     ]
     for key, (value, meaning) in limits.items():
         lines += ["", *_comment(meaning), f"#define {prefix}_{key} {value}u"]
-    built = reset_values(configuration)
     for entry in abi.REGISTERS:
         if entry.reset is None:
             lines += ["", *_comment(f"Register {entry.name}: {entry.summary}")]

@@ -21,8 +21,6 @@ from ..device.search_option import SEARCH_FORM, parse_search, search_text
 from .destination import Destination, ExportError, destination
 from .folder import integrator_files
 
-__all__ = ["ExportError", "add_export", "export"]
-
 _Member = TypeVar("_Member")
 
 _ALL = "all"
@@ -229,9 +227,8 @@ def export(
     """
     from bitlane_rtl.core import Core
 
-    from .backend import verilog
+    from .backend import conventional_ports, verilog
     from .document import header, page
-    from .ports import conventional_ports
 
     core = Core(configuration)
     ports = conventional_ports(core, id_width)

@@ -10,8 +10,6 @@ from bitlane_rtl.configuration import Configuration
 
 from .backend import Port
 
-__all__ = ["header", "page"]
-
 _WIDTH = 100
 
 _GROUPS = {

@@ -3,14 +3,10 @@
 Every number and every meaning comes from `bitlane_rtl.abi` and the core's configuration.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from bitlane_rtl import abi
 from bitlane_rtl.configuration import Configuration
-
-from .as_built import reset_values
-
-__all__ = ["system_rdl"]
 
 _CODES = (abi.Op, abi.Lane, abi.Mode, abi.Status, abi.Port)
 
@@ -21,9 +17,13 @@ _ACCESS = {
 }
 
 
-def system_rdl(configuration: Configuration, name: str, command: str) -> str:
-    """The address map ``name`` of the core that ``command`` wrote."""
-    built = reset_values(configuration)
+def system_rdl(
+    configuration: Configuration, name: str, command: str, built: Mapping[str, int]
+) -> str:
+    """The address map ``name`` of the core that ``command`` wrote.
+
+    ``built`` are the `reset_values` of its registers.
+    """
     lines = [f"// Written by: {command}", "// SPDX-License-Identifier: MIT", ""]
     for codes in _CODES:
         lines += [f"enum {codes.__name__} {{", *_indented(_values(codes)), "};", ""]

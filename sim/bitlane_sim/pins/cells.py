@@ -7,8 +7,6 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["VENDOR_CELLS", "SinglePortRam256K"]
-
 
 class SinglePortRam256K(wiring.Component):
     """``SB_SPRAM256KA``, the large RAM of iCE40 UltraPlus, powered and awake.

@@ -7,13 +7,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from cppsim.compiling.library import Signatures
 from cppsim.errors import SimulationError
 
-from .library import POINTER, Signatures, load
-from .model import Entry, PinModel
+from .model import POINTER, Entry, PinModel, load
 from .netlist import Netlist
-
-__all__ = ["SIGNATURES", "GateModel"]
 
 _TABLES = {"lut": "luts", "flip_flop": "flip_flops", "port": "ports", "wire": "wires"}
 

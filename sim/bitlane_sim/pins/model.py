@@ -1,4 +1,7 @@
-"""Models with pins, for a pin simulation to clock."""
+"""Models with pins, for a pin simulation to clock; and the libraries of this package's C++ files.
+
+A library is compiled once for all processes, and loaded once by each.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -12,8 +15,30 @@ from cppsim.errors import SimulationError
 
 if TYPE_CHECKING:
     from cppsim.model.model import Model
+import ctypes
+import functools
+from pathlib import Path
 
-__all__ = ["CircuitModel", "Entry", "PinModel"]
+from cppsim.compiling.library import Builder, Signatures, bind
+
+from ..builds import OWNER
+
+POINTER, SIZE, NUMBER = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint64
+
+BUILDER = Builder("pins", "its own library", ("-O2",), owner=OWNER)
+
+
+def load(source: Path, signatures: Signatures) -> ctypes.CDLL:
+    """Return the library of the C++ file ``source``, whose functions have these ``signatures``.
+
+    Raises ``SimulationError`` if it cannot be compiled.
+    """
+    return bind(_loaded(source), signatures)
+
+
+@functools.cache
+def _loaded(source: Path) -> ctypes.CDLL:
+    return ctypes.CDLL(str(BUILDER.from_files(source)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 
 from cppsim.errors import SimulationError
 
-__all__ = ["HIGH", "LOW", "LUT", "Netlist", "NetlistBuilder", "needed_inputs"]
-
 LOW, HIGH = 0, 1
 """The signals that are constantly low and high."""
 

@@ -2,8 +2,6 @@
 
 from .simulation import PinSimulation
 
-__all__ = ["SimulatedPort"]
-
 
 class SimulatedPort:
     """A port whose time is simulated: the clock runs only while ``read`` or ``flush`` waits.

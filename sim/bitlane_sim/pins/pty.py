@@ -14,8 +14,6 @@ import tty
 
 from .simulation import PinSimulation
 
-__all__ = ["PtyServer"]
-
 _QUEUE_BYTES = 4096
 """Most bytes read from the terminal ahead of the line; the rest waits in the kernel."""
 

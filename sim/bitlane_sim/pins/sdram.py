@@ -14,12 +14,10 @@ from numpy.typing import NDArray
 
 from bitlane_rtl.bus.sdram.part import SdramPart
 from bitlane_rtl.bus.sdram.pins import SdramPins
+from cppsim.compiling.library import Signatures
 from cppsim.errors import SimulationError
 
-from .library import POINTER, Signatures, load
-from .model import Entry, PinModel
-
-__all__ = ["ChipCounts", "SdramChip", "SdramModel", "SplitPins", "pin_names"]
+from .model import POINTER, Entry, PinModel, load
 
 _SOURCE = Path(__file__).with_name("sdram.cc")
 _SIGNATURES: Signatures = {

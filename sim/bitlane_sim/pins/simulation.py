@@ -9,12 +9,10 @@ from amaranth.hdl import Elaboratable
 from amaranth.lib import wiring
 from numpy.typing import NDArray
 
+from cppsim.compiling.library import Signatures
 from cppsim.errors import SimulationError
 
-from .library import NUMBER, POINTER, SIZE, Signatures, load
-from .model import CircuitModel, PinModel
-
-__all__ = ["PinSimulation"]
+from .model import NUMBER, POINTER, SIZE, CircuitModel, PinModel, load
 
 _SOURCE = Path(__file__).with_name("peer.cc")
 _SIGNATURES: Signatures = {

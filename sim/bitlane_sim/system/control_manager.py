@@ -8,8 +8,6 @@ from amaranth.lib.wiring import In, Out
 
 from bitlane_rtl.bus.axi4_lite import Axi4Lite
 
-__all__ = ["ControlAccess", "ControlManager"]
-
 
 class ControlAccess(wiring.Signature):
     """An access to the control window, seen from whoever wants it.

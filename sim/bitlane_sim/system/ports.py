@@ -8,24 +8,6 @@ from enum import IntEnum
 
 from cppsim.netlist.storage import StorageAccess, StoragePort
 
-__all__ = [
-    "AXI_CHANNELS",
-    "CHANNELS",
-    "EVENTS",
-    "EVENTS_BIT",
-    "RECORD",
-    "RECORD_BUFFER",
-    "RECORD_BYTES",
-    "STORAGE_BUFFER",
-    "Hang",
-    "Response",
-    "Violation",
-    "Where",
-    "measured_channels",
-    "record_port",
-    "storage_ports",
-]
-
 AXI_CHANNELS = ("aw", "w", "b", "ar", "r", "ar_b", "r_b")
 """Channels of the memory; ``ar_b`` and ``r_b`` only with two read ports."""
 

@@ -10,14 +10,12 @@ from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.core import Core
 from cppsim.netlist.storage import StorageAccess
 
-from .axi4_memory.address_range import AddressRange
-from .axi4_memory.axi4_memory import Axi4Memory, ReadStorage, WriteStorage
-from .axi4_memory.control import MemoryControl
+from .axi4_memory import Axi4Memory, ReadStorage, WriteStorage
+from .axi4_memory.interface import AddressRange, MemoryControl
 from .control_manager import ControlAccess, ControlManager
+from .monitor import Monitor
 from .monitor.measure import COUNTER_BITS, ChannelReport
-from .monitor.monitor import Monitor
-from .monitor.recorder import Recorder, RecordStorage
-from .monitor.watched_engine import WatchedEngine
+from .monitor.recorder import Recorder, RecordStorage, WatchedEngine
 from .ports import (
     AXI_CHANNELS,
     EVENTS_BIT,
@@ -27,8 +25,6 @@ from .ports import (
     record_port,
     storage_ports,
 )
-
-__all__ = ["System"]
 
 
 class System(wiring.Component):

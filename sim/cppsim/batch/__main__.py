@@ -17,8 +17,6 @@ from .description import BrokenOff
 from .folder import open_folder, read_expected, save_results
 from .runner import Runner
 
-__all__ = ["main"]
-
 _Arrays = dict[str, NDArray[Any]]
 
 

@@ -13,8 +13,6 @@ from .record import Recording, Testbench, record_testbench
 from .runner import Backend, Runner
 from .source import write_batch
 
-__all__ = ["Batch"]
-
 
 class Batch(Runner):
     """Instances of an Amaranth design, each of which behaves as in `cppsim.Simulator`.

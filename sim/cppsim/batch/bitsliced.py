@@ -18,8 +18,6 @@ from .bitslice.phase import Call, Output, Place
 from .circuit import BatchCircuit
 from .description import MemoryPlace
 
-__all__ = ["BitslicedDesign", "BufferedWrite", "Function", "bitslice"]
-
 
 @dataclass(frozen=True, slots=True)
 class Function:

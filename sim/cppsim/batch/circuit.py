@@ -19,8 +19,6 @@ from ..netlist.share import share
 from ..netlist.tidy import rewrite
 from .naming import PortChoice, PortNames, free_name
 
-__all__ = ["BatchCircuit", "batch_circuit"]
-
 
 @dataclass(slots=True)
 class BatchCircuit:

@@ -15,8 +15,6 @@ from ..errors import BatchError
 from ..model.encoding import Encoded, Words
 from .description import MemoryPlace, Source
 
-__all__ = ["OPTIONS", "Cuda", "NoGpu", "gpu_versions", "kernel_source"]
-
 OPTIONS = ("--std=c++17", "--device-as-default-execution-space", "--device-int128")
 """Options of NVRTC: all functions are device functions, and integers of 128 bits exist."""
 

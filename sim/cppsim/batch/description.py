@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from ..errors import BatchError
 from ..model.ports import PortPlace, found
 
-__all__ = ["BrokenOff", "Description", "MemoryPlace", "Source"]
-
 
 class BrokenOff(BatchError):
     """A run ended before all instances had finished.

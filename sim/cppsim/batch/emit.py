@@ -10,8 +10,6 @@ from .bitsliced import BitslicedDesign, BufferedWrite
 from .description import MemoryPlace
 from .text import header, structures
 
-__all__ = ["Chunks", "Tables"]
-
 _PHASES = ("step", "levels", "settle")
 
 

@@ -25,8 +25,6 @@ from ..model.program import Program
 from .description import Description, Source
 from .runner import Runner, Written
 
-__all__ = ["open_folder", "read_expected", "save_results", "write_folder"]
-
 _MODULES = ("__init__", "__main__", "cuda", "description", "folder", "runner", "threads")
 _RUNNER = (
     *("__init__.py", "errors.py", "version.py"),

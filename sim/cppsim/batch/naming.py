@@ -11,8 +11,6 @@ from amaranth.lib import wiring
 from ..errors import BatchError
 from ..netlist.one_clock import named_signals
 
-__all__ = ["PortChoice", "PortNames", "free_name"]
-
 
 @dataclass(frozen=True, slots=True)
 class PortNames:

@@ -12,8 +12,6 @@ from ..netlist.one_clock import named_signals
 from .description import Description
 from .naming import PortChoice
 
-__all__ = ["BatchPorts"]
-
 
 class BatchPorts:
     """The ports of a batch by signal, and the domains that its cycles clock, by name.

@@ -31,8 +31,6 @@ from .description import Description
 from .naming import PortChoice
 from .ports import BatchPorts
 
-__all__ = ["Recording", "Testbench", "record_testbench"]
-
 Testbench = Callable[[Any], Coroutine[Any, Any, None]]
 
 _PERIOD = 4_000_000

@@ -18,8 +18,6 @@ from .cuda import Cuda, NoGpu
 from .description import BrokenOff, Description, MemoryPlace, Source
 from .threads import Threads
 
-__all__ = ["BACKENDS", "Backend", "BatchWarning", "Runner", "Written"]
-
 _SHARE = 0.8
 """The share of free memory that instances may take; operands and results need some, too."""
 

@@ -17,8 +17,6 @@ from .description import Description, MemoryPlace, Source
 from .emit import Chunks, Tables
 from .text import header, pairs, table
 
-__all__ = ["WrittenBatch", "write_batch"]
-
 _TEXT = """\
 constexpr uint64_t ROW_BYTES = {row_bytes};
 

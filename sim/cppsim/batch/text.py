@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.resources import files
 
-__all__ = ["header", "pairs", "structures", "table"]
-
 
 def header(package: str, name: str) -> str:
     """Return a header without its #include lines."""

@@ -18,8 +18,6 @@ from ..model.encoding import Encoded, Words
 from ..model.values import counted
 from .description import Source
 
-__all__ = ["Threads"]
-
 _WIDEST = (
     ({"avx512f", "avx512bw"}, 512, ("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl")),
     ({"avx2"}, 256, ("-mavx2",)),

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from bitlane_boards.area.copier import Copier, Descriptor
 from bitlane_rtl.abi import Port, Status
 from bitlane_rtl.configurations import copy
-from bitlane_sim.system.axi4_memory.address_range import AddressRange
-from bitlane_sim.system.axi4_memory.axi4_memory import Axi4Memory, ReadStorage, WriteStorage
-from bitlane_sim.system.axi4_memory.control import MemoryControl
+from bitlane_sim.system.axi4_memory import Axi4Memory, ReadStorage, WriteStorage
+from bitlane_sim.system.axi4_memory.interface import AddressRange, MemoryControl
 from bitlane_sim.system.ports import Response
 from cppsim.model.model import Model
 from support.sim.manager import memory_storage

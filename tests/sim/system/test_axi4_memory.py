@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from bitlane_sim.system.axi4_memory.address_range import AddressRange
+from bitlane_sim.system.axi4_memory.interface import AddressRange
 from bitlane_sim.system.ports import Hang, Response
 from cppsim.model.interface import AnyModel
 from cppsim.model.model import Model

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from bitlane_rtl.abi import register
-from bitlane_sim.system.monitor.monitor import Monitor
+from bitlane_sim.system.monitor import Monitor
 from bitlane_sim.system.ports import Violation, Where
 from cppsim.model.model import Model
 from support.seeds import seeds

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitlane_sim.pins.gates import SIGNATURES, GateModel
-from bitlane_sim.pins.library import NUMBER, POINTER, load
+from bitlane_sim.pins.model import NUMBER, POINTER, load
 from bitlane_sim.pins.netlist import LUT, Netlist
 
 __all__ = ["COPIES", "FlippedCopies", "FlippedRow"]

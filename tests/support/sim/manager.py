@@ -7,8 +7,8 @@ from functools import cache
 
 import numpy as np
 
-from bitlane_sim.system.axi4_memory.address_range import AddressRange
-from bitlane_sim.system.axi4_memory.axi4_memory import Axi4Memory
+from bitlane_sim.system.axi4_memory import Axi4Memory
+from bitlane_sim.system.axi4_memory.interface import AddressRange
 from cppsim.model.interface import AnyModel
 from cppsim.model.model import Model
 from cppsim.netlist.storage import StorageAccess, StoragePort

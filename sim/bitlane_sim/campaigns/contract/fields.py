@@ -24,8 +24,6 @@ from bitlane_rtl.configuration import Search
 
 from ..counter_random import Array
 
-__all__ = ["Fields", "Limits", "is_one_of", "refusals"]
-
 _CONTROL = {bits.name: bits for bits in RECORD["CONTROL"].bits}
 _KNOWN = sum(((1 << bits.width) - 1) << bits.low for bits in _CONTROL.values())
 _WITH_B = frozenset(op for op in Op if op.reads_b)

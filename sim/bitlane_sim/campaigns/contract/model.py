@@ -17,8 +17,6 @@ from .fields import Fields, Limits, refusals
 from .values import Computation, compute
 from .walk import Elements, elements, leaving, shape_of
 
-__all__ = ["Expected", "execute"]
-
 _ELEMENTS = 1 << 21
 """Elements that are computed at a time, about."""
 

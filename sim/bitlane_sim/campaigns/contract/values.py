@@ -9,8 +9,6 @@ from bitlane_rtl.abi import LOGIC_OPS, Op
 from ..counter_random import Array, namespace
 from .fields import is_one_of
 
-__all__ = ["Computation", "compute", "ones_in"]
-
 _ONE = np.uint64(1)
 
 # CuPy takes no enumeration as an operand.

@@ -14,8 +14,6 @@ from bitlane_rtl.configuration import Configuration
 from ..counter_random import Array, namespace, tally
 from .fields import Fields, is_one_of
 
-__all__ = ["Elements", "Shape", "elements", "leaving", "shape_of"]
-
 _MODULUS = 1 << 32
 _MOST_LOOPS = 6
 _STAGES = (64, 512, 4096, 1 << 62)

@@ -10,12 +10,8 @@ from amaranth.lib.wiring import In, Out
 from bitlane_rtl.bus.axi4 import Axi4
 
 from ..ports import Hang, Response
-from .address_range import AddressRange, word_shape
-from .control import MemoryControl
-from .passage import Passage
-from .stall import Stall
-
-__all__ = ["WriteSide"]
+from .channel import Passage, Stall
+from .interface import AddressRange, MemoryControl, word_shape
 
 _CLOCK_BITS = 32
 _ANSWER = data.StructLayout({"response": 2, "due": _CLOCK_BITS})

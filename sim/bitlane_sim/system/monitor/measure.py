@@ -6,8 +6,6 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["COUNTER_BITS", "Channel", "ChannelReport"]
-
 COUNTER_BITS = 48
 
 

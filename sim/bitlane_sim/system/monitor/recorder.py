@@ -1,4 +1,7 @@
-"""Takes down what happens on the buses, in a RAM outside of the circuit. Never influences it."""
+"""A recorder of the buses, in a RAM outside of the circuit, and an engine that shows its events.
+
+Neither influences the simulated system.
+"""
 
 from typing import Any
 
@@ -6,9 +9,11 @@ from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..ports import AXI_CHANNELS, EVENTS_BIT, RECORD
+from bitlane_rtl.abi import Status
+from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.engine import Engine
 
-__all__ = ["RecordStorage", "Recorder"]
+from ..ports import AXI_CHANNELS, EVENTS_BIT, RECORD
 
 _LAYOUT = data.StructLayout(dict(RECORD))
 _COUNT_BITS = 32
@@ -86,5 +91,33 @@ class Recorder(wiring.Component):
             before.eq(flags),
             self.count.eq(self.count + self.storage.enable),
             self.cut.eq(self.cut | (wanted & ~room)),
+        ]
+        return m
+
+
+class WatchedEngine(Engine):
+    """An `Engine` into which others of the same circuit may look.
+
+    Attributes
+    ----------
+    started, retired, faulted : Signal
+        In this cycle a command goes to the data path; RETIRED changes; FAULT changes.
+    """
+
+    def __init__(self, configuration: Configuration) -> None:
+        super().__init__(configuration)
+        self.started, self.retired, self.faulted = Signal(), Signal(), Signal()
+
+    @property
+    def events(self) -> tuple[Signal, Signal, Signal]:
+        return self.started, self.retired, self.faulted
+
+    def elaborate(self, platform: object) -> Module:
+        m = super().elaborate(platform)
+        commands, completions = m.submodules.sequencer.o, m.submodules.completions
+        m.d.comb += [
+            self.started.eq(commands.valid & commands.ready),
+            self.retired.eq(completions.write & (completions.status == Status.OK)),
+            self.faulted.eq(completions.write & (completions.status != Status.OK)),
         ]
         return m

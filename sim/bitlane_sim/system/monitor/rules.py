@@ -12,8 +12,6 @@ from bitlane_rtl.bus.axi4 import BURST_INCR
 
 from ..ports import Violation
 
-__all__ = ["ReadRules", "WriteRules", "watched"]
-
 _BURSTS = 256
 
 

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from ...netlist.design import CellKind, PlainCell
 from .network import AND, CARRY, ODD3, OR, XOR, Network
 
-__all__ = ["bits_of_cell", "by_numbers"]
-
 Nodes = list[int]
 
 _GATES = 2000

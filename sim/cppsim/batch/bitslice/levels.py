@@ -12,8 +12,6 @@ from .network import Network
 from .phase import Call, Output, Place
 from .schedule import BUFFER, Schedule
 
-__all__ = ["LevelCall", "Levels"]
-
 
 @dataclass(frozen=True, slots=True)
 class LevelCall:

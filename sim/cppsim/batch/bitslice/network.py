@@ -7,8 +7,6 @@ Inputs that a table does not depend on are removed, and equal gates are one node
 from collections.abc import Iterable
 from functools import cache
 
-__all__ = ["AND", "CARRY", "ODD3", "OR", "SELECT", "XOR", "Gate", "Network"]
-
 _INPUTS = (0b10101010, 0b11001100, 0b11110000)
 """Truth tables of the first, the second and the third input."""
 

@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 
 from .network import Gate, Network
 
-__all__ = ["Call", "Output", "Phase", "Place", "needed_calls"]
-
 _LOADS = 100
 """Maximal loads of a chunk."""
 _GATES = 400

@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from .network import Gate, Network
 from .phase import Call, needed_calls
 
-__all__ = ["BUFFER", "Schedule"]
-
 BUFFER = 0b10101010
 """The truth table of a buffer."""
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bitlane_sim.pins import library as pins
+from bitlane_sim.pins import model as pins
 from cppsim.batch import threads
 from cppsim.compiling import library
 from cppsim.compiling.flags import selecting, straight
