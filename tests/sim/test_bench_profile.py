@@ -10,8 +10,7 @@ from bitlane_rtl.abi import Lane, Op
 from bitlane_sim.bench.contract import full_engine
 from bitlane_sim.bench.job import execute
 from bitlane_sim.bench.plot import draw
-from bitlane_sim.bench.profile import Point, Profile, Spent
-from bitlane_sim.bench.waits import Waits, bursts, spend
+from bitlane_sim.bench.profile import Point, Profile, Spent, Waits, bursts, spend
 from bitlane_sim.campaigns import commands
 from bitlane_sim.device.simulator import Simulator
 

@@ -9,8 +9,9 @@ import pytest
 
 from bitlane_rtl.abi import Op
 from bitlane_rtl.configuration import Configuration
-from bitlane_sim.bench import job, verilator
+from bitlane_sim.bench import job
 from bitlane_sim.bench.record import BenchError
+from bitlane_sim.bench.simulators import measure_verilator
 from bitlane_sim.device.simulator import Simulator
 from support.command_line import CommandLine
 
@@ -22,7 +23,7 @@ SMALL = Configuration(
 
 
 def measure() -> dict[str, float]:
-    return verilator.measure(lambda text: None, SMALL, size=1 << 12, rounds=1)
+    return measure_verilator(lambda text: None, SMALL, size=1 << 12, rounds=1)
 
 
 def test_both_do_the_same_and_both_are_measured() -> None:
@@ -76,9 +77,7 @@ def test_json_has_the_figures_and_what_was_compared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: CommandLine
 ) -> None:
     figures = {"compiled, no stalls, cycles/s": 2e6, "compiled to Verilator, no stalls": 1.5}
-    monkeypatch.setattr(
-        "bitlane_sim.bench.modes.measure_beside_verilator", lambda progress: figures
-    )
+    monkeypatch.setattr("bitlane_sim.bench.modes.measure_verilator", lambda progress: figures)
     file = tmp_path / "verilator.json"
     ran = cli("bench", "--verilator", "--json", str(file))
     assert ran.code == 0

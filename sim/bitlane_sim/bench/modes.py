@@ -12,13 +12,11 @@ from ..builds import find_compiler
 from ..campaigns.folder import make_circuit
 from ..device.simulator import choose_evaluator
 from . import batch, contract
-from .beside import measure_beside
 from .contract import measure
 from .profile import measure_profile
 from .record import BenchError, record, replace, write_json
 from .search import configured, measure_search
-from .simulators import measure_simulators
-from .verilator import measure as measure_beside_verilator
+from .simulators import measure_beside, measure_simulators, measure_verilator
 from .xors import RAM_BYTES
 
 _SEARCHED = 16384
@@ -70,7 +68,7 @@ def _simulators(arguments: argparse.Namespace) -> int:
 
 
 def _verilator(arguments: argparse.Namespace) -> int:
-    figures = measure_beside_verilator(_progress)
+    figures = measure_verilator(_progress)
     title = (
         "Fast evaluator and Verilator on the same core and memory, with the same random data\n"
         "(this machine, now; only ratios travel)"

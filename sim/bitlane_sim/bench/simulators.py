@@ -1,11 +1,15 @@
-"""Measure the evaluators in seconds on this machine; only ratios compare between machines."""
+"""Measure the simulators in seconds on this machine; only ratios compare between machines.
+
+All execute the same XORs on the full system. Verilator compiles the Verilog of `bitlane export`.
+"""
 
 import multiprocessing
 import os
 import resource
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
+from functools import partial
 from time import perf_counter
 from typing import TypeVar
 
@@ -13,11 +17,19 @@ import numpy as np
 
 from bitlane.device import Device
 from bitlane.driver.driver import Driver
+from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.configurations import full
+from cppsim.errors import SimulationError
+from cppsim.model.model import Model
 
 from ..device.link import SimulatorLink, open_link
 from ..device.simulator import Simulator
-from .job import Xor
+from .batch import BatchRow
+from .job import Xor, XorRun
+from .processes import apart
+from .record import BenchError
+from .verilated import build_verilated, verilator_folder
+from .xors import TIMINGS
 
 _XOR_BYTES = 1 << 24
 
@@ -77,3 +89,112 @@ def _xor() -> tuple[float, float]:
         seconds = perf_counter() - started
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     return seconds, peak * 1024 / (3 * _XOR_BYTES)
+
+
+_OURS, _THEIRS = "compiled", "Verilator"
+_STALLS = {"no stalls": 0.0, "stalls 0.5": 0.5}
+
+
+def measure_verilator(
+    progress: Callable[[str], None],
+    configuration: Configuration | None = None,
+    *,
+    size: int = 1 << 21,
+    rounds: int = 10,
+) -> dict[str, float]:
+    """Cycles a second of processor time of compiled and Verilator, and how they relate, by name.
+
+    Every round lets both XOR ``size`` random bytes, one after the other; the best round of each
+    counts. Raises ``SimulationError`` if a tool is missing, ``BenchError`` if the two differ.
+    """
+    configuration = configuration or full()
+    results: dict[str, float] = {}
+    xors: dict[str, Xor] = {}
+    try:
+        for name, build in ((_THEIRS, build_verilated), (_OURS, None)):
+            progress(f"build of {name}")
+            evaluator = partial(Model, build_with=build)
+            simulator = Simulator(configuration, evaluator)
+            xors[name] = Xor(simulator, size)
+            assert isinstance(simulator.evaluator, Model)
+            results[f"{name}, seconds to build"] = simulator.evaluator.library.seconds
+        for label, stall in _STALLS.items():
+            best = dict.fromkeys(xors, 0.0)
+            for number in range(rounds):
+                progress(f"{label}, {number + 1} of {rounds}")
+                runs = {name: xor.run(stall) for name, xor in xors.items()}
+                best = {name: max(best[name], run.rate) for name, run in runs.items()}
+                _expect_same(xors, runs, 4 * size)
+            for name, speed in best.items():
+                results[f"{name}, {label}, cycles/s"] = speed
+            results[f"{_OURS} to {_THEIRS}, {label}"] = best[_OURS] / best[_THEIRS]
+    finally:
+        for xor in xors.values():
+            xor.simulator.close()
+    return results
+
+
+def _expect_same(xors: Mapping[str, Xor], runs: Mapping[str, XorRun], size: int) -> None:
+    ours, theirs = runs[_OURS], runs[_THEIRS]
+    if ours.cycles != theirs.cycles or ours.traffic != theirs.traffic:
+        raise BenchError(
+            f"--verilator: {ours.cycles} cycles on {_OURS}, {theirs.cycles} on {_THEIRS}"
+        )
+    mine, others = (xors[name].simulator.memory[:size] for name in (_OURS, _THEIRS))
+    if not np.array_equal(mine, others):
+        raise BenchError(f"--verilator: {_OURS} and {_THEIRS} wrote different bytes")
+
+
+_SIZE = 1 << 17
+"""Bytes of a XOR. A process executes one after the other."""
+
+_SECONDS = 1.0
+
+
+def measure_beside(
+    configuration: Configuration, progress: Callable[[str], None], seconds: float = _SECONDS
+) -> Iterator[BatchRow]:
+    """Yield cycles a second of one core, and of one Verilator model for each core.
+
+    Without Verilator its row says so. Raises ``BenchError`` if either wrote wrong bytes.
+    """
+    cores = os.cpu_count() or 1
+    for what, verilator, processes in (
+        ("single simulator, 1 core", False, 1),
+        (f"Verilator, {cores} core{'s' if cores > 1 else ''}", True, cores),
+    ):
+        progress(what)
+        try:
+            if verilator:
+                verilator_folder()
+            _simulator(configuration, verilator).close()  # fills the cache for all processes
+        except SimulationError as error:
+            yield BatchRow(what, None, None, str(error))
+            continue
+        with apart(processes, _Single, configuration, verilator, seconds) as simulators:
+            rates = {name: simulators.rate(name) for name in TIMINGS}
+        yield BatchRow(what, processes, rates)
+
+
+def _simulator(configuration: Configuration, verilator: bool) -> Simulator:
+    build = build_verilated if verilator else None
+    return Simulator(configuration, partial(Model, build_with=build))
+
+
+class _Single:
+    """One simulator, measured for about ``seconds``."""
+
+    def __init__(self, configuration: Configuration, verilator: bool, seconds: float) -> None:
+        self._xor = Xor(_simulator(configuration, verilator), _SIZE)
+        self._seconds = seconds
+
+    def rate(self, timing: str, ready: Callable[[], object]) -> float:
+        ready()
+        cycles, passed = 0, 0.0
+        while passed < self._seconds or not cycles:
+            run = self._xor.run(TIMINGS[timing] / 256, perf_counter)
+            cycles += run.cycles
+            passed += run.seconds
+        if not self._xor.right:
+            raise BenchError("--batch: a single simulator wrote wrong bytes")
+        return cycles / passed

@@ -8,7 +8,7 @@ a failure can be replayed alone, with waveforms.
 
 offers both subcommands where bitlane is not installed: NumPy is enough, with CuPy for a GPU.
 
-harness, replay     the circuit, and one instance of it with waveforms; only these need Amaranth
+harness             the circuit, and one instance of it with waveforms; needs Amaranth
 folder              the circuit as text in a folder, so that another machine can run it
 stimulus            the program of an instance: its commands and what disturbs them
 contract            the results that the contract demands, for all instances at once

@@ -21,7 +21,7 @@ from bitlane.terminal import show
 from cppsim.errors import SimulationError
 
 if TYPE_CHECKING:
-    from .cases import Case
+    from .device_run import Case
     from .folder import CircuitOptions
     from .plan import CampaignPlan, Stage
 
@@ -309,8 +309,7 @@ def _expect_fit(circuit: "CircuitOptions", wanted: Wanted) -> None:
 
 def _run_many(stage: "Stage", plan: "CampaignPlan", name: str, file: Path | None) -> int:
     """Run the instances of ``plan``, print the results, and return the exit code."""
-    from .plan import run_plan
-    from .report import report
+    from .plan import report, run_plan
 
     numbers = plan.numbers()
     try:
@@ -400,8 +399,7 @@ def _replay_case(arguments: argparse.Namespace) -> int:
             raise BitlaneError(f"--{option}: goes only without --replay, which runs a case here")
     if arguments.vcd:
         expect_writable("--vcd", arguments.vcd)
-    from .cases import parse_case
-    from .device_run import run_case
+    from .device_run import parse_case, run_case
 
     case = parse_case(arguments.replay)
     if case.instance is not None:

@@ -14,7 +14,7 @@ from bitlane.errors import LayoutError, UnsupportedError
 from bitlane_rtl.abi import RECORD, Port, Status
 
 from ..system.ports import Hang, Response
-from .contract.model import Expected
+from .contract import Expected
 from .counter_random import draw, noise
 from .folder import CircuitOptions, geometry_of
 from .plan import CampaignPlan, Portion, Stage

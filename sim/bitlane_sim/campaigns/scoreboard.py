@@ -12,7 +12,7 @@ from bitlane.driver.control import status_name
 from bitlane_rtl.abi import Port, Status, register
 
 from ..system.ports import Violation, Where
-from .contract.model import Expected
+from .contract import Expected
 from .stimulus import Workload
 
 Bytes = NDArray[np.uint8]

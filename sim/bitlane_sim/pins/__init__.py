@@ -2,7 +2,6 @@
 
 from .gates import GateModel
 from .model import CircuitModel, PinModel
-from .port import SimulatedPort
-from .simulation import PinSimulation
+from .simulation import PinSimulation, SimulatedPort
 
 __all__ = ["CircuitModel", "GateModel", "PinModel", "PinSimulation", "SimulatedPort"]

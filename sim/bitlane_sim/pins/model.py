@@ -3,25 +3,26 @@
 A library is compiled once for all processes, and loaded once by each.
 """
 
+import ctypes
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from amaranth.hdl import Elaboratable
+from amaranth.hdl import Elaboratable, Module, Signal
 from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
 
+from cppsim.compiling.library import Builder, Signatures, bind
 from cppsim.errors import SimulationError
+
+from ..builds import OWNER
 
 if TYPE_CHECKING:
     from cppsim.model.model import Model
-import ctypes
-import functools
-from pathlib import Path
-
-from cppsim.compiling.library import Builder, Signatures, bind
-
-from ..builds import OWNER
 
 POINTER, SIZE, NUMBER = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint64
 
@@ -117,7 +118,6 @@ class CircuitModel(PinModel):
         from cppsim.model.model import Model
 
         from ..builds import OWNER
-        from .cells import VENDOR_CELLS
 
         self._evaluator = Model(Circuit(component, VENDOR_CELLS), owner=OWNER)
 
@@ -145,3 +145,54 @@ class CircuitModel(PinModel):
 
     def close(self) -> None:
         self._evaluator.close()
+
+
+class SinglePortRam256K(wiring.Component):
+    """``SB_SPRAM256KA``, the large RAM of iCE40 UltraPlus, powered and awake.
+
+    Lattice FPGA-TN-02022, section 3. A write leaves the output undefined there; here it becomes the
+    inverse of the written word, so that nothing can rely on it.
+    """
+
+    ADDRESS: Signal
+    DATAIN: Signal
+    MASKWREN: Signal
+    WREN: Signal
+    CHIPSELECT: Signal
+    DATAOUT: Signal
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                "ADDRESS": In(14),
+                "DATAIN": In(16),
+                "MASKWREN": In(4),
+                "WREN": In(1),
+                "CHIPSELECT": In(1),
+                "DATAOUT": Out(16),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        words: Any = Memory(shape=16, depth=1 << 14, init=[])
+        m.submodules.words = words
+        write = words.write_port(granularity=4)
+        read = words.read_port(domain="comb")
+        store = Signal()
+        m.d.comb += [
+            store.eq(self.CHIPSELECT & self.WREN),
+            write.addr.eq(self.ADDRESS),
+            write.data.eq(self.DATAIN),
+            write.en.eq(self.MASKWREN & store.replicate(4)),
+            read.addr.eq(self.ADDRESS),
+        ]
+        with m.If(store):
+            m.d.sync += self.DATAOUT.eq(~self.DATAIN)
+        with m.Elif(self.CHIPSELECT):
+            m.d.sync += self.DATAOUT.eq(read.data)
+        return m
+
+
+VENDOR_CELLS = {"SB_SPRAM256KA": SinglePortRam256K}
+"""The component that replaces an Instance, by the Instance's type."""

@@ -3,9 +3,9 @@
 batch                  `Batch`, the class for users
 description            ports, memories and sizes of a written design, as plain data
 runner, threads, cuda  execute programs; with folder and without Amaranth, an exported batch
-circuit, naming        a lowered Amaranth design, and the names of its ports
-bitsliced, bitslice/   the design as gates on words; each word holds one bit of many instances
-source, emit, text     C++ of the gates, for each backend
-record, ports          a testbench of one instance as a program for all
+circuit                a lowered Amaranth design, and the names of its ports
+bitslice/              the design as gates on words; each word holds one bit of many instances
+source, emit           C++ of the gates, for each backend
+record                 a testbench of one instance as a program for all
 folder, __main__       an exported batch, and ``python -m cppsim.batch FOLDER``
 """

@@ -6,9 +6,8 @@ from typing import Any
 
 from ..errors import BatchError
 from ..model.program import Program
-from .circuit import batch_circuit
+from .circuit import PortChoice, batch_circuit
 from .folder import write_folder
-from .naming import PortChoice
 from .record import Recording, Testbench, record_testbench
 from .runner import Backend, Runner
 from .source import write_batch

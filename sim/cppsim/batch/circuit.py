@@ -5,9 +5,11 @@ If all state changes at rising edges of one clock, that clock is removed: every 
 
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
+from itertools import chain, count
 from typing import Any, cast
 
-from amaranth.hdl import Fragment
+from amaranth.hdl import Fragment, Signal, Value
+from amaranth.lib import wiring
 
 from ..amaranth_internals import nir
 from ..errors import BatchError
@@ -15,9 +17,70 @@ from ..netlist.design import Bits, DesignPort, Memory, Notice
 from ..netlist.enables import find_enables
 from ..netlist.events import worded
 from ..netlist.lowering import Event, Lowered, StateInput, lower
+from ..netlist.one_clock import named_signals
 from ..netlist.share import share
 from ..netlist.tidy import rewrite
-from .naming import PortChoice, PortNames, free_name
+
+
+@dataclass(frozen=True, slots=True)
+class PortNames:
+    """The signals of a design by port name, and the port names of each domain's clock and reset.
+
+    ``signals`` are the ``chosen`` ones, and the clocks and resets of all domains.
+    """
+
+    chosen: dict[str, Signal]
+    signals: dict[str, Signal]
+    clocks: dict[str, str] = field(default_factory=dict)
+    resets: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PortChoice:
+    """A design, the domains whose clocks a cycle drives (None: all), and more signals to show."""
+
+    dut: Any
+    clocks: Collection[str] | None = None
+    watch: Collection[str] = ()
+
+    def names(self, prepared: Any) -> PortNames:
+        """Name the ports of the design, which is ``prepared``.
+
+        Ports are the signals in ``watch``, those of a component or else all of the top level, and
+        the clocks and resets of all domains. A clock or a reset gets a number if another port has
+        its name: ``rst2``. Raises ``BatchError`` for a name in ``watch`` that no signal has.
+        """
+        named = dict(named_signals(prepared))
+        unknown = [name for name in self.watch if name not in named]
+        if unknown:
+            raise BatchError(f"no signal {unknown[0]!r}; names are those in waveforms, such as a.b")
+        chosen: dict[str, Any] = {name: named[name] for name in self.watch}
+        signature = getattr(self.dut, "signature", None)
+        if isinstance(signature, wiring.Signature):
+            flat: Any = signature.flatten(self.dut)
+            chosen |= {"__".join(map(str, path)): Value.cast(port) for path, _, port in flat}
+        else:
+            chosen |= {name: signal for name, signal in named.items() if "." not in name}
+        chosen = {name: signal for name, signal in chosen.items() if len(signal)}
+        names = PortNames(chosen, dict(chosen))
+        for name, domain in prepared.fragment.domains.items():
+            names.clocks[name] = _add(names.signals, domain.clk)
+            if domain.rst is not None:
+                names.resets[name] = _add(names.signals, domain.rst)
+        return names
+
+
+def _add(signals: dict[str, Signal], signal: Signal) -> str:
+    """Add ``signal`` under its own name or the first free one; return that name."""
+    name = free_name(signal.name, {name for name, x in signals.items() if x is not signal})
+    signals[name] = signal
+    return name
+
+
+def free_name(name: str, taken: Collection[str]) -> str:
+    """Return the first of ``name``, ``name2``, ``name3`` and so on that is not ``taken``."""
+    numbered = chain([name], (f"{name}{number}" for number in count(2)))
+    return next(x for x in numbered if x not in taken)
 
 
 @dataclass(slots=True)

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..errors import BatchError
 from ..model.encoding import Encoded, Words
-from .description import MemoryPlace, Source
+from .description import MemoryPlace, Source, around
 
 OPTIONS = ("--std=c++17", "--device-as-default-execution-space", "--device-int128")
 """Options of NVRTC: all functions are device functions, and integers of 128 bits exist."""
@@ -184,13 +183,9 @@ def kernel_source(text: str, lanes: int, *, shared: bool) -> str:
 
     ``shared`` puts the words of a tile and the tables that every cycle reads into shared memory.
     """
-    prelude, entry = (
-        (files("cppsim") / "batch" / name).read_text(encoding="utf-8")
-        for name in ("device.h", "cuda.cu")
-    )
     told = ["#define IN_SHARED"] if shared else []
     told += [f"#define LANES {lanes}u", f"#define OWN_BYTES {_OWN}"]
-    return "\n".join((*told, prelude, text, entry))
+    return "\n".join((*told, around("cuda.cu", text)))
 
 
 def gpu_versions() -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -106,3 +107,10 @@ class Source:
 
     text: str
     description: Description
+
+
+def around(entry: str, text: str) -> str:
+    """Return the file ``entry`` of this package with ``text`` in place of its source."""
+    whole = (files("cppsim") / "batch" / entry).read_text(encoding="utf-8")
+    before, _, behind = whole.partition("#include SOURCE")
+    return f"{before}{text}\n//{behind}"

@@ -1,14 +1,43 @@
 """Emit the phases of a bit-sliced design: as functions for threads, as tables for a GPU."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from importlib.resources import files
 from itertools import groupby
 
+from .bitslice import BitslicedDesign, BufferedWrite
 from .bitslice.levels import LevelCall, Levels
 from .bitslice.phase import Output, Phase
-from .bitsliced import BitslicedDesign, BufferedWrite
 from .description import MemoryPlace
-from .text import header, structures
+
+
+def header(package: str, name: str) -> str:
+    """Return a header without its #include lines."""
+    text = (files("cppsim") / package / name).read_text(encoding="utf-8")
+    return "\n".join(line for line in text.splitlines() if not line.startswith("#include"))
+
+
+def table(
+    name: str, values: Sequence[int], plural: str | None = None, kind: str = "uint32_t"
+) -> Iterator[str]:
+    """Yield a table and its size; an empty table has one entry, as C++ needs."""
+    suffix = "ull" if kind == "uint64_t" else "u"
+    texts = ", ".join(f"{x}{suffix}" for x in values) or "0"
+    yield f"constexpr uint32_t {name}_COUNT = {len(values)};"
+    yield f"TABLE {kind} {plural or name}[] = {{{texts}}};"
+
+
+def pairs(name: str, values: Sequence[tuple[int, int]], plural: str | None = None) -> Iterator[str]:
+    """Yield a table of pairs and its size."""
+    texts = ", ".join(f"{{{a}u, {b}u}}" for a, b in values) or "{0, 0}"
+    yield f"constexpr uint32_t {name}_COUNT = {len(values)};"
+    yield f"TABLE uint32_t {plural or name}[][2] = {{{texts}}};"
+
+
+def structures(values: Iterable[Iterable[int]]) -> str:
+    """Return a C++ initializer for an array of structures."""
+    return "{" + ", ".join("{" + ", ".join(f"{x}u" for x in row) + "}" for row in values) + "}"
+
 
 _PHASES = ("step", "levels", "settle")
 
@@ -45,7 +74,7 @@ class Chunks:
 
     def lines(self) -> Iterator[str]:
         yield f"constexpr uint32_t TILE_WORDS = {self._waiting};"
-        for name in ("gates.h", "rows.h", "arithmetic.h"):
+        for name in ("gates.h", "numbers.h"):
             yield header("batch", name)
         for name in _PHASES:
             phase = self._phases.get(name)

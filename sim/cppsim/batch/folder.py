@@ -35,7 +35,7 @@ _RUNNER = (
     *(f"model/{name}.py" for name in ("__init__", "encoding", "ports", "program", "values")),
     *(f"netlist/{name}.py" for name in ("__init__", "numbers")),
     *(f"batch/{name}.py" for name in _MODULES),
-    *(f"batch/{name}" for name in ("device.h", "cuda.cu", "lanes.h", "threads.cc")),
+    *(f"batch/{name}" for name in ("cuda.cu", "threads.cc")),
 )
 """The files of this package that a folder includes."""
 

@@ -11,11 +11,10 @@ from ..cpp.writer import element_bits
 from ..errors import BatchError
 from ..model.ports import PortPlace
 from ..netlist.design import NotPlain
-from .bitsliced import BitslicedDesign, bitslice
+from .bitslice import BitslicedDesign, bitslice
 from .circuit import BatchCircuit
 from .description import Description, MemoryPlace, Source
-from .emit import Chunks, Tables
-from .text import header, pairs, table
+from .emit import Chunks, Tables, header, pairs, table
 
 _TEXT = """\
 constexpr uint64_t ROW_BYTES = {row_bytes};

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from ..compiling.library import bind, provide
 from ..model.encoding import Encoded, Words
 from ..model.values import counted
-from .description import Source
+from .description import Source, around
 
 _WIDEST = (
     ({"avx512f", "avx512bw"}, 512, ("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl")),
@@ -123,14 +122,10 @@ def threads_source(text: str, lanes: int, *, ternary: bool = False) -> str:
 
     ``ternary`` uses the instruction of AVX-512 for functions of three bits.
     """
-    prelude, entry = (
-        (files("cppsim") / "batch" / name).read_text(encoding="utf-8")
-        for name in ("lanes.h", "threads.cc")
-    )
     told = "#define TERNARY\n" if ternary else ""
     headers = "".join(f"#include <{x}.h>\n" for x in ("stddef", "stdint", "string"))
     parts = (told, headers, f"constexpr uint32_t LANES = {lanes};\n")
-    return "".join((*parts, prelude, text, entry))
+    return "".join((*parts, around("threads.cc", text)))
 
 
 @cache

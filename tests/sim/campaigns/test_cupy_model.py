@@ -20,7 +20,7 @@ from bitlane.command_line.cli import DONE
 from bitlane_rtl.abi import MAX_LOOPS, RECORD, RECORD_WORDS, Status
 from bitlane_rtl.configuration import Configuration
 from bitlane_sim.campaigns import add_campaign
-from bitlane_sim.campaigns.contract.model import execute
+from bitlane_sim.campaigns.contract import execute
 from bitlane_sim.campaigns.counter_random import draw, noise
 from support.models.record import Record
 from support.rtl.random_records import random_record

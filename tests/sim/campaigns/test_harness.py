@@ -11,10 +11,10 @@ from bitlane.driver.commands import encode
 from bitlane.errors import BitlaneError
 from bitlane_rtl.abi import RECORD_WORDS, Op, Port, Status
 from bitlane_sim.campaigns.commands import move
-from bitlane_sim.campaigns.contract.model import execute
+from bitlane_sim.campaigns.contract import execute
 from bitlane_sim.campaigns.counter_random import draw, noise
 from bitlane_sim.campaigns.folder import HarnessCircuit, open_circuit
-from bitlane_sim.campaigns.replay import run_alone
+from bitlane_sim.campaigns.harness import run_alone
 from bitlane_sim.campaigns.scoreboard import (
     Observed,
     Verdict,
@@ -170,7 +170,7 @@ class Nothing:
 sys.meta_path.insert(0, Nothing())
 from pathlib import Path
 from bitlane_sim.campaigns import folder, scoreboard, stimulus
-from bitlane_sim.campaigns.contract import model
+from bitlane_sim.campaigns import contract
 opened = folder.open_circuit(Path({str(tmp_path)!r}))
 print(opened.configuration.data_width, opened.runner(3, "threads").instances)
 """

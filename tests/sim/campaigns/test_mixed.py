@@ -11,10 +11,9 @@ import pytest
 from bitlane.command_line.cli import CHECK_FAILED, DONE
 from bitlane.errors import BitlaneError, LinkError
 from bitlane_rtl.abi import Op
-from bitlane_sim.campaigns import add_soak, device_run
-from bitlane_sim.campaigns.cases import Case, parse_case
-from bitlane_sim.campaigns.contract import model
-from bitlane_sim.campaigns.contract.values import Computation
+from bitlane_sim.campaigns import add_soak, contract, device_run
+from bitlane_sim.campaigns.contract import Computation
+from bitlane_sim.campaigns.device_run import Case, parse_case
 from bitlane_sim.campaigns.folder import HarnessCircuit, make_circuit
 from bitlane_sim.campaigns.mixed import SoakPlan
 from support.sim.harnesses import command_line
@@ -72,14 +71,14 @@ def test_a_bug_in_the_model_is_found_and_replayed_with_waves(
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
 ) -> None:
-    right = model.compute
+    right = contract.compute
 
     def wrong(how: Computation, a: Any, b: Any) -> Any:
         return right(replace(how, op=np.where(how.op == Op.XOR, int(Op.OR), how.op)), a, b)
 
     waves = tmp_path / "waves.vcd"
     with monkeypatch.context() as patch:
-        patch.setattr(model, "compute", wrong)
+        patch.setattr(contract, "compute", wrong)
         assert soak(*words) == CHECK_FAILED
         line = capsys.readouterr().out.splitlines()[3]
         assert line.startswith("bitlane soak --replay '3/")

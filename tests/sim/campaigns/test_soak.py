@@ -15,8 +15,7 @@ from bitlane.command_line.cli import CHECK_FAILED, DONE
 from bitlane.errors import BitlaneError, LinkError
 from bitlane_rtl.abi import Op
 from bitlane_sim.campaigns import add_soak, command, device_run, trials
-from bitlane_sim.campaigns.cases import Case, parse_case, random_case
-from bitlane_sim.campaigns.device_run import run_case
+from bitlane_sim.campaigns.device_run import Case, parse_case, random_case, run_case
 from bitlane_sim.device.link import open_link
 from support.sim.harnesses import command_line
 from support.system.clusters import cluster_of

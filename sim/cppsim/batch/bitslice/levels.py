@@ -5,12 +5,149 @@ writes. So a register's word can be overwritten in a later level than its last r
 assigns levels, `Levels` allocates words.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from .network import Network
-from .phase import Call, Output, Place
-from .schedule import BUFFER, Schedule
+from .network import Gate, Network
+from .phase import Call, Output, Place, needed_calls
+
+BUFFER = 0b10101010
+"""The truth table of a buffer."""
+
+
+class Schedule:
+    """The levels, from 1, of the gates and calls that ``targets`` need.
+
+    ``words`` has the words of the sources. ``targets`` are nodes, each with the word that it is
+    written to, or None.
+
+    Attributes
+    ----------
+    count : int
+        The number of levels, with level 0, the sources.
+    gates : dict of int to Gate
+    calls : list of Call
+    level : dict of int to int
+        The level of each node.
+    last : list of int
+        For each target the gate that writes it; no other gate reads that gate.
+    written, copied : dict of int to int
+        Words that a gate in ``last`` writes in its level, or after all levels.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        words: Mapping[int, int],
+        calls: Sequence[Call],
+        targets: Sequence[tuple[int, int | None]],
+    ) -> None:
+        self._drivers = {node: call for call in calls for node in call.result}
+        roots = [node for node, _ in targets]
+        self.calls = needed_calls(network, self._drivers, roots)
+        taken = [node for call in self.calls for node in call.taken]
+        self.gates: dict[int, Gate] = dict(network.merged([*taken, *roots]))
+        self.level: dict[int, int] = {}
+        self.written: dict[int, int] = {}
+        self.copied: dict[int, int] = {}
+        self.last = self._last_gates(network, roots)
+        self._readers = self._all_readers()
+        self._early()
+        self.count = 1 + max(self.level.values(), default=0)
+        self._overwrite(words, [word for _, word in targets])
+        self._delay()
+
+    def _last_gates(self, network: Network, roots: Sequence[int]) -> list[int]:
+        """Return for each of ``roots`` a gate without readers: the root, or a buffer of it."""
+        reads = Counter(x for _, inputs in self.gates.values() for x in inputs)
+        reads.update(x for call in self.calls for x in call.taken)
+        reads.update(roots)
+        result: list[int] = []
+        for root in roots:
+            node = root
+            if reads[root] > 1 or root not in self.gates:
+                node = network.source()
+                self.gates[node] = BUFFER, (root,)
+            result.append(node)
+        return result
+
+    def _all_readers(self) -> dict[int, list[int]]:
+        """Return the gates and calls that read each node; a call is named by its first result."""
+        readers: dict[int, list[int]] = {}
+        for node in (*self.gates, *(call.result[0] for call in self.calls)):
+            for other in self._inputs(node):
+                readers.setdefault(other, []).append(node)
+        return readers
+
+    def _inputs(self, node: int) -> Sequence[int]:
+        call = self._drivers.get(node)
+        return call.taken if call else self.gates[node][1] if node in self.gates else ()
+
+    def _early(self) -> None:
+        """Assign the first possible level to all nodes, 0 to sources."""
+        for root in (*self.gates, *(call.result[0] for call in self.calls)):
+            left = [root]
+            while left:
+                node = left[-1]
+                inputs = self._inputs(node)
+                missing = [x for x in inputs if x not in self.level]
+                left += missing
+                if not missing:
+                    left.pop()
+                    inside = node in self.gates or node in self._drivers
+                    behind = 1 + max((self.level[x] for x in inputs), default=0)
+                    self.level[node] = behind if inside else 0
+
+    def _overwrite(self, words: Mapping[int, int], targets: Sequence[int | None]) -> None:
+        """Move gates that write over a source to a level after all readers of the source."""
+        sources = {word: node for node, word in words.items()}
+        self._replaced: dict[int, int] = {}
+        """The gates that write over sources, by source."""
+        for node, word in zip(self.last, targets, strict=True):
+            if word is not None:
+                self.written[node] = word
+                if word in sources:
+                    self._replaced[sources[word]] = node
+        before = {node: source for source, node in self._replaced.items()}
+        done: set[int] = set()
+        for root in before:
+            path, left = set[int](), [root]
+            while left:
+                node = left[-1]
+                if node in done:
+                    left.pop()
+                    continue
+                path.add(node)
+                readers = [x for x in self._readers.get(before[node], ()) if x != node]
+                missing = [x for x in readers if x in before and x not in done]
+                circle = any(x in path for x in missing)
+                if missing and not circle:
+                    left.append(missing[0])
+                    continue
+                behind = 1 + max((self.level[x] for x in readers), default=0)
+                if circle or behind >= self.count:
+                    self.copied[node] = self.written.pop(node)
+                else:
+                    self.level[node] = max(self.level[node], behind)
+                done.add(node)
+                path.discard(node)
+        for node in self.copied:
+            del self._replaced[before[node]]
+
+    def _delay(self) -> None:
+        """Delay gates that free no slot: at most one input is not a source."""
+        waiting = {*self._replaced.values()}
+        # Readers come first.
+        for node in sorted(self.gates, key=self.level.__getitem__, reverse=True):
+            inputs = self.gates[node][1]
+            made = sum(self.level[x] > 0 for x in inputs)
+            if node in waiting or made > 1 or node in self.copied:
+                continue
+            users = [self.level[x] for x in self._readers.get(node, ())]
+            over = [self._replaced[x] for x in inputs if x in self._replaced]
+            latest = min([*users, *(self.level[x] for x in over if x != node)], default=self.count)
+            self.level[node] = max(self.level[node], latest - 1)
 
 
 @dataclass(frozen=True, slots=True)
