@@ -122,6 +122,14 @@ def page(configuration: Configuration, name: str, command: str, ports: Mapping[s
         "AxLOCK, AxQOS, AxREGION and the identifiers are constant 0; identifiers that come back",
         "are ignored, as AWPROT and ARPROT of the control window are.",
         "",
+        *_running(configuration.slots),
+    ]
+    return "\n".join(lines) + "\n" + _registers()
+
+
+def _running(slots: int) -> list[str]:
+    """Return the section on how commands run on a core with ``slots`` in its ring."""
+    return [
         "## Running commands",
         "",
         "The control window is accessed in whole words of 32 bits; anything else gets SLVERR.",
@@ -129,11 +137,11 @@ def page(configuration: Configuration, name: str, command: str, ports: Mapping[s
         "",
         (
             "1. Write the leading words of command i's record to the ring, at"
-            f" `{abi.RING_OFFSET:#06x}` + {abi.RECORD_BYTES} (i mod {configuration.slots})."
+            f" `{abi.RING_OFFSET:#06x}` + {abi.RECORD_BYTES} (i mod {slots})."
         ),
         (
             "2. Write i + 1 to DOORBELL, modulo 2^16. It may exceed RETIRED by at most"
-            f" {configuration.slots}; one that exceeds it by more stops the core with"
+            f" {slots}; one that exceeds it by more stops the core with"
             f" {abi.Status.BAD_DOORBELL.name}."
         ),
         (
@@ -145,7 +153,6 @@ def page(configuration: Configuration, name: str, command: str, ports: Mapping[s
         "   STATUS.BUSY, FAULT and DOORBELL are 0. Commands that had not retired are gone.",
         "",
     ]
-    return "\n".join(lines) + "\n" + _registers()
 
 
 def _meaning(port: str) -> str:

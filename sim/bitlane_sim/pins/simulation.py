@@ -1,4 +1,4 @@
-"""A circuit at its pins, with a UART at the other end, also as a serial port: bytes, exact cycles."""
+"""A circuit at its pins with a UART at the other end, in exact cycles, and its serial port."""
 
 import ctypes
 from enum import IntEnum
