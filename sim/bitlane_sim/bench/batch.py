@@ -145,7 +145,9 @@ def _cores(count: int) -> str:
 def _gpu(circuit: HarnessCircuit) -> tuple[Backend, float]:
     """The GPU's backend, and the seconds that its compiler took, which has kept no such text."""
     started = perf_counter()
-    backend = replace(circuit, text=f"{circuit.text}\n// {uuid4()}\n").runner(1, "cuda").compiled
+    source = circuit.design.both
+    design = replace(circuit.design, both=replace(source, text=f"{source.text}\n// {uuid4()}\n"))
+    backend = replace(circuit, design=design).runner(1, "cuda").compiled
     return backend, perf_counter() - started
 
 

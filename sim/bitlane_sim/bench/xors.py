@@ -40,8 +40,9 @@ class Xors:
         numbers = np.arange(instances)
         self._ram = np.zeros((instances, circuit.ram_bytes), np.uint8)
         self._ram[:, :_Y] = noise(_SEED, numbers, _Y)
+        ports = circuit.design.both.description.ports
         self._programs: dict[str, Encoded] = {
-            name: submit(xors(numbers, stall)).encoded(circuit.description.ports, instances)
+            name: submit(xors(numbers, stall)).encoded(ports, instances)
             for name, stall in TIMINGS.items()
         }
 

@@ -1,8 +1,7 @@
 """The circuit of a campaign as text: written to a folder, and run from it without Amaranth.
 
-FOLDER/circuit.json  what it is: options of the configuration, RAM, ports
-FOLDER/circuit.h     what the backends compile
-FOLDER/memories.bin  memories of an instance at power-on
+The folder is one that `cppsim.Batch.export` writes, whose program is empty. FOLDER/circuit.json has
+the options of the circuit's configuration, and the bytes of its RAM.
 """
 
 import json
@@ -16,8 +15,10 @@ from numpy.typing import NDArray
 from bitlane.driver.geometry import Geometry
 from bitlane.errors import BitlaneError
 from bitlane_rtl.configuration import Configuration
-from cppsim.batch.description import Description, Source
+from cppsim.batch.folder import StoredDesign, read_folder, write_folder
 from cppsim.batch.runner import Backend, Runner
+from cppsim.errors import BatchError
+from cppsim.model.program import Program
 
 from ..device.link import configuration_of
 
@@ -26,7 +27,7 @@ RAM = "ram"
 
 Bytes = NDArray[np.uint8]
 
-_ABOUT, _TEXT, _MEMORIES = "circuit.json", "circuit.h", "memories.bin"
+_ABOUT = "circuit.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,33 +46,23 @@ class CircuitOptions:
 class HarnessCircuit(CircuitOptions):
     """A circuit as text, which backends compile; many instances of it run at once."""
 
-    text: str
-    description: Description
-    rows: bytes
-    """Memories of an instance at power-on."""
+    design: StoredDesign
 
     def runner(
         self, instances: int, backend: Backend | str = "auto", threads: int | None = None
     ) -> Runner:
         """Return instances at power-on. A backend of this circuit can be used again."""
-        return Runner(self, instances, backend, threads)
-
-    def source(self, backend: str | None = None) -> Source:
-        """Return the C++, which compiles for each ``backend``."""
-        return Source(self.text, self.description)
+        return Runner(self.design, instances, backend, threads)
 
     def write(self, folder: Path) -> None:
         """Raises ``BitlaneError`` if ``folder`` cannot be written."""
-        about = {
-            "options": self.options,
-            "ram_bytes": self.ram_bytes,
-            "description": self.description.as_dict(),
-        }
+        about = {"options": self.options, "ram_bytes": self.ram_bytes}
+        rows = np.frombuffer(self.design.rows, np.uint8)[None]
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / _TEXT).write_text(self.text, encoding="utf-8")
-            (folder / _MEMORIES).write_bytes(self.rows)
+            write_folder(folder, self.design, 1, rows, Program())
             (folder / _ABOUT).write_text(json.dumps(about), encoding="utf-8")
+        except BatchError as error:
+            raise BitlaneError(str(error)) from error
         except OSError as error:
             raise BitlaneError(f"{folder} cannot be written: {error.strerror}") from error
 
@@ -118,29 +109,25 @@ def make_circuit(options: str, ram_bytes: int | None = None) -> HarnessCircuit:
     configuration, size = bare.configuration, bare.ram_bytes
     harness = Harness(configuration, size // configuration.data_bytes)
     written = write_batch(batch_circuit(harness))
-    source = written.source()
-    content = source.text, source.description, written.rows
-    return HarnessCircuit(options, configuration, size, *content)
+    design = StoredDesign(written.source(), written.rows)
+    return HarnessCircuit(options, configuration, size, design)
 
 
 def open_circuit(folder: Path) -> HarnessCircuit:
     """Read the files of `HarnessCircuit.write`. Raises ``BitlaneError`` if they are missing."""
     try:
         about: dict[str, Any] = json.loads((folder / _ABOUT).read_text(encoding="utf-8"))
-        return HarnessCircuit(
-            about["options"],
-            configuration_of(f"sim:compiled?{about['options']}"),
-            int(about["ram_bytes"]),
-            (folder / _TEXT).read_text(encoding="utf-8"),
-            Description.from_dict(about["description"]),
-            (folder / _MEMORIES).read_bytes(),
-        )
-    except BitlaneError:
-        raise
+        options, ram_bytes = about["options"], int(about["ram_bytes"])
+        design = read_folder(folder).design
     except OSError as error:
         reason = f"{error.filename}: {error.strerror}"
     except (ValueError, KeyError, TypeError) as error:
         reason = f"{type(error).__name__}: {error}"
+    except BatchError as error:
+        reason = str(error)
+    else:
+        configuration = circuit_of(options, ram_bytes).configuration
+        return HarnessCircuit(options, configuration, ram_bytes, design)
     raise BitlaneError(f"--circuit: {folder} holds no circuit ({reason}); write it with --export")
 
 

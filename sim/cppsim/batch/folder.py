@@ -41,14 +41,30 @@ _RUNNER = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Opened:
-    """The design in a folder: one source for both backends."""
+class StoredDesign:
+    """A written design as plain data: one source for both backends, and memories at power-on."""
 
     both: Source
     rows: bytes
 
     def source(self, backend: str | None = None) -> Source:
+        """Return the source for both backends."""
         return self.both
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBatch:
+    """The content of a folder; ``rows`` are those of `write_folder`."""
+
+    instances: int
+    source: Source
+    rows: NDArray[np.uint8]
+    program: Encoded
+
+    @property
+    def design(self) -> StoredDesign:
+        """The design, with the memories of the first instance."""
+        return StoredDesign(self.source, self.rows[0].tobytes())
 
 
 def write_folder(
@@ -87,8 +103,8 @@ def write_folder(
         raise BatchError(f"{folder} cannot be written: {error.strerror}") from error
 
 
-def open_folder(folder: Path, backend: str, threads: int | None = None) -> tuple[Runner, Encoded]:
-    """Return the instances of ``folder`` at power-on, and the program. Raises ``BatchError``."""
+def read_folder(folder: Path) -> StoredBatch:
+    """Return the content of ``folder``; nothing is compiled. Raises ``BatchError``."""
     try:
         about = json.loads((folder / "batch.json").read_text(encoding="utf-8"))
         text = (folder / "source.h").read_text(encoding="utf-8")
@@ -101,11 +117,16 @@ def open_folder(folder: Path, backend: str, threads: int | None = None) -> tuple
             raise ValueError(f"it has not the data of {instances} instances")
     except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
         raise BatchError(f"{folder} is not a complete batch: {error}; export it again") from error
-    written = _Opened(Source(text, description), arrays["rows"][0].tobytes())
-    runner = Runner(written, instances, backend, threads)
-    if len(arrays["rows"]) > 1:
-        runner.put_all_rows(arrays["rows"])
-    return runner, program
+    return StoredBatch(instances, Source(text, description), arrays["rows"], program)
+
+
+def open_folder(folder: Path, backend: str, threads: int | None = None) -> tuple[Runner, Encoded]:
+    """Return the instances of ``folder`` at power-on, and the program. Raises ``BatchError``."""
+    stored = read_folder(folder)
+    runner = Runner(stored.design, stored.instances, backend, threads)
+    if len(stored.rows) > 1:
+        runner.put_all_rows(stored.rows)
+    return runner, stored.program
 
 
 def read_expected(folder: Path) -> dict[str, NDArray[Any]]:

@@ -16,12 +16,11 @@ from bitlane_rtl.configuration import Configuration
 from bitlane_sim.campaigns.contract import execute
 from bitlane_sim.campaigns.contract.fields import Fields, Limits, refusals
 from bitlane_sim.campaigns.counter_random import draw, noise
-from bitlane_sim.campaigns.folder import HarnessCircuit, geometry_of
+from bitlane_sim.campaigns.folder import CircuitOptions, geometry_of
 from bitlane_sim.campaigns.plan import Stage
 from bitlane_sim.campaigns.records import RecordPlan
 from bitlane_sim.campaigns.trials import SIZE, random_trial
 from bitlane_sim.device.link import configuration_of
-from cppsim.batch.description import Description
 from support.models.record import Fault, Record
 from support.rtl.random_records import interpreter, random_record
 
@@ -100,8 +99,7 @@ def test_trials_come_out_as_numpy_has_them(options: str) -> None:
 def lies() -> tuple[Configuration, NDArray[np.uint32]]:
     """Records of short commands with one or two wrong bits, sealed."""
     configuration = configuration_of("sim?width=64&memory=4KiB")
-    circuit = HarnessCircuit("", configuration, 4096, "", Description({}, {}, 0, 0, 0, 0, 0), b"")
-    plan = RecordPlan(Stage(circuit), None)
+    plan = RecordPlan(Stage(CircuitOptions("", configuration, 4096)), None)
     chance = np.random.default_rng(2)
     few = np.concatenate([plan.numbers()[:40], chance.integers(0, plan.instances, 2500)])
     return configuration, plan.portion(few).work.records[:, 0]

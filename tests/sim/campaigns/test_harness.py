@@ -24,6 +24,8 @@ from bitlane_sim.campaigns.scoreboard import (
 )
 from bitlane_sim.campaigns.stimulus import Workload, recover, submit, traffic_of
 from bitlane_sim.system.ports import Hang, Response
+from cppsim.batch.__main__ import main
+from cppsim.batch.folder import read_folder
 from support.processes import run_python
 from support.sim.harnesses import small_circuit
 
@@ -178,12 +180,26 @@ print(opened.configuration.data_width, opened.runner(3, "threads").instances)
     assert done.stdout.split() == ["32", "3"], done.stderr
 
 
+def test_its_folder_is_one_of_an_exported_batch(circuit: HarnessCircuit, tmp_path: Path) -> None:
+    circuit.write(tmp_path)
+    stored = read_folder(tmp_path)
+    assert stored.design == open_circuit(tmp_path).design == circuit.design
+    assert main([str(tmp_path), "--backend", "threads"]) == 0
+    with np.load(tmp_path / "results.npz") as results:
+        assert results["memory:ram"].shape == (1, circuit.ram_bytes // 4)
+
+
 def test_a_folder_that_is_none_is_refused(circuit: HarnessCircuit, tmp_path: Path) -> None:
     with pytest.raises(BitlaneError, match=r"holds no circuit.*write it with --export"):
         open_circuit(tmp_path)
     circuit.write(tmp_path)
+    about = (tmp_path / "circuit.json").read_text(encoding="utf-8")
     (tmp_path / "circuit.json").write_text("{}", encoding="utf-8")
     with pytest.raises(BitlaneError, match=r"holds no circuit.*KeyError"):
+        open_circuit(tmp_path)
+    (tmp_path / "circuit.json").write_text(about, encoding="utf-8")
+    (tmp_path / "data.npz").unlink()
+    with pytest.raises(BitlaneError, match=r"holds no circuit.*data\.npz"):
         open_circuit(tmp_path)
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(BitlaneError, match="cannot be written"):
