@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 POINTER, SIZE, NUMBER = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint64
 
-BUILDER = Builder("pins", "its own library", ("-O2",), owner=OWNER)
+BUILDER = Builder(
+    "pins", "its own library", ("-O2",), headers=(Path(__file__).parent,), owner=OWNER
+)
 
 
 def load(source: Path, signatures: Signatures) -> ctypes.CDLL:

@@ -9,11 +9,7 @@
 #include <cstdint>
 #include <deque>
 
-#if defined(_WIN32)
-#define EXPORT extern "C" __declspec(dllexport)
-#else
 #define EXPORT extern "C" __attribute__((visibility("default")))
-#endif
 
 // Clocks `model` until an edge at which port `port` is high, at most `limit` times; `came` says
 // whether it was. Returns 0 if the model broke a rule.

@@ -10,11 +10,7 @@
 #include <cstdio>
 #include <vector>
 
-#if defined(_WIN32)
-#define EXPORT extern "C" __declspec(dllexport)
-#else
 #define EXPORT extern "C" __attribute__((visibility("default")))
-#endif
 
 // Times in nanoseconds.
 struct Part {

@@ -1,65 +1,16 @@
-// Evaluates a netlist and 63 flipped copies of it. See `bitlane_sim/pins/gates.cc`, which evaluates
-// one netlist, and whose structures and functions these are.
-//
-// Signals are numbered; 0 is constantly low, 1 constantly high. LUTs come in an order in which
-// each one follows those that it depends on.
+// Evaluates a netlist and 63 flipped copies of it. `bitlane_sim/pins/gates.cc` evaluates one netlist.
 //
 // Up to 63 copies of the netlist, each with one row of a LUT flipped, run beside it with the same
 // inputs: they have the other bits of every level, and cost next to nothing while they do the same.
 
+#include "netlist.h"
+
 #include <array>
-#include <cstddef>
-#include <cstdint>
-#include <vector>
-
-#if defined(_WIN32)
-#define EXPORT extern "C" __declspec(dllexport)
-#else
-#define EXPORT extern "C" __attribute__((visibility("default")))
-#endif
-
-struct Lut {
-  uint32_t inputs[4];
-  uint32_t output;
-  uint32_t table; // bit i: the output for inputs i, the first input least significant
-};
-
-// At an edge: `value` if `clear` is high, else `d` if `enable` is.
-struct FlipFlop {
-  uint32_t d, enable, clear, q;
-  uint32_t value, first;
-};
-
-enum Kind { READ, WRITE, WRITE_TABLE };
-
-// A port of a memory of single bits: data bit j is at its offset plus the weights of the address
-// bits that are high. A read port gives what was there before the edge. WRITE_TABLE: the memory is
-// the table of a LUT, whose number stands for the memory's.
-struct Port {
-  uint32_t memory, kind, enable;
-  uint32_t address, address_bits; // range of `wires`: a signal and its weight each
-  uint32_t data, data_bits;       // a signal and its offset each; of a write also its mask
-};
-
-struct Wire {
-  uint32_t signal, place, mask;
-};
 
 // A LUT with all of its inputs, and the row that is flipped in a copy of the netlist.
 struct Flip {
   uint32_t lut, row;
   Lut whole;
-};
-
-struct Netlist {
-  uint32_t signals, luts, flip_flops, ports, wires, memories;
-  const Lut *lut;
-  const FlipFlop *flip_flop;
-  const Port *port;
-  const Wire *wire;
-  const uint8_t *contents; // one byte a bit, all memories after each other
-  uint64_t content_bits;
-  const uint64_t *bases; // where each memory begins in `contents`
 };
 
 // Bit i is the level in copy i; copy 0 is the netlist itself, in which no row is flipped.
@@ -70,45 +21,10 @@ static Level merged(Level before, Level after, Level copies) {
   return (before & ~copies) | (after & copies);
 }
 
-// Times that LUTs in a loop are looked at before they are taken to oscillate.
-const int ROUNDS = 64;
-
-// A set of small numbers that is walked in their order, and may grow ahead while it is.
-class Set {
-public:
-  void resize(size_t count) {
-    words.assign(count / 64 + 1, 0);
-    groups.assign(words.size() / 64 + 1, 0);
-  }
-  void add(uint32_t item) {
-    words[item / 64] |= uint64_t(1) << item % 64;
-    groups[item / 4096] |= uint64_t(1) << item / 64 % 64;
-  }
-  template <class Visit> void drain(Visit visit) {
-    for (size_t group = 0; group < groups.size(); group++) {
-      while (groups[group]) {
-        size_t word = group * 64 + size_t(__builtin_ctzll(groups[group]));
-        while (words[word]) {
-          int bit = __builtin_ctzll(words[word]);
-          words[word] &= words[word] - 1;
-          visit(uint32_t(word * 64 + size_t(bit)));
-        }
-        groups[group] &= groups[group] - 1;
-      }
-    }
-  }
-
-private:
-  std::vector<uint64_t> words, groups;
-};
-
-class Gates {
+class Gates : public Tables {
 public:
   Gates(const Netlist &net, const Flip *flip, uint32_t flips)
-      : luts(net.lut, net.lut + net.luts), flip_flops(net.flip_flop, net.flip_flop + net.flip_flops),
-        ports(net.port, net.port + net.ports), wires(net.wire, net.wire + net.wires),
-        bases(net.bases, net.bases + net.memories), level(net.signals, 0), shown(net.signals, 0),
-        own(net.luts, 0) {
+      : Tables(net), level(net.signals, 0), shown(net.signals, 0), own(net.luts, 0) {
     for (uint64_t i = 0; i < net.content_bits; i++) bits.push_back(all(net.contents[i]));
     for (uint32_t i = 0; i < flips; i++) {
       luts[flip[i].lut] = flip[i].whole;
@@ -116,38 +32,7 @@ public:
     }
     for (const Port &port : ports)
       if (port.kind == WRITE_TABLE) rows_of(port.memory);
-    std::vector<std::vector<uint32_t>> users(net.signals);
-    auto use = [&](uint32_t signal, uint32_t user) {
-      if (users[signal].empty() || users[signal].back() != user) users[signal].push_back(user);
-    };
-    for (uint32_t i = 0; i < luts.size(); i++)
-      for (uint32_t input : luts[i].inputs) use(input, i);
-    first_register = uint32_t(luts.size());
-    for (uint32_t i = 0; i < flip_flops.size(); i++)
-      for (uint32_t input : {flip_flops[i].d, flip_flops[i].enable, flip_flops[i].clear})
-        use(input, first_register + i);
-    first_port = first_register + uint32_t(flip_flops.size());
-    for (uint32_t i = 0; i < ports.size(); i++) {
-      const Port &port = ports[i];
-      use(port.enable, first_port + i);
-      for (uint32_t j = 0; j < port.address_bits; j++)
-        use(wires[port.address + j].signal, first_port + i);
-      for (uint32_t j = 0; port.kind != READ && j < port.data_bits; j++) {
-        use(wires[port.data + j].signal, first_port + i);
-        use(wires[port.data + j].mask, first_port + i);
-      }
-    }
-    begin.push_back(0);
-    for (const auto &list : users) {
-      fanout.insert(fanout.end(), list.begin(), list.end());
-      begin.push_back(uint32_t(fanout.size()));
-    }
-    dirty_luts.resize(luts.size());
-    dirty_registers.resize(flip_flops.size());
-    dirty_ports.resize(ports.size());
-    for (uint32_t i = 0; i < luts.size(); i++) dirty_luts.add(i);
-    for (uint32_t i = 0; i < flip_flops.size(); i++) dirty_registers.add(i);
-    for (uint32_t i = 0; i < ports.size(); i++) dirty_ports.add(i);
+    connect(net.signals);
     level[1] = all(1);
     for (const FlipFlop &item : flip_flops) level[item.q] = all(item.first);
     for (uint32_t i = 0; i < net.signals; i++) shown[i] = uint8_t(level[i] & 1);
@@ -184,13 +69,6 @@ public:
     Level other = level[signal] ^ all(level[signal] & 1);
     for (uint32_t also : watched) other |= level[also] ^ all(level[also] & 1);
     part(other);
-  }
-
-  // From now on `note` notes which rows of every LUT its inputs choose.
-  void watch_rows() {
-    chosen.assign(luts.size(), 0);
-    looked_up.resize(luts.size());
-    for (uint32_t i = 0; i < luts.size(); i++) looked_up.add(i);
   }
 
   // After settle(): what is on the way to rest chooses nothing.
@@ -245,15 +123,11 @@ public:
     cycles++;
   }
 
-  void drive(uint32_t signal) { inputs.push_back(signal); }
   void watch(uint32_t signal) { watched.push_back(signal); }
   uint8_t *address(uint32_t signal) { return &shown[signal]; }
   uint8_t value(uint32_t signal) const { return uint8_t(level[signal] & 1); }
 
-  uint64_t cycles = 0;
-  bool restless = false; // a loop of LUTs has not come to rest
-  Level apart = 0;       // copies that `compare` has ended
-  std::vector<uint16_t> chosen; // of each LUT the rows that were chosen, once they are watched
+  Level apart = 0; // copies that `compare` has ended
 
 private:
   struct Change {
@@ -324,37 +198,18 @@ private:
   void set(uint32_t signal, Level value) {
     level[signal] = value;
     shown[signal] = uint8_t(value & 1);
-    for (uint32_t i = begin[signal]; i < begin[signal + 1]; i++) {
-      uint32_t user = fanout[i];
-      if (int64_t(user) <= here)
-        again.push_back(user);
-      else if (user < first_register)
-        dirty_luts.add(user);
-      else if (user < first_port)
-        dirty_registers.add(user - first_register);
-      else
-        dirty_ports.add(user - first_port);
-    }
+    wake(signal);
   }
 
-  std::vector<Lut> luts;
-  std::vector<FlipFlop> flip_flops;
-  std::vector<Port> ports;
-  std::vector<Wire> wires;
   std::vector<Level> bits;
-  std::vector<uint64_t> bases;
   std::vector<Level> level;
   std::vector<uint8_t> shown; // of copy 0: where others read, and write inputs
   std::vector<uint32_t> own;  // of each LUT: where its table is in `rows`, from 1, if it has one
   std::vector<Rows> rows;
-  std::vector<uint32_t> inputs, watched, begin, fanout;
+  std::vector<uint32_t> watched;
   std::vector<Change> changes;
   std::vector<Store> stores;
   std::vector<uint32_t> reads, written;
-  int64_t here = -1;           // the LUT at which `settle` is
-  std::vector<uint32_t> again; // those before it that have to be looked at once more
-  uint32_t first_register = 0, first_port = 0;
-  Set dirty_luts, dirty_registers, dirty_ports, looked_up;
 };
 
 EXPORT void *gates_create(const Netlist *netlist) { return new Gates(*netlist, nullptr, 0); }
