@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from threading import Lock
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -86,7 +87,7 @@ class Runner:
     """``instances`` of a written design, from power-on.
 
     A runner needs no Amaranth: exported folders run with it. `Batch` is a runner that also has the
-    design, and so records and exports.
+    design, and so records and exports. A call raises ``BatchError`` while another one runs.
 
     The backend ``auto`` is a GPU if there is one, else threads; a ``BatchWarning`` reports a GPU
     that fails. Raises ``BatchError``, and ``SimulationError`` if there is no compiler.
@@ -113,6 +114,7 @@ class Runner:
         self._device: DeviceBackend | None = None
         """The backend, if its memory holds only one part of the instances at a time."""
         self._fresh, self._whole = True, True
+        self._calls = Lock()
         self._power_on = np.frombuffer(written.rows, np.uint8)
         self._divide()
 
@@ -213,6 +215,10 @@ class Runner:
 
     def run_encoded(self, program: Encoded) -> dict[str, NDArray[Any]]:
         """Run a program that is already encoded; see `run`."""
+        with self._alone():
+            return self._run_encoded(program)
+
+    def _run_encoded(self, program: Encoded) -> dict[str, NDArray[Any]]:
         if not self._whole:
             raise BatchError("an earlier run broke off; make a new batch")
         with _memory_for("what the program gives"):
@@ -260,21 +266,40 @@ class Runner:
         if int(array.min(initial=0)) < 0 or over > 0:
             raise BatchError(f"memory {name!r} takes numbers of {place.width} bits")
         elements = np.broadcast_to(array, shape).astype(f"<u{place.element // 8}")
-        rows = self.all_rows().copy()
         content = elements.reshape(self.instances, -1).view(np.uint8)
-        rows[:, place.offset : place.offset + place.bytes] = content
-        self.put_all_rows(rows)
+        with self._alone():
+            rows = self._rows().copy()
+            rows[:, place.offset : place.offset + place.bytes] = content
+            self._put_rows(rows)
 
     def all_rows(self) -> NDArray[np.uint8]:
         """Return the bytes of all memories, as (instances, bytes)."""
-        return np.concatenate([self.compiled.rows(self._load(part)) for *_, part in self._parts])
+        with self._alone():
+            return self._rows()
 
     def put_all_rows(self, rows: NDArray[np.uint8]) -> None:
         """Replace the bytes of all memories."""
+        with self._alone():
+            self._put_rows(rows)
+
+    def _rows(self) -> NDArray[np.uint8]:
+        return np.concatenate([self.compiled.rows(self._load(part)) for *_, part in self._parts])
+
+    def _put_rows(self, rows: NDArray[np.uint8]) -> None:
         for number, (first, end, kept) in enumerate(self._parts):
             part = self._load(kept)
             self.compiled.put_rows(part, rows[first:end])
             self._parts[number] = first, end, self._unload(part)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Raise ``BatchError`` if another call is running."""
+        if not self._calls.acquire(blocking=False):
+            raise BatchError("the batch is running in another call: wait until that has returned")
+        try:
+            yield
+        finally:
+            self._calls.release()
 
     @property
     def fresh(self) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import IntEnum
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,12 @@ from ..netlist.numbers import from_words, to_words
 from .ports import PortPlace, found
 from .values import Words, expect_fit, extended, fitting
 
-__all__ = ["Encoded", "Encoder", "Item", "Opcode", "Result", "Words"]
+__all__ = ["REPEATS", "Encoded", "Encoder", "Item", "Opcode", "Result", "Words"]
 
 _DEPTH = 8
+
+REPEATS = 1 << 32
+"""Most times that an instruction is executed by the repeats around it."""
 
 
 class Opcode(IntEnum):
@@ -119,6 +123,8 @@ class Encoder:
         """Write ``items``. Return the values that they set: (instances, loops..., columns)."""
         if len(loops) > _DEPTH:
             raise BatchError(f"more than {_DEPTH} repeats lie within one another")
+        if prod(loops) > REPEATS:
+            raise BatchError(f"repeats within one another: {prod(loops)} is more than {REPEATS}")
         shape = (self._instances, *loops)
         parts = [np.zeros((*shape, 0), np.uint64)]
         for item in items:

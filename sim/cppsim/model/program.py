@@ -14,13 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import BatchError
-from .encoding import Encoded, Encoder, Item, Opcode
+from .encoding import REPEATS, Encoded, Encoder, Item, Opcode
 from .ports import PortPlace
 from .values import as_array, counted
 
 __all__ = ["Program"]
-
-_REPEATS = 1 << 32
 
 
 class Program:
@@ -69,7 +67,7 @@ class Program:
             yield self
         finally:
             body, self._items = tuple(self._items), before
-        self._add(Item(Opcode.REPEAT, amount=counted(times, "times", 1, _REPEATS), body=body))
+        self._add(Item(Opcode.REPEAT, amount=counted(times, "times", 1, REPEATS), body=body))
 
     def replaced(self, port: str, values: ArrayLike) -> "Program":
         """Return the program with other values wherever it sets ``port``.

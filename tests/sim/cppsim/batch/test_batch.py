@@ -4,6 +4,7 @@ import json
 import sys
 import warnings
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -274,6 +275,15 @@ def _repeated(times: int) -> Program:
     return program
 
 
+def _nested(*times: int) -> Program:
+    program = Program()
+    with ExitStack() as stack:
+        for count in times:
+            stack.enter_context(program.repeat(count))
+        program.step()
+    return program
+
+
 def _queue() -> Batch:
     return Batch(SyncFIFO(width=70, depth=4), 3, "threads")
 
@@ -297,6 +307,8 @@ def _queue() -> Batch:
         (lambda x: x.step(1 << 64), "cycles: 18446744073709551616 is more than"),
         (lambda x: x.run(_repeated(1 << 33)), "times: 8589934592 is more than 4294967296"),
         (lambda x: x.run(_repeated(1 << 32)), "program gives takes more memory than there is: re"),
+        (lambda x: x.run(_nested(1 << 32, 2)), "another: 8589934592 is more than 4294967296"),
+        (lambda x: x.run(_nested(*[1 << 32] * 3)), "another: 18446744073709551616 is more than 4"),
         (lambda x: x.run(None), "run takes a Program, not None"),  # type: ignore[arg-type]
         (lambda x: _queue().set_memory("storage", [[1], [1, 2]]), "not rows of different lengths"),
         (lambda x: _queue().set_memory("storage", [[0, 64]] * 4), "takes numbers of 70 bits"),

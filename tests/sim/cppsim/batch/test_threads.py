@@ -2,6 +2,9 @@
 
 import sys
 import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,6 +12,7 @@ from amaranth.lib.fifo import SyncFIFO
 
 from cppsim import Batch
 from cppsim.batch import threads
+from cppsim.errors import BatchError
 from support.processes import succeed
 
 INSTANCES = 300
@@ -49,6 +53,34 @@ def test_threads_end_with_their_backend(monkeypatch: pytest.MonkeyPatch) -> None
     for worker in own:
         worker.join(10)
     assert not workers() & own
+
+
+def test_one_call_at_a_time(batch: Batch, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, end, run = threading.Event(), threading.Event(), batch.compiled.run
+
+    def wait(*arguments: Any, **named: Any) -> Any:
+        begun.set()
+        assert end.wait(60)
+        return run(*arguments, **named)
+
+    monkeypatch.setattr(batch.compiled, "run", wait)
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(batch.step, 3)
+        assert begun.wait(60)
+        calls: list[Callable[[], object]] = [
+            batch.step,
+            lambda: batch.memory("storage"),
+            lambda: batch.set_memory("storage", [0] * 8),
+        ]
+        try:
+            for call in calls:
+                with pytest.raises(BatchError, match="is running in another call: wait until that"):
+                    call()
+        finally:
+            end.set()
+        running.result()
+    batch.step()
+    assert batch.cycles.tolist() == [4] * INSTANCES
 
 
 @pytest.mark.parametrize(("instances", "count"), [(3, 2), (INSTANCES, 1)])
