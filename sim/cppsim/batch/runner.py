@@ -265,7 +265,7 @@ class Runner:
         over = max(int(last.max(initial=0)) - top, int(array.max(initial=0)) - _ONES)
         if int(array.min(initial=0)) < 0 or over > 0:
             raise BatchError(f"memory {name!r} takes numbers of {place.width} bits")
-        elements = np.broadcast_to(array, shape).astype(f"<u{place.element // 8}")
+        elements = np.broadcast_to(array, shape).astype(f"<u{place.element // 8}", "C")
         content = elements.reshape(self.instances, -1).view(np.uint8)
         with self._alone():
             rows = self._rows().copy()

@@ -173,6 +173,8 @@ def test_memories_are_arrays(backend: str) -> None:
     rows[1:, 0] = [[2, 2], [3, 3]]
     assert (batch.memory("storage") == rows).all()
     assert batch.get("r_data").tolist() == [[0, 1], [2, 2], [3, 3]]
+    batch.set_memory("storage", rows[0])
+    assert (batch.memory("storage") == rows[0]).all()
 
 
 def test_a_check_that_fails_is_told_of_its_instance_alone(backend: str) -> None:
