@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from bitlane.driver.commands import encode
 from bitlane_rtl.abi import BEATS_PER_BLOCK, RING_OFFSET, Op, register
 from bitlane_rtl.bus.sdram.memory import SdramMemory
-from bitlane_rtl.bus.sdram.part import AS4C16M16SA_7, SdramPart, SdramTiming
+from bitlane_rtl.bus.sdram.part import AS4C16M16SA_7, SdramTiming
 from bitlane_rtl.bus.sdram.pins import SdramPins
 from bitlane_rtl.configurations import full
 from bitlane_rtl.engine import Engine
@@ -59,26 +59,25 @@ class SdramSystem(wiring.Component):
     irq: Signal
     sdram: Any
 
-    def __init__(self, width: int, part: SdramPart = _PART) -> None:
+    def __init__(self, width: int) -> None:
         self._configuration = replace(
-            full(width), address_width=_ADDRESS_BITS, memory_bytes=part.size
+            full(width), address_width=_ADDRESS_BITS, memory_bytes=_PART.size
         )
-        self._part = part
         super().__init__(
             {
                 "control": Out(ControlPort()),
                 "host": In(ByteAccess(_ADDRESS_BITS)),
                 "irq": Out(1),
-                "sdram": Out(SdramPins(part)),
+                "sdram": Out(SdramPins(_PART)),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        width, part = self._configuration.data_width, self._part
-        timing = SdramTiming.of(part, CLOCK_HZ)
+        width = self._configuration.data_width
+        timing = SdramTiming.of(_PART, CLOCK_HZ)
         m.submodules.engine = engine = Engine(self._configuration)
-        m.submodules.memory = memory = SdramMemory(_ADDRESS_BITS, width, part, timing)
+        m.submodules.memory = memory = SdramMemory(_ADDRESS_BITS, width, _PART, timing)
         wiring.connect(m, wiring.flipped(self.control), engine.control)
         wiring.connect(m, wiring.flipped(self.host), memory.host)
         wiring.connect(m, engine.read_a, memory.a)

@@ -267,24 +267,13 @@ class Simulator:
         """Let reads and write responses take ``cycles`` more, 0 to 255."""
         self.evaluator.set("memory__latency", cycles)
 
-    def set_stalls(
-        self,
-        chance: float = 0.0,
-        *,
-        seed: int = 0,
-        ar: float | None = None,
-        r: float | None = None,
-        aw: float | None = None,
-        w: float | None = None,
-        b: float | None = None,
-    ) -> None:
-        """Stall every channel in a cycle with ``chance``, 0 to 255/256, or its own chance.
+    def set_stalls(self, chance: float, *, seed: int = 0) -> None:
+        """Stall every channel in a cycle with ``chance``, 0 to 255/256.
 
         The stalls repeat with the same ``seed``. Takes one cycle.
         """
-        for name, own in {"ar": ar, "r": r, "aw": aw, "w": w, "b": b}.items():
-            value = chance if own is None else own
-            self.evaluator.set(f"memory__stall_{name}", min(round(value * 256), 255))
+        for channel in ("ar", "r", "aw", "w", "b"):
+            self.evaluator.set(f"memory__stall_{channel}", min(round(chance * 256), 255))
         self.evaluator.set("memory__seed", seed & 0xFFFF_FFFF)
         self._pulse("memory__seed_load")
 

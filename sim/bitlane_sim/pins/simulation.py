@@ -221,17 +221,18 @@ class SimulatedPort:
         The circuit; closed with the port.
     clock_hz
         Cycles in a second of ``timeout``.
-    timeout
-        Most simulated seconds that ``read`` waits for the first byte; ``None``: a minute, because
-        a wait without an end would be a hang.
+
+    Attributes
+    ----------
+    timeout : float or None
+        Most simulated seconds that ``read`` waits for the first byte; None, the default, is a
+        minute, because a wait without an end would be a hang.
     """
 
-    def __init__(
-        self, simulation: PinSimulation, clock_hz: float, timeout: float | None = None
-    ) -> None:
+    def __init__(self, simulation: PinSimulation, clock_hz: float) -> None:
         self.simulation = simulation
         self.clock_hz = clock_hz
-        self.timeout = timeout
+        self.timeout: float | None = None
         self.is_open = True
 
     @property

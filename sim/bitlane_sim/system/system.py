@@ -10,8 +10,8 @@ from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.core import Core
 from cppsim.netlist.storage import StorageAccess
 
-from .axi4_memory import Axi4Memory, ReadStorage, WriteStorage
-from .axi4_memory.interface import AddressRange, MemoryControl
+from .axi4_memory import Axi4Memory
+from .axi4_memory.interface import AddressRange, MemoryControl, ReadStorage, WriteStorage
 from .control_manager import ControlAccess, ControlManager
 from .monitor import Monitor
 from .monitor.measure import COUNTER_BITS, ChannelReport

@@ -13,8 +13,13 @@ from numpy.typing import NDArray
 from bitlane_boards.area.copier import Copier, Descriptor
 from bitlane_rtl.abi import Port, Status
 from bitlane_rtl.configurations import copy
-from bitlane_sim.system.axi4_memory import Axi4Memory, ReadStorage, WriteStorage
-from bitlane_sim.system.axi4_memory.interface import AddressRange, MemoryControl
+from bitlane_sim.system.axi4_memory import Axi4Memory
+from bitlane_sim.system.axi4_memory.interface import (
+    AddressRange,
+    MemoryControl,
+    ReadStorage,
+    WriteStorage,
+)
 from bitlane_sim.system.ports import Response
 from cppsim.model.model import Model
 from support.sim.manager import memory_storage

@@ -8,36 +8,9 @@ from amaranth.lib.wiring import In, Out
 
 from bitlane_rtl.bus.axi4 import Axi4
 
-from .interface import AddressRange, MemoryControl, word_shape
+from .interface import AddressRange, MemoryControl, ReadStorage, WriteStorage
 from .reading import ReadSide
 from .writing import WriteSide
-
-
-class ReadStorage(wiring.Signature):
-    """Read port of a synchronous RAM outside of the circuit, seen from the circuit."""
-
-    def __init__(self, addresses: AddressRange) -> None:
-        super().__init__(
-            {
-                "enable": Out(1),
-                "address": Out(word_shape(addresses)),
-                "data": In(addresses.data_width),
-            }
-        )
-
-
-class WriteStorage(wiring.Signature):
-    """Write port of a synchronous RAM outside of the circuit, seen from the circuit."""
-
-    def __init__(self, addresses: AddressRange) -> None:
-        super().__init__(
-            {
-                "enable": Out(1),
-                "address": Out(word_shape(addresses)),
-                "data": Out(addresses.data_width),
-                "mask": Out(addresses.data_width // 8),
-            }
-        )
 
 
 class Axi4Memory(wiring.Component):
@@ -102,7 +75,5 @@ class Axi4Memory(wiring.Component):
             for name, member in side.axi.signature.members.items():
                 inner, outer = getattr(side.axi, name), getattr(axi, name)
                 m.d.comb += inner.eq(outer) if member.flow == In else outer.eq(inner)
-            for name, member in storage.signature.members.items():
-                inner, outer = getattr(side, name), getattr(storage, name)
-                m.d.comb += outer.eq(inner) if member.flow == Out else inner.eq(outer)
+            wiring.connect(m, side.storage, wiring.flipped(storage))
         return m

@@ -1,5 +1,6 @@
 """Parts of a channel of the memory: seeded random stalls, and a queue without latency."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from amaranth.hdl import Module, Mux, ShapeLike, Signal
@@ -92,3 +93,15 @@ class Stall(wiring.Component):
         with m.If(self.load):
             m.d.sync += state.eq(self.seed + self._salt)
         return m
+
+
+def add_stalls(
+    m: Module, control: wiring.PureInterface, first: int, channels: Sequence[str]
+) -> list[Signal]:
+    """Add a `Stall` for each of ``channels``, numbered from ``first``; return when they stall."""
+    stalls = [Stall(first + number) for number in range(len(channels))]
+    for name, stall in zip(channels, stalls, strict=True):
+        m.submodules[f"stall_{name}"] = stall
+        settings = {"chance": f"stall_{name}", "seed": "seed", "load": "seed_load"}
+        m.d.comb += [getattr(stall, x).eq(getattr(control, y)) for x, y in settings.items()]
+    return [stall.stall for stall in stalls]

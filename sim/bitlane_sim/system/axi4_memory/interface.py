@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from amaranth.hdl import Value
 from amaranth.lib import wiring
-from amaranth.lib.wiring import Out
+from amaranth.lib.wiring import In, Out
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,33 @@ class AddressRange:
 def word_shape(addresses: AddressRange) -> range:
     """Shape of the address of a RAM that holds the memory."""
     return range(addresses.words)
+
+
+class ReadStorage(wiring.Signature):
+    """Read port of a synchronous RAM outside of the circuit, seen from the circuit."""
+
+    def __init__(self, addresses: AddressRange) -> None:
+        super().__init__(
+            {
+                "enable": Out(1),
+                "address": Out(word_shape(addresses)),
+                "data": In(addresses.data_width),
+            }
+        )
+
+
+class WriteStorage(wiring.Signature):
+    """Write port of a synchronous RAM outside of the circuit, seen from the circuit."""
+
+    def __init__(self, addresses: AddressRange) -> None:
+        super().__init__(
+            {
+                "enable": Out(1),
+                "address": Out(word_shape(addresses)),
+                "data": Out(addresses.data_width),
+                "mask": Out(addresses.data_width // 8),
+            }
+        )
 
 
 class MemoryControl(wiring.Signature):

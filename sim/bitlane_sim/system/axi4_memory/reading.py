@@ -9,8 +9,8 @@ from amaranth.lib.wiring import In, Out
 from bitlane_rtl.bus.axi4 import Axi4
 
 from ..ports import Hang, Response
-from .channel import Passage, Stall
-from .interface import AddressRange, MemoryControl, word_shape
+from .channel import Passage, add_stalls
+from .interface import AddressRange, MemoryControl, ReadStorage
 
 _CLOCK_BITS = 32
 _BURSTS = 256
@@ -31,7 +31,7 @@ class ReadSide(wiring.Component):
     axi : ``In(Axi4(address_width, data_width, write=False))``
         INCR bursts of whole beats.
     control : ``In(MemoryControl(address_width))``
-    enable, address, data : ``Out(1)``, ``Out(words)``, ``In(data_width)``
+    storage : ``Out(ReadStorage(addresses))``
         Port of the RAM, which answers in the next cycle and keeps its answer.
 
     Latency: the first R comes ``1 + latency`` cycles after AR, the others in the cycles after it.
@@ -41,9 +41,7 @@ class ReadSide(wiring.Component):
 
     axi: Any
     control: Any
-    enable: Signal
-    address: Signal
-    data: Signal
+    storage: Any
 
     def __init__(self, addresses: AddressRange, channel: int) -> None:
         self._addresses = addresses
@@ -52,23 +50,14 @@ class ReadSide(wiring.Component):
             {
                 "axi": In(Axi4(addresses.address_width, addresses.data_width, write=False)),
                 "control": In(MemoryControl(addresses.address_width)),
-                "enable": Out(1),
-                "address": Out(word_shape(addresses)),
-                "data": In(addresses.data_width),
+                "storage": Out(ReadStorage(addresses)),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         axi, control = self.axi, self.control
-        m.submodules.stall_ar = stall_ar = Stall(self._channel)
-        m.submodules.stall_r = stall_r = Stall(self._channel + 1)
-        for stall, chance in ((stall_ar, control.stall_ar), (stall_r, control.stall_r)):
-            m.d.comb += [
-                stall.chance.eq(chance),
-                stall.seed.eq(control.seed),
-                stall.load.eq(control.seed_load),
-            ]
+        stall_ar, stall_r = add_stalls(m, control, self._channel, ("ar", "r"))
 
         now = Signal(_CLOCK_BITS)
         m.d.sync += now.eq(now + 1)
@@ -80,7 +69,7 @@ class ReadSide(wiring.Component):
         m.submodules.bursts = bursts = Passage(burst, _BURSTS)
         accept = Signal()
         m.d.comb += [
-            accept.eq(~stall_ar.stall & (control.hang_read != Hang.NO_ACCEPT)),
+            accept.eq(~stall_ar & (control.hang_read != Hang.NO_ACCEPT)),
             axi.arready.eq(bursts.i.ready & accept),
             bursts.i.valid.eq(axi.arvalid & accept),
             bursts.i.payload.word.eq(self._addresses.index(axi.araddr)),
@@ -88,7 +77,7 @@ class ReadSide(wiring.Component):
             bursts.i.payload.due.eq(now + control.latency),
         ]
         m.d.comb += waited.eq(now - bursts.o.payload.due)
-        self._read(m, bursts, waited, stall_r.stall)
+        self._read(m, bursts, waited, stall_r)
         return m
 
     def _read(self, m: Module, bursts: Passage, waited: Signal, stall_r: Signal) -> None:
@@ -108,9 +97,9 @@ class ReadSide(wiring.Component):
             left.eq(Mux(active, next_left, head.left)),
             issue.eq((active | begin) & (~axi.rvalid | axi.rready) & ~stall_r),
             bursts.o.ready.eq(issue & ~active),
-            self.enable.eq(issue & addresses.inside(word)),
-            self.address.eq(word),
-            axi.rdata.eq(self.data),
+            self.storage.enable.eq(issue & addresses.inside(word)),
+            self.storage.address.eq(word),
+            axi.rdata.eq(self.storage.data),
         ]
         with m.If(axi.rready):
             m.d.sync += axi.rvalid.eq(0)

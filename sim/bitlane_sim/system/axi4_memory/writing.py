@@ -10,8 +10,8 @@ from amaranth.lib.wiring import In, Out
 from bitlane_rtl.bus.axi4 import Axi4
 
 from ..ports import Hang, Response
-from .channel import Passage, Stall
-from .interface import AddressRange, MemoryControl, word_shape
+from .channel import Passage, add_stalls
+from .interface import AddressRange, MemoryControl, WriteStorage
 
 _CLOCK_BITS = 32
 _ANSWER = data.StructLayout({"response": 2, "due": _CLOCK_BITS})
@@ -34,7 +34,7 @@ class WriteSide(wiring.Component):
     axi : ``In(Axi4(address_width, data_width, read=False))``
         INCR bursts of whole beats. Data may come before its address; up to 512 beats then wait.
     control : ``In(MemoryControl(address_width))``
-    enable, address, data, mask : ``Out(1)``, ``Out(words)``, ``Out(data_width)``, ``Out(bytes)``
+    storage : ``Out(WriteStorage(addresses))``
         Port of the RAM. A beat is written in the cycle of the later of its W and AW.
 
     Latency: B comes ``1 + latency`` cycles after the last beat was written.
@@ -44,10 +44,7 @@ class WriteSide(wiring.Component):
 
     axi: Any
     control: Any
-    enable: Signal
-    address: Signal
-    data: Signal
-    mask: Signal
+    storage: Any
 
     def __init__(self, addresses: AddressRange, channel: int) -> None:
         self._addresses = addresses
@@ -56,16 +53,13 @@ class WriteSide(wiring.Component):
             {
                 "axi": In(Axi4(addresses.address_width, addresses.data_width, read=False)),
                 "control": In(MemoryControl(addresses.address_width)),
-                "enable": Out(1),
-                "address": Out(word_shape(addresses)),
-                "data": Out(addresses.data_width),
-                "mask": Out(addresses.data_width // 8),
+                "storage": Out(WriteStorage(addresses)),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        stall_aw, stall_w, stall_b = self._stalls(m)
+        stall_aw, stall_w, stall_b = add_stalls(m, self.control, self._channel, ("aw", "w", "b"))
         bursts, beats = self._accept(m, stall_aw, stall_w)
         now = Signal(_CLOCK_BITS)
         m.d.sync += now.eq(now + 1)
@@ -73,20 +67,6 @@ class WriteSide(wiring.Component):
         self._write(m, bursts, beats, answers, now)
         self._answer(m, answers, now, stall_b)
         return m
-
-    def _stalls(self, m: Module) -> list[Signal]:
-        """Whether AW, W and B rest in this cycle."""
-        control = self.control
-        stalls = [Stall(self._channel + number) for number in range(3)]
-        chances = (control.stall_aw, control.stall_w, control.stall_b)
-        for name, stall, chance in zip(("aw", "w", "b"), stalls, chances, strict=True):
-            m.submodules[f"stall_{name}"] = stall
-            m.d.comb += [
-                stall.chance.eq(chance),
-                stall.seed.eq(control.seed),
-                stall.load.eq(control.seed_load),
-            ]
-        return [stall.stall for stall in stalls]
 
     def _accept(self, m: Module, stall_aw: Signal, stall_w: Signal) -> tuple[Passage, Passage]:
         """Addresses and beats as they come, each in its own order."""
@@ -137,10 +117,10 @@ class WriteSide(wiring.Component):
                 & addresses.between(word, control.error_first, control.error_last)
             ),
             response.eq(Mux(active, worst, Response.OKAY)),
-            self.enable.eq(commit & addresses.inside(word) & ~failing),
-            self.address.eq(word),
-            self.data.eq(beats.o.payload.data),
-            self.mask.eq(beats.o.payload.mask),
+            self.storage.enable.eq(commit & addresses.inside(word) & ~failing),
+            self.storage.address.eq(word),
+            self.storage.data.eq(beats.o.payload.data),
+            self.storage.mask.eq(beats.o.payload.mask),
             push.response.eq(response),
             push.due.eq(now + control.latency),
             answers.w_en.eq(commit & (left == 0)),

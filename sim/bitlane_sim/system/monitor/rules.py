@@ -56,7 +56,18 @@ def _report(m: Module, violation: Signal, found: dict[Violation, Value]) -> None
 _ADDRESS = ("addr", "len", "size", "burst", "prot", "cache")
 
 
-class WriteRules(wiring.Component):
+class _Rules(wiring.Component):
+    """The ports of `WriteRules` and `ReadRules`."""
+
+    bus: Any
+    violation: Signal
+
+    def __init__(self, signature: wiring.Signature, data_width: int) -> None:
+        self._data_width = data_width
+        super().__init__({"bus": In(watched(signature)), "violation": Out(Violation)})
+
+
+class WriteRules(_Rules):
     """Checks AW, W and B.
 
     Members
@@ -67,13 +78,6 @@ class WriteRules(wiring.Component):
 
     Data may come before its address. Not checked: more than 256 bursts in flight.
     """
-
-    bus: Any
-    violation: Signal
-
-    def __init__(self, signature: wiring.Signature, data_width: int) -> None:
-        self._data_width = data_width
-        super().__init__({"bus": In(watched(signature)), "violation": Out(Violation)})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -118,7 +122,7 @@ class WriteRules(wiring.Component):
         return m
 
 
-class ReadRules(wiring.Component):
+class ReadRules(_Rules):
     """Checks AR and R.
 
     Members
@@ -129,13 +133,6 @@ class ReadRules(wiring.Component):
 
     Not checked: more than 256 bursts in flight.
     """
-
-    bus: Any
-    violation: Signal
-
-    def __init__(self, signature: wiring.Signature, data_width: int) -> None:
-        self._data_width = data_width
-        super().__init__({"bus": In(watched(signature)), "violation": Out(Violation)})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
