@@ -75,7 +75,7 @@ def test_options_change_the_configuration_that_is_named(
         given.update(other, configuration=configuration, module=module)
         return "module", "page"
 
-    monkeypatch.setattr("bitlane_sim.export.command.export", remember)
+    monkeypatch.setattr("bitlane_sim.export.export", remember)
     words = ["export", "--configuration", name, "-o", "core.v"]
     assert main(words) == DONE
     assert (given["configuration"], given["base"]) == (NAMED[name](), name)
@@ -209,7 +209,7 @@ def test_a_failed_write_names_the_file_and_leaves_nothing(
         raise OSError(28, "No space left on device", str(self))
 
     monkeypatch.setattr(Path, "replace", full)
-    monkeypatch.setattr("bitlane_sim.export.command.export", lambda *_, **__: ("module", "page"))
+    monkeypatch.setattr("bitlane_sim.export.export", lambda *_, **__: ("module", "page"))
     expected = "bitlane: --output: x.v cannot be written: No space left on device"
     assert cli.refuse("export", "-o", "x.v") == expected
     assert list(Path().iterdir()) == []

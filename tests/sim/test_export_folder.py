@@ -330,7 +330,7 @@ def test_a_disk_that_is_full_is_told_in_a_line_and_leaves_nothing(
     def full(self: Path, *_: object, **__: object) -> None:
         raise OSError(28, "No space left on device", str(self))
 
-    monkeypatch.setattr("bitlane_sim.export.command.export", lambda *_, **__: ("module", "page"))
+    monkeypatch.setattr("bitlane_sim.export.export", lambda *_, **__: ("module", "page"))
     with monkeypatch.context() as patch:
         patch.setattr(Path, broken, full)
         said = cli.refuse("export", "--folder", "new")

@@ -1,5 +1,255 @@
-"""`bitlane export`: the AXI4 core as plain Verilog, for systems that others build."""
+"""`bitlane export`: write the AXI4 core as Verilog, alone or with all that an integrator needs.
 
-from .command import add_export
+Runs nothing. Its words and help do without Amaranth, which is imported when something is exported.
+"""
 
-__all__ = ["add_export"]
+import argparse
+import shlex
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from bitlane.command_line.cli import DONE, Group, Subparsers, whole_number
+from bitlane.sizes import parse_size
+from bitlane_rtl.abi import BIT_OPS, LOGIC_OPS, SHIFT_OPS, Lane, Mode
+from bitlane_rtl.configuration import Configuration, Search
+from bitlane_rtl.configurations import NAMED
+from cppsim.errors import SimulationError
+
+from ..device.search_option import SEARCH_FORM, parse_search, search_text
+from .destination import Destination, ExportError, destination
+from .folder import integrator_files
+
+_Member = TypeVar("_Member")
+
+_ALL = "all"
+_OPS = {op.name.lower(): {op} for op in sorted(BIT_OPS)} | {"logic": LOGIC_OPS, "shift": SHIFT_OPS}
+_LANES = {str(lane.bits): {lane} for lane in Lane}
+_MODES = {mode.name.lower(): {mode} for mode in Mode}
+
+_USUAL = "full"
+"""The configuration that the options change, unless another is named."""
+
+
+def _listed(known: Mapping[str, Iterable[object]]) -> Callable[[frozenset[object]], str]:
+    def show(chosen: frozenset[object]) -> str:
+        single = [name for name, members in known.items() if len(set(members)) == 1]
+        return ",".join(name for name in single if set(known[name]) <= chosen)
+
+    return show
+
+
+_FIELDS: Mapping[str, tuple[str, Callable[[Any], str]]] = {
+    "--data-width": ("data_width", str),
+    "--ports": ("read_ports", str),
+    "--ops": ("ops", _listed(_OPS)),
+    "--lanes": ("lanes", _listed(_LANES)),
+    "--modes": ("modes", _listed(_MODES)),
+    "--loops": ("loops", str),
+    "--search": ("search", search_text),
+    "--memory-base": ("memory_base", hex),
+    "--memory-bytes": ("memory_bytes", str),
+}
+"""Options that take a value: the configuration's field, and how the value is written."""
+
+
+def add_export(subparsers: Subparsers) -> None:
+    """Add the subcommand `export`."""
+    parser = subparsers.add_parser(
+        "export",
+        help="write the AXI4 core as Verilog for other systems",
+        description="Write the AXI4 core as plain Verilog-2005, and its ports, registers and"
+        " command record as Markdown beside it; into a folder with a driver in C, C headers,"
+        " SystemRDL and a core file of FuseSoC, too. The same options give the same bytes.",
+    )
+    _add_destination(parser)
+    _add_configuration(parser)
+    parser.set_defaults(run=_run, group=Group.USE, extra="sim")
+
+
+def _add_destination(parser: argparse.ArgumentParser) -> None:
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE.v",
+        help="where the module goes; the page goes to FILE.md",
+    )
+    where.add_argument(
+        "--folder",
+        type=Path,
+        metavar="FOLDER",
+        help="where the module, its page and everything else goes; made if it is not there",
+    )
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="replace files in a FOLDER that is not empty, and leave the others there alone",
+    )
+    parser.add_argument(
+        "--prefix",
+        metavar="NAME",
+        help="name of the module (default: FILE without its ending; in a FOLDER core)",
+    )
+
+
+def _add_configuration(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--configuration",
+        choices=list(NAMED),
+        default=_USUAL,
+        metavar="NAME",
+        help=f"what the options below change: {', '.join(NAMED)} (default %(default)s)",
+    )
+
+    def add(option: str, parse: Callable[[str], object], meaning: str, metavar: str = "N") -> None:
+        field = _FIELDS[option][0]
+        parser.add_argument(option, dest=field, type=parse, metavar=metavar, help=meaning)
+
+    def add_list(option: str, known: Mapping[str, Iterable[object]], meaning: str) -> None:
+        text = f"{meaning}, separated by commas: {', '.join([*known, _ALL])}"
+        add(option, _list(known), text, "LIST")
+
+    add("--data-width", whole_number, "bits in a beat: 32, 64 or 128")
+    add("--ports", whole_number, "read managers: 2, or 1 that A and B share")
+    add_list("--ops", _OPS, "operations")
+    add_list("--lanes", _LANES, "lanes of shifts, counts, and strided or repeated runs")
+    add_list("--modes", _MODES, "ways to walk a run; dense is always there")
+    add("--loops", whole_number, "nested loops of a command, 1 to 6")
+    add("--search", _search, "a search array; powers of two but for UNITS", SEARCH_FORM)
+    add("--memory-base", _size, "first byte that commands may touch")
+    add("--memory-bytes", _size, "bytes from there on, with KiB, MiB or GiB if you like")
+    parser.add_argument(
+        "--block-ram",
+        action="store_const",
+        const=True,
+        help="FIFOs in block RAM (iCE40), not in LUT RAM",
+    )
+    parser.add_argument(
+        "--id-width",
+        type=whole_number,
+        default=1,
+        metavar="N",
+        help="bits of the managers' identifiers, which are 0 (default %(default)s)",
+    )
+
+
+def _list(known: Mapping[str, Iterable[_Member]]) -> Callable[[str], frozenset[_Member]]:
+    def parse(text: str) -> frozenset[_Member]:
+        found: set[_Member] = set()
+        for word in text.split(","):
+            name = word.strip().lower().replace("-", "_")
+            if name != _ALL and name not in known:
+                choices = ", ".join([*known, _ALL])
+                raise argparse.ArgumentTypeError(f"no {word.strip()!r}; choose from {choices}")
+            for group in known.values() if name == _ALL else [known[name]]:
+                found |= set(group)
+        return frozenset(found)
+
+    return parse
+
+
+def _size(text: str) -> int:
+    try:
+        return parse_size(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no number of bytes; expected one like 4096, 0x1000, 64KiB, 1GiB"
+        ) from None
+
+
+def _search(text: str) -> Search:
+    try:
+        return parse_search(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r}: {error}; expected {SEARCH_FORM}") from None
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    to = destination(arguments.output, arguments.folder, arguments.prefix, force=arguments.force)
+    try:
+        configuration = replace(NAMED[arguments.configuration](), **_chosen(arguments))
+        text, page = export(
+            configuration,
+            to.name,
+            id_width=arguments.id_width,
+            to=to,
+            base=arguments.configuration,
+        )
+    except ValueError as error:
+        raise ExportError(_in_options(str(error))) from error
+    except SimulationError as error:
+        raise ExportError(str(error)) from error
+    files = {to.module.name: text, to.page.name: page}
+    if to.folder is not None:
+        command = _command(configuration, arguments.id_width, to, arguments.configuration)
+        files |= integrator_files(configuration, to.name, command)
+    to.write(files)
+    if to.folder is None:
+        print(f"wrote {to.module} and {to.page}")
+    else:
+        print(f"wrote {to.folder}: {', '.join(files)}")
+    return DONE
+
+
+def _chosen(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Fields of the configuration that options give, with their values."""
+    fields = [field for field, _ in _FIELDS.values()] + ["block_ram"]
+    chosen = {field: getattr(arguments, field) for field in fields}
+    if chosen["modes"] is not None:
+        chosen["modes"] |= {Mode.DENSE}
+    return {field: value for field, value in chosen.items() if value is not None}
+
+
+def _in_options(complaint: str) -> str:
+    """``complaint`` of a configuration, which begins with names of it, with the options' names."""
+    names, colon, rest = complaint.partition(":")
+    options = {field: option for option, (field, _) in _FIELDS.items()}
+    said = [options.get(name, f"--{name.replace('_', '-')}") for name in names.split(", ")]
+    return ", ".join(said) + colon + rest
+
+
+def export(
+    configuration: Configuration,
+    name: str,
+    *,
+    id_width: int = 1,
+    to: Destination | None = None,
+    base: str = _USUAL,
+) -> tuple[str, str]:
+    """Return the core as Verilog with the top module ``name``, and its page as Markdown.
+
+    ``to`` is the destination that both mention (default: NAME.v), ``base`` the named configuration
+    that the command in both starts from. Raises ``ValueError`` for a bad ``id_width``, and as
+    `verilog` does.
+    """
+    from bitlane_rtl.core import Core
+
+    from .backend import conventional_ports, verilog
+    from .document import header, page
+
+    core = Core(configuration)
+    ports = conventional_ports(core, id_width)
+    to = to or Destination(name, Path(f"{name}.v"))
+    command = _command(configuration, id_width, to, base)
+    text = header(configuration, name, command, to.page.name) + "\n" + verilog(core, name, ports)
+    return text, page(configuration, name, command, ports)
+
+
+def _command(configuration: Configuration, id_width: int, to: Destination, base: str) -> str:
+    """The command that writes the same ``to`` the same place again."""
+    words = ["bitlane", "export"]
+    if base != _USUAL:
+        words += ["--configuration", base]
+    usual = NAMED[base]()
+    for option, (field, show) in _FIELDS.items():
+        value = getattr(configuration, field)
+        if value != getattr(usual, field):
+            words += [option, show(value)]
+    if configuration.block_ram:
+        words.append("--block-ram")
+    if id_width != 1:
+        words += ["--id-width", str(id_width)]
+    return shlex.join([*words, *to.words()])

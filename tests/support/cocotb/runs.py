@@ -19,7 +19,7 @@ from cocotb_tools.runner import get_runner
 
 from bitlane_rtl.configurations import full
 from bitlane_sim.builds import CACHE
-from bitlane_sim.export.command import export
+from bitlane_sim.export import export
 from support.cocotb.bench import COMMANDS, CORE, SEED
 from support.cocotb.simulators import Simulator
 
