@@ -8,8 +8,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from cppsim.errors import SimulationError
-
 Array: TypeAlias = Any
 """An array of NumPy's or of CuPy's."""
 
@@ -35,23 +33,6 @@ def noise(seed: int, numbers: Array, size: int) -> Array:
 def namespace(array: Array) -> Namespace:
     """Return the package of ``array``: NumPy or CuPy."""
     return np if isinstance(array, np.ndarray) else import_module("cupy")
-
-
-def cupy() -> Namespace:
-    """Return CuPy. Raises ``SimulationError``, with a hint, without CuPy or a GPU."""
-    hint = "or take model 'numpy'"
-    try:
-        found = import_module("cupy")
-        count = int(found.cuda.runtime.getDeviceCount())
-    except ModuleNotFoundError:
-        line = f"model 'cupy' needs CuPy: pip install 'cppsim[cuda]', {hint}"
-        raise SimulationError(line) from None
-    except Exception as error:
-        line = next(iter(str(error).split("\n")), "").strip() or type(error).__name__
-        raise SimulationError(f"model 'cupy': CuPy fails: {line}; make it work, {hint}") from error
-    if not count:
-        raise SimulationError(f"model 'cupy': CuPy finds no GPU; run it where one is, {hint}")
-    return found
 
 
 def tally(numbers: Array, below: int) -> Array:

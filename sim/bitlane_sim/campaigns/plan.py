@@ -21,12 +21,13 @@ from numpy.typing import NDArray
 from bitlane.command_line.cli import CHECK_FAILED, DONE
 from bitlane.errors import BitlaneError
 from bitlane.version import __version__
+from cppsim.batch.cuda import find_cupy
 from cppsim.batch.runner import Backend
 from cppsim.errors import SimulationError
 from cppsim.model.program import Program
 
 from .contract import Expected, execute
-from .counter_random import Array, cupy, namespace
+from .counter_random import Array, Namespace, namespace
 from .folder import CircuitOptions, HarnessCircuit
 from .scoreboard import Bytes, Numbers, Observed
 from .stimulus import Workload
@@ -80,7 +81,7 @@ class Stage:
         """Raise ``SimulationError`` if the backend or the model cannot run here."""
         _ = self.backend
         if not self._on_numpy:
-            cupy()
+            _cupy()
 
     @property
     def portion(self) -> int:
@@ -135,7 +136,11 @@ class Stage:
 
     def _moved(self, array: NDArray[Any]) -> Array:
         """``array`` where the model computes."""
-        return array if self._on_numpy else cupy().asarray(array)
+        return array if self._on_numpy else _cupy().asarray(array)
+
+
+def _cupy() -> Namespace:
+    return find_cupy("model 'cupy'", "model 'numpy'")
 
 
 def _back(array: Array) -> NDArray[Any]:

@@ -205,19 +205,24 @@ def gpu_versions() -> dict[str, str]:
 
 @cache
 def _cupy() -> Any:
+    return find_cupy("backend 'cuda'", "backend='threads'")
+
+
+def find_cupy(user: str, instead: str) -> Any:
+    """Return CuPy. Raises ``BatchError``, with what to take ``instead``, without CuPy or a GPU."""
     try:
         cupy = import_module("cupy")
     except ModuleNotFoundError:
-        hint = "pip install cupy-cuda13x, or take backend='threads'"
-        raise NoGpu(f"backend 'cuda' needs CuPy: {hint}") from None
+        hint = f"pip install cupy-cuda13x, or take {instead}"
+        raise NoGpu(f"{user} needs CuPy: {hint}") from None
     except Exception as error:
-        raise _none(error)(f"CuPy fails: {_line(error)}; take backend='threads'") from error
+        raise _none(error)(f"CuPy fails: {_line(error)}; take {instead}") from error
     try:
         count = int(cupy.cuda.runtime.getDeviceCount())
     except Exception as error:
-        raise _none(error)(f"CuPy finds no GPU: {_line(error)}; take backend='threads'") from error
+        raise _none(error)(f"CuPy finds no GPU: {_line(error)}; take {instead}") from error
     if not count:
-        raise NoGpu("CuPy finds no GPU; take backend='threads'")
+        raise NoGpu(f"CuPy finds no GPU; take {instead}")
     return cupy
 
 

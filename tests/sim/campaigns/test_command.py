@@ -139,9 +139,9 @@ def test_a_model_that_is_not_there_is_told_of_before_anything_runs(
     none, broken = (SimpleNamespace(cuda=SimpleNamespace(runtime=SimpleNamespace())) for _ in "ab")
     none.cuda.runtime.getDeviceCount = lambda: 0
     for there, wanted in (
-        (None, r"model 'cupy' needs CuPy: pip install 'cppsim\[cuda\]', or take model 'numpy'"),
-        (none, r"CuPy finds no GPU; run it where one is, or take model 'numpy'"),
-        (broken, r"CuPy fails: .*getDeviceCount.*; make it work, or take model 'numpy'"),
+        (None, r"model 'cupy' needs CuPy: pip install cupy-cuda13x, or take model 'numpy'"),
+        (none, r"CuPy finds no GPU; take model 'numpy'"),
+        (broken, r"CuPy finds no GPU: .*getDeviceCount.*; take model 'numpy'"),
     ):
         monkeypatch.setitem(sys.modules, "cupy", there)
         with pytest.raises(BitlaneError, match=wanted) as caught:
@@ -149,7 +149,9 @@ def test_a_model_that_is_not_there_is_told_of_before_anything_runs(
         assert "\n" not in str(caught.value)
     assert not ran
     extras = tomllib.loads((ROOT / "sim" / "pyproject.toml").read_text(encoding="utf-8"))
-    assert any("cupy" in x for x in extras["project"]["optional-dependencies"]["cuda"])
+    assert any(
+        x.startswith("cupy-cuda13x") for x in extras["project"]["optional-dependencies"]["cuda"]
+    )
 
 
 @pytest.mark.parametrize(
