@@ -22,7 +22,7 @@ _ACCESSORS = """\
 
 
 def registers_header() -> str:
-    """The contract: offsets, fields, codes and the layout of records. The same for every core."""
+    """Return the header of the contract: offsets, fields, codes, the layout of records."""
     lines = [
         *_comment("The contract between a bitlane core and its driver, the same for every core."),
         *_comment("Written by bitlane export. SPDX-License-Identifier: MIT"),
@@ -54,7 +54,7 @@ def registers_header() -> str:
 def core_header(
     configuration: Configuration, name: str, command: str, built: Mapping[str, int]
 ) -> str:
-    """What the core ``name``, written by ``command``, was built with: the limits of commands.
+    """Return the header of the core ``name``, written by ``command``: the limits of its commands.
 
     ``built`` are the `reset_values` of its registers.
     """

@@ -1,4 +1,4 @@
-"""Where an exported core goes, and which names it may have: a file, or an integrator's folder.
+"""The destination of an exported core, a file or an integrator's folder, and the core's name.
 
 Knows files and the options that name them, not what is in them.
 """
@@ -14,7 +14,7 @@ from bitlane.errors import BitlaneError
 from .folder import DRIVER_NAMES
 
 _NAME = "core"
-"""What a core in a folder is called, unless it is given a name."""
+"""The default name of a core in a folder."""
 
 
 class ExportError(BitlaneError):
@@ -23,7 +23,7 @@ class ExportError(BitlaneError):
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where the module ``name`` goes: to the file ``module``, and maybe to a whole folder."""
+    """The file ``module`` of the module ``name``; ``folder`` is for more files, if any."""
 
     name: str
     module: Path
@@ -83,7 +83,7 @@ def _remove(unfinished: Mapping[Path, str], folder: Path | None) -> None:
 def destination(
     output: Path | None, folder: Path | None, name: str | None, *, force: bool
 ) -> Destination:
-    """Where ``output`` or ``folder`` says, under ``name`` if that is given.
+    """Return the destination that ``output`` or ``folder`` names, with the core's ``name`` if any.
 
     ``force``: files may be replaced in a folder that is not empty. Raises ``ExportError`` for a
     place where nothing can be or should be written, and for a name that no module can have.

@@ -1,4 +1,4 @@
-"""What goes with an exported core: the comment at its head, and the page beside it. Text only."""
+"""Text for an exported core: the comment at its head, and the page beside it."""
 
 from collections.abc import Iterable, Mapping
 
@@ -17,7 +17,7 @@ _GROUPS = {
     "m_axi_": "AXI4 manager",
     "s_axil_": "AXI4-Lite subordinate, the control window",
 }
-"""What a port belongs to, by its prefix; the longest comes first."""
+"""The bus of a port, by the prefix of its name; the longest comes first."""
 
 _ALONE = {
     "clk": "clock; everything happens at its rising edge",

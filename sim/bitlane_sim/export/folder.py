@@ -1,4 +1,4 @@
-"""What an integrator gets beside the module and its page: C, SystemRDL, a core file of FuseSoC.
+"""Files for an integrator beside the module and its page: C, SystemRDL, a core file of FuseSoC.
 
 Text only.
 
@@ -20,11 +20,11 @@ _CONTRACT = "bitlane_registers.h"
 _DRIVER = ("bitlane.h", "bitlane.c")
 
 DRIVER_NAMES = frozenset({"bitlane", "bitlane_registers"})
-"""What a core that is exported into a folder cannot be called: the driver's files are."""
+"""Names of the driver's files, which a core that is exported into a folder cannot have."""
 
 
 def integrator_files(configuration: Configuration, name: str, command: str) -> dict[str, str]:
-    """Files that go with the module ``name``, which ``command`` writes: their names and text."""
+    """Return the files for the module ``name``, which ``command`` writes, by name."""
     header = f"{name}.h"
     driver = files("bitlane_sim.export") / "driver"
     built = reset_values(configuration)
@@ -39,7 +39,7 @@ def integrator_files(configuration: Configuration, name: str, command: str) -> d
 
 
 def reset_values(configuration: Configuration) -> Mapping[str, int]:
-    """What each register that can be read reads after reset, by name, in the contract's order."""
+    """Return the reset values of all registers that can be read, in the contract's order."""
     # All of Amaranth, which help and complaints do without.
     from bitlane_rtl.control.registers import capabilities, geometry, search
 
