@@ -34,7 +34,7 @@ class _Program(Writer):
     def __init__(
         self, design: PlainDesign, storage: Sequence[StoragePort], shown: Sequence[Bits]
     ) -> None:
-        super().__init__(design)
+        super().__init__(design, shown)
         self._storage = storage
         self._shown = [word for bits in shown for word in words_of(bits)]
         self._state: list[str] = []

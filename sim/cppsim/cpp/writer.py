@@ -26,10 +26,11 @@ def element_bits(width: int) -> int:
 class Writer:
     """Writes the statements of ``design``, which it cuts into words.
 
-    Raises ``NotPlain`` if a bit depends on itself.
+    ``shown`` are bits that are used beside those of the design. Raises ``NotPlain``
+    if a bit depends on itself.
     """
 
-    def __init__(self, design: PlainDesign) -> None:
+    def __init__(self, design: PlainDesign, shown: Sequence[Bits] = ()) -> None:
         self._design = design
         self._words = Words()
         self._memories: dict[int, str] = {}
@@ -37,7 +38,7 @@ class Writer:
         self._clocked: list[Clocked] = []
         self._root = Scope()
         narrow(design, WORD)
-        self._steps = ordered_statements(design)
+        self._steps = ordered_statements(design, shown)
 
     # --- state --------------------------------------------------------------------------------
 

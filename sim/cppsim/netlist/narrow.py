@@ -1,9 +1,9 @@
 """Split the operations of a design into words of a number of bits."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from .design import CellKind, NotPlain, PlainCell, PlainDesign
+from .design import Bits, CellKind, NotPlain, PlainCell, PlainDesign
 from .tidy import Statement, in_order
 
 __all__ = ["narrow", "ordered_statements"]
@@ -25,17 +25,18 @@ def narrow(design: PlainDesign, width: int) -> None:
     design.cells = [part for cell in design.cells for part in _split(cell, width, free)]
 
 
-def ordered_statements(design: PlainDesign) -> list[Statement]:
+def ordered_statements(design: PlainDesign, shown: Sequence[Bits] = ()) -> list[Statement]:
     """Return the statements of ``design`` in order; cut it into single bits where that is needed.
 
-    Raises ``NotPlain`` if a bit depends on itself.
+    ``shown`` are bits that are used beside those of the design. Raises ``NotPlain``
+    if a bit depends on itself.
     """
     try:
-        return in_order(design)
+        return in_order(design, shown)
     except NotPlain:
         # A bit may depend on another one of its word, as in a chain, without a loop of bits.
         narrow(design, 1)
-        return in_order(design)
+        return in_order(design, shown)
 
 
 def _split(cell: PlainCell, width: int, free: Iterator[int]) -> Iterator[PlainCell]:

@@ -1,6 +1,6 @@
 """Passes over a plain design: rename bits, drop dead bits, order the statements."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from .design import (
@@ -176,10 +176,11 @@ def _pick(bits: Bits, places: Sequence[int]) -> Bits:
     return tuple(bits[place] for place in places)
 
 
-def in_order(design: PlainDesign) -> list[Statement]:
+def in_order(design: PlainDesign, shown: Iterable[Bits] = ()) -> list[Statement]:
     """Return cells and reads, each after its operands and near its first use.
 
-    Raises ``NotPlain`` if an operation on whole words depends on its own result.
+    ``shown`` are bits that are used beside those of the design. Raises ``NotPlain``
+    if an operation on whole words depends on its own result.
     """
     steps: list[Statement] = list(design.cells)
     steps += [(x, read) for x in design.memories for read in x.reads]
@@ -197,11 +198,11 @@ def in_order(design: PlainDesign) -> list[Statement]:
     def loop(number: int) -> None:
         raise NotPlain(_loop(design, steps[number]))
 
-    roots = (drivers[bit] for bit in _roots(design) if bit in drivers)
+    roots = (drivers[bit] for bit in _roots(design, shown) if bit in drivers)
     return [steps[number] for number in postorder(roots, needs, loop)]
 
 
-def _roots(design: PlainDesign) -> Iterator[int]:
+def _roots(design: PlainDesign, shown: Iterable[Bits]) -> Iterator[int]:
     for register in design.registers:
         yield from register.conditions
         yield from register.following
@@ -217,6 +218,8 @@ def _roots(design: PlainDesign) -> Iterator[int]:
     for port in design.ports:
         if port.output:
             yield from port.bits
+    for bits in shown:
+        yield from bits
 
 
 def _loop(design: PlainDesign, step: Statement) -> str:
