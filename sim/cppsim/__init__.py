@@ -14,14 +14,16 @@ if TYPE_CHECKING:
     from .batch.description import BrokenOff
     from .batch.record import Recording
     from .batch.runner import BatchWarning
-    from .checking.checked import CheckedEngine, Difference, check
-    from .engine import Engine, FallbackWarning
+    from .checking.checked import CheckedEngine, check
+    from .checking.comparison import Difference
+    from .engine import Engine
     from .errors import BatchError
     from .model.model import Model
     from .model.program import Program
     from .model.reference import ReferenceModel
     from .netlist.storage import StorageAccess, StoragePort
     from .simulator import Simulator
+    from .starting.switch import FallbackWarning
 
 pytest_plugins = ("cppsim.pytest_plugin",)
 """The plugin that ``pytest -p cppsim`` loads."""
@@ -32,9 +34,9 @@ _MODULES = {
     "BatchWarning": "batch.runner",
     "BrokenOff": "batch.description",
     "CheckedEngine": "checking.checked",
-    "Difference": "checking.checked",
+    "Difference": "checking.comparison",
     "Engine": "engine",
-    "FallbackWarning": "engine",
+    "FallbackWarning": "starting.switch",
     "Model": "model.model",
     "Program": "model.program",
     "Recording": "batch.record",

@@ -14,53 +14,6 @@ from amaranth import hdl
 from amaranth.hdl import _ast, _ir, _mem, _nir
 from amaranth.sim import _async, _base, _pyclock, _pyeval, _pyrtl, pysim  # type: ignore[attr-defined]
 
-__all__ = [
-    "AsyncProcess",
-    "BaseSignalState",
-    "ClockProcess",
-    "DomainReset",
-    "FragmentCompiler",
-    "MemoryInstance",
-    "MemoryRow",
-    "NetlistEmitter",
-    "PortDirection",
-    "ProcessContext",
-    "PyEngineState",
-    "PyMemoryChange",
-    "PyMemoryState",
-    "PyRTLProcess",
-    "PySignalState",
-    "PySimEngine",
-    "PyTriggerState",
-    "SignalDict",
-    "SignalSet",
-    "SimulatorContext",
-    "TestbenchContext",
-    "TickTrigger",
-    "VCDWriter",
-    "ast",
-    "domain_of",
-    "driven_signals",
-    "emitted_netlist",
-    "empty_design",
-    "engine_of",
-    "enum_value",
-    "eval_format",
-    "eval_value",
-    "femtoseconds_of",
-    "made_signals",
-    "memories_of",
-    "memory_of",
-    "nir",
-    "pin_blame",
-    "prepared_design",
-    "read_ports_of",
-    "read_signals",
-    "run_wakers",
-    "signals_of",
-    "time_of",
-]
-
 ast: Any = _ast
 nir: Any = _nir
 SignalDict: Any = ast.SignalDict

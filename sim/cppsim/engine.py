@@ -19,9 +19,7 @@ from .running.state import CompiledState
 from .running.waves import SimulatorWaves
 from .starting.background import Written, written
 from .starting.hand_over import hand_over_clocks, hand_over_state, is_at_rest
-from .starting.switch import FallbackWarning, Switch, fall_back
-
-__all__ = ["Engine", "FallbackWarning"]
+from .starting.switch import Switch, fall_back
 
 
 class Engine(RunningEngine):

@@ -12,8 +12,6 @@ import pytest
 
 from .mode import Mode, default_mode, set_default_mode
 
-__all__ = ["Tally"]
-
 _NAME = "cppsim"
 _DEFAULT = Mode.AUTO
 """Most simulations of a suite are shorter than a compilation; docs/cppsim.md has the figures."""

@@ -10,8 +10,6 @@ from .engine import Engine
 from .mode import Mode, default_mode
 from .running.running import RunningEngine
 
-__all__ = ["Simulator"]
-
 
 class _CompiledEngine(Engine):
     mode = Mode.ALWAYS

@@ -12,10 +12,8 @@ from typing import Any
 from amaranth.sim import Simulator as AmaranthSimulator
 
 from .amaranth_internals import engine_of
-from .engine import FallbackWarning
 from .simulator import Simulator
-
-__all__ = ["substitute"]
+from .starting.switch import FallbackWarning
 
 _class: Any = AmaranthSimulator
 

@@ -21,7 +21,7 @@ from cppsim.cpp.ported_glue import kept_ports, port_tables
 from cppsim.errors import SimulationError
 from cppsim.model.build import Library
 from cppsim.model.circuit import Circuit
-from cppsim.netlist.elaborated import CLOCK
+from cppsim.netlist.design import CLOCK
 from cppsim.netlist.storage import StorageAccess, StoragePort
 
 from ..builds import CACHE, find_compiler

@@ -13,10 +13,11 @@ from ..amaranth_internals import nir
 from ..errors import BatchError
 from ..netlist.design import Bits, DesignPort, Memory, Notice
 from ..netlist.enables import find_enables
-from ..netlist.events import worded
-from ..netlist.lowering import Event, Lowered, StateInput, lower
-from ..netlist.share import share
-from ..netlist.tidy import rewrite
+from ..netlist.events import Event, worded
+from ..netlist.lowered import Lowered, StateInput
+from ..netlist.lowering import lower
+from ..netlist.passes import rewrite
+from ..netlist.simplify import share
 from .naming import PortChoice, PortNames, free_name
 
 __all__ = ["BatchCircuit", "batch_circuit"]

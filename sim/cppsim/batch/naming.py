@@ -9,7 +9,7 @@ from amaranth.hdl import Signal, Value
 from amaranth.lib import wiring
 
 from ..errors import BatchError
-from ..netlist.one_clock import named_signals
+from ..model.circuit import named_signals
 
 __all__ = ["PortChoice", "PortNames", "free_name"]
 

@@ -7,8 +7,8 @@ from amaranth.hdl import Signal, Value
 
 from ..amaranth_internals import driven_signals, made_signals, read_signals
 from ..errors import BatchError
+from ..model.circuit import named_signals
 from ..model.ports import PortPlace
-from ..netlist.one_clock import named_signals
 from .description import Description
 from .naming import PortChoice
 

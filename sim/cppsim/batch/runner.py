@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import BatchError
-from ..model.encoding import Encoded, Words
+from ..model.encoding import Encoded
 from ..model.program import Program
-from ..model.values import as_array, counted
+from ..model.values import Words, as_array, counted
 from .cuda import Cuda, NoGpu
 from .description import BrokenOff, Description, MemoryPlace, Source
 from .threads import Threads

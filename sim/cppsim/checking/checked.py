@@ -14,13 +14,10 @@ from ..amaranth_internals import PySimEngine, engine_of
 from ..engine import Engine
 from ..errors import SimulationError
 from ..mode import Mode
-from ..netlist.events import said
-from ..netlist.lowering import Event
+from ..netlist.events import Event, said
 from ..running.state import CompiledState
-from .comparison import Clock, Comparison, Difference
+from .comparison import Clock, Comparison
 from .shadow import Shadow
-
-__all__ = ["CheckedEngine", "Difference", "check"]
 
 
 def check(

@@ -18,8 +18,6 @@ from ..amaranth_internals import (
 )
 from .shadow import Shadow
 
-__all__ = ["Clock", "Comparison", "Difference"]
-
 _HEXADECIMAL_FROM = 1 << 16
 
 

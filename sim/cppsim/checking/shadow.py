@@ -10,8 +10,6 @@ from amaranth.hdl import MemoryData, Signal
 
 from ..amaranth_internals import FragmentCompiler, PyEngineState
 
-__all__ = ["Shadow"]
-
 Row = tuple[MemoryData, int]
 """A memory, and the number of one of its rows."""
 

@@ -3,12 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..netlist.design import Bits, CellKind, Memory, MemoryRead, PlainCell
-from ..netlist.tidy import Statement
+from ..netlist.numbers import WORD
+from ..netlist.passes import Statement
 from .code import Snippet, assignment, block
 from .scopes import Scope, place
-from .words import WORD, Words, operation, words_of
-
-__all__ = ["Body"]
+from .words import Words, operation, words_of
 
 _ORDERS = (
     CellKind.LESS,

@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-__all__ = ["Snippet", "assignment", "block", "lines_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Snippet:

@@ -10,8 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from .code import Snippet
 
-__all__ = ["in_reach"]
-
 _WINDOW = 4096
 """Statements that are ordered at a time: the work grows with the square of their number."""
 

@@ -15,8 +15,6 @@ from .scopes import Scope
 from .words import literal, words_of
 from .writer import Writer
 
-__all__ = ["program"]
-
 
 def program(
     design: PlainDesign, storage: Sequence[StoragePort], shown: Sequence[Bits] = ()

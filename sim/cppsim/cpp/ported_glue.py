@@ -2,10 +2,8 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from ..netlist.elaborated import CLOCK
+from ..netlist.design import CLOCK
 from ..netlist.storage import StoragePort
-
-__all__ = ["kept_ports", "port_tables", "program_glue"]
 
 _TABLES = """\
   static uint64_t *word(Top &top, size_t index) {{

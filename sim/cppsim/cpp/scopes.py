@@ -8,9 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ..netlist.design import Bits, CellKind, PlainCell
-from ..netlist.tidy import Statement
-
-__all__ = ["Scope", "place"]
+from ..netlist.passes import Statement
 
 _WORTH = 2
 """Instructions that make a branch worth a misprediction now and then."""

@@ -7,19 +7,18 @@ before a testbench reads them. All state except memories is one array of words.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ..netlist.clock_plan import InputWord, clock_plan, edge_sides
 from ..netlist.design import Bits
-from ..netlist.lowering import Event, Lowered
-from ..netlist.tidy import Statement
+from ..netlist.events import Event
+from ..netlist.lowered import InputWord, Lowered, clock_plan, edge_sides
+from ..netlist.numbers import WORD
+from ..netlist.passes import Statement
 from .body import Body
 from .code import Snippet, assignment, lines_of
 from .edge import in_turn, resets
 from .order import in_reach
 from .scopes import Scope
-from .words import WORD, literal, words_of
+from .words import literal, words_of
 from .writer import Writer
-
-__all__ = ["SimulationSource", "WordPlace", "write_simulation"]
 
 _TEXT = """\
 #include "words.h"

@@ -11,9 +11,25 @@ from itertools import pairwise
 
 from ..netlist.design import Bits, CellKind, PlainCell
 from ..netlist.numbers import WORD
-from ..netlist.signs import COMPARISONS, INFIX
 
-__all__ = ["WORD", "Words", "literal", "operation", "words_of"]
+INFIX = {
+    CellKind.AND: "&",
+    CellKind.OR: "|",
+    CellKind.XOR: "^",
+    CellKind.ADD: "+",
+    CellKind.SUBTRACT: "-",
+    CellKind.MULTIPLY: "*",
+}
+COMPARISONS = {
+    CellKind.EQUAL: "==",
+    CellKind.UNEQUAL: "!=",
+    CellKind.LESS: "<",
+    CellKind.LESS_EQUAL: "<=",
+    CellKind.LESS_SIGNED: "<",
+    CellKind.LESS_EQUAL_SIGNED: "<=",
+}
+"""Whether the operands have a sign, each language says in its own way."""
+
 
 _MASK = (1 << WORD) - 1
 

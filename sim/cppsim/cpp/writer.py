@@ -3,16 +3,13 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from ..netlist.design import Bits, Memory, PlainDesign
-from ..netlist.narrow import narrow, ordered_statements
-from ..netlist.numbers import to_words, word_count
+from ..netlist.numbers import WORD, to_words, word_count
+from ..netlist.passes import narrow, ordered_statements
 from .body import Body
 from .code import Snippet, assignment, block
 from .edge import Clocked, Group, Store
 from .scopes import Scope
-from .words import WORD, Words, literal, words_of
-
-__all__ = ["Writer", "element_bits"]
-
+from .words import Words, literal, words_of
 
 _MESSAGES = "messages"
 """The variable that every message changes, so that messages keep their order."""

@@ -13,8 +13,6 @@ from ..netlist.numbers import from_words, to_words
 from .ports import PortPlace, found
 from .values import Words, expect_fit, extended, fitting
 
-__all__ = ["Encoded", "Encoder", "Item", "Opcode", "Result", "Words"]
-
 _DEPTH = 8
 
 

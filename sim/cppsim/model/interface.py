@@ -6,18 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..errors import BatchError
-from .encoding import Encoded, Words
+from .encoding import Encoded
 from .ports import PortPlace
 from .program import Program
-
-__all__ = [
-    "AnyModel",
-    "Prepared",
-    "counted_cycles",
-    "expect_columns",
-    "fitting_value",
-    "ports_of",
-]
+from .values import Words
 
 Prepared = Callable[[Sequence[int]], list[int]]
 """Runs a prepared program with new columns, and returns its results in the order of execution."""

@@ -12,12 +12,11 @@ import numpy as np
 
 from ..compiling.library import Signatures, bind
 from ..errors import SimulationError
-from ..netlist.elaborated import Elaborated
-from ..netlist.messages import formatted
+from ..netlist.design import Elaborated, formatted
 from ..netlist.numbers import from_words, to_words
 from ..netlist.storage import Buffers, StoragePort, check_storage
 from .build import Library, build
-from .encoding import Encoded, Words
+from .encoding import Encoded
 from .interface import (
     AnyModel,
     Prepared,
@@ -27,13 +26,13 @@ from .interface import (
     ports_of,
 )
 from .program import Program
+from .values import Words
 
 if TYPE_CHECKING:
     from amaranth.hdl import Elaboratable
 
     from .waveforms import Waveform
 
-__all__ = ["Model"]
 
 _ADDRESS, _SIZE, _NUMBER = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint64
 

@@ -7,8 +7,6 @@ from typing import TypeVar
 from ..errors import BatchError
 from ..netlist.numbers import word_count
 
-__all__ = ["PortPlace", "found"]
-
 _Place = TypeVar("_Place")
 
 

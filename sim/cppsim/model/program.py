@@ -18,8 +18,6 @@ from .encoding import Encoded, Encoder, Item, Opcode
 from .ports import PortPlace
 from .values import as_array, counted
 
-__all__ = ["Program"]
-
 _REPEATS = 1 << 32
 
 

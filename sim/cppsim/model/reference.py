@@ -15,7 +15,7 @@ from ..errors import SimulationError
 from ..netlist.numbers import WORD, from_words, to_words
 from ..netlist.storage import Buffers, StorageAccess, StoragePort, check_storage
 from .circuit import Circuit
-from .encoding import Encoded, Item, Opcode, Words
+from .encoding import Encoded, Item, Opcode
 from .interface import (
     AnyModel,
     Prepared,
@@ -25,9 +25,7 @@ from .interface import (
     ports_of,
 )
 from .program import Program
-from .values import as_array
-
-__all__ = ["ReferenceModel", "Testbench", "ValueOf", "execute", "value_at"]
+from .values import Words, as_array
 
 _PERIOD = 1e-6
 

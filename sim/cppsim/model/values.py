@@ -9,8 +9,6 @@ from ..errors import BatchError
 from ..netlist.numbers import to_words
 from .ports import PortPlace
 
-__all__ = ["Words", "as_array", "counted", "expect_fit", "extended", "fitting"]
-
 Words = NDArray[np.uint64]
 
 _MOST = (1 << 63) - 1

@@ -13,8 +13,6 @@ from ..errors import SimulationError
 from ..native.library import ModelHandle, native
 from ..native.waves import Areas, Variable, Waves
 
-__all__ = ["Waveform"]
-
 _DIGITS = range(0x21, 0x7F)
 """Characters of identifiers in a VCD file (IEEE 1364-2005, 18.2.1)."""
 

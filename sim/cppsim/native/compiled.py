@@ -10,11 +10,10 @@ from ..cpp.simulation import SimulationSource, WordPlace, write_simulation
 from ..cpp.writer import element_bits
 from ..errors import SimulationError
 from ..netlist.design import Bits, Memory
-from ..netlist.lowering import Event, Lowered
+from ..netlist.events import Event
+from ..netlist.lowered import Lowered
 from ..netlist.numbers import from_words, to_words, word_count
 from .library import ModelHandle
-
-__all__ = ["CompiledModel", "Rows"]
 
 _FORMATS: dict[int, Any] = {8: "B", 16: "H", 32: "I", 64: "Q"}
 

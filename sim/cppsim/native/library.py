@@ -7,8 +7,6 @@ from pathlib import Path
 
 from ..compiling.library import HEADERS, Builder
 
-__all__ = ["BUILDER", "ModelHandle", "native"]
-
 _FOLDER = Path(str(files("cppsim") / "native"))
 
 BUILDER = Builder("native", "its own library", ("-O2",), headers=(_FOLDER, HEADERS))

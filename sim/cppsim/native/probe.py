@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 
 from .library import native
 
-__all__ = ["Code", "Instruction", "ProbeProgram"]
-
 
 class Code(IntEnum):
     """The operation of an instruction: ``Code`` of probe.h."""

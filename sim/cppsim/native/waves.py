@@ -18,8 +18,6 @@ from ..cpp.simulation import WordPlace
 from ..netlist.numbers import from_words, word_count
 from .library import ModelHandle, native
 
-__all__ = ["Areas", "BackwardsError", "Variable", "Waves"]
-
 _LONGEST_ENDING = 8
 
 

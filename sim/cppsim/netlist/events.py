@@ -1,13 +1,21 @@
 """Messages of a design in simulation: prints, failed checks, hits of covers."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ..amaranth_internals import nir, pin_blame
-from .design import FormattedValue
-from .messages import formatted
+from .design import Bits, FormattedValue, formatted
 
-__all__ = ["parts_of", "report", "said", "worded"]
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A print or check of Amaranth's ``cell``: reported where ``enable`` is 1, with ``values``."""
+
+    enable: int
+    values: tuple[Bits, ...]
+    cell: Any
+
 
 _FAILURES = {"assert": "Assertion violated", "assume": "Assumption violated"}
 
@@ -22,7 +30,7 @@ def report(cell: Any, values: Sequence[int]) -> None:
 
 def said(cell: Any, values: Sequence[int]) -> str:
     """Return the message of ``cell`` with ``values``."""
-    text, kind = _formatted(cell.format, values), _kind(cell)
+    text, kind = formatted(parts_of(cell.format), values), _kind(cell)
     if kind == "print":
         return text
     if kind == "cover":
@@ -39,10 +47,6 @@ def worded(cell: Any) -> str:
 
 def _kind(cell: Any) -> str:
     return "print" if isinstance(cell, nir.SyncPrint | nir.AsyncPrint) else str(cell.kind)
-
-
-def _formatted(message: Any, values: Sequence[int]) -> str:
-    return formatted(parts_of(message), values)
 
 
 def parts_of(message: Any) -> tuple[str | FormattedValue, ...]:

@@ -5,16 +5,16 @@ none in compiled code, raises ``NotPlain``.
 """
 
 import sys
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from amaranth.hdl import MemoryData, Signal
 
 from ..amaranth_internals import (
     MemoryInstance,
-    SignalDict,
+    ast,
     driven_signals,
     emitted_netlist,
     memory_of,
@@ -30,67 +30,15 @@ from .design import (
     MemoryRead,
     MemoryWrite,
     NotPlain,
-    PlainDesign,
     StateRegister,
 )
-from .share import share
-from .tidy import rewrite
-from .widths import expect_narrow
-
-__all__ = ["ClockEdge", "Event", "Lowered", "StateInput", "lower"]
+from .events import Event
+from .lowered import ClockEdge, Lowered, StateInput
+from .passes import rewrite
+from .simplify import share
 
 _DEPTH = 1_000_000
 """Amaranth walks its netlist by recursion, of which Python does not mind more."""
-
-
-@dataclass(frozen=True, slots=True)
-class ClockEdge:
-    """``bit`` is 1 while ``net`` changes to ``rising``. Before the first step it was ``before``.
-
-    Of a ``reset`` the logic sees the new level at the edge, of a clock the old one.
-    """
-
-    net: int
-    rising: bool
-    bit: int
-    before: int
-    reset: bool
-
-
-@dataclass(frozen=True, slots=True)
-class StateInput:
-    """Bits that nothing in the design drives, and their value at power-on."""
-
-    bits: Bits
-    start: int
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """A print or check of Amaranth's ``cell``: reported where ``enable`` is 1, with ``values``."""
-
-    enable: int
-    values: tuple[Bits, ...]
-    cell: Any
-
-
-@dataclass(slots=True)
-class Lowered:
-    """A design in plain form.
-
-    ``events`` are reported at edges, ``watches`` after every change. ``signals`` has the bits of
-    every signal; ``rows`` maps Amaranth's memories to those of the design.
-    """
-
-    design: PlainDesign = field(default_factory=PlainDesign)
-    inputs: list[StateInput] = field(default_factory=list)
-    edges: list[ClockEdge] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
-    watches: list[Event] = field(default_factory=list)
-    signals: "MutableMapping[Signal, Bits]" = field(default_factory=SignalDict)
-    driven: "MutableMapping[Signal, bool]" = field(default_factory=SignalDict)
-    """Signals that combinational logic drives."""
-    rows: dict[MemoryData, Memory] = field(default_factory=dict)
 
 
 def lower(design: Any, *, clock: Signal | None = None) -> Lowered:
@@ -383,3 +331,41 @@ class _Lowering:
             self._lowered.events.append(Event(enable, values, cell))
         else:
             self._lowered.watches.append(Event(enable, values, cell))
+
+
+_WIDEST = 1 << 16
+"""Bits of a value that Amaranth's simulator takes, and its netlist can number."""
+
+
+def expect_narrow(fragment: Any) -> None:
+    """Raise ``NotPlain`` for a value in ``fragment`` that is too wide."""
+    known: set[int] = set()
+    for statements in fragment.statements.values():
+        left: list[Any] = list(statements)
+        while left:
+            item = left.pop()
+            if id(item) in known:
+                continue
+            known.add(id(item))
+            match item:
+                case ast.Assign():
+                    left += [item.lhs, item.rhs]
+                case ast.Switch():
+                    left.append(item.test)
+                    left += [inner for _, inner_list, _ in item.cases for inner in inner_list]
+                case ast.Operator():
+                    left += item.operands
+                case ast.Slice():
+                    left.append(item.value)
+                case ast.Part():
+                    left += [item.value, item.offset]
+                case ast.Concat():
+                    left += item.parts
+                case ast.SwitchValue():
+                    left += [item.test, *(value for _, value in item.cases)]
+            # Other operators at most double the width, and their width takes long to compute.
+            grows = not isinstance(item, ast.Operator) or item.operator == "<<"
+            if grows and isinstance(item, ast.Value) and len(item) > _WIDEST:
+                raise NotPlain(f"a value of {len(item)} bits is too wide")
+    for inner, *_ in fragment.subfragments:
+        expect_narrow(inner)

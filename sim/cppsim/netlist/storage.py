@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from ..errors import SimulationError
 
-__all__ = ["Buffers", "StorageAccess", "StoragePort", "check_storage"]
-
 Buffers = Mapping[str, NDArray[np.uint8]]
 """Storage arrays by name: one-dimensional, contiguous, ``uint8``."""
 

@@ -7,13 +7,10 @@ from typing import Any
 from amaranth.hdl import Signal
 
 from ..amaranth_internals import NetlistEmitter, ast, nir
-from ..cpp.words import WORD
 from ..netlist.cells import CellWriter, bits_of
 from ..netlist.design import Bits, NotPlain, PlainCell, PlainDesign
-from ..netlist.narrow import narrow
-from ..netlist.tidy import rewrite
-
-__all__ = ["PlainExpression", "lower_expression", "signals_of"]
+from ..netlist.numbers import WORD
+from ..netlist.passes import narrow, rewrite
 
 _WIDEST = 1 << 10
 """Limit of the bits of each value in an expression."""

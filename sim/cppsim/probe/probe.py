@@ -15,12 +15,10 @@ from ..cpp.simulation import WordPlace
 from ..native.compiled import CompiledModel
 from ..native.probe import ProbeProgram
 from ..netlist.design import Bits, NotPlain, PlainCell
-from ..netlist.lowering import Lowered
-from ..netlist.tidy import Statement
+from ..netlist.lowered import Lowered
+from ..netlist.passes import Statement
 from .expression import lower_expression
 from .writer import Places, ProgramWriter
-
-__all__ = ["Probes"]
 
 _WORTH = 16
 """Steps of a design that are settled while a program executes one instruction."""

@@ -6,12 +6,11 @@ Values have zeros above their bits throughout.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..cpp.words import WORD, words_of
+from ..cpp.words import words_of
 from ..cpp.writer import element_bits
 from ..native.probe import Code, Instruction, ProbeProgram
 from ..netlist.design import Bits, CellKind, Memory, MemoryRead, NotPlain, PlainCell
-
-__all__ = ["Places", "ProgramWriter"]
+from ..netlist.numbers import WORD
 
 Places = Mapping[int, tuple[int, int]]
 """The word of each bit and its place there."""

@@ -12,8 +12,6 @@ from ..native.library import ModelHandle, native
 from ..native.probe import ProbeProgram
 from ..native.waves import Waves
 
-__all__ = ["EDGE", "MESSAGES", "NEVER", "SLICE", "TIME", "Clocks", "Condition", "EdgeControl"]
-
 NEVER = (1 << 64) - 1
 _LONGEST = 1 << 60
 """The limit of periods and phases in compiled code, in femtoseconds."""

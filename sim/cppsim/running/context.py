@@ -19,8 +19,6 @@ from .state import CompiledState
 from .ticks import Tick
 from .waits import Wait
 
-__all__ = ["Process"]
-
 _TRIGGERS = (Wait, PyTriggerState)
 
 

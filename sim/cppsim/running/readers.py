@@ -16,8 +16,6 @@ from ..netlist.design import NotPlain
 from ..probe.expression import signals_of
 from .settled import SettledState
 
-__all__ = ["Reader", "Readers"]
-
 Reader = Callable[[], int]
 
 _Slice: Any = ast.Slice

@@ -7,10 +7,8 @@ from amaranth.hdl import MemoryData, Signal
 from ..amaranth_internals import PyEngineState
 from ..cpp.simulation import SimulationSource
 from ..native.compiled import CompiledModel
-from ..netlist.lowering import Lowered
+from ..netlist.lowered import Lowered
 from ..probe.probe import Probes
-
-__all__ = ["SettledState"]
 
 
 class SettledState(PyEngineState):

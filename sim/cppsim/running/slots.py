@@ -9,8 +9,6 @@ from ..amaranth_internals import BaseSignalState, PyMemoryState, PySignalState, 
 from .clocks import Condition
 from .settled import SettledState
 
-__all__ = ["MemorySlot", "SignalSlot"]
-
 
 class SignalSlot(BaseSignalState):
     """A signal whose value is in the model.

@@ -11,14 +11,12 @@ from ..amaranth_internals import (
     PySignalState,
 )
 from ..cpp.simulation import SimulationSource
-from ..netlist.events import report
-from ..netlist.lowering import Event, Lowered
+from ..netlist.events import Event, report
+from ..netlist.lowered import Lowered
 from .clocks import Clocks, Condition
 from .readers import Readers
 from .settled import SettledState
 from .slots import MemorySlot, SignalSlot
-
-__all__ = ["CompiledState"]
 
 
 class CompiledState(SettledState):

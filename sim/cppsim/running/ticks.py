@@ -13,8 +13,6 @@ from amaranth.sim import BrokenTrigger
 from ..amaranth_internals import TickTrigger
 from .waits import Each, Repeat, Sampler, Until, Wait
 
-__all__ = ["Tick"]
-
 _CACHED = 64
 """The number of sampling ticks that a tick caches."""
 

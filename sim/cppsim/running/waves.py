@@ -27,8 +27,6 @@ from ..cpp.simulation import WordPlace
 from ..native.waves import Areas, BackwardsError, Variable, Waves
 from .state import CompiledState
 
-__all__ = ["SimulatorWaves"]
-
 _WORD = 64
 _Shown = Sequence[tuple[Any, Any]]
 """Pairs of a pyvcd variable and its content: a value, a format, or a function of a number."""

@@ -21,9 +21,8 @@ from ..compiling.library import prepare, provide
 from ..cpp.simulation import SimulationSource, write_simulation
 from ..errors import SimulationError
 from ..native.library import native
-from ..netlist.lowering import Lowered, lower
-
-__all__ = ["Build", "can_build", "written"]
+from ..netlist.lowered import Lowered
+from ..netlist.lowering import lower
 
 Written = tuple[Lowered, SimulationSource]
 

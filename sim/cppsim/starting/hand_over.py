@@ -9,12 +9,10 @@ from typing import Any
 
 from ..amaranth_internals import ClockProcess, PyMemoryState, PyRTLProcess, PySignalState
 from ..cpp.simulation import SimulationSource
-from ..netlist.lowering import Lowered
+from ..netlist.lowered import Lowered
 from ..running.slots import SignalSlot
 from ..running.state import CompiledState
 from ..running.waits import Edge
-
-__all__ = ["hand_over_clocks", "hand_over_state", "is_at_rest"]
 
 
 def is_at_rest(state: Any, processes: "set[Any]") -> bool:

@@ -9,8 +9,6 @@ from ..compiling.library import prepare
 from ..errors import SimulationError
 from .background import Build, Written, can_build
 
-__all__ = ["FallbackWarning", "Switch"]
-
 _SHORT = 0.2
 """Seconds of a run before its design is compiled."""
 

@@ -1,4 +1,4 @@
-"""Passes over a plain design: rename bits, drop dead bits, order the statements."""
+"""Passes over a plain design: rename bits, drop dead bits, split into words, order statements."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -14,9 +14,6 @@ from .design import (
     PlainDesign,
     StateRegister,
 )
-from .postorder import postorder
-
-__all__ = ["Statement", "in_order", "rewrite", "trim"]
 
 _POINTWISE = frozenset({CellKind.AND, CellKind.OR, CellKind.XOR, CellKind.NOT})
 _CARRYING = frozenset(
@@ -226,3 +223,96 @@ def _loop(design: PlainDesign, step: Statement) -> str:
     result = step.result if isinstance(step, PlainCell) else step[1].result
     names = (name for name, bits in design.names.items() if not set(bits).isdisjoint(result))
     return f"combinational loop through {min(names, default='a signal without a name')}"
+
+
+_WHOLE = {
+    CellKind.ALL: CellKind.ALL,
+    CellKind.ANY: CellKind.ANY,
+    CellKind.ODD: CellKind.ODD,
+    CellKind.EQUAL: CellKind.ALL,
+    CellKind.UNEQUAL: CellKind.ANY,
+}
+"""The cell that joins the results of the parts."""
+
+
+def narrow(design: PlainDesign, width: int) -> None:
+    """Split operations wider than ``width`` bits, except those with carries, orders and shifts."""
+    free = iter(range(design.first_free(), 1 << 62))
+    design.cells = [part for cell in design.cells for part in _split(cell, width, free)]
+
+
+def ordered_statements(design: PlainDesign, shown: Sequence[Bits] = ()) -> list[Statement]:
+    """Return the statements of ``design`` in order; cut it into single bits where that is needed.
+
+    ``shown`` are bits that are used beside those of the design. Raises ``NotPlain``
+    if a bit depends on itself.
+    """
+    try:
+        return in_order(design, shown)
+    except NotPlain:
+        # A bit may depend on another one of its word, as in a chain, without a loop of bits.
+        narrow(design, 1)
+        return in_order(design, shown)
+
+
+def _split(cell: PlainCell, width: int, free: Iterator[int]) -> Iterator[PlainCell]:
+    if max(len(cell.result), *(len(bits) for bits in cell.operands)) <= width:
+        yield cell
+    elif cell.kind in _POINTWISE or cell.kind is CellKind.MUX:
+        for part in _parts(len(cell.result), width):
+            operands = tuple(
+                bits if cell.kind is CellKind.MUX and number % 2 else bits[part]
+                for number, bits in enumerate(cell.operands)
+            )
+            yield replace(cell, operands=operands, result=cell.result[part])
+    elif cell.kind in _WHOLE:
+        answers: list[int] = []
+        for part in _parts(len(cell.operands[0]), width):
+            operands = tuple(bits[part] for bits in cell.operands)
+            if len(operands) == 1 and len(operands[0]) == 1:
+                answers += operands[0]
+            else:
+                answers.append(next(free))
+                yield PlainCell(cell.kind, operands, (answers[-1],))
+        yield PlainCell(_WHOLE[cell.kind], (tuple(answers),), cell.result)
+    else:
+        yield cell
+
+
+def _parts(size: int, width: int) -> Iterator[slice]:
+    return (slice(low, min(low + width, size)) for low in range(0, size, width))
+
+
+def _ignore(_: int) -> None:
+    pass
+
+
+def postorder(
+    roots: Iterable[int],
+    needs: Callable[[int], Sequence[int]],
+    loop: Callable[[int], None] = _ignore,
+) -> Iterator[int]:
+    """Yield ``roots`` and all that they need, each number once and after its ``needs``.
+
+    A need is visited just before its first user, as in a recursive walk. ``loop`` is called with a
+    number that is needed by something that it needs itself; if it returns, the need is ignored.
+    Numbers are not negative.
+    """
+    done: dict[int, bool] = {}
+    for root in roots:
+        # A number below 0 ends the visit of its complement.
+        left = [root]
+        while left:
+            number = left.pop()
+            if number < 0:
+                done[~number] = True
+                yield ~number
+            elif number not in done:
+                done[number] = False
+                left.append(~number)
+                for other in reversed(needs(number)):
+                    ended = done.get(other)
+                    if ended is None:
+                        left.append(other)
+                    elif not ended:
+                        loop(other)

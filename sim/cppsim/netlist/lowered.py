@@ -1,20 +1,64 @@
-"""How edges of clocks are found: the one description that every back end follows.
+"""A design in plain form with its clocks: data, and the rule of how edges of clocks are found.
 
 A design is stepped from outside. A clock that is an input has a shadow: a second word with its
 level at the last step, and an edge is where the two differ. A clock that the design makes is
 compared with its level after each step; its edge is pending then, and happens in the next step.
+All back ends follow `ClockPlan`.
 """
 
-from dataclasses import dataclass
+from collections.abc import MutableMapping
+from dataclasses import dataclass, field
 from typing import TypeVar
 
-from .design import Bits
-from .lowering import ClockEdge, Lowered
+from amaranth.hdl import MemoryData, Signal
+
+from ..amaranth_internals import SignalDict
+from .design import Bits, Memory, PlainDesign
+from .events import Event
 from .numbers import WORD, to_words, word_count
 
-__all__ = ["ClockPlan", "InputWord", "clock_plan", "edge_sides"]
-
 _Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True, slots=True)
+class ClockEdge:
+    """``bit`` is 1 while ``net`` changes to ``rising``. Before the first step it was ``before``.
+
+    Of a ``reset`` the logic sees the new level at the edge, of a clock the old one.
+    """
+
+    net: int
+    rising: bool
+    bit: int
+    before: int
+    reset: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StateInput:
+    """Bits that nothing in the design drives, and their value at power-on."""
+
+    bits: Bits
+    start: int
+
+
+@dataclass(slots=True)
+class Lowered:
+    """A design in plain form.
+
+    ``events`` are reported at edges, ``watches`` after every change. ``signals`` has the bits of
+    every signal; ``rows`` maps Amaranth's memories to those of the design.
+    """
+
+    design: PlainDesign = field(default_factory=PlainDesign)
+    inputs: list[StateInput] = field(default_factory=list)
+    edges: list[ClockEdge] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    watches: list[Event] = field(default_factory=list)
+    signals: "MutableMapping[Signal, Bits]" = field(default_factory=SignalDict)
+    driven: "MutableMapping[Signal, bool]" = field(default_factory=SignalDict)
+    """Signals that combinational logic drives."""
+    rows: dict[MemoryData, Memory] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
