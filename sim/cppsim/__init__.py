@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from .version import __version__
 
 if TYPE_CHECKING:
+    from .background import FallbackWarning
     from .batch.batch import Batch
     from .batch.description import BrokenOff
     from .batch.record import Recording
     from .batch.runner import BatchWarning
-    from .checking.checked import CheckedEngine, check
-    from .checking.comparison import Difference
+    from .checking import CheckedEngine, Difference, check
     from .engine import Engine
     from .errors import BatchError
     from .model.model import Model
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from .model.reference import ReferenceModel
     from .netlist.storage import StorageAccess, StoragePort
     from .simulator import Simulator
-    from .starting.switch import FallbackWarning
 
 pytest_plugins = ("cppsim.pytest_plugin",)
 """The plugin that ``pytest -p cppsim`` loads."""
@@ -33,10 +32,10 @@ _MODULES = {
     "BatchError": "errors",
     "BatchWarning": "batch.runner",
     "BrokenOff": "batch.description",
-    "CheckedEngine": "checking.checked",
-    "Difference": "checking.comparison",
+    "CheckedEngine": "checking",
+    "Difference": "checking",
     "Engine": "engine",
-    "FallbackWarning": "starting.switch",
+    "FallbackWarning": "background",
     "Model": "model.model",
     "Program": "model.program",
     "Recording": "batch.record",
@@ -44,7 +43,7 @@ _MODULES = {
     "Simulator": "simulator",
     "StorageAccess": "netlist.storage",
     "StoragePort": "netlist.storage",
-    "check": "checking.checked",
+    "check": "checking",
 }
 
 __all__ = [

@@ -56,7 +56,7 @@ class _Plugin:
         self.mode, self.tally = mode, Tally()
         self._undo: Callable[[], None] | None = None
         if mode is not Mode.OFF:
-            from .substitution import substitute
+            from .simulator import substitute
 
             set_default_mode(mode)
             self._undo = substitute(self.tally.add)

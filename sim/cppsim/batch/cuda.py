@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import BatchError
-from ..model.encoding import Encoded
-from ..model.values import Words
+from ..model.ports import Words
+from ..model.program import Encoded
 from .description import MemoryPlace, Source
 
 __all__ = ["OPTIONS", "Cuda", "NoGpu", "gpu_versions", "kernel_source"]

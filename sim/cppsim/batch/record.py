@@ -23,9 +23,8 @@ from numpy.typing import NDArray
 from ..amaranth_internals import DomainReset, engine_of, prepared_design, time_of
 from ..errors import BatchError
 from ..mode import Mode
-from ..model.ports import PortPlace
+from ..model.ports import PortPlace, counted
 from ..model.program import Program
-from ..model.values import counted
 from ..simulator import Simulator
 from .description import Description
 from .naming import PortChoice

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compiling.library import bind, provide
-from ..model.encoding import Encoded
-from ..model.values import Words, counted
+from ..model.ports import Words, counted
+from ..model.program import Encoded
 from .description import Source
 
 __all__ = ["Threads"]

@@ -11,10 +11,8 @@ from dataclasses import dataclass, field
 
 from ..netlist.design import Bits, Memory, MemoryWrite, StateRegister
 from ..netlist.numbers import WORD
-from .body import Body
-from .code import Snippet, assignment, block
-from .order import in_reach
-from .scopes import Scope
+from .body import Body, Scope
+from .code import Snippet, assignment, block, in_reach
 from .words import Words, literal
 
 Uses = Iterator[tuple[Bits, Scope]]

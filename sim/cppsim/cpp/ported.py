@@ -1,17 +1,16 @@
-"""Write a design as a C++ structure that clocks itself: its state, ``cycle`` and ``settle``.
+"""Write a design as a C++ structure that clocks itself, and the library around it.
 
-``cycle`` is one rising edge and the logic before it, each cell evaluated at most once. The file
-that includes the structure serves the storage ports and receives the messages.
+``cycle`` is one rising edge and the logic before it, each cell evaluated at most once; ``settle``
+computes the outputs. The library serves the storage ports and receives the messages.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from ..netlist.design import Bits, PlainDesign
+from ..netlist.design import CLOCK, Bits, PlainDesign
 from ..netlist.storage import StorageAccess, StoragePort
-from .code import Snippet, assignment, lines_of
+from .body import Scope
+from .code import Snippet, assignment, in_reach, lines_of
 from .edge import in_turn, resets
-from .order import in_reach
-from .scopes import Scope
 from .words import literal, words_of
 from .writer import Writer
 
@@ -150,3 +149,86 @@ def _asked(port: StoragePort) -> tuple[str, ...]:
     """Return the outputs of the circuit that request an access."""
     read = (port.enable, port.address)
     return read if port.access is StorageAccess.READ else (*read, port.data, port.mask)
+
+
+_TABLES = """\
+  static uint64_t *word(Top &top, size_t index) {{
+    uint64_t *const table[] = {{{words}}};
+    return table[index];
+  }}
+
+  static bool kept(size_t index) {{
+    static constexpr bool table[] = {{{kept}}};
+    return table[index];
+  }}
+"""
+
+_SOURCE = """\
+#include "words.h"
+#include "told.h"
+#include "storage.h"
+#include "ported.h"
+
+namespace {{
+
+{program}
+struct Circuit {{
+  using Top = ::Top;
+  static constexpr size_t buffers = {buffers};
+
+{tables}
+  static void settle(Top &top) {{ top.settle(); }}
+
+  static size_t edge(Top &top, const driver::Buffer *buffers, driver::Heard &heard) {{
+    return top.cycle(buffers, heard);
+  }}
+
+  static void clock(Top &top, bool level) {{ top.{clock}[0] = level; }}
+
+  static uint64_t *shown(Top &top) {{ return top.shown; }}
+}};
+
+}} // namespace
+
+DRIVER_INTERFACE(Circuit)
+"""
+
+
+def program_glue(
+    program: str,
+    variables: Mapping[str, str],
+    widths: Mapping[str, int],
+    outputs: Collection[str],
+    storage: Sequence[StoragePort],
+) -> str:
+    """The C++ source of a library for ``program``, which has its ports in ``variables``.
+
+    Ports are numbered in the order of ``widths``, buffers in the order in which ``storage`` first
+    names them.
+    """
+    return _SOURCE.format(
+        program=program,
+        buffers=len({port.buffer for port in storage}),
+        tables=port_tables(variables, widths, outputs),
+        clock=variables[CLOCK],
+    )
+
+
+def kept_ports(widths: Mapping[str, int], outputs: Collection[str]) -> list[str]:
+    """Ports that show after an edge what they were before it: ``outputs`` of one bit."""
+    return [name for name, width in widths.items() if name in outputs and width == 1]
+
+
+def port_tables(
+    variables: Mapping[str, str], widths: Mapping[str, int], outputs: Collection[str]
+) -> str:
+    """Return the tables of ports that ported.h reads, in the order of ``widths``.
+
+    ``variables`` names the arrays of words in which they are.
+    """
+    kept = set(kept_ports(widths, outputs))
+    words = [(name, k) for name, width in widths.items() for k in range(-(-width // 64))]
+    return _TABLES.format(
+        words=", ".join(f"top.{variables[name]} + {k}" for name, k in words),
+        kept=", ".join(str(name in kept).lower() for name, _ in words),
+    )

@@ -12,12 +12,10 @@ from ..netlist.events import Event
 from ..netlist.lowered import InputWord, Lowered, clock_plan, edge_sides
 from ..netlist.numbers import WORD
 from ..netlist.passes import Statement
-from .body import Body
-from .code import Snippet, assignment, lines_of
+from .body import Body, Scope
+from .code import Snippet, assignment, in_reach, lines_of
 from .edge import in_turn, resets
-from .order import in_reach
-from .scopes import Scope
-from .words import literal, words_of
+from .words import WordPlace, literal, words_of
 from .writer import Writer
 
 _TEXT = """\
@@ -49,16 +47,6 @@ struct Top {{
 
 #include "interface.h"
 """
-
-
-@dataclass(frozen=True, slots=True)
-class WordPlace:
-    """``width`` bits of a value, from its bit ``low`` on, lie in ``word`` from bit ``shift`` on."""
-
-    word: int
-    shift: int
-    low: int
-    width: int
 
 
 @dataclass(slots=True)

@@ -7,6 +7,7 @@ or negates makes a word of them first.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import pairwise
 
 from ..netlist.design import Bits, CellKind, PlainCell
@@ -50,6 +51,16 @@ def literal(value: int) -> str:
 def words_of(bits: Bits) -> list[Bits]:
     """``bits`` in words, the least significant first."""
     return [bits[low : low + WORD] for low in range(0, len(bits), WORD)]
+
+
+@dataclass(frozen=True, slots=True)
+class WordPlace:
+    """``width`` bits of a value, from its bit ``low`` on, lie in ``word`` from bit ``shift`` on."""
+
+    word: int
+    shift: int
+    low: int
+    width: int
 
 
 class Words:

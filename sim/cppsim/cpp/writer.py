@@ -5,10 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 from ..netlist.design import Bits, Memory, PlainDesign
 from ..netlist.numbers import WORD, to_words, word_count
 from ..netlist.passes import narrow, ordered_statements
-from .body import Body
+from .body import Body, Scope
 from .code import Snippet, assignment, block
 from .edge import Clocked, Group, Store
-from .scopes import Scope
 from .words import Words, literal, words_of
 
 _MESSAGES = "messages"

@@ -6,10 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..errors import BatchError
-from .encoding import Encoded
-from .ports import PortPlace
-from .program import Program
-from .values import Words
+from .ports import PortPlace, Words
+from .program import Encoded, Program
 
 Prepared = Callable[[Sequence[int]], list[int]]
 """Runs a prepared program with new columns, and returns its results in the order of execution."""

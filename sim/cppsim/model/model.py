@@ -16,7 +16,6 @@ from ..netlist.design import Elaborated, formatted
 from ..netlist.numbers import from_words, to_words
 from ..netlist.storage import Buffers, StoragePort, check_storage
 from .build import Library, build
-from .encoding import Encoded
 from .interface import (
     AnyModel,
     Prepared,
@@ -25,8 +24,8 @@ from .interface import (
     fitting_value,
     ports_of,
 )
-from .program import Program
-from .values import Words
+from .ports import Words
+from .program import Encoded, Program
 
 if TYPE_CHECKING:
     from amaranth.hdl import Elaboratable

@@ -15,7 +15,6 @@ from ..errors import SimulationError
 from ..netlist.numbers import WORD, from_words, to_words
 from ..netlist.storage import Buffers, StorageAccess, StoragePort, check_storage
 from .circuit import Circuit
-from .encoding import Encoded, Item, Opcode
 from .interface import (
     AnyModel,
     Prepared,
@@ -24,8 +23,8 @@ from .interface import (
     fitting_value,
     ports_of,
 )
-from .program import Program
-from .values import Words, as_array
+from .ports import Words, as_array
+from .program import Encoded, Item, Opcode, Program
 
 _PERIOD = 1e-6
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
 
-from ..cpp.simulation import WordPlace
+from ..cpp.words import WordPlace
 from ..errors import SimulationError
-from ..native.library import ModelHandle, native
+from ..native import ModelHandle, native
 from ..native.waves import Areas, Variable, Waves
 
 _DIGITS = range(0x21, 0x7F)

@@ -6,14 +6,15 @@ from functools import partial
 from typing import Any
 
 from ..compiling.library import load
-from ..cpp.simulation import SimulationSource, WordPlace, write_simulation
+from ..cpp.simulation import SimulationSource, write_simulation
+from ..cpp.words import WordPlace
 from ..cpp.writer import element_bits
 from ..errors import SimulationError
 from ..netlist.design import Bits, Memory
 from ..netlist.events import Event
 from ..netlist.lowered import Lowered
 from ..netlist.numbers import from_words, to_words, word_count
-from .library import ModelHandle
+from . import ModelHandle
 
 _FORMATS: dict[int, Any] = {8: "B", 16: "H", 32: "I", 64: "Q"}
 

@@ -14,9 +14,9 @@ from functools import cache
 from typing import IO, Any
 
 from ..compiling.library import Signatures, bind
-from ..cpp.simulation import WordPlace
+from ..cpp.words import WordPlace
 from ..netlist.numbers import from_words, word_count
-from .library import ModelHandle, native
+from . import ModelHandle, native
 
 _LONGEST_ENDING = 8
 

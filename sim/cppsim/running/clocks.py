@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
-from ..native.library import ModelHandle, native
+from ..native import ModelHandle, native
 from ..native.probe import ProbeProgram
 from ..native.waves import Waves
 

@@ -15,8 +15,7 @@ from ..netlist.events import Event, report
 from ..netlist.lowered import Lowered
 from .clocks import Clocks, Condition
 from .readers import Readers
-from .settled import SettledState
-from .slots import MemorySlot, SignalSlot
+from .slots import MemorySlot, SettledState, SignalSlot
 
 
 class CompiledState(SettledState):

@@ -23,7 +23,7 @@ from ..amaranth_internals import (
     eval_value,
     read_signals,
 )
-from ..cpp.simulation import WordPlace
+from ..cpp.words import WordPlace
 from ..native.waves import Areas, BackwardsError, Variable, Waves
 from .state import CompiledState
 
