@@ -6,7 +6,7 @@ also use the private attributes of their base class. Amaranth's stubs do not cov
 hence ``Any``.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -99,6 +99,22 @@ def driven_signals(assigned: Any) -> Any:
 def read_signals(value: Any) -> Any:
     """Return the signals that a value, a format or a statement reads."""
     return value._rhs_signals()
+
+
+def operands_of(value: Any) -> "Sequence[Any]":
+    """Return the values that an expression is made of; none for signals and constants."""
+    match value:
+        case ast.Operator():
+            return value.operands
+        case ast.Slice():
+            return (value.value,)
+        case ast.Part():
+            return (value.value, value.offset)
+        case ast.Concat():
+            return value.parts
+        case ast.SwitchValue():
+            return (value.test, *(choice for _, choice in value.cases))
+    return ()
 
 
 def enum_value(shown: Any) -> Any:

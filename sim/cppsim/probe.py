@@ -6,14 +6,14 @@ everything is faster.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from amaranth.hdl import Signal
 
-from .amaranth_internals import NetlistEmitter, ast, nir
+from .amaranth_internals import NetlistEmitter, ast, nir, operands_of
 from .cpp.words import WordPlace, words_of
 from .cpp.writer import element_bits
 from .native.compiled import CompiledModel
@@ -22,8 +22,10 @@ from .netlist.cells import CellWriter, bits_of
 from .netlist.design import Bits, CellKind, Memory, MemoryRead, NotPlain, PlainCell, PlainDesign
 from .netlist.lowered import Lowered
 from .netlist.numbers import WORD
-from .netlist.passes import Statement, narrow, rewrite
+from .netlist.passes import narrow, rewrite
 
+_KNOWN = (ast.Const, ast.Operator, ast.Slice, ast.Part, ast.Concat, ast.SwitchValue)
+"""Expressions beside signals that have a plain form."""
 _WIDEST = 1 << 10
 """Limit of the bits of each value in an expression."""
 _MOST = 1 << 15
@@ -51,32 +53,15 @@ def signals_of(value: Any) -> list[Signal]:
             raise NotPlain("too wide")
         if isinstance(item, Signal):
             signals[id(item)] = item
+        elif not isinstance(item, _KNOWN):
+            raise NotPlain(f"{type(item).__name__} is not known here")
+        elif isinstance(item, ast.SwitchValue) and not len(item.test):
+            raise NotPlain("nothing to match")  # for which Amaranth's simulator raises
         else:
-            left += _operands(item)
+            left += operands_of(item)
     if sum(map(len, signals.values())) > _MOST:
         raise NotPlain("too many signals")
     return list(signals.values())
-
-
-def _operands(value: Any) -> Iterator[Any]:
-    match value:
-        case ast.Const():
-            pass
-        case ast.Operator():
-            yield from value.operands
-        case ast.Slice():
-            yield value.value
-        case ast.Part():
-            yield from (value.value, value.offset)
-        case ast.Concat():
-            yield from value.parts
-        case ast.SwitchValue():
-            if not len(value.test):
-                raise NotPlain("nothing to match")  # for which Amaranth's simulator raises
-            yield value.test
-            yield from (choice for _, choice in value.cases)
-        case _:
-            raise NotPlain(f"{type(value).__name__} is not known here")
 
 
 def lower_expression(value: Any, bits_of_signal: Callable[[Signal], Bits]) -> PlainExpression:
@@ -286,8 +271,8 @@ class Probes:
     def __init__(self, lowered: Lowered, model: CompiledModel) -> None:
         self._signals: Mapping[Signal, Bits] = lowered.signals
         self._model = model
-        self.limit = max(_LEAST, len(model.steps) // _WORTH)
-        self.patience = len(model.steps) // _CALL
+        self.limit = max(_LEAST, len(model.source.steps) // _WORTH)
+        self.patience = len(model.source.steps) // _CALL
 
     def is_settled(self, signal: Signal) -> bool:
         """Whether settling is what brings a signal up to date."""
@@ -320,7 +305,7 @@ class Probes:
             settled = self.is_settled(signal)
             return self._signals[signal] if settled else self._shown(signal, shown)
 
-        program = self._program(value, bits_of, [shown, self._model.stored])
+        program = self._program(value, bits_of, [shown, self._model.source.stored])
         return program if program is not None and len(program) <= self.limit else None
 
     def _shown(self, signal: Signal, stored: dict[int, tuple[int, int]]) -> Bits:
@@ -341,7 +326,7 @@ class Probes:
             expression = lower_expression(value, bits_of)
             read = [bits for cell in expression.cells for bits in cell.operands]
             for number in self._cone([expression.bits, *read]):
-                writer.step(self._model.steps[number])
+                writer.step(self._model.source.steps[number])
             for cell in expression.cells:
                 writer.step(cell)
             return writer.program(expression.bits, signed=expression.signed)
@@ -358,7 +343,7 @@ class Probes:
                     first, last, number = self._driver(bit)
                     if number >= 0 and number not in found:
                         found.add(number)
-                        left += _read_by(self._model.steps[number])
+                        left += self._model.source.steps[number].operands
             if len(found) > self.limit:
                 raise NotPlain("settling is faster")
         return sorted(found)
@@ -376,14 +361,10 @@ class Probes:
     def _results(self) -> list[tuple[int, int, int]]:
         """Bits that steps compute, from one to before another, with the number of the step."""
         found = []
-        for number, step in enumerate(self._model.steps):
-            bits = step.result if isinstance(step, PlainCell) else step[1].result
+        for number, step in enumerate(self._model.source.steps):
+            bits = step.result
             if bits and bits[-1] - bits[0] == len(bits) - 1:
                 found.append((bits[0], bits[-1] + 1, number))
             else:
                 found += [(bit, bit + 1, number) for bit in bits]
         return sorted(found)
-
-
-def _read_by(step: Statement) -> tuple[Bits, ...]:
-    return step.operands if isinstance(step, PlainCell) else (step[1].address,)

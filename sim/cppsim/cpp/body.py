@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..netlist.design import Bits, CellKind, Memory, MemoryRead, PlainCell
-from ..netlist.numbers import WORD
-from ..netlist.passes import Statement
+from ..netlist.numbers import WORD, word_count
+from ..netlist.passes import RowRead, Statement
 from .code import Snippet, assignment, block
 from .words import Words, operation, words_of
 
@@ -44,11 +44,7 @@ def place(
     Within the scopes ``dry`` no memory is read. Returns a scope for each value, the default first,
     of the multiplexers that are worth a branch, by the number of their step.
     """
-    drivers = {
-        bit: number
-        for number, step in enumerate(steps)
-        for bit in (step.result if isinstance(step, PlainCell) else step[1].result)
-    }
+    drivers = {bit: number for number, step in enumerate(steps) for bit in step.result}
     wanted: list[Scope | None] = [None] * len(steps)
 
     def want(bits: Bits, scope: Scope) -> None:
@@ -65,11 +61,9 @@ def place(
         scope, step = wanted[number], steps[number]
         if scope is None:
             continue
-        if not isinstance(step, PlainCell):
-            if not dry.isdisjoint(_around(scope)):
-                scope = wanted[number] = root
-            want(step[1].address, scope)
-        elif step.kind is CellKind.MUX:
+        if isinstance(step, RowRead) and not dry.isdisjoint(_around(scope)):
+            scope = wanted[number] = root
+        if isinstance(step, PlainCell) and step.kind is CellKind.MUX:
             arms[number] = []
             for position, bits in enumerate(step.operands):
                 if position % 2:
@@ -158,15 +152,14 @@ class Body:
         self._words = words
         self._memories = memories
         for number, step in enumerate(steps):
-            result = step.result if isinstance(step, PlainCell) else step[1].result
-            for k, word in enumerate(words_of(result)):
+            for k, word in enumerate(words_of(step.result)):
                 words.define(_local(number, k), word)
         self._arms = place(steps, uses, root, [self._cost(step) for step in steps], dry)
 
     def _cost(self, step: Statement) -> int:
         """About how many instructions a step takes."""
-        if not isinstance(step, PlainCell):
-            return 2 + len(words_of(step[1].result))
+        if isinstance(step, RowRead):
+            return 2 + len(words_of(step.result))
         return 1 + sum(max(0, self._words.runs(bits) - 1) * 2 for bits in step.operands)
 
     def reads(self, scope: Scope) -> tuple[set[int], set[int]]:
@@ -175,11 +168,9 @@ class Body:
         memories: set[int] = set()
         for number in scope.steps:
             step = self._steps[number]
-            if isinstance(step, PlainCell):
-                bits.update(*step.operands)
-            else:
-                bits.update(step[1].address)
-                memories.add(id(step[0]))
+            bits.update(*step.operands)
+            if isinstance(step, RowRead):
+                memories.add(id(step.memory))
             for arm in self._arms.get(number, []):
                 inner_bits, inner_memories = self.reads(arm)
                 bits |= inner_bits
@@ -191,10 +182,9 @@ class Body:
         for number in scope.steps:
             step = self._steps[number]
             arms = self._arms.get(number)
-            if not isinstance(step, PlainCell):
-                memory, read = step
-                names = self._words.names(read.address) | {self._memories[id(memory)]}
-                for k, text in enumerate(self._row(memory, read)):
+            if isinstance(step, RowRead):
+                names = self._words.names(*step.operands) | {self._memories[id(step.memory)]}
+                for k, text in enumerate(self._row(*step)):
                     yield assignment(_local(number, k), text, names, "const uint64_t")
             elif arms is None:
                 yield from self._cell(number, step)
@@ -204,7 +194,7 @@ class Body:
     def _row(self, memory: Memory, read: MemoryRead) -> list[str]:
         """Expressions for the words of the row that ``read`` reads."""
         name, at = self._memories[id(memory)], self._words.text(read.address)
-        count = -(-memory.width // WORD)
+        count = word_count(memory.width)
         texts = [f"{name}[{at}]" + (f"[{k}]" if count > 1 else "") for k in range(count)]
         if len(memory.rows) < 1 << len(read.address):
             texts = [f"{at} < {len(memory.rows)} ? {text} : 0" for text in texts]

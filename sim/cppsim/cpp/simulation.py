@@ -12,11 +12,10 @@ from ..netlist.events import Event
 from ..netlist.lowered import InputWord, Lowered, clock_plan, edge_sides
 from ..netlist.numbers import WORD
 from ..netlist.passes import Statement
-from .body import Body, Scope
+from .body import Scope
 from .code import Snippet, assignment, in_reach, lines_of
-from .edge import in_turn, resets
 from .words import WordPlace, literal, words_of
-from .writer import Writer
+from .writer import Report, Writer
 
 _TEXT = """\
 #include "words.h"
@@ -184,32 +183,21 @@ class _Simulation(Writer):
 
     def _step(self) -> Iterator[str]:
         yield from self._edges
+        reports = self._told(self._lowered.events, 0)
         names = [f"e{number}" for number in range(len(self._lowered.edges))]
         derived = {number: pending for number, pending, _ in self._derived}
         active = [derived.get(number, name) for number, name in enumerate(names)]
         if active:
             yield f"if ({' | '.join(active)}) {{"
-            yield from (f"  {line}" for line in lines_of(in_reach(self._edge())))
+            yield from (f"  {line}" for line in lines_of(in_reach(self._edge_of(reports))))
             yield "}"
         else:
             # Every step is an edge of the one clock that there is, if any.
-            yield from lines_of(in_reach(self._edge()))
+            yield from lines_of(in_reach(self._edge_of(reports)))
         yield from (f"s[{seen}] = s[{word}];" for word, seen in self._incoming)
         yield from lines_of(self._levels())
         pending = " | ".join(pending for _, pending, _ in self._derived) or "0"
         yield f"return int({pending}) | (told->count != 0) << 1;"
-
-    def _edge(self) -> Iterator[Snippet]:
-        uses = self._edge_uses()
-        scopes = self._event_scopes(self._lowered.events, self._root, uses)
-        body = self._edge_body(uses)
-        yield from body.scope(self._root)
-        for number, (event, scope) in enumerate(zip(self._lowered.events, scopes, strict=True)):
-            yield self._tell(number, event, scope, body)
-        before, after = resets(self._groups(), self._words)
-        yield from before
-        yield from in_turn(self._clocked, body, self._words, self._root)
-        yield from after
 
     def _levels(self) -> Iterator[Snippet]:
         """Write the clocks that the design makes, and the messages outside of edges."""
@@ -218,7 +206,8 @@ class _Simulation(Writer):
         uses: list[tuple[Bits, Scope]] = [
             ((edges[number].net,), root) for number, *_ in self._derived
         ]
-        scopes = self._event_scopes(self._lowered.watches, root, uses)
+        reports = self._told(self._lowered.watches, len(self._lowered.events))
+        scoped = self._scoped(reports, root, uses)
         if not uses:
             return
         body = self._body(uses, root)
@@ -229,22 +218,11 @@ class _Simulation(Writer):
             clock = self._words.names((edges[number].net,))
             yield assignment(pending, f"{new} & ~{old} & 1", {*clock, level})
             yield assignment(level, now, clock)
-        first = len(self._lowered.events)
-        for number, (event, scope) in enumerate(zip(self._lowered.watches, scopes, strict=True)):
-            yield self._tell(first + number, event, scope, body)
+        yield from self._reports(scoped, body)
 
-    def _event_scopes(
-        self, events: Sequence[Event], root: Scope, uses: list[tuple[Bits, Scope]]
-    ) -> list[Scope]:
-        scopes = [root.inner() for _ in events]
-        for event, scope in zip(events, scopes, strict=True):
-            uses.append(((event.enable,), root))
-            uses += [(bits, scope) for bits in event.values]
-        return scopes
-
-    def _tell(self, number: int, event: Event, scope: Scope, body: Body) -> Snippet:
-        before = body.scope(scope)
-        return self._message(event.enable, event.values, before, f"told->add({number}")
+    def _told(self, events: Sequence[Event], first: int) -> list[Report]:
+        """Return the reports of ``events``, which are numbered from ``first`` on."""
+        return [(x.enable, x.values, f"told->add({k}") for k, x in enumerate(events, first)]
 
     # --- what follows -------------------------------------------------------------------------
 

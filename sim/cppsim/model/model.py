@@ -26,11 +26,10 @@ from .interface import (
 )
 from .ports import Words
 from .program import Encoded, Program
+from .waveforms import Waveform
 
 if TYPE_CHECKING:
     from amaranth.hdl import Elaboratable
-
-    from .waveforms import Waveform
 
 
 _ADDRESS, _SIZE, _NUMBER = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint64
@@ -123,12 +122,7 @@ class Model(AnyModel):
             self._values[name] = (ctypes.c_uint64 * place.words).from_address(pointer)
         self._stale = True
         if vcd is not None:
-            # Needs all of Amaranth.
-            from . import waveforms
-
-            self._waves = waveforms.Waveform(
-                self._calls, self._handle, self.library.shown, Path(vcd)
-            )
+            self._waves = Waveform(self._calls, self._handle, self.library.shown, Path(vcd))
 
     @property
     def description(self) -> str:

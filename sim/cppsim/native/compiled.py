@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from ..compiling.library import load
-from ..cpp.simulation import SimulationSource, write_simulation
+from ..cpp.simulation import SimulationSource
 from ..cpp.words import WordPlace
 from ..cpp.writer import element_bits
 from ..errors import SimulationError
@@ -20,9 +20,9 @@ _FORMATS: dict[int, Any] = {8: "B", 16: "H", 32: "I", 64: "Q"}
 
 
 class CompiledModel:
-    """One instance of a lowered design, which is written and compiled if it is not yet.
+    """One instance of a lowered design with the C++ ``source``, compiled if it is not yet.
 
-    Raises ``NotPlain`` for a combinational loop, ``SimulationError`` if it cannot be compiled.
+    Raises ``SimulationError`` if it cannot be compiled.
 
     Attributes
     ----------
@@ -30,8 +30,8 @@ class CompiledModel:
         The state, as unsigned numbers of 64 bits.
     address : int
         The address of the words.
-    inputs, passive, quiet, stored, steps
-        As in `SimulationSource`.
+    source : SimulationSource
+        Its C++ and the layout of its words.
     step : callable
         Executes the edges of the inputs. Returns 1 if another step must follow, plus 2 if there
         are messages.
@@ -41,12 +41,8 @@ class CompiledModel:
         The model for native code, valid as long as this object.
     """
 
-    def __init__(self, lowered: Lowered, source: SimulationSource | None = None) -> None:
-        source = source or write_simulation(lowered)
-        self._source = source
-        self._places, self._settled = source.places, source.settled
-        self.inputs, self.passive, self.quiet = source.inputs, source.passive, source.quiet
-        self.stored, self.steps = source.stored, source.steps
+    def __init__(self, lowered: Lowered, source: SimulationSource) -> None:
+        self.source = source
         self._events: list[Event] = [*lowered.events, *lowered.watches]
         self._sizes = [[word_count(len(bits)) for bits in event.values] for event in self._events]
         self._design = lowered.design
@@ -70,8 +66,8 @@ class CompiledModel:
     def places(self, bits: Bits) -> tuple[Sequence[WordPlace], int, bool]:
         """Return the words of ``bits``, their constant part, and whether they need ``settle``."""
         constant = sum(1 << place for place, bit in enumerate(bits) if bit == 1)
-        settled = bits in self._settled
-        return self._places[bits], 0 if settled else constant, settled
+        settled = bits in self.source.settled
+        return self.source.places[bits], 0 if settled else constant, settled
 
     def rows(self, memory: Memory, *, signed: bool) -> "Rows":
         """Return the rows of one of the design's memories."""
@@ -97,16 +93,16 @@ class CompiledModel:
             if not levels.keys() >= set(register.result):
                 raise SimulationError("a register has no signal")
         words = self.words
-        for bit, (word, place) in self._source.stored.items():
+        for bit, (word, place) in self.source.stored.items():
             if bit in levels:
                 words[word] = words[word] & ~(1 << place) | levels[bit] << place
-        shown = {word for word, _ in self._source.stored.values()}
-        for word, seen in self._source.seen.items():
+        shown = {word for word, _ in self.source.stored.values()}
+        for word, seen in self.source.seen.items():
             given, other = (seen, word) if seen in shown else (word, seen)
             words[other] = words[given]
         # Clocks that the design makes are compared with what they were at the last step.
         self.step()
-        for word in self._source.due:
+        for word in self.source.due:
             words[word] = 0
 
     def told(self) -> Iterator[tuple[Event, tuple[int, ...]]]:

@@ -19,6 +19,7 @@ from ..amaranth_internals import (
     emitted_netlist,
     memory_of,
     nir,
+    operands_of,
     read_ports_of,
 )
 from .cells import CellWriter, bits_of, result_of
@@ -276,7 +277,7 @@ class _Lowering:
         enable = self._active(cell)
         start = (0,) * cell.width
         if domain is not None:
-            start = self._starts_of(data)
+            start = self._starts_of(number, data)
             if domain.rst is not None:
                 # Amaranth's simulator resets what the port shows, unless it reads.
                 reset = int(self._netlist.signals[domain.rst][0])
@@ -286,19 +287,14 @@ class _Lowering:
         self._keep(shown, self._selected(shown, choices), start, enable)
         return MemoryRead(address=address, result=row)
 
-    def _starts_of(self, data: Any) -> Bits:
-        """Return the value at power-on of the signals that show the row of a read port."""
+    def _starts_of(self, number: int, data: Any) -> Bits:
+        """Return the value at power-on of the signals that show the row of read port ``number``."""
         starts = {
             int(net): signal.init >> place & 1
             for signal in driven_signals(data)
             for place, net in enumerate(self._netlist.signals[signal])
         }
-        numbers = {net >> 16 for net in starts}
-        width = len(data)
-        return tuple(
-            next((starts[n << 16 | place] for n in numbers if n << 16 | place in starts), 0)
-            for place in range(width)
-        )
+        return tuple(starts.get(bit, 0) for bit in result_of(number, len(data)))
 
     def _through(self, row: Bits, data: Bits, enable: Bits, hit: int) -> Bits:
         """``row`` with what a write to the same address stores."""
@@ -353,16 +349,8 @@ def expect_narrow(fragment: Any) -> None:
                 case ast.Switch():
                     left.append(item.test)
                     left += [inner for _, inner_list, _ in item.cases for inner in inner_list]
-                case ast.Operator():
-                    left += item.operands
-                case ast.Slice():
-                    left.append(item.value)
-                case ast.Part():
-                    left += [item.value, item.offset]
-                case ast.Concat():
-                    left += item.parts
-                case ast.SwitchValue():
-                    left += [item.test, *(value for _, value in item.cases)]
+                case _:
+                    left += operands_of(item)
             # Other operators at most double the width, and their width takes long to compute.
             grows = not isinstance(item, ast.Operator) or item.operator == "<<"
             if grows and isinstance(item, ast.Value) and len(item) > _WIDEST:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from .design import (
     Bits,
@@ -21,7 +22,25 @@ _CARRYING = frozenset(
 )
 """Bits of the result depend on bits of the first operands up to their own place."""
 
-Statement = PlainCell | tuple[Memory, MemoryRead]
+
+class RowRead(NamedTuple):
+    """A read of a memory, as a statement beside cells."""
+
+    memory: Memory
+    read: MemoryRead
+
+    @property
+    def operands(self) -> tuple[Bits, ...]:
+        """The address."""
+        return (self.read.address,)
+
+    @property
+    def result(self) -> Bits:
+        """The bits of the row."""
+        return self.read.result
+
+
+Statement = PlainCell | RowRead
 """Something to evaluate: a cell, or a read."""
 
 _Source = tuple[PlainCell | StateRegister | Memory, int]
@@ -180,17 +199,11 @@ def in_order(design: PlainDesign, shown: Iterable[Bits] = ()) -> list[Statement]
     if an operation on whole words depends on its own result.
     """
     steps: list[Statement] = list(design.cells)
-    steps += [(x, read) for x in design.memories for read in x.reads]
-    drivers = {
-        bit: number
-        for number, step in enumerate(steps)
-        for bit in (step.result if isinstance(step, PlainCell) else step[1].result)
-    }
+    steps += [RowRead(x, read) for x in design.memories for read in x.reads]
+    drivers = {bit: number for number, step in enumerate(steps) for bit in step.result}
 
     def needs(number: int) -> list[int]:
-        step = steps[number]
-        operands = step.operands if isinstance(step, PlainCell) else (step[1].address,)
-        return [drivers[bit] for bits in operands for bit in bits if bit in drivers]
+        return [drivers[bit] for bits in steps[number].operands for bit in bits if bit in drivers]
 
     def loop(number: int) -> None:
         raise NotPlain(_loop(design, steps[number]))
@@ -220,8 +233,7 @@ def _roots(design: PlainDesign, shown: Iterable[Bits]) -> Iterator[int]:
 
 
 def _loop(design: PlainDesign, step: Statement) -> str:
-    result = step.result if isinstance(step, PlainCell) else step[1].result
-    names = (name for name, bits in design.names.items() if not set(bits).isdisjoint(result))
+    names = (name for name, bits in design.names.items() if not set(bits).isdisjoint(step.result))
     return f"combinational loop through {min(names, default='a signal without a name')}"
 
 

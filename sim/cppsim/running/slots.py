@@ -37,7 +37,7 @@ class SettledState(PyEngineState):
         The slots whose wakers are called after a step of the model.
     """
 
-    def __init__(self, lowered: Lowered, source: SimulationSource | None = None) -> None:
+    def __init__(self, lowered: Lowered, source: SimulationSource) -> None:
         super().__init__()
         self._lowered = lowered
         self.model = CompiledModel(lowered, source)
@@ -104,11 +104,12 @@ class SignalSlot(BaseSignalState):
             else -1
         )
         self._mask = only[2] if only else 0
-        self._given = all(place[0] in state.model.inputs for place in self._places)
-        self.combinational_only = all(place[0] in state.model.passive for place in self._places)
+        source, words = state.model.source, {place[0] for place in self._places}
+        self._given = words <= source.inputs
+        self.combinational_only = words <= source.passive
         self.clock: int | None = None
         self.edges: dict[int, Any] = {}
-        found: tuple[int | None, int] = state.model.quiet.get(self._only, (None, -1))
+        found: tuple[int | None, int] = source.quiet.get(self._only, (None, -1))
         self._no_effect_level, self._shadow = found
         self._queued: int | None = None
         self.shown: int | None = None

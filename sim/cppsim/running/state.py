@@ -33,7 +33,7 @@ class CompiledState(SettledState):
         self,
         lowered: Lowered,
         triggers: Iterable[Any],
-        source: SimulationSource | None = None,
+        source: SimulationSource,
     ) -> None:
         super().__init__(lowered, source)
         self._triggers = triggers
