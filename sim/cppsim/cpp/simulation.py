@@ -100,9 +100,9 @@ class _Simulation(Writer):
         self._lowered = lowered
         self._plan = clock_plan(lowered)
         self._arrays: list[str] = []
-        self._incoming: list[tuple[int, int]] = []
-        """Words with clocks, and their shadows."""
         self._edges: list[str] = []
+        self._active: list[str] = []
+        """For each edge what is not 0 where it happens."""
         self._derived: list[tuple[int, str, str]] = []
         self._stored: dict[int, tuple[int, int]] = {}
         """The word of each bit of the state, and its place, as Python reads it."""
@@ -113,9 +113,8 @@ class _Simulation(Writer):
         step = list(self._step())
         settle = list(lines_of(in_reach(self._settle())))
         self._find_quiet_clocks()
-        self._source.seen = dict(self._incoming)
         if not self._derived and not self._lowered.watches:
-            self._source.passive = self._source.inputs - {word for word, _ in self._incoming}
+            self._source.passive = self._source.inputs - self._source.seen.keys()
         self._source.size = max(1, len(self._source.starts))
         self._source.text = _TEXT.format(
             size=self._source.size,
@@ -162,39 +161,36 @@ class _Simulation(Writer):
             if given.late:
                 self._words.define(f"s[{shadow}]", given.bits)
                 self._source.stored |= {bit: (shadow, k) for k, bit in enumerate(given.bits)}
-            self._incoming.append((word, shadow))
+            self._source.seen[word] = shadow
 
     def _declare_edges(self) -> None:
-        shadows = dict(self._incoming)
         for number, edge in enumerate(self._lowered.edges):
             if number not in self._plan.derived:
                 word, place = self._stored[edge.net]
-                old, new = edge_sides(edge, f"s[{shadows[word]}]", f"s[{word}]")
+                old, new = edge_sides(edge, f"s[{self._source.seen[word]}]", f"s[{word}]")
                 self._edges.append(f"const uint64_t e{number} = ({new} & ~{old}) >> {place} & 1;")
-                self._words.define(f"e{number}", (edge.bit,))
+                name = f"e{number}"
             else:
                 due, level = self._word(0), f"s[{self._word(edge.before)}]"
                 self._source.due.append(due)
-                pending = f"s[{due}]"
-                self._words.define(pending, (edge.bit,))
-                self._derived.append((number, pending, level))
+                name = f"s[{due}]"
+                self._derived.append((number, name, level))
+            self._words.define(name, (edge.bit,))
+            self._active.append(name)
 
     # --- what happens at once -----------------------------------------------------------------
 
     def _step(self) -> Iterator[str]:
         yield from self._edges
         reports = self._told(self._lowered.events, 0)
-        names = [f"e{number}" for number in range(len(self._lowered.edges))]
-        derived = {number: pending for number, pending, _ in self._derived}
-        active = [derived.get(number, name) for number, name in enumerate(names)]
-        if active:
-            yield f"if ({' | '.join(active)}) {{"
+        if self._active:
+            yield f"if ({' | '.join(self._active)}) {{"
             yield from (f"  {line}" for line in lines_of(in_reach(self._edge_of(reports))))
             yield "}"
         else:
             # Every step is an edge of the one clock that there is, if any.
             yield from lines_of(in_reach(self._edge_of(reports)))
-        yield from (f"s[{seen}] = s[{word}];" for word, seen in self._incoming)
+        yield from (f"s[{seen}] = s[{word}];" for word, seen in self._source.seen.items())
         yield from lines_of(self._levels())
         pending = " | ".join(pending for _, pending, _ in self._derived) or "0"
         yield f"return int({pending}) | (told->count != 0) << 1;"
@@ -261,13 +257,13 @@ class _Simulation(Writer):
         for event in (*self._lowered.events, *self._lowered.watches):
             read.update((event.enable,), *event.values)
         read.update(*self._source.settled)
-        seen_in = dict(self._incoming)
+        seen = self._source.seen
         for net in {edge.net for edge in self._lowered.edges} - read:
             kinds = {edge.rising for edge in self._lowered.edges if edge.net == net}
             word, _ = self._stored.get(net, (-1, 0))
             alone = sum(place[0] == word for place in self._stored.values()) == 1
-            if word in seen_in and alone and len(kinds) == 1:
-                self._source.quiet[word] = (int(not kinds.pop()), seen_in[word])
+            if word in seen and alone and len(kinds) == 1:
+                self._source.quiet[word] = (int(not kinds.pop()), seen[word])
 
     def _gathered(self, bits: Bits) -> Iterator[WordPlace]:
         low = 0

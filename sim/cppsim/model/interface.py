@@ -111,7 +111,7 @@ def fitting_value(place: PortPlace, value: int) -> int:
     """
     number = operator.index(value)
     if not place.input:
-        raise ValueError(f"{place.name} is no input")
+        raise ValueError(f"{place.name} is not an input")
     if not 0 <= number < 1 << place.width:
         raise ValueError(f"{place.name}: {number} does not fit in {place.width} bits")
     return number

@@ -51,7 +51,7 @@ _ONES = (1 << 64) - 1
 def counted(number: object, what: str, least: int, most: int = _MOST) -> int:
     """Return ``number``. Raises ``BatchError`` unless it is an integer within the limits."""
     if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < least:
-        raise BatchError(f"{what}: {number!r} is no whole number from {least} on")
+        raise BatchError(f"{what}: {number!r}; expected a whole number from {least} on")
     if number > most:
         raise BatchError(f"{what}: {number} is more than {most}")
     return int(number)

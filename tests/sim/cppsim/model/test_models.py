@@ -287,7 +287,7 @@ def test_access_past_the_buffer_raises(make: Maker) -> None:
     ("changes", "message"),
     [
         ({"data": "nothing"}, "no port 'nothing'"),
-        ({"data": "wide"}, "100 bits are no whole bytes"),
+        ({"data": "wide"}, "100 bits; expected whole bytes"),
         ({"buffer": "rom"}, "no buffer 'rom'"),
     ],
 )
@@ -311,7 +311,7 @@ def test_unfit_values_and_ports_are_refused(make: Maker) -> None:
     evaluator = make(Inverter())
     for call, arguments, error, message in (
         (evaluator.set, ("i", 8), ValueError, "i: 8 does not fit in 3 bits"),
-        (evaluator.set, ("o", 1), ValueError, "o is no input"),
+        (evaluator.set, ("o", 1), ValueError, "o is not an input"),
         (evaluator.set, ("q", 1), KeyError, "q"),
         (evaluator.get, ("q",), KeyError, "q"),
         (evaluator.until, ("q", 1), KeyError, "q"),
