@@ -97,8 +97,8 @@ class Circuit(Elaboratable, Elaborated):
     def _design(self) -> PlainDesign:
         # Elaborated once: for a whole system that takes a second.
         fragment: Any = Fragment.get(self, None)
-        replace_instances(fragment, self._cells)
-        return plain_circuit(fragment, self.domain.clk, self.inputs, self.outputs)
+        _replace_instances(fragment, self._cells)
+        return _plain_design(fragment, self.domain.clk, self.inputs, self.outputs)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -110,10 +110,10 @@ class Circuit(Elaboratable, Elaborated):
 _UNSAID = ("an assertion failed",)
 
 
-def plain_circuit(
+def _plain_design(
     fragment: Any, clock: Signal, inputs: Mapping[str, Any], outputs: Mapping[str, Any]
 ) -> PlainDesign:
-    """The plain form of ``fragment``, which nothing but the rising edges of ``clock`` moves on.
+    """Return the plain form of ``fragment``, which only the rising edges of ``clock`` change.
 
     Its ports are the clock, called by its own name, ``inputs`` and ``outputs``. Signals keep their
     names, with those of the submodules before them; nothing is trimmed.
@@ -138,7 +138,7 @@ def plain_circuit(
 
 
 def named_signals(prepared: Any) -> Iterator[tuple[str, Signal]]:
-    """All signals that have a name, with those of the submodules before it."""
+    """Yield all signals that have a name, which begins with those of the submodules."""
     for signal, fragment in prepared.signal_lca.items():
         about = prepared.fragments[fragment]
         if signal in about.signal_names:
@@ -146,7 +146,7 @@ def named_signals(prepared: Any) -> Iterator[tuple[str, Signal]]:
 
 
 def _notices(event: Event) -> Iterator[Notice]:
-    """``event`` as whoever clocks a circuit hears of it; covers are not told."""
+    """Yield the notice of ``event``; covers have none."""
     prints = isinstance(event.cell, nir.SyncPrint | nir.AsyncPrint)
     if prints or event.cell.kind != "cover":
         message = parts_of(event.cell.format)
@@ -154,14 +154,14 @@ def _notices(event: Event) -> Iterator[Notice]:
         yield Notice(event.enable, values, message if prints else message or _UNSAID, not prints)
 
 
-def replace_instances(fragment: Any, cells: Mapping[str, Callable[[], wiring.Component]]) -> None:
+def _replace_instances(fragment: Any, cells: Mapping[str, Callable[[], wiring.Component]]) -> None:
     """Replace each Instance within ``fragment`` that has a component in ``cells``.
 
     The component has the Instance's ports by their names, but for clocks: it works in ``sync``.
     """
     for number, (inner, *about) in enumerate(fragment.subfragments):
         if not isinstance(inner, Instance):
-            replace_instances(inner, cells)
+            _replace_instances(inner, cells)
             continue
         instance: Any = inner
         if instance.type in cells:
@@ -170,7 +170,7 @@ def replace_instances(fragment: Any, cells: Mapping[str, Callable[[], wiring.Com
 
 
 def _wrapped(component: Any, ports: Mapping[str, tuple[Any, str]]) -> Module:
-    """A component with its ports connected to the values in ``ports``."""
+    """Return a component with its ports connected to the values in ``ports``."""
     m = Module()
     m.submodules.cell = component
     for name, member in component.signature.members.items():

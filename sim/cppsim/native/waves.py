@@ -135,7 +135,11 @@ class Waves:
         `count_from` was given last.
     whole : bool
         No call has failed.
+    attended : bool
+        A subclass samples further variables in Python.
     """
+
+    attended = False
 
     def __init__(
         self,
