@@ -14,7 +14,7 @@ from typing import Any
 from amaranth.hdl import Signal
 
 from .amaranth_internals import NetlistEmitter, ast, nir, operands_of
-from .cpp.words import WordPlace, words_of
+from .cpp.words import WordPlace, adjacent, repeated, words_of
 from .cpp.writer import element_bits
 from .native.compiled import CompiledModel
 from .native.probe import Code, Instruction, ProbeProgram
@@ -181,7 +181,7 @@ class ProgramWriter:
         while to < len(bits):
             count, first = 1, bits[to]
             if first > 1:
-                count = self._repeated(bits, to)
+                count = repeated(bits, to)
                 if count > 1:
                     mask = (1 << count) - 1 << to
                     value = self._put(Code.SPREAD, self._value((first,)), value, mask=mask)
@@ -201,21 +201,11 @@ class ProgramWriter:
             return None
         return value
 
-    def _repeated(self, bits: Bits, first: int) -> int:
-        end = first + 1
-        while end < len(bits) and bits[end] == bits[first]:
-            end += 1
-        return end - first
-
     def _run(self, bits: Bits, first: int) -> tuple[Code, int, int, int]:
         """Return the access to the adjacent bits from ``first`` on, and their number."""
         for code, places in self._sources:
             if bits[first] in places:
-                source, low = places[bits[first]]
-                end = first + 1
-                while end < len(bits) and places.get(bits[end]) == (source, low + end - first):
-                    end += 1
-                return code, source, low, end - first
+                return code, *places[bits[first]], adjacent(bits, first, places)
         raise NotPlain("a bit that is not stored")
 
     # --- steps --------------------------------------------------------------------------------

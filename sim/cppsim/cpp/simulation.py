@@ -14,7 +14,7 @@ from ..netlist.numbers import WORD
 from ..netlist.passes import Statement
 from .body import Scope
 from .code import Snippet, assignment, in_reach, lines_of
-from .words import WordPlace, literal, words_of
+from .words import WordPlace, adjacent, literal, words_of
 from .writer import Report, Writer
 
 _TEXT = """\
@@ -272,11 +272,6 @@ class _Simulation(Writer):
                 low += 1
                 continue
             word, shift = self._stored[bits[low]]
-            width = 1
-            while low + width < len(bits) and self._stored.get(bits[low + width]) == (
-                word,
-                shift + width,
-            ):
-                width += 1
+            width = adjacent(bits, low, self._stored)
             yield WordPlace(word, shift, low, width)
             low += width

@@ -82,14 +82,26 @@ class AnyModel(ABC):
         columns = self._columns(program, encoded)
         return {result.name: result.alone(columns) for result in encoded.results}
 
-    @abstractmethod
     def prepare(self, program: Program) -> Prepared:
         """Encode ``program`` for many runs until ``close``, each with other columns.
 
         The columns are the values that ``program`` sets by arrays, in the order of execution, a
         word of 64 bits each; they must fit their ports, which is not checked. Results are words in
-        the order of execution.
+        the order of execution. Raises ``BatchError`` for another number of columns.
         """
+        encoded = program.encoded(self.places, 1)
+        wanted = encoded.input.shape[-1]
+
+        def run(columns: Sequence[int]) -> list[int]:
+            if len(columns) != wanted:
+                raise BatchError(f"columns: {len(columns)}; expected {wanted}, as the program sets")
+            return self._results(program, encoded, columns)
+
+        return run
+
+    @abstractmethod
+    def _results(self, program: Program, encoded: Encoded, columns: Sequence[int]) -> list[int]:
+        """Execute a program with other columns; return its results in the order of execution."""
 
     @abstractmethod
     def _columns(self, program: Program, encoded: Encoded) -> Words:
@@ -131,10 +143,3 @@ def ports_of(widths: Mapping[str, int], inputs: Mapping[str, int]) -> dict[str, 
         places[name] = PortPlace(name, width, False, first, name in inputs, name not in inputs)
         first += places[name].words
     return places
-
-
-def expect_columns(encoded: Encoded, columns: Sequence[int]) -> None:
-    """Raise ``BatchError`` unless ``encoded`` takes that many columns."""
-    if len(columns) != encoded.input.shape[-1]:
-        wanted = encoded.input.shape[-1]
-        raise BatchError(f"columns: {len(columns)}; expected {wanted}, as the program sets")

@@ -18,9 +18,7 @@ from ..netlist.storage import Buffers, StoragePort, check_storage
 from .build import Library, build
 from .interface import (
     AnyModel,
-    Prepared,
     counted_cycles,
-    expect_columns,
     fitting_value,
     ports_of,
 )
@@ -170,30 +168,21 @@ class Model(AnyModel):
             raise self._trouble()
         return bool(came.value)
 
-    def prepare(self, program: Program) -> Prepared:
-        encoded = program.encoded(self.places, 1)
-
-        def run(columns: Sequence[int]) -> list[int]:
-            expect_columns(encoded, columns)
-            encoded.input[0] = columns
-            results: list[int] = self._execute(encoded)[0].tolist()
-            return results
-
-        return run
+    def _results(self, program: Program, encoded: Encoded, columns: Sequence[int]) -> list[int]:
+        encoded.input[0] = columns
+        results: list[int] = self._columns(program, encoded)[0].tolist()
+        return results
 
     def _columns(self, program: Program, encoded: Encoded) -> Words:
-        return self._execute(encoded)
-
-    def _execute(self, encoded: Encoded) -> Words:
         results = np.zeros((1, encoded.columns), np.uint64)
-        program, taken = encoded.instructions, np.ascontiguousarray(encoded.input)
+        rows, taken = encoded.instructions, np.ascontiguousarray(encoded.input)
         self._stale = True
         done = self._calls.model_run(
-            self._handle, program.ctypes.data, len(program), taken.ctypes.data, results.ctypes.data
+            self._handle, rows.ctypes.data, len(rows), taken.ctypes.data, results.ctypes.data
         )
-        if self._prints or done < len(program):
+        if self._prints or done < len(rows):
             self._listen()
-        if done < len(program):
+        if done < len(rows):
             raise self._trouble()
         return results
 

@@ -17,9 +17,7 @@ from ..netlist.storage import Buffers, StorageAccess, StoragePort, check_storage
 from .circuit import Circuit
 from .interface import (
     AnyModel,
-    Prepared,
     counted_cycles,
-    expect_columns,
     fitting_value,
     ports_of,
 )
@@ -162,22 +160,15 @@ class ReferenceModel(AnyModel):
         self._ports[port]
         return bool(self.run(program).get("passed"))
 
-    def prepare(self, program: Program) -> Prepared:
-        encoded = program.encoded(self.places, 1)
+    def _results(self, program: Program, encoded: Encoded, columns: Sequence[int]) -> list[int]:
+        given = iter(columns)
 
-        def run(columns: Sequence[int]) -> list[int]:
-            expect_columns(encoded, columns)
-            given = iter(columns)
+        def value(item: Item, _: tuple[int, ...]) -> int:
+            if isinstance(item.values, int | np.integer):
+                return int(item.values)
+            return from_words(islice(given, self.places[item.port].words))
 
-            def value(item: Item, _: tuple[int, ...]) -> int:
-                if isinstance(item.values, int | np.integer):
-                    return int(item.values)
-                count = self.places[item.port].words
-                return from_words(islice(given, count))
-
-            return self._words(program, value)
-
-        return run
+        return self._words(program, value)
 
     def _columns(self, program: Program, encoded: Encoded) -> Words:
         def value(item: Item, turns: tuple[int, ...]) -> int:
