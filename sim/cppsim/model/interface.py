@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..errors import BatchError
+from ..netlist.design import Elaborated
+from ..netlist.storage import Buffers, StoragePort, check_storage
 from .ports import PortPlace, Words
 from .program import Encoded, Program
 
@@ -31,6 +33,16 @@ class AnyModel(ABC):
 
     slow: bool = False
     """Whether Python evaluates the circuit, some thousand clock cycles a second."""
+
+    def __init__(
+        self, circuit: Elaborated, storage: Sequence[StoragePort], buffers: Buffers | None
+    ) -> None:
+        self.widths = circuit.widths
+        self.places = _places(self.widths, circuit.input_widths)
+        self._storage = tuple(storage)
+        # Compiled code points into these arrays, so they live as long as the model.
+        self._buffers = dict(buffers or {})
+        check_storage(self._storage, self._buffers, self.widths)
 
     @property
     def description(self) -> str:
@@ -136,7 +148,7 @@ def counted_cycles(cycles: int) -> int:
     return cycles
 
 
-def ports_of(widths: Mapping[str, int], inputs: Mapping[str, int]) -> dict[str, PortPlace]:
+def _places(widths: Mapping[str, int], inputs: Mapping[str, int]) -> dict[str, PortPlace]:
     """Return the places of ports whose words lie in the order of ``widths``."""
     places, first = {}, 0
     for name, width in widths.items():

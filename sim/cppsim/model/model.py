@@ -14,13 +14,12 @@ from ..compiling.library import Signatures, bind
 from ..errors import SimulationError
 from ..netlist.design import Elaborated, formatted
 from ..netlist.numbers import from_words, to_words
-from ..netlist.storage import Buffers, StoragePort, check_storage
+from ..netlist.storage import Buffers, StoragePort
 from .build import Library, build
 from .interface import (
     AnyModel,
     counted_cycles,
     fitting_value,
-    ports_of,
 )
 from .ports import Words
 from .program import Encoded, Program
@@ -94,16 +93,11 @@ class Model(AnyModel):
             # A file that cannot be written fails before the long build.
             Path(vcd).write_bytes(b"")
         circuit = component if isinstance(component, Elaborated) else _circuit(component)
-        self.widths = circuit.widths
-        self.places = ports_of(self.widths, circuit.input_widths)
+        super().__init__(circuit, storage, buffers)
         # As in an UNTIL: the first word, and 32 bits up the last.
         self._numbers = {
             name: x.first | x.first + x.words - 1 << 32 for name, x in self.places.items()
         }
-        self._storage = tuple(storage)
-        # The model points into these arrays, so they live as long as it does.
-        self._buffers = dict(buffers or {})
-        check_storage(self._storage, self._buffers, self.widths)
         self.library: Library = (build_with or partial(build, owner=owner))(
             circuit, self._storage, waveform=vcd is not None
         )

@@ -13,13 +13,12 @@ from amaranth.sim import Simulator, SimulatorContext  # type: ignore[attr-define
 
 from ..errors import SimulationError
 from ..netlist.numbers import WORD, from_words, to_words
-from ..netlist.storage import Buffers, StorageAccess, StoragePort, check_storage
+from ..netlist.storage import Buffers, StorageAccess, StoragePort
 from .circuit import Circuit
 from .interface import (
     AnyModel,
     counted_cycles,
     fitting_value,
-    ports_of,
 )
 from .ports import Words, as_array
 from .program import Encoded, Item, Opcode, Program
@@ -103,13 +102,9 @@ class ReferenceModel(AnyModel):
         vcd: str | Path | None = None,
     ) -> None:
         circuit = Circuit(component)
-        self.widths = circuit.widths
-        self.places = ports_of(self.widths, circuit.input_widths)
+        super().__init__(circuit, storage, buffers)
         self._cycles = 0
         self._ports = {**circuit.inputs, **circuit.outputs}
-        self._storage = tuple(storage)
-        self._buffers = dict(buffers or {})
-        check_storage(self._storage, self._buffers, self.widths)
         self._job: _Job | None = None
         self._error: Exception | None = None
         self._fault = self._broken = ""
