@@ -16,11 +16,7 @@ from ..netlist.design import Elaborated, formatted
 from ..netlist.numbers import from_words, to_words
 from ..netlist.storage import Buffers, StoragePort
 from .build import Library, build
-from .interface import (
-    AnyModel,
-    counted_cycles,
-    fitting_value,
-)
+from .interface import AnyModel, counted_cycles, fitting_value
 from .ports import Words
 from .program import Encoded, Program
 from .waveforms import Waveform

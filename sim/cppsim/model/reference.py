@@ -15,11 +15,7 @@ from ..errors import SimulationError
 from ..netlist.numbers import WORD, from_words, to_words
 from ..netlist.storage import Buffers, StorageAccess, StoragePort
 from .circuit import Circuit
-from .interface import (
-    AnyModel,
-    counted_cycles,
-    fitting_value,
-)
+from .interface import AnyModel, counted_cycles, fitting_value
 from .ports import Words, as_array
 from .program import Encoded, Item, Opcode, Program
 

@@ -24,15 +24,7 @@ from ..amaranth_internals import (
 )
 from .cells import CellWriter, bits_of, result_of
 from .decisions import Decisions
-from .design import (
-    Bits,
-    DesignPort,
-    Memory,
-    MemoryRead,
-    MemoryWrite,
-    NotPlain,
-    StateRegister,
-)
+from .design import Bits, DesignPort, Memory, MemoryRead, MemoryWrite, NotPlain, StateRegister
 from .events import Event
 from .lowered import ClockEdge, Lowered, StateInput
 from .passes import rewrite

@@ -5,11 +5,7 @@ from typing import Any
 
 from amaranth.hdl import MemoryData, Signal, Value
 
-from ..amaranth_internals import (
-    PyMemoryChange,
-    PyMemoryState,
-    PySignalState,
-)
+from ..amaranth_internals import PyMemoryChange, PyMemoryState, PySignalState
 from ..cpp.simulation import SimulationSource
 from ..netlist.events import Event, report
 from ..netlist.lowered import Lowered
