@@ -19,7 +19,16 @@ from .cpp.writer import element_bits
 from .native.compiled import CompiledModel
 from .native.probe import Code, Instruction, ProbeProgram
 from .netlist.cells import CellWriter, bits_of
-from .netlist.design import Bits, CellKind, Memory, MemoryRead, NotPlain, PlainCell, PlainDesign
+from .netlist.design import (
+    SIGNED,
+    Bits,
+    CellKind,
+    Memory,
+    MemoryRead,
+    NotPlain,
+    PlainCell,
+    PlainDesign,
+)
 from .netlist.lowered import Lowered
 from .netlist.numbers import WORD
 from .netlist.passes import narrow, rewrite
@@ -106,16 +115,6 @@ def _moved(bits: Bits) -> Bits:
 
 Places = Mapping[int, tuple[int, int]]
 """The word of each bit and its place there."""
-
-_SIGNED = frozenset(
-    {
-        CellKind.DIVIDE_SIGNED,
-        CellKind.MODULO_SIGNED,
-        CellKind.LESS_SIGNED,
-        CellKind.LESS_EQUAL_SIGNED,
-        CellKind.RIGHT_SIGNED,
-    }
-)
 
 
 class ProgramWriter:
@@ -223,7 +222,7 @@ class ProgramWriter:
             return self._put(Code.EQUAL, *operands, self._constant((1 << size) - 1), mask=1)
         if kind is CellKind.ANY:
             return self._put(Code.UNEQUAL, *operands, self._constant(0), mask=1)
-        low = WORD - size if kind in _SIGNED else 0
+        low = WORD - size if kind in SIGNED else 0
         return self._put(Code[kind.name], *operands, low=low, mask=(1 << width) - 1)
 
     def _read(self, memory: Memory, read: MemoryRead) -> None:

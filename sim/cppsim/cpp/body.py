@@ -8,7 +8,7 @@ is evaluated in that branch.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..netlist.design import Bits, CellKind, Memory, MemoryRead, PlainCell
+from ..netlist.design import ORDERS, Bits, CellKind, Memory, MemoryRead, PlainCell
 from ..netlist.numbers import WORD, word_count
 from ..netlist.passes import RowRead, Statement
 from .code import Snippet, assignment, block
@@ -124,14 +124,6 @@ def _settle(
     return kept
 
 
-_ORDERS = (
-    CellKind.LESS,
-    CellKind.LESS_EQUAL,
-    CellKind.LESS_SIGNED,
-    CellKind.LESS_EQUAL_SIGNED,
-)
-
-
 class Body:
     """The statements that compute the bits of ``uses``.
 
@@ -233,7 +225,7 @@ class Body:
         if len(cell.operands) > 1 and len(cell.operands[1]) != width:
             # An amount has a width of its own.
             function = f"wide::{cell.kind.name.lower()}<{width}, {len(cell.operands[1])}>"
-        if cell.kind in _ORDERS:
+        if cell.kind in ORDERS:
             yield assignment(name, f"{function}({arguments})", operands, "const uint64_t")
             return
         array, count = f"w{number}", len(words_of(cell.result))

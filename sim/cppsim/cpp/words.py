@@ -10,18 +10,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ..netlist.design import Bits, CellKind, PlainCell
+from ..netlist.design import SIGNED, Bits, CellKind, PlainCell
 from ..netlist.numbers import WORD
 
-INFIX = {
+_INFIX = {
     CellKind.AND: "&",
     CellKind.OR: "|",
     CellKind.XOR: "^",
     CellKind.ADD: "+",
     CellKind.SUBTRACT: "-",
     CellKind.MULTIPLY: "*",
-}
-COMPARISONS = {
     CellKind.EQUAL: "==",
     CellKind.UNEQUAL: "!=",
     CellKind.LESS: "<",
@@ -29,12 +27,7 @@ COMPARISONS = {
     CellKind.LESS_SIGNED: "<",
     CellKind.LESS_EQUAL_SIGNED: "<=",
 }
-"""Whether the operands have a sign, each language says in its own way."""
-
-
 _MASK = (1 << WORD) - 1
-
-_SIGNED = frozenset({CellKind.LESS_SIGNED, CellKind.LESS_EQUAL_SIGNED})
 _DIVISIONS = {
     CellKind.DIVIDE: "word::divide",
     CellKind.DIVIDE_SIGNED: "word::divide_signed",
@@ -240,11 +233,11 @@ def _operation(cell: PlainCell, text: Callable[[Bits], str]) -> str:
 
     match cell.kind:
         case CellKind.AND | CellKind.OR | CellKind.XOR:
-            return f"{text(operands[0])} {INFIX[cell.kind]} {text(operands[1])}"
+            return f"{text(operands[0])} {_INFIX[cell.kind]} {text(operands[1])}"
         case CellKind.NOT:
             return f"{text(operands[0])} ^ {mask}"
         case CellKind.ADD | CellKind.SUBTRACT | CellKind.MULTIPLY:
-            return cut(f"{text(operands[0])} {INFIX[cell.kind]} {text(operands[1])}")
+            return cut(f"{text(operands[0])} {_INFIX[cell.kind]} {text(operands[1])}")
         case CellKind.NEGATE:
             return cut(f"-{text(operands[0])}")
         case CellKind.MUX:
@@ -267,11 +260,11 @@ def _operation(cell: PlainCell, text: Callable[[Bits], str]) -> str:
                 amount = f"word::least({amount}, 63)"
             return cut(f"uint64_t({_sign_extended(text(operands[0]), width)} >> {amount})")
     if cell.kind in _DIVISIONS:
-        signed = cell.kind in (CellKind.DIVIDE_SIGNED, CellKind.MODULO_SIGNED)
+        signed = cell.kind in SIGNED
         values = (_sign_extended(text(x), width) if signed else text(x) for x in operands)
         return cut(f"{_DIVISIONS[cell.kind]}({', '.join(values)})")
-    sides = [_sign_extended(text(x), len(x)) if cell.kind in _SIGNED else text(x) for x in operands]
-    return f"{sides[0]} {COMPARISONS[cell.kind]} {sides[1]}"
+    sides = [_sign_extended(text(x), len(x)) if cell.kind in SIGNED else text(x) for x in operands]
+    return f"{sides[0]} {_INFIX[cell.kind]} {sides[1]}"
 
 
 def _shifted(operand: str, operator: str, amount: Bits, text: Callable[[Bits], str]) -> str:

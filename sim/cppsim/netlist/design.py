@@ -60,6 +60,14 @@ class CellKind(Enum):
     """w bits shifted by an unsigned amount of any width; what is shifted out is lost."""
 
 
+POINTWISE = frozenset({CellKind.AND, CellKind.OR, CellKind.XOR, CellKind.NOT})
+"""Each bit of the result follows from the bits of the operands at its place."""
+ORDERS = frozenset(kind for kind in CellKind if kind.value.startswith("less"))
+COMPARISONS = ORDERS | {CellKind.EQUAL, CellKind.UNEQUAL}
+SIGNED = frozenset(kind for kind in CellKind if kind.value.endswith("signed"))
+"""The operands are signed, but for the amount of a shift."""
+
+
 @dataclass(frozen=True, slots=True)
 class DesignPort:
     """A port of the top level."""

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from .design import (
+    POINTWISE,
     Bits,
     CellKind,
     Memory,
@@ -16,7 +17,6 @@ from .design import (
     StateRegister,
 )
 
-_POINTWISE = frozenset({CellKind.AND, CellKind.OR, CellKind.XOR, CellKind.NOT})
 _CARRYING = frozenset(
     {CellKind.ADD, CellKind.SUBTRACT, CellKind.MULTIPLY, CellKind.NEGATE, CellKind.LEFT}
 )
@@ -119,7 +119,7 @@ def _needs(source: PlainCell | StateRegister | Memory, place: int) -> Iterator[i
         case PlainCell(kind, operands, _):
             for number, operand in enumerate(operands):
                 whole = kind is CellKind.LEFT and number == 1
-                if kind in _POINTWISE or (kind is CellKind.MUX and not number % 2):
+                if kind in POINTWISE or (kind is CellKind.MUX and not number % 2):
                     yield operand[place]
                 elif kind in _CARRYING and not whole:
                     yield from operand[: place + 1]
@@ -139,7 +139,7 @@ def _trim_cell(cell: PlainCell, live: set[int]) -> PlainCell | None:
     places = [place for place, bit in enumerate(cell.result) if bit in live]
     if not places:
         return None
-    if cell.kind in _POINTWISE:
+    if cell.kind in POINTWISE:
         operands = tuple(_pick(x, places) for x in cell.operands)
     elif cell.kind is CellKind.MUX:
         operands = tuple(
@@ -270,7 +270,7 @@ def ordered_statements(design: PlainDesign, shown: Sequence[Bits] = ()) -> list[
 def _split(cell: PlainCell, width: int, free: Iterator[int]) -> Iterator[PlainCell]:
     if max(len(cell.result), *(len(bits) for bits in cell.operands)) <= width:
         yield cell
-    elif cell.kind in _POINTWISE or cell.kind is CellKind.MUX:
+    elif cell.kind in POINTWISE or cell.kind is CellKind.MUX:
         for part in _parts(len(cell.result), width):
             operands = tuple(
                 bits if cell.kind is CellKind.MUX and number % 2 else bits[part]

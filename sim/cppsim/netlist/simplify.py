@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from .design import Bits, CellKind, PlainCell
+from .design import COMPARISONS, Bits, CellKind, PlainCell
 from .passes import postorder
 
 _SWAPPABLE = frozenset(
@@ -17,16 +17,6 @@ _SWAPPABLE = frozenset(
     }
 )
 _TRUE_OF_SAME = (CellKind.EQUAL, CellKind.LESS_EQUAL, CellKind.LESS_EQUAL_SIGNED)
-_COMPARISONS = frozenset(
-    {
-        CellKind.EQUAL,
-        CellKind.UNEQUAL,
-        CellKind.LESS,
-        CellKind.LESS_EQUAL,
-        CellKind.LESS_SIGNED,
-        CellKind.LESS_EQUAL_SIGNED,
-    }
-)
 
 
 def folded(cell: PlainCell) -> PlainCell | Bits:
@@ -44,7 +34,7 @@ def folded(cell: PlainCell) -> PlainCell | Bits:
             return _arithmetic(cell)
         case CellKind.LEFT | CellKind.RIGHT | CellKind.RIGHT_SIGNED:
             return _shift(cell)
-    return _comparison(cell) if cell.kind in _COMPARISONS else cell
+    return _comparison(cell) if cell.kind in COMPARISONS else cell
 
 
 def _ordered(cell: PlainCell) -> PlainCell:
