@@ -4,7 +4,6 @@ import ctypes
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ import numpy as np
 
 from ..compiling.library import Signatures, bind
 from ..errors import SimulationError
-from ..netlist.design import Elaborated, formatted
+from ..netlist.design import Elaborated, formatted, messages_of
 from ..netlist.numbers import from_words, to_words
 from ..netlist.storage import Buffers, StoragePort
 from .build import Library, build
@@ -236,10 +235,9 @@ class Model(AnyModel):
         """Print the messages of the model; store the first failed check."""
         first = ctypes.POINTER(ctypes.c_uint64)()
         count = self._calls.model_told(self._handle, ctypes.byref(first))
-        words = iter(first[:count])
-        for number in words:
-            message = self.library.messages[number]
-            values = [from_words(islice(words, size)) for size in message.sizes]
+        messages = self.library.messages
+        for number, values in messages_of(first[:count], [x.sizes for x in messages]):
+            message = messages[number]
             text = formatted(message.parts, values)
             if not message.failed:
                 print(text, end="")

@@ -10,7 +10,7 @@ from ..cpp.simulation import SimulationSource
 from ..cpp.words import WordPlace
 from ..cpp.writer import element_bits
 from ..errors import SimulationError
-from ..netlist.design import Bits, Memory
+from ..netlist.design import Bits, Memory, messages_of
 from ..netlist.events import Event
 from ..netlist.lowered import Lowered
 from ..netlist.numbers import from_words, to_words, word_count
@@ -109,15 +109,8 @@ class CompiledModel:
         """Yield the events since the last call, each with its values, in order."""
         first = ctypes.POINTER(ctypes.c_uint64)()
         count = self._library.simulation_told(self._handle, ctypes.byref(first))
-        words, at = first[:count], 0
-        while at < count:
-            number = words[at]
-            at += 1
-            values = []
-            for size in self._sizes[number]:
-                values.append(from_words(words[at : at + size]))
-                at += size
-            yield self._events[number], tuple(values)
+        for number, values in messages_of(first[:count], self._sizes):
+            yield self._events[number], values
 
 
 def _address(function: Any) -> int | None:

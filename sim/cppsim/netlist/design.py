@@ -8,11 +8,13 @@ import hashlib
 import io
 import pickle
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from itertools import islice
 
 from ..errors import SimulationError
+from .numbers import from_words
 
 Bits = tuple[int, ...]
 """Bits of a value, least significant first: a net's number, or 0 and 1 for the constants."""
@@ -241,6 +243,18 @@ def digest_of(design: PlainDesign) -> str:
     pickler.fast = True
     pickler.dump(design)
     return hashlib.sha256(content.getbuffer()).hexdigest()
+
+
+def messages_of(
+    words: Iterable[int], sizes: Sequence[Sequence[int]]
+) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Yield the number of each message in ``words``, and its values.
+
+    ``sizes`` has by the number of a message the words of each of its values.
+    """
+    left = iter(words)
+    for number in left:
+        yield number, tuple(from_words(islice(left, size)) for size in sizes[number])
 
 
 def formatted(message: Sequence[str | FormattedValue], values: Sequence[int]) -> str:
