@@ -27,7 +27,7 @@ from .amaranth_internals import (
 from .engine import Engine
 from .errors import SimulationError
 from .mode import Mode
-from .netlist.events import Event, said
+from .netlist.lowered import Event, said
 from .running.state import CompiledState
 
 Row = tuple[MemoryData, int]

@@ -13,8 +13,7 @@ from ..amaranth_internals import nir
 from ..errors import BatchError
 from ..netlist.design import Bits, DesignPort, Memory, Notice
 from ..netlist.enables import find_enables
-from ..netlist.events import Event, worded
-from ..netlist.lowered import Lowered, StateInput
+from ..netlist.lowered import Event, Lowered, StateInput, worded
 from ..netlist.lowering import lower
 from ..netlist.passes import rewrite
 from ..netlist.simplify import share

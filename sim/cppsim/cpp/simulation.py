@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ..netlist.design import Bits
-from ..netlist.events import Event
-from ..netlist.lowered import InputWord, Lowered, clock_plan, edge_sides
+from ..netlist.lowered import Event, InputWord, Lowered, clock_plan, edge_sides
 from ..netlist.numbers import WORD
 from ..netlist.passes import Statement
 from .body import Scope
@@ -102,7 +101,7 @@ class _Simulation(Writer):
         self._arrays: list[str] = []
         self._edges: list[str] = []
         self._active: list[str] = []
-        """For each edge what is not 0 where it happens."""
+        """A variable for each edge, which is not 0 where it happens."""
         self._derived: list[tuple[int, str, str]] = []
         self._stored: dict[int, tuple[int, int]] = {}
         """The word of each bit of the state, and its place, as Python reads it."""

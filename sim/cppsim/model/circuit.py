@@ -13,7 +13,7 @@ from ..amaranth_internals import PortDirection, nir
 from ..errors import SimulationError
 from ..netlist.design import CLOCK, Bits, DesignPort, Elaborated, Notice, PlainDesign, digest_of
 from ..netlist.enables import find_enables
-from ..netlist.events import Event, parts_of
+from ..netlist.lowered import Event, parts_of
 from ..netlist.lowering import lower
 
 RESET = "rst"

@@ -11,8 +11,7 @@ from ..cpp.words import WordPlace
 from ..cpp.writer import element_bits
 from ..errors import SimulationError
 from ..netlist.design import Bits, Memory, messages_of
-from ..netlist.events import Event
-from ..netlist.lowered import Lowered
+from ..netlist.lowered import Event, Lowered
 from ..netlist.numbers import from_words, to_words, word_count
 from . import ModelHandle
 

@@ -1,20 +1,19 @@
-"""A design in plain form with its clocks: data, and the rule of how edges of clocks are found.
+"""A design in plain form with its clocks and messages, and the rule of how edges are found.
 
 A design is stepped from outside. A clock that is an input has a shadow: a second word with its
 level at the last step, and an edge is where the two differ. A clock that the design makes is
 compared with its level after each step; its edge is pending then, and happens in the next step.
-All back ends follow `ClockPlan`.
+All back ends follow `ClockPlan`. Messages are prints, failed checks and hits of covers.
 """
 
-from collections.abc import MutableMapping
+from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from amaranth.hdl import MemoryData, Signal
 
-from ..amaranth_internals import SignalDict
-from .design import Bits, Memory, PlainDesign
-from .events import Event
+from ..amaranth_internals import SignalDict, nir, pin_blame
+from .design import Bits, FormattedValue, Memory, PlainDesign, formatted
 from .numbers import WORD, to_words, word_count
 
 _Value = TypeVar("_Value")
@@ -40,6 +39,15 @@ class StateInput:
 
     bits: Bits
     start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A print or check of Amaranth's ``cell``: reported where ``enable`` is 1, with ``values``."""
+
+    enable: int
+    values: tuple[Bits, ...]
+    cell: Any
 
 
 @dataclass(slots=True)
@@ -110,3 +118,43 @@ def clock_plan(lowered: Lowered) -> ClockPlan:
 def edge_sides(edge: ClockEdge, before: _Value, after: _Value) -> tuple[_Value, _Value]:
     """Return the levels of ``edge.net`` of which the first is 0 and the second 1 at the edge."""
     return (before, after) if edge.rising else (after, before)
+
+
+_FAILURES = {"assert": "Assertion violated", "assume": "Assumption violated"}
+
+
+def report(cell: Any, values: Sequence[int]) -> None:
+    """Print what ``cell`` prints of ``values``; raise ``AssertionError`` where it is a check."""
+    text = said(cell, values)
+    if _kind(cell) in _FAILURES:
+        pin_blame(cell.src_loc, AssertionError(text))
+    print(text, end="")
+
+
+def said(cell: Any, values: Sequence[int]) -> str:
+    """Return the message of ``cell`` with ``values``."""
+    text, kind = formatted(parts_of(cell.format), values), _kind(cell)
+    if kind == "print":
+        return text
+    if kind == "cover":
+        filename, line = cell.src_loc
+        return f"Coverage hit at {filename}:{line}: {text}\n"
+    return _FAILURES[kind] if cell.format is None else f"{_FAILURES[kind]}: {text}"
+
+
+def worded(cell: Any) -> str:
+    """Return the message of ``cell``, a check, with ``{}`` in place of values."""
+    text = "".join(x if isinstance(x, str) else "{}" for x in parts_of(cell.format))
+    return _FAILURES[_kind(cell)] + (f": {text}" if cell.format is not None else "")
+
+
+def _kind(cell: Any) -> str:
+    return "print" if isinstance(cell, nir.SyncPrint | nir.AsyncPrint) else str(cell.kind)
+
+
+def parts_of(message: Any) -> tuple[str | FormattedValue, ...]:
+    """A format of Amaranth's netlist, or None, in plain form."""
+    return tuple(
+        x if isinstance(x, str) else FormattedValue(len(x.value), x.signed, x.format_desc)
+        for x in (message.chunks if message is not None else ())
+    )

@@ -25,8 +25,7 @@ from ..amaranth_internals import (
 from .cells import CellWriter, bits_of, result_of
 from .decisions import Decisions
 from .design import Bits, DesignPort, Memory, MemoryRead, MemoryWrite, NotPlain, StateRegister
-from .events import Event
-from .lowered import ClockEdge, Lowered, StateInput
+from .lowered import ClockEdge, Event, Lowered, StateInput
 from .passes import rewrite
 from .simplify import share
 

@@ -7,8 +7,7 @@ from amaranth.hdl import MemoryData, Signal, Value
 
 from ..amaranth_internals import PyMemoryChange, PyMemoryState, PySignalState
 from ..cpp.simulation import SimulationSource
-from ..netlist.events import Event, report
-from ..netlist.lowered import Lowered
+from ..netlist.lowered import Event, Lowered, report
 from .clocks import Clocks, Condition
 from .readers import Readers
 from .slots import MemorySlot, SettledState, SignalSlot
