@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 from .version import __version__
 
 if TYPE_CHECKING:
+    from .background import FallbackWarning
     from .batch.batch import Batch
     from .batch.description import BrokenOff
     from .batch.record import Recording
     from .batch.runner import BatchWarning
-    from .checking.checked import CheckedEngine, Difference, check
-    from .engine import Engine, FallbackWarning
+    from .checking import CheckedEngine, Difference, check
+    from .engine import Engine
     from .errors import BatchError
     from .model.model import Model
     from .model.program import Program
@@ -31,10 +32,10 @@ _MODULES = {
     "BatchError": "errors",
     "BatchWarning": "batch.runner",
     "BrokenOff": "batch.description",
-    "CheckedEngine": "checking.checked",
-    "Difference": "checking.checked",
+    "CheckedEngine": "checking",
+    "Difference": "checking",
     "Engine": "engine",
-    "FallbackWarning": "engine",
+    "FallbackWarning": "background",
     "Model": "model.model",
     "Program": "model.program",
     "Recording": "batch.record",
@@ -42,7 +43,7 @@ _MODULES = {
     "Simulator": "simulator",
     "StorageAccess": "netlist.storage",
     "StoragePort": "netlist.storage",
-    "check": "checking.checked",
+    "check": "checking",
 }
 
 __all__ = [

@@ -6,60 +6,13 @@ also use the private attributes of their base class. Amaranth's stubs do not cov
 hence ``Any``.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 from amaranth import hdl
 from amaranth.hdl import _ast, _ir, _mem, _nir
 from amaranth.sim import _async, _base, _pyclock, _pyeval, _pyrtl, pysim  # type: ignore[attr-defined]
-
-__all__ = [
-    "AsyncProcess",
-    "BaseSignalState",
-    "ClockProcess",
-    "DomainReset",
-    "FragmentCompiler",
-    "MemoryInstance",
-    "MemoryRow",
-    "NetlistEmitter",
-    "PortDirection",
-    "ProcessContext",
-    "PyEngineState",
-    "PyMemoryChange",
-    "PyMemoryState",
-    "PyRTLProcess",
-    "PySignalState",
-    "PySimEngine",
-    "PyTriggerState",
-    "SignalDict",
-    "SignalSet",
-    "SimulatorContext",
-    "TestbenchContext",
-    "TickTrigger",
-    "VCDWriter",
-    "ast",
-    "domain_of",
-    "driven_signals",
-    "emitted_netlist",
-    "empty_design",
-    "engine_of",
-    "enum_value",
-    "eval_format",
-    "eval_value",
-    "femtoseconds_of",
-    "made_signals",
-    "memories_of",
-    "memory_of",
-    "nir",
-    "pin_blame",
-    "prepared_design",
-    "read_ports_of",
-    "read_signals",
-    "run_wakers",
-    "signals_of",
-    "time_of",
-]
 
 ast: Any = _ast
 nir: Any = _nir
@@ -146,6 +99,22 @@ def driven_signals(assigned: Any) -> Any:
 def read_signals(value: Any) -> Any:
     """Return the signals that a value, a format or a statement reads."""
     return value._rhs_signals()
+
+
+def operands_of(value: Any) -> "Sequence[Any]":
+    """Return the values that an expression is made of; none for signals and constants."""
+    match value:
+        case ast.Operator():
+            return value.operands
+        case ast.Slice():
+            return (value.value,)
+        case ast.Part():
+            return (value.value, value.offset)
+        case ast.Concat():
+            return value.parts
+        case ast.SwitchValue():
+            return (value.test, *(choice for _, choice in value.cases))
+    return ()
 
 
 def enum_value(shown: Any) -> Any:

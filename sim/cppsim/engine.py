@@ -12,16 +12,13 @@ from typing import Any
 from amaranth.hdl import Value
 
 from .amaranth_internals import VCDWriter, empty_design
+from .background import Switch, Written, fall_back, written
 from .errors import SimulationError
+from .hand_over import hand_over_clocks, hand_over_state, is_at_rest
 from .mode import Mode, default_mode
 from .running.running import RunningEngine
 from .running.state import CompiledState
 from .running.waves import SimulatorWaves
-from .starting.background import Written, written
-from .starting.hand_over import hand_over_clocks, hand_over_state, is_at_rest
-from .starting.switch import FallbackWarning, Switch, fall_back
-
-__all__ = ["Engine", "FallbackWarning"]
 
 
 class Engine(RunningEngine):

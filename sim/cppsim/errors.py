@@ -1,7 +1,5 @@
 """The exceptions of the simulator."""
 
-__all__ = ["BatchError", "SimulationError"]
-
 
 class SimulationError(Exception):
     """A circuit could not be built, or broke a rule while it ran. One line."""

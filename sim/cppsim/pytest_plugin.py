@@ -12,8 +12,6 @@ import pytest
 
 from .mode import Mode, default_mode, set_default_mode
 
-__all__ = ["Tally"]
-
 _NAME = "cppsim"
 _DEFAULT = Mode.AUTO
 """Most simulations of a suite are shorter than a compilation; docs/cppsim.md has the figures."""
@@ -58,7 +56,7 @@ class _Plugin:
         self.mode, self.tally = mode, Tally()
         self._undo: Callable[[], None] | None = None
         if mode is not Mode.OFF:
-            from .substitution import substitute
+            from .simulator import substitute
 
             set_default_mode(mode)
             self._undo = substitute(self.tally.add)

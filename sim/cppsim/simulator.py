@@ -1,16 +1,18 @@
-"""Amaranth's ``Simulator`` on compiled code."""
+"""Amaranth's ``Simulator`` on compiled code, by its own name or in place of Amaranth's."""
 
+import warnings
+from collections.abc import Callable
+from functools import cache, wraps
 from typing import Any
 
 from amaranth.sim import Simulator as AmaranthSimulator
 
-from .amaranth_internals import femtoseconds_of
-from .checking.checked import CheckedEngine
+from .amaranth_internals import engine_of, femtoseconds_of
+from .background import FallbackWarning
+from .checking import CheckedEngine
 from .engine import Engine
 from .mode import Mode, default_mode
 from .running.running import RunningEngine
-
-__all__ = ["Simulator"]
 
 
 class _CompiledEngine(Engine):
@@ -65,3 +67,36 @@ class Simulator(AmaranthSimulator):
         assert self._engine.now <= femtoseconds
         self._running |= self._engine.now < femtoseconds
         self._engine.run(femtoseconds)
+
+
+_class: Any = AmaranthSimulator
+
+
+def substitute(note: Callable[[Any], None]) -> Callable[[], None]:
+    """Compile from now on, and pass every engine to ``note``; return a function that undoes it."""
+    before = _class.__init__
+
+    @wraps(before)
+    def __init__(self: Any, toplevel: Any, **options: Any) -> None:
+        if options or isinstance(self, Simulator):
+            before(self, toplevel, **options)
+            return
+        kind: Any = type(self)
+        self.__class__ = _compiled(kind)
+        with warnings.catch_warnings():
+            # The caller of `substitute` reports designs that were not compiled.
+            warnings.simplefilter("ignore", FallbackWarning)
+            Simulator.__init__(self, toplevel)
+        note(engine_of(self))
+
+    def undo() -> None:
+        _class.__init__ = before
+
+    _class.__init__ = __init__
+    return undo
+
+
+@cache
+def _compiled(kind: Any) -> Any:
+    """Return a subclass of ``kind`` and `Simulator`."""
+    return Simulator if kind is _class else type(kind.__name__, (kind, Simulator), {})

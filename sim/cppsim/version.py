@@ -1,5 +1,3 @@
 """The version of cppsim, and nothing else: the build reads this file without importing it."""
 
-__all__ = ["__version__"]
-
 __version__ = "0.1.0"

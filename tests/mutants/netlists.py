@@ -22,7 +22,7 @@ from bitlane_rtl.core import Core
 from bitlane_sim.pins.model import VENDOR_CELLS
 from cppsim.cpp.ported import program
 from cppsim.model.circuit import Circuit
-from cppsim.netlist.tidy import trim
+from cppsim.netlist.passes import trim
 from mutants.relevance import AROUND_ENGINE
 
 

@@ -17,11 +17,11 @@ from amaranth.lib.wiring import In, Out
 from cppsim.compiling.library import HEADERS, content_key
 from cppsim.compiling.sources import source_digest
 from cppsim.compiling.toolchain import Compiler
-from cppsim.cpp.ported_glue import kept_ports, port_tables
+from cppsim.cpp.ported import kept_ports, port_tables
 from cppsim.errors import SimulationError
 from cppsim.model.build import Library
 from cppsim.model.circuit import Circuit
-from cppsim.netlist.elaborated import CLOCK
+from cppsim.netlist.design import CLOCK
 from cppsim.netlist.storage import StorageAccess, StoragePort
 
 from ..builds import CACHE, find_compiler

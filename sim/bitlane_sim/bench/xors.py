@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from bitlane_rtl.abi import Op
 from cppsim.batch.runner import Backend
-from cppsim.model.encoding import Encoded
+from cppsim.model.program import Encoded
 
 from ..campaigns.commands import move
 from ..campaigns.counter_random import draw, noise

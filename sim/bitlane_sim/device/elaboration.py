@@ -23,8 +23,7 @@ from bitlane_rtl.configuration import Configuration
 from cppsim.compiling.sources import source_digest
 from cppsim.compiling.toolchain import run_program
 from cppsim.errors import SimulationError
-from cppsim.netlist.design import PlainDesign
-from cppsim.netlist.elaborated import Elaborated
+from cppsim.netlist.design import Elaborated, PlainDesign
 
 from ..builds import CACHE
 

@@ -39,7 +39,7 @@ from .elaboration import elaborated_system
 from .sparse_memory import Pages
 
 if TYPE_CHECKING:
-    from cppsim.netlist.elaborated import Elaborated
+    from cppsim.netlist.design import Elaborated
 
     from ..system.system import System
 

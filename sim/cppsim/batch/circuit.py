@@ -13,13 +13,13 @@ from amaranth.lib import wiring
 
 from ..amaranth_internals import nir
 from ..errors import BatchError
+from ..model.circuit import named_signals
 from ..netlist.design import Bits, DesignPort, Memory, Notice
 from ..netlist.enables import find_enables
-from ..netlist.events import worded
-from ..netlist.lowering import Event, Lowered, StateInput, lower
-from ..netlist.one_clock import named_signals
-from ..netlist.share import share
-from ..netlist.tidy import rewrite
+from ..netlist.lowered import Event, Lowered, StateInput, worded
+from ..netlist.lowering import lower
+from ..netlist.passes import rewrite
+from ..netlist.simplify import share
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import BatchError
-from ..model.encoding import Encoded, Words
+from ..model.ports import Words
+from ..model.program import Encoded
 from .description import MemoryPlace, Source, around
 
 OPTIONS = ("--std=c++17", "--device-as-default-execution-space", "--device-int128")

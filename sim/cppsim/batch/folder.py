@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import BatchError
-from ..model.encoding import Encoded
-from ..model.program import Program
+from ..model.program import Encoded, Program
 from .description import Description, Source
 from .runner import Runner, Written
 
@@ -32,7 +31,7 @@ _RUNNER = (
         f"compiling/{name}.py"
         for name in ("__init__", "cache", "flags", "library", "notice", "toolchain")
     ),
-    *(f"model/{name}.py" for name in ("__init__", "encoding", "ports", "program", "values")),
+    *(f"model/{name}.py" for name in ("__init__", "ports", "program")),
     *(f"netlist/{name}.py" for name in ("__init__", "numbers")),
     *(f"batch/{name}.py" for name in _MODULES),
     *(f"batch/{name}" for name in ("cuda.cu", "threads.cc")),

@@ -24,10 +24,9 @@ from ..amaranth_internals import (
 )
 from ..errors import BatchError
 from ..mode import Mode
-from ..model.ports import PortPlace
+from ..model.circuit import named_signals
+from ..model.ports import PortPlace, counted
 from ..model.program import Program
-from ..model.values import counted
-from ..netlist.one_clock import named_signals
 from ..simulator import Simulator
 from .circuit import PortChoice
 from .description import Description

@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import BatchError
-from ..model.encoding import Encoded, Words
-from ..model.program import Program
-from ..model.values import as_array, counted
+from ..model.ports import Words, as_array, counted
+from ..model.program import Encoded, Program
 from .cuda import Cuda, NoGpu
 from .description import BrokenOff, Description, MemoryPlace, Source
 from .threads import Threads

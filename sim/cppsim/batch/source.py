@@ -6,11 +6,11 @@ The text includes no header: a GPU's compiler has none. Each backend puts its ty
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
-from ..cpp.words import WORD
 from ..cpp.writer import element_bits
 from ..errors import BatchError
 from ..model.ports import PortPlace
 from ..netlist.design import NotPlain
+from ..netlist.numbers import WORD
 from .bitslice import BitslicedDesign, bitslice
 from .circuit import BatchCircuit
 from .description import Description, MemoryPlace, Source

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compiling.library import bind, provide
-from ..model.encoding import Encoded, Words
-from ..model.values import counted
+from ..model.ports import Words, counted
+from ..model.program import Encoded
 from .description import Source, around
 
 _WIDEST = (

@@ -1,21 +1,127 @@
-"""C++ statements for the combinational part of a design, each in the scope that needs it."""
+"""C++ statements for the combinational part of a design, each in the scope that needs it.
 
-from collections.abc import Iterator, Mapping, Sequence
+Most of a circuit is idle in most cycles: the next value of a register with its enable low need not
+be computed, nor the branch of a multiplexer that is not selected. A cell that only one branch reads
+is evaluated in that branch.
+"""
 
-from ..netlist.design import Bits, CellKind, Memory, MemoryRead, PlainCell
-from ..netlist.tidy import Statement
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..netlist.design import ORDERS, Bits, CellKind, Memory, MemoryRead, PlainCell
+from ..netlist.numbers import WORD, word_count
+from ..netlist.passes import RowRead, Statement
 from .code import Snippet, assignment, block
-from .scopes import Scope, place
-from .words import WORD, Words, operation, words_of
+from .words import Words, operation, words_of
 
-__all__ = ["Body"]
+_WORTH = 2
+"""Instructions that make a branch worth a misprediction now and then."""
 
-_ORDERS = (
-    CellKind.LESS,
-    CellKind.LESS_EQUAL,
-    CellKind.LESS_SIGNED,
-    CellKind.LESS_EQUAL_SIGNED,
-)
+
+@dataclass(eq=False, slots=True)
+class Scope:
+    """Statements that are executed together, within those of ``parent``."""
+
+    parent: "Scope | None" = None
+    depth: int = 0
+    steps: list[int] = field(default_factory=list)
+    """Numbers of the steps evaluated here, in order."""
+
+    def inner(self) -> "Scope":
+        return Scope(self, self.depth + 1)
+
+
+def place(
+    steps: Sequence[Statement],
+    uses: Iterable[tuple[Bits, Scope]],
+    root: Scope,
+    cost: Sequence[int],
+    dry: frozenset[Scope] = frozenset(),
+) -> dict[int, list[Scope]]:
+    """Give each of ``steps``, which are in order, a scope; none to those that nothing needs.
+
+    ``uses`` are bits that are read at the end of a scope; ``cost`` says what each step takes.
+    Within the scopes ``dry`` no memory is read. Returns a scope for each value, the default first,
+    of the multiplexers that are worth a branch, by the number of their step.
+    """
+    drivers = {bit: number for number, step in enumerate(steps) for bit in step.result}
+    wanted: list[Scope | None] = [None] * len(steps)
+
+    def want(bits: Bits, scope: Scope) -> None:
+        for bit in bits:
+            number = drivers.get(bit)
+            if number is not None:
+                before = wanted[number]
+                wanted[number] = scope if before is None else _common(before, scope)
+
+    for bits, user in uses:
+        want(bits, user)
+    arms: dict[int, list[Scope]] = {}
+    for number in reversed(range(len(steps))):
+        scope, step = wanted[number], steps[number]
+        if scope is None:
+            continue
+        if isinstance(step, RowRead) and not dry.isdisjoint(_around(scope)):
+            scope = wanted[number] = root
+        if isinstance(step, PlainCell) and step.kind is CellKind.MUX:
+            arms[number] = []
+            for position, bits in enumerate(step.operands):
+                if position % 2:
+                    want(bits, scope)
+                else:
+                    arms[number].append(scope.inner())
+                    want(bits, arms[number][-1])
+        else:
+            for bits in step.operands:
+                want(bits, scope)
+    return _settle(wanted, arms, cost)
+
+
+def _around(scope: Scope | None) -> Iterator[Scope]:
+    while scope is not None:
+        yield scope
+        scope = scope.parent
+
+
+def _common(first: Scope, second: Scope) -> Scope:
+    while first is not second:
+        if first.depth >= second.depth:
+            assert first.parent is not None
+            first = first.parent
+        else:
+            assert second.parent is not None
+            second = second.parent
+    return first
+
+
+def _settle(
+    wanted: list[Scope | None], arms: dict[int, list[Scope]], cost: Sequence[int]
+) -> dict[int, list[Scope]]:
+    """Fill the scopes; dissolve the arms of multiplexers that are not worth a branch."""
+    total: dict[Scope, int] = {}
+    kept: dict[int, list[Scope]] = {}
+    dissolved: dict[Scope, Scope] = {}
+    # The steps of an arm come before its multiplexer, so the total is complete here.
+    for number, scope in enumerate(wanted):
+        if scope is None:
+            continue
+        inner = arms.get(number, [])
+        most = max((total.get(arm, 0) for arm in inner), default=0)
+        total[scope] = total.get(scope, 0) + cost[number]
+        if most >= _WORTH:
+            kept[number] = inner
+            total[scope] += sum(total.get(arm, 0) for arm in inner) // len(inner)
+        else:
+            for arm in inner:
+                dissolved[arm] = scope
+                total[scope] += total.get(arm, 0)
+    for number, scope in enumerate(wanted):
+        home = scope
+        while home in dissolved:
+            home = dissolved[home]
+        if home is not None:
+            home.steps.append(number)
+    return kept
 
 
 class Body:
@@ -38,15 +144,14 @@ class Body:
         self._words = words
         self._memories = memories
         for number, step in enumerate(steps):
-            result = step.result if isinstance(step, PlainCell) else step[1].result
-            for k, word in enumerate(words_of(result)):
+            for k, word in enumerate(words_of(step.result)):
                 words.define(_local(number, k), word)
         self._arms = place(steps, uses, root, [self._cost(step) for step in steps], dry)
 
     def _cost(self, step: Statement) -> int:
         """About how many instructions a step takes."""
-        if not isinstance(step, PlainCell):
-            return 2 + len(words_of(step[1].result))
+        if isinstance(step, RowRead):
+            return 2 + len(words_of(step.result))
         return 1 + sum(max(0, self._words.runs(bits) - 1) * 2 for bits in step.operands)
 
     def reads(self, scope: Scope) -> tuple[set[int], set[int]]:
@@ -55,11 +160,9 @@ class Body:
         memories: set[int] = set()
         for number in scope.steps:
             step = self._steps[number]
-            if isinstance(step, PlainCell):
-                bits.update(*step.operands)
-            else:
-                bits.update(step[1].address)
-                memories.add(id(step[0]))
+            bits.update(*step.operands)
+            if isinstance(step, RowRead):
+                memories.add(id(step.memory))
             for arm in self._arms.get(number, []):
                 inner_bits, inner_memories = self.reads(arm)
                 bits |= inner_bits
@@ -71,10 +174,9 @@ class Body:
         for number in scope.steps:
             step = self._steps[number]
             arms = self._arms.get(number)
-            if not isinstance(step, PlainCell):
-                memory, read = step
-                names = self._words.names(read.address) | {self._memories[id(memory)]}
-                for k, text in enumerate(self._row(memory, read)):
+            if isinstance(step, RowRead):
+                names = self._words.names(*step.operands) | {self._memories[id(step.memory)]}
+                for k, text in enumerate(self._row(*step)):
                     yield assignment(_local(number, k), text, names, "const uint64_t")
             elif arms is None:
                 yield from self._cell(number, step)
@@ -84,7 +186,7 @@ class Body:
     def _row(self, memory: Memory, read: MemoryRead) -> list[str]:
         """Expressions for the words of the row that ``read`` reads."""
         name, at = self._memories[id(memory)], self._words.text(read.address)
-        count = -(-memory.width // WORD)
+        count = word_count(memory.width)
         texts = [f"{name}[{at}]" + (f"[{k}]" if count > 1 else "") for k in range(count)]
         if len(memory.rows) < 1 << len(read.address):
             texts = [f"{at} < {len(memory.rows)} ? {text} : 0" for text in texts]
@@ -123,7 +225,7 @@ class Body:
         if len(cell.operands) > 1 and len(cell.operands[1]) != width:
             # An amount has a width of its own.
             function = f"wide::{cell.kind.name.lower()}<{width}, {len(cell.operands[1])}>"
-        if cell.kind in _ORDERS:
+        if cell.kind in ORDERS:
             yield assignment(name, f"{function}({arguments})", operands, "const uint64_t")
             return
         array, count = f"w{number}", len(words_of(cell.result))

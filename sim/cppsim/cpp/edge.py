@@ -10,13 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ..netlist.design import Bits, Memory, MemoryWrite, StateRegister
-from .body import Body
-from .code import Snippet, assignment, block
-from .order import in_reach
-from .scopes import Scope
-from .words import WORD, Words, literal
-
-__all__ = ["Clocked", "Group", "Store", "in_turn", "resets"]
+from ..netlist.numbers import WORD
+from .body import Body, Scope
+from .code import Snippet, assignment, block, in_reach
+from .words import Words, literal
 
 Uses = Iterator[tuple[Bits, Scope]]
 

@@ -1,21 +1,18 @@
-"""Write a design as a C++ structure that clocks itself: its state, ``cycle`` and ``settle``.
+"""Write a design as a C++ structure that clocks itself, and the library around it.
 
-``cycle`` is one rising edge and the logic before it, each cell evaluated at most once. The file
-that includes the structure serves the storage ports and receives the messages.
+``cycle`` is one rising edge and the logic before it, each cell evaluated at most once; ``settle``
+computes the outputs. The library serves the storage ports and receives the messages.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from ..netlist.design import Bits, PlainDesign
+from ..netlist.design import CLOCK, Bits, PlainDesign
+from ..netlist.numbers import word_count
 from ..netlist.storage import StorageAccess, StoragePort
-from .code import Snippet, assignment, lines_of
-from .edge import in_turn, resets
-from .order import in_reach
-from .scopes import Scope
+from .body import Scope
+from .code import Snippet, assignment, in_reach, lines_of
 from .words import literal, words_of
-from .writer import Writer
-
-__all__ = ["program"]
+from .writer import Report, Writer
 
 
 def program(
@@ -34,11 +31,13 @@ class _Program(Writer):
     def __init__(
         self, design: PlainDesign, storage: Sequence[StoragePort], shown: Sequence[Bits]
     ) -> None:
-        super().__init__(design)
+        super().__init__(design, shown)
         self._storage = storage
         self._shown = [word for bits in shown for word in words_of(bits)]
         self._state: list[str] = []
         self.names: dict[str, str] = {}
+        self._kept = [x for x in design.ports if x.output and len(x.bits) == 1]
+        """Ports that show after an edge what they were before it."""
         self._bits: dict[str, Bits] = {port.name: port.bits for port in design.ports}
         self._declare()
 
@@ -90,39 +89,30 @@ class _Program(Writer):
     # --- one edge -----------------------------------------------------------------------------
 
     def _cycle(self) -> list[Snippet]:
-        shown = [port for port in self._design.ports if port.output and len(port.bits) == 1]
-        uses = self._edge_uses()
-        uses += [(self._bits[x], self._root) for port in self._storage for x in _asked(port)]
-        uses += [(port.bits, self._root) for port in shown]
-        notices = [(x, self._root.inner()) for x in self._design.notices]
-        for notice, scope in notices:
-            uses.append(((notice.enable,), self._root))
-            uses += [(bits, scope) for bits in notice.values]
-        body = self._edge_body(uses)
-        codes = list(body.scope(self._root))
-        for number, (notice, scope) in enumerate(notices):
-            call = f"heard.add({number}, {str(notice.failed).lower()}"
-            codes.append(self._message(notice.enable, notice.values, body.scope(scope), call))
-        codes += [self._assigned(f"{self.names[x.name]}[0]", x.bits) for x in shown]
-        calls = []
+        reports: list[Report] = [
+            (x.enable, x.values, f"heard.add({number}, {str(x.failed).lower()}")
+            for number, x in enumerate(self._design.notices)
+        ]
+        shown = [port.bits for port in self._kept]
+        shown += [self._bits[name] for port in self._storage for name in _asked(port)]
+        codes = list(self._edge_of(reports, shown))
+        calls = [(port, self._call(index, port)) for index, port in enumerate(self._storage)]
+        # A word that is written at the same edge reads as before.
+        calls.sort(key=lambda x: x[0].access is StorageAccess.WRITE)
+        return in_reach([*codes, *(call for _, call in calls)])
+
+    def _before_edge(self) -> Iterator[Snippet]:
+        for port in self._kept:
+            yield self._assigned(f"{self.names[port.name]}[0]", port.bits)
         for index, access in enumerate(self._storage):
-            asked = [f"asked{index}_{k}" for k in range(len(_asked(access)))]
-            for name, whole in zip(asked, _asked(access), strict=True):
-                bits = self._bits[whole]
+            for k, name in enumerate(_asked(access)):
+                bits = self._bits[name]
                 text = f"{{{', '.join(map(self._text, words_of(bits)))}}}"
                 reads = self._words.names(bits)
-                codes.append(assignment(f"{name}[]", text, reads, "const uint64_t"))
-            calls.append(self._call(index, access, asked))
-        before, after = resets(self._groups(), self._words)
-        codes += before
-        codes += in_turn(self._clocked, body, self._words, self._root)
-        codes += after
-        # A word that is written at the same edge reads as before.
-        kinds = zip(calls, self._storage, strict=True)
-        codes += [x for x, _ in sorted(kinds, key=lambda x: x[1].access is StorageAccess.WRITE)]
-        return in_reach(codes)
+                yield assignment(f"asked{index}_{k}[]", text, reads, "const uint64_t")
 
-    def _call(self, index: int, port: StoragePort, asked: Sequence[str]) -> Snippet:
+    def _call(self, index: int, port: StoragePort) -> Snippet:
+        asked = [f"asked{index}_{k}" for k in range(len(_asked(port)))]
         buffers = list(dict.fromkeys(x.buffer for x in self._storage))
         arguments = [f"buffers[{buffers.index(port.buffer)}]", *asked]
         changes = {"fault"}
@@ -152,3 +142,86 @@ def _asked(port: StoragePort) -> tuple[str, ...]:
     """Return the outputs of the circuit that request an access."""
     read = (port.enable, port.address)
     return read if port.access is StorageAccess.READ else (*read, port.data, port.mask)
+
+
+_TABLES = """\
+  static uint64_t *word(Top &top, size_t index) {{
+    uint64_t *const table[] = {{{words}}};
+    return table[index];
+  }}
+
+  static bool kept(size_t index) {{
+    static constexpr bool table[] = {{{kept}}};
+    return table[index];
+  }}
+"""
+
+_SOURCE = """\
+#include "words.h"
+#include "told.h"
+#include "storage.h"
+#include "ported.h"
+
+namespace {{
+
+{program}
+struct Circuit {{
+  using Top = ::Top;
+  static constexpr size_t buffers = {buffers};
+
+{tables}
+  static void settle(Top &top) {{ top.settle(); }}
+
+  static size_t edge(Top &top, const driver::Buffer *buffers, driver::Heard &heard) {{
+    return top.cycle(buffers, heard);
+  }}
+
+  static void clock(Top &top, bool level) {{ top.{clock}[0] = level; }}
+
+  static uint64_t *shown(Top &top) {{ return top.shown; }}
+}};
+
+}} // namespace
+
+DRIVER_INTERFACE(Circuit)
+"""
+
+
+def program_glue(
+    program: str,
+    variables: Mapping[str, str],
+    widths: Mapping[str, int],
+    outputs: Collection[str],
+    storage: Sequence[StoragePort],
+) -> str:
+    """The C++ source of a library for ``program``, which has its ports in ``variables``.
+
+    Ports are numbered in the order of ``widths``, buffers in the order in which ``storage`` first
+    names them.
+    """
+    return _SOURCE.format(
+        program=program,
+        buffers=len({port.buffer for port in storage}),
+        tables=port_tables(variables, widths, outputs),
+        clock=variables[CLOCK],
+    )
+
+
+def kept_ports(widths: Mapping[str, int], outputs: Collection[str]) -> list[str]:
+    """Ports that show after an edge what they were before it: ``outputs`` of one bit."""
+    return [name for name, width in widths.items() if name in outputs and width == 1]
+
+
+def port_tables(
+    variables: Mapping[str, str], widths: Mapping[str, int], outputs: Collection[str]
+) -> str:
+    """Return the tables of ports that ported.h reads, in the order of ``widths``.
+
+    ``variables`` names the arrays of words in which they are.
+    """
+    kept = set(kept_ports(widths, outputs))
+    words = [(name, k) for name, width in widths.items() for k in range(word_count(width))]
+    return _TABLES.format(
+        words=", ".join(f"top.{variables[name]} + {k}" for name, k in words),
+        kept=", ".join(str(name in kept).lower() for name, _ in words),
+    )

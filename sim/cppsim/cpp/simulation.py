@@ -7,19 +7,14 @@ before a testbench reads them. All state except memories is one array of words.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ..netlist.clock_plan import InputWord, clock_plan, edge_sides
 from ..netlist.design import Bits
-from ..netlist.lowering import Event, Lowered
-from ..netlist.tidy import Statement
-from .body import Body
-from .code import Snippet, assignment, lines_of
-from .edge import in_turn, resets
-from .order import in_reach
-from .scopes import Scope
-from .words import WORD, literal, words_of
-from .writer import Writer
-
-__all__ = ["SimulationSource", "WordPlace", "write_simulation"]
+from ..netlist.lowered import Event, InputWord, Lowered, clock_plan, edge_sides
+from ..netlist.numbers import WORD
+from ..netlist.passes import Statement
+from .body import Scope
+from .code import Snippet, assignment, in_reach, lines_of
+from .words import WordPlace, adjacent, literal, words_of
+from .writer import Report, Writer
 
 _TEXT = """\
 #include "words.h"
@@ -50,16 +45,6 @@ struct Top {{
 
 #include "interface.h"
 """
-
-
-@dataclass(frozen=True, slots=True)
-class WordPlace:
-    """``width`` bits of a value, from its bit ``low`` on, lie in ``word`` from bit ``shift`` on."""
-
-    word: int
-    shift: int
-    low: int
-    width: int
 
 
 @dataclass(slots=True)
@@ -114,9 +99,9 @@ class _Simulation(Writer):
         self._lowered = lowered
         self._plan = clock_plan(lowered)
         self._arrays: list[str] = []
-        self._incoming: list[tuple[int, int]] = []
-        """Words with clocks, and their shadows."""
         self._edges: list[str] = []
+        self._active: list[str] = []
+        """A variable for each edge, which is not 0 where it happens."""
         self._derived: list[tuple[int, str, str]] = []
         self._stored: dict[int, tuple[int, int]] = {}
         """The word of each bit of the state, and its place, as Python reads it."""
@@ -127,9 +112,8 @@ class _Simulation(Writer):
         step = list(self._step())
         settle = list(lines_of(in_reach(self._settle())))
         self._find_quiet_clocks()
-        self._source.seen = dict(self._incoming)
         if not self._derived and not self._lowered.watches:
-            self._source.passive = self._source.inputs - {word for word, _ in self._incoming}
+            self._source.passive = self._source.inputs - self._source.seen.keys()
         self._source.size = max(1, len(self._source.starts))
         self._source.text = _TEXT.format(
             size=self._source.size,
@@ -176,53 +160,39 @@ class _Simulation(Writer):
             if given.late:
                 self._words.define(f"s[{shadow}]", given.bits)
                 self._source.stored |= {bit: (shadow, k) for k, bit in enumerate(given.bits)}
-            self._incoming.append((word, shadow))
+            self._source.seen[word] = shadow
 
     def _declare_edges(self) -> None:
-        shadows = dict(self._incoming)
         for number, edge in enumerate(self._lowered.edges):
             if number not in self._plan.derived:
                 word, place = self._stored[edge.net]
-                old, new = edge_sides(edge, f"s[{shadows[word]}]", f"s[{word}]")
+                old, new = edge_sides(edge, f"s[{self._source.seen[word]}]", f"s[{word}]")
                 self._edges.append(f"const uint64_t e{number} = ({new} & ~{old}) >> {place} & 1;")
-                self._words.define(f"e{number}", (edge.bit,))
+                name = f"e{number}"
             else:
                 due, level = self._word(0), f"s[{self._word(edge.before)}]"
                 self._source.due.append(due)
-                pending = f"s[{due}]"
-                self._words.define(pending, (edge.bit,))
-                self._derived.append((number, pending, level))
+                name = f"s[{due}]"
+                self._derived.append((number, name, level))
+            self._words.define(name, (edge.bit,))
+            self._active.append(name)
 
     # --- what happens at once -----------------------------------------------------------------
 
     def _step(self) -> Iterator[str]:
         yield from self._edges
-        names = [f"e{number}" for number in range(len(self._lowered.edges))]
-        derived = {number: pending for number, pending, _ in self._derived}
-        active = [derived.get(number, name) for number, name in enumerate(names)]
-        if active:
-            yield f"if ({' | '.join(active)}) {{"
-            yield from (f"  {line}" for line in lines_of(in_reach(self._edge())))
+        reports = self._told(self._lowered.events, 0)
+        if self._active:
+            yield f"if ({' | '.join(self._active)}) {{"
+            yield from (f"  {line}" for line in lines_of(in_reach(self._edge_of(reports))))
             yield "}"
         else:
             # Every step is an edge of the one clock that there is, if any.
-            yield from lines_of(in_reach(self._edge()))
-        yield from (f"s[{seen}] = s[{word}];" for word, seen in self._incoming)
+            yield from lines_of(in_reach(self._edge_of(reports)))
+        yield from (f"s[{seen}] = s[{word}];" for word, seen in self._source.seen.items())
         yield from lines_of(self._levels())
         pending = " | ".join(pending for _, pending, _ in self._derived) or "0"
         yield f"return int({pending}) | (told->count != 0) << 1;"
-
-    def _edge(self) -> Iterator[Snippet]:
-        uses = self._edge_uses()
-        scopes = self._event_scopes(self._lowered.events, self._root, uses)
-        body = self._edge_body(uses)
-        yield from body.scope(self._root)
-        for number, (event, scope) in enumerate(zip(self._lowered.events, scopes, strict=True)):
-            yield self._tell(number, event, scope, body)
-        before, after = resets(self._groups(), self._words)
-        yield from before
-        yield from in_turn(self._clocked, body, self._words, self._root)
-        yield from after
 
     def _levels(self) -> Iterator[Snippet]:
         """Write the clocks that the design makes, and the messages outside of edges."""
@@ -231,7 +201,8 @@ class _Simulation(Writer):
         uses: list[tuple[Bits, Scope]] = [
             ((edges[number].net,), root) for number, *_ in self._derived
         ]
-        scopes = self._event_scopes(self._lowered.watches, root, uses)
+        reports = self._told(self._lowered.watches, len(self._lowered.events))
+        scoped = self._scoped(reports, root, uses)
         if not uses:
             return
         body = self._body(uses, root)
@@ -242,22 +213,11 @@ class _Simulation(Writer):
             clock = self._words.names((edges[number].net,))
             yield assignment(pending, f"{new} & ~{old} & 1", {*clock, level})
             yield assignment(level, now, clock)
-        first = len(self._lowered.events)
-        for number, (event, scope) in enumerate(zip(self._lowered.watches, scopes, strict=True)):
-            yield self._tell(first + number, event, scope, body)
+        yield from self._reports(scoped, body)
 
-    def _event_scopes(
-        self, events: Sequence[Event], root: Scope, uses: list[tuple[Bits, Scope]]
-    ) -> list[Scope]:
-        scopes = [root.inner() for _ in events]
-        for event, scope in zip(events, scopes, strict=True):
-            uses.append(((event.enable,), root))
-            uses += [(bits, scope) for bits in event.values]
-        return scopes
-
-    def _tell(self, number: int, event: Event, scope: Scope, body: Body) -> Snippet:
-        before = body.scope(scope)
-        return self._message(event.enable, event.values, before, f"told->add({number}")
+    def _told(self, events: Sequence[Event], first: int) -> list[Report]:
+        """Return the reports of ``events``, which are numbered from ``first`` on."""
+        return [(x.enable, x.values, f"told->add({k}") for k, x in enumerate(events, first)]
 
     # --- what follows -------------------------------------------------------------------------
 
@@ -296,13 +256,13 @@ class _Simulation(Writer):
         for event in (*self._lowered.events, *self._lowered.watches):
             read.update((event.enable,), *event.values)
         read.update(*self._source.settled)
-        seen_in = dict(self._incoming)
+        seen = self._source.seen
         for net in {edge.net for edge in self._lowered.edges} - read:
             kinds = {edge.rising for edge in self._lowered.edges if edge.net == net}
             word, _ = self._stored.get(net, (-1, 0))
             alone = sum(place[0] == word for place in self._stored.values()) == 1
-            if word in seen_in and alone and len(kinds) == 1:
-                self._source.quiet[word] = (int(not kinds.pop()), seen_in[word])
+            if word in seen and alone and len(kinds) == 1:
+                self._source.quiet[word] = (int(not kinds.pop()), seen[word])
 
     def _gathered(self, bits: Bits) -> Iterator[WordPlace]:
         low = 0
@@ -311,11 +271,6 @@ class _Simulation(Writer):
                 low += 1
                 continue
             word, shift = self._stored[bits[low]]
-            width = 1
-            while low + width < len(bits) and self._stored.get(bits[low + width]) == (
-                word,
-                shift + width,
-            ):
-                width += 1
+            width = adjacent(bits, low, self._stored)
             yield WordPlace(word, shift, low, width)
             low += width

@@ -7,17 +7,27 @@ or negates makes a word of them first.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import pairwise
 
-from ..netlist.design import Bits, CellKind, PlainCell
+from ..netlist.design import SIGNED, Bits, CellKind, PlainCell
 from ..netlist.numbers import WORD
-from ..netlist.signs import COMPARISONS, INFIX
 
-__all__ = ["WORD", "Words", "literal", "operation", "words_of"]
-
+_INFIX = {
+    CellKind.AND: "&",
+    CellKind.OR: "|",
+    CellKind.XOR: "^",
+    CellKind.ADD: "+",
+    CellKind.SUBTRACT: "-",
+    CellKind.MULTIPLY: "*",
+    CellKind.EQUAL: "==",
+    CellKind.UNEQUAL: "!=",
+    CellKind.LESS: "<",
+    CellKind.LESS_EQUAL: "<=",
+    CellKind.LESS_SIGNED: "<",
+    CellKind.LESS_EQUAL_SIGNED: "<=",
+}
 _MASK = (1 << WORD) - 1
-
-_SIGNED = frozenset({CellKind.LESS_SIGNED, CellKind.LESS_EQUAL_SIGNED})
 _DIVISIONS = {
     CellKind.DIVIDE: "word::divide",
     CellKind.DIVIDE_SIGNED: "word::divide_signed",
@@ -36,21 +46,51 @@ def words_of(bits: Bits) -> list[Bits]:
     return [bits[low : low + WORD] for low in range(0, len(bits), WORD)]
 
 
+@dataclass(frozen=True, slots=True)
+class WordPlace:
+    """``width`` bits of a value, from its bit ``low`` on, lie in ``word`` from bit ``shift`` on."""
+
+    word: int
+    shift: int
+    low: int
+    width: int
+
+
+def repeated(bits: Bits, first: int) -> int:
+    """Return the number of equal bits from ``first`` on."""
+    end = first + 1
+    while end < len(bits) and bits[end] == bits[first]:
+        end += 1
+    return end - first
+
+
+def adjacent(bits: Bits, first: int, places: Mapping[int, tuple[object, int]]) -> int:
+    """Return the number of bits from ``first`` on that are adjacent in one word of ``places``."""
+    word, low = places[bits[first]]
+    end = first + 1
+    while end < len(bits) and places.get(bits[end]) == (word, low + end - first):
+        end += 1
+    return end - first
+
+
 class Words:
-    """The variable of each bit, its place there, and the width of the variable."""
+    """The variable of each bit and its place there, and the width of each variable."""
 
     def __init__(self) -> None:
-        self.places: dict[int, tuple[str, int, int]] = {}
+        self.places: dict[int, tuple[str, int]] = {}
+        self.widths: dict[str, int] = {}
 
     def define(self, name: str, bits: Bits) -> None:
         """``name`` is a variable that holds ``bits``, up to 64."""
-        self.places |= {bit: (name, place, len(bits)) for place, bit in enumerate(bits)}
+        self.places |= {bit: (name, place) for place, bit in enumerate(bits)}
+        self.widths[name] = len(bits)
 
     @contextmanager
     def renamed(self, names: Mapping[str, str]) -> Iterator[None]:
         """Within the ``with`` block, read other variables in place of those in ``names``."""
         changed = {bit: place for bit, place in self.places.items() if place[0] in names}
-        self.places |= {bit: (names[x], low, width) for bit, (x, low, width) in changed.items()}
+        self.places |= {bit: (names[x], low) for bit, (x, low) in changed.items()}
+        self.widths |= {other: self.widths[x] for x, other in names.items()}
         yield
         self.places |= changed
 
@@ -74,9 +114,10 @@ class Words:
 
     def raw(self, bits: Bits) -> str:
         """Return an expression that is 0 if all of ``bits``, which are one run, are 0."""
-        if bits[0] < 2 or self._same(bits, 0) == len(bits):
+        if bits[0] < 2 or repeated(bits, 0) == len(bits):
             return self.text(bits)
-        name, low, width = self.places[bits[0]]
+        name, low = self.places[bits[0]]
+        width = self.widths[name]
         if len(bits) == 1 or len(bits) == width:
             return self.text(bits)
         if low + len(bits) == width:
@@ -100,26 +141,14 @@ class Words:
                 while high < len(bits) and bits[high] < 2:
                     high += 1
             else:
-                high = low + max(self._same(bits, low), self._run(bits, low))
+                high = low + max(repeated(bits, low), adjacent(bits, low, self.places))
             yield low, high
             low = high
 
-    def _same(self, bits: Bits, place: int) -> int:
-        end = place + 1
-        while end < len(bits) and bits[end] == bits[place]:
-            end += 1
-        return end - place
-
-    def _run(self, bits: Bits, place: int) -> int:
-        name, low, width = self.places[bits[place]]
-        end = place + 1
-        while end < len(bits) and self.places.get(bits[end]) == (name, low + end - place, width):
-            end += 1
-        return end - place
-
     def _part(self, first: int, count: int, place: int) -> str:
         """``count`` bits of a variable from ``first`` on, moved to ``place``."""
-        name, low, width = self.places[first]
+        name, low = self.places[first]
+        width = self.widths[name]
         text = name
         if low > place:
             text = f"({name} >> {low - place})"
@@ -204,11 +233,11 @@ def _operation(cell: PlainCell, text: Callable[[Bits], str]) -> str:
 
     match cell.kind:
         case CellKind.AND | CellKind.OR | CellKind.XOR:
-            return f"{text(operands[0])} {INFIX[cell.kind]} {text(operands[1])}"
+            return f"{text(operands[0])} {_INFIX[cell.kind]} {text(operands[1])}"
         case CellKind.NOT:
             return f"{text(operands[0])} ^ {mask}"
         case CellKind.ADD | CellKind.SUBTRACT | CellKind.MULTIPLY:
-            return cut(f"{text(operands[0])} {INFIX[cell.kind]} {text(operands[1])}")
+            return cut(f"{text(operands[0])} {_INFIX[cell.kind]} {text(operands[1])}")
         case CellKind.NEGATE:
             return cut(f"-{text(operands[0])}")
         case CellKind.MUX:
@@ -231,11 +260,11 @@ def _operation(cell: PlainCell, text: Callable[[Bits], str]) -> str:
                 amount = f"word::least({amount}, 63)"
             return cut(f"uint64_t({_sign_extended(text(operands[0]), width)} >> {amount})")
     if cell.kind in _DIVISIONS:
-        signed = cell.kind in (CellKind.DIVIDE_SIGNED, CellKind.MODULO_SIGNED)
+        signed = cell.kind in SIGNED
         values = (_sign_extended(text(x), width) if signed else text(x) for x in operands)
         return cut(f"{_DIVISIONS[cell.kind]}({', '.join(values)})")
-    sides = [_sign_extended(text(x), len(x)) if cell.kind in _SIGNED else text(x) for x in operands]
-    return f"{sides[0]} {COMPARISONS[cell.kind]} {sides[1]}"
+    sides = [_sign_extended(text(x), len(x)) if cell.kind in SIGNED else text(x) for x in operands]
+    return f"{sides[0]} {_INFIX[cell.kind]} {sides[1]}"
 
 
 def _shifted(operand: str, operator: str, amount: Bits, text: Callable[[Bits], str]) -> str:

@@ -1,21 +1,21 @@
 """The base of both C++ writers: registers, memories, uses of an edge, and messages."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ..netlist.design import Bits, Memory, PlainDesign
-from ..netlist.narrow import narrow, ordered_statements
-from ..netlist.numbers import to_words, word_count
-from .body import Body
+from ..netlist.numbers import WORD, to_words, word_count
+from ..netlist.passes import narrow, ordered_statements
+from .body import Body, Scope
 from .code import Snippet, assignment, block
-from .edge import Clocked, Group, Store
-from .scopes import Scope
-from .words import WORD, Words, literal, words_of
-
-__all__ = ["Writer", "element_bits"]
-
+from .edge import Clocked, Group, Store, in_turn, resets
+from .words import Words, literal, words_of
 
 _MESSAGES = "messages"
 """The variable that every message changes, so that messages keep their order."""
+
+
+Report = tuple[int, Sequence[Bits], str]
+"""A message: where its bit is 1, values are passed to the call that begins with this text."""
 
 
 def element_bits(width: int) -> int:
@@ -26,10 +26,11 @@ def element_bits(width: int) -> int:
 class Writer:
     """Writes the statements of ``design``, which it cuts into words.
 
-    Raises ``NotPlain`` if a bit depends on itself.
+    ``shown`` are bits that are used beside those of the design. Raises ``NotPlain``
+    if a bit depends on itself.
     """
 
-    def __init__(self, design: PlainDesign) -> None:
+    def __init__(self, design: PlainDesign, shown: Sequence[Bits] = ()) -> None:
         self._design = design
         self._words = Words()
         self._memories: dict[int, str] = {}
@@ -37,7 +38,7 @@ class Writer:
         self._clocked: list[Clocked] = []
         self._root = Scope()
         narrow(design, WORD)
-        self._steps = ordered_statements(design)
+        self._steps = ordered_statements(design, shown)
 
     # --- state --------------------------------------------------------------------------------
 
@@ -71,41 +72,61 @@ class Writer:
 
     # --- statements ---------------------------------------------------------------------------
 
-    def _edge_uses(self) -> list[tuple[Bits, Scope]]:
-        """Return the bits that registers and writes of memories read at an edge."""
-        uses = [use for x in self._clocked for use in x.uses(self._root)]
-        uses += [
-            ((register.reset,), self._root)
-            for group in self._groups()
-            for _, register in group.registers
-            if register.reset is not None
-        ]
-        return uses
+    def _edge_of(self, reports: Sequence[Report], shown: Iterable[Bits] = ()) -> Iterator[Snippet]:
+        """Yield the statements of an edge, with ``reports`` and `_before_edge`.
 
-    def _groups(self) -> list[Group]:
-        return [x for x in self._clocked if isinstance(x, Group)]
-
-    def _edge_body(self, uses: Sequence[tuple[Bits, Scope]]) -> Body:
-        """Return the statements of an edge; memories are not read where one is written."""
+        ``shown`` are the bits that `_before_edge` reads.
+        """
+        root, groups = self._root, [x for x in self._clocked if isinstance(x, Group)]
+        uses = [use for x in self._clocked for use in x.uses(root)]
+        uses += [((x.reset,), root) for y in groups for _, x in y.registers if x.reset is not None]
+        uses += [(bits, root) for bits in shown]
+        scoped = self._scoped(reports, root, uses)
+        # Memories are not read where one is written.
         dry = frozenset(x.scope for x in self._clocked if x.memory())
-        return Body(self._steps, self._words, self._memories, uses, self._root, dry)
+        body = self._body(uses, root, dry)
+        yield from body.scope(root)
+        yield from self._reports(scoped, body)
+        yield from self._before_edge()
+        before, after = resets(groups, self._words)
+        yield from before
+        yield from in_turn(self._clocked, body, self._words, root)
+        yield from after
 
-    def _body(self, uses: Sequence[tuple[Bits, Scope]], root: Scope) -> Body:
-        return Body(self._steps, self._words, self._memories, uses, root)
+    def _before_edge(self) -> Iterable[Snippet]:
+        """Return further statements that read values from before the edge."""
+        return ()
 
-    def _message(
-        self, enable: int, values: Sequence[Bits], before: Iterator[Snippet], call: str
-    ) -> Snippet:
-        """Where ``enable`` is 1, pass ``values`` to ``call``, which begins with its arguments."""
-        words = [part for bits in values for part in words_of(bits)]
-        texts = [self._text(part) for part in words]
-        lines = (
-            f"const uint64_t values[] = {{{', '.join([*texts, '0'])}}};",
-            f"{call}, values, {len(words)});",
-        )
-        message = Snippet(lines, frozenset(self._words.names(*words)), frozenset({_MESSAGES}))
-        head = f"if ({self._text((enable,))}) {{"
-        return block(self._words.names((enable,)), (head, (*before, message)))
+    def _body(
+        self,
+        uses: Sequence[tuple[Bits, Scope]],
+        root: Scope,
+        dry: frozenset[Scope] = frozenset(),
+    ) -> Body:
+        return Body(self._steps, self._words, self._memories, uses, root, dry)
+
+    def _scoped(
+        self, reports: Sequence[Report], root: Scope, uses: list[tuple[Bits, Scope]]
+    ) -> list[tuple[Report, Scope]]:
+        """Return each report with a scope for its values; add the bits of all to ``uses``."""
+        scoped = [(report, root.inner()) for report in reports]
+        for (enable, values, _), scope in scoped:
+            uses.append(((enable,), root))
+            uses += [(bits, scope) for bits in values]
+        return scoped
+
+    def _reports(self, scoped: Sequence[tuple[Report, Scope]], body: Body) -> Iterator[Snippet]:
+        """Yield the statements of reports."""
+        for (enable, values, call), scope in scoped:
+            words = [part for bits in values for part in words_of(bits)]
+            texts = [self._text(part) for part in words]
+            lines = (
+                f"const uint64_t values[] = {{{', '.join([*texts, '0'])}}};",
+                f"{call}, values, {len(words)});",
+            )
+            message = Snippet(lines, frozenset(self._words.names(*words)), frozenset({_MESSAGES}))
+            head = f"if ({self._text((enable,))}) {{"
+            yield block(self._words.names((enable,)), (head, (*body.scope(scope), message)))
 
     def _assigned(self, target: str, bits: Bits) -> Snippet:
         """Return the statement that assigns ``bits`` to ``target``."""

@@ -10,15 +10,11 @@ from typing import Any
 from ..compiling.flags import selecting, straight
 from ..compiling.library import HEADERS, Builder
 from ..compiling.sources import source_digest
-from ..cpp.ported import program
-from ..cpp.ported_glue import program_glue
-from ..netlist.design import Bits, DesignPort, FormattedValue, Notice, PlainDesign
-from ..netlist.elaborated import Elaborated
+from ..cpp.ported import program, program_glue
+from ..netlist.design import Bits, DesignPort, Elaborated, FormattedValue, Notice, PlainDesign
 from ..netlist.numbers import word_count
+from ..netlist.passes import trim
 from ..netlist.storage import StoragePort
-from ..netlist.tidy import trim
-
-__all__ = ["Library", "Message", "build", "builder"]
 
 _ABOUT = "about.json"
 

@@ -1,21 +1,20 @@
-"""Prepare an Amaranth circuit for a model: ports by name, one clock domain around it."""
+"""Prepare an Amaranth circuit for a model: ports by name, one clock domain, and its plain form."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from functools import cached_property
 from typing import Any
 
-from amaranth.hdl import ClockDomain, Elaboratable, Fragment, Module, Value
+from amaranth.hdl import ClockDomain, Elaboratable, Fragment, Instance, Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from ..amaranth_internals import PortDirection, nir
 from ..errors import SimulationError
-from ..netlist.design import PlainDesign
-from ..netlist.elaborated import CLOCK, Elaborated, digest_of
-from ..netlist.instances import replace_instances
-from ..netlist.one_clock import plain_circuit
-
-__all__ = ["RESET", "Circuit"]
+from ..netlist.design import CLOCK, Bits, DesignPort, Elaborated, Notice, PlainDesign, digest_of
+from ..netlist.enables import find_enables
+from ..netlist.lowered import Event, parts_of
+from ..netlist.lowering import lower
 
 RESET = "rst"
 
@@ -98,11 +97,84 @@ class Circuit(Elaboratable, Elaborated):
     def _design(self) -> PlainDesign:
         # Elaborated once: for a whole system that takes a second.
         fragment: Any = Fragment.get(self, None)
-        replace_instances(fragment, self._cells)
-        return plain_circuit(fragment, self.domain.clk, self.inputs, self.outputs)
+        _replace_instances(fragment, self._cells)
+        return _plain_design(fragment, self.domain.clk, self.inputs, self.outputs)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.domains += self.domain
         m.submodules.circuit = self._component
         return m
+
+
+_UNSAID = ("an assertion failed",)
+
+
+def _plain_design(
+    fragment: Any, clock: Signal, inputs: Mapping[str, Any], outputs: Mapping[str, Any]
+) -> PlainDesign:
+    """Return the plain form of ``fragment``, which only the rising edges of ``clock`` change.
+
+    Its ports are the clock, called by its own name, ``inputs`` and ``outputs``. Signals keep their
+    names, with those of the submodules before them; nothing is trimmed.
+
+    Raises ``NotPlain`` for other edges, and what Amaranth raises of a design.
+    """
+    given = {clock.name: clock, **inputs}
+    ports = {name: (value, PortDirection.Input) for name, value in given.items()}
+    ports |= {name: (value, PortDirection.Output) for name, value in outputs.items()}
+    prepared = fragment.prepare(ports=ports)
+    lowered = lower(prepared, clock=clock)
+    design = lowered.design
+    design.ports = [
+        DesignPort(name, name not in given, lowered.signals[value])
+        for name, (value, _) in ports.items()
+    ]
+    design.names = {name: lowered.signals[signal] for name, signal in named_signals(prepared)}
+    events = (*lowered.events, *lowered.watches)
+    design.notices = [notice for event in events for notice in _notices(event)]
+    find_enables(design)
+    return design
+
+
+def named_signals(prepared: Any) -> Iterator[tuple[str, Signal]]:
+    """Yield all signals that have a name, which begins with those of the submodules."""
+    for signal, fragment in prepared.signal_lca.items():
+        about = prepared.fragments[fragment]
+        if signal in about.signal_names:
+            yield ".".join((*about.name[1:], about.signal_names[signal])), signal
+
+
+def _notices(event: Event) -> Iterator[Notice]:
+    """Yield the notice of ``event``; covers have none."""
+    prints = isinstance(event.cell, nir.SyncPrint | nir.AsyncPrint)
+    if prints or event.cell.kind != "cover":
+        message = parts_of(event.cell.format)
+        values: tuple[Bits, ...] = event.values
+        yield Notice(event.enable, values, message if prints else message or _UNSAID, not prints)
+
+
+def _replace_instances(fragment: Any, cells: Mapping[str, Callable[[], wiring.Component]]) -> None:
+    """Replace each Instance within ``fragment`` that has a component in ``cells``.
+
+    The component has the Instance's ports by their names, but for clocks: it works in ``sync``.
+    """
+    for number, (inner, *about) in enumerate(fragment.subfragments):
+        if not isinstance(inner, Instance):
+            _replace_instances(inner, cells)
+            continue
+        instance: Any = inner
+        if instance.type in cells:
+            wrapped = Fragment.get(_wrapped(cells[instance.type](), instance.ports), None)
+            fragment.subfragments[number] = (wrapped, *about)
+
+
+def _wrapped(component: Any, ports: Mapping[str, tuple[Any, str]]) -> Module:
+    """Return a component with its ports connected to the values in ``ports``."""
+    m = Module()
+    m.submodules.cell = component
+    for name, member in component.signature.members.items():
+        value, _ = ports[name]
+        port = getattr(component, name)
+        m.d.comb += port.eq(value) if member.flow == In else value.eq(port)
+    return m

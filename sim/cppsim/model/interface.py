@@ -6,18 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..errors import BatchError
-from .encoding import Encoded, Words
-from .ports import PortPlace
-from .program import Program
-
-__all__ = [
-    "AnyModel",
-    "Prepared",
-    "counted_cycles",
-    "expect_columns",
-    "fitting_value",
-    "ports_of",
-]
+from ..netlist.design import Elaborated
+from ..netlist.storage import Buffers, StoragePort, check_storage
+from .ports import PortPlace, Words
+from .program import Encoded, Program
 
 Prepared = Callable[[Sequence[int]], list[int]]
 """Runs a prepared program with new columns, and returns its results in the order of execution."""
@@ -41,6 +33,16 @@ class AnyModel(ABC):
 
     slow: bool = False
     """Whether Python evaluates the circuit, some thousand clock cycles a second."""
+
+    def __init__(
+        self, circuit: Elaborated, storage: Sequence[StoragePort], buffers: Buffers | None
+    ) -> None:
+        self.widths = circuit.widths
+        self.places = _places(self.widths, circuit.input_widths)
+        self._storage = tuple(storage)
+        # Compiled code points into these arrays, so they live as long as the model.
+        self._buffers = dict(buffers or {})
+        check_storage(self._storage, self._buffers, self.widths)
 
     @property
     def description(self) -> str:
@@ -92,14 +94,26 @@ class AnyModel(ABC):
         columns = self._columns(program, encoded)
         return {result.name: result.alone(columns) for result in encoded.results}
 
-    @abstractmethod
     def prepare(self, program: Program) -> Prepared:
         """Encode ``program`` for many runs until ``close``, each with other columns.
 
         The columns are the values that ``program`` sets by arrays, in the order of execution, a
         word of 64 bits each; they must fit their ports, which is not checked. Results are words in
-        the order of execution.
+        the order of execution. Raises ``BatchError`` for another number of columns.
         """
+        encoded = program.encoded(self.places, 1)
+        wanted = encoded.input.shape[-1]
+
+        def run(columns: Sequence[int]) -> list[int]:
+            if len(columns) != wanted:
+                raise BatchError(f"columns: {len(columns)}; expected {wanted}, as the program sets")
+            return self._results(program, encoded, columns)
+
+        return run
+
+    @abstractmethod
+    def _results(self, program: Program, encoded: Encoded, columns: Sequence[int]) -> list[int]:
+        """Execute a program with other columns; return its results in the order of execution."""
 
     @abstractmethod
     def _columns(self, program: Program, encoded: Encoded) -> Words:
@@ -121,7 +135,7 @@ def fitting_value(place: PortPlace, value: int) -> int:
     """
     number = operator.index(value)
     if not place.input:
-        raise ValueError(f"{place.name} is no input")
+        raise ValueError(f"{place.name} is not an input")
     if not 0 <= number < 1 << place.width:
         raise ValueError(f"{place.name}: {number} does not fit in {place.width} bits")
     return number
@@ -134,17 +148,10 @@ def counted_cycles(cycles: int) -> int:
     return cycles
 
 
-def ports_of(widths: Mapping[str, int], inputs: Mapping[str, int]) -> dict[str, PortPlace]:
+def _places(widths: Mapping[str, int], inputs: Mapping[str, int]) -> dict[str, PortPlace]:
     """Return the places of ports whose words lie in the order of ``widths``."""
     places, first = {}, 0
     for name, width in widths.items():
         places[name] = PortPlace(name, width, False, first, name in inputs, name not in inputs)
         first += places[name].words
     return places
-
-
-def expect_columns(encoded: Encoded, columns: Sequence[int]) -> None:
-    """Raise ``BatchError`` unless ``encoded`` takes that many columns."""
-    if len(columns) != encoded.input.shape[-1]:
-        wanted = encoded.input.shape[-1]
-        raise BatchError(f"columns: {len(columns)}; expected {wanted}, as the program sets")

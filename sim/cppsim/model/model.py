@@ -4,7 +4,6 @@ import ctypes
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,28 +11,18 @@ import numpy as np
 
 from ..compiling.library import Signatures, bind
 from ..errors import SimulationError
-from ..netlist.elaborated import Elaborated
-from ..netlist.messages import formatted
+from ..netlist.design import Elaborated, formatted, messages_of
 from ..netlist.numbers import from_words, to_words
-from ..netlist.storage import Buffers, StoragePort, check_storage
+from ..netlist.storage import Buffers, StoragePort
 from .build import Library, build
-from .encoding import Encoded, Words
-from .interface import (
-    AnyModel,
-    Prepared,
-    counted_cycles,
-    expect_columns,
-    fitting_value,
-    ports_of,
-)
-from .program import Program
+from .interface import AnyModel, counted_cycles, fitting_value
+from .ports import Words
+from .program import Encoded, Program
+from .waveforms import Waveform
 
 if TYPE_CHECKING:
     from amaranth.hdl import Elaboratable
 
-    from .waveforms import Waveform
-
-__all__ = ["Model"]
 
 _ADDRESS, _SIZE, _NUMBER = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint64
 
@@ -99,16 +88,11 @@ class Model(AnyModel):
             # A file that cannot be written fails before the long build.
             Path(vcd).write_bytes(b"")
         circuit = component if isinstance(component, Elaborated) else _circuit(component)
-        self.widths = circuit.widths
-        self.places = ports_of(self.widths, circuit.input_widths)
+        super().__init__(circuit, storage, buffers)
         # As in an UNTIL: the first word, and 32 bits up the last.
         self._numbers = {
             name: x.first | x.first + x.words - 1 << 32 for name, x in self.places.items()
         }
-        self._storage = tuple(storage)
-        # The model points into these arrays, so they live as long as it does.
-        self._buffers = dict(buffers or {})
-        check_storage(self._storage, self._buffers, self.widths)
         self.library: Library = (build_with or partial(build, owner=owner))(
             circuit, self._storage, waveform=vcd is not None
         )
@@ -125,12 +109,7 @@ class Model(AnyModel):
             self._values[name] = (ctypes.c_uint64 * place.words).from_address(pointer)
         self._stale = True
         if vcd is not None:
-            # Needs all of Amaranth.
-            from . import waveforms
-
-            self._waves = waveforms.Waveform(
-                self._calls, self._handle, self.library.shown, Path(vcd)
-            )
+            self._waves = Waveform(self._calls, self._handle, self.library.shown, Path(vcd))
 
     @property
     def description(self) -> str:
@@ -178,30 +157,21 @@ class Model(AnyModel):
             raise self._trouble()
         return bool(came.value)
 
-    def prepare(self, program: Program) -> Prepared:
-        encoded = program.encoded(self.places, 1)
-
-        def run(columns: Sequence[int]) -> list[int]:
-            expect_columns(encoded, columns)
-            encoded.input[0] = columns
-            results: list[int] = self._execute(encoded)[0].tolist()
-            return results
-
-        return run
+    def _results(self, program: Program, encoded: Encoded, columns: Sequence[int]) -> list[int]:
+        encoded.input[0] = columns
+        results: list[int] = self._columns(program, encoded)[0].tolist()
+        return results
 
     def _columns(self, program: Program, encoded: Encoded) -> Words:
-        return self._execute(encoded)
-
-    def _execute(self, encoded: Encoded) -> Words:
         results = np.zeros((1, encoded.columns), np.uint64)
-        program, taken = encoded.instructions, np.ascontiguousarray(encoded.input)
+        rows, taken = encoded.instructions, np.ascontiguousarray(encoded.input)
         self._stale = True
         done = self._calls.model_run(
-            self._handle, program.ctypes.data, len(program), taken.ctypes.data, results.ctypes.data
+            self._handle, rows.ctypes.data, len(rows), taken.ctypes.data, results.ctypes.data
         )
-        if self._prints or done < len(program):
+        if self._prints or done < len(rows):
             self._listen()
-        if done < len(program):
+        if done < len(rows):
             raise self._trouble()
         return results
 
@@ -265,10 +235,9 @@ class Model(AnyModel):
         """Print the messages of the model; store the first failed check."""
         first = ctypes.POINTER(ctypes.c_uint64)()
         count = self._calls.model_told(self._handle, ctypes.byref(first))
-        words = iter(first[:count])
-        for number in words:
-            message = self.library.messages[number]
-            values = [from_words(islice(words, size)) for size in message.sizes]
+        messages = self.library.messages
+        for number, values in messages_of(first[:count], [x.sizes for x in messages]):
+            message = messages[number]
             text = formatted(message.parts, values)
             if not message.failed:
                 print(text, end="")

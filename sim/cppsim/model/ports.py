@@ -1,13 +1,14 @@
-"""The ports of a circuit and the places of their words, as plain data without Amaranth."""
+"""The ports of a circuit as plain data, and checked numbers and arrays for them: no Amaranth."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from ..errors import BatchError
-from ..netlist.numbers import word_count
-
-__all__ = ["PortPlace", "found"]
+from ..netlist.numbers import to_words, word_count
 
 _Place = TypeVar("_Place")
 
@@ -39,3 +40,120 @@ def found(places: Mapping[str, _Place], name: str, kind: str) -> _Place:
         names = ", ".join(sorted(places)) or "none"
         raise BatchError(f"no {kind} {name!r}; there are: {names}")
     return places[name]
+
+
+Words = NDArray[np.uint64]
+
+_MOST = (1 << 63) - 1
+_ONES = (1 << 64) - 1
+
+
+def counted(number: object, what: str, least: int, most: int = _MOST) -> int:
+    """Return ``number``. Raises ``BatchError`` unless it is an integer within the limits."""
+    if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < least:
+        raise BatchError(f"{what}: {number!r}; expected a whole number from {least} on")
+    if number > most:
+        raise BatchError(f"{what}: {number} is more than {most}")
+    return int(number)
+
+
+def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
+    """Return ``values`` as NumPy's integers, or as Python's if some exceed 64 bits.
+
+    Raises ``BatchError``, which names ``what``, if they are not an array of integers.
+    """
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise BatchError(f"{what} takes an array, not rows of different lengths") from error
+    # Lists with numbers from 2^63 on beside small ones are floats to NumPy.
+    if array.dtype.kind == "O" or (array.dtype.kind == "f" and not isinstance(values, np.ndarray)):
+        array = _whole_numbers(np.asarray(values, dtype=object), what, array.dtype)
+    if array.dtype.kind not in "iubO":
+        raise BatchError(f"{what} takes integers, not {array.dtype}")
+    return array
+
+
+def _whole_numbers(array: NDArray[Any], what: str, kind: np.dtype[Any]) -> NDArray[Any]:
+    """An array of objects as integers; NumPy took it for one of ``kind``."""
+    numbers = array.reshape(-1).tolist()
+    if not all(isinstance(x, int | np.integer) for x in numbers):
+        raise BatchError(f"{what} takes integers, not {kind}")
+    numbers = [int(x) for x in numbers]
+    low, high = min(numbers, default=0), max(numbers, default=0)
+    for fit in (np.int64, np.uint64):
+        if np.iinfo(fit).min <= low and high <= np.iinfo(fit).max:
+            return np.array(numbers, fit).reshape(array.shape)
+    found = np.empty(array.size, object)
+    found[:] = numbers
+    return found.reshape(array.shape)
+
+
+def expect_fit(port: PortPlace, low: int, high: int) -> None:
+    """Raise ``BatchError`` unless numbers from ``low`` to ``high`` fit ``port``."""
+    least = -(1 << port.width - 1) if port.signed else 0
+    if low < least or high >> port.width - port.signed > 0:
+        value = low if low < least else high
+        raise BatchError(f"port {port.name!r}: {value} does not fit {_kind(port)}")
+
+
+def fitting(port: PortPlace, values: ArrayLike, shape: tuple[int, ...]) -> Words:
+    """Return ``values`` as words of 64 bits, of ``shape`` and an axis of words.
+
+    Words of a signed port are those of its value in two's complement: above its bits is its sign.
+    """
+    array = as_array(values, f"port {port.name!r}")
+    wide = (port.words,) if port.words > 1 else ()
+    if wide and array.shape == shape[:1]:
+        array = _split(port, array)
+    for axes in range(len(shape), 0, -1):
+        if array.shape == shape[:axes] + wide:
+            break
+    else:
+        wanted = ", ".join(map(str, shape + wide))
+        whole = f" or ({shape[0]},)" if wide else ""
+        raise BatchError(
+            f"port {port.name!r} takes an array of shape ({wanted}){whole}, not {array.shape}"
+        )
+    if wide:
+        array = _wide(port, array)
+    else:
+        array = array[..., None]
+        expect_fit(port, int(array.min(initial=0)), int(array.max(initial=0)))
+    spread = array.reshape(array.shape[:axes] + (1,) * (len(shape) - axes) + array.shape[axes:])
+    words = np.broadcast_to(spread, (*shape, port.words)).astype(np.uint64)
+    words[..., -1] &= np.uint64(_ONES >> -port.width % 64)
+    return words
+
+
+def _split(port: PortPlace, numbers: NDArray[Any]) -> Words:
+    """Whole numbers of more than 64 bits as words, along a last axis."""
+    whole = [int(x) for x in numbers.tolist()]
+    expect_fit(port, min(whole, default=0), max(whole, default=0))
+    words = [to_words(x, port.words) for x in whole]
+    return np.array(words, np.uint64).reshape(*numbers.shape, port.words)
+
+
+def _wide(port: PortPlace, array: NDArray[Any]) -> NDArray[Any]:
+    """Words of a port of more than 64 bits, the last ones within its bits or its sign."""
+    least = -(1 << 63) if port.signed else 0
+    if least <= int(array.min(initial=0)) and int(array.max(initial=0)) <= _ONES:
+        if array.dtype.kind == "O":
+            words = np.array([x & _ONES for x in array.reshape(-1).tolist()], np.uint64)
+            array = words.reshape(array.shape)
+        last = array[..., -1].astype(np.uint64)
+        if (last == extended(last, port.width, signed=port.signed)).all():
+            return array
+    raise BatchError(f"port {port.name!r}: words that do not fit {_kind(port)}")
+
+
+def extended(last: Words, width: int, *, signed: bool) -> Words:
+    """Return the last words of ports of ``width`` bits, extended by their sign or zeros."""
+    spare = -width % 64
+    if signed:
+        return (last.view(np.int64) << np.int64(spare) >> np.int64(spare)).view(np.uint64)
+    return last << np.uint64(spare) >> np.uint64(spare)
+
+
+def _kind(port: PortPlace) -> str:
+    return f"{port.width} bits{', signed' if port.signed else ''}"

@@ -2,23 +2,206 @@
 
 `Model` executes it on one instance of a circuit, `Batch` on many, `ReferenceModel` in Amaranth's
 simulator. All instances follow the same instructions, each with its own values, and each waits as
-long as its own conditions take.
+long as its own conditions take. Compiled code takes instructions, input columns and result columns.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
+from enum import IntEnum
+from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ..errors import BatchError
-from .encoding import REPEATS, Encoded, Encoder, Item, Opcode
-from .ports import PortPlace
-from .values import as_array, counted
+from ..netlist.numbers import from_words, to_words
+from .ports import PortPlace, Words, as_array, counted, expect_fit, extended, fitting, found
 
-__all__ = ["Program"]
+_DEPTH = 8
+
+REPEATS = 1 << 32
+"""Most times that an instruction is executed by the repeats around it."""
+
+
+class Opcode(IntEnum):
+    """The instructions, as in batch.h and ported.h."""
+
+    SET = 0
+    TAKE = 1
+    GET = 2
+    STEP = 3
+    UNTIL = 4
+    REPEAT = 5
+    AGAIN = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An instruction. ``amount`` is of cycles, or of repetitions of ``body``."""
+
+    code: Opcode
+    port: str = ""
+    values: Any = None
+    amount: int = 0
+    body: "tuple[Item, ...]" = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The columns of a named result: a base, and a stride for each loop."""
+
+    name: str
+    base: int
+    loops: tuple[int, ...]
+    strides: tuple[int, ...]
+    words: int
+    signed: bool
+    width: int
+
+    def taken(self, columns: Words) -> NDArray[Any]:
+        """Return values as (instances, loops...), or (instances, loops..., words) of wide ports.
+
+        Words of signed values are those of two's complement: above their bits is their sign.
+        """
+        places = np.array(self.base)
+        for count, stride in zip(self.loops, self.strides, strict=True):
+            places = places[..., None] + np.arange(count) * stride
+        places = places[..., None] + np.arange(self.words)
+        values = columns[:, places]
+        if self.signed:
+            values[..., -1] = extended(values[..., -1], self.width, signed=True)
+        if self.words > 1:
+            return values
+        return values[..., 0].view(np.int64) if self.signed else values[..., 0]
+
+    def alone(self, columns: Words) -> Any:
+        """Return values of the only instance: an int, or within loops `taken` without its axis."""
+        values = self.taken(columns)[0]
+        if self.loops:
+            return values
+        if self.words == 1:
+            return int(values)
+        number = from_words(values)
+        return number - (number >> 64 * self.words - 1 << 64 * self.words if self.signed else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A program for a number of instances: instructions, input columns and results.
+
+    ``instructions`` has rows as in batch.h; ``input`` is of shape (instances, columns).
+    """
+
+    instructions: Words
+    input: Words
+    results: tuple[Result, ...]
+    columns: int
+
+    def about(self) -> dict[str, Any]:
+        """Return all but the arrays, for JSON."""
+        return {"columns": self.columns, "results": [asdict(x) for x in self.results]}
+
+    @staticmethod
+    def from_parts(about: Mapping[str, Any], instructions: Words, taken: Words) -> "Encoded":
+        """Return the program of the result of `about` and the arrays."""
+        results = tuple(
+            Result(**{**x, "loops": tuple(x["loops"]), "strides": tuple(x["strides"])})
+            for x in about["results"]
+        )
+        return Encoded(instructions, taken, results, about["columns"])
+
+
+class Encoder:
+    """Encodes the items of a program for a circuit with ``ports``, and for ``instances`` of it."""
+
+    def __init__(self, ports: Mapping[str, PortPlace], instances: int) -> None:
+        self._ports = ports
+        self._instances = instances
+        self.rows: list[tuple[int, int, int, int]] = []
+        self.results: list[Result] = []
+
+    def block(self, items: Sequence[Item], loops: tuple[int, ...]) -> Words:
+        """Write ``items``. Return the values that they set: (instances, loops..., columns)."""
+        if len(loops) > _DEPTH:
+            raise BatchError(f"more than {_DEPTH} repeats lie within one another")
+        if prod(loops) > REPEATS:
+            raise BatchError(f"repeats within one another: {prod(loops)} is more than {REPEATS}")
+        shape = (self._instances, *loops)
+        parts = [np.zeros((*shape, 0), np.uint64)]
+        for item in items:
+            match item.code:
+                case Opcode.SET:
+                    parts += self._set(item, shape)
+                case Opcode.STEP:
+                    self.rows.append((Opcode.STEP, 0, item.amount, 0))
+                case Opcode.REPEAT:
+                    self.rows.append((Opcode.REPEAT, 0, item.amount, 0))
+                    start = len(self.rows)
+                    inner = self.block(item.body, (*loops, item.amount))
+                    parts.append(inner.reshape(*shape, inner.shape[-1] * item.amount))
+                    self.rows.append((Opcode.AGAIN, start, 0, 0))
+                case _:
+                    self._look(item)
+        return np.concatenate(parts, axis=-1)
+
+    def _look(self, item: Item) -> None:
+        port = found(self._ports, item.port, "port")
+        last = port.first + port.words - 1
+        if item.code is Opcode.UNTIL:
+            row = (Opcode.UNTIL, port.first | last << 32, item.amount, int(port.settled))
+            self.rows.append(row)
+        else:
+            for word in range(port.first, last + 1):
+                self.rows.append((Opcode.GET, word, 0, int(port.settled)))
+
+    def _set(self, item: Item, shape: tuple[int, ...]) -> Iterator[Words]:
+        port = found(self._ports, item.port, "port")
+        if not port.input:
+            raise BatchError(f"port {port.name!r} is driven by the design; only inputs can be set")
+        numbers = range(port.first, port.first + port.words)
+        looks = [int(port.active and number == numbers[-1]) for number in numbers]
+        if isinstance(item.values, int | np.integer):
+            value = int(item.values)
+            expect_fit(port, value, value)
+            value &= (1 << port.width) - 1
+            words = to_words(value, port.words)
+            for number, word, look in zip(numbers, words, looks, strict=True):
+                self.rows.append((Opcode.SET, number, word, look))
+            return
+        self.rows += [
+            (Opcode.TAKE, number, 0, look) for number, look in zip(numbers, looks, strict=True)
+        ]
+        yield fitting(port, item.values, shape)
+
+    def results_of(
+        self,
+        items: Sequence[Item],
+        base: int,
+        loops: tuple[int, ...],
+        strides: tuple[int, ...],
+    ) -> int:
+        """Note the columns of results from ``base`` on. Return how many columns ``items`` have."""
+        size = 0
+        for item in items:
+            if item.code is Opcode.GET:
+                port = found(self._ports, item.port, "port")
+                place = (item.values, base + size, loops, strides)
+                self.results.append(Result(*place, port.words, port.signed, port.width))
+                size += port.words
+            elif item.code is Opcode.UNTIL:
+                place = (item.values, base + size, loops, strides)
+                self.results.append(Result(*place, 1, False, 64))
+                size += 1
+            elif item.code is Opcode.REPEAT:
+                known = len(self.results)
+                inner = self.results_of(item.body, base + size, loops, strides)
+                del self.results[known:]
+                repeated = (*loops, item.amount), (*strides, inner)
+                self.results_of(item.body, base + size, *repeated)
+                size += inner * item.amount
+        return size
 
 
 class Program:

@@ -13,21 +13,11 @@ from amaranth.sim import Simulator, SimulatorContext  # type: ignore[attr-define
 
 from ..errors import SimulationError
 from ..netlist.numbers import WORD, from_words, to_words
-from ..netlist.storage import Buffers, StorageAccess, StoragePort, check_storage
+from ..netlist.storage import Buffers, StorageAccess, StoragePort
 from .circuit import Circuit
-from .encoding import Encoded, Item, Opcode, Words
-from .interface import (
-    AnyModel,
-    Prepared,
-    counted_cycles,
-    expect_columns,
-    fitting_value,
-    ports_of,
-)
-from .program import Program
-from .values import as_array
-
-__all__ = ["ReferenceModel", "Testbench", "ValueOf", "execute", "value_at"]
+from .interface import AnyModel, counted_cycles, fitting_value
+from .ports import Words, as_array
+from .program import Encoded, Item, Opcode, Program
 
 _PERIOD = 1e-6
 
@@ -108,13 +98,9 @@ class ReferenceModel(AnyModel):
         vcd: str | Path | None = None,
     ) -> None:
         circuit = Circuit(component)
-        self.widths = circuit.widths
-        self.places = ports_of(self.widths, circuit.input_widths)
+        super().__init__(circuit, storage, buffers)
         self._cycles = 0
         self._ports = {**circuit.inputs, **circuit.outputs}
-        self._storage = tuple(storage)
-        self._buffers = dict(buffers or {})
-        check_storage(self._storage, self._buffers, self.widths)
         self._job: _Job | None = None
         self._error: Exception | None = None
         self._fault = self._broken = ""
@@ -165,22 +151,15 @@ class ReferenceModel(AnyModel):
         self._ports[port]
         return bool(self.run(program).get("passed"))
 
-    def prepare(self, program: Program) -> Prepared:
-        encoded = program.encoded(self.places, 1)
+    def _results(self, program: Program, encoded: Encoded, columns: Sequence[int]) -> list[int]:
+        given = iter(columns)
 
-        def run(columns: Sequence[int]) -> list[int]:
-            expect_columns(encoded, columns)
-            given = iter(columns)
+        def value(item: Item, _: tuple[int, ...]) -> int:
+            if isinstance(item.values, int | np.integer):
+                return int(item.values)
+            return from_words(islice(given, self.places[item.port].words))
 
-            def value(item: Item, _: tuple[int, ...]) -> int:
-                if isinstance(item.values, int | np.integer):
-                    return int(item.values)
-                count = self.places[item.port].words
-                return from_words(islice(given, count))
-
-            return self._words(program, value)
-
-        return run
+        return self._words(program, value)
 
     def _columns(self, program: Program, encoded: Encoded) -> Words:
         def value(item: Item, turns: tuple[int, ...]) -> int:

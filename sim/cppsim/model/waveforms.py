@@ -8,12 +8,10 @@ from collections.abc import Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
 
-from ..cpp.simulation import WordPlace
+from ..cpp.words import WordPlace
 from ..errors import SimulationError
-from ..native.library import ModelHandle, native
+from ..native import ModelHandle, native
 from ..native.waves import Areas, Variable, Waves
-
-__all__ = ["Waveform"]
 
 _DIGITS = range(0x21, 0x7F)
 """Characters of identifiers in a VCD file (IEEE 1364-2005, 18.2.1)."""

@@ -3,3 +3,34 @@
 Each file is one responsibility with a few ``extern "C"`` functions; ``model.h`` says what a model
 is to them. The Python module beside a file gives it a face.
 """
+
+import ctypes
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+from ..compiling.library import HEADERS, Builder
+
+_FOLDER = Path(str(files("cppsim") / "native"))
+
+BUILDER = Builder("native", "its own library", ("-O2",), headers=(_FOLDER, HEADERS))
+
+
+class ModelHandle(ctypes.Structure):
+    """``Model`` of model.h."""
+
+    _fields_ = (
+        ("top", ctypes.c_void_p),
+        ("words", ctypes.c_void_p),
+        ("step", ctypes.c_void_p),
+        ("settle", ctypes.c_void_p),
+    )
+
+
+@cache
+def native() -> ctypes.PyDLL:
+    """Return the library. Its calls hold the interpreter's lock, so they must be short.
+
+    Raises ``SimulationError`` if it cannot be compiled.
+    """
+    return ctypes.PyDLL(str(BUILDER.from_files(*sorted(_FOLDER.glob("*.cc")))))

@@ -6,23 +6,22 @@ from functools import partial
 from typing import Any
 
 from ..compiling.library import load
-from ..cpp.simulation import SimulationSource, WordPlace, write_simulation
+from ..cpp.simulation import SimulationSource
+from ..cpp.words import WordPlace
 from ..cpp.writer import element_bits
 from ..errors import SimulationError
-from ..netlist.design import Bits, Memory
-from ..netlist.lowering import Event, Lowered
+from ..netlist.design import Bits, Memory, messages_of
+from ..netlist.lowered import Event, Lowered
 from ..netlist.numbers import from_words, to_words, word_count
-from .library import ModelHandle
-
-__all__ = ["CompiledModel", "Rows"]
+from . import ModelHandle
 
 _FORMATS: dict[int, Any] = {8: "B", 16: "H", 32: "I", 64: "Q"}
 
 
 class CompiledModel:
-    """One instance of a lowered design, which is written and compiled if it is not yet.
+    """One instance of a lowered design with the C++ ``source``, compiled if it is not yet.
 
-    Raises ``NotPlain`` for a combinational loop, ``SimulationError`` if it cannot be compiled.
+    Raises ``SimulationError`` if it cannot be compiled.
 
     Attributes
     ----------
@@ -30,8 +29,8 @@ class CompiledModel:
         The state, as unsigned numbers of 64 bits.
     address : int
         The address of the words.
-    inputs, passive, quiet, stored, steps
-        As in `SimulationSource`.
+    source : SimulationSource
+        Its C++ and the layout of its words.
     step : callable
         Executes the edges of the inputs. Returns 1 if another step must follow, plus 2 if there
         are messages.
@@ -41,12 +40,8 @@ class CompiledModel:
         The model for native code, valid as long as this object.
     """
 
-    def __init__(self, lowered: Lowered, source: SimulationSource | None = None) -> None:
-        source = source or write_simulation(lowered)
-        self._source = source
-        self._places, self._settled = source.places, source.settled
-        self.inputs, self.passive, self.quiet = source.inputs, source.passive, source.quiet
-        self.stored, self.steps = source.stored, source.steps
+    def __init__(self, lowered: Lowered, source: SimulationSource) -> None:
+        self.source = source
         self._events: list[Event] = [*lowered.events, *lowered.watches]
         self._sizes = [[word_count(len(bits)) for bits in event.values] for event in self._events]
         self._design = lowered.design
@@ -70,8 +65,8 @@ class CompiledModel:
     def places(self, bits: Bits) -> tuple[Sequence[WordPlace], int, bool]:
         """Return the words of ``bits``, their constant part, and whether they need ``settle``."""
         constant = sum(1 << place for place, bit in enumerate(bits) if bit == 1)
-        settled = bits in self._settled
-        return self._places[bits], 0 if settled else constant, settled
+        settled = bits in self.source.settled
+        return self.source.places[bits], 0 if settled else constant, settled
 
     def rows(self, memory: Memory, *, signed: bool) -> "Rows":
         """Return the rows of one of the design's memories."""
@@ -97,31 +92,24 @@ class CompiledModel:
             if not levels.keys() >= set(register.result):
                 raise SimulationError("a register has no signal")
         words = self.words
-        for bit, (word, place) in self._source.stored.items():
+        for bit, (word, place) in self.source.stored.items():
             if bit in levels:
                 words[word] = words[word] & ~(1 << place) | levels[bit] << place
-        shown = {word for word, _ in self._source.stored.values()}
-        for word, seen in self._source.seen.items():
+        shown = {word for word, _ in self.source.stored.values()}
+        for word, seen in self.source.seen.items():
             given, other = (seen, word) if seen in shown else (word, seen)
             words[other] = words[given]
         # Clocks that the design makes are compared with what they were at the last step.
         self.step()
-        for word in self._source.due:
+        for word in self.source.due:
             words[word] = 0
 
     def told(self) -> Iterator[tuple[Event, tuple[int, ...]]]:
         """Yield the events since the last call, each with its values, in order."""
         first = ctypes.POINTER(ctypes.c_uint64)()
         count = self._library.simulation_told(self._handle, ctypes.byref(first))
-        words, at = first[:count], 0
-        while at < count:
-            number = words[at]
-            at += 1
-            values = []
-            for size in self._sizes[number]:
-                values.append(from_words(words[at : at + size]))
-                at += size
-            yield self._events[number], tuple(values)
+        for number, values in messages_of(first[:count], self._sizes):
+            yield self._events[number], values
 
 
 def _address(function: Any) -> int | None:

@@ -7,9 +7,7 @@ from functools import cache, partial
 from itertools import starmap
 from typing import Any, NamedTuple
 
-from .library import native
-
-__all__ = ["Code", "Instruction", "ProbeProgram"]
+from . import native
 
 
 class Code(IntEnum):

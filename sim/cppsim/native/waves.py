@@ -14,11 +14,9 @@ from functools import cache
 from typing import IO, Any
 
 from ..compiling.library import Signatures, bind
-from ..cpp.simulation import WordPlace
+from ..cpp.words import WordPlace
 from ..netlist.numbers import from_words, word_count
-from .library import ModelHandle, native
-
-__all__ = ["Areas", "BackwardsError", "Variable", "Waves"]
+from . import ModelHandle, native
 
 _LONGEST_ENDING = 8
 
@@ -137,7 +135,11 @@ class Waves:
         `count_from` was given last.
     whole : bool
         No call has failed.
+    attended : bool
+        A subclass samples further variables in Python.
     """
+
+    attended = False
 
     def __init__(
         self,

@@ -8,8 +8,6 @@ from typing import Any
 
 from .design import Bits, CellKind, NotPlain, PlainCell
 
-__all__ = ["CellWriter", "bits_of", "result_of"]
-
 _UNARY = {"~": CellKind.NOT, "-": CellKind.NEGATE}
 _BINARY = {
     "+": CellKind.ADD,

@@ -10,8 +10,6 @@ from typing import Any
 from .cells import CellWriter, bits_of
 from .design import Bits, NotPlain
 
-__all__ = ["Decisions"]
-
 _Branch = tuple[int, int]
 """The number of a switch's cell, and of a branch there."""
 

@@ -1,29 +1,20 @@
 """The plain form of a netlist: operations whose operands fit their results, bit for bit.
 
-Data only. Every operand has exactly the width that its operation works at, so that a back end needs
-no rule of any language about how widths or signs extend.
+Every operand has exactly the width that its operation works at, so that a back end needs no rule of
+any language about how widths or signs extend.
 """
 
+import hashlib
+import io
+import pickle
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from itertools import islice
 
 from ..errors import SimulationError
-
-__all__ = [
-    "Bits",
-    "CellKind",
-    "DesignPort",
-    "FormattedValue",
-    "Memory",
-    "MemoryRead",
-    "MemoryWrite",
-    "NotPlain",
-    "Notice",
-    "PlainCell",
-    "PlainDesign",
-    "StateRegister",
-]
-
+from .numbers import from_words
 
 Bits = tuple[int, ...]
 """Bits of a value, least significant first: a net's number, or 0 and 1 for the constants."""
@@ -69,6 +60,14 @@ class CellKind(Enum):
     RIGHT = "right"
     RIGHT_SIGNED = "right, signed"
     """w bits shifted by an unsigned amount of any width; what is shifted out is lost."""
+
+
+POINTWISE = frozenset({CellKind.AND, CellKind.OR, CellKind.XOR, CellKind.NOT})
+"""Each bit of the result follows from the bits of the operands at its place."""
+ORDERS = frozenset(kind for kind in CellKind if kind.value.startswith("less"))
+COMPARISONS = ORDERS | {CellKind.EQUAL, CellKind.UNEQUAL}
+SIGNED = frozenset(kind for kind in CellKind if kind.value.endswith("signed"))
+"""The operands are signed, but for the amount of a shift."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,3 +200,81 @@ class PlainDesign:
         values += [bit for register in self.registers for bit in register.result]
         values += [bit for x in self.memories for read in x.reads for bit in read.result]
         return 1 + max(values, default=1)
+
+
+CLOCK = "clk"
+"""Name of the clock's port in every design."""
+
+
+class Elaborated(ABC):
+    """The interface of a circuit to compilers. The clock is not a port: the model drives it."""
+
+    @property
+    @abstractmethod
+    def input_widths(self) -> Mapping[str, int]:
+        """Bits of every input, by name."""
+
+    @property
+    @abstractmethod
+    def output_widths(self) -> Mapping[str, int]:
+        """Bits of every output, by name."""
+
+    @property
+    def widths(self) -> dict[str, int]:
+        """Bits of every input and output."""
+        return {**self.input_widths, **self.output_widths}
+
+    @property
+    @abstractmethod
+    def design(self) -> PlainDesign:
+        """The design, with the clock and the ports by name. The caller may change it."""
+
+    @property
+    @abstractmethod
+    def digest(self) -> str:
+        """A digest of the design, which may exist without the design itself."""
+
+
+def digest_of(design: PlainDesign) -> str:
+    """SHA-256 of a design."""
+    content = io.BytesIO()
+    pickler = pickle.Pickler(content, protocol=5)
+    # What is equal is written equally, whether or not it is one object.
+    pickler.fast = True
+    pickler.dump(design)
+    return hashlib.sha256(content.getbuffer()).hexdigest()
+
+
+def messages_of(
+    words: Iterable[int], sizes: Sequence[Sequence[int]]
+) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Yield the number of each message in ``words``, and its values.
+
+    ``sizes`` has by the number of a message the words of each of its values.
+    """
+    left = iter(words)
+    for number in left:
+        yield number, tuple(from_words(islice(left, size)) for size in sizes[number])
+
+
+def formatted(message: Sequence[str | FormattedValue], values: Sequence[int]) -> str:
+    """Return ``message`` with its values replaced by ``values``, which are unsigned."""
+    given, parts = iter(values), []
+    for part in message:
+        if isinstance(part, str):
+            parts.append(part)
+            continue
+        value, description = next(given), part.description
+        if part.signed and part.width and value >> (part.width - 1) & 1:
+            value -= 1 << part.width
+        if description.endswith("s"):
+            parts.append(format(_text(value), description[:-1]))
+        else:
+            parts.append(format(value, description))
+    return "".join(parts)
+
+
+def _text(value: int) -> str:
+    """Characters, the first one in the lowest byte; bytes that are 0 are left out."""
+    count = -(-value.bit_length() // 8)
+    return value.to_bytes(count, "little").replace(b"\0", b"").decode()

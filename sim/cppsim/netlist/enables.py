@@ -10,10 +10,8 @@ from itertools import groupby
 
 from .cells import CellWriter
 from .design import Bits, CellKind, PlainCell, PlainDesign, StateRegister
-from .share import share
-from .tidy import rewrite
-
-__all__ = ["find_enables"]
+from .passes import rewrite
+from .simplify import share
 
 _Source = tuple[PlainCell, int]
 """The cell that drives a bit, and the bit's place there."""

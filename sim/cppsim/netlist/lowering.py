@@ -5,92 +5,32 @@ none in compiled code, raises ``NotPlain``.
 """
 
 import sys
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from amaranth.hdl import MemoryData, Signal
 
 from ..amaranth_internals import (
     MemoryInstance,
-    SignalDict,
+    ast,
     driven_signals,
     emitted_netlist,
     memory_of,
     nir,
+    operands_of,
     read_ports_of,
 )
 from .cells import CellWriter, bits_of, result_of
 from .decisions import Decisions
-from .design import (
-    Bits,
-    DesignPort,
-    Memory,
-    MemoryRead,
-    MemoryWrite,
-    NotPlain,
-    PlainDesign,
-    StateRegister,
-)
-from .share import share
-from .tidy import rewrite
-from .widths import expect_narrow
-
-__all__ = ["ClockEdge", "Event", "Lowered", "StateInput", "lower"]
+from .design import Bits, DesignPort, Memory, MemoryRead, MemoryWrite, NotPlain, StateRegister
+from .lowered import ClockEdge, Event, Lowered, StateInput
+from .passes import rewrite
+from .simplify import share
 
 _DEPTH = 1_000_000
 """Amaranth walks its netlist by recursion, of which Python does not mind more."""
-
-
-@dataclass(frozen=True, slots=True)
-class ClockEdge:
-    """``bit`` is 1 while ``net`` changes to ``rising``. Before the first step it was ``before``.
-
-    Of a ``reset`` the logic sees the new level at the edge, of a clock the old one.
-    """
-
-    net: int
-    rising: bool
-    bit: int
-    before: int
-    reset: bool
-
-
-@dataclass(frozen=True, slots=True)
-class StateInput:
-    """Bits that nothing in the design drives, and their value at power-on."""
-
-    bits: Bits
-    start: int
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """A print or check of Amaranth's ``cell``: reported where ``enable`` is 1, with ``values``."""
-
-    enable: int
-    values: tuple[Bits, ...]
-    cell: Any
-
-
-@dataclass(slots=True)
-class Lowered:
-    """A design in plain form.
-
-    ``events`` are reported at edges, ``watches`` after every change. ``signals`` has the bits of
-    every signal; ``rows`` maps Amaranth's memories to those of the design.
-    """
-
-    design: PlainDesign = field(default_factory=PlainDesign)
-    inputs: list[StateInput] = field(default_factory=list)
-    edges: list[ClockEdge] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
-    watches: list[Event] = field(default_factory=list)
-    signals: "MutableMapping[Signal, Bits]" = field(default_factory=SignalDict)
-    driven: "MutableMapping[Signal, bool]" = field(default_factory=SignalDict)
-    """Signals that combinational logic drives."""
-    rows: dict[MemoryData, Memory] = field(default_factory=dict)
 
 
 def lower(design: Any, *, clock: Signal | None = None) -> Lowered:
@@ -328,7 +268,7 @@ class _Lowering:
         enable = self._active(cell)
         start = (0,) * cell.width
         if domain is not None:
-            start = self._starts_of(data)
+            start = self._starts_of(number, data)
             if domain.rst is not None:
                 # Amaranth's simulator resets what the port shows, unless it reads.
                 reset = int(self._netlist.signals[domain.rst][0])
@@ -338,19 +278,14 @@ class _Lowering:
         self._keep(shown, self._selected(shown, choices), start, enable)
         return MemoryRead(address=address, result=row)
 
-    def _starts_of(self, data: Any) -> Bits:
-        """Return the value at power-on of the signals that show the row of a read port."""
+    def _starts_of(self, number: int, data: Any) -> Bits:
+        """Return the value at power-on of the signals that show the row of read port ``number``."""
         starts = {
             int(net): signal.init >> place & 1
             for signal in driven_signals(data)
             for place, net in enumerate(self._netlist.signals[signal])
         }
-        numbers = {net >> 16 for net in starts}
-        width = len(data)
-        return tuple(
-            next((starts[n << 16 | place] for n in numbers if n << 16 | place in starts), 0)
-            for place in range(width)
-        )
+        return tuple(starts.get(bit, 0) for bit in result_of(number, len(data)))
 
     def _through(self, row: Bits, data: Bits, enable: Bits, hit: int) -> Bits:
         """``row`` with what a write to the same address stores."""
@@ -383,3 +318,33 @@ class _Lowering:
             self._lowered.events.append(Event(enable, values, cell))
         else:
             self._lowered.watches.append(Event(enable, values, cell))
+
+
+_WIDEST = 1 << 16
+"""Bits of a value that Amaranth's simulator takes, and its netlist can number."""
+
+
+def expect_narrow(fragment: Any) -> None:
+    """Raise ``NotPlain`` for a value in ``fragment`` that is too wide."""
+    known: set[int] = set()
+    for statements in fragment.statements.values():
+        left: list[Any] = list(statements)
+        while left:
+            item = left.pop()
+            if id(item) in known:
+                continue
+            known.add(id(item))
+            match item:
+                case ast.Assign():
+                    left += [item.lhs, item.rhs]
+                case ast.Switch():
+                    left.append(item.test)
+                    left += [inner for _, inner_list, _ in item.cases for inner in inner_list]
+                case _:
+                    left += operands_of(item)
+            # Other operators at most double the width, and their width takes long to compute.
+            grows = not isinstance(item, ast.Operator) or item.operator == "<<"
+            if grows and isinstance(item, ast.Value) and len(item) > _WIDEST:
+                raise NotPlain(f"a value of {len(item)} bits is too wide")
+    for inner, *_ in fragment.subfragments:
+        expect_narrow(inner)

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable
 
-__all__ = ["WORD", "from_words", "to_words", "word_count"]
-
 WORD = 64
 """Bits of a word."""
 

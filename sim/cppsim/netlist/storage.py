@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from ..errors import SimulationError
 
-__all__ = ["Buffers", "StorageAccess", "StoragePort", "check_storage"]
-
 Buffers = Mapping[str, NDArray[np.uint8]]
 """Storage arrays by name: one-dimensional, contiguous, ``uint8``."""
 
@@ -62,7 +60,7 @@ def check_storage(
                 raise SimulationError(f"storage port {port.data}: the circuit has no port {name!r}")
         width = widths[port.data]
         if not width or width % 8:
-            raise SimulationError(f"storage port {port.data}: {width} bits are no whole bytes")
+            raise SimulationError(f"storage port {port.data}: {width} bits; expected whole bytes")
         if port.access is StorageAccess.WRITE and widths[port.mask] != width // 8:
             raise SimulationError(
                 f"storage port {port.mask}: {widths[port.mask]} bits; expected {width // 8},"
@@ -79,5 +77,5 @@ def check_storage(
             raise SimulationError(f"buffer {port.buffer!r}: expected a contiguous uint8 vector")
         if buffer.size % (width // 8):
             raise SimulationError(
-                f"buffer {port.buffer!r}: {buffer.size} bytes are no whole words of {width} bits"
+                f"buffer {port.buffer!r}: {buffer.size} bytes; expected a multiple of {width // 8}"
             )

@@ -6,13 +6,11 @@ Times are integers, in femtoseconds since the beginning.
 import ctypes
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
-from ..native.library import ModelHandle, native
+from ..native import ModelHandle, native
 from ..native.probe import ProbeProgram
 from ..native.waves import Waves
-
-__all__ = ["EDGE", "MESSAGES", "NEVER", "SLICE", "TIME", "Clocks", "Condition", "EdgeControl"]
 
 NEVER = (1 << 64) - 1
 _LONGEST = 1 << 60
@@ -37,25 +35,6 @@ class Condition(NamedTuple):
     word: int = 0
     bits: int = 0
     program: ProbeProgram | None = None
-
-
-class Recorder(Protocol):
-    """A waveform file that is sampled at the end of each time step.
-
-    Attributes
-    ----------
-    native : Waves
-        The signals that compiled code samples by itself.
-    attended : bool
-        Python has to sample further signals.
-    """
-
-    native: Waves
-
-    @property
-    def attended(self) -> bool: ...
-
-    def sample(self, now: int) -> None: ...
 
 
 Wakers = dict[Callable[[], None], int]
@@ -156,7 +135,7 @@ class Clocks:
         leap.argtypes, leap.restype = (ctypes.c_void_p,), ctypes.c_int
         self.fast_forward = partial(leap, ctypes.addressof(self.control))
         self._found: dict[int, list[Any]] = {}
-        self.waves: Sequence[Recorder] = ()
+        self.waves: Sequence[Waves] = ()
         self.attended = False
         self.reset()
 
@@ -187,10 +166,10 @@ class Clocks:
         self.control.size = number + 1
         return True
 
-    def record(self, waves: Sequence[Recorder]) -> None:
+    def record(self, waves: Sequence[Waves]) -> None:
         """Sample these waveform files from now on."""
         self.waves, self.attended = waves, any(x.attended for x in waves)
-        handles = [x.native.handle for x in waves]
+        handles = [x.handle for x in waves]
         # The structure keeps the array alive.
         self.control.waves = (ctypes.c_void_p * len(waves))(*handles)
         self.control.waves_size = len(waves)
@@ -261,7 +240,7 @@ class Clocks:
     def _begin(self, epoch: int) -> None:
         self._epoch = epoch
         for waves in self.waves:
-            waves.native.count_from(epoch)
+            waves.count_from(epoch)
 
     def _plan(self) -> None:
         """Pass the next waker and the limit to compiled code."""
@@ -301,7 +280,7 @@ class Clocks:
         Raises the errors of waveform files.
         """
         for waves in self.waves:
-            waves.native.check()
+            waves.check()
         if self.wakers:
             self.awaken()
         if self.control.now > _LONGEST:

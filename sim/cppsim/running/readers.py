@@ -13,10 +13,8 @@ from amaranth.hdl import Const, Signal, Value
 
 from ..amaranth_internals import ast, eval_value
 from ..netlist.design import NotPlain
-from ..probe.expression import signals_of
-from .settled import SettledState
-
-__all__ = ["Reader", "Readers"]
+from ..probe import signals_of
+from .slots import SettledState
 
 Reader = Callable[[], int]
 

@@ -14,8 +14,6 @@ from .slots import SignalSlot
 from .state import CompiledState
 from .waits import Edge, Wait
 
-__all__ = ["RunningEngine"]
-
 
 class RunningEngine(PySimEngine):
     """An engine that knows its waits, and fast-forwards a compiled state from one to the next.

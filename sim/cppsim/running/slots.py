@@ -1,15 +1,74 @@
-"""Signals and memories of a compiled model, with the interface of Amaranth's simulator."""
+"""A compiled model, and its signals and memories with the interface of Amaranth's simulator."""
 
 from collections.abc import Callable
 from typing import Any
 
 from amaranth.hdl import MemoryData, Signal
 
-from ..amaranth_internals import BaseSignalState, PyMemoryState, PySignalState, run_wakers
+from ..amaranth_internals import (
+    BaseSignalState,
+    PyEngineState,
+    PyMemoryState,
+    PySignalState,
+    run_wakers,
+)
+from ..cpp.simulation import SimulationSource
+from ..native.compiled import CompiledModel
+from ..netlist.lowered import Lowered
+from ..probe import Probes
 from .clocks import Condition
-from .settled import SettledState
 
-__all__ = ["MemorySlot", "SignalSlot"]
+
+class SettledState(PyEngineState):
+    """A compiled model whose combinational logic is evaluated when a value of it is read.
+
+    Attributes
+    ----------
+    stale : int
+        0 while the combinational logic is settled. Otherwise 1 plus the number of reads for which
+        a program for one value is faster than settling all of it.
+    patience : int
+        ``stale`` just after a change.
+    due : bool
+        The model has changes that its next step will see.
+    fresh : bool
+        Nothing has happened since power-on.
+    watched : dict
+        The slots whose wakers are called after a step of the model.
+    """
+
+    def __init__(self, lowered: Lowered, source: SimulationSource) -> None:
+        super().__init__()
+        self._lowered = lowered
+        self.model = CompiledModel(lowered, source)
+        self.probes = Probes(lowered, self.model)
+        self.patience = 1 + self.probes.patience
+        self.watched: dict[Any, None] = {}
+        self._power_on()
+
+    def _power_on(self) -> None:
+        self.stale = 1
+        self.fresh = self.due = True
+        self._at_edge = False
+
+    def reset(self) -> None:
+        super().reset()
+        self.model.reset()
+        self._power_on()
+
+    def settle(self) -> None:
+        """Evaluate the combinational logic; within a delta cycle, keep its values from before."""
+        if not self.due or self.fresh or self._at_edge:
+            self.stale = 0
+            self.model.settle()
+
+    def bits_of(self, signal: Signal) -> tuple[int, ...]:
+        """Return the nets of a signal of the design."""
+        return self._lowered.signals[signal]
+
+    def rows_of(self, memory: MemoryData, *, signed: bool) -> Any:
+        """Return the rows of a memory of the design."""
+        return self.model.rows(self._lowered.rows[memory], signed=signed)
 
 
 class SignalSlot(BaseSignalState):
@@ -45,11 +104,12 @@ class SignalSlot(BaseSignalState):
             else -1
         )
         self._mask = only[2] if only else 0
-        self._given = all(place[0] in state.model.inputs for place in self._places)
-        self.combinational_only = all(place[0] in state.model.passive for place in self._places)
+        source, words = state.model.source, {place[0] for place in self._places}
+        self._given = words <= source.inputs
+        self.combinational_only = words <= source.passive
         self.clock: int | None = None
         self.edges: dict[int, Any] = {}
-        found: tuple[int | None, int] = state.model.quiet.get(self._only, (None, -1))
+        found: tuple[int | None, int] = source.quiet.get(self._only, (None, -1))
         self._no_effect_level, self._shadow = found
         self._queued: int | None = None
         self.shown: int | None = None

@@ -5,20 +5,12 @@ from typing import Any
 
 from amaranth.hdl import MemoryData, Signal, Value
 
-from ..amaranth_internals import (
-    PyMemoryChange,
-    PyMemoryState,
-    PySignalState,
-)
+from ..amaranth_internals import PyMemoryChange, PyMemoryState, PySignalState
 from ..cpp.simulation import SimulationSource
-from ..netlist.events import report
-from ..netlist.lowering import Event, Lowered
+from ..netlist.lowered import Event, Lowered, report
 from .clocks import Clocks, Condition
 from .readers import Readers
-from .settled import SettledState
-from .slots import MemorySlot, SignalSlot
-
-__all__ = ["CompiledState"]
+from .slots import MemorySlot, SettledState, SignalSlot
 
 
 class CompiledState(SettledState):
@@ -36,7 +28,7 @@ class CompiledState(SettledState):
         self,
         lowered: Lowered,
         triggers: Iterable[Any],
-        source: SimulationSource | None = None,
+        source: SimulationSource,
     ) -> None:
         super().__init__(lowered, source)
         self._triggers = triggers

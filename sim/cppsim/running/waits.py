@@ -14,8 +14,6 @@ from .clocks import NEVER, Condition, EdgeControl
 from .slots import SignalSlot
 from .state import CompiledState
 
-__all__ = ["Each", "Edge", "Repeat", "Sampler", "Until", "Wait"]
-
 _PATIENCE = 64
 """Evaluations of a condition in Python after which a compiled program is faster."""
 

@@ -23,26 +23,19 @@ from ..amaranth_internals import (
     eval_value,
     read_signals,
 )
-from ..cpp.simulation import WordPlace
+from ..cpp.words import WordPlace
 from ..native.waves import Areas, BackwardsError, Variable, Waves
 from .state import CompiledState
-
-__all__ = ["SimulatorWaves"]
 
 _WORD = 64
 _Shown = Sequence[tuple[Any, Any]]
 """Pairs of a pyvcd variable and its content: a value, a format, or a function of a number."""
 
 
-class SimulatorWaves:
+class SimulatorWaves(Waves):
     """Takes over a file from Amaranth's ``_VCDWriter``, at any time of a simulation.
 
     `sample` is called at the end of each time step.
-
-    Attributes
-    ----------
-    native : Waves
-        The variables whose signals are in the model.
     """
 
     def __init__(self, writer: Any, state: CompiledState) -> None:
@@ -56,7 +49,8 @@ class SimulatorWaves:
             self._add_signal(signal, shown)
         for memory, rows in writer.vcd_memory_vars.items():
             self._add_memory(memory, rows)
-        self.native = Waves(
+        self.attended = bool(self._others)
+        super().__init__(
             state.model.native,
             self._areas,
             self._variables,
@@ -64,8 +58,8 @@ class SimulatorWaves:
             writer.vcd_writer.flush,
         )
 
-    def sample(self, now: int) -> None:
-        """Write the changes up to ``now``, in femtoseconds.
+    def sample(self, femtoseconds: int) -> None:
+        """Write the changes until now, the end of a time step.
 
         Raises the errors of the file, and ``VCDPhaseError`` if time went backwards.
         """
@@ -76,10 +70,10 @@ class SimulatorWaves:
         ]
         try:
             if lines:
-                self.native.add(now, "".join(lines))
-            self.native.sample(now)
+                self.add(femtoseconds, "".join(lines))
+            super().sample(femtoseconds)
         except BackwardsError:
-            raise VCDPhaseError(f"Out of order timestamp: {now}") from None
+            raise VCDPhaseError(f"Out of order timestamp: {femtoseconds}") from None
 
     def close(self, now: int) -> None:
         """Finish the files at the last complete time step.
@@ -88,9 +82,9 @@ class SimulatorWaves:
         """
         taken = False
         try:
-            if self.native.whole:
+            if self.whole:
                 self.sample(now)
-            taken = self.native.flush()
+            taken = self.flush()
         finally:
             if taken:
                 self._writer.close(now)
@@ -98,11 +92,6 @@ class SimulatorWaves:
                 self._writer.vcd_writer = None
                 with suppress(OSError, ValueError):  # `sample` has raised it
                     self._writer.close(now)
-
-    @property
-    def attended(self) -> bool:
-        """Whether the file has signals outside the model, which Python samples."""
-        return bool(self._others)
 
     # --- where things are ---------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from amaranth.hdl import Fragment, Signal
 
 import cppsim
 from cppsim.batch.runner import Runner
-from cppsim.netlist.one_clock import named_signals
+from cppsim.model.circuit import named_signals
 
 from .packs import compare_designs, merged
 from .random_designs import (

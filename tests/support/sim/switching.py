@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
+from cppsim.background import Written, written
 from cppsim.engine import Engine
 from cppsim.mode import Mode
-from cppsim.starting.background import Written, written
 from support.seeds import seeds
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from cppsim import engine
 from cppsim.amaranth_internals import memories_of, signals_of
-from cppsim.starting.background import Written, written
+from cppsim.background import Written, written
 
 from .random_designs import RandomDesign, random_machine
 

@@ -8,10 +8,9 @@ writes of memories until the edge is over. ``b`` holds inputs, outputs and all o
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ...netlist.clock_plan import InputWord, clock_plan, edge_sides
 from ...netlist.design import Bits, Memory, MemoryWrite, PlainCell
-from ...netlist.narrow import ordered_statements
-from ...netlist.tidy import Statement
+from ...netlist.lowered import InputWord, clock_plan, edge_sides
+from ...netlist.passes import Statement, ordered_statements
 from ..circuit import BatchCircuit
 from ..description import MemoryPlace
 from .cells import bits_of_cell, by_numbers

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from bitlane_sim.pins import model as pins
+from cppsim import native
 from cppsim.batch import threads
 from cppsim.compiling import library
 from cppsim.compiling.flags import selecting, straight
 from cppsim.compiling.toolchain import Compiler, find_compiler
 from cppsim.model import build
-from cppsim.native import library as native
 from support.seeds import slow
 
 ZIGLANG = f"{sys.executable} -m ziglang c++"

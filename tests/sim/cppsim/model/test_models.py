@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from amaranth.hdl import Elaboratable, Module, signed
+from amaranth.hdl import Elaboratable, Module, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -287,7 +287,7 @@ def test_access_past_the_buffer_raises(make: Maker) -> None:
     ("changes", "message"),
     [
         ({"data": "nothing"}, "no port 'nothing'"),
-        ({"data": "wide"}, "100 bits are no whole bytes"),
+        ({"data": "wide"}, "100 bits; expected whole bytes"),
         ({"buffer": "rom"}, "no buffer 'rom'"),
     ],
 )
@@ -311,7 +311,7 @@ def test_unfit_values_and_ports_are_refused(make: Maker) -> None:
     evaluator = make(Inverter())
     for call, arguments, error, message in (
         (evaluator.set, ("i", 8), ValueError, "i: 8 does not fit in 3 bits"),
-        (evaluator.set, ("o", 1), ValueError, "o is no input"),
+        (evaluator.set, ("o", 1), ValueError, "o is not an input"),
         (evaluator.set, ("q", 1), KeyError, "q"),
         (evaluator.get, ("q",), KeyError, "q"),
         (evaluator.until, ("q", 1), KeyError, "q"),
@@ -383,6 +383,30 @@ def test_waveform_shows_every_cycle(make: Maker, tmp_path: Path) -> None:
     history = [line.split()[0] for line in lines if line.endswith(f" {identifier}")]
     values = [int(entry[1:], 2) for entry in history if entry.startswith("b")]
     assert values[-3:] == [5, 1, 12]
+
+
+class Unread(wiring.Component):
+    """A component with a signal that nothing reads."""
+
+    value: In(4)
+    more: Out(4)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        unread = Signal(4)
+        m.d.comb += [self.more.eq(self.value + 1), unread.eq(self.value ^ 5)]
+        return m
+
+
+def test_a_waveform_shows_signals_that_nothing_reads(make: Maker, tmp_path: Path) -> None:
+    file = tmp_path / "wave.vcd"
+    model = make(Unread(), vcd=file)
+    model.set("value", 3)
+    model.step()
+    model.close()
+    lines = file.read_text().splitlines()
+    identifier = next(line.split()[3] for line in lines if "$var" in line and " unread " in line)
+    assert [line for line in lines if line.endswith(f" {identifier}")][-1] == f"b110 {identifier}"
 
 
 def agree(slow: AnyModel, fast: AnyModel) -> None:

@@ -9,10 +9,10 @@ from amaranth.hdl import Cat, ClockDomain, ClockSignal, Module, Signal, Value, s
 from amaranth.lib.data import StructLayout
 
 import cppsim
+from cppsim import probe
 from cppsim.mode import Mode
 from cppsim.netlist.design import NotPlain
-from cppsim.probe import probe
-from cppsim.probe.expression import signals_of
+from cppsim.probe import signals_of
 from cppsim.running import readers
 from support.seeds import seeds
 from support.sim.engines import Bench, fast_forwarding, same_on

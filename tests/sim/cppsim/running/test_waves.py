@@ -22,8 +22,8 @@ from amaranth.hdl import (
 from amaranth.lib import data, enum
 from amaranth.lib.memory import Memory
 
-from cppsim.cpp.simulation import WordPlace
-from cppsim.native.library import ModelHandle
+from cppsim.cpp.words import WordPlace
+from cppsim.native import ModelHandle
 from cppsim.native.waves import Areas, Variable, Waves
 from support.seeds import seeds, slow
 from support.sim.amaranth import Simulator

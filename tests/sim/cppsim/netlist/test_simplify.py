@@ -5,8 +5,7 @@ import random
 import pytest
 
 from cppsim.netlist.design import CellKind, PlainCell
-from cppsim.netlist.fold import folded
-from cppsim.netlist.share import share
+from cppsim.netlist.simplify import folded, share
 from support.seeds import seeds
 from support.sim.plain_cells import number_of, random_cell, value_of
 

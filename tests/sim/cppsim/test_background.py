@@ -16,12 +16,12 @@ from amaranth.hdl import Fragment, Instance, Module, Signal
 from amaranth.sim import Simulator
 
 import cppsim
+from cppsim import background
+from cppsim.background import Build
 from cppsim.compiling.toolchain import find_compiler
 from cppsim.errors import SimulationError
 from cppsim.mode import Mode, set_default_mode
-from cppsim.native.library import native
-from cppsim.starting import background, switch
-from cppsim.starting.background import Build
+from cppsim.native import native
 from support.processes import succeed
 from support.seeds import seeds
 from support.sim.random_designs import random_machine
@@ -36,16 +36,16 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     set_default_mode(Mode.AUTO)
     native()  # from the cache that the tests share
     monkeypatch.setenv("CPPSIM_CACHE", str(tmp_path / "cache"))
-    switch._unprepared.cache_clear()
+    background._unprepared.cache_clear()
     yield tmp_path / "cache"
-    switch._unprepared.cache_clear()
+    background._unprepared.cache_clear()
 
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Treat any run as long."""
     for name in ("_SHORT", "_SHORT_FOR_SIZE", "_PAUSE", "_LONG"):
-        monkeypatch.setattr(switch, name, 0.0)
+        monkeypatch.setattr(background, name, 0.0)
 
 
 def counter() -> tuple[Module, Signal]:
@@ -120,8 +120,8 @@ def test_a_long_run_goes_on_in_compiled_code(cache: Path) -> None:
 
 
 def test_a_short_run_starts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(switch, "_SHORT", PATIENCE)
-    monkeypatch.setattr(switch, "Build", lambda design: pytest.fail("a process was started"))
+    monkeypatch.setattr(background, "_SHORT", PATIENCE)
+    monkeypatch.setattr(background, "Build", lambda design: pytest.fail("a process was started"))
     ticks = iter(range(100))
     assert not run_until(lambda _: next(ticks, None) is None or False).compiled
 
@@ -179,7 +179,7 @@ def test_a_killed_python_leaves_no_broken_cache(
     script = (
         "import time\n"
         "from amaranth.hdl import Fragment\n"
-        "from cppsim.starting.background import Build\n"
+        "from cppsim.background import Build\n"
         "from support.sim.random_designs import random_machine\n"
         "build = Build(Fragment.get(random_machine(1).module, None).prepare())\n"
         "print(build._process, flush=True)\n"
@@ -243,7 +243,7 @@ def test_sources_are_the_same_whatever_the_order_of_sets() -> None:
     count = len(seeds(1, 6))
     script = (
         "from amaranth.hdl import Fragment\n"
-        "from cppsim.starting.background import written\n"
+        "from cppsim.background import written\n"
         "from support.sim.random_designs import random_machine\n"
         f"for seed in range({count}):\n"
         "    design = Fragment.get(random_machine(seed).module, None).prepare()\n"

@@ -14,8 +14,7 @@ import cppsim
 from cppsim.amaranth_internals import eval_value
 from cppsim.native.probe import Code, Instruction, ProbeProgram
 from cppsim.netlist.design import CellKind, PlainCell
-from cppsim.probe.probe import Probes
-from cppsim.probe.writer import ProgramWriter
+from cppsim.probe import Probes, ProgramWriter
 from support.seeds import seeds
 from support.sim.amaranth import Simulator
 from support.sim.packs import compare_designs, in_packs

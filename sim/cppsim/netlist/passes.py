@@ -1,9 +1,11 @@
-"""Passes over a plain design: rename bits, drop dead bits, order the statements."""
+"""Passes over a plain design: rename bits, drop dead bits, split into words, order statements."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from .design import (
+    POINTWISE,
     Bits,
     CellKind,
     Memory,
@@ -14,17 +16,31 @@ from .design import (
     PlainDesign,
     StateRegister,
 )
-from .postorder import postorder
 
-__all__ = ["Statement", "in_order", "rewrite", "trim"]
-
-_POINTWISE = frozenset({CellKind.AND, CellKind.OR, CellKind.XOR, CellKind.NOT})
 _CARRYING = frozenset(
     {CellKind.ADD, CellKind.SUBTRACT, CellKind.MULTIPLY, CellKind.NEGATE, CellKind.LEFT}
 )
 """Bits of the result depend on bits of the first operands up to their own place."""
 
-Statement = PlainCell | tuple[Memory, MemoryRead]
+
+class RowRead(NamedTuple):
+    """A read of a memory, as a statement beside cells."""
+
+    memory: Memory
+    read: MemoryRead
+
+    @property
+    def operands(self) -> tuple[Bits, ...]:
+        """The address."""
+        return (self.read.address,)
+
+    @property
+    def result(self) -> Bits:
+        """The bits of the row."""
+        return self.read.result
+
+
+Statement = PlainCell | RowRead
 """Something to evaluate: a cell, or a read."""
 
 _Source = tuple[PlainCell | StateRegister | Memory, int]
@@ -103,7 +119,7 @@ def _needs(source: PlainCell | StateRegister | Memory, place: int) -> Iterator[i
         case PlainCell(kind, operands, _):
             for number, operand in enumerate(operands):
                 whole = kind is CellKind.LEFT and number == 1
-                if kind in _POINTWISE or (kind is CellKind.MUX and not number % 2):
+                if kind in POINTWISE or (kind is CellKind.MUX and not number % 2):
                     yield operand[place]
                 elif kind in _CARRYING and not whole:
                     yield from operand[: place + 1]
@@ -123,7 +139,7 @@ def _trim_cell(cell: PlainCell, live: set[int]) -> PlainCell | None:
     places = [place for place, bit in enumerate(cell.result) if bit in live]
     if not places:
         return None
-    if cell.kind in _POINTWISE:
+    if cell.kind in POINTWISE:
         operands = tuple(_pick(x, places) for x in cell.operands)
     elif cell.kind is CellKind.MUX:
         operands = tuple(
@@ -176,32 +192,27 @@ def _pick(bits: Bits, places: Sequence[int]) -> Bits:
     return tuple(bits[place] for place in places)
 
 
-def in_order(design: PlainDesign) -> list[Statement]:
+def in_order(design: PlainDesign, shown: Iterable[Bits] = ()) -> list[Statement]:
     """Return cells and reads, each after its operands and near its first use.
 
-    Raises ``NotPlain`` if an operation on whole words depends on its own result.
+    ``shown`` are bits that are used beside those of the design. Raises ``NotPlain``
+    if an operation on whole words depends on its own result.
     """
     steps: list[Statement] = list(design.cells)
-    steps += [(x, read) for x in design.memories for read in x.reads]
-    drivers = {
-        bit: number
-        for number, step in enumerate(steps)
-        for bit in (step.result if isinstance(step, PlainCell) else step[1].result)
-    }
+    steps += [RowRead(x, read) for x in design.memories for read in x.reads]
+    drivers = {bit: number for number, step in enumerate(steps) for bit in step.result}
 
     def needs(number: int) -> list[int]:
-        step = steps[number]
-        operands = step.operands if isinstance(step, PlainCell) else (step[1].address,)
-        return [drivers[bit] for bits in operands for bit in bits if bit in drivers]
+        return [drivers[bit] for bits in steps[number].operands for bit in bits if bit in drivers]
 
     def loop(number: int) -> None:
         raise NotPlain(_loop(design, steps[number]))
 
-    roots = (drivers[bit] for bit in _roots(design) if bit in drivers)
+    roots = (drivers[bit] for bit in _roots(design, shown) if bit in drivers)
     return [steps[number] for number in postorder(roots, needs, loop)]
 
 
-def _roots(design: PlainDesign) -> Iterator[int]:
+def _roots(design: PlainDesign, shown: Iterable[Bits]) -> Iterator[int]:
     for register in design.registers:
         yield from register.conditions
         yield from register.following
@@ -217,9 +228,103 @@ def _roots(design: PlainDesign) -> Iterator[int]:
     for port in design.ports:
         if port.output:
             yield from port.bits
+    for bits in shown:
+        yield from bits
 
 
 def _loop(design: PlainDesign, step: Statement) -> str:
-    result = step.result if isinstance(step, PlainCell) else step[1].result
-    names = (name for name, bits in design.names.items() if not set(bits).isdisjoint(result))
+    names = (name for name, bits in design.names.items() if not set(bits).isdisjoint(step.result))
     return f"combinational loop through {min(names, default='a signal without a name')}"
+
+
+_WHOLE = {
+    CellKind.ALL: CellKind.ALL,
+    CellKind.ANY: CellKind.ANY,
+    CellKind.ODD: CellKind.ODD,
+    CellKind.EQUAL: CellKind.ALL,
+    CellKind.UNEQUAL: CellKind.ANY,
+}
+"""The cell that joins the results of the parts."""
+
+
+def narrow(design: PlainDesign, width: int) -> None:
+    """Split operations wider than ``width`` bits, except those with carries, orders and shifts."""
+    free = iter(range(design.first_free(), 1 << 62))
+    design.cells = [part for cell in design.cells for part in _split(cell, width, free)]
+
+
+def ordered_statements(design: PlainDesign, shown: Sequence[Bits] = ()) -> list[Statement]:
+    """Return the statements of ``design`` in order; cut it into single bits where that is needed.
+
+    ``shown`` are bits that are used beside those of the design. Raises ``NotPlain``
+    if a bit depends on itself.
+    """
+    try:
+        return in_order(design, shown)
+    except NotPlain:
+        # A bit may depend on another one of its word, as in a chain, without a loop of bits.
+        narrow(design, 1)
+        return in_order(design, shown)
+
+
+def _split(cell: PlainCell, width: int, free: Iterator[int]) -> Iterator[PlainCell]:
+    if max(len(cell.result), *(len(bits) for bits in cell.operands)) <= width:
+        yield cell
+    elif cell.kind in POINTWISE or cell.kind is CellKind.MUX:
+        for part in _parts(len(cell.result), width):
+            operands = tuple(
+                bits if cell.kind is CellKind.MUX and number % 2 else bits[part]
+                for number, bits in enumerate(cell.operands)
+            )
+            yield replace(cell, operands=operands, result=cell.result[part])
+    elif cell.kind in _WHOLE:
+        answers: list[int] = []
+        for part in _parts(len(cell.operands[0]), width):
+            operands = tuple(bits[part] for bits in cell.operands)
+            if len(operands) == 1 and len(operands[0]) == 1:
+                answers += operands[0]
+            else:
+                answers.append(next(free))
+                yield PlainCell(cell.kind, operands, (answers[-1],))
+        yield PlainCell(_WHOLE[cell.kind], (tuple(answers),), cell.result)
+    else:
+        yield cell
+
+
+def _parts(size: int, width: int) -> Iterator[slice]:
+    return (slice(low, min(low + width, size)) for low in range(0, size, width))
+
+
+def _ignore(_: int) -> None:
+    pass
+
+
+def postorder(
+    roots: Iterable[int],
+    needs: Callable[[int], Sequence[int]],
+    loop: Callable[[int], None] = _ignore,
+) -> Iterator[int]:
+    """Yield ``roots`` and all that they need, each number once and after its ``needs``.
+
+    A need is visited just before its first user, as in a recursive walk. ``loop`` is called with a
+    number that is needed by something that it needs itself; if it returns, the need is ignored.
+    Numbers are not negative.
+    """
+    done: dict[int, bool] = {}
+    for root in roots:
+        # A number below 0 ends the visit of its complement.
+        left = [root]
+        while left:
+            number = left.pop()
+            if number < 0:
+                done[~number] = True
+                yield ~number
+            elif number not in done:
+                done[number] = False
+                left.append(~number)
+                for other in reversed(needs(number)):
+                    ended = done.get(other)
+                    if ended is None:
+                        left.append(other)
+                    elif not ended:
+                        loop(other)

@@ -12,8 +12,8 @@ from amaranth.sim import DomainReset
 
 import cppsim
 from cppsim import simulator
+from cppsim.background import Written, written
 from cppsim.mode import Mode
-from cppsim.starting.background import Written, written
 from support.seeds import seeds
 from support.sim.amaranth import Simulator
 from support.sim.engines import Bench, same_on

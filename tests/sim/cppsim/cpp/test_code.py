@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from cppsim.cpp.code import Snippet, assignment, block, lines_of
-from cppsim.cpp.order import in_reach
+from cppsim.cpp.code import Snippet, assignment, block, in_reach, lines_of
 from support.seeds import seeds
 
 STATE = [f"r{k}" for k in range(6)]
@@ -47,7 +46,7 @@ def run(codes: Sequence[Snippet]) -> dict[str, int]:
 def test_another_order_means_the_same(
     seed: int, window: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cppsim.cpp.order._WINDOW", window)
+    monkeypatch.setattr("cppsim.cpp.code._WINDOW", window)
     codes = statements(random.Random(seed), 40)
     ordered = in_reach(codes)
     assert sorted(lines_of(ordered)) == sorted(lines_of(codes))

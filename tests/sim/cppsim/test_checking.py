@@ -101,7 +101,7 @@ def test_what_is_printed_is_compared(
 
     cppsim.check(m, work, clocks=1e-6)
     assert capsys.readouterr().out == "count 0\ncount 1\ncount 2\n"
-    monkeypatch.setattr("cppsim.checking.checked.said", lambda cell, values: "nonsense")
+    monkeypatch.setattr("cppsim.checking.said", lambda cell, values: "nonsense")
     with pytest.raises(cppsim.Difference, match=r"compiled code says \['nonsense'\], .*count 0"):
         cppsim.check(m, work, clocks=1e-6)
 

@@ -1,11 +1,9 @@
-"""Simplify a cell with operands that are constants or equal.
+"""Fold constants, and merge cells that compute the same."""
 
-Rules only: nothing here knows other cells, nor changes a design.
-"""
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from .design import Bits, CellKind, PlainCell
-
-__all__ = ["folded"]
+from .design import COMPARISONS, Bits, CellKind, PlainCell
+from .passes import postorder
 
 _SWAPPABLE = frozenset(
     {
@@ -19,16 +17,6 @@ _SWAPPABLE = frozenset(
     }
 )
 _TRUE_OF_SAME = (CellKind.EQUAL, CellKind.LESS_EQUAL, CellKind.LESS_EQUAL_SIGNED)
-_COMPARISONS = frozenset(
-    {
-        CellKind.EQUAL,
-        CellKind.UNEQUAL,
-        CellKind.LESS,
-        CellKind.LESS_EQUAL,
-        CellKind.LESS_SIGNED,
-        CellKind.LESS_EQUAL_SIGNED,
-    }
-)
 
 
 def folded(cell: PlainCell) -> PlainCell | Bits:
@@ -46,7 +34,7 @@ def folded(cell: PlainCell) -> PlainCell | Bits:
             return _arithmetic(cell)
         case CellKind.LEFT | CellKind.RIGHT | CellKind.RIGHT_SIGNED:
             return _shift(cell)
-    return _comparison(cell) if cell.kind in _COMPARISONS else cell
+    return _comparison(cell) if cell.kind in COMPARISONS else cell
 
 
 def _ordered(cell: PlainCell) -> PlainCell:
@@ -197,3 +185,48 @@ def _order(cell: PlainCell) -> PlainCell | Bits:
     if second == most:
         return _equality(PlainCell(CellKind.UNEQUAL, (first, second), cell.result))
     return PlainCell(cell.kind, (first, second), cell.result)
+
+
+def share(cells: Iterable[PlainCell], same: dict[int, int]) -> list[PlainCell]:
+    """Return ``cells``, folded, with one of each set of equal cells.
+
+    ``same`` maps bits to equal bits; the bits of dropped cells are added to it.
+    """
+    _resolve(same)
+    known: dict[tuple[CellKind, tuple[Bits, ...]], Bits] = {}
+    kept: list[PlainCell] = []
+    for cell in _sources_first([_with(x, same) for x in cells]):
+        found = folded(_with(cell, same))
+        if isinstance(found, PlainCell):
+            before = known.setdefault((found.kind, found.operands), found.result)
+            if before is found.result:
+                kept.append(found)
+                continue
+            found = before
+        same |= zip(cell.result, found, strict=True)
+    _resolve(same)
+    return kept
+
+
+def _resolve(same: dict[int, int]) -> None:
+    for bit in same:
+        end = same[bit]
+        while end in same:
+            end = same[end]
+        same[bit] = end
+
+
+def _with(cell: PlainCell, same: Mapping[int, int]) -> PlainCell:
+    operands = tuple(tuple(same.get(bit, bit) for bit in bits) for bits in cell.operands)
+    return PlainCell(cell.kind, operands, cell.result)
+
+
+def _sources_first(cells: Sequence[PlainCell]) -> Iterator[PlainCell]:
+    """Return the cells, each after those that it depends on unless they form a loop."""
+    drivers = {bit: number for number, cell in enumerate(cells) for bit in cell.result}
+
+    def needs(number: int) -> list[int]:
+        found = {drivers[x] for bits in cells[number].operands for x in bits if x in drivers}
+        return sorted(found, reverse=True)
+
+    return (cells[number] for number in postorder(range(len(cells)), needs))

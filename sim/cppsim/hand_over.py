@@ -7,14 +7,12 @@ runnable. Testbenches, waits, the time and signals outside the design are left a
 from collections.abc import Sequence
 from typing import Any
 
-from ..amaranth_internals import ClockProcess, PyMemoryState, PyRTLProcess, PySignalState
-from ..cpp.simulation import SimulationSource
-from ..netlist.lowering import Lowered
-from ..running.slots import SignalSlot
-from ..running.state import CompiledState
-from ..running.waits import Edge
-
-__all__ = ["hand_over_clocks", "hand_over_state", "is_at_rest"]
+from .amaranth_internals import ClockProcess, PyMemoryState, PyRTLProcess, PySignalState
+from .cpp.simulation import SimulationSource
+from .netlist.lowered import Lowered
+from .running.slots import SignalSlot
+from .running.state import CompiledState
+from .running.waits import Edge
 
 
 def is_at_rest(state: Any, processes: "set[Any]") -> bool:

@@ -1,1 +1,0 @@
-"""Compiled code and Amaranth's simulator side by side."""

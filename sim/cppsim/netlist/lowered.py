@@ -1,0 +1,160 @@
+"""A design in plain form with its clocks and messages, and the rule of how edges are found.
+
+A design is stepped from outside. A clock that is an input has a shadow: a second word with its
+level at the last step, and an edge is where the two differ. A clock that the design makes is
+compared with its level after each step; its edge is pending then, and happens in the next step.
+All back ends follow `ClockPlan`. Messages are prints, failed checks and hits of covers.
+"""
+
+from collections.abc import MutableMapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from amaranth.hdl import MemoryData, Signal
+
+from ..amaranth_internals import SignalDict, nir, pin_blame
+from .design import Bits, FormattedValue, Memory, PlainDesign, formatted
+from .numbers import WORD, to_words, word_count
+
+_Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True, slots=True)
+class ClockEdge:
+    """``bit`` is 1 while ``net`` changes to ``rising``. Before the first step it was ``before``.
+
+    Of a ``reset`` the logic sees the new level at the edge, of a clock the old one.
+    """
+
+    net: int
+    rising: bool
+    bit: int
+    before: int
+    reset: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StateInput:
+    """Bits that nothing in the design drives, and their value at power-on."""
+
+    bits: Bits
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A print or check of Amaranth's ``cell``: reported where ``enable`` is 1, with ``values``."""
+
+    enable: int
+    values: tuple[Bits, ...]
+    cell: Any
+
+
+@dataclass(slots=True)
+class Lowered:
+    """A design in plain form.
+
+    ``events`` are reported at edges, ``watches`` after every change. ``signals`` has the bits of
+    every signal; ``rows`` maps Amaranth's memories to those of the design.
+    """
+
+    design: PlainDesign = field(default_factory=PlainDesign)
+    inputs: list[StateInput] = field(default_factory=list)
+    edges: list[ClockEdge] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    watches: list[Event] = field(default_factory=list)
+    signals: "MutableMapping[Signal, Bits]" = field(default_factory=SignalDict)
+    driven: "MutableMapping[Signal, bool]" = field(default_factory=SignalDict)
+    """Signals that combinational logic drives."""
+    rows: dict[MemoryData, Memory] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class InputWord:
+    """Up to 64 bits of an input.
+
+    Attributes
+    ----------
+    bits, start
+        The bits, and their value at power-on.
+    shadowed
+        One of the bits is a clock or an asynchronous reset, so that the word has a shadow.
+    late
+        Logic reads the shadow: at an edge of a clock everything shows its level before the edge,
+        the clock included. Of an asynchronous reset logic reads the new level.
+    """
+
+    bits: Bits
+    start: int
+    shadowed: bool
+    late: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ClockPlan:
+    """The inputs in words, and the edges of clocks that the design makes, by their numbers."""
+
+    inputs: tuple[InputWord, ...]
+    derived: frozenset[int]
+
+
+def clock_plan(lowered: Lowered) -> ClockPlan:
+    """Return the plan of ``lowered``."""
+    only_resets: dict[int, bool] = {}
+    for edge in lowered.edges:
+        only_resets[edge.net] = only_resets.get(edge.net, True) and edge.reset
+    inputs = []
+    for given in lowered.inputs:
+        starts = to_words(given.start, word_count(len(given.bits)))
+        for number, start in enumerate(starts):
+            bits = given.bits[WORD * number : WORD * (number + 1)]
+            found = [only_resets[bit] for bit in bits if bit in only_resets]
+            inputs.append(InputWord(bits, start, bool(found), not all(found)))
+    known = {bit for word in inputs for bit in word.bits}
+    derived = (number for number, edge in enumerate(lowered.edges) if edge.net not in known)
+    return ClockPlan(tuple(inputs), frozenset(derived))
+
+
+def edge_sides(edge: ClockEdge, before: _Value, after: _Value) -> tuple[_Value, _Value]:
+    """Return the levels of ``edge.net`` of which the first is 0 and the second 1 at the edge."""
+    return (before, after) if edge.rising else (after, before)
+
+
+_FAILURES = {"assert": "Assertion violated", "assume": "Assumption violated"}
+
+
+def report(cell: Any, values: Sequence[int]) -> None:
+    """Print what ``cell`` prints of ``values``; raise ``AssertionError`` where it is a check."""
+    text = said(cell, values)
+    if _kind(cell) in _FAILURES:
+        pin_blame(cell.src_loc, AssertionError(text))
+    print(text, end="")
+
+
+def said(cell: Any, values: Sequence[int]) -> str:
+    """Return the message of ``cell`` with ``values``."""
+    text, kind = formatted(parts_of(cell.format), values), _kind(cell)
+    if kind == "print":
+        return text
+    if kind == "cover":
+        filename, line = cell.src_loc
+        return f"Coverage hit at {filename}:{line}: {text}\n"
+    return _FAILURES[kind] if cell.format is None else f"{_FAILURES[kind]}: {text}"
+
+
+def worded(cell: Any) -> str:
+    """Return the message of ``cell``, a check, with ``{}`` in place of values."""
+    text = "".join(x if isinstance(x, str) else "{}" for x in parts_of(cell.format))
+    return _FAILURES[_kind(cell)] + (f": {text}" if cell.format is not None else "")
+
+
+def _kind(cell: Any) -> str:
+    return "print" if isinstance(cell, nir.SyncPrint | nir.AsyncPrint) else str(cell.kind)
+
+
+def parts_of(message: Any) -> tuple[str | FormattedValue, ...]:
+    """A format of Amaranth's netlist, or None, in plain form."""
+    return tuple(
+        x if isinstance(x, str) else FormattedValue(len(x.value), x.signed, x.format_desc)
+        for x in (message.chunks if message is not None else ())
+    )

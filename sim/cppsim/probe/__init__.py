@@ -1,1 +1,0 @@
-"""Read one expression of a compiled design without settling all of it."""

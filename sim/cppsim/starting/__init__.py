@@ -1,1 +1,0 @@
-"""Mode ``auto``: start in Amaranth's simulator, compile in the background, hand over."""
