@@ -10,7 +10,7 @@ from support.docs.pages import ROOT
 
 TEXT = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
 
-ENTRIES = dict(re.findall(r"^\*\*([^*]+)\*\*\n: ((?:.+\n)+?)(?=\n|\Z)", TEXT, flags=re.M))
+ENTRIES = dict(re.findall(r"^- \*\*([^*]+)\*\*: ((?:.+\n)+?)(?=-|\n|\Z)", TEXT, flags=re.M))
 
 NAMES = {word: re.findall(r"`([a-z_]+\.[\w.]+)`", text) for word, text in ENTRIES.items()}
 
@@ -41,6 +41,6 @@ def test_a_name_that_does_not_exist_is_found() -> None:
 
 
 def test_no_word_has_two_entries() -> None:
-    words = re.findall(r"^\*\*([^*]+)\*\*$", TEXT, flags=re.M)
+    words = re.findall(r"^- \*\*([^*]+)\*\*", TEXT, flags=re.M)
     assert len(words) == len(set(words)) >= 30
     assert words == list(ENTRIES)
