@@ -1,11 +1,17 @@
 """Claims of the pages about the code, where the code can confirm them."""
 
 import ast
+import inspect
 import re
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
+
+import pytest
 
 from bitlane_rtl.command import STREAMS
+from bitlane_rtl.datapath import placement, stages
 from support.docs.pages import PAGES, ROOT, name
 
 CPPSIM = ROOT / "sim" / "cppsim"
@@ -24,6 +30,17 @@ def said(page: str) -> str:
 def test_one_nest_saves_the_counters_of_all_streams_but_one() -> None:
     (saved,) = re.findall(r"saves (\w+) counters of each loop", said("docs/architecture.md"))
     assert ["none", "one", "two", "three"].index(saved) == len(STREAMS) - 1
+
+
+@pytest.mark.parametrize("module", [stages, placement], ids=["stages", "placement"])
+def test_the_page_shows_the_tables_of_the_circuit(module: ModuleType) -> None:
+    """A literal block of the docstring is a block of the page."""
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    shown = [block.strip("\n") for block in re.findall(r"```text\n(.*?)```", page, flags=re.S)]
+    doc = inspect.getdoc(module) + "\n"
+    literal = re.findall(r"::\n\n((?: {2,}.*\n|\n)+)", doc)
+    assert literal
+    assert {textwrap.dedent(block).strip("\n") for block in literal} <= set(shown)
 
 
 def test_the_unit_that_retires_is_drawn_to_retire() -> None:
