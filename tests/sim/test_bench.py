@@ -1,6 +1,6 @@
 """`bitlane bench` measures the circuit in cycles and prints which rows are met.
 
-The rows themselves are in README, whose table `tests/docs/test_blocks.py` compares.
+The rows themselves are recorded; `tests/docs/test_performance.py` measures them again.
 """
 
 import json
