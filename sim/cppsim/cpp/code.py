@@ -8,6 +8,7 @@ times as many cycles a second.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ def lines_of(codes: Iterable[Snippet]) -> Iterator[str]:
 
 
 _WINDOW = 4096
-"""Statements that are ordered at a time: the work grows with the square of their number."""
+"""Statements that are ordered at a time: a set of them takes as many bits."""
 
 
 def in_reach(codes: Iterable[Snippet]) -> list[Snippet]:
@@ -71,15 +72,29 @@ def _order(statements: Sequence[Snippet]) -> Iterator[int]:
     A set of statements is a number with a bit for each of them.
     """
     needs, last = _needs(statements)
+    users: list[list[int]] = [[] for _ in statements]
+    """The statements without readers that need each statement."""
+    for end in last:
+        for number in _members(needs[end]):
+            users[number].append(end)
+    left = {end: needs[end].bit_count() for end in last}
     done = 0
-    while last:
-        end = min(last, key=lambda number: ((needs[number] & ~done).bit_count(), number))
-        last.remove(end)
-        left = needs[end] & ~done
-        done |= left
-        while left:
-            yield (left & -left).bit_length() - 1
-            left &= left - 1
+    # A count only falls. Each fall adds an entry, so that the old ones are found late or never.
+    queue = [(count, end) for end, count in left.items()]
+    heapify(queue)
+    while queue:
+        count, end = heappop(queue)
+        if left[end] != count or not count:
+            continue
+        changed = set[int]()
+        for number in _members(needs[end] & ~done):
+            yield number
+            for user in users[number]:
+                left[user] -= 1
+            changed.update(users[number])
+        done |= needs[end]
+        for user in changed:
+            heappush(queue, (left[user], user))
 
 
 def _needs(statements: Sequence[Snippet]) -> tuple[list[int], set[int]]:
@@ -110,6 +125,9 @@ def _needs(statements: Sequence[Snippet]) -> tuple[list[int], set[int]]:
 
 
 def _members(numbers: int) -> Iterator[int]:
-    while numbers:
-        yield (numbers & -numbers).bit_length() - 1
-        numbers &= numbers - 1
+    """Yield the numbers of a set: a search of its digits, where shifts would copy it each time."""
+    digits = bin(numbers)[:1:-1]
+    at = digits.find("1")
+    while at >= 0:
+        yield at
+        at = digits.find("1", at + 1)
