@@ -5,6 +5,7 @@ The order is: the ``mode`` argument, `set_default_mode`, the environment variabl
 
 import os
 from enum import Enum
+from typing import NoReturn
 
 __all__ = ["MODE_VARIABLE", "Mode", "default_mode", "set_default_mode"]
 
@@ -24,6 +25,11 @@ class Mode(Enum):
     CHECK = "check"
     """Both run the design side by side and are compared."""
 
+    @classmethod
+    def _missing_(cls, value: object) -> NoReturn:
+        names = ", ".join(mode.value for mode in cls)
+        raise ValueError(f"{value!r} is not a mode; expected {names}")
+
 
 _chosen: Mode | None = None
 
@@ -38,9 +44,8 @@ def default_mode(otherwise: Mode = Mode.ALWAYS) -> Mode:
     named = os.environ.get(MODE_VARIABLE, otherwise.value)
     try:
         return Mode(named)
-    except ValueError:
-        names = ", ".join(mode.value for mode in Mode)
-        raise ValueError(f"{MODE_VARIABLE}: {named!r} is not a mode; expected {names}") from None
+    except ValueError as error:
+        raise ValueError(f"{MODE_VARIABLE}: {error}") from None
 
 
 def set_default_mode(mode: Mode | None) -> None:

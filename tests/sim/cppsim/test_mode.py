@@ -47,6 +47,12 @@ def test_auto_is_chosen_by_name(monkeypatch: pytest.MonkeyPatch, by: str) -> Non
     assert not engine_of(cppsim.Simulator(counter(), **options)).compiled
 
 
+def test_an_unknown_mode_names_the_modes() -> None:
+    message = "'fast' is not a mode; expected off, auto, always, check"
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        cppsim.Simulator(counter(), mode="fast")
+
+
 def test_an_unknown_mode_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MODE_VARIABLE, "fast")
     message = "CPPSIM: 'fast' is not a mode; expected off, auto, always, check"
