@@ -82,6 +82,14 @@ class Engine(RunningEngine):
     def get_value(self, expr: Any) -> int:
         return self._read(Value.cast(expr)) if self.compiled else int(super().get_value(expr))
 
+    def reset(self) -> None:
+        """Return to power-on. Raises ``SimulationError`` while a waveform file has later times."""
+        if self.now and (self._waves or self._vcd_writers):
+            raise SimulationError(
+                "reset: a waveform file is open, and its time cannot go back; close it first"
+            )
+        super().reset()
+
     def _advance(self) -> bool:
         if self._switch is not None:
             seconds = perf_counter()

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,6 +31,7 @@ from amaranth.lib.memory import Memory
 
 import cppsim
 from cppsim.cpp.simulation import write_simulation
+from cppsim.errors import SimulationError
 from cppsim.netlist.lowering import lower
 from support.sim.engines import Bench, on_engine, same_on
 from support.sim.random_designs import random_machine
@@ -279,3 +281,21 @@ def test_testbenches_that_never_began_are_kept_by_a_reset() -> None:
     made.reset()
     made.run()
     assert seen == ["ran", "ran"]
+
+
+@pytest.mark.parametrize("mode", ["always", "auto", "check"])
+def test_a_reset_is_refused_while_a_waveform_has_later_times(tmp_path: Path, mode: str) -> None:
+    m, count = Module(), Signal(8)
+    m.d.sync += count.eq(count + 1)
+    simulator = cppsim.Simulator(m, mode=mode)
+    simulator.add_clock(1e-6)
+    with simulator.write_vcd(str(tmp_path / "run.vcd")):
+        simulator.reset()
+        simulator.run_until(1e-5)
+        message = "^reset: a waveform file is open, and its time cannot go back; close it first$"
+        with pytest.raises(SimulationError, match=message):
+            simulator.reset()
+        simulator.run_until(2e-5)
+    assert (tmp_path / "run.vcd").read_text().count("#") > 30
+    simulator.reset()
+    simulator.run_until(1e-5)
