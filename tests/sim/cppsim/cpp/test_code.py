@@ -2,6 +2,7 @@
 
 import random
 import re
+import time
 from collections.abc import Sequence
 
 import pytest
@@ -51,6 +52,19 @@ def test_another_order_means_the_same(
     ordered = in_reach(codes)
     assert sorted(lines_of(ordered)) == sorted(lines_of(codes))
     assert run(ordered) == run(codes), ordered
+
+
+def seconds(count: int) -> float:
+    """Return processor seconds to order ``count`` registers that load from one another."""
+    codes = [assignment(f"r{k}", f"r{k - 1} ^ r{k - 2}", {f"r{k - 1}"}) for k in range(count)]
+    start = time.process_time()
+    in_reach(codes)
+    return time.process_time() - start
+
+
+def test_the_time_grows_with_the_number_of_statements() -> None:
+    few, many = (min(seconds(count) for _ in range(3)) for count in (500, 4000))
+    assert many < 24 * few  # 64 times as long, where each search looks at all that are left
 
 
 def test_a_register_loads_as_soon_as_nobody_reads_what_it_was() -> None:
