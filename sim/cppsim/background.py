@@ -12,15 +12,17 @@ import sys
 import tempfile
 import warnings
 import weakref
+from collections.abc import Sequence
 from functools import cache
 from typing import IO, Any, NoReturn
 
 from amaranth.hdl import MemoryData, Signal
 
 from .amaranth_internals import memories_of, signals_of
+from .compiling.cache import CacheWarning
 from .compiling.library import prepare, provide
 from .cpp.simulation import SimulationSource, write_simulation
-from .errors import SimulationError
+from .errors import SimulationError, warn_user
 from .native import native
 from .netlist.lowered import Lowered
 from .netlist.lowering import lower
@@ -79,11 +81,13 @@ class Build:
             return self._result
         self._answer.seek(0)
         try:
-            answer = _Reader(self._answer, self._design).load()
+            answer, caught = _Reader(self._answer, self._design).load()
         except (EOFError, pickle.UnpicklingError):
             raise SimulationError("the process that compiles has been ended") from None
         finally:
             self._end()
+        for warning in caught:
+            warn_user(warning)
         if isinstance(answer, str):
             raise SimulationError(answer)
         self._result = answer
@@ -138,20 +142,27 @@ if hasattr(os, "register_at_fork"):
 def _work(design: Any, answer: IO[bytes]) -> NoReturn:
     try:
         _detach(answer.fileno())
-        try:
-            lowered, source = written(design)
-            provide(source.text)
-            native()
-            _send((lowered, source), design, answer)
-        except SimulationError as error:
-            _send(str(error), design, answer)
+        with warnings.catch_warnings(record=True) as caught:
+            try:
+                lowered, source = written(design)
+                provide(source.text)
+                native()
+                _send((lowered, source), caught, design, answer)
+            except SimulationError as error:
+                _send(str(error), caught, design, answer)
     finally:
         os._exit(0)
 
 
-def _send(what: Written | str, design: Any, answer: IO[bytes]) -> None:
+def _send(
+    what: Written | str,
+    caught: Sequence[warnings.WarningMessage],
+    design: Any,
+    answer: IO[bytes],
+) -> None:
     content = io.BytesIO()
-    _Writer(content, design).dump(what)
+    cache = [one.message for one in caught if isinstance(one.message, CacheWarning)]
+    _Writer(content, design).dump((what, cache))
     answer.write(content.getbuffer())
     answer.flush()
 
@@ -209,9 +220,6 @@ _LONG = 10.0
 
 _PAUSE = 0.01
 """Seconds between two checks of the build."""
-
-_INNER = ("amaranth", "cppsim")
-"""Packages that a warning does not point at."""
 
 
 class FallbackWarning(UserWarning):
@@ -282,22 +290,15 @@ class Switch:
 
 def fall_back(reason: str) -> None:
     """Warn that Amaranth's simulator runs the design."""
-    text = f"left to Amaranth's simulator: {reason}"
-    warnings.warn(FallbackWarning(text), stacklevel=_depth_of_user())
-
-
-def _depth_of_user() -> int:
-    """Return the number of calls from the caller up to code outside Amaranth and cppsim."""
-    frame, depth = sys._getframe(1), 0
-    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in _INNER:
-        frame, depth = frame.f_back, depth + 1
-    return depth + 1
+    warn_user(FallbackWarning(f"left to Amaranth's simulator: {reason}"))
 
 
 @cache
 def _unprepared() -> str:
     """Return why nothing can be compiled in this process, and warn once."""
     try:
+        if not hasattr(os, "fork"):
+            raise SimulationError("mode auto needs fork, which this system lacks; use mode always")
         prepare()
     except SimulationError as error:
         fall_back(str(error))

@@ -1,4 +1,10 @@
-"""The exceptions of the simulator."""
+"""The exceptions of the simulator, and warnings that point at the user's line."""
+
+import sys
+import warnings
+
+_INNER = ("amaranth", "cppsim")
+"""Packages that a warning does not point at."""
 
 
 class SimulationError(Exception):
@@ -7,3 +13,17 @@ class SimulationError(Exception):
 
 class BatchError(SimulationError):
     """A batch cannot be made, or a program does not fit its circuit. One line with the cure."""
+
+
+def warn_user(warning: Warning, *inner: str) -> None:
+    """Warn at the innermost line of a user.
+
+    Packages of no user are Amaranth, cppsim, and those whose names begin with one of ``inner``.
+    """
+    frame, depth = sys._getframe(1), 2
+    while frame.f_back:
+        package = frame.f_globals.get("__name__", "").partition(".")[0]
+        if package not in _INNER and not package.startswith(inner):
+            break
+        frame, depth = frame.f_back, depth + 1
+    warnings.warn(warning, stacklevel=depth)

@@ -6,19 +6,24 @@ import functools
 import os
 import shutil
 import tempfile
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from ..errors import SimulationError, warn_user
+from .entries import WORK, entries, is_whole, remove, seal, shrink, sweep
 
 __all__ = ["CACHE", "Cache", "CacheWarning"]
 
 _ROOM = 1 << 18
 """Bytes that are written to test a folder: fewer than most libraries have."""
 
+_LIMIT = 2048
+"""MiB of a cache whose limit no variable names."""
+
 
 class CacheWarning(UserWarning):
-    """The folder of the cache cannot be used; libraries are deleted when Python ends."""
+    """The cache cannot be written and is replaced until Python ends, or an entry was damaged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,39 +47,53 @@ class Cache:
             return Path(chosen).absolute()
         return _caches() / self.owner
 
+    def limit(self) -> int:
+        """Return the bytes that the cache may hold: ``…_CACHE_LIMIT`` in MiB, else 2 GiB.
+
+        Raises ``SimulationError`` if the variable is not a whole number.
+        """
+        variable = f"{self.variable}_LIMIT"
+        chosen = os.environ.get(variable) or str(_LIMIT)
+        if not chosen.isdecimal():
+            raise SimulationError(f"{variable}: {chosen!r} is not a number of MiB; expected 2048")
+        return int(chosen) << 20
+
+    def clear(self) -> tuple[int, int]:
+        """Remove all entries; return their number and their bytes. Raises ``OSError``."""
+        found = entries(self.folder())
+        for entry in found:
+            remove(entry.folder)
+        sweep(self.folder())
+        return len(found), sum(entry.size for entry in found)
+
     def cached(self, kind: str, key: str, build: Callable[[Path], None]) -> Path:
-        """Return the folder of ``key``; ``build`` fills it if it does not exist.
+        """Return the folder of ``key``; ``build`` fills it if it does not exist or is damaged.
 
         ``build`` gets an empty folder, which appears under its key only once it is complete.
         Other processes that need the same key wait for the first one.
 
         If the cache cannot be written, a temporary folder replaces it, with a `CacheWarning`.
+        A damaged entry is built anew, with a `CacheWarning`.
         """
         root = self._root(kind)
         with contextlib.suppress(PermissionError):  # of a folder that one may not look into
-            if (root / key).is_dir():
+            if _usable(root / key):
                 return root / key
+        limit = self.limit()
         root = _writable(root, self.variable)
         ready = root / key
         with _locked(root / f"{key}.lock") as alone:
-            if ready.is_dir():
+            if _usable(ready):
                 return ready
+            if ready.is_dir():
+                warn_user(CacheWarning(f"{ready}: damaged; it is built anew"), self.owner)
+                remove(ready)
             if alone:
                 # Whoever was here before has been killed.
-                for left in root.glob(f"{key}.work-*"):
+                for left in root.glob(f"{key}{WORK}*"):
                     shutil.rmtree(left, ignore_errors=True)
-            work = Path(tempfile.mkdtemp(prefix=f"{key}.work-", dir=root))
-            try:
-                build(work)
-                try:
-                    work.rename(ready)
-                except OSError:
-                    # Where locks do not work, somebody else may have been faster; the contents
-                    # agree.
-                    if not ready.is_dir():
-                        raise
-            finally:
-                shutil.rmtree(work, ignore_errors=True)
+            _fill(ready, build)
+        _shrink_once(root.parent, limit)
         return ready
 
     def prepare(self, kind: str) -> None:
@@ -110,6 +129,38 @@ def _caches() -> Path:
     return Path(base).absolute() if base else Path.home() / ".cache"
 
 
+def _usable(entry: Path) -> bool:
+    """Return whether ``entry`` exists and is whole; note that it has been used."""
+    if not (entry.is_dir() and is_whole(entry)):
+        return False
+    with contextlib.suppress(OSError):  # of a cache that cannot be written
+        os.utime(entry)
+    return True
+
+
+def _fill(ready: Path, build: Callable[[Path], None]) -> None:
+    """Let ``build`` fill a folder, which then becomes ``ready``."""
+    work = Path(tempfile.mkdtemp(prefix=f"{ready.name}{WORK}", dir=ready.parent))
+    try:
+        build(work)
+        seal(work)
+        try:
+            work.rename(ready)
+        except OSError:
+            # Where locks do not work, somebody else may have been faster; the contents agree.
+            if not ready.is_dir():
+                raise
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+@functools.cache
+def _shrink_once(root: Path, limit: int) -> None:
+    """Remove entries beyond ``limit``, once in a process: 5,000 entries take 0.2 s."""
+    with contextlib.suppress(OSError):
+        shrink(root, limit)
+
+
 @functools.cache
 def _writable(root: Path, variable: str) -> Path:
     """Return ``root``, or the temporary folder that replaces it in this process."""
@@ -136,19 +187,38 @@ def _instead_of(place: str, reason: str, variable: str) -> Path:
     atexit.register(shutil.rmtree, temporary, ignore_errors=True)
     text = f"{place}: {reason}; {temporary} is used until Python ends"
     hint = f"set {variable} to a folder that can be written"
-    warnings.warn(CacheWarning(f"{text}; {hint}"), stacklevel=2)
+    warn_user(CacheWarning(f"{text}; {hint}"), owner)
     return Path(temporary)
 
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[bool]:
-    """Lock ``path``; yield whether the lock excludes other processes."""
+    """Lock ``path``, which exists only meanwhile; yield whether that excludes other processes."""
     try:
         import fcntl
     except ImportError:
         # Without it two processes may build the same thing; the rename keeps that harmless.
         yield False
         return
-    with path.open("w", encoding="utf-8") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield True
+    while True:
+        with path.open("w", encoding="utf-8") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                alone = True
+            except OSError:  # a network's file system without locks
+                alone = False
+            if alone and not _is_still(path, file.fileno()):
+                continue  # whoever had the lock has removed the file
+            try:
+                yield alone
+            finally:
+                path.unlink(missing_ok=True)
+            return
+
+
+def _is_still(path: Path, file: int) -> bool:
+    """Return whether ``path`` is the open ``file``."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(file))
+    except FileNotFoundError:
+        return False

@@ -2,13 +2,16 @@
 
 import ctypes
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
+from ..errors import SimulationError
 from .cache import Cache
 from .flags import LIBRARY, selecting
 from .notice import noticed
@@ -30,6 +33,9 @@ HEADERS = Path(str(files("cppsim") / "cpp"))
 """Folder of the headers that generated C++ includes."""
 
 _LIBRARY = "library.so"
+
+_SECTIONS = ((40, 48), (58, 60), (60, 62))
+"""Bytes of a header of ELF: the start of the table of sections, a section's size, their number."""
 
 _Library = TypeVar("_Library", bound=ctypes.CDLL)
 
@@ -102,25 +108,33 @@ class Builder:
     def prepare(self) -> None:
         """Find a compiler, and a cache that can be written. Raises ``SimulationError``."""
         self.find_compiler()
-        Cache(self.owner).prepare(self.kind)
+        with self._writing():
+            Cache(self.owner).prepare(self.kind)
 
     def folder(self, content: Iterable[str], fill: Callable[[Path], None]) -> Path:
         """Return the cached folder of ``content``; ``fill`` fills it on the first call.
 
         The key is made of ``content``, the compiler, its flags and the headers.
+
+        Raises ``SimulationError`` if the files cannot be written.
         """
         compiler = self.find_compiler()
         parts = [*compiler.command, compiler.version, *self.flags_for(compiler)]
         for path in (path for folder in self.headers for path in sorted(folder.glob("*.h"))):
             parts += [path.name, path.read_text(encoding="utf-8")]
-        return Cache(self.owner).cached(self.kind, content_key(*parts, *content), fill)
+        key = content_key(*parts, *content)
+        with self._writing():
+            return Cache(self.owner).cached(self.kind, key, fill)
 
     def compile(self, sources: Sequence[Path], folder: Path) -> None:
         """Compile ``sources`` to the library in ``folder``. Raises ``SimulationError``."""
         compiler = self.find_compiler()
-        arguments = [*self.flags_for(compiler), "-o", str(self.library(folder)), *map(str, sources)]
+        library = self.library(folder)
+        arguments = [*self.flags_for(compiler), "-o", str(library), *map(str, sources)]
         with noticed(f"{self.owner}: compiling {self.subject}, once for this computer"):
-            compiler.run(arguments)
+            compiler.run(arguments, scratch=folder)
+        if not _is_complete(library):
+            raise SimulationError(f"{compiler.name} reported success, but wrote no whole library")
 
     @staticmethod
     def library(folder: Path) -> Path:
@@ -145,6 +159,17 @@ class Builder:
         """
         content = [path.read_text(encoding="utf-8") for path in sources]
         return self.library(self.folder(content, lambda folder: self.compile(sources, folder)))
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Turn the errors of files in the cache into one line."""
+        try:
+            yield
+        except OSError as error:
+            cache = Cache(self.owner)
+            place, reason = error.filename or cache.folder(), error.strerror or str(error)
+            cure = f"free space, or set {cache.variable} to another folder"
+            raise SimulationError(f"{place}: {reason}; {cure}") from error
 
     def flags_for(self, compiler: Compiler) -> tuple[str, ...]:
         """Return all flags for ``compiler``."""
@@ -178,4 +203,24 @@ def load(source: str) -> Any:
 @lru_cache(maxsize=256)
 def _loaded(path: Path) -> Any:
     # PyDLL holds the interpreter's lock: calls are many, and shorter than giving the lock up.
-    return bind(ctypes.PyDLL(str(path)), _SIMULATION)
+    try:
+        return bind(ctypes.PyDLL(str(path)), _SIMULATION)
+    except (AttributeError, OSError) as error:
+        raise SimulationError(f"{path}: not a library of a design: {error}") from error
+
+
+def _is_complete(library: Path) -> bool:
+    """Return whether a library has all bytes of which its header knows.
+
+    The system ends a process that loads half a library. In the 64-bit files of ELF, the table of
+    sections is at the end; of other formats only emptiness is found.
+    """
+    if not library.is_file():
+        return False
+    with library.open("rb") as file:
+        head = file.read(64)
+    if head[:5] != b"\x7fELF\x02" or len(head) < 64:
+        return len(head) == 64 and sys.platform != "linux"
+    order: Literal["little", "big"] = "little" if head[5] == 1 else "big"
+    start, each, count = (int.from_bytes(head[a:b], order) for a, b in _SECTIONS)
+    return library.stat().st_size >= start + each * count

@@ -4,6 +4,7 @@ import importlib.util
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -40,13 +41,17 @@ class Compiler:
         """Whether it is GCC by its own answer: the name may be that of another compiler."""
         return "Free Software Foundation" in self.version
 
-    def run(self, arguments: Sequence[str]) -> None:
-        """Compile. Raises ``SimulationError`` with the compiler's first error."""
-        done = run_program(self.name, [*self.command, *arguments])
+    def run(self, arguments: Sequence[str], scratch: Path | None = None) -> None:
+        """Compile. Raises ``SimulationError`` with the compiler's first error.
+
+        The compiler has its temporary files in ``scratch``: it leaves them if it is killed.
+        """
+        environment = None if scratch is None else {**os.environ, "TMPDIR": str(scratch)}
+        done = run_program(self.name, [*self.command, *arguments], environment=environment)
         if done.returncode:
             lines = [line for line in done.stderr.splitlines() if "error" in line.lower()]
             reason = (lines or done.stderr.splitlines() or ["no message"])[0].strip()
-            raise SimulationError(f"{self.name} failed with status {done.returncode}: {reason}")
+            raise SimulationError(f"{self.name} {_ending(done.returncode)}: {reason}")
 
 
 def run_program(
@@ -57,7 +62,10 @@ def run_program(
     folder: Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> "subprocess.CompletedProcess[str]":
-    """Run a program to its end. Raises ``SimulationError`` if it does not come in time."""
+    """Run a program to its end.
+
+    Raises ``SimulationError`` if it takes longer than ten minutes, or cannot be started.
+    """
     try:
         return subprocess.run(
             command,
@@ -71,6 +79,16 @@ def run_program(
         )
     except subprocess.TimeoutExpired:
         raise SimulationError(f"{name} still runs after {_DEADLINE_SECONDS:g} s") from None
+    except OSError as error:
+        raise SimulationError(f"{name} cannot be started: {error.strerror}") from None
+
+
+def _ending(status: int) -> str:
+    """Describe how a program failed; a negative ``status`` is that of a signal."""
+    if status >= 0:
+        return f"failed with status {status}"
+    names = {number.value: number.name for number in signal.Signals}
+    return f"was killed by {names.get(-status, f'signal {-status}')}"
 
 
 def _candidates(chosen: str | None) -> list[tuple[str, ...]]:

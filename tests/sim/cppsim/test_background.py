@@ -16,8 +16,10 @@ from amaranth.hdl import Fragment, Instance, Module, Signal
 from amaranth.sim import Simulator
 
 import cppsim
-from cppsim import background
+from cppsim import FallbackWarning, background
 from cppsim.background import Build
+from cppsim.compiling.cache import CacheWarning
+from cppsim.compiling.library import _loaded
 from cppsim.compiling.toolchain import find_compiler
 from cppsim.errors import SimulationError
 from cppsim.mode import Mode, set_default_mode
@@ -115,7 +117,7 @@ def whole(cache: Path) -> list[Path]:
 def test_a_long_run_goes_on_in_compiled_code(cache: Path) -> None:
     engine = run_until(lambda engine: engine.compiled)
     assert engine.reason == ""
-    assert [x.name for x in whole(cache)[0].iterdir()] == ["library.so"]
+    assert {x.name for x in whole(cache)[0].iterdir()} == {"library.so", "checksums.json"}
     assert len(whole(cache)) == 1
 
 
@@ -255,3 +257,27 @@ def test_sources_are_the_same_whatever_the_order_of_sets() -> None:
     ]
     assert len(set(texts)) == 1
     assert texts[0].count("int step()") == count
+
+
+def test_a_system_without_fork_says_that_auto_does_not_compile(
+    monkeypatch: pytest.MonkeyPatch, impatient: None
+) -> None:
+    monkeypatch.delattr(os, "fork")
+    message = "simulator: mode auto needs fork, which this system lacks; use mode always"
+    with pytest.warns(FallbackWarning, match=message) as warned:
+        engine = run_until(lambda engine: bool(engine.reason))
+    assert [warning.filename for warning in warned] == [__file__]
+    assert not engine.compiled
+
+
+@pytest.mark.parametrize("size", [0, 1000])
+def test_a_damaged_library_is_compiled_anew(cache: Path, impatient: None, size: int) -> None:
+    run_until(lambda engine: engine.compiled)
+    [library] = (cache / "cppsim").glob("*/library.so")
+    content = library.read_bytes()
+    library.unlink()  # this process has it in memory
+    library.write_bytes(content[:size])
+    _loaded.cache_clear()
+    with pytest.warns(CacheWarning, match=r": damaged; it is built anew$") as warned:
+        run_until(lambda engine: engine.compiled)
+    assert [warning.filename for warning in warned] == [__file__]

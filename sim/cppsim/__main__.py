@@ -1,0 +1,34 @@
+"""``python -m cppsim cache``: show the cache of compiled designs; ``--clear`` empties it."""
+
+import argparse
+
+from .compiling.cache import CACHE
+from .compiling.entries import entries
+from .errors import SimulationError
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m cppsim")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    cache = commands.add_parser("cache", help="show the cache of compiled designs")
+    cache.add_argument("--clear", action="store_true", help="remove all entries")
+    arguments = parser.parse_args()
+    try:
+        print(_clear() if arguments.clear else _show())
+    except (OSError, RuntimeError, SimulationError) as error:
+        parser.exit(1, f"{parser.prog}: {error}\n")
+
+
+def _show() -> str:
+    found = entries(CACHE.folder())
+    size = sum(entry.size for entry in found)
+    return f"{CACHE.folder()}: {len(found)} entries, {size:,} bytes of {CACHE.limit():,}"
+
+
+def _clear() -> str:
+    count, size = CACHE.clear()
+    return f"{CACHE.folder()}: {count} entries removed, {size:,} bytes"
+
+
+if __name__ == "__main__":
+    main()
