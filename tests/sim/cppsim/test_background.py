@@ -281,3 +281,25 @@ def test_a_damaged_library_is_compiled_anew(cache: Path, impatient: None, size: 
     with pytest.warns(CacheWarning, match=r": damaged; it is built anew$") as warned:
         run_until(lambda engine: engine.compiled)
     assert [warning.filename for warning in warned] == [__file__]
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_no_garbage_is_collected_while_a_design_is_written(
+    monkeypatch: pytest.MonkeyPatch, enabled: bool
+) -> None:
+    during: list[bool] = []
+
+    def fail(design: Any) -> None:
+        during.append(gc.isenabled())
+        raise SimulationError("no luck")
+
+    monkeypatch.setattr(background, "lower", fail)
+    was = gc.isenabled()
+    (gc.enable if enabled else gc.disable)()
+    try:
+        with pytest.raises(SimulationError, match="no luck"):
+            background.written(prepared())
+        during.append(gc.isenabled())
+    finally:
+        (gc.enable if was else gc.disable)()
+    assert during == [False, enabled]
