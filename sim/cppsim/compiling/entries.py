@@ -3,11 +3,11 @@
 An entry is a folder ``kind/key`` in the folder of the cache.
 """
 
+import contextlib
 import json
 import os
 import re
 import shutil
-import time
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,9 +22,6 @@ _CHECKSUMS = "checksums.json"
 
 _KEY = re.compile("[0-9a-f]{32}")
 """The name of an entry that was made before entries had checksums."""
-
-_DAY = 86_400.0
-"""Age in seconds of a lock or a folder that no living process can be using."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +83,7 @@ def shrink(root: Path, limit: int) -> None:
 
     Raises ``OSError``.
     """
-    sweep(root, _DAY)
+    sweep(root)
     found = entries(root)
     excess = sum(entry.size for entry in found) - limit
     for entry in found[:-1]:
@@ -96,17 +93,27 @@ def shrink(root: Path, limit: int) -> None:
         excess -= entry.size
 
 
-def sweep(root: Path, age: float = 0.0) -> None:
-    """Remove locks and unfinished entries of killed processes that are older than ``age`` s."""
-    latest = time.time() - age
-    for pattern in ("*/*.lock", f"*/*{WORK}*"):
-        for path in root.glob(pattern):
-            try:
-                if path.lstat().st_mtime > latest:
-                    continue
+def sweep(root: Path) -> None:
+    """Remove locks and unfinished entries of killed processes."""
+    for path in (*root.glob(f"*/*{WORK}*"), *root.glob("*/*.lock")):
+        key = path.name.partition(WORK)[0].removesuffix(".lock")
+        if not _is_locked(path.with_name(f"{key}.lock")):
+            with contextlib.suppress(OSError):  # removed by another process
                 path.unlink() if path.is_file() else shutil.rmtree(path)
-            except OSError:  # removed by another process
-                continue
+
+
+def _is_locked(path: Path) -> bool:
+    """Return whether a living process may hold the lock ``path``."""
+    try:
+        import fcntl
+
+        with path.open(encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except (ImportError, OSError):
+        return True
+    return False
 
 
 def _is_sealed(folder: Path) -> bool:

@@ -167,7 +167,7 @@ class Builder:
             yield
         except OSError as error:
             cache = Cache(self.owner)
-            place, reason = error.filename or cache.folder(), error.strerror or str(error)
+            place, reason = error.filename or "the cache", error.strerror or str(error)
             cure = f"free space, or set {cache.variable} to another folder"
             raise SimulationError(f"{place}: {reason}; {cure}") from error
 

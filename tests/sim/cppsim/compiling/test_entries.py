@@ -1,5 +1,6 @@
 """Entries of the cache: damage is found, the size is limited, and a command shows and clears."""
 
+import fcntl
 import json
 import os
 import sys
@@ -84,17 +85,28 @@ def test_the_limit_removes_what_was_not_used_for_longest(
     monkeypatch.setenv("CPPSIM_CACHE_LIMIT", "2")
     for age, key in enumerate(("used", "old", "older")):
         os.utime(fill(key), (1e9 - age, 1e9 - age))
-    lock, young = fresh_cache / "kind" / "killed.lock", fresh_cache / "kind" / "building.lock"
-    lock.touch()
-    os.utime(lock, (1e9, 1e9))
-    young.touch()
     fill("used")
     cache._shrink_once.cache_clear()
     fill("new")
-    assert {path.name for path in young.parent.iterdir()} == {"used", "new", "old", young.name}
+    kind = fresh_cache / "kind"
+    assert {path.name for path in kind.iterdir()} == {"used", "new", "old"}
     cache._shrink_once.cache_clear()
     fill("larger", 1 << 20)
-    assert {path.name for path in young.parent.iterdir()} == {"larger", "new", young.name}
+    assert {path.name for path in kind.iterdir()} == {"larger", "new"}
+
+
+def test_what_killed_processes_left_is_removed_and_no_more(fresh_cache: Path) -> None:
+    kind = fresh_cache / "kind"
+    for key in ("killed", "building"):
+        (kind / f"{key}.work-1").mkdir(parents=True)
+        (kind / f"{key}.lock").touch()
+    (kind / "removed.work-1").mkdir()
+    with (kind / "building.lock").open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert CACHE.clear() == (0, 0)
+        assert {path.name for path in kind.iterdir()} == {"building.work-1", "building.lock"}
+    assert CACHE.clear() == (0, 0)
+    assert list(kind.iterdir()) == []
 
 
 def test_a_limit_that_is_not_a_number(fresh_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
