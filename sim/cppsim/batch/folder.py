@@ -29,7 +29,7 @@ _RUNNER = (
     *("__init__.py", "errors.py", "version.py"),
     *(
         f"compiling/{name}.py"
-        for name in ("__init__", "cache", "flags", "library", "notice", "toolchain")
+        for name in ("__init__", "cache", "entries", "flags", "library", "notice", "toolchain")
     ),
     *(f"model/{name}.py" for name in ("__init__", "ports", "program")),
     *(f"netlist/{name}.py" for name in ("__init__", "numbers")),

@@ -12,6 +12,7 @@ from cppsim.batch import threads
 from cppsim.compiling import library
 from cppsim.compiling.flags import selecting, straight
 from cppsim.compiling.toolchain import Compiler, find_compiler
+from cppsim.errors import SimulationError
 from cppsim.model import build
 from support.seeds import slow
 
@@ -33,7 +34,8 @@ def test_every_compiler_takes_the_flags_of_every_library(
     source, made = tmp_path / "source.cc", tmp_path / "source.o"
     source.write_text('extern "C" int f() { return 3; }\n', encoding="utf-8")
     builders = (
-        library.builder(threads._words()[1]),
+        library.builder(("-O1", *threads._words()[1])),
+        library.builder(("-Og",)),
         native.BUILDER,
         pins.BUILDER,
         build.builder("cppsim"),
@@ -61,3 +63,19 @@ def test_a_compiler_that_is_not_gcc_is_given_none_of_gccs_flags(version: str) ->
 def test_gcc_is_given_flags_of_its_own() -> None:
     compiler = Compiler(("c++",), GCC)
     assert (len(selecting(compiler)), len(straight(compiler))) == (2, 3)
+
+
+def test_a_large_source_is_compiled_with_less_effort(
+    fresh_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    levels: list[str] = []
+
+    def note(compiler: Compiler, arguments: list[str], scratch: Path) -> None:
+        levels.extend(word for word in arguments if word.startswith("-O"))
+        raise SimulationError("no luck")
+
+    monkeypatch.setattr(Compiler, "run", note)
+    for source, flags in (("", ()), (" " * 600_000, ()), (" " * 600_000, ("-mavx2",))):
+        with pytest.raises(SimulationError, match="no luck"):
+            library.provide(source, flags)
+    assert levels == ["-O1", "-Og", "-O1"]
