@@ -18,10 +18,10 @@ from support.sim.evaluated import Inverter
 
 @pytest.fixture
 def stand_in(fresh_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Use a compiler that takes 1.5 s and writes an empty library, and an empty cache."""
+    """Use a compiler that takes 1.5 s and copies a program to the library, and an empty cache."""
     return compiler(
         tmp_path / "stand-in",
-        'while [ "$1" != -o ]; do shift; done; sleep 1.5; : > "$2"',
+        'while [ "$1" != -o ]; do shift; done; sleep 1.5; cat /bin/true > "$2"',
         monkeypatch,
     )
 
@@ -56,7 +56,8 @@ def test_same_circuit_is_compiled_once_and_another_one_anew(fresh_cache: Path) -
     assert first.path == again.path != other.path
     assert first.seconds == again.seconds > 0
     assert fresh_cache in first.path.parents
-    assert {path.name for path in first.path.parent.iterdir()} == {"library.so", "about.json"}
+    files = {path.name for path in first.path.parent.iterdir()}
+    assert files == {"library.so", "about.json", "checksums.json"}
 
 
 def test_changed_compiler_compiles_anew(
