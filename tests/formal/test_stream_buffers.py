@@ -165,8 +165,8 @@ BUGS = {
     "a FIFO gives twice": ("FIFO 4, registered", "(self.level[0] & ~valid)", "self.level[0]"),
     "block RAM falls behind": (
         "FIFO 4, block RAM",
-        "with m.If(~valid | self.o.ready):",
-        "with m.If(~valid):",
+        "with m.If(more & (~valid | self.o.ready)):",
+        "with m.If(more & ~valid):",
     ),
 }
 CREDIT_BUGS = {
