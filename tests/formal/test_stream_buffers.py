@@ -11,6 +11,7 @@ from bitlane_rtl.streams.fifo import Fifo
 from bitlane_rtl.streams.register_slices import (
     ForwardRegister,
     HalfRateRegister,
+    PingPongBuffer,
     ReverseRegister,
     SkidBuffer,
 )
@@ -84,6 +85,7 @@ class KeepsOrder(Contract):
 BUFFERS: dict[str, tuple[Build, int, int]] = {
     "forward register": (lambda: ForwardRegister(WIDTH), 1, 1),
     "skid buffer": (lambda: SkidBuffer(WIDTH), 2, 1),
+    "ping-pong buffer": (lambda: PingPongBuffer(WIDTH), 2, 1),
     "half-rate register": (lambda: HalfRateRegister(WIDTH), 1, 1),
     "reverse register": (lambda: ReverseRegister(WIDTH), 1, 0),
     "FIFO 2": (lambda: Fifo(WIDTH, 2), 2, 1),
@@ -125,8 +127,18 @@ BUGS = {
     ),
     "a skid buffer forgets that it is full": (
         "skid buffer",
-        "waits & (spare_full | self.i.valid)",
-        "waits & self.i.valid",
+        "waits & (spare_full | buffer.i.valid)",
+        "waits & buffer.i.valid",
+    ),
+    "a ping-pong buffer takes no turns": (
+        "ping-pong buffer",
+        "turn.eq(turn ^ self.o.ready)",
+        "turn.eq(turn)",
+    ),
+    "a ping-pong buffer overwrites the entry at its output": (
+        "ping-pong buffer",
+        "~Mux(turn == number, front_full, spare_full)",
+        "~Mux(turn == number, spare_full, front_full)",
     ),
     "a half-rate register takes too soon": (
         "half-rate register",
@@ -153,8 +165,8 @@ BUGS = {
     "a FIFO gives twice": ("FIFO 4, registered", "(self.level[0] & ~valid)", "self.level[0]"),
     "block RAM falls behind": (
         "FIFO 4, block RAM",
-        "with m.If(~valid | self.o.ready):",
-        "with m.If(~valid):",
+        "with m.If(more & (~valid | self.o.ready)):",
+        "with m.If(more & ~valid):",
     ),
 }
 CREDIT_BUGS = {

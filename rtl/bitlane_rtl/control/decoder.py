@@ -1,5 +1,6 @@
 """Stores the words of a record and turns them into a command. It checks nothing."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
@@ -74,7 +75,7 @@ class Decoder(wiring.Component):
     control : ``Out(ControlWord())``
         Valid from the cycle after the first group was taken.
     loops : ``Out(LoopRegisters(configuration))``
-        They change with the words after the eighth and with ``decode``.
+        They change one cycle after the words behind the eighth, and with ``decode``.
     b_extent, y_extent : ``In(length_bits)``
         Bytes of B and Y in a SEARCH, less one; only with a search array.
     plain : ``Out(1)``
@@ -146,20 +147,24 @@ class Decoder(wiring.Component):
         m.d.comb += self.last.eq(self.group.position == end)
 
     def _store(self, m: Module, stored: Any) -> None:
-        """Store each word in its register."""
-        targets: dict[str, Any] = {name: stored[name] for name in stored.shape().members}
+        """Store each word in its register: CONTROL and RUN at once, the others a cycle late."""
+        early = {name: stored[name] for name in ("CONTROL", "RUN")}
+        late = {name: stored[name] for name in stored.shape().members if name not in early}
         for stream in STREAMS:
             strides = self.loops[stream.lower()]
-            targets[f"{stream}_STRIDE"] = strides.stride
+            late[f"{stream}_STRIDE"] = strides.stride
             for loop in range(1, self._configuration.loops):
-                targets[f"{stream}_JUMP_{loop}"] = strides.jumps[loop - 1]
+                late[f"{stream}_JUMP_{loop}"] = strides.jumps[loop - 1]
         for loop in range(1, self._configuration.loops):
-            targets[f"COUNT_{loop}"] = self.loops.counts[loop - 1]
-        for name, target in targets.items():
-            word, valid = record_word(self.group, name)
-            less = _LESS.get(RECORD[name].kind, 0)
-            with m.If(valid):
-                m.d.sync += target.eq(word - less)
+            late[f"COUNT_{loop}"] = self.loops.counts[loop - 1]
+        # A copy, so that the words reach few registers, and can be placed beside the block RAM that
+        # they come from: its output takes 5.8 ns of the 7.7 of a cycle (ECP5-6).
+        members = RecordGroup(self._columns).members
+        layout = data.StructLayout({name: members[name].shape for name in members})
+        copied: Any = Signal(layout, reset_less=True)
+        m.d.sync += [copied[name].eq(getattr(self.group, name)) for name in members]
+        _load(m, self.group, early)
+        _load(m, copied, late)
 
     def _decode(self, m: Module, stored: Any, decoded: Any) -> None:
         """Compute the values that are not words of the record."""
@@ -227,6 +232,14 @@ class Decoder(wiring.Component):
                     command.b.extent.eq(self.b_extent),
                     command.y.extent.eq(self.y_extent),
                 ]
+
+
+def _load(m: Module, group: Any, targets: Mapping[str, Any]) -> None:
+    """Load the words that are valid in ``group`` into the registers ``targets``, by their names."""
+    for name, target in targets.items():
+        word, valid = record_word(group, name)
+        with m.If(valid):
+            m.d.sync += target.eq(word - _LESS.get(RECORD[name].kind, 0))
 
 
 def _strided(control: Any) -> Value:

@@ -105,12 +105,15 @@ class DataPath(wiring.Component):
         m.submodules.nest = nest = LoopNest(config, self._stages.steps)
         form: Any = Signal(StreamFormat(), reset_less=True)
         fires = Signal()
-        ready = Signal()
-        free: Value = ~nest.walking
+        # One cycle late, because `walking` has logic behind it and `idle` loads many registers. It
+        # is still early enough: `fires` waits for it.
+        idle = Signal()
+        m.d.sync += idle.eq(~nest.walking & ~fires)
+        ready: Value = idle
         if pairing.has_work:
             m.submodules.work = work = self._stages.work(Work(config))
             wiring.connect(m, work.o, pairing.work)
-            free &= work.i.ready
+            ready &= work.i.ready
             m.d.comb += [
                 work.i.p.operation.eq(command.operation),
                 work.i.p.reads_b.eq(command.reads_b),
@@ -118,9 +121,7 @@ class DataPath(wiring.Component):
                 work.i.p.rest.eq(Mux(command.operation.sums, command.a.extent, -1)),
                 work.i.valid.eq(fires),
             ]
-        # One cycle ahead of the start, because a unit that is ready stays ready.
-        m.d.sync += ready.eq(free & ~fires)
-        with m.If(~nest.walking):
+        with m.If(idle):
             m.d.sync += form.eq(command.form)
         m.d.comb += [
             self.i.ready.eq(ready & ~self.stop),
@@ -138,7 +139,7 @@ class DataPath(wiring.Component):
         for name, unit in streams.items():
             wiring.connect(m, getattr(nest, name), unit.steps)
             m.d.comb += [
-                unit.setup.idle.eq(~(nest.running | getattr(nest, name).valid)),
+                unit.setup.idle.eq(idle),
                 unit.setup.begin.eq(getattr(command, name)),
                 unit.setup.form.eq(form),
                 unit.setup.strides.eq(getattr(self.loops, name)),

@@ -30,6 +30,7 @@ from ..streams.fifo import Fifo
 from ..streams.register_slices import (
     ForwardRegister,
     HalfRateRegister,
+    PingPongBuffer,
     ReverseRegister,
     SkidBuffer,
     Wire,
@@ -72,7 +73,8 @@ class Stages(NamedTuple):
     """Spans of the output."""
     bursts: Stage
     """Bursts of the output. A buffer, because whether an element was the last of its beat would
-    reach ``spans``."""
+    reach ``spans``. At 32 bits a `PingPongBuffer`, because whether a beat fires is valid late; at
+    64 bits its multiplexer would take more time than it saves, in front of the scattered bytes."""
     write_requests: Stage
     """Requests of the writer."""
     beats: Stage
@@ -110,7 +112,7 @@ def stages(config: Configuration) -> Stages:
         outputs=Wire if config.single_op is not None else ReverseRegister,
         found=partial(Fifo, depth=4),
         spans=partial(Fifo, depth=config.ahead, registered=True),
-        bursts=slices,
+        bursts=PingPongBuffer if config.data_width < 64 and not config.single_runs else slices,
         write_requests=slices,
         beats=ForwardRegister if config.single_runs else SkidBuffer,
     )

@@ -126,10 +126,10 @@ class Fifo(StreamBuffer):
                 more.eq(read.addr != write.addr if self._credit else stored),
                 Value.cast(self.o.payload).eq(ram.output),
             ]
-            with m.If(~valid | self.o.ready):
-                m.d.sync += valid.eq(more)
-                with m.If(more):
-                    m.d.sync += [ram.load(), read.addr.eq(read.addr + 1)]
+            # An equation, because the enable of `valid` would lie between `ready` and the others.
+            m.d.sync += valid.eq(more | (valid & ~self.o.ready))
+            with m.If(more & (~valid | self.o.ready)):
+                m.d.sync += [ram.load(), read.addr.eq(read.addr + 1)]
         else:
             following = Signal(len(read.addr), init=1)  # unused unless compared
             m.d.comb += [

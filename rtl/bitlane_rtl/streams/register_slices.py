@@ -7,6 +7,7 @@ Class               Cuts the paths of       Payloads a cycle Latency
 `ForwardRegister`   ``valid``, ``payload``  1                1
 `ReverseRegister`   ``ready``               1                0
 `HalfRateRegister`  all three               1/2              1
+`PingPongBuffer`    all three               1                1
 `SkidBuffer`        all three               1                1
 =================== ======================= ================ =======
 """
@@ -16,7 +17,14 @@ from amaranth.lib import wiring
 
 from .buffer import StreamBuffer
 
-__all__ = ["ForwardRegister", "HalfRateRegister", "ReverseRegister", "SkidBuffer", "Wire"]
+__all__ = [
+    "ForwardRegister",
+    "HalfRateRegister",
+    "PingPongBuffer",
+    "ReverseRegister",
+    "SkidBuffer",
+    "Wire",
+]
 
 
 class Wire(StreamBuffer):
@@ -125,6 +133,42 @@ class HalfRateRegister(StreamBuffer):
         return m
 
 
+class PingPongBuffer(StreamBuffer):
+    """A ping-pong buffer: two entries that take turns, which cut every path between its two sides.
+
+    Unlike in a `SkidBuffer`, no payload moves: ``o.ready`` reaches three flip-flops, and not the
+    enables of ``width``. In return, ``o.payload`` has a multiplexer behind its registers.
+
+    Members
+    -------
+    i : ``In(stream.Signature(shape))``
+        ``ready`` is a register.
+    o : ``Out(stream.Signature(shape))``
+        ``valid`` is a register; ``payload`` is one of two registers.
+
+    Latency: 1 cycle from ``i`` to ``o``. Throughput: 1 payload a cycle. Holds 2 payloads.
+    Undefined: ``o.payload`` while ``o.valid`` is 0.
+    Area: ``2 * width + 3`` flip-flops and about ``width + 6`` LUT4.
+    """
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        entering, leaving = Value.cast(self.i.payload), Value.cast(self.o.payload)
+        front_full, spare_full = _hold_two(m, self)
+        turn = Signal()
+        entries = []
+        for number in range(2):
+            entry = Signal(len(leaving), name=f"entry_{number}", reset_less=True)
+            # An empty entry loads whatever is at `i`, so that its enable depends on registers.
+            with m.If(~Mux(turn == number, front_full, spare_full)):
+                m.d.sync += entry.eq(entering)
+            entries.append(entry)
+        m.d.comb += leaving.eq(Mux(turn, entries[1], entries[0]))
+        # Also while both are empty: then both have loaded the same payload.
+        m.d.sync += turn.eq(turn ^ self.o.ready)
+        return m
+
+
 class SkidBuffer(StreamBuffer):
     """A skid buffer: two entries, which cut every path between its two sides.
 
@@ -143,23 +187,29 @@ class SkidBuffer(StreamBuffer):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         entering, leaving = Value.cast(self.i.payload), Value.cast(self.o.payload)
+        front_full, spare_full = _hold_two(m, self)
         front = Signal(len(leaving), reset_less=True)
         spare = Signal(len(leaving), reset_less=True)
-        front_full = Signal()
-        spare_full = Signal()
-        m.d.comb += [
-            self.i.ready.eq(~spare_full),
-            self.o.valid.eq(front_full),
-            leaving.eq(front),
-        ]
+        m.d.comb += leaving.eq(front)
         with m.If(~spare_full):
             m.d.sync += spare.eq(entering)
         with m.If(~front_full | self.o.ready):
             m.d.sync += front.eq(Mux(spare_full, spare, entering))
-        # Equations, not conditions: an enable and a reset would lie behind `ready`.
-        waits = front_full & ~self.o.ready
-        m.d.sync += [
-            front_full.eq(waits | spare_full | self.i.valid),
-            spare_full.eq(waits & (spare_full | self.i.valid)),
-        ]
         return m
+
+
+def _hold_two(m: Module, buffer: StreamBuffer) -> tuple[Signal, Signal]:
+    """Count the payloads in a buffer of two entries, and drive ``i.ready`` and ``o.valid``.
+
+    Return whether the entry at ``o`` is full, and whether the spare one is.
+    """
+    front_full = Signal()
+    spare_full = Signal()
+    m.d.comb += [buffer.i.ready.eq(~spare_full), buffer.o.valid.eq(front_full)]
+    # Equations, not conditions: an enable and a reset would lie behind `ready`.
+    waits = front_full & ~buffer.o.ready
+    m.d.sync += [
+        front_full.eq(waits | spare_full | buffer.i.valid),
+        spare_full.eq(waits & (spare_full | buffer.i.valid)),
+    ]
+    return front_full, spare_full

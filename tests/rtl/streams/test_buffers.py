@@ -17,6 +17,7 @@ from bitlane_rtl.streams.fifo import Fifo
 from bitlane_rtl.streams.register_slices import (
     ForwardRegister,
     HalfRateRegister,
+    PingPongBuffer,
     ReverseRegister,
     SkidBuffer,
     Wire,
@@ -27,6 +28,7 @@ from support.seeds import seeds
 KINDS: dict[str, tuple[Callable[[], StreamBuffer], int, int]] = {
     # name: constructor of an 8-bit buffer, payloads held, latency in cycles
     "skid buffer": (lambda: SkidBuffer(8), 2, 1),
+    "ping-pong buffer": (lambda: PingPongBuffer(8), 2, 1),
     "reverse register": (lambda: ReverseRegister(8), 1, 0),
     "depth 2": (lambda: Fifo(8, 2), 2, 1),
     "depth 2, block RAM": (lambda: Fifo(8, 2, block_ram=True), 2, 1),
