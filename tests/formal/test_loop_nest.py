@@ -88,22 +88,22 @@ class IssuesAll(Contract):
         is_last = [each == total for each, total in zip(done, totals, strict=True)]
         last = ~strided | is_last[0]
         end = last & is_last[1] & is_last[2]
-        goes_on = Mux(last, Mux(is_last[1], 2, 1), 0)
+        advances = Mux(last, Mux(is_last[1], 2, 1), 0)
         m.d.comb += Assert(left | ~steps.valid)
         with m.If(steps.valid):
             m.d.comb += [
                 Assert(steps.p.last == last),
                 Assert(steps.p.end == end),
-                Assert(end | (steps.p.goes_on == goes_on)),
+                Assert(end | (steps.p.advances == advances)),
             ]
         with m.If(start):
             m.d.sync += [left.eq(nest.used[name]), *(each.eq(0) for each in done)]
         with m.Elif(taken(steps)):
             m.d.sync += left.eq(~end)
             for loop, each in enumerate(done):
-                with m.If(goes_on == loop):
+                with m.If(advances == loop):
                     m.d.sync += each.eq(each + 1)
-                with m.Elif(goes_on > loop):
+                with m.Elif(advances > loop):
                     m.d.sync += each.eq(0)
         return left
 

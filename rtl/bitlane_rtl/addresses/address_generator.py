@@ -79,7 +79,7 @@ class AddressGenerator(wiring.Component):
         One run, or one element of a STRIDED run, for each step.
 
     Latency: 0 cycles. Throughput: a run, or an element of a STRIDED one, a cycle.
-    Bound of the clock: ``goes_on`` -> jump multiplexer -> address adder.
+    Bound of the clock: ``advances`` -> jump multiplexer -> address adder.
     """
 
     def __init__(self, configuration: Configuration, *, has_offset: bool) -> None:
@@ -105,7 +105,7 @@ class AddressGenerator(wiring.Component):
         following = Signal(width)
         turned = Signal.like(offset)
         stride = setup.strides.stride if Mode.STRIDED in self._configuration.modes else 0
-        with m.Switch(self.i.p.goes_on):
+        with m.Switch(self.i.p.advances):
             for loop in range(loops):
                 with m.Case(loop):
                     m.d.comb += jump.eq(setup.strides.jumps[loop - 1] if loop else stride)

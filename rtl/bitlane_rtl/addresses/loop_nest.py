@@ -17,12 +17,12 @@ __all__ = ["LoopNest", "Step"]
 class Step(data.StructLayout):
     """A run of a stream, or an element of a STRIDED run, and the loop that advances after it.
 
-    ``goes_on``: number of that loop, 0 for the run; undefined with ``end``. ``last``: it is the
+    ``advances``: number of that loop, 0 for the run; undefined with ``end``. ``last``: it is the
     last element of its run. ``end``: it is the last element of the command.
     """
 
     def __init__(self, configuration: Configuration) -> None:
-        super().__init__({"goes_on": range(configuration.loops), "last": 1, "end": 1})
+        super().__init__({"advances": range(configuration.loops), "last": 1, "end": 1})
 
 
 class LoopNest(wiring.Component):
@@ -108,7 +108,7 @@ class LoopNest(wiring.Component):
             m.d.comb += [
                 buffer.i.valid.eq(Mux(running, advance & wanted[name], at_once)),
                 step.last.eq(done[0] | ~strided[name] | ~running),
-                step.goes_on.eq(Mux(step.last, outer, 0)),
+                step.advances.eq(Mux(step.last, outer, 0)),
                 step.end.eq((step.last & all_done) | ~running),
             ]
             ready &= buffer.i.ready

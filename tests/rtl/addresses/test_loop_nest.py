@@ -113,7 +113,7 @@ def check(
     simulate(dut, bench, *sinks, deadline=20_000)
     for number, sink in enumerate(sinks):
         told = [
-            {"goes_on": 0 if step.end else step.goes_on, "last": step.last, "end": step.end}
+            {"advances": 0 if step.end else step.advances, "last": step.last, "end": step.end}
             for step in sink.payloads
         ]
         assert told == expected[number], f"{STREAMS[number]} {commands} {stalls}"

@@ -83,15 +83,15 @@ class Walk:
 def walked_steps(counts: list[int], strided: bool) -> list[dict[str, int]]:
     """Return a stream's steps through loops with these ``counts``, the run's first.
 
-    In the last step of the command ``goes_on`` is 0, because no loop advances.
+    In the last step of the command ``advances`` is 0, because no loop advances.
     """
     steps = []
     runs = itertools.product(*(range(count) for count in reversed(counts[1:])))
     for indices in runs:
         loops = enumerate(zip(reversed(indices), counts[1:], strict=True), 1)
         left = [loop for loop, (index, count) in loops if index < count - 1]
-        steps += [{"goes_on": 0, "last": 0, "end": 0}] * ((counts[0] - 1) * strided)
-        steps.append({"goes_on": left[0] if left else 0, "last": 1, "end": int(not left)})
+        steps += [{"advances": 0, "last": 0, "end": 0}] * ((counts[0] - 1) * strided)
+        steps.append({"advances": left[0] if left else 0, "last": 1, "end": int(not left)})
     return steps
 
 
