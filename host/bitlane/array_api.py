@@ -8,14 +8,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from sys import modules
 from types import ModuleType
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy import e, iinfo, inf, isdtype, nan, newaxis, pi
 
+from bitlane_rtl.abi import Op
+
 from . import arrays
 from .arrays import Array
-from .arrays.functions import own_type
+from .arrays.array import operate
+from .arrays.functions import type_of
 from .arrays.shaping import (
     broadcast_arrays,
     expand_dims,
@@ -32,8 +35,7 @@ from .arrays.shaping import (
 )
 from .arrays.shaping import concatenate as concat
 from .arrays.shaping import take as _take
-from .arrays.ufuncs import apply_ufunc
-from .arrays.value import Home, expect_device
+from .arrays.value import DeviceLike, expect_device
 from .default import default_device
 from .errors import DataTypeError, MissingError, NotOfferedError, ShapeError
 from .streaming.operands import MOST_AXES
@@ -117,9 +119,6 @@ uint8, uint16 = np.dtype(np.uint8), np.dtype(np.uint16)
 uint32, uint64 = np.dtype(np.uint32), np.dtype(np.uint64)
 float32, float64 = np.dtype(np.float32), np.dtype(np.float64)
 
-_BITWISE_AND, _BITWISE_OR, _BITWISE_XOR = np.bitwise_and, np.bitwise_or, np.bitwise_xor
-_INVERT, _LEFT_SHIFT, _RIGHT_SHIFT = np.invert, np.left_shift, np.right_shift
-
 _VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 _TYPES = [bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float32, float64]
 
@@ -141,74 +140,74 @@ def __getattr__(name: str) -> NoReturn:
 
 def bitwise_and(x1: Any, x2: Any, /) -> Array:
     """The bits that are 1 in both. Of truth values, whether both are true."""
-    return _applied(_BITWISE_AND, x1, x2)
+    return _operate(Op.AND, x1, x2)
 
 
 def bitwise_or(x1: Any, x2: Any, /) -> Array:
     """The bits that are 1 in one or both."""
-    return _applied(_BITWISE_OR, x1, x2)
+    return _operate(Op.OR, x1, x2)
 
 
 def bitwise_xor(x1: Any, x2: Any, /) -> Array:
     """The bits in which the two differ."""
-    return _applied(_BITWISE_XOR, x1, x2)
+    return _operate(Op.XOR, x1, x2)
 
 
 def bitwise_invert(x: Array, /) -> Array:
     """Every bit inverted; the truth of truth values."""
-    return _applied(_INVERT, x)
+    return _operate(Op.NOT, x)
 
 
 def bitwise_left_shift(x1: Any, x2: Any, /) -> Array:
     """``x1 << x2``; 0 for counts of the width and more."""
-    return _applied(_LEFT_SHIFT, x1, x2)
+    return _operate(Op.SHIFT_LEFT, x1, x2)
 
 
 def bitwise_right_shift(x1: Any, x2: Any, /) -> Array:
     """``x1 >> x2``, with the sign of ``x1``; the sign alone for counts of the width and more."""
-    return _applied(_RIGHT_SHIFT, x1, x2)
+    return _operate(Op.SHIFT_RIGHT, x1, x2)
 
 
 def logical_and(x1: Any, x2: Any, /) -> Array:
     """Whether both truth values are true. Raises ``DataTypeError`` for other types."""
-    return _applied(_BITWISE_AND, *_truths(x1, x2))
+    return _operate(Op.AND, *_truths(x1, x2))
 
 
 def logical_or(x1: Any, x2: Any, /) -> Array:
     """Whether one or both of two truth values are true. Raises ``DataTypeError``."""
-    return _applied(_BITWISE_OR, *_truths(x1, x2))
+    return _operate(Op.OR, *_truths(x1, x2))
 
 
 def logical_xor(x1: Any, x2: Any, /) -> Array:
     """Whether one of two truth values is true. Raises ``DataTypeError`` for other types."""
-    return _applied(_BITWISE_XOR, *_truths(x1, x2))
+    return _operate(Op.XOR, *_truths(x1, x2))
 
 
 def logical_not(x: Array, /) -> Array:
     """Whether a truth value is false. Raises ``DataTypeError`` for other types."""
-    return _applied(_INVERT, *_truths(x))
+    return _operate(Op.NOT, *_truths(x))
 
 
-def _applied(function: np.ufunc, *operands: Any) -> Array:
+def _operate(op: Op, *operands: Any) -> Array:
     if not any(isinstance(x, Array) for x in operands):
         raise DataTypeError("x: expected an array on a device (array_api.asarray makes one)")
-    result: Array = apply_ufunc(function, "__call__", operands, {})
+    result: Array = operate(op, *operands)
     return result
 
 
 def _truths(*operands: Any) -> tuple[Any, ...]:
     for x in operands:
-        if np.result_type(own_type(x)) != bool:
-            raise DataTypeError(
-                f"x: data type {np.result_type(own_type(x))}; expected truth values"
-            )
+        if np.result_type(type_of(x)) != bool:
+            raise DataTypeError(f"x: data type {np.result_type(type_of(x))}; expected truth values")
     return operands
 
 
 # --- data types ---------------------------------------------------------------------------------
 
 
-def astype(x: Array, dtype: DType, /, *, copy: Any = True, device: Home | None = None) -> Array:
+def astype(
+    x: Array, dtype: DType, /, *, copy: Any = True, device: DeviceLike | None = None
+) -> Array:
     """``x`` as ``dtype``, converted on its device; then on ``device``."""
     result = x.astype(dtype, copy=copy)
     return result if device is None else result.to_device(device)
@@ -216,12 +215,12 @@ def astype(x: Array, dtype: DType, /, *, copy: Any = True, device: Home | None =
 
 def can_cast(from_: DType | Array, to: DType, /) -> Any:
     """Whether ``to`` holds all values of ``from_``."""
-    return np.can_cast(own_type(from_), to)
+    return np.can_cast(type_of(from_), to)
 
 
 def result_type(*arrays_and_dtypes: Any) -> DType:
     """The type in which all meet."""
-    return np.result_type(*(own_type(x) for x in arrays_and_dtypes))
+    return np.result_type(*(type_of(x) for x in arrays_and_dtypes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +237,7 @@ class _FloatInfo:
 
 def finfo(x: DType | Array, /) -> _FloatInfo:
     """Bits and limits of a float type, or of the type of an array. Raises ``DataTypeError``."""
-    kind = own_type(x)
+    kind = type_of(x)
     try:
         found = np.finfo(kind)
     except ValueError:
@@ -257,17 +256,17 @@ class __array_namespace_info__:  # the standard's name
             "max dimensions": MOST_AXES,
         }
 
-    def default_device(self) -> Home:
+    def default_device(self) -> DeviceLike:
         return default_device()
 
-    def devices(self) -> list[Home]:
+    def devices(self) -> list[DeviceLike]:
         return [default_device()]
 
-    def default_dtypes(self, *, device: Home | None = None) -> dict[str, DType]:
+    def default_dtypes(self, *, device: DeviceLike | None = None) -> dict[str, DType]:
         """Without complex numbers, which there are none of."""
         return {"real floating": float64, "integral": int64, "indexing": int64}
 
-    def dtypes(self, *, device: Home | None = None, kind: Any = None) -> dict[str, DType]:
+    def dtypes(self, *, device: DeviceLike | None = None, kind: Any = None) -> dict[str, DType]:
         return {x.name: x for x in _TYPES if kind is None or isdtype(x, kind)}
 
 
@@ -275,37 +274,37 @@ class __array_namespace_info__:  # the standard's name
 
 
 def asarray(
-    obj: Any, /, *, dtype: DType | None = None, device: Home | None = None, copy: Any = None
+    obj: Any, /, *, dtype: DType | None = None, device: DeviceLike | None = None, copy: Any = None
 ) -> Array:
     """``obj`` on a device; see ``Device.asarray``. An array stays where it is for None."""
-    home = obj.device if device is None and isinstance(obj, Array) else _home(device)
-    return arrays.asarray(home, obj, dtype, copy=copy)
+    where = obj.device if device is None and isinstance(obj, Array) else _device_or_default(device)
+    return arrays.asarray(where, obj, dtype, copy=copy)
 
 
-def from_dlpack(x: Any, /, *, device: Home | None = None, copy: Any = None) -> Array:
+def from_dlpack(x: Any, /, *, device: DeviceLike | None = None, copy: Any = None) -> Array:
     """A copy on a device of what has ``__dlpack__``; see ``Device.from_dlpack``."""
-    home = x.device if device is None and isinstance(x, Array) else _home(device)
-    return arrays.from_dlpack(home, x, copy=copy)
+    where = x.device if device is None and isinstance(x, Array) else _device_or_default(device)
+    return arrays.from_dlpack(where, x, copy=copy)
 
 
-def empty(shape: Shape, *, dtype: DType | None = None, device: Home | None = None) -> Array:
+def empty(shape: Shape, *, dtype: DType | None = None, device: DeviceLike | None = None) -> Array:
     """Elements that are whatever the memory holds."""
-    return arrays.empty(_home(device), shape, float64 if dtype is None else dtype)
+    return arrays.empty(_device_or_default(device), shape, float64 if dtype is None else dtype)
 
 
 def full(
-    shape: Shape, fill_value: Any, *, dtype: DType | None = None, device: Home | None = None
+    shape: Shape, fill_value: Any, *, dtype: DType | None = None, device: DeviceLike | None = None
 ) -> Array:
     """Elements that are all ``fill_value``."""
-    return arrays.full(_home(device), shape, fill_value, dtype)
+    return arrays.full(_device_or_default(device), shape, fill_value, dtype)
 
 
-def zeros(shape: Shape, *, dtype: DType | None = None, device: Home | None = None) -> Array:
+def zeros(shape: Shape, *, dtype: DType | None = None, device: DeviceLike | None = None) -> Array:
     """Elements that are all 0."""
     return full(shape, 0, dtype=float64 if dtype is None else dtype, device=device)
 
 
-def ones(shape: Shape, *, dtype: DType | None = None, device: Home | None = None) -> Array:
+def ones(shape: Shape, *, dtype: DType | None = None, device: DeviceLike | None = None) -> Array:
     """Elements that are all 1."""
     return full(shape, 1, dtype=float64 if dtype is None else dtype, device=device)
 
@@ -317,10 +316,12 @@ def eye(
     *,
     k: int = 0,
     dtype: DType | None = None,
-    device: Home | None = None,
+    device: DeviceLike | None = None,
 ) -> Array:
     """Elements that are 1 where the column is the row plus ``k``, else 0."""
-    return arrays.eye(_home(device), n_rows, n_cols, k, float64 if dtype is None else dtype)
+    return arrays.eye(
+        _device_or_default(device), n_rows, n_cols, k, float64 if dtype is None else dtype
+    )
 
 
 def arange(
@@ -330,10 +331,10 @@ def arange(
     step: Any = 1,
     *,
     dtype: DType | None = None,
-    device: Home | None = None,
+    device: DeviceLike | None = None,
 ) -> Array:
     """The numbers from ``start`` to before ``stop``, which the host makes and sends."""
-    return arrays.arange(_home(device), start, stop, step, dtype)
+    return arrays.arange(_device_or_default(device), start, stop, step, dtype)
 
 
 def linspace(
@@ -343,36 +344,42 @@ def linspace(
     num: int,
     *,
     dtype: DType | None = None,
-    device: Home | None = None,
+    device: DeviceLike | None = None,
     endpoint: Any = True,
 ) -> Array:
     """``num`` numbers at equal distances, which the host makes and sends."""
-    return arrays.linspace(_home(device), start, stop, num, dtype, endpoint=endpoint)
+    return arrays.linspace(_device_or_default(device), start, stop, num, dtype, endpoint=endpoint)
 
 
-def empty_like(x: Array, /, *, dtype: DType | None = None, device: Home | None = None) -> Array:
+def empty_like(
+    x: Array, /, *, dtype: DType | None = None, device: DeviceLike | None = None
+) -> Array:
     """As ``empty``, of the shape, type and device of ``x`` unless told otherwise."""
     return empty(x.shape, dtype=dtype or x.dtype, device=device or x.device)
 
 
 def full_like(
-    x: Array, /, fill_value: Any, *, dtype: DType | None = None, device: Home | None = None
+    x: Array, /, fill_value: Any, *, dtype: DType | None = None, device: DeviceLike | None = None
 ) -> Array:
     """As ``full``, of the shape, type and device of ``x`` unless told otherwise."""
     return full(x.shape, fill_value, dtype=dtype or x.dtype, device=device or x.device)
 
 
-def zeros_like(x: Array, /, *, dtype: DType | None = None, device: Home | None = None) -> Array:
+def zeros_like(
+    x: Array, /, *, dtype: DType | None = None, device: DeviceLike | None = None
+) -> Array:
     """As ``zeros``, of the shape, type and device of ``x`` unless told otherwise."""
     return full_like(x, 0, dtype=dtype, device=device)
 
 
-def ones_like(x: Array, /, *, dtype: DType | None = None, device: Home | None = None) -> Array:
+def ones_like(
+    x: Array, /, *, dtype: DType | None = None, device: DeviceLike | None = None
+) -> Array:
     """As ``ones``, of the shape, type and device of ``x`` unless told otherwise."""
     return full_like(x, 1, dtype=dtype, device=device)
 
 
-def _home(device: Home | None) -> Home:
+def _device_or_default(device: DeviceLike | None) -> DeviceLike:
     if device is None:
         return default_device()
     expect_device(device)
@@ -404,4 +411,4 @@ def take(x: Array, indices: Any, /, *, axis: int | None = None) -> Array:
     """
     if axis is None and x.ndim != 1:
         raise ShapeError(f"axis: None for shape {x.shape}; expected an axis")
-    return cast(Array, _take(x, indices, axis or 0))
+    return _take(x, indices, axis or 0)

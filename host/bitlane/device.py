@@ -3,7 +3,7 @@
 Every bit of every result comes from the device: nothing here computes on data.
 """
 
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from bitlane_rtl.abi import Op
 
 from .arrays import Array, asarray, from_dlpack
-from .arrays.distances import Along, jaccard, ones
+from .arrays.array import apply
+from .arrays.distances import Reduction, count_ones, jaccard
 from .arrays.elementwise import Axes
-from .arrays.ufuncs import called
 from .closeable import Closing
 from .driver.driver import Driver
 from .errors import LinkError
@@ -30,14 +30,12 @@ from .streaming.operands import (
     result_shape,
     use_output,
 )
-from .streaming.promotion import NEGATED, Casting, as_pair
+from .streaming.promotion import NEGATED, TRUE, Casting, as_pair
 
 Out: TypeAlias = AnyArray | Array
 
 Result: TypeAlias = AnyArray | Any
 """An ``Array`` if an operand is one, else an array of NumPy's: checkers of types let both pass."""
-
-_TRUE: Final = np.array(True)
 
 
 class Device(Closing):
@@ -177,7 +175,7 @@ class Device(Closing):
         the absolute value, -1 has as many as its type has bits.
         """
         if isinstance(a, Array) or isinstance(out, Array):
-            return called(self, Op.COUNT, a, out=out, dtype=dtype)
+            return apply(self, Op.COUNT, a, out=out, dtype=dtype)
         first = as_array("a", a)
         return self._run(Op.COUNT, first, None, count_type(dtype, out), out)
 
@@ -196,7 +194,7 @@ class Device(Closing):
         circuit adds up at once are cut, and the host adds up the sums of the parts; those of an
         ``Array`` are refused.
         """
-        return ones(self, Op.COPY, (a,), Along(axis, dtype, keepdims))
+        return count_ones(self, Op.COPY, (a,), Reduction(axis, dtype, keepdims))
 
     def hamming(
         self,
@@ -211,7 +209,7 @@ class Device(Closing):
 
         Of bits, and not divided by their number, unlike SciPy's function of that name.
         """
-        return ones(self, Op.XOR, (a, b), Along(axis, dtype, keepdims))
+        return count_ones(self, Op.XOR, (a, b), Reduction(axis, dtype, keepdims))
 
     def jaccard(
         self, a: ArrayLike, b: ArrayLike, axis: Axes = -1, *, keepdims: bool = False
@@ -221,7 +219,7 @@ class Device(Closing):
         Jaccard's index, 0 to 1: the Tanimoto similarity of chemists, and 0 where neither has a
         bit, as in RDKit. The Jaccard distance is 1 minus it.
         """
-        return jaccard(self, a, b, Along(axis, keepdims=keepdims))
+        return jaccard(self, a, b, Reduction(axis, keepdims=keepdims))
 
     def search(
         self,
@@ -242,19 +240,19 @@ class Device(Closing):
 
     def _one(self, op: Op, a: ArrayLike, out: Out | None) -> Result:
         if isinstance(a, Array) or isinstance(out, Array):
-            return called(self, op, a, out=out)
+            return apply(self, op, a, out=out)
         first = as_array("a", a)
         if op is Op.NOT and first.dtype.kind == "b":
-            return self._run(Op.XOR, first, _TRUE, first.dtype, out)
+            return self._run(Op.XOR, first, TRUE, first.dtype, out)
         return self._run(op, first, None, first.dtype, out)
 
     def _two(self, op: Op, a: ArrayLike, b: ArrayLike, out: Out | None, casting: Casting) -> Result:
         if isinstance(a, Array) or isinstance(b, Array) or isinstance(out, Array):
-            return called(self, op, a, b, out=out, casting=casting)
+            return apply(self, op, a, b, out=out, casting=casting)
         first, second, dtype = as_pair(op, a, b, casting)
         if op in NEGATED and dtype.kind == "b":
             plain = self._run(NEGATED[op], first, second, dtype, None)
-            return self._run(Op.XOR, plain, _TRUE, dtype, out)
+            return self._run(Op.XOR, plain, TRUE, dtype, out)
         arithmetic = op is Op.SHIFT_RIGHT and dtype.kind == "i"
         return self._run(op, first, second, dtype, out, arithmetic=arithmetic)
 

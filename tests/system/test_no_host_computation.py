@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 import bitlane
 import bitlane.arrays.array as array_module
 from bitlane import array_api, dml, reference
-from bitlane.arrays.elementwise import converted
+from bitlane.arrays.elementwise import cast_on_host
 from bitlane.arrays.transfers import download
 from bitlane.driver.driver import Driver
 from bitlane.lowering.lower import lower
@@ -97,7 +97,7 @@ def guarded() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patches:
         for name in FUNCTIONS:
             patches.setattr(np, name, refuse)
-        for module in ("device", "streaming.promotion", "arrays.base", "arrays.creation"):
+        for module in ("device", "streaming.promotion", "arrays.array", "arrays.creation"):
             patches.setattr(f"bitlane.{module}.as_array", lambda *x: as_array(*x).view(Guarded))
         patches.setattr(
             "bitlane.arrays.array.download", lambda value: download(value).view(Guarded)
@@ -339,7 +339,9 @@ def test_a_computation_for_an_array_is_caught(
     a = random((3, 9), "u4", 1)
     x = device.asarray(a)
     with monkeypatch.context() as patch:
-        patch.setattr("bitlane.arrays.elementwise.converted", lambda *given: converted(*given) ^ 1)
+        patch.setattr(
+            "bitlane.arrays.elementwise.cast_on_host", lambda *given: cast_on_host(*given) ^ 1
+        )
         with pytest.raises(HostComputation, match="bitwise_xor"):
             device.bit_xor(x, a)
     guarded = array_module.download

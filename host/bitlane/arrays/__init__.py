@@ -1,16 +1,17 @@
-"""Arrays that stay on the device: `Array`, what it holds, and the ways in and out of it.
+"""Arrays that stay on the device: `Array`, its values, and their transfers.
 
 Every bit of every result comes from the device. Nothing here computes on data.
 """
 
-from .array import Array
+from . import functions, shaping  # noqa: F401  # They register NumPy's functions.
+from .array import Array, compute, explain
 from .creation import arange, asarray, empty, eye, from_dlpack, full, linspace
-from .explanation import explain
 
 __all__ = [
     "Array",
     "arange",
     "asarray",
+    "compute",
     "empty",
     "explain",
     "eye",

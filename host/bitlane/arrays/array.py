@@ -1,8 +1,9 @@
 """``bitlane.Array``: an array whose elements stay in the device's memory.
 
-The way to the host, and the protocols by which others find what an array can do.
+Functions, universal functions and operators on arrays all lead to `elementwise`.
 """
 
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from types import ModuleType
 from typing import Any, NoReturn
@@ -10,41 +11,292 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import DTypeLike
 
+from bitlane_rtl.abi import Op
+
+from ..compiler.explain import explain as explain_nodes
+from ..compiler.nodes import broadcast, copied
 from ..errors import CopyError, DataTypeError, MissingError, NotOfferedError, ShapeError
-from ..streaming.operands import AnyArray
-from .exchange import CPU, capsule
-from .functions import apply_function, offers
+from ..streaming.operands import AnyArray, as_array, count_type
+from ..streaming.promotion import Casting
+from .elementwise import (
+    Axes,
+    Operand,
+    as_dtype,
+    as_value,
+    cast,
+    cast_on_host,
+    copy_value,
+    elementwise,
+    sum_counts,
+    to_device,
+    without_extra_axes,
+)
+from .indexing import gather, pick, picks, scatter
+from .numpy_protocols import apply_function, apply_ufunc, offers
 from .showing import html, summary, text
-from .transfers import download
-from .value import expect_device, free
-from .views import Views
+from .strided import Strided, shape_of
+from .transfers import CPU, capsule, download, replace
+from .value import DeviceLike, Value, expect_device, free, overwrite
+from .value import compute as compute_values
 
 
-class Array(Views):
+def _operators(op: Op) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
+    """Return the methods of an operator: forward, reflected and in place."""
+
+    def forward(self: "Array", other: Any) -> Any:
+        return operate(op, self, other)
+
+    def reflected(self: "Array", other: Any) -> Any:
+        return operate(op, other, self)
+
+    def in_place(self: "Array", other: Any) -> Any:
+        return operate(op, self, other, out=self)
+
+    return forward, reflected, in_place
+
+
+def _refused(symbol: str) -> Callable[..., NoReturn]:
+    def refuse(self: object, *others: object) -> NoReturn:
+        raise NotOfferedError(
+            f"operator {symbol}: arrays on a device have ^ & | ~ << >> and np.array_equal alone;"
+            " np.asarray(x) brings the elements to the host for it"
+        )
+
+    return refuse
+
+
+class Array:
     """Elements on a device, which an operation on them leaves there. `Device.asarray` makes one.
 
     Shapes, types, views and operators are NumPy's, as far as they take no arithmetic. The result
-    of an operator is *pending*: it is computed when it is needed, together with what it is made
-    of; that is when it is read (``get``, ``np.asarray``), indexed or viewed, or when something is
-    about to be written over what it is made of, or when more than 256 operations wait. An operator
-    in place is computed at once, unless the array itself is still pending.
+    of an operator is *pending*: it is computed when it is needed, together with the pending arrays
+    that it is made from; that is when it is read (``get``, ``np.asarray``), indexed or viewed, or
+    when something is about to be written over its operands, or when more than 256 operations wait.
+    An operator in place is computed at once, unless the array itself is still pending.
 
-    The memory is given back with the last array that shows it. Threads may share an array while
-    none writes to it: ``BusyError`` else.
+    The memory is freed with the last array that shows it. Threads may share an array while none
+    writes to it: ``BusyError`` else.
     """
 
-    __slots__ = ()
+    __slots__ = ("__weakref__", "_value")
+
+    def __init__(self, value: Value) -> None:
+        self._value = value
+
+    # --- shape and type -------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._value.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._value.dtype
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Bytes from an element to the next along each axis, in the device's memory."""
+        return self._value.node.strides
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self._value.strided.size
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self._value.strided.nbytes
+
+    @property
+    def device(self) -> DeviceLike:
+        """The device that the elements are on."""
+        return self._value.device
+
+    @property
+    def pending(self) -> bool:
+        """Whether the elements are still to be computed."""
+        return self._value.pending
+
+    # --- operators ------------------------------------------------------------------------------
+
+    __xor__, __rxor__, __ixor__ = _operators(Op.XOR)
+    __and__, __rand__, __iand__ = _operators(Op.AND)
+    __or__, __ror__, __ior__ = _operators(Op.OR)
+    __lshift__, __rlshift__, __ilshift__ = _operators(Op.SHIFT_LEFT)
+    __rshift__, __rrshift__, __irshift__ = _operators(Op.SHIFT_RIGHT)
+
+    def __invert__(self) -> "Array":
+        result: Array = operate(Op.NOT, self)
+        return result
+
+    __eq__ = _refused("==")
+    __ne__ = _refused("!=")
+    __lt__ = _refused("<")
+    __le__ = _refused("<=")
+    __gt__ = _refused(">")
+    __ge__ = _refused(">=")
+    __contains__ = _refused("in")
+    __add__ = __radd__ = __iadd__ = _refused("+")
+    __sub__ = __rsub__ = __isub__ = _refused("-")
+    __mul__ = __rmul__ = __imul__ = _refused("*")
+    __truediv__ = __rtruediv__ = __itruediv__ = _refused("/")
+    __floordiv__ = __rfloordiv__ = __ifloordiv__ = _refused("//")
+    __mod__ = __rmod__ = __imod__ = _refused("%")
+    __divmod__ = __rdivmod__ = _refused("divmod")
+    __pow__ = __rpow__ = __ipow__ = _refused("**")
+    __matmul__ = __rmatmul__ = __imatmul__ = _refused("@")
+    __neg__ = _refused("-")
+    __pos__ = _refused("+")
+    __abs__ = _refused("abs")
+
+    def sum(
+        self,
+        axis: Axes = None,
+        dtype: DTypeLike | None = None,
+        out: Any = None,
+        keepdims: bool = False,
+    ) -> Any:
+        """The sums along ``axis`` of counts of bits, or of truth values, as uint32.
+
+        The device has no other adder: raises ``NotOfferedError`` for other arrays. Of counts that
+        are pending it is one pass over memory, with the operations before it; of those that are
+        computed, or of views of them, it is up to four.
+        """
+        return _result(sum_counts(self._value, axis, dtype, keep=keepdims), out)
+
+    # --- views ----------------------------------------------------------------------------------
+
+    def __getitem__(self, key: Any) -> "Array":
+        if picks(key):
+            return Array(gather(self._value, pick(self._value.strided, key)))
+        return self._view(self._value.strided.index(key))
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise ShapeError("len: an array without axes has no length; expected one axis or more")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator["Array"]:
+        return (self[row] for row in range(len(self)))
+
+    @property
+    def T(self) -> "Array":
+        """The array with its axes reversed."""
+        return self.transpose()
+
+    @property
+    def mT(self) -> "Array":
+        """The array with its last two axes exchanged. Raises ``ShapeError`` if it has fewer."""
+        if self.ndim < 2:
+            raise ShapeError(f"mT: shape {self.shape}; expected two axes or more")
+        return self.transpose(*range(self.ndim - 2), -1, -2)
+
+    def transpose(self, *axes: Any) -> "Array":
+        """Return a view with the axes in another order, reversed by default."""
+        order = axes[0] if len(axes) == 1 and not hasattr(axes[0], "__index__") else axes or None
+        return self._view(self._value.strided.transpose(order))
+
+    def broadcast_to(self, shape: int | Sequence[int]) -> "Array":
+        """Return a read-only view that repeats the elements to ``shape``."""
+        strided = self._value.strided.broadcast(shape_of(shape))
+        return Array(self._value.view(strided, readonly=True))
+
+    def reshape(self, *shape: Any, copy: bool | None = None) -> "Array":
+        """Return the elements, in C's order, as ``shape``; a copy only where a view cannot be.
+
+        ``copy``: True for a copy in any case, False for none: raises ``CopyError`` then.
+        """
+        strided = self._value.strided
+        wanted = strided.infer_shape(shape[0] if len(shape) == 1 else shape)
+        view = None if copy else strided.reshape(wanted)
+        if view is not None:
+            return self._view(view)
+        if copy is False:
+            raise CopyError(f"reshape: {self.shape} to {wanted} takes a copy of these strides")
+        return self.copy()._view(Strided.packed(wanted, self.itemsize))
+
+    def view(self, dtype: DTypeLike) -> "Array":
+        """Return the same bytes as another type; the last axis has more or fewer elements then.
+
+        Raises ``DataTypeError`` for truth values of numbers: their bytes would not all be 0 or 1,
+        which sums and inversions of truth values rely on.
+        """
+        kind = as_dtype(dtype)
+        if kind.kind == "b" and self.dtype.kind != "b":
+            raise DataTypeError(
+                f"view: from {self.dtype} to bool; expected bytes that are 0 or 1, which"
+                " astype(bool) makes"
+            )
+        return self._view(self._value.strided.recast(kind.itemsize), kind)
+
+    def _view(self, strided: Strided, dtype: np.dtype[Any] | None = None) -> "Array":
+        return Array(self._value.view(strided, dtype))
+
+    # --- copies and assignments -----------------------------------------------------------------
+
+    def copy(self) -> "Array":
+        """Return a copy of the elements, in C's order."""
+        return Array(self._value.derived(copied(self._value.node, tuple(range(self.ndim)))))
+
+    def astype(self, dtype: DTypeLike, *, copy: bool = True) -> "Array":
+        """Return the elements as another integer type or truth values, cast on the device.
+
+        Without ``copy`` it may be the array itself. Raises ``DataTypeError`` for floats.
+        """
+        kind = as_dtype(dtype)
+        if kind == self.dtype and not copy:
+            return self
+        return Array(copy_value(cast(self._value, kind)))
+
+    def __copy__(self) -> "Array":
+        return Array(copy_value(self._value))
+
+    def __deepcopy__(self, _: object) -> "Array":
+        return self.__copy__()
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        given = as_operand("value", value)
+        if picks(key):
+            picked = pick(self._value.strided, key)
+            source = to_device(self.device, "value", given, self.dtype)
+            scatter(self._value, picked, without_extra_axes(source, len(picked.shape)))
+            return
+        target = self[key]._value
+        in_c_order = target.strided.contiguous
+        if isinstance(given, np.ndarray) and given.shape == target.shape and in_c_order:
+            replace(target, cast_on_host("value", given, self.dtype))
+            return
+        source = to_device(target.device, "value", given, self.dtype)
+        overwrite(target, without_extra_axes(source, len(target.shape)))
 
     def free(self) -> None:
-        """Give the memory back now, though arrays show it: ``FreedError`` when they are used.
+        """Free the memory now, though arrays show it: ``FreedError`` when they are used.
 
         Does nothing while pending. Raises ``BusyError`` while another thread uses it, or another
         library shows it.
         """
         free(self._value)
 
+    def to_device(self, device: Any, /, *, stream: None = None) -> "Array":
+        """Return the same elements on another device, sent by way of the host."""
+        if stream is not None:
+            raise NotOfferedError(f"stream: {stream!r}; expected None")
+        expect_device(device)
+        moved: Array = device.asarray(self)
+        return moved
+
+    # --- to the host ----------------------------------------------------------------------------
+
     def get(self, *, out: AnyArray | None = None) -> AnyArray:
-        """The elements as a NumPy array, a new one or ``out`` of this very type and shape."""
+        """Return the elements as a NumPy array, a new one or ``out`` of this type and shape."""
         if out is None:
             return download(self._value)
         if not isinstance(out, np.ndarray) or out.dtype != self.dtype:
@@ -61,19 +313,19 @@ class Array(Views):
         if copy is False:
             raise CopyError(
                 "copy: False; an array on a device comes to the host as a copy (np.from_dlpack"
-                " shares the memory of a device that has it here)"
+                " shares the memory of a simulated device)"
             )
         result = download(self._value)
         return result if dtype is None else result.astype(dtype, copy=False)
 
     def item(self) -> Any:
-        """The only element, as a Python number. Raises ``ShapeError`` if there are others."""
+        """Return the only element as a Python number. Raises ``ShapeError`` if there are others."""
         if self.size != 1:
             raise ShapeError(f"x: {self.size} elements; expected one (x.get() has all)")
         return self.get().item()
 
     def tolist(self) -> Any:
-        """The elements as Python numbers, in lists."""
+        """Return the elements as Python numbers, in lists."""
         return self.get().tolist()
 
     def __bool__(self) -> bool:
@@ -89,36 +341,6 @@ class Array(Views):
         if self.ndim or self.dtype.kind not in "ui":
             raise DataTypeError(f"index: {summary(self._value)}; expected an integer without axes")
         return int(self.item())
-
-    def __array_function__(
-        self, function: Any, types: Any, arguments: tuple[Any, ...], options: dict[str, Any]
-    ) -> Any:
-        return apply_function(function, arguments, options)
-
-    def __dlpack__(
-        self,
-        *,
-        stream: None = None,
-        max_version: tuple[int, int] | None = None,
-        dl_device: tuple[int, int] | None = None,
-        copy: bool | None = None,
-    ) -> Any:
-        return capsule(self._value, copy, dl_device, stream=stream, max_version=max_version)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return CPU
-
-    def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType:
-        namespace: ModuleType = import_module("bitlane.array_api").supporting(api_version)
-        return namespace
-
-    def to_device(self, device: Any, /, *, stream: None = None) -> "Array":
-        """The same elements on another device, to which they are sent by way of the host."""
-        if stream is not None:
-            raise NotOfferedError(f"stream: {stream!r}; expected None")
-        expect_device(device)
-        moved: Array = device.asarray(self)
-        return moved
 
     def __reduce__(self) -> NoReturn:
         raise NotOfferedError(
@@ -142,8 +364,153 @@ class Array(Views):
     def _repr_html_(self) -> str:
         return html(self._value)
 
+    # --- protocols ------------------------------------------------------------------------------
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        (out,) = options.pop("out", None) or (None,)
+        device = _device_of(*inputs, out)
+        return _result(apply_ufunc(device, ufunc, method, _operands(inputs), options), out)
+
+    def __array_function__(
+        self, function: Any, types: Any, arguments: tuple[Any, ...], options: dict[str, Any]
+    ) -> Any:
+        return apply_function(function, arguments, options)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType:
+        namespace: ModuleType = import_module("bitlane.array_api").supporting(api_version)
+        return namespace
+
+    def __dlpack__(
+        self,
+        *,
+        stream: None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        return capsule(self._value, copy, dl_device, stream=stream, max_version=max_version)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return CPU
+
     def __getattr__(self, name: str) -> NoReturn:
         if offers(name):
             raise MissingError(f"bitlane.Array has no {name}; np.{name}(x) does it on the device")
         hint = f"; x.get().{name} does it on the host" if hasattr(np.ndarray, name) else ""
         raise MissingError(f"bitlane.Array has no {name}{hint}")
+
+
+# --- dispatch -----------------------------------------------------------------------------------
+
+
+def apply(
+    device: DeviceLike,
+    op: Op,
+    *inputs: Any,
+    out: Any = None,
+    casting: Casting = "safe",
+    dtype: Any = None,
+) -> Any:
+    """Return ``op`` of one or two operands as an array on ``device``, or write it to ``out``.
+
+    The bits of floats and signed integers count. ``dtype``: the type of counts. Raises as
+    `elementwise` and `write_out` do.
+    """
+    device.expect_open()
+    operands = _operands(inputs)
+    if op is Op.COUNT:
+        wanted = out.dtype if dtype is None and isinstance(out, Array) else dtype
+        dtype = count_type(wanted, out)
+    result = elementwise(device, op, operands, encoding=True, casting=casting, dtype=dtype)
+    return _result(result, out)
+
+
+def operate(op: Op, *inputs: Any, out: Any = None) -> Any:
+    """Return ``op`` as NumPy's operators and universal functions define it, or write it out."""
+    device = _device_of(*inputs, out)
+    return _result(elementwise(device, op, _operands(inputs)), out)
+
+
+def _device_of(*operands: Any) -> DeviceLike:
+    """Return the device of the first array: one at least is an array on a device."""
+    return next(x for x in operands if isinstance(x, Array)).device
+
+
+def _operands(inputs: Sequence[Any]) -> list[Operand]:
+    return [as_operand(name, x) for name, x in zip("ab", inputs, strict=False)]
+
+
+def as_operand(name: str, x: Any) -> Operand:
+    """Return the value of an array, a Python integer, or an array of NumPy's.
+
+    Raises as `as_array` does.
+    """
+    if isinstance(x, Array):
+        return x._value
+    return x if type(x) is int else as_array(name, x)
+
+
+def _result(value: Value, out: Any) -> Any:
+    return Array(value) if out is None else write_out(out, value)
+
+
+def write_out(out: Any, value: Value) -> Any:
+    """Write ``value`` to ``out``, an array here or on the host; return ``out``.
+
+    Nobody else has ``value``: it may be computed into the memory of ``out``. Raises
+    ``DataTypeError`` unless NumPy's casting "same_kind" allows it, or ``ShapeError``.
+    """
+    if not isinstance(out, Array | np.ndarray):
+        raise DataTypeError(
+            f"out: of type {type(out).__name__}; expected a bitlane.Array or an ndarray"
+        )
+    if not np.can_cast(value.dtype, out.dtype, "same_kind"):
+        raise DataTypeError(
+            f"out: data type {out.dtype} for a result of {value.dtype}; expected one that holds it"
+        )
+    if isinstance(out, np.ndarray) and not out.flags.writeable:
+        raise ShapeError("out: the array is read-only")
+    try:
+        broadcast(value.node, out.shape)
+    except ShapeError:
+        raise ShapeError(f"out: shape {out.shape}; expected {value.shape}") from None
+    if isinstance(out, np.ndarray):
+        np.copyto(out, download(cast(value, out.dtype)))
+        return out
+    result = to_device(out.device, "result", value, out.dtype)
+    if out.pending and result.shape == out.shape:
+        # Nothing shows its memory yet: there is none.
+        out._value = result
+    else:
+        overwrite(out._value, result, fresh=True)
+    return out
+
+
+def compute(*arrays: Array) -> None:
+    """Compute those of ``arrays`` that are pending, all on one device, as one job.
+
+    Their common parts are computed once. Raises ``DataTypeError`` for anything but arrays on a
+    device, ``OtherDeviceError`` for arrays on two, and what the operations on ``Device`` do.
+    """
+    compute_values(*_values("compute", arrays))
+
+
+def explain(*arrays: Array) -> str:
+    """Return a table of the commands that compute ``arrays``, on one device, as one job.
+
+    Each line has the elements, bytes and estimated cycles of a command; the last lines have their
+    sum, and the sum for a command per operation. Executes nothing. Raises as `compute` does.
+    """
+    values = _values("explain", arrays)
+    nodes = [value.node for value in values if value.pending]
+    if not nodes:
+        return "computed already: no commands"
+    return explain_nodes(values[0].device.driver.geometry, nodes)
+
+
+def _values(name: str, arrays: Sequence[Array]) -> list[Value]:
+    """Return the values of ``arrays``, one or more on one device."""
+    if not arrays or not all(isinstance(x, Array) for x in arrays):
+        raise DataTypeError(f"{name}: expected arrays on a device (device.asarray makes them)")
+    device = arrays[0].device
+    return [as_value(device, "x", x._value) for x in arrays]

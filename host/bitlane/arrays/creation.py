@@ -11,21 +11,20 @@ from bitlane_rtl.abi import Op
 from ..compiler.nodes import apply, broadcast
 from ..errors import BitlaneError, CopyError, DataTypeError, OutOfRangeError, ShapeError
 from ..streaming.operands import AnyArray, as_array, as_integer, expect_supported
-from .array import Array
-from .base import operand, supported
-from .elementwise import converted, placed
+from .array import Array, as_operand
+from .elementwise import as_dtype, cast_on_host, to_device
 from .strided import shape_of
 from .transfers import reserve, upload
-from .value import Home
+from .value import DeviceLike
 
 
 def asarray(
-    home: Home, x: ArrayLike, dtype: DTypeLike | None = None, *, copy: bool | None = None
+    device: DeviceLike, x: ArrayLike, dtype: DTypeLike | None = None, *, copy: bool | None = None
 ) -> Array:
-    """``x`` on the device of ``home``; see `Device.asarray`."""
+    """``x`` on the device of ``device``; see `Device.asarray`."""
     if isinstance(x, Array):
-        result = x if x.device is home else asarray(home, x.get())
-        if dtype is None or supported(dtype) == result.dtype:
+        result = x if x.device is device else asarray(device, x.get())
+        if dtype is None or as_dtype(dtype) == result.dtype:
             return result.copy() if copy and result is x else result
         if copy is False:
             raise CopyError(f"copy: False; {x.dtype} as {dtype} takes a copy")
@@ -33,39 +32,41 @@ def asarray(
     if copy is False:
         raise CopyError("copy: False; what the host has comes to the device as a copy")
     array = as_array("x", x)
-    kind = array.dtype.newbyteorder("=") if dtype is None else supported(dtype)
+    kind = array.dtype.newbyteorder("=") if dtype is None else as_dtype(dtype)
     if not array.size and not hasattr(x, "dtype"):
         # Without elements, NumPy's type of a list is float64.
         array = array.astype(kind)
-    return Array(upload(home, converted("x", array, kind)))
+    return Array(upload(device, cast_on_host("x", array, kind)))
 
 
-def from_dlpack(home: Home, x: Any, *, copy: bool | None = None) -> Array:
-    """What has ``__dlpack__``, on the device of ``home``; see `Device.from_dlpack`."""
+def from_dlpack(device: DeviceLike, x: Any, *, copy: bool | None = None) -> Array:
+    """What has ``__dlpack__``, on the device of ``device``; see `Device.from_dlpack`."""
     if not hasattr(x, "__dlpack__"):
         raise DataTypeError(f"x: of type {type(x).__name__}; expected one that has __dlpack__")
-    return asarray(home, x if isinstance(x, Array) else np.from_dlpack(x), copy=copy)
+    return asarray(device, x if isinstance(x, Array) else np.from_dlpack(x), copy=copy)
 
 
-def empty(home: Home, shape: int | Sequence[int], dtype: DTypeLike) -> Array:
+def empty(device: DeviceLike, shape: int | Sequence[int], dtype: DTypeLike) -> Array:
     """Elements that are whatever the memory holds."""
-    return Array(reserve(home, shape_of(shape), supported(dtype)))
+    return Array(reserve(device, shape_of(shape), as_dtype(dtype)))
 
 
-def full(home: Home, shape: int | Sequence[int], fill: Any, dtype: DTypeLike | None) -> Array:
+def full(
+    device: DeviceLike, shape: int | Sequence[int], fill: Any, dtype: DTypeLike | None
+) -> Array:
     """Elements that are all ``fill``, a number of the host or an array here without axes."""
-    given = operand("fill_value", fill)
-    kind = supported(dtype if dtype is not None else np.asarray(given).dtype)
-    one = placed(home, "fill_value", given, kind)
+    given = as_operand("fill_value", fill)
+    kind = as_dtype(dtype if dtype is not None else np.asarray(given).dtype)
+    one = to_device(device, "fill_value", given, kind)
     node = apply(Op.COPY, broadcast(one.node, shape_of(shape)))
     return Array(one.derived(node))
 
 
-def eye(home: Home, rows: int, columns: int | None, k: int, dtype: DTypeLike) -> Array:
+def eye(device: DeviceLike, rows: int, columns: int | None, k: int, dtype: DTypeLike) -> Array:
     """Elements that are 1 where the column is the row plus ``k``, else 0."""
     offset = as_integer("k", k)
     height, width = shape_of((rows, rows if columns is None else columns))
-    result = full(home, (height, width), 0, dtype)
+    result = full(device, (height, width), 0, dtype)
     first = (max(0, -offset), max(0, offset))
     count = min(height - first[0], width - first[1])
     if count > 0:
@@ -75,14 +76,14 @@ def eye(home: Home, rows: int, columns: int | None, k: int, dtype: DTypeLike) ->
     return result
 
 
-def arange(home: Home, start: Any, stop: Any, step: Any, dtype: DTypeLike | None) -> Array:
+def arange(device: DeviceLike, start: Any, stop: Any, step: Any, dtype: DTypeLike | None) -> Array:
     """``np.arange``, which the host makes and sends. Raises as `linspace` does."""
     limits = (0, start, step) if stop is None else (start, stop, step)
-    return _made(home, "arange", lambda: np.arange(*limits, dtype=_or_none(dtype)))
+    return _made(device, "arange", lambda: np.arange(*limits, dtype=_or_none(dtype)))
 
 
 def linspace(
-    home: Home, start: Any, stop: Any, num: int, dtype: DTypeLike | None, *, endpoint: bool
+    device: DeviceLike, start: Any, stop: Any, num: int, dtype: DTypeLike | None, *, endpoint: bool
 ) -> Array:
     """``np.linspace``, which the host makes and sends.
 
@@ -93,20 +94,20 @@ def linspace(
     if count < 0:
         raise ShapeError(f"linspace: num: {count}; expected 0 or more")
     return _made(
-        home, "linspace", lambda: np.linspace(start, stop, count, endpoint=endpoint, dtype=kind)
+        device, "linspace", lambda: np.linspace(start, stop, count, endpoint=endpoint, dtype=kind)
     )
 
 
 def _or_none(dtype: DTypeLike | None) -> np.dtype[Any] | None:
-    return None if dtype is None else supported(dtype)
+    return None if dtype is None else as_dtype(dtype)
 
 
-def _made(home: Home, name: str, make: Callable[[], AnyArray]) -> Array:
+def _made(device: DeviceLike, name: str, make: Callable[[], AnyArray]) -> Array:
     """Return the array that ``make`` returns, sent to the device.
 
     Errors of NumPy are raised as errors of bitlane that name ``name``.
     """
-    home.expect_open()
+    device.expect_open()
     try:
         array = make()
     except BitlaneError:
@@ -120,4 +121,4 @@ def _made(home: Home, name: str, make: Callable[[], AnyArray]) -> Array:
     except (ValueError, ArithmeticError, MemoryError) as error:
         raise ShapeError(f"{name}: {error}; expected a range that memory holds") from None
     expect_supported(name, array.dtype)
-    return asarray(home, array)
+    return asarray(device, array)

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike
 
-from bitlane_rtl.abi import SHIFT_OPS, Op
+from bitlane_rtl.abi import Op
 
 from ..compiler.nodes import (
     Applied,
@@ -21,11 +21,14 @@ from ..compiler.nodes import (
     window,
 )
 from ..errors import DataTypeError, NotOfferedError, OtherDeviceError, OutOfRangeError
-from ..streaming.operands import AnyArray, fitted
-from ..streaming.promotion import NEGATED, kind_of, meeting_type
+from ..streaming.operands import AnyArray, expect_supported, fitted, shown
+from ..streaming.promotion import NEGATED, TRUE, Casting, expect_alike, kind_of, meeting_type
 from .strided import Strided, axes_of
 from .transfers import constant, upload
-from .value import Home, Value
+from .value import DeviceLike, Value
+
+_UINT8: Final = np.dtype(np.uint8)
+_UINT32: Final = np.dtype(np.uint32)
 
 
 def cast(value: Value, dtype: np.dtype[Any]) -> Value:
@@ -42,7 +45,7 @@ def cast(value: Value, dtype: np.dtype[Any]) -> Value:
         # 1 shifted right by a number is 1 for 0 alone.
         one = (1).to_bytes(node.itemsize, "little")
         zero = apply(Op.SHIFT_RIGHT, Constant(one), node)
-        node = apply(Op.XOR, narrowed(zero, 1), Constant(b"\1"))
+        node = apply(Op.XOR, narrowed(zero, 1), _TRUE)
     elif size < node.itemsize:
         node = narrowed(node, size)
     else:
@@ -52,47 +55,92 @@ def cast(value: Value, dtype: np.dtype[Any]) -> Value:
 
 Operand: TypeAlias = "Value | AnyArray | int"
 
+_TRUE: Final = Constant(TRUE.tobytes())
 
-def operate(home: Home, op: Op, a: Operand, b: Operand, *, encoding: bool = False) -> Value:
-    """``op`` of two operands, in the type in which they meet in NumPy.
 
-    With ``encoding``, the bits of floats of one type count, too. Raises ``DataTypeError``,
-    ``OutOfRangeError``, ``ShapeError``, ``OtherDeviceError`` or what `upload` does.
+def elementwise(
+    device: DeviceLike,
+    op: Op,
+    operands: Sequence[Operand],
+    *,
+    encoding: bool = False,
+    casting: Casting = "safe",
+    dtype: np.dtype[Any] = _UINT8,
+) -> Value:
+    """Return ``op`` of its one or two operands, in the type in which they meet in NumPy.
+
+    ``encoding``: take the bits of floats of one type, and count the bits of signed integers;
+    NumPy's universal functions do neither. ``dtype``: the type of counts, uint8 or uint32. Raises
+    ``DataTypeError``, ``OutOfRangeError``, ``ShapeError``, ``OtherDeviceError`` and what `upload`
+    does.
     """
+    if op.reads_b:
+        a, b = operands
+        expect_alike(kind_of(a), kind_of(b), casting)
+        return _operate(device, op, a, b, encoding=encoding)
+    x = as_value(device, "a", operands[0])
+    if not encoding:
+        _expect_numbers(op, x.dtype)
+    if op is Op.COUNT:
+        return x.derived(apply(op, x.node, itemsize=dtype.itemsize), dtype)
+    return x.derived(apply_typed(op, x.dtype, x.node))
+
+
+def _operate(device: DeviceLike, op: Op, a: Operand, b: Operand, *, encoding: bool) -> Value:
     dtype = meeting_type(op, kind_of(a), kind_of(b), encoding=encoding)
-    one, other = (placed(home, name, x, dtype) for name, x in (("a", a), ("b", b)))
+    first, second = to_device(device, "a", a, dtype), to_device(device, "b", b, dtype)
+    node = apply_typed(op, dtype, first.node, second.node)
+    return Value(device, dtype, node, (first, second))
+
+
+def _expect_numbers(op: Op, dtype: np.dtype[Any]) -> None:
+    """Raise ``DataTypeError`` for a type that NumPy's universal function does not take as bits."""
+    if op is Op.COUNT and dtype.kind not in "ub":
+        raise DataTypeError(
+            f"np.bitwise_count: data type {dtype}; of a signed integer it counts the absolute"
+            " value, which takes arithmetic (bitlane.bit_count counts the bits of the encoding)"
+        )
+    if dtype.kind == "f":
+        raise DataTypeError(
+            f"x: data type {dtype}; ~ expects integers or truth values (bitlane.bit_not takes the"
+            " bits of floats)"
+        )
+
+
+def apply_typed(
+    op: Op, dtype: np.dtype[Any], a: Expression, b: Expression | None = None
+) -> Expression:
+    """Return ``op`` of elements of ``dtype`` as NumPy and ONNX define it.
+
+    Truth values are inverted by XOR with 1, as inverting all bits of a byte would not give 0 or 1.
+    Shift counts saturate; a shift right of signed integers is arithmetic.
+    """
     truth = dtype.kind == "b"
-    plain = NEGATED.get(op, op) if truth else op
-    flags = (op in SHIFT_OPS, op is Op.SHIFT_RIGHT and dtype.kind == "i")
-    result = Value(home, dtype, apply(plain, one.node, other.node, flags=flags), (one, other))
-    return inverted(result) if plain is not op else result
+    if truth and op is Op.NOT:
+        return apply(Op.XOR, a, _TRUE)
+    if truth and op in NEGATED:
+        return apply(Op.XOR, apply(NEGATED[op], a, b), _TRUE)
+    return apply(op, a, b, flags=(True, op is Op.SHIFT_RIGHT and dtype.kind == "i"))
 
 
-def inverted(value: Value) -> Value:
-    """All bits the other way round; of truth values, the truth."""
-    if value.dtype.kind == "b":
-        return value.derived(apply(Op.XOR, value.node, Constant(b"\1")))
-    return value.derived(apply(Op.NOT, value.node))
-
-
-def counted(value: Value, dtype: np.dtype[Any]) -> Value:
-    """How many bits of each element are 1, as ``dtype``, uint8 or uint32."""
-    return value.derived(apply(Op.COUNT, value.node, itemsize=dtype.itemsize), dtype)
-
-
-def copied(value: Value) -> Value:
-    """The same elements in memory of their own."""
+def copy_value(value: Value) -> Value:
+    """Return a copy of ``value``, in other memory."""
     return value.derived(apply(Op.COPY, value.node))
 
 
-def placed(home: Home, name: str, operand: Operand, dtype: np.dtype[Any]) -> Value:
-    """``operand`` on the device of ``home`` as ``dtype``; what the host has is sent.
+def as_value(device: DeviceLike, name: str, operand: Operand) -> Value:
+    """Return ``operand`` on ``device`` in its own type. Raises as `to_device` does."""
+    return to_device(device, name, operand, np.dtype(getattr(operand, "dtype", np.int64)))
 
-    Raises ``OtherDeviceError`` for what is on another, and as `operate` does.
+
+def to_device(device: DeviceLike, name: str, operand: Operand, dtype: np.dtype[Any]) -> Value:
+    """Return ``operand`` on ``device`` as ``dtype``; an operand on the host is sent.
+
+    Raises ``OtherDeviceError`` for a value on another device, and as `elementwise` does.
     """
     if isinstance(operand, Value):
-        if operand.home is not home:
-            there, here = repr(operand.home), repr(home)
+        if operand.device is not device:
+            there, here = repr(operand.device), repr(device)
             if there == here:
                 there, here = f"another device that is also {there}", "the same device"
             raise OtherDeviceError(
@@ -100,17 +148,15 @@ def placed(home: Home, name: str, operand: Operand, dtype: np.dtype[Any]) -> Val
                 " (device.asarray copies it there)"
             )
         return cast(operand, dtype)
-    array = converted(name, operand, dtype)
-    return constant(home, array) if not array.ndim else upload(home, array)
+    array = cast_on_host(name, operand, dtype)
+    return constant(device, array) if not array.ndim else upload(device, array)
 
 
-def on_device(home: Home, name: str, operand: Operand) -> Value:
-    """``operand`` on the device of ``home`` in its own type."""
-    return placed(home, name, operand, np.dtype(getattr(operand, "dtype", np.int64)))
+def cast_on_host(name: str, given: AnyArray | int, dtype: np.dtype[Any]) -> AnyArray:
+    """Cast an operand on the host before it is sent.
 
-
-def converted(name: str, given: AnyArray | int, dtype: np.dtype[Any]) -> AnyArray:
-    """What the host has, as it is to be sent. Raises ``DataTypeError`` or ``OutOfRangeError``."""
+    Raises ``DataTypeError`` or ``OutOfRangeError``.
+    """
     if isinstance(given, int):
         return fitted(name, given, dtype) if dtype.kind in "ui" else np.array(given).astype(dtype)
     if given.dtype.kind == "f" and dtype.kind != "f":
@@ -121,10 +167,29 @@ def converted(name: str, given: AnyArray | int, dtype: np.dtype[Any]) -> AnyArra
     return given.astype(dtype, copy=False)
 
 
+def as_dtype(dtype: DTypeLike) -> np.dtype[Any]:
+    """Return ``dtype`` as NumPy's, in the native byte order. Raises ``DataTypeError``."""
+    try:
+        kind = np.dtype(dtype)
+    except TypeError:
+        raise DataTypeError(f"dtype: {shown(dtype)}; expected a data type") from None
+    expect_supported("dtype", kind)
+    return kind.newbyteorder("=")
+
+
+def without_extra_axes(value: Value, rank: int) -> Value:
+    """Drop the first axes beyond ``rank`` if they count one element, as NumPy's assignments do."""
+    extra = max(0, len(value.shape) - rank)
+    if set(value.shape[:extra]) != {1}:
+        return value
+    node = value.node
+    return value.derived(window(node, 0, node.shape[extra:], node.strides[extra:]))
+
+
+# --- sums and reductions ------------------------------------------------------------------------
+
 Axes: TypeAlias = int | Sequence[int] | None
 """An axis, several, or all."""
-
-_UINT32: Final = np.dtype(np.uint32)
 
 
 def chosen_axes(axes: Axes, rank: int) -> tuple[int, ...]:
@@ -151,7 +216,7 @@ def sum_type(dtype: DTypeLike | None, bits: int) -> np.dtype[Any]:
     return chosen.newbyteorder("=")
 
 
-def summed(value: Value, axes: Axes, dtype: DTypeLike | None, *, keep: bool) -> Value:
+def sum_counts(value: Value, axes: Axes, dtype: DTypeLike | None, *, keep: bool) -> Value:
     """The sums of ``value``, counts of bits or truth values, along ``axes``.
 
     ``keep``: the axes stay, with one element. Raises ``NotOfferedError`` for other values, and as
@@ -211,7 +276,7 @@ _NOTHING: Final = {Op.AND: 0xFF, Op.OR: 0, Op.XOR: 0}
 """What no elements give: each byte of it."""
 
 
-def reduced(op: Op, value: Value, axes: int | Sequence[int] | None, *, keep: bool = False) -> Value:
+def reduce(op: Op, value: Value, axes: int | Sequence[int] | None, *, keep: bool = False) -> Value:
     """``op``, one of AND, OR and XOR, of the elements along ``axes``; of all for None.
 
     ``keep``: the axes stay, with one element. No elements give what changes no other: all ones

@@ -1,12 +1,7 @@
-"""NumPy's other functions on arrays (NEP 18): those that take no arithmetic.
+"""NumPy's functions on arrays that take no arithmetic, apart from those of `shaping`."""
 
-Translates calls; a function that is not here says what does it.
-"""
-
-import re
-from collections.abc import Callable, Mapping
 from copy import copy
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -14,145 +9,136 @@ from bitlane_rtl.abi import Op
 
 from ..errors import DataTypeError, NotOfferedError
 from . import shaping
-from .base import Base, operand, value_of
-from .elementwise import operate, reduced
-from .shaping import meshgrid, repeat, take, take_along_axis, tile
+from .array import Array, as_operand
+from .elementwise import elementwise, reduce
+from .numpy_protocols import implements
 from .strided import axis_of
 from .transfers import download
 from .value import Value
-from .views import Views
 
 
-def apply_function(function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """What ``Array.__array_function__`` gives. Raises ``NotOfferedError`` by name."""
-    ours = _FUNCTIONS.get(function)
-    if ours is None:
-        module = getattr(function, "__module__", "numpy").replace("numpy", "np", 1)
-        raise NotOfferedError(
-            f"{module}.{function.__name__}: not on a device; np.asarray(x) brings the elements to"
-            " the host for it"
-        )
-    try:
-        return ours(*arguments, **options)
-    except TypeError as error:
-        if "argument" not in str(error) or isinstance(error, NotOfferedError):
-            raise
-        # Without the name of what does it here.
-        reason = str(error).rpartition("() ")[2]
-        unknown = re.search(r"unexpected keyword argument '(\w+)'", reason)
-        reason = f"does not take {unknown[1]}" if unknown else reason
-        raise NotOfferedError(f"np.{function.__name__}: on a device, it {reason}") from None
+@implements(np.array2string)
+def _array2string(a: Array, *arguments: Any, **options: Any) -> str:
+    return np.array2string(a.get(), *arguments, **options)
 
 
-def offers(name: str) -> bool:
-    """Whether NumPy's function ``name`` takes arrays on a device."""
-    return getattr(np, name, None) in _FUNCTIONS
+@implements(np.array_equal)
+def _array_equal(a1: Any, a2: Any) -> bool:
+    """Compare on the device: one element of a result comes to the host.
 
-
-def array_equal(a: Any, b: Any) -> bool:
-    """Whether two arrays have one shape and the same elements; compared on the device.
-
-    One element of a result comes to the host. Raises ``DataTypeError`` for floats, and where
-    NumPy has no integer type for both.
+    Raises ``DataTypeError`` for floats, and where NumPy has no integer type for both.
     """
-    if np.shape(a) != np.shape(b):
+    if np.shape(a1) != np.shape(a2):
         return False
-    like = a if isinstance(a, Base) else b
-    if not value_of(like).strided.size:
+    like = a1 if isinstance(a1, Array) else a2
+    if not like.size:
         return True
-    pair = operand("a", a), operand("b", b)
-    differences = operate(value_of(like).home, Op.XOR, *pair)
-    return not download(reduced(Op.OR, differences, None)).item()
+    pair = as_operand("a", a1), as_operand("b", a2)
+    differences = elementwise(like.device, Op.XOR, pair)
+    return not download(reduce(Op.OR, differences, None)).item()
 
 
+@implements(np.copy)
+def _copy(a: Array) -> Array:
+    return copy(a)
+
+
+@implements(np.copyto)
 def _copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
     if where is not True:
         raise NotOfferedError("np.copyto: where is not offered on a device; assign to slices")
-    given = operand("src", src)
+    given = as_operand("src", src)
     kind = dst.dtype if isinstance(given, int) else given.dtype
     if not np.can_cast(kind, dst.dtype, casting):
         raise DataTypeError(f"np.copyto: from {kind} to {dst.dtype}; casting is {casting!r}")
-    if isinstance(given, Value) and not isinstance(dst, Views):
+    if isinstance(given, Value) and not isinstance(dst, Array):
         np.copyto(dst, download(given), casting=casting)
     else:
         dst[...] = src
 
 
+@implements(np.sum)
+def _sum(
+    a: Array, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False
+) -> Any:
+    return a.sum(axis, dtype, out, keepdims)
+
+
+# --- types and sizes ----------------------------------------------------------------------------
+
+
+def type_of(x: Any) -> Any:
+    """Return the type of an array on a device, and anything else as it is."""
+    return x.dtype if isinstance(x, Array) else x
+
+
+@implements(np.can_cast)
 def _can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
-    return np.can_cast(own_type(from_), to, casting)
+    return np.can_cast(type_of(from_), to, casting)
 
 
-def _raveled(a: Views, order: str = "C") -> Views:
-    return _reshaped(a, -1, order=order)
+@implements(np.result_type)
+def _result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
+    return np.result_type(*(type_of(x) for x in arrays_and_dtypes))
 
 
-def _reshaped(a: Views, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> Views:
+@implements(np.ndim)
+def _ndim(a: Array) -> int:
+    return a.ndim
+
+
+@implements(np.shape)
+def _shape(a: Array) -> tuple[int, ...]:
+    return a.shape
+
+
+@implements(np.size)
+def _size(a: Array, axis: int | None = None) -> int:
+    return a.size if axis is None else a.shape[axis_of(axis, a.ndim)]
+
+
+# --- shapes -------------------------------------------------------------------------------------
+
+
+@implements(np.transpose)
+def _transpose(a: Array, axes: Any = None) -> Array:
+    return a.transpose(axes)
+
+
+@implements(np.ravel)
+def _ravel(a: Array, order: str = "C") -> Array:
+    return _reshape(a, -1, order)
+
+
+@implements(np.reshape)
+def _reshape(a: Array, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> Array:
     if order != "C":
         raise NotOfferedError(f"np.reshape: order {order!r} on a device; expected 'C'")
     return a.reshape(shape, copy=copy)
 
 
-def _broadcast(array: Views, shape: Any, subok: bool = False) -> Views:
+@implements(np.broadcast_to)
+def _broadcast_to(array: Array, shape: Any, subok: bool = False) -> Array:
     return array.broadcast_to(shape)
 
 
-def _broadcast_arrays(*arrays: Views, subok: bool = False) -> tuple[Views, ...]:
+@implements(np.broadcast_arrays)
+def _broadcast_arrays(*arrays: Any, subok: bool = False) -> tuple[Array, ...]:
     return tuple(shaping.broadcast_arrays(*arrays))
 
 
-def _meshgrid(*arrays: Views, **options: Any) -> tuple[Views, ...]:
-    return tuple(meshgrid(*arrays, **options))
+@implements(np.meshgrid)
+def _meshgrid(
+    *xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy"
+) -> tuple[Array, ...]:
+    return tuple(shaping.meshgrid(*xi, copy=copy, sparse=sparse, indexing=indexing))
 
 
-def _take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Views:
-    if not isinstance(arr, Views):
+@implements(np.take_along_axis)
+def _take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Array:
+    if not isinstance(arr, Array):
         raise DataTypeError(
             "arr: an array on the host with indices on a device; expected indices on the host"
             " (indices.get() brings them there)"
         )
-    return take_along_axis(arr, indices, axis)
-
-
-def _size(a: Views, axis: int | None = None) -> int:
-    return a.size if axis is None else a.shape[axis_of(axis, a.ndim)]
-
-
-def own_type(x: Any) -> Any:
-    """The type of an array on a device; else what it is."""
-    return x.dtype if isinstance(x, Views) else x
-
-
-_FUNCTIONS: Final[Mapping[Any, Callable[..., Any]]] = {
-    np.array2string: lambda a, *given, **options: np.array2string(
-        download(value_of(a)), *given, **options
-    ),
-    np.array_equal: array_equal,
-    np.broadcast_arrays: _broadcast_arrays,
-    np.broadcast_to: _broadcast,
-    np.can_cast: _can_cast,
-    np.concatenate: shaping.concatenate,
-    np.copy: copy,
-    np.copyto: _copyto,
-    np.expand_dims: lambda a, axis: shaping.expand_dims(a, axis),
-    np.flip: lambda m, axis=None: shaping.flip(m, axis),
-    np.meshgrid: _meshgrid,
-    np.moveaxis: lambda a, source, destination: shaping.moveaxis(a, source, destination),
-    np.ndim: lambda a: a.ndim,
-    np.ravel: _raveled,
-    np.repeat: lambda a, repeats, axis=None: repeat(a, repeats, axis),
-    np.reshape: _reshaped,
-    np.result_type: lambda *given: np.result_type(*(own_type(x) for x in given)),
-    np.roll: lambda a, shift, axis=None: shaping.roll(a, shift, axis),
-    np.shape: lambda a: a.shape,
-    np.size: _size,
-    np.squeeze: lambda a, axis=None: shaping.squeeze(a, axis),
-    np.stack: shaping.stack,
-    np.sum: Views.sum,
-    np.swapaxes: lambda a, axis1, axis2: shaping.swapaxes(a, axis1, axis2),
-    np.take: lambda a, indices, axis=None: take(a, indices, axis),
-    np.take_along_axis: _take_along_axis,
-    np.tile: lambda A, reps: tile(A, reps),
-    np.transpose: lambda a, axes=None: a.transpose(axes),
-    # NumPy 2.0 has no unstack.
-    **({np.unstack: shaping.unstack} if hasattr(np, "unstack") else {}),
-}
+    return shaping.take_along_axis(arr, indices, axis)

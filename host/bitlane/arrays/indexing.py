@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..errors import ArrayIndexError, ShapeError
 from ..lowering.moves import MovedBlock, Moves, Offsets, lower_moves
 from ..streaming.operands import AnyArray, broadcast_shapes, host_memory, oversized
-from .elementwise import copied
+from .elementwise import copy_value
 from .strided import Strided, part_of
 from .transfers import reserve
 from .value import Value, changing, using
@@ -210,7 +210,7 @@ def gather(source: Value, picked: Picked) -> Value:
     Raises ``OutOfDeviceMemory`` and what `compute` does.
     """
     stored = source.stored
-    result = reserve(source.home, picked.shape, source.dtype)
+    result = reserve(source.device, picked.shape, source.dtype)
     if result.strided.size:
         inner, outer = picked.split(result.strided)
         block = MovedBlock(outer.shape, picked.rest.strides, outer.strides, outer.itemsize)
@@ -229,13 +229,13 @@ def scatter(target: Value, picked: Picked, source: Value) -> None:
     `compute` does.
     """
     target.expect_writable()
-    target.home.expect_open()
+    target.device.expect_open()
     shape = picked.shape
     given = source.strided.broadcast(shape)
     if not given.size:
         return
     if source.pending or source.stored.storage is target.stored.storage:
-        source = copied(source)
+        source = copy_value(source)
         given = source.strided.broadcast(shape)
     inner, outer = picked.split(given)
     places, last = _last_of_each(picked.offsets)
@@ -247,7 +247,7 @@ def scatter(target: Value, picked: Picked, source: Value) -> None:
 
 
 def _move(value: Value, moves: Moves) -> None:
-    driver = value.home.driver
+    driver = value.device.driver
     with driver.lock:
         driver.run(lower_moves(moves, driver.geometry))
 

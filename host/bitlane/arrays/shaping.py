@@ -1,4 +1,4 @@
-"""Views cut, turned and joined; elements taken or repeated: copies only where no view will do."""
+"""Array cut, turned and joined; elements taken or repeated: copies only where no view will do."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,108 +7,115 @@ import numpy as np
 
 from ..errors import DataTypeError, OutOfRangeError, ShapeError
 from ..streaming.operands import as_array, as_integer, broadcast_shapes, host_memory, oversized
-from .base import value_of
-from .elementwise import placed
+from .array import Array
+from .elementwise import to_device
+from .numpy_protocols import implements
 from .strided import axes_of, axis_of, listed, shape_of
 from .transfers import reserve, upload
 from .value import overwrite
-from .views import Views
 
 Axes = int | Sequence[int]
 
 
-def squeeze(x: Views, axis: Axes | None = None) -> Views:
+@implements(np.squeeze)
+def squeeze(a: Array, axis: Axes | None = None) -> Array:
     """Without axes of one element: all of them, or ``axis``. Raises ``ShapeError``."""
     if axis is None:
-        axis = [at for at, n in enumerate(x.shape) if n == 1]
-    gone = axes_of(axis, x.ndim)
-    if any(x.shape[at] != 1 for at in gone):
-        raise ShapeError(f"axis: {axis} of shape {x.shape}; expected axes of one element")
-    return x[(*(0 if at in gone else slice(None) for at in range(x.ndim)), ...)]
+        axis = [at for at, n in enumerate(a.shape) if n == 1]
+    gone = axes_of(axis, a.ndim)
+    if any(a.shape[at] != 1 for at in gone):
+        raise ShapeError(f"axis: {axis} of shape {a.shape}; expected axes of one element")
+    return a[(*(0 if at in gone else slice(None) for at in range(a.ndim)), ...)]
 
 
-def expand_dims(x: Views, axis: Axes = 0) -> Views:
+@implements(np.expand_dims)
+def expand_dims(a: Array, axis: Axes = 0) -> Array:
     """With axes of one element more, which are then at ``axis``. Raises ``AxisError``."""
     count = len(axis) if isinstance(axis, Sequence) else 1
-    new = axes_of(axis, x.ndim + count)
-    return x[(*(None if at in new else slice(None) for at in range(x.ndim + count)), ...)]
+    new = axes_of(axis, a.ndim + count)
+    return a[(*(None if at in new else slice(None) for at in range(a.ndim + count)), ...)]
 
 
-def moveaxis(x: Views, source: Axes, destination: Axes) -> Views:
+@implements(np.moveaxis)
+def moveaxis(a: Array, source: Axes, destination: Axes) -> Array:
     """With the axes ``source`` at ``destination``, the others in their order."""
-    old, new = axes_of(source, x.ndim), axes_of(destination, x.ndim)
+    old, new = axes_of(source, a.ndim), axes_of(destination, a.ndim)
     if len(old) != len(new):
         raise ShapeError(f"destination: {destination}; expected as many axes as {source}")
-    order = [at for at in range(x.ndim) if at not in old]
+    order = [at for at in range(a.ndim) if at not in old]
     for to, at in sorted(zip(new, old, strict=True)):
         order.insert(to, at)
-    return x.transpose(order)
+    return a.transpose(order)
 
 
-def swapaxes(x: Views, axis1: int, axis2: int) -> Views:
+@implements(np.swapaxes)
+def swapaxes(a: Array, axis1: int, axis2: int) -> Array:
     """With two axes in each other's place; they may be the same. Raises ``ShapeError``."""
-    order = list(range(x.ndim))
-    one, other = axis_of(axis1, x.ndim), axis_of(axis2, x.ndim)
+    order = list(range(a.ndim))
+    one, other = axis_of(axis1, a.ndim), axis_of(axis2, a.ndim)
     order[one], order[other] = other, one
-    return x.transpose(order)
+    return a.transpose(order)
 
 
-def flip(x: Views, axis: Axes | None = None) -> Views:
+@implements(np.flip)
+def flip(m: Array, axis: Axes | None = None) -> Array:
     """With the elements along ``axis``, or along all axes, the other way round."""
-    turned = axes_of(range(x.ndim) if axis is None else axis, x.ndim)
-    steps = (slice(None, None, -1 if at in turned else 1) for at in range(x.ndim))
-    return x[(*steps, ...)]
+    turned = axes_of(range(m.ndim) if axis is None else axis, m.ndim)
+    steps = (slice(None, None, -1 if at in turned else 1) for at in range(m.ndim))
+    return m[(*steps, ...)]
 
 
-def roll(x: Views, shift: Axes, axis: Axes | None = None) -> Views:
+@implements(np.roll)
+def roll(a: Array, shift: Axes, axis: Axes | None = None) -> Array:
     """A copy whose elements are ``shift`` further along ``axis``; those at the end come first.
 
     One shift for all axes, one for each, or several for one axis. Raises ``DataTypeError`` or
     ``ShapeError``.
     """
     if axis is None:
-        return roll(x.reshape(-1), shift, 0).reshape(x.shape)
-    axes = [axis_of(at, x.ndim) for at in listed(axis)]
+        return roll(a.reshape(-1), shift, 0).reshape(a.shape)
+    axes = [axis_of(at, a.ndim) for at in listed(axis)]
     shifts = [as_integer("shift", by) for by in listed(shift)]
     try:
         pairs = np.broadcast(np.array(shifts, object), np.array(axes, object))
     except ValueError:
         raise ShapeError(f"shift: {shift}; expected one for each axis of {axis}") from None
-    result = x
+    result = a
     for by, where in pairs:
-        cut = -by % x.shape[where] if x.shape[where] else 0
+        cut = -by % a.shape[where] if a.shape[where] else 0
         before = (slice(None),) * where
         parts = [result[(*before, slice(cut, None))], result[(*before, slice(cut))]]
         result = concatenate(parts, where)
-    return result.copy() if result is x else result
+    return result.copy() if result is a else result
 
 
-def concatenate(arrays: Sequence[Any], axis: int | None = 0) -> Views:
+@implements(np.concatenate)
+def concatenate(arrays: Sequence[Any], axis: int | None = 0) -> Array:
     """One behind the other along ``axis``, in the type in which NumPy has them meet."""
-    here = [x for x in arrays if isinstance(x, Views)]
+    here = [x for x in arrays if isinstance(x, Array)]
     if not here:
         raise ShapeError("arrays: none on a device; expected one at least")
     parts = list(arrays)
     if axis is None:
-        parts = [x.reshape(-1) if isinstance(x, Views) else np.ravel(x) for x in parts]
+        parts = [x.reshape(-1) if isinstance(x, Array) else np.ravel(x) for x in parts]
         axis = 0
     shapes = [np.shape(x) for x in parts]
     at = axis_of(axis, len(shapes[0]))
     if len({(len(s), s[:at], s[at + 1 :]) for s in shapes}) != 1:
         raise ShapeError(f"arrays: shapes {shapes}; expected alike but for axis {at}")
-    home = here[0].device
+    device = here[0].device
     dtype = _common_type(parts)
     shape = (*shapes[0][:at], sum(s[at] for s in shapes), *shapes[0][at + 1 :])
     values = [
-        placed(home, "arrays", value_of(x) if isinstance(x, Views) else np.asarray(x), dtype)
+        to_device(device, "arrays", x._value if isinstance(x, Array) else np.asarray(x), dtype)
         for x in parts
     ]
-    result = type(here[0])(reserve(home, shape, dtype))
+    result = Array(reserve(device, shape, dtype))
     start = 0
     for value in values:
         stop = start + value.shape[at]
         part = result[(slice(None),) * at + (slice(start, stop),)]
-        overwrite(value_of(part), value)
+        overwrite(part._value, value)
         start = stop
     return result
 
@@ -118,9 +125,9 @@ def _common_type(arrays: Sequence[Any]) -> np.dtype[Any]:
 
     Raises ``DataTypeError`` if the device would have to convert integers to floats.
     """
-    kinds = [x.dtype if isinstance(x, Views) else np.asarray(x).dtype for x in arrays]
+    kinds = [x.dtype if isinstance(x, Array) else np.asarray(x).dtype for x in arrays]
     dtype = np.result_type(*kinds)
-    if dtype.kind == "f" and any(isinstance(x, Views) and x.dtype != dtype for x in arrays):
+    if dtype.kind == "f" and any(isinstance(x, Array) and x.dtype != dtype for x in arrays):
         names = " and ".join(dict.fromkeys(map(str, kinds)))
         raise DataTypeError(
             f"arrays: data types {names}, which NumPy joins as {dtype}; expected one type, or types"
@@ -129,36 +136,37 @@ def _common_type(arrays: Sequence[Any]) -> np.dtype[Any]:
     return dtype
 
 
-def stack(arrays: Sequence[Any], axis: int = 0) -> Views:
+@implements(np.stack)
+def stack(arrays: Sequence[Any], axis: int = 0) -> Array:
     """Side by side along a new axis, which is then at ``axis``."""
-    parts = [x if isinstance(x, Views) else np.asarray(x) for x in arrays]
+    parts = [x if isinstance(x, Array) else np.asarray(x) for x in arrays]
     if len({x.shape for x in parts}) != 1:
         raise ShapeError(f"arrays: shapes {[x.shape for x in parts]}; expected one or more alike")
     at = axis_of(axis, parts[0].ndim + 1)
     return concatenate(
-        [expand_dims(x, at) if isinstance(x, Views) else np.expand_dims(x, at) for x in parts], at
+        [expand_dims(x, at) if isinstance(x, Array) else np.expand_dims(x, at) for x in parts], at
     )
 
 
-def unstack(x: Views, axis: int = 0) -> tuple[Views, ...]:
+def unstack(x: Array, axis: int = 0) -> tuple[Array, ...]:
     """The parts along ``axis``, as views."""
     return tuple(moveaxis(x, axis_of(axis, x.ndim), 0))
 
 
-def all_on_device(arrays: Sequence[Any]) -> list[Views]:
+def all_on_device(arrays: Sequence[Any]) -> list[Array]:
     """``arrays``, those of the host sent to the device of the first that is on one."""
-    like = next((x for x in arrays if isinstance(x, Views)), None)
+    like = next((x for x in arrays if isinstance(x, Array)), None)
     if arrays and like is None:
         raise DataTypeError("arrays: none on a device; expected one at least")
     return [
-        x if isinstance(x, Views) else type(like)(upload(like.device, as_array("arrays", x)))
+        x if isinstance(x, Array) else Array(upload(like.device, as_array("arrays", x)))
         for x in arrays
         if like is not None
     ]
 
 
-def broadcast_arrays(*arrays: Any) -> list[Views]:
-    """Views of ``arrays`` in one shape. Raises ``ShapeError``."""
+def broadcast_arrays(*arrays: Any) -> list[Array]:
+    """Array of ``arrays`` in one shape. Raises ``ShapeError``."""
     here = all_on_device(arrays)
     try:
         shape: tuple[int, ...] = ()
@@ -170,20 +178,21 @@ def broadcast_arrays(*arrays: Any) -> list[Views]:
     return [x.broadcast_to(shape) for x in here]
 
 
-def take(x: Views, indices: Any, axis: int | None = None) -> Views:
-    """The elements of ``x`` at ``indices`` along ``axis``; of ``x`` as one row for None.
+@implements(np.take)
+def take(a: Array, indices: Any, axis: int | None = None) -> Array:
+    """The elements of ``a`` at ``indices`` along ``axis``; of ``a`` as one row for None.
 
     The shape of ``indices`` replaces the axis. Raises ``ArrayIndexError`` or ``AxisError``.
     """
     if axis is None:
-        x, axis = x.reshape(-1), 0
-    at = axis_of(axis, x.ndim)
+        a, axis = a.reshape(-1), 0
+    at = axis_of(axis, a.ndim)
     whole = _integers("indices", indices)
-    result = x[(*(slice(None),) * at, whole)]
+    result = a[(*(slice(None),) * at, whole)]
     return result if whole.ndim else result.copy()
 
 
-def take_along_axis(x: Views, indices: Any, axis: int | None = -1) -> Views:
+def take_along_axis(x: Array, indices: Any, axis: int | None = -1) -> Array:
     """Return, for each row along ``axis``, the elements at its own indices; other axes broadcast.
 
     Raises ``ArrayIndexError``, ``AxisError``, or ``ShapeError`` for another number of axes.
@@ -198,48 +207,50 @@ def take_along_axis(x: Views, indices: Any, axis: int | None = -1) -> Views:
     return x[tuple(whole if axis == at else row for axis, row in enumerate(rows))]
 
 
-def repeat(x: Views, repeats: Any, axis: int | None = None) -> Views:
+@implements(np.repeat)
+def repeat(a: Array, repeats: Any, axis: int | None = None) -> Array:
     """Each element along ``axis`` several times, one number for all or each its own.
 
-    ``x`` as one row for None. Raises ``AxisError``, ``DataTypeError`` or ``ShapeError``.
+    ``a`` as one row for None. Raises ``AxisError``, ``DataTypeError`` or ``ShapeError``.
     """
     if axis is None:
-        x, axis = x.reshape(-1), 0
-    at = axis_of(axis, x.ndim)
+        a, axis = a.reshape(-1), 0
+    at = axis_of(axis, a.ndim)
     counts = _integers("repeats", repeats)
-    if counts.shape not in ((), (1,), (x.shape[at],)) or (counts < 0).any():
+    if counts.shape not in ((), (1,), (a.shape[at],)) or (counts < 0).any():
         raise ShapeError(
             f"repeats: shape {counts.shape}, from {counts.min(initial=0)} on; expected a number of"
-            f" 0 or more, or {x.shape[at]} of them"
+            f" 0 or more, or {a.shape[at]} of them"
         )
     if counts.size != 1:
         with host_memory("repeats", sum(counts.tolist()) * np.dtype(np.int64).itemsize):
-            indices = np.repeat(np.arange(x.shape[at]), counts.astype(np.int64))
-        return take(x, indices, at)
+            indices = np.repeat(np.arange(a.shape[at]), counts.astype(np.int64))
+        return take(a, indices, at)
     count = int(counts.reshape(-1)[0])
-    before, after = x.shape[: at + 1], x.shape[at + 1 :]
+    before, after = a.shape[: at + 1], a.shape[at + 1 :]
     shape = (*before[:-1], before[-1] * count, *after)
-    each = x[(*(slice(None),) * (at + 1), None)]
+    each = a[(*(slice(None),) * (at + 1), None)]
     return each.broadcast_to((*before, count, *after)).reshape(shape, copy=True)
 
 
-def tile(x: Views, repetitions: int | Sequence[int]) -> Views:
-    """``x`` several times side by side along each axis, the last axis last. ``ShapeError``."""
-    times = shape_of(listed(repetitions), "reps")
-    rank = max(x.ndim, len(times))
+@implements(np.tile)
+def tile(A: Array, reps: int | Sequence[int]) -> Array:
+    """``A`` several times side by side along each axis, the last axis last. ``ShapeError``."""
+    times = shape_of(listed(reps), "reps")
+    rank = max(A.ndim, len(times))
     times = (1,) * (rank - len(times)) + times
-    sides = (1,) * (rank - x.ndim) + x.shape
-    one = x.reshape([n for side in sides for n in (1, side)])
+    sides = (1,) * (rank - A.ndim) + A.shape
+    one = A.reshape([n for side in sides for n in (1, side)])
     many = one.broadcast_to([n for pair in zip(times, sides, strict=True) for n in pair])
     return many.reshape([n * side for n, side in zip(times, sides, strict=True)], copy=True)
 
 
 def meshgrid(
     *arrays: Any, indexing: str = "xy", sparse: bool = False, copy: bool = True
-) -> list[Views]:
+) -> list[Array]:
     """The coordinates of a grid, an array for each of its axes, from those along each axis.
 
-    ``indexing``: "xy" exchanges the first two axes. ``sparse``: without repetitions; without
+    ``indexing``: "xy" exchanges the first two axes. ``sparse``: without reps; without
     ``copy`` they are views. Raises ``ShapeError``.
     """
     if indexing not in ("xy", "ij"):
@@ -277,3 +288,7 @@ def _integers(name: str, given: Any) -> np.ndarray[Any, Any]:
     if array.dtype.kind not in "ui":
         raise DataTypeError(f"{name}: data type {array.dtype}; expected integers")
     return array
+
+
+if hasattr(np, "unstack"):  # since NumPy 2.1
+    implements(np.unstack)(unstack)

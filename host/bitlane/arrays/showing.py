@@ -36,7 +36,7 @@ def _what(value: Value) -> str:
     node = value.node
     freed = isinstance(node, Stored) and node.storage.closed
     state = ", freed" if freed else ", pending" if value.pending else ""
-    return f"bitlane.Array: shape {value.shape}, {value.dtype}, on {value.home!r}{state}"
+    return f"bitlane.Array: shape {value.shape}, {value.dtype}, on {value.device!r}{state}"
 
 
 def _shown(value: Value) -> tuple[str, str | None]:

@@ -127,7 +127,7 @@ class Strided:
     def reshape(self, shape: tuple[int, ...]) -> "Strided | None":
         """The same elements, in C's order, as ``shape``; None if that takes a copy.
 
-        ``shape`` has as many elements: see `fitted`.
+        ``shape`` has as many elements: see `infer_shape`.
         """
         if not self.size:
             return replace(self, shape=shape, strides=packed_strides(shape))
@@ -150,7 +150,7 @@ class Strided:
             strides += (stride * step for stride in packed_strides(new))
         return replace(self, shape=shape, strides=tuple(strides))
 
-    def fitted(self, shape: int | Sequence[int]) -> tuple[int, ...]:
+    def infer_shape(self, shape: int | Sequence[int]) -> tuple[int, ...]:
         """``shape`` with its -1 replaced by what is left. Raises ``ShapeError``."""
         try:
             wanted = [as_index(shape)] if not isinstance(shape, Sequence) else list(shape)

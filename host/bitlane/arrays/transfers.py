@@ -10,41 +10,45 @@ from bitlane_rtl.abi import Op
 
 from ..compiler.nodes import Constant, Stored, apply
 from ..driver.driver import Storage
+from ..errors import ExchangeError
 from ..lowering.routes import View
-from ..streaming.operands import AnyArray, expect_axes, host_memory, order_of, packed_strides
+from ..streaming.operands import AnyArray, expect_axes, host_memory, order_of, packed_strides, shown
 from .strided import Strided
-from .value import Home, Value, changing, using
+from .value import DeviceLike, Value, changing, usage_of, using
 
 _SPREAD: Final = 2
 """Elements come back with their gaps while they span no more than so many times their bytes."""
 
 
 def reserve(
-    home: Home, shape: tuple[int, ...], dtype: np.dtype[Any], order: tuple[int, ...] | None = None
+    device: DeviceLike,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    order: tuple[int, ...] | None = None,
 ) -> Value:
     """Elements that are whatever the memory holds, packed. Raises ``OutOfDeviceMemory``."""
-    home.expect_open()
-    storage = Storage(home.driver, prod(shape) * dtype.itemsize)
+    device.expect_open()
+    storage = Storage(device.driver, prod(shape) * dtype.itemsize)
     strides = packed_strides(shape, order, dtype.itemsize)
     view = View(storage.address, strides, dtype.itemsize)
-    return Value(home, dtype, Stored(storage, view, shape))
+    return Value(device, dtype, Stored(storage, view, shape))
 
 
-def constant(home: Home, array: AnyArray) -> Value:
+def constant(device: DeviceLike, array: AnyArray) -> Value:
     """The one element of ``array``, of rank 0; it is sent with what uses it."""
     little = array.astype(array.dtype.newbyteorder("<"))
-    return Value(home, array.dtype.newbyteorder("="), Constant(little.tobytes()))
+    return Value(device, array.dtype.newbyteorder("="), Constant(little.tobytes()))
 
 
-def upload(home: Home, array: AnyArray) -> Value:
+def upload(device: DeviceLike, array: AnyArray) -> Value:
     """A copy of ``array`` in the device's memory, with its axes in the same order, without gaps.
 
     Raises ``OutOfDeviceMemory`` and ``LinkError``.
     """
     order = order_of(array.strides)
-    value = reserve(home, array.shape, array.dtype.newbyteorder("="), order)
+    value = reserve(device, array.shape, array.dtype.newbyteorder("="), order)
     if array.size:
-        home.driver.write(value.stored.view.address, _bytes(array.transpose(order)))
+        device.driver.write(value.stored.view.address, _bytes(array.transpose(order)))
     return value
 
 
@@ -54,10 +58,10 @@ def replace(target: Value, array: AnyArray) -> None:
     Raises as `changing` does, and ``ShapeError`` where elements repeat.
     """
     target.expect_writable()
-    target.home.expect_open()
+    target.device.expect_open()
     if array.size:
         with changing(target) as node:
-            target.home.driver.write(node.view.address, _bytes(array))
+            target.device.driver.write(node.view.address, _bytes(array))
 
 
 def _bytes(array: AnyArray) -> NDArray[np.uint8]:
@@ -72,7 +76,7 @@ def download(value: Value) -> AnyArray:
     Elements far apart are brought together on the device first. Raises ``LinkError``,
     ``OutOfHostMemory``, or ``ShapeError`` for more axes than NumPy's arrays have.
     """
-    value.home.expect_open()
+    value.device.expect_open()
     strided = value.strided
     expect_axes("array", strided.shape)
     if not strided.size:
@@ -87,9 +91,75 @@ def _downloaded(value: Value, strided: Strided) -> AnyArray:
         strided = value.strided
     stored, span = value.stored, strided.span
     with using((stored.storage,)):
-        data = value.home.driver.read(stored.view.address + span.start, len(span))
+        data = value.device.driver.read(stored.view.address + span.start, len(span))
     little = value.dtype.newbyteorder("<")
     elements = np.ndarray(strided.shape, little, data, -span.start, strided.strides)
     if strided.repeats or len(span) != strided.nbytes or not data.flags.writeable:
         elements = elements.copy(order="K")
     return elements.astype(value.dtype, order="K", copy=False)
+
+
+# --- DLPack ------------------------------------------------------------------------------------
+
+CPU: Final = (1, 0)
+"""DLPack's kDLCPU, the first one: this computer's memory, or a copy there."""
+
+
+def capsule(value: Value, copy: bool | None, dl_device: Any, **options: Any) -> Any:
+    """Return a DLPack capsule of the array. Raises ``ExchangeError`` for an unmet request."""
+    if options["stream"] is not None:
+        raise ExchangeError(
+            f"stream: {options['stream']!r}; expected None, as there are no streams"
+        )
+    if dl_device is not None and not (isinstance(dl_device, tuple) and dl_device == CPU):
+        raise ExchangeError(
+            f"dl_device: {shown(dl_device)}; expected {CPU}, this computer's memory"
+        )
+    version = options["max_version"]
+    pair = isinstance(version, tuple) and [type(part) for part in version] == [int, int]
+    if version is not None and not pair:
+        raise ExchangeError(
+            f"max_version: {shown(version)}; expected None or two integers (major, minor)"
+        )
+    array = None if copy else shared(value)
+    if array is None:
+        if copy is False:
+            raise ExchangeError("copy: False; this device's memory is not this computer's")
+        array = download(value)
+    return array.__dlpack__(**options)
+
+
+def shared(value: Value) -> AnyArray | None:
+    """The elements where they lie, if that is this computer's memory; computes them before.
+
+    Whoever has them can change them at any time: as long as they do, what reads them is computed at
+    once. The memory stays as long as the result is held, also after the device has been closed.
+    Without elements there is nothing to share, or to copy: the result is an empty array.
+    """
+    driver = value.device.driver
+    expect_axes("array", value.shape)
+    if not value.strided.size:
+        return np.empty(value.shape, value.dtype)
+    memory = driver.link.host_memory
+    if memory is None:
+        return None
+    with changing(value) as node:
+        shown = _Window(value, node, memory)
+        usage_of(node.storage).windows.add(shown)
+        return np.asarray(shown)
+
+
+class _Window:
+    """Elements of the device's memory as NumPy sees them, and what keeps them there."""
+
+    def __init__(self, value: Value, node: Stored, memory: AnyArray) -> None:
+        self._kept = node, memory
+        base = value.device.driver.geometry.memory_base
+        first = memory.__array_interface__["data"][0] + node.view.address - base
+        self.__array_interface__ = {
+            "version": 3,
+            "data": (first, value.readonly),
+            "typestr": value.dtype.newbyteorder("<").str,
+            "shape": node.shape,
+            "strides": node.view.strides,
+        }

@@ -1,6 +1,6 @@
-"""What an array holds: elements in the device's memory, or the expression that computes them.
+"""Values of arrays: elements in the device's memory, or the expression that computes them.
 
-A value knows who uses its memory: calls in progress, and values still to be computed from it.
+Keeps account of the users of memory: calls in progress, and values still to be computed from it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,11 +21,11 @@ from ..streaming.operands import shown
 from .strided import Strided
 
 _usage_guard = guard()
-"""Held while claims are made and given up, never while a device works."""
+"""Held while claims are made and released, never while a device works."""
 
 
 class _Claim:
-    """Of one call. Gone with it at the latest, wherever that is interrupted."""
+    """A claim on memory by one call. It ends with the call, wherever that is interrupted."""
 
     __slots__ = ("__weakref__", "thread")
 
@@ -34,14 +34,14 @@ class _Claim:
 
 
 class _Usage:
-    """Of one storage."""
+    """The users of one storage."""
 
     def __init__(self) -> None:
         self.waiting: WeakSet[Any] = WeakSet()
-        """The values that are to be computed from the bytes, before anything changes these."""
+        """Values to be computed from the bytes before anything changes these."""
         self.windows: WeakSet[Any] = WeakSet()
-        """Through which others can change the bytes at any time: while there are any, nothing may
-        wait, and the bytes stay."""
+        """Windows through which other libraries can change the bytes at any time. While there are
+        any, no value may wait, and the bytes stay."""
         self.counts: tuple[np.dtype[Any], int] | None = None
         """Type of the stored counts of bits, and bytes of each counted element; None if the storage
         holds anything else, or has been written over."""
@@ -54,7 +54,7 @@ _usages: WeakKeyDictionary[Storage, _Usage] = WeakKeyDictionary()
 
 
 def usage_of(storage: Storage) -> _Usage:
-    """What is known of the users of ``storage``. Raises ``FreedError``."""
+    """Return the account of the users of ``storage``. Raises ``FreedError``."""
     if storage.closed:
         raise FreedError("array: its memory has been freed; expected one that is still held")
     return _usages.setdefault(storage, _Usage())
@@ -94,27 +94,27 @@ def _expect_no(users: WeakSet[_Claim], own: _Claim, what: str) -> None:
 
 
 _MOST_PENDING: Final = 256
-"""Operations that a value may wait for: with more, it is computed as it is made, so that neither
+"""Most operations that a value waits for. With more, it is computed as it is made, so that neither
 the memory of the host nor the time to plan grows with a program's loops."""
 
 _guard = guard()
-"""Held while it is noted who reads what, never while a device works."""
+"""Held while dependents and sources are noted, never while a device works."""
 
 
 @runtime_checkable
-class Home(Protocol):
-    """Where arrays live: a ``Device``, as far as they need it."""
+class DeviceLike(Protocol):
+    """The part of a ``Device`` that arrays need."""
 
     @property
     def driver(self) -> Driver: ...
 
     def expect_open(self) -> None:
-        """Raises ``LinkError`` if the device has been closed."""
+        """Raise ``LinkError`` if the device has been closed."""
 
 
 def expect_device(device: object) -> None:
-    """Raises ``DataTypeError`` for what is no device."""
-    if not isinstance(device, Home):
+    """Raise ``DataTypeError`` for anything but a device."""
+    if not isinstance(device, DeviceLike):
         raise DataTypeError(f"device: {shown(device)}; expected one that bitlane.open gave")
 
 
@@ -127,56 +127,56 @@ class Value:
 
     __slots__ = (
         "__weakref__",
-        "ancestors",
+        "dependents",
+        "device",
         "dtype",
-        "home",
-        "kept",
-        "leaves",
+        "keepalive",
         "node",
         "operations",
-        "readers",
-        "shown_only",
+        "readonly",
+        "sources",
+        "storages",
     )
 
     def __init__(
         self,
-        home: Home,
+        device: DeviceLike,
         dtype: np.dtype[Any],
         node: Expression,
         sources: Sequence["Value"] = (),
         *,
-        shown_only: bool = False,
+        readonly: bool = False,
     ) -> None:
-        self.home = home
+        self.device = device
         self.dtype = dtype
         self.node = node
-        self.leaves: WeakSet[Storage] = WeakSet()
-        """The memory that computing it reads; its own, once it is there."""
-        self.readers: WeakSet[Value] = WeakSet()
-        """What is to be computed from it, at any distance, itself not being there yet."""
-        self.ancestors: WeakSet[Value] = WeakSet()
-        """The values that are not there yet either, and of which this is a reader."""
-        self.kept: list[Expression] = []
-        """What it is computed from, until it is."""
+        self.storages: WeakSet[Storage] = WeakSet()
+        """The memory that computing the value reads; its own, once it is computed."""
+        self.dependents: WeakSet[Value] = WeakSet()
+        """The values that wait for it, directly or not, while it is pending."""
+        self.sources: WeakSet[Value] = WeakSet()
+        """The pending values that it waits for, directly or not."""
+        self.keepalive: list[Expression] = []
+        """The nodes of its sources, held until it is computed."""
         self.operations = 0
-        """Upper bound of the operations it waits for: those that two sources share count twice."""
-        self.shown_only = shown_only
-        """Whether it is a view that may repeat elements, and so is not to be written to."""
+        """Operations that it waits for; those that two sources share count twice."""
+        self.readonly = readonly
+        """Whether it is a view that may repeat elements, and so must not be written to."""
         if isinstance(node, Stored):
-            self.leaves.add(node.storage)
+            self.storages.add(node.storage)
             return
         with _guard:
             # One that another thread has computed since ``node`` was made would be forgotten again.
-            self.kept = [source.node for source in sources]
+            self.keepalive = [source.node for source in sources]
             for source in sources:
-                self.leaves |= source.leaves
-                self.ancestors |= source.ancestors
+                self.storages |= source.storages
+                self.sources |= source.sources
                 if source.pending:
-                    self.ancestors.add(source)
+                    self.sources.add(source)
                     self.operations += source.operations
-            for each in self.ancestors:
-                each.readers.add(self)
-            usages = [usage_of(leaf) for leaf in self.leaves]
+            for each in self.sources:
+                each.dependents.add(self)
+            usages = [usage_of(storage) for storage in self.storages]
             for usage in usages:
                 usage.waiting.add(self)
         if any(usage.windows for usage in usages) or self._waits_for_many():
@@ -190,7 +190,7 @@ class Value:
 
     @property
     def pending(self) -> bool:
-        """Whether it is still to be computed."""
+        """Whether the value is still to be computed."""
         return not isinstance(self.node, Stored)
 
     @property
@@ -199,14 +199,14 @@ class Value:
 
     @property
     def stored(self) -> Stored:
-        """Where it is in the device's memory; computes it if it is not there."""
+        """The tensor in the device's memory; computes it if the value is pending."""
         compute(self)
         assert isinstance(self.node, Stored)
         return self.node
 
     @property
     def strided(self) -> Strided:
-        """How its elements lie; element 0 counts as byte 0."""
+        """Shape, strides and item size, with element 0 at byte 0."""
         return Strided(self.node.shape, self.node.strides, self.node.itemsize)
 
     @property
@@ -218,83 +218,84 @@ class Value:
         return width if dtype == self.dtype else None
 
     def expect_writable(self) -> None:
-        """Raises ``ShapeError`` for a view that may repeat elements."""
-        if self.shown_only:
+        """Raise ``ShapeError`` for a view that may repeat elements."""
+        if self.readonly:
             raise ShapeError(
                 "array: a broadcast view repeats its elements; expected one that does not (copy it)"
             )
 
     def derived(self, node: Expression, dtype: np.dtype[Any] | None = None) -> "Value":
-        """What ``node``, made from this value's, describes."""
-        return Value(self.home, dtype or self.dtype, node, (self,))
+        """Return the value of ``node``, which is made from this value's node."""
+        return Value(self.device, dtype or self.dtype, node, (self,))
 
-    def seen(
-        self, strided: Strided, dtype: np.dtype[Any] | None = None, *, shown_only: bool = False
+    def view(
+        self, strided: Strided, dtype: np.dtype[Any] | None = None, *, readonly: bool = False
     ) -> "Value":
-        """The same memory seen another way; computes what it is to hold."""
+        """Return a view of the same memory; computes the value if it is pending."""
         shape, strides, size = strided.shape, strided.strides, strided.itemsize
         node = window(self.stored, strided.offset, shape, strides, size)
-        shown_only = shown_only or self.shown_only
-        return Value(self.home, dtype or self.dtype, node, shown_only=shown_only)
+        readonly = readonly or self.readonly
+        return Value(self.device, dtype or self.dtype, node, readonly=readonly)
 
 
 def compute(*values: Value) -> None:
     """Compute those of ``values``, all of one device, that are pending, as one job.
 
-    Raises ``OutOfDeviceMemory``, ``FreedError``, ``BusyError`` and what ``Device`` does; they are
-    pending still then, and can be asked for again.
+    Raises ``OutOfDeviceMemory``, ``FreedError``, ``BusyError`` and what ``Device`` does; the values
+    are still pending then, and can be computed later.
     """
     values = tuple(value for value in values if value.pending)
     if not values:
         return
-    home = values[0].home
-    home.expect_open()
-    with using(_read_by(*values)), home.driver.lock:
+    device = values[0].device
+    device.expect_open()
+    with using(_read_by(*values)), device.driver.lock:
         # Another thread may have computed some of them meanwhile.
         pending = [value for value in values if value.pending]
-        results = evaluate(home.driver, [value.node for value in pending])
+        results = evaluate(device.driver, [value.node for value in pending])
         with _guard:
             for value, result in zip(pending, results, strict=True):
                 _settle(value, result)
 
 
 def _read_by(*values: Value) -> set[Storage]:
-    """The memory that computing ``values`` reads, also while another thread computes a part."""
+    """Return the memory that computing ``values`` reads; other threads may compute a part."""
     with _guard:
-        return {leaf for value in values for leaf in value.leaves}
+        return {storage for value in values for storage in value.storages}
 
 
 def _settle(value: Value, result: Stored) -> None:
-    """Note that ``value`` is there. What is to be computed from it may read it from there."""
-    readers = [reader for reader in value.readers if reader.pending]
-    # First what makes readers wait for more: whoever interrupts this leaves nothing unguarded.
-    usage_of(result.storage).waiting.update(readers)
-    for reader in readers:
-        reader.leaves.add(result.storage)
+    """Note that ``value`` is computed: its dependents may read ``result``."""
+    dependents = [dependent for dependent in value.dependents if dependent.pending]
+    # First what makes dependents wait for more: an interrupt leaves nothing unguarded.
+    usage_of(result.storage).waiting.update(dependents)
+    for dependent in dependents:
+        dependent.storages.add(result.storage)
     node = value.node
     if isinstance(node, Applied) and node.op.counts and not node.summed:
         usage_of(result.storage).counts = (value.dtype, node.a.itemsize)
     value.node = result
-    value.leaves = WeakSet({result.storage})
-    for reader in readers:
-        reader.ancestors.discard(value)
-    value.ancestors.clear()
-    value.readers.clear()
-    value.kept.clear()
+    value.storages = WeakSet({result.storage})
+    for dependent in dependents:
+        dependent.sources.discard(value)
+    value.sources.clear()
+    value.dependents.clear()
+    value.keepalive.clear()
 
 
 @contextmanager
 def changing(
     target: Value, source: Value | None = None, *, but: Value | None = None
 ) -> Iterator[Stored]:
-    """Claims the memory of ``target`` for a change, and that of ``source`` to be read.
+    """Claim the memory of ``target`` for a change, and the memory that ``source`` reads.
 
-    Computes whatever else needs the elements as they are, except for ``but``. Raises as `compute`.
+    Computes first all values that need the elements as they are, except for ``but``. Raises as
+    `compute` does.
     """
-    home, node = target.home, target.stored
-    home.expect_open()
+    device, node = target.device, target.stored
+    device.expect_open()
     reads = set() if source is None else _read_by(source)
-    with using(reads, [node.storage]), home.driver.lock:
+    with using(reads, [node.storage]), device.driver.lock:
         usage = usage_of(node.storage)
         with _guard:
             waiting = [value for value in usage.waiting if value is not but]
@@ -306,22 +307,23 @@ def changing(
 
 
 def overwrite(target: Value, source: Value, *, fresh: bool = False) -> None:
-    """Give the elements of ``target`` those of ``source``, which is of its type and broadcasts.
+    """Write ``source``, which is of the same type and broadcasts, over the elements of ``target``.
 
-    As if the source had been copied first. ``fresh``: nobody else has the source, which need not
-    have a value afterwards. Raises as `compute` does, and ``ShapeError`` where elements repeat.
+    The result is as if the source had been copied first. ``fresh``: nobody else has the source,
+    which need not have a value afterwards. Raises as `compute` does, and ``ShapeError`` where
+    elements repeat.
     """
     target.expect_writable()
-    target.home.expect_open()
+    target.device.expect_open()
     broadcast(source.node, target.shape)
     if not target.strided.size:
         return
     with changing(target, source, but=source if fresh else None) as node:
-        assign(target.home.driver, node, source.node)
+        assign(target.device.driver, node, source.node)
 
 
 def free(value: Value) -> None:
-    """Give the memory of ``value`` back, if it has any. Raises ``BusyError``."""
+    """Free the memory of ``value``, if it has any. Raises ``BusyError``."""
     if isinstance(value.node, Stored) and not value.node.storage.closed:
         with using((), [value.node.storage]):
             if usage_of(value.node.storage).windows:

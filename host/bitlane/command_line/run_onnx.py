@@ -8,9 +8,7 @@ from time import perf_counter
 
 import numpy as np
 
-from ..arrays import Array, explain
-from ..arrays.base import value_of
-from ..arrays.value import compute
+from ..arrays import Array, compute, explain
 from ..device import Device, open_device
 from ..errors import BitlaneError
 from ..files import expected_instead, write_atomically
@@ -93,7 +91,7 @@ def _computed(device: Device, results: Sequence[Array]) -> str:
     counted = driver.geometry.counters
     before = driver.read_register("BUSY_CYCLES") if counted else 0
     start = perf_counter()
-    compute(*(value_of(x) for x in results))
+    compute(*results)
     figures = f"{(perf_counter() - start) * 1000:.4f} ms median (CPU)"
     if counted:
         figures += f", {(driver.read_register('BUSY_CYCLES') - before) % 2**32} cycles"

@@ -11,11 +11,10 @@ from onnx.backend import base
 from bitlane_rtl.abi import Op
 
 from .. import reference
-from ..arrays import Array, explain
-from ..arrays.base import value_of
-from ..arrays.value import Value, compute
+from ..arrays import Array, compute, explain
+from ..arrays.elementwise import apply_typed
+from ..arrays.value import Value
 from ..closeable import Closing
-from ..compiler.nodes import Constant, Expression, apply
 from ..default import default_device
 from ..device import Device, open_device
 from ..errors import LayoutError, SettingError, ShapeError
@@ -26,43 +25,39 @@ from .parse import expect_opset, newest_opset, read_graph, read_node
 
 
 def pending(graph: BitGraph, device: Device, tensors: Mapping[str, Array]) -> list[Array]:
-    """The outputs of ``graph`` for ``tensors``, its inputs and constants. Executes nothing.
+    """Return the outputs of ``graph`` for ``tensors``, its inputs and constants. Executes nothing.
 
-    Raises ``ShapeError`` where shapes do not go together, ``LayoutError`` as arrays do.
+    Raises ``ShapeError`` where shapes do not broadcast, ``LayoutError`` as arrays do.
     """
-    sources = {name: value_of(x) for name, x in tensors.items()}
-    nodes = {name: value.node for name, value in sources.items()}
-    types = {name: value.dtype for name, value in sources.items()}
+    sources = [x._value for x in tensors.values()]
+    nodes = {name: value.node for name, value in zip(tensors, sources, strict=True)}
+    types = {name: x.dtype for name, x in tensors.items()}
     for each in graph.nodes:
         operands = [nodes[name] for name in each.inputs]
         try:
-            nodes[each.output] = _applied(each.op, operands, types[each.inputs[0]])
+            # Nodes, not arrays: a chain of arrays takes memory and time of its length's square,
+            # and a view of an array computes it.
+            nodes[each.output] = (
+                operands[0]
+                if each.op is None
+                else apply_typed(each.op, types[each.inputs[0]], *operands)
+            )
         except (ShapeError, LayoutError) as error:
             raise type(error)(f"{each.label}: {error}") from None
         types[each.output] = each.dtype
-    # An array for each output alone: one that waits knows all the arrays that it waits for.
-    results, taken = [], {value.node for value in sources.values()}
+    results, taken = [], {value.node for value in sources}
     for x in graph.outputs:
         node = nodes[x.name]
         if node in taken:
-            # Writing to one array may not change another.
-            node = apply(Op.COPY, node)
+            # Writing to one array must not change another.
+            node = apply_typed(Op.COPY, x.dtype, node)
         taken.add(node)
-        results.append(Array(Value(device, x.dtype, node, tuple(sources.values()))))
+        results.append(Array(Value(device, x.dtype, node, sources)))
     return results
 
 
-def _applied(op: Op | None, operands: Sequence[Expression], dtype: np.dtype[Any]) -> Expression:
-    """``op`` of operands of ``dtype``, of whose bits it makes another type where there is none."""
-    if op is None:
-        return operands[0]
-    if op is Op.NOT and dtype.kind == "b":
-        return apply(Op.XOR, operands[0], Constant(b"\1"))
-    return apply(op, *operands, flags=(True, dtype.kind == "i"))
-
-
 def expected(graph: BitGraph, tensors: Mapping[str, AnyArray]) -> list[AnyArray]:
-    """What `pending` ought to give, by the golden model.
+    """Return the outputs of ``graph`` by the golden model.
 
     Truth values are their bytes, also where they are neither 0 nor 1.
     """
@@ -122,7 +117,7 @@ class PreparedGraph(base.BackendRep, Closing):
         """
         _expect_none(options)
         results = self.arrays(inputs)
-        compute(*(value_of(x) for x in results))
+        compute(*results)
         names = [x.name for x in self.graph.outputs]
         return base.namedtupledict("Outputs", names)(*(x.get() for x in results))
 

@@ -10,7 +10,7 @@ from typing import Any, Self, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..arrays.value import Home, expect_device
+from ..arrays.value import DeviceLike, expect_device
 from ..errors import ArrayIndexError, DataTypeError, SearchError, ShapeError
 from ..streaming.operands import AnyArray, as_array, shown
 from .by_array import array_for, offer_nearest
@@ -111,7 +111,7 @@ class BinaryIndex:
     Raises ``SearchError``, or ``DataTypeError`` for what is no device.
     """
 
-    def __init__(self, device: Home, dimension: int, *, metric: str = "hamming") -> None:
+    def __init__(self, device: DeviceLike, dimension: int, *, metric: str = "hamming") -> None:
         expect_device(device)
         self.device = device
         self._metric = metric_of(metric)
@@ -171,7 +171,7 @@ class BinaryIndex:
             write_rows(file, self._database.rows(0, self.ntotal), self.metric)
 
     @classmethod
-    def load(cls, device: Home, file: str | PathLike[str]) -> Self:
+    def load(cls, device: DeviceLike, file: str | PathLike[str]) -> Self:
         """The index that `save` wrote to ``file``, on ``device``.
 
         Raises ``SearchError`` for any other file, and what `add` does.
@@ -260,7 +260,7 @@ class BinaryIndex:
 
 
 def search_once(
-    device: Home,
+    device: DeviceLike,
     queries: ArrayLike,
     database: ArrayLike,
     k: int | None,

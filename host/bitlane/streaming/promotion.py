@@ -22,6 +22,9 @@ Kind: TypeAlias = np.dtype[Any] | type[int]
 NEGATED: Final = {Op.NAND: Op.AND, Op.NOR: Op.OR, Op.XNOR: Op.XOR}
 """Operations whose result is that of another, inverted: truth values are not inverted by bits."""
 
+TRUE: Final = np.array(True)
+"""Truth values are inverted by XOR with it."""
+
 _FUNCTIONS: Final = {
     Op.AND: np.bitwise_and,
     Op.NAND: np.bitwise_and,

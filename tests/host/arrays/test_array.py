@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from bitlane import BitlaneError, CopyError, DataTypeError, ShapeError
-from bitlane.arrays.base import value_of
 from bitlane.compiler.passes import count_pending
 from bitlane.device import Device
 from bitlane_rtl.abi import CONTROL_BASE
@@ -353,7 +352,7 @@ def test_a_long_chain_is_computed_on_the_way(device: Device) -> None:
         pending.append(y.pending)
     longest = max(len(list(run)) for state, run in groupby(pending) if state)
     assert 128 <= longest <= 256
-    assert count_pending(value_of(y).node) <= 256
+    assert count_pending(y._value.node) <= 256
     assert same(y.get(), a)
 
 

@@ -25,7 +25,6 @@ from bitlane import (
     ShapeError,
 )
 from bitlane.arrays import elementwise as operations
-from bitlane.arrays.base import value_of
 from bitlane.compiler.nodes import Expression, apply
 from bitlane.device import Device
 from bitlane.driver.driver import Driver
@@ -173,7 +172,7 @@ def test_a_thread_may_compute_a_part_of_what_another_is_looking_at(device: Devic
             computing.join(0.2)
             yield from each
 
-    value_of(whole).leaves = Looked(value_of(whole).leaves)
+    whole._value.storages = Looked(whole._value.storages)
     assert same(whole.get(), (a ^ 1) & 3)
     computing.join(30)
     assert not computing.is_alive()

@@ -76,7 +76,7 @@ def test_a_reshape_is_a_view_where_numpy_has_one(data: st.DataObject, array: NDA
 def test_flipped_axes_merge_if_both_are(first: int, second: int, wanted: tuple[int, ...]) -> None:
     array = np.ndarray((4, 6) if {first, second} <= {1, -1} else (8, 12), "u2", BYTES.data)
     array = array[::first, ::second][:4, :6]
-    got = described(array).reshape(described(array).fitted(wanted))
+    got = described(array).reshape(described(array).infer_shape(wanted))
     want = array.reshape(wanted)
     assert (got is not None) == np.shares_memory(want, array)
     assert got is None or alike(got, described(want))
@@ -138,14 +138,14 @@ def test_an_axis_without_elements_has_no_index() -> None:
 @pytest.mark.parametrize("shape", [(5,), (-1, 5), (-1, -1), (-2, 6), (0, -1), 2.5, (2.5, 1)])
 def test_shapes_that_do_not_fit_are_refused(shape: Any) -> None:
     with pytest.raises(ShapeError, match="shape: "):
-        Strided.packed((3, 4), 1).fitted(shape)
+        Strided.packed((3, 4), 1).infer_shape(shape)
 
 
 def test_what_is_left_of_a_shape() -> None:
     whole = Strided.packed((3, 4), 1)
-    assert whole.fitted((2, -1)) == (2, 6)
-    assert whole.fitted(-1) == (12,)
-    assert Strided.packed((3, 0), 1).fitted((-1, 3)) == (0, 3)
+    assert whole.infer_shape((2, -1)) == (2, 6)
+    assert whole.infer_shape(-1) == (12,)
+    assert Strided.packed((3, 0), 1).infer_shape((-1, 3)) == (0, 3)
 
 
 @pytest.mark.parametrize("axes", [(0, 0), (2, 0), (-3,), "ab", 1.5])
