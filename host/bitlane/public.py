@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from .arrays import Array, explain
+from .arrays import Array, compute, explain
 from .default import (
     asarray,
     bit_and,
@@ -103,6 +103,7 @@ __all__ = [
     "bit_xnor",
     "bit_xor",
     "cardinality",
+    "compute",
     "default_device",
     "dml",
     "explain",

@@ -182,8 +182,7 @@ def without_extra_axes(value: Value, rank: int) -> Value:
     extra = max(0, len(value.shape) - rank)
     if set(value.shape[:extra]) != {1}:
         return value
-    node = value.node
-    return value.derived(window(node, 0, node.shape[extra:], node.strides[extra:]))
+    return value.derived(_index(value.node, (0,) * extra))
 
 
 # --- sums and reductions ------------------------------------------------------------------------
@@ -252,10 +251,8 @@ def sum_counts(value: Value, axes: Axes, dtype: DTypeLike | None, *, keep: bool)
         result = apply(Op.COPY, broadcast(Constant(bytes(_UINT32.itemsize)), shape))
     sums = value.derived(result, _UINT32)
     if keep:
-        steps = iter(result.strides)
-        strides = tuple([0 if axis in chosen else next(steps) for axis in range(len(node.shape))])
-        kept = tuple([1 if axis in chosen else n for axis, n in enumerate(node.shape)])
-        sums = sums.derived(window(result, 0, kept, strides))
+        key = tuple([None if axis in chosen else slice(None) for axis in range(len(node.shape))])
+        sums = sums.derived(_index(result, key))
     return cast(sums, kind)
 
 
@@ -292,7 +289,7 @@ def reduce(op: Op, value: Value, axes: int | Sequence[int] | None, *, keep: bool
     for axis in sorted(chosen, key=lambda axis: -abs(value.node.strides[axis])):
         node = _along(op, node, axis, truth=value.dtype.kind == "b")
     if not keep:
-        node = _shown(node, (*(0 if axis in chosen else slice(None) for axis in range(rank)), ...))
+        node = _index(node, (*(0 if axis in chosen else slice(None) for axis in range(rank)), ...))
     if all(value.shape[axis] == 1 for axis in chosen):
         # Nothing was combined: a result of its own all the same.
         node = apply(Op.COPY, node)
@@ -311,15 +308,16 @@ def _along(op: Op, node: Expression, axis: int, *, truth: bool) -> Expression:
     while count > 1:
         half, rest = divmod(count, 2)
         if rest:
-            odd.append(_shown(node, (*before, slice(2 * half, None))))
-        low = _shown(node, (*before, slice(half)))
-        node = apply(op, low, _shown(node, (*before, slice(half, 2 * half))))
+            odd.append(_index(node, (*before, slice(2 * half, None))))
+        low = _index(node, (*before, slice(half)))
+        node = apply(op, low, _index(node, (*before, slice(half, 2 * half))))
         count = half
     for each in odd:
         node = apply(op, node, each)
     return node
 
 
-def _shown(node: Expression, key: tuple[object, ...]) -> Expression:
+def _index(node: Expression, key: tuple[object, ...]) -> Expression:
+    """Return the window of ``node`` that integers, slices and None select."""
     part = Strided(node.shape, node.strides, node.itemsize).index(key)
     return window(node, part.offset, part.shape, part.strides)

@@ -17,11 +17,6 @@ from .transfers import download
 from .value import Value
 
 
-@implements(np.array2string)
-def _array2string(a: Array, *arguments: Any, **options: Any) -> str:
-    return np.array2string(a.get(), *arguments, **options)
-
-
 @implements(np.array_equal)
 def _array_equal(a1: Any, a2: Any) -> bool:
     """Compare on the device: one element of a result comes to the host.
@@ -38,11 +33,6 @@ def _array_equal(a1: Any, a2: Any) -> bool:
     return not download(reduce(Op.OR, differences, None)).item()
 
 
-@implements(np.copy)
-def _copy(a: Array) -> Array:
-    return copy(a)
-
-
 @implements(np.copyto)
 def _copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
     if where is not True:
@@ -57,11 +47,13 @@ def _copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -
         dst[...] = src
 
 
-@implements(np.sum)
-def _sum(
-    a: Array, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False
-) -> Any:
-    return a.sum(axis, dtype, out, keepdims)
+implements(np.copy)(copy)
+implements(np.array2string)(
+    lambda a, *given, **options: np.array2string(a.get(), *given, **options)
+)
+implements(np.sum)(
+    lambda a, axis=None, dtype=None, out=None, keepdims=False: a.sum(axis, dtype, out, keepdims)
+)
 
 
 # --- types and sizes ----------------------------------------------------------------------------
@@ -72,42 +64,14 @@ def type_of(x: Any) -> Any:
     return x.dtype if isinstance(x, Array) else x
 
 
-@implements(np.can_cast)
-def _can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
-    return np.can_cast(type_of(from_), to, casting)
-
-
-@implements(np.result_type)
-def _result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
-    return np.result_type(*(type_of(x) for x in arrays_and_dtypes))
-
-
-@implements(np.ndim)
-def _ndim(a: Array) -> int:
-    return a.ndim
-
-
-@implements(np.shape)
-def _shape(a: Array) -> tuple[int, ...]:
-    return a.shape
-
-
-@implements(np.size)
-def _size(a: Array, axis: int | None = None) -> int:
-    return a.size if axis is None else a.shape[axis_of(axis, a.ndim)]
+implements(np.can_cast)(lambda from_, to, casting="safe": np.can_cast(type_of(from_), to, casting))
+implements(np.result_type)(lambda *given: np.result_type(*(type_of(x) for x in given)))
+implements(np.ndim)(lambda a: a.ndim)
+implements(np.shape)(lambda a: a.shape)
+implements(np.size)(lambda a, axis=None: a.size if axis is None else a.shape[axis_of(axis, a.ndim)])
 
 
 # --- shapes -------------------------------------------------------------------------------------
-
-
-@implements(np.transpose)
-def _transpose(a: Array, axes: Any = None) -> Array:
-    return a.transpose(axes)
-
-
-@implements(np.ravel)
-def _ravel(a: Array, order: str = "C") -> Array:
-    return _reshape(a, -1, order)
 
 
 @implements(np.reshape)
@@ -115,23 +79,6 @@ def _reshape(a: Array, /, shape: Any, order: str = "C", *, copy: bool | None = N
     if order != "C":
         raise NotOfferedError(f"np.reshape: order {order!r} on a device; expected 'C'")
     return a.reshape(shape, copy=copy)
-
-
-@implements(np.broadcast_to)
-def _broadcast_to(array: Array, shape: Any, subok: bool = False) -> Array:
-    return array.broadcast_to(shape)
-
-
-@implements(np.broadcast_arrays)
-def _broadcast_arrays(*arrays: Any, subok: bool = False) -> tuple[Array, ...]:
-    return tuple(shaping.broadcast_arrays(*arrays))
-
-
-@implements(np.meshgrid)
-def _meshgrid(
-    *xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy"
-) -> tuple[Array, ...]:
-    return tuple(shaping.meshgrid(*xi, copy=copy, sparse=sparse, indexing=indexing))
 
 
 @implements(np.take_along_axis)
@@ -142,3 +89,16 @@ def _take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Array:
             " (indices.get() brings them there)"
         )
     return shaping.take_along_axis(arr, indices, axis)
+
+
+implements(np.transpose)(lambda a, axes=None: a.transpose(axes))
+implements(np.ravel)(lambda a, order="C": _reshape(a, -1, order))
+implements(np.broadcast_to)(lambda array, shape, subok=False: array.broadcast_to(shape))
+implements(np.broadcast_arrays)(
+    lambda *arrays, subok=False: tuple(shaping.broadcast_arrays(*arrays))
+)
+implements(np.meshgrid)(
+    lambda *xi, copy=True, sparse=False, indexing="xy": tuple(
+        shaping.meshgrid(*xi, copy=copy, sparse=sparse, indexing=indexing)
+    )
+)

@@ -44,8 +44,7 @@ class Picked:
         """The elements that the indices (0, 0, ...) pick."""
         view = self.view
         kept = [axis for axis in range(len(view.shape)) if axis not in self.axes]
-        shape, strides = ([x[axis] for axis in kept] for x in (view.shape, view.strides))
-        return Strided(tuple(shape), tuple(strides), view.itemsize, view.offset)
+        return _with_axes(view, kept)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bitlane import BitlaneError, CopyError, DataTypeError, ShapeError
+import bitlane
+from bitlane import BitlaneError, CopyError, DataTypeError, OtherDeviceError, ShapeError
 from bitlane.compiler.passes import count_pending
 from bitlane.device import Device
 from bitlane_rtl.abi import CONTROL_BASE
@@ -47,6 +48,33 @@ def test_values_that_are_all_needed_are_cheaper_read_forwards(device: Device) ->
             x.get()
         commands.append(len(link_of(device).log))
     assert commands[0] < commands[1]
+
+
+def test_arrays_are_computed_together_as_one_job(device: Device) -> None:
+    a, b = random(64, "u4", 1), random(64, "u4", 2)
+    x = device.asarray(a) ^ device.asarray(b)
+    y, z = x & 7, device.asarray(a)
+    log = link_of(device).log
+    log.clear()
+    bitlane.compute(x, y, z, y)
+    assert len(log) == 2, "the exclusive or is shared"
+    assert not x.pending
+    assert not y.pending
+    assert same(x.get(), a ^ b)
+    assert same(y.get(), (a ^ b) & np.uint32(7))
+    bitlane.compute(x, z)
+    assert len(log) == 2, "computed already"
+
+
+def test_other_things_are_not_computed(device: Device) -> None:
+    x, other = device.asarray([1]) ^ 1, model()
+    wrong: list[tuple[Any, ...]] = [(), (x, np.zeros(3)), (1,)]
+    for given in wrong:
+        with pytest.raises(DataTypeError, match=r"^compute: expected arrays on a device"):
+            bitlane.compute(*given)
+    with pytest.raises(OtherDeviceError, match=r"device\.asarray copies it there"):
+        bitlane.compute(x, other.asarray([1]) ^ 1)
+    assert x.pending
 
 
 def test_its_representation_has_its_elements(device: Device) -> None:
