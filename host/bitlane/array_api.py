@@ -124,7 +124,7 @@ _TYPES = [bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float3
 
 
 def supporting(api_version: str | None) -> ModuleType:
-    """This module, if it is what ``api_version`` asks for. Raises ``NotOfferedError``."""
+    """Return this module, if it has ``api_version``. Raises ``NotOfferedError``."""
     if api_version not in (None, *_VERSIONS):
         raise NotOfferedError(f"api_version: {api_version!r}; expected one of {_VERSIONS}")
     return modules[__name__]
@@ -139,53 +139,53 @@ def __getattr__(name: str) -> NoReturn:
 
 
 def bitwise_and(x1: Any, x2: Any, /) -> Array:
-    """The bits that are 1 in both. Of truth values, whether both are true."""
+    """Return the bits that are 1 in both; of truth values, whether both are true."""
     return _operate(Op.AND, x1, x2)
 
 
 def bitwise_or(x1: Any, x2: Any, /) -> Array:
-    """The bits that are 1 in one or both."""
+    """Return the bits that are 1 in one or both."""
     return _operate(Op.OR, x1, x2)
 
 
 def bitwise_xor(x1: Any, x2: Any, /) -> Array:
-    """The bits in which the two differ."""
+    """Return the bits in which the two differ."""
     return _operate(Op.XOR, x1, x2)
 
 
 def bitwise_invert(x: Array, /) -> Array:
-    """Every bit inverted; the truth of truth values."""
+    """Invert every bit; of truth values, the truth."""
     return _operate(Op.NOT, x)
 
 
 def bitwise_left_shift(x1: Any, x2: Any, /) -> Array:
-    """``x1 << x2``; 0 for counts of the width and more."""
+    """Return ``x1 << x2``; 0 for counts of the width and more."""
     return _operate(Op.SHIFT_LEFT, x1, x2)
 
 
 def bitwise_right_shift(x1: Any, x2: Any, /) -> Array:
-    """``x1 >> x2``, with the sign of ``x1``; the sign alone for counts of the width and more."""
+    """Return ``x1 >> x2`` with the sign of ``x1``; for counts of the width and more, the sign."""
     return _operate(Op.SHIFT_RIGHT, x1, x2)
 
 
 def logical_and(x1: Any, x2: Any, /) -> Array:
-    """Whether both truth values are true. Raises ``DataTypeError`` for other types."""
-    return _operate(Op.AND, *_truths(x1, x2))
+    """Return whether both truth values are true. Raises ``DataTypeError`` for other types."""
+    return _operate(Op.AND, *_expect_truth_values(x1, x2))
 
 
 def logical_or(x1: Any, x2: Any, /) -> Array:
-    """Whether one or both of two truth values are true. Raises ``DataTypeError``."""
-    return _operate(Op.OR, *_truths(x1, x2))
+    """Return whether one or both of two truth values are true. Raises ``DataTypeError``."""
+    return _operate(Op.OR, *_expect_truth_values(x1, x2))
 
 
 def logical_xor(x1: Any, x2: Any, /) -> Array:
-    """Whether one of two truth values is true. Raises ``DataTypeError`` for other types."""
-    return _operate(Op.XOR, *_truths(x1, x2))
+    """Return whether one of two truth values is true. Raises ``DataTypeError`` for other types."""
+    return _operate(Op.XOR, *_expect_truth_values(x1, x2))
 
 
 def logical_not(x: Array, /) -> Array:
-    """Whether a truth value is false. Raises ``DataTypeError`` for other types."""
-    return _operate(Op.NOT, *_truths(x))
+    """Return whether a truth value is false. Raises ``DataTypeError`` for other types."""
+    return _operate(Op.NOT, *_expect_truth_values(x))
 
 
 def _operate(op: Op, *operands: Any) -> Array:
@@ -195,7 +195,7 @@ def _operate(op: Op, *operands: Any) -> Array:
     return result
 
 
-def _truths(*operands: Any) -> tuple[Any, ...]:
+def _expect_truth_values(*operands: Any) -> tuple[Any, ...]:
     for x in operands:
         if np.result_type(type_of(x)) != bool:
             raise DataTypeError(f"x: data type {np.result_type(type_of(x))}; expected truth values")
@@ -208,18 +208,18 @@ def _truths(*operands: Any) -> tuple[Any, ...]:
 def astype(
     x: Array, dtype: DType, /, *, copy: Any = True, device: DeviceLike | None = None
 ) -> Array:
-    """``x`` as ``dtype``, converted on its device; then on ``device``."""
+    """Cast ``x`` to ``dtype`` on its device, and send the result to ``device``."""
     result = x.astype(dtype, copy=copy)
     return result if device is None else result.to_device(device)
 
 
 def can_cast(from_: DType | Array, to: DType, /) -> Any:
-    """Whether ``to`` holds all values of ``from_``."""
+    """Return whether ``to`` holds all values of ``from_``."""
     return np.can_cast(type_of(from_), to)
 
 
 def result_type(*arrays_and_dtypes: Any) -> DType:
-    """The type in which all meet."""
+    """Return the type in which all meet."""
     return np.result_type(*(type_of(x) for x in arrays_and_dtypes))
 
 
@@ -236,7 +236,7 @@ class _FloatInfo:
 
 
 def finfo(x: DType | Array, /) -> _FloatInfo:
-    """Bits and limits of a float type, or of the type of an array. Raises ``DataTypeError``."""
+    """Return bits and limits of a float type, or of an array's. Raises ``DataTypeError``."""
     kind = type_of(x)
     try:
         found = np.finfo(kind)
@@ -247,7 +247,7 @@ def finfo(x: DType | Array, /) -> _FloatInfo:
 
 
 class __array_namespace_info__:  # the standard's name
-    """What the namespace has: types, devices, and abilities that are optional."""
+    """Types, devices and optional abilities of the namespace."""
 
     def capabilities(self) -> dict[str, Any]:
         return {
@@ -263,7 +263,7 @@ class __array_namespace_info__:  # the standard's name
         return [default_device()]
 
     def default_dtypes(self, *, device: DeviceLike | None = None) -> dict[str, DType]:
-        """Without complex numbers, which there are none of."""
+        """Return the default types; there is none for complex numbers."""
         return {"real floating": float64, "integral": int64, "indexing": int64}
 
     def dtypes(self, *, device: DeviceLike | None = None, kind: Any = None) -> dict[str, DType]:
@@ -276,36 +276,36 @@ class __array_namespace_info__:  # the standard's name
 def asarray(
     obj: Any, /, *, dtype: DType | None = None, device: DeviceLike | None = None, copy: Any = None
 ) -> Array:
-    """``obj`` on a device; see ``Device.asarray``. An array stays where it is for None."""
+    """Return ``obj`` on a device; see ``Device.asarray``. With None, an array stays on its own."""
     where = obj.device if device is None and isinstance(obj, Array) else _device_or_default(device)
     return arrays.asarray(where, obj, dtype, copy=copy)
 
 
 def from_dlpack(x: Any, /, *, device: DeviceLike | None = None, copy: Any = None) -> Array:
-    """A copy on a device of what has ``__dlpack__``; see ``Device.from_dlpack``."""
+    """Copy an object with ``__dlpack__`` to a device; see ``Device.from_dlpack``."""
     where = x.device if device is None and isinstance(x, Array) else _device_or_default(device)
     return arrays.from_dlpack(where, x, copy=copy)
 
 
 def empty(shape: Shape, *, dtype: DType | None = None, device: DeviceLike | None = None) -> Array:
-    """Elements that are whatever the memory holds."""
+    """Return elements with any content."""
     return arrays.empty(_device_or_default(device), shape, float64 if dtype is None else dtype)
 
 
 def full(
     shape: Shape, fill_value: Any, *, dtype: DType | None = None, device: DeviceLike | None = None
 ) -> Array:
-    """Elements that are all ``fill_value``."""
+    """Return elements that are all ``fill_value``."""
     return arrays.full(_device_or_default(device), shape, fill_value, dtype)
 
 
 def zeros(shape: Shape, *, dtype: DType | None = None, device: DeviceLike | None = None) -> Array:
-    """Elements that are all 0."""
+    """Return elements that are all 0."""
     return full(shape, 0, dtype=float64 if dtype is None else dtype, device=device)
 
 
 def ones(shape: Shape, *, dtype: DType | None = None, device: DeviceLike | None = None) -> Array:
-    """Elements that are all 1."""
+    """Return elements that are all 1."""
     return full(shape, 1, dtype=float64 if dtype is None else dtype, device=device)
 
 
@@ -318,7 +318,7 @@ def eye(
     dtype: DType | None = None,
     device: DeviceLike | None = None,
 ) -> Array:
-    """Elements that are 1 where the column is the row plus ``k``, else 0."""
+    """Return elements that are 1 where the column is the row plus ``k``, else 0."""
     return arrays.eye(
         _device_or_default(device), n_rows, n_cols, k, float64 if dtype is None else dtype
     )
@@ -333,7 +333,7 @@ def arange(
     dtype: DType | None = None,
     device: DeviceLike | None = None,
 ) -> Array:
-    """The numbers from ``start`` to before ``stop``, which the host makes and sends."""
+    """Send the numbers from ``start`` to before ``stop``."""
     return arrays.arange(_device_or_default(device), start, stop, step, dtype)
 
 
@@ -347,35 +347,35 @@ def linspace(
     device: DeviceLike | None = None,
     endpoint: Any = True,
 ) -> Array:
-    """``num`` numbers at equal distances, which the host makes and sends."""
+    """Send ``num`` numbers at equal distances."""
     return arrays.linspace(_device_or_default(device), start, stop, num, dtype, endpoint=endpoint)
 
 
 def empty_like(
     x: Array, /, *, dtype: DType | None = None, device: DeviceLike | None = None
 ) -> Array:
-    """As ``empty``, of the shape, type and device of ``x`` unless told otherwise."""
+    """Return ``empty`` with the shape of ``x``, and by default its type and device."""
     return empty(x.shape, dtype=dtype or x.dtype, device=device or x.device)
 
 
 def full_like(
     x: Array, /, fill_value: Any, *, dtype: DType | None = None, device: DeviceLike | None = None
 ) -> Array:
-    """As ``full``, of the shape, type and device of ``x`` unless told otherwise."""
+    """Return ``full`` with the shape of ``x``, and by default its type and device."""
     return full(x.shape, fill_value, dtype=dtype or x.dtype, device=device or x.device)
 
 
 def zeros_like(
     x: Array, /, *, dtype: DType | None = None, device: DeviceLike | None = None
 ) -> Array:
-    """As ``zeros``, of the shape, type and device of ``x`` unless told otherwise."""
+    """Return ``zeros`` with the shape of ``x``, and by default its type and device."""
     return full_like(x, 0, dtype=dtype, device=device)
 
 
 def ones_like(
     x: Array, /, *, dtype: DType | None = None, device: DeviceLike | None = None
 ) -> Array:
-    """As ``ones``, of the shape, type and device of ``x`` unless told otherwise."""
+    """Return ``ones`` with the shape of ``x``, and by default its type and device."""
     return full_like(x, 1, dtype=dtype, device=device)
 
 
@@ -390,22 +390,22 @@ def _device_or_default(device: DeviceLike | None) -> DeviceLike:
 
 
 def broadcast_to(x: Array, /, shape: Shape) -> Array:
-    """Repeated to ``shape``, without a copy."""
+    """Return a view of ``x`` repeated to ``shape``."""
     return x.broadcast_to(shape)
 
 
 def permute_dims(x: Array, /, axes: Sequence[int]) -> Array:
-    """The axes in another order, without a copy."""
+    """Return a view of ``x`` with its axes in another order."""
     return x.transpose(axes)
 
 
 def reshape(x: Array, /, shape: Shape, *, copy: Any = None) -> Array:
-    """The elements, in C's order, as ``shape``; without a copy where that can be."""
+    """Return the elements, in C's order, as ``shape``; a copy only where a view cannot be."""
     return x.reshape(shape, copy=copy)
 
 
 def take(x: Array, indices: Any, /, *, axis: int | None = None) -> Array:
-    """The elements of ``x`` at ``indices`` along ``axis``, which may be left out of one axis alone.
+    """Copy the elements of ``x`` at ``indices`` along ``axis``, which one axis alone may omit.
 
     Raises ``ArrayIndexError``, ``AxisError``, or ``ShapeError`` without an axis.
     """

@@ -11,7 +11,7 @@ from onnx.reference import ReferenceEvaluator
 
 import bitlane
 from bitlane.onnx import Backend, PreparedGraph
-from bitlane.onnx.backend import expected
+from bitlane.onnx.backend import reference_outputs
 from support.host.onnx_models import made_up
 from support.system.devices import DEFAULT, NARROW, opened
 
@@ -61,7 +61,7 @@ class Checked(PreparedGraph):
     def run(self, inputs: Any, **options: object) -> tuple[Any, ...]:
         results = super().run(inputs, **options)
         names = [x.name for x in self.graph.inputs]
-        expect_same(results, expected(self.graph, dict(zip(names, inputs, strict=True))))
+        expect_same(results, reference_outputs(self.graph, dict(zip(names, inputs, strict=True))))
         return results
 
 

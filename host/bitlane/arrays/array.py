@@ -26,16 +26,16 @@ from .elementwise import (
     cast,
     cast_on_host,
     copy_value,
+    drop_extra_axes,
     elementwise,
     sum_counts,
     to_device,
-    without_extra_axes,
 )
-from .indexing import gather, pick, picks, scatter
+from .indexing import gather, is_advanced, scatter, select
 from .numpy_protocols import apply_function, apply_ufunc, offers
-from .showing import html, summary, text
-from .strided import Strided, shape_of
-from .transfers import CPU, capsule, download, replace
+from .showing import format_html, format_text, summarize
+from .strided import Strided, as_shape
+from .transfers import CPU, download, make_capsule, replace
 from .value import DeviceLike, Value, expect_device, free, overwrite
 from .value import compute as compute_values
 
@@ -175,8 +175,8 @@ class Array:
     # --- views ----------------------------------------------------------------------------------
 
     def __getitem__(self, key: Any) -> "Array":
-        if picks(key):
-            return Array(gather(self._value, pick(self._value.strided, key)))
+        if is_advanced(key):
+            return Array(gather(self._value, select(self._value.strided, key)))
         return self._view(self._value.strided.index(key))
 
     def __len__(self) -> int:
@@ -206,7 +206,7 @@ class Array:
 
     def broadcast_to(self, shape: int | Sequence[int]) -> "Array":
         """Return a read-only view that repeats the elements to ``shape``."""
-        strided = self._value.strided.broadcast(shape_of(shape))
+        strided = self._value.strided.broadcast(as_shape(shape))
         return Array(self._value.view(strided, readonly=True))
 
     def reshape(self, *shape: Any, copy: bool | None = None) -> "Array":
@@ -264,10 +264,10 @@ class Array:
 
     def __setitem__(self, key: Any, value: Any) -> None:
         given = as_operand("value", value)
-        if picks(key):
-            picked = pick(self._value.strided, key)
+        if is_advanced(key):
+            selection = select(self._value.strided, key)
             source = to_device(self.device, "value", given, self.dtype)
-            scatter(self._value, picked, without_extra_axes(source, len(picked.shape)))
+            scatter(self._value, selection, drop_extra_axes(source, len(selection.shape)))
             return
         target = self[key]._value
         in_c_order = target.strided.contiguous
@@ -275,7 +275,7 @@ class Array:
             replace(target, cast_on_host("value", given, self.dtype))
             return
         source = to_device(target.device, "value", given, self.dtype)
-        overwrite(target, without_extra_axes(source, len(target.shape)))
+        overwrite(target, drop_extra_axes(source, len(target.shape)))
 
     def free(self) -> None:
         """Free the memory now, though arrays show it: ``FreedError`` when they are used.
@@ -339,7 +339,9 @@ class Array:
 
     def __index__(self) -> int:
         if self.ndim or self.dtype.kind not in "ui":
-            raise DataTypeError(f"index: {summary(self._value)}; expected an integer without axes")
+            raise DataTypeError(
+                f"index: {summarize(self._value)}; expected an integer without axes"
+            )
         return int(self.item())
 
     def __reduce__(self) -> NoReturn:
@@ -349,20 +351,20 @@ class Array:
         )
 
     def __repr__(self) -> str:
-        return text(self._value)
+        return format_text(self._value)
 
     def __format__(self, spec: str) -> str:
         if not spec:
             return str(self)
         if self.ndim:
             raise NotOfferedError(
-                f"format: {spec!r} for {summary(self._value)}; expected an array without axes"
+                f"format: {spec!r} for {summarize(self._value)}; expected an array without axes"
                 " (np.array2string prints others)"
             )
         return format(self.item(), spec)
 
     def _repr_html_(self) -> str:
-        return html(self._value)
+        return format_html(self._value)
 
     # --- protocols ------------------------------------------------------------------------------
 
@@ -388,7 +390,7 @@ class Array:
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        return capsule(self._value, copy, dl_device, stream=stream, max_version=max_version)
+        return make_capsule(self._value, copy, dl_device, stream=stream, max_version=max_version)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return CPU

@@ -1,4 +1,4 @@
-"""From what the host has to arrays on a device, and the types that they may have."""
+"""Functions that create arrays on a device, from arrays on the host or from numbers."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from ..errors import BitlaneError, CopyError, DataTypeError, OutOfRangeError, Sh
 from ..streaming.operands import AnyArray, as_array, as_integer, expect_supported
 from .array import Array, as_operand
 from .elementwise import as_dtype, cast_on_host, to_device
-from .strided import shape_of
+from .strided import as_shape
 from .transfers import reserve, upload
 from .value import DeviceLike
 
@@ -21,7 +21,7 @@ from .value import DeviceLike
 def asarray(
     device: DeviceLike, x: ArrayLike, dtype: DTypeLike | None = None, *, copy: bool | None = None
 ) -> Array:
-    """``x`` on the device of ``device``; see `Device.asarray`."""
+    """Return ``x`` on ``device``; see `Device.asarray`."""
     if isinstance(x, Array):
         result = x if x.device is device else asarray(device, x.get())
         if dtype is None or as_dtype(dtype) == result.dtype:
@@ -30,7 +30,7 @@ def asarray(
             raise CopyError(f"copy: False; {x.dtype} as {dtype} takes a copy")
         return result.astype(dtype)
     if copy is False:
-        raise CopyError("copy: False; what the host has comes to the device as a copy")
+        raise CopyError("copy: False; an array on the host comes to the device as a copy")
     array = as_array("x", x)
     kind = array.dtype.newbyteorder("=") if dtype is None else as_dtype(dtype)
     if not array.size and not hasattr(x, "dtype"):
@@ -40,32 +40,32 @@ def asarray(
 
 
 def from_dlpack(device: DeviceLike, x: Any, *, copy: bool | None = None) -> Array:
-    """What has ``__dlpack__``, on the device of ``device``; see `Device.from_dlpack`."""
+    """Copy an object with ``__dlpack__`` to ``device``; see `Device.from_dlpack`."""
     if not hasattr(x, "__dlpack__"):
         raise DataTypeError(f"x: of type {type(x).__name__}; expected one that has __dlpack__")
     return asarray(device, x if isinstance(x, Array) else np.from_dlpack(x), copy=copy)
 
 
 def empty(device: DeviceLike, shape: int | Sequence[int], dtype: DTypeLike) -> Array:
-    """Elements that are whatever the memory holds."""
-    return Array(reserve(device, shape_of(shape), as_dtype(dtype)))
+    """Return elements with any content."""
+    return Array(reserve(device, as_shape(shape), as_dtype(dtype)))
 
 
 def full(
     device: DeviceLike, shape: int | Sequence[int], fill: Any, dtype: DTypeLike | None
 ) -> Array:
-    """Elements that are all ``fill``, a number of the host or an array here without axes."""
+    """Return elements that are all ``fill``, a number or an array on the device without axes."""
     given = as_operand("fill_value", fill)
     kind = as_dtype(dtype if dtype is not None else np.asarray(given).dtype)
     one = to_device(device, "fill_value", given, kind)
-    node = apply(Op.COPY, broadcast(one.node, shape_of(shape)))
+    node = apply(Op.COPY, broadcast(one.node, as_shape(shape)))
     return Array(one.derived(node))
 
 
 def eye(device: DeviceLike, rows: int, columns: int | None, k: int, dtype: DTypeLike) -> Array:
-    """Elements that are 1 where the column is the row plus ``k``, else 0."""
+    """Return elements that are 1 where the column is the row plus ``k``, else 0."""
     offset = as_integer("k", k)
-    height, width = shape_of((rows, rows if columns is None else columns))
+    height, width = as_shape((rows, rows if columns is None else columns))
     result = full(device, (height, width), 0, dtype)
     first = (max(0, -offset), max(0, offset))
     count = min(height - first[0], width - first[1])
@@ -77,32 +77,32 @@ def eye(device: DeviceLike, rows: int, columns: int | None, k: int, dtype: DType
 
 
 def arange(device: DeviceLike, start: Any, stop: Any, step: Any, dtype: DTypeLike | None) -> Array:
-    """``np.arange``, which the host makes and sends. Raises as `linspace` does."""
+    """Send the result of ``np.arange``. Raises as `linspace` does."""
     limits = (0, start, step) if stop is None else (start, stop, step)
-    return _made(device, "arange", lambda: np.arange(*limits, dtype=_or_none(dtype)))
+    return _send(device, "arange", lambda: np.arange(*limits, dtype=_optional_dtype(dtype)))
 
 
 def linspace(
     device: DeviceLike, start: Any, stop: Any, num: int, dtype: DTypeLike | None, *, endpoint: bool
 ) -> Array:
-    """``np.linspace``, which the host makes and sends.
+    """Send the result of ``np.linspace``.
 
     Raises ``DataTypeError``, ``OutOfRangeError`` or ``ShapeError``.
     """
-    kind = _or_none(dtype)
+    kind = _optional_dtype(dtype)
     count = as_integer("linspace: num", num)
     if count < 0:
         raise ShapeError(f"linspace: num: {count}; expected 0 or more")
-    return _made(
+    return _send(
         device, "linspace", lambda: np.linspace(start, stop, count, endpoint=endpoint, dtype=kind)
     )
 
 
-def _or_none(dtype: DTypeLike | None) -> np.dtype[Any] | None:
+def _optional_dtype(dtype: DTypeLike | None) -> np.dtype[Any] | None:
     return None if dtype is None else as_dtype(dtype)
 
 
-def _made(device: DeviceLike, name: str, make: Callable[[], AnyArray]) -> Array:
+def _send(device: DeviceLike, name: str, make: Callable[[], AnyArray]) -> Array:
     """Return the array that ``make`` returns, sent to the device.
 
     Errors of NumPy are raised as errors of bitlane that name ``name``.

@@ -42,8 +42,8 @@ def count_ones(device: DeviceLike, op: Op, operands: tuple[Any, ...], reduction:
     """
     device.expect_open()
     if any(isinstance(x, Array) for x in operands):
-        return Array(_pending(device, op, operands, reduction))
-    return _count_host_arrays(device, op, operands, reduction)
+        return Array(_sum_on_device(device, op, operands, reduction))
+    return _sum_host_arrays(device, op, operands, reduction)
 
 
 def jaccard(device: DeviceLike, a: Any, b: Any, reduction: Reduction) -> NDArray[np.float64]:
@@ -51,18 +51,20 @@ def jaccard(device: DeviceLike, a: Any, b: Any, reduction: Reduction) -> NDArray
     device.expect_open()
     both = (Op.AND, Op.OR)
     if isinstance(a, Array) or isinstance(b, Array):
-        values = [_pending(device, op, (a, b), reduction) for op in both]
+        values = [_sum_on_device(device, op, (a, b), reduction) for op in both]
         compute(*values)
         shared, either = (download(value) for value in values)
     else:
         wide = replace(reduction, dtype=np.uint64)
-        shared, either = (_count_host_arrays(device, op, (a, b), wide) for op in both)
+        shared, either = (_sum_host_arrays(device, op, (a, b), wide) for op in both)
     result = np.zeros(shared.shape)
     np.divide(shared, either, out=result, where=either != 0)
     return result
 
 
-def _pending(device: DeviceLike, op: Op, operands: tuple[Any, ...], reduction: Reduction) -> Value:
+def _sum_on_device(
+    device: DeviceLike, op: Op, operands: tuple[Any, ...], reduction: Reduction
+) -> Value:
     given = [as_operand(name, x) for name, x in zip("ab", operands, strict=False)]
     if op.reads_b:
         value = elementwise(device, op, given, encoding=True)
@@ -72,7 +74,7 @@ def _pending(device: DeviceLike, op: Op, operands: tuple[Any, ...], reduction: R
     return sum_counts(counts, reduction.axis, reduction.dtype, keep=reduction.keepdims)
 
 
-def _count_host_arrays(
+def _sum_host_arrays(
     device: DeviceLike, op: Op, operands: tuple[Any, ...], reduction: Reduction
 ) -> AnyArray:
     if op.reads_b:

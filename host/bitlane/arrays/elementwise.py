@@ -23,7 +23,7 @@ from ..compiler.nodes import (
 from ..errors import DataTypeError, NotOfferedError, OtherDeviceError, OutOfRangeError
 from ..streaming.operands import AnyArray, expect_supported, fitted, shown
 from ..streaming.promotion import NEGATED, TRUE, Casting, expect_alike, kind_of, meeting_type
-from .strided import Strided, axes_of
+from .strided import Strided, normalize_axes
 from .transfers import constant, upload
 from .value import DeviceLike, Value
 
@@ -32,7 +32,7 @@ _UINT32: Final = np.dtype(np.uint32)
 
 
 def cast(value: Value, dtype: np.dtype[Any]) -> Value:
-    """``value`` as ``dtype``, perhaps the same memory. Raises ``DataTypeError`` for floats."""
+    """Return ``value`` as ``dtype``, perhaps the same. Raises ``DataTypeError`` for floats."""
     if value.dtype == dtype:
         return value
     if "f" in (value.dtype.kind, dtype.kind):
@@ -177,7 +177,7 @@ def as_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     return kind.newbyteorder("=")
 
 
-def without_extra_axes(value: Value, rank: int) -> Value:
+def drop_extra_axes(value: Value, rank: int) -> Value:
     """Drop the first axes beyond ``rank`` if they count one element, as NumPy's assignments do."""
     extra = max(0, len(value.shape) - rank)
     if set(value.shape[:extra]) != {1}:
@@ -192,14 +192,14 @@ Axes: TypeAlias = int | Sequence[int] | None
 
 
 def chosen_axes(axes: Axes, rank: int) -> tuple[int, ...]:
-    """The axes that are meant, from 0 on, in order. Raises ``ShapeError``."""
-    return tuple(sorted(axes_of(range(rank) if axes is None else axes, rank)))
+    """Return ``axes`` from 0 on, in ascending order; all for None. Raises ``ShapeError``."""
+    return tuple(sorted(normalize_axes(range(rank) if axes is None else axes, rank)))
 
 
 def sum_type(dtype: DTypeLike | None, bits: int) -> np.dtype[Any]:
-    """The type of sums of at most ``bits``; uint32 for None.
+    """Return the type of sums of at most ``bits``; uint32 for None.
 
-    Raises ``DataTypeError`` for what is no integer, ``OutOfRangeError`` where a sum might not fit.
+    Raises ``DataTypeError`` unless it is an integer, ``OutOfRangeError`` if a sum might not fit.
     """
     try:
         chosen = _UINT32 if dtype is None else np.dtype(dtype)
@@ -216,7 +216,7 @@ def sum_type(dtype: DTypeLike | None, bits: int) -> np.dtype[Any]:
 
 
 def sum_counts(value: Value, axes: Axes, dtype: DTypeLike | None, *, keep: bool) -> Value:
-    """The sums of ``value``, counts of bits or truth values, along ``axes``.
+    """Sum ``value``, counts of bits or truth values, along ``axes``.
 
     ``keep``: the axes stay, with one element. Raises ``NotOfferedError`` for other values, and as
     ``chosen_axes`` and ``sum_type`` do.
@@ -257,9 +257,9 @@ def sum_counts(value: Value, axes: Axes, dtype: DTypeLike | None, *, keep: bool)
 
 
 def _as_ones(counts: Expression, width: int) -> Expression:
-    """Elements of ``width`` bytes with as many ones as ``counts``, from 0 to 8 * width, say.
+    """Return elements of ``width`` bytes with as many ones as ``counts``, 0 to 8 * width.
 
-    The device has no adder for numbers, but one for bits.
+    The device adds up bits, not numbers.
     """
     if counts.itemsize > width:
         counts = narrowed(counts, width)
@@ -270,34 +270,34 @@ def _as_ones(counts: Expression, width: int) -> Expression:
 
 
 _NOTHING: Final = {Op.AND: 0xFF, Op.OR: 0, Op.XOR: 0}
-"""What no elements give: each byte of it."""
+"""Each byte of the reduction of no elements."""
 
 
 def reduce(op: Op, value: Value, axes: int | Sequence[int] | None, *, keep: bool = False) -> Value:
-    """``op``, one of AND, OR and XOR, of the elements along ``axes``; of all for None.
+    """Reduce the elements along ``axes``, all for None, by ``op``: AND, OR or XOR.
 
-    ``keep``: the axes stay, with one element. No elements give what changes no other: all ones
-    for AND, else 0. Raises ``ShapeError``, or ``DataTypeError`` for floats.
+    ``keep``: the axes stay, with one element. The result of no elements is all ones for AND,
+    else 0. Raises ``ShapeError``, or ``DataTypeError`` for floats.
     """
     if value.dtype.kind == "f":
         raise DataTypeError(
             f"x: data type {value.dtype}; expected integers or truth values (view its bits)"
         )
     rank = len(value.shape)
-    chosen = axes_of(range(rank) if axes is None else axes, rank)
+    chosen = normalize_axes(range(rank) if axes is None else axes, rank)
     node = value.node
     for axis in sorted(chosen, key=lambda axis: -abs(value.node.strides[axis])):
-        node = _along(op, node, axis, truth=value.dtype.kind == "b")
+        node = _reduce_axis(op, node, axis, truth=value.dtype.kind == "b")
     if not keep:
         node = _index(node, (*(0 if axis in chosen else slice(None) for axis in range(rank)), ...))
     if all(value.shape[axis] == 1 for axis in chosen):
-        # Nothing was combined: a result of its own all the same.
+        # Nothing was combined: the result must not share the memory all the same.
         node = apply(Op.COPY, node)
     return value.derived(node)
 
 
-def _along(op: Op, node: Expression, axis: int, *, truth: bool) -> Expression:
-    """``node`` with one element along ``axis``."""
+def _reduce_axis(op: Op, node: Expression, axis: int, *, truth: bool) -> Expression:
+    """Reduce ``node`` to one element along ``axis``."""
     count = node.shape[axis]
     before = (slice(None),) * axis
     if not count:

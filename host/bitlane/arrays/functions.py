@@ -12,7 +12,7 @@ from . import shaping
 from .array import Array, as_operand
 from .elementwise import elementwise, reduce
 from .numpy_protocols import implements
-from .strided import axis_of
+from .strided import normalize_axis
 from .transfers import download
 from .value import Value
 
@@ -68,7 +68,9 @@ implements(np.can_cast)(lambda from_, to, casting="safe": np.can_cast(type_of(fr
 implements(np.result_type)(lambda *given: np.result_type(*(type_of(x) for x in given)))
 implements(np.ndim)(lambda a: a.ndim)
 implements(np.shape)(lambda a: a.shape)
-implements(np.size)(lambda a, axis=None: a.size if axis is None else a.shape[axis_of(axis, a.ndim)])
+implements(np.size)(
+    lambda a, axis=None: a.size if axis is None else a.shape[normalize_axis(axis, a.ndim)]
+)
 
 
 # --- shapes -------------------------------------------------------------------------------------

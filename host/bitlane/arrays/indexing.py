@@ -1,4 +1,4 @@
-"""Indices that hold arrays: which elements they pick, and in which shape.
+"""Advanced indexing: the elements that arrays of indices select, gathered or scattered.
 
 Arithmetic on shapes, strides and indices: no memory, no device, and no element of an array.
 """
@@ -17,7 +17,7 @@ from ..errors import ArrayIndexError, ShapeError
 from ..lowering.moves import MovedBlock, Moves, Offsets, lower_moves
 from ..streaming.operands import AnyArray, broadcast_shapes, host_memory, oversized
 from .elementwise import copy_value
-from .strided import Strided, part_of
+from .strided import Strided, parse_part
 from .transfers import reserve
 from .value import Value, changing, using
 
@@ -25,8 +25,8 @@ _Part: TypeAlias = "AnyArray | slice | EllipsisType | None"
 
 
 @dataclass(frozen=True, slots=True)
-class Picked:
-    """The elements of ``view`` that ``indices``, which broadcast, pick from its axes ``axes``."""
+class Selection:
+    """Elements of ``view`` that ``indices``, which broadcast, select along ``axes``."""
 
     view: Strided
     axes: tuple[int, ...]
@@ -35,56 +35,56 @@ class Picked:
     """The first axis of the indices in the result."""
 
     @property
-    def picks(self) -> tuple[int, ...]:
-        """The shape of the indices."""
+    def index_shape(self) -> tuple[int, ...]:
+        """The shape that the indices broadcast to."""
         return _common_shape(self.indices)
 
     @property
     def rest(self) -> Strided:
-        """The elements that the indices (0, 0, ...) pick."""
+        """The elements that the indices (0, 0, ...) select."""
         view = self.view
         kept = [axis for axis in range(len(view.shape)) if axis not in self.axes]
-        return _with_axes(view, kept)
+        return _keep_axes(view, kept)
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the result."""
         rest = self.rest.shape
-        return (*rest[: self.position], *self.picks, *rest[self.position :])
+        return (*rest[: self.position], *self.index_shape, *rest[self.position :])
 
     @property
     def offsets(self) -> Offsets:
-        """Byte offset from `rest` of the element that each tuple of indices picks, in C order."""
-        with host_memory("index", prod(self.picks) * np.dtype(np.int64).itemsize):
-            total = np.zeros(self.picks, np.int64)
+        """The byte offset from `rest` of each selected element, in C's order of the indices."""
+        with host_memory("index", prod(self.index_shape) * np.dtype(np.int64).itemsize):
+            total = np.zeros(self.index_shape, np.int64)
             for axis, index in zip(self.axes, self.indices, strict=True):
                 total += index * self.view.strides[axis]
             return total.reshape(-1)
 
     def split(self, result: Strided) -> tuple[Strided, Strided]:
-        """``result``, which has `shape`: its axes of indices, and its other axes."""
-        inside = range(self.position, self.position + len(self.picks))
+        """Split ``result``, which has `shape`, into its axes of indices and its other axes."""
+        inside = range(self.position, self.position + len(self.index_shape))
         return (
-            _with_axes(result, inside),
-            _with_axes(result, [at for at in range(len(result.shape)) if at not in inside]),
+            _keep_axes(result, inside),
+            _keep_axes(result, [at for at in range(len(result.shape)) if at not in inside]),
         )
 
 
-def _with_axes(strided: Strided, axes: Sequence[int]) -> Strided:
+def _keep_axes(strided: Strided, axes: Sequence[int]) -> Strided:
     shape, strides = (tuple([x[at] for at in axes]) for x in (strided.shape, strided.strides))
     return Strided(shape, strides, strided.itemsize, strided.offset)
 
 
 def offsets_of(strided: Strided) -> Offsets:
-    """Bytes from element 0 to each element, in C's order."""
+    """Return the bytes from element 0 to each element, in C's order."""
     total = np.zeros((), np.int64)
     for count, stride in zip(strided.shape, strided.strides, strict=True):
         total = total[..., None] + np.arange(count, dtype=np.int64) * stride
     return total.reshape(-1)
 
 
-def picks(key: Any) -> bool:
-    """Whether ``key`` holds a list, truth values, or an array with axes."""
+def is_advanced(key: Any) -> bool:
+    """Return whether ``key`` holds a list, truth values, or an array with axes."""
     return any(map(_is_array, key if isinstance(key, tuple) else (key,)))
 
 
@@ -96,12 +96,12 @@ def _is_array(part: Any) -> bool:
     return isinstance(part, Sequence) and not isinstance(part, str | bytes)
 
 
-def pick(strided: Strided, key: Any) -> Picked:
-    """Return the elements that ``key`` picks from ``strided`` by NumPy's rules.
+def select(strided: Strided, key: Any) -> Selection:
+    """Return the elements that ``key`` selects from ``strided`` by NumPy's rules.
 
     Raises ``ArrayIndexError``, or what `Strided.index` does.
     """
-    parts = [_parsed(part) for part in (key if isinstance(key, tuple) else (key,))]
+    parts = [_parse(part) for part in (key if isinstance(key, tuple) else (key,))]
     taken = sum(map(_axes_taken, parts))
     rank = len(strided.shape)
     dots = [at for at, part in enumerate(parts) if isinstance(part, EllipsisType)]
@@ -117,13 +117,13 @@ def pick(strided: Strided, key: Any) -> Picked:
     for part in parts if dots else (*parts, ...):
         count = rank - taken if isinstance(part, EllipsisType) else _axes_taken(part)
         if isinstance(part, np.ndarray):
-            found = _found(part, strided.shape[axis : axis + count], axis)
+            found = _as_indices(part, strided.shape[axis : axis + count], axis)
             axes += range(len(plain), len(plain) + len(found))
             indices += found
-            # A truth value without axes picks from an axis of one.
+            # A truth value without axes selects from an axis of one.
             sides = strided.shape[axis : axis + count] or (1,)
             limits += [(axis + at, n) for at, n in enumerate(sides)]
-        # Axes that arrays pick from stay whole; a truth value without axes picks from a new one.
+        # Axes that arrays index stay whole; a truth value without axes indexes a new one.
         if part is None or isinstance(part, slice):
             plain.append(part)
         elif isinstance(part, np.ndarray) and not count:
@@ -135,14 +135,14 @@ def pick(strided: Strided, key: Any) -> Picked:
     together = where[-1] - where[0] + 1 == len(where)
     view = strided.index(tuple(plain))
     with host_memory("index", sum(index.size for index in indices) * np.dtype(np.int64).itemsize):
-        whole = _within(indices, limits)
-    return Picked(view, tuple(axes), whole, axes[0] if together else 0)
+        whole = _wrap_negative(indices, limits)
+    return Selection(view, tuple(axes), whole, axes[0] if together else 0)
 
 
-def _parsed(part: Any) -> _Part:
-    """Integers and arrays as arrays of integers or truth values."""
+def _parse(part: Any) -> _Part:
+    """Return integers and arrays as arrays of integers or truth values."""
     if not _is_array(part):
-        plain = part_of(part)
+        plain = parse_part(part)
         return np.asarray(plain) if isinstance(plain, int) else plain
     try:
         array = np.asarray(part)
@@ -166,8 +166,8 @@ def _axes_taken(part: _Part) -> int:
     return int(isinstance(part, slice))
 
 
-def _found(part: AnyArray, shape: tuple[int, ...], axis: int) -> list[AnyArray]:
-    """The indices that ``part`` is, one array for each of the axes, of ``shape``, from ``axis``."""
+def _as_indices(part: AnyArray, shape: tuple[int, ...], axis: int) -> list[AnyArray]:
+    """Return the indices of ``part``, an array for each axis of ``shape``, from ``axis`` on."""
     if part.dtype.kind != "b":
         return [part]
     if part.shape != shape:
@@ -178,15 +178,18 @@ def _found(part: AnyArray, shape: tuple[int, ...], axis: int) -> list[AnyArray]:
 
 
 def _common_shape(indices: Sequence[AnyArray]) -> tuple[int, ...]:
-    """The shape that ``indices`` broadcast to. Raises ``ShapeError``."""
+    """Return the shape that ``indices`` broadcast to. Raises ``ShapeError``."""
     start: tuple[int, ...] = ()
     return reduce(broadcast_shapes, (index.shape for index in indices), start)
 
 
-def _within(
+def _wrap_negative(
     indices: list[AnyArray], limits: list[tuple[int, int]]
 ) -> tuple[NDArray[np.int64], ...]:
-    """``indices``, which broadcast, from 0 on; ``limits``: each one's axis and its elements."""
+    """Return ``indices``, which broadcast, from 0 on; ``limits``: the axis and length of each.
+
+    Raises ``ArrayIndexError``.
+    """
     try:
         shape = _common_shape(indices)
     except ShapeError:
@@ -195,7 +198,7 @@ def _within(
     whole = []
     for index, (axis, count) in zip(indices, limits, strict=True):
         outside = index[(index < -count) | (index >= count)]
-        # As in NumPy, arrays may hold any indices if nothing is picked.
+        # As in NumPy, arrays may hold any indices if nothing is selection.
         if outside.size and not (index.ndim and 0 in shape):
             known = f"expected {-count} to {count - 1}" if count else "it has no elements"
             raise ArrayIndexError(f"index: {outside[0]} for axis {axis} of {count}; {known}")
@@ -203,45 +206,45 @@ def _within(
     return tuple(whole)
 
 
-def gather(source: Value, picked: Picked) -> Value:
-    """The elements ``picked`` of ``source``, whose description they come from, in new memory.
+def gather(source: Value, selection: Selection) -> Value:
+    """Copy the elements ``selection`` of ``source`` to new memory.
 
     Raises ``OutOfDeviceMemory`` and what `compute` does.
     """
     stored = source.stored
-    result = reserve(source.device, picked.shape, source.dtype)
+    result = reserve(source.device, selection.shape, source.dtype)
     if result.strided.size:
-        inner, outer = picked.split(result.strided)
-        block = MovedBlock(outer.shape, picked.rest.strides, outer.strides, outer.itemsize)
-        sources = stored.view.address + picked.rest.offset + picked.offsets
+        inner, outer = selection.split(result.strided)
+        block = MovedBlock(outer.shape, selection.rest.strides, outer.strides, outer.itemsize)
+        sources = stored.view.address + selection.rest.offset + selection.offsets
         targets = result.stored.view.address + offsets_of(inner)
         with using((stored.storage,)):
             _move(source, Moves(block, sources, targets))
     return result
 
 
-def scatter(target: Value, picked: Picked, source: Value) -> None:
-    """Write ``source``, of the same type, over the elements ``picked`` of ``target``.
+def scatter(target: Value, selection: Selection, source: Value) -> None:
+    """Write ``source``, of the same type, over the elements ``selection`` of ``target``.
 
-    The source broadcasts, and is read before anything is written. Of elements that are picked
-    several times, the last value stays. Raises ``ShapeError`` where elements repeat, and what
-    `compute` does.
+    The source broadcasts, and is read before anything is written. If an element is
+    selected several times, the last value stays. Raises ``ShapeError`` where elements repeat, and
+    what `compute` does.
     """
     target.expect_writable()
     target.device.expect_open()
-    shape = picked.shape
+    shape = selection.shape
     given = source.strided.broadcast(shape)
     if not given.size:
         return
     if source.pending or source.stored.storage is target.stored.storage:
         source = copy_value(source)
         given = source.strided.broadcast(shape)
-    inner, outer = picked.split(given)
-    places, last = _last_of_each(picked.offsets)
-    block = MovedBlock(outer.shape, outer.strides, picked.rest.strides, outer.itemsize)
+    inner, outer = selection.split(given)
+    places, last = _last_of_each(selection.offsets)
+    block = MovedBlock(outer.shape, outer.strides, selection.rest.strides, outer.itemsize)
     sources = source.stored.view.address + offsets_of(inner)[last]
     with changing(target, source) as node:
-        targets = node.view.address + picked.rest.offset + places
+        targets = node.view.address + selection.rest.offset + places
         _move(target, Moves(block, sources, targets))
 
 
@@ -252,7 +255,7 @@ def _move(value: Value, moves: Moves) -> None:
 
 
 def _last_of_each(offsets: Offsets) -> tuple[Offsets, Offsets]:
-    """Each offset once, in the order of their last places, and these places."""
+    """Return each offset once, in the order of their last positions, and these positions."""
     _, from_end = np.unique(offsets[::-1], return_index=True)
     last = np.sort(len(offsets) - 1 - from_end)
     return offsets[last], last

@@ -1,4 +1,4 @@
-"""Array cut, turned and joined; elements taken or repeated: copies only where no view will do."""
+"""Functions that cut, turn, join and repeat arrays; they copy only where a view is impossible."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from ..streaming.operands import as_array, as_integer, broadcast_shapes, host_me
 from .array import Array
 from .elementwise import to_device
 from .numpy_protocols import implements
-from .strided import axes_of, axis_of, listed, shape_of
+from .strided import as_list, as_shape, normalize_axes, normalize_axis
 from .transfers import reserve, upload
 from .value import overwrite
 
@@ -19,10 +19,10 @@ Axes = int | Sequence[int]
 
 @implements(np.squeeze)
 def squeeze(a: Array, axis: Axes | None = None) -> Array:
-    """Without axes of one element: all of them, or ``axis``. Raises ``ShapeError``."""
+    """Drop axes of one element: all of them, or ``axis``. Raises ``ShapeError``."""
     if axis is None:
         axis = [at for at, n in enumerate(a.shape) if n == 1]
-    gone = axes_of(axis, a.ndim)
+    gone = normalize_axes(axis, a.ndim)
     if any(a.shape[at] != 1 for at in gone):
         raise ShapeError(f"axis: {axis} of shape {a.shape}; expected axes of one element")
     return a[(*(0 if at in gone else slice(None) for at in range(a.ndim)), ...)]
@@ -30,16 +30,16 @@ def squeeze(a: Array, axis: Axes | None = None) -> Array:
 
 @implements(np.expand_dims)
 def expand_dims(a: Array, axis: Axes = 0) -> Array:
-    """With axes of one element more, which are then at ``axis``. Raises ``AxisError``."""
+    """Insert axes of one element at ``axis``. Raises ``AxisError``."""
     count = len(axis) if isinstance(axis, Sequence) else 1
-    new = axes_of(axis, a.ndim + count)
+    new = normalize_axes(axis, a.ndim + count)
     return a[(*(None if at in new else slice(None) for at in range(a.ndim + count)), ...)]
 
 
 @implements(np.moveaxis)
 def moveaxis(a: Array, source: Axes, destination: Axes) -> Array:
-    """With the axes ``source`` at ``destination``, the others in their order."""
-    old, new = axes_of(source, a.ndim), axes_of(destination, a.ndim)
+    """Move the axes ``source`` to ``destination``; the others stay in their order."""
+    old, new = normalize_axes(source, a.ndim), normalize_axes(destination, a.ndim)
     if len(old) != len(new):
         raise ShapeError(f"destination: {destination}; expected as many axes as {source}")
     order = [at for at in range(a.ndim) if at not in old]
@@ -50,32 +50,32 @@ def moveaxis(a: Array, source: Axes, destination: Axes) -> Array:
 
 @implements(np.swapaxes)
 def swapaxes(a: Array, axis1: int, axis2: int) -> Array:
-    """With two axes in each other's place; they may be the same. Raises ``ShapeError``."""
+    """Exchange two axes, which may be the same. Raises ``ShapeError``."""
     order = list(range(a.ndim))
-    one, other = axis_of(axis1, a.ndim), axis_of(axis2, a.ndim)
+    one, other = normalize_axis(axis1, a.ndim), normalize_axis(axis2, a.ndim)
     order[one], order[other] = other, one
     return a.transpose(order)
 
 
 @implements(np.flip)
 def flip(m: Array, axis: Axes | None = None) -> Array:
-    """With the elements along ``axis``, or along all axes, the other way round."""
-    turned = axes_of(range(m.ndim) if axis is None else axis, m.ndim)
+    """Reverse the elements along ``axis``, or along all axes."""
+    turned = normalize_axes(range(m.ndim) if axis is None else axis, m.ndim)
     steps = (slice(None, None, -1 if at in turned else 1) for at in range(m.ndim))
     return m[(*steps, ...)]
 
 
 @implements(np.roll)
 def roll(a: Array, shift: Axes, axis: Axes | None = None) -> Array:
-    """A copy whose elements are ``shift`` further along ``axis``; those at the end come first.
+    """Copy the array with its elements moved by ``shift`` along ``axis``, around the end.
 
     One shift for all axes, one for each, or several for one axis. Raises ``DataTypeError`` or
     ``ShapeError``.
     """
     if axis is None:
         return roll(a.reshape(-1), shift, 0).reshape(a.shape)
-    axes = [axis_of(at, a.ndim) for at in listed(axis)]
-    shifts = [as_integer("shift", by) for by in listed(shift)]
+    axes = [normalize_axis(at, a.ndim) for at in as_list(axis)]
+    shifts = [as_integer("shift", by) for by in as_list(shift)]
     try:
         pairs = np.broadcast(np.array(shifts, object), np.array(axes, object))
     except ValueError:
@@ -91,7 +91,7 @@ def roll(a: Array, shift: Axes, axis: Axes | None = None) -> Array:
 
 @implements(np.concatenate)
 def concatenate(arrays: Sequence[Any], axis: int | None = 0) -> Array:
-    """One behind the other along ``axis``, in the type in which NumPy has them meet."""
+    """Join arrays along ``axis``, in the type that NumPy joins them as."""
     here = [x for x in arrays if isinstance(x, Array)]
     if not here:
         raise ShapeError("arrays: none on a device; expected one at least")
@@ -100,7 +100,7 @@ def concatenate(arrays: Sequence[Any], axis: int | None = 0) -> Array:
         parts = [x.reshape(-1) if isinstance(x, Array) else np.ravel(x) for x in parts]
         axis = 0
     shapes = [np.shape(x) for x in parts]
-    at = axis_of(axis, len(shapes[0]))
+    at = normalize_axis(axis, len(shapes[0]))
     if len({(len(s), s[:at], s[at + 1 :]) for s in shapes}) != 1:
         raise ShapeError(f"arrays: shapes {shapes}; expected alike but for axis {at}")
     device = here[0].device
@@ -121,7 +121,7 @@ def concatenate(arrays: Sequence[Any], axis: int | None = 0) -> Array:
 
 
 def _common_type(arrays: Sequence[Any]) -> np.dtype[Any]:
-    """The type that NumPy joins ``arrays`` as.
+    """Return the type that NumPy joins ``arrays`` as.
 
     Raises ``DataTypeError`` if the device would have to convert integers to floats.
     """
@@ -138,23 +138,23 @@ def _common_type(arrays: Sequence[Any]) -> np.dtype[Any]:
 
 @implements(np.stack)
 def stack(arrays: Sequence[Any], axis: int = 0) -> Array:
-    """Side by side along a new axis, which is then at ``axis``."""
+    """Join arrays along a new axis at ``axis``."""
     parts = [x if isinstance(x, Array) else np.asarray(x) for x in arrays]
     if len({x.shape for x in parts}) != 1:
         raise ShapeError(f"arrays: shapes {[x.shape for x in parts]}; expected one or more alike")
-    at = axis_of(axis, parts[0].ndim + 1)
+    at = normalize_axis(axis, parts[0].ndim + 1)
     return concatenate(
         [expand_dims(x, at) if isinstance(x, Array) else np.expand_dims(x, at) for x in parts], at
     )
 
 
 def unstack(x: Array, axis: int = 0) -> tuple[Array, ...]:
-    """The parts along ``axis``, as views."""
-    return tuple(moveaxis(x, axis_of(axis, x.ndim), 0))
+    """Return views of the parts along ``axis``."""
+    return tuple(moveaxis(x, normalize_axis(axis, x.ndim), 0))
 
 
-def all_on_device(arrays: Sequence[Any]) -> list[Array]:
-    """``arrays``, those of the host sent to the device of the first that is on one."""
+def send_all(arrays: Sequence[Any]) -> list[Array]:
+    """Send the arrays on the host to the device of the first array on a device."""
     like = next((x for x in arrays if isinstance(x, Array)), None)
     if arrays and like is None:
         raise DataTypeError("arrays: none on a device; expected one at least")
@@ -166,8 +166,8 @@ def all_on_device(arrays: Sequence[Any]) -> list[Array]:
 
 
 def broadcast_arrays(*arrays: Any) -> list[Array]:
-    """Array of ``arrays`` in one shape. Raises ``ShapeError``."""
-    here = all_on_device(arrays)
+    """Return views of ``arrays`` in one shape. Raises ``ShapeError``."""
+    here = send_all(arrays)
     try:
         shape: tuple[int, ...] = ()
         for x in here:
@@ -180,20 +180,20 @@ def broadcast_arrays(*arrays: Any) -> list[Array]:
 
 @implements(np.take)
 def take(a: Array, indices: Any, axis: int | None = None) -> Array:
-    """The elements of ``a`` at ``indices`` along ``axis``; of ``a`` as one row for None.
+    """Copy the elements at ``indices`` along ``axis``; of ``a`` as one row for None.
 
     The shape of ``indices`` replaces the axis. Raises ``ArrayIndexError`` or ``AxisError``.
     """
     if axis is None:
         a, axis = a.reshape(-1), 0
-    at = axis_of(axis, a.ndim)
+    at = normalize_axis(axis, a.ndim)
     whole = _integers("indices", indices)
     result = a[(*(slice(None),) * at, whole)]
     return result if whole.ndim else result.copy()
 
 
 def take_along_axis(x: Array, indices: Any, axis: int | None = -1) -> Array:
-    """Return, for each row along ``axis``, the elements at its own indices; other axes broadcast.
+    """Copy the elements of each row along ``axis`` at the row's indices; other axes broadcast.
 
     Raises ``ArrayIndexError``, ``AxisError``, or ``ShapeError`` for another number of axes.
     """
@@ -202,20 +202,20 @@ def take_along_axis(x: Array, indices: Any, axis: int | None = -1) -> Array:
         x, axis = x.reshape(-1), 0
     if whole.ndim != x.ndim:
         raise ShapeError(f"indices: shape {whole.shape}; expected {x.ndim} axes, as x has")
-    at = axis_of(axis, x.ndim)
+    at = normalize_axis(axis, x.ndim)
     rows = np.ogrid[tuple(slice(n) for n in x.shape)]
     return x[tuple(whole if axis == at else row for axis, row in enumerate(rows))]
 
 
 @implements(np.repeat)
 def repeat(a: Array, repeats: Any, axis: int | None = None) -> Array:
-    """Each element along ``axis`` several times, one number for all or each its own.
+    """Repeat each element along ``axis``: a number for all elements, or one for each.
 
     ``a`` as one row for None. Raises ``AxisError``, ``DataTypeError`` or ``ShapeError``.
     """
     if axis is None:
         a, axis = a.reshape(-1), 0
-    at = axis_of(axis, a.ndim)
+    at = normalize_axis(axis, a.ndim)
     counts = _integers("repeats", repeats)
     if counts.shape not in ((), (1,), (a.shape[at],)) or (counts < 0).any():
         raise ShapeError(
@@ -235,8 +235,8 @@ def repeat(a: Array, repeats: Any, axis: int | None = None) -> Array:
 
 @implements(np.tile)
 def tile(A: Array, reps: int | Sequence[int]) -> Array:
-    """``A`` several times side by side along each axis, the last axis last. ``ShapeError``."""
-    times = shape_of(listed(reps), "reps")
+    """Repeat the whole array along its last axes, ``reps`` times each. Raises ``ShapeError``."""
+    times = as_shape(as_list(reps), "reps")
     rank = max(A.ndim, len(times))
     times = (1,) * (rank - len(times)) + times
     sides = (1,) * (rank - A.ndim) + A.shape
@@ -248,14 +248,14 @@ def tile(A: Array, reps: int | Sequence[int]) -> Array:
 def meshgrid(
     *arrays: Any, indexing: str = "xy", sparse: bool = False, copy: bool = True
 ) -> list[Array]:
-    """The coordinates of a grid, an array for each of its axes, from those along each axis.
+    """Return the coordinates of a grid, an array per axis, from the coordinates along each axis.
 
     ``indexing``: "xy" exchanges the first two axes. ``sparse``: without reps; without
     ``copy`` they are views. Raises ``ShapeError``.
     """
     if indexing not in ("xy", "ij"):
         raise ShapeError(f"indexing: {indexing!r}; expected 'xy' or 'ij'")
-    here = all_on_device(arrays)
+    here = send_all(arrays)
     if any(x.ndim > 1 for x in here):
         raise ShapeError(f"arrays: shapes {[x.shape for x in here]}; expected one axis each")
     places = list(range(len(here)))
@@ -272,7 +272,7 @@ def meshgrid(
 
 
 def _integers(name: str, given: Any) -> np.ndarray[Any, Any]:
-    """``given`` as integers on the host.
+    """Return ``given`` as integers on the host.
 
     Raises ``DataTypeError``, ``OutOfRangeError``, or ``ShapeError`` for lists of different lengths.
     """

@@ -1,4 +1,4 @@
-"""Which bytes of a piece of memory an array shows: shapes, strides, and what views do to them.
+"""Shapes and strides of arrays in memory, and the views that indices and other shapes make.
 
 Arithmetic on descriptions alone: no memory, no device, no data types but their size.
 """
@@ -27,22 +27,22 @@ class Strided:
 
     @classmethod
     def packed(cls, shape: tuple[int, ...], itemsize: int) -> Self:
-        """Elements without gaps, in C's order."""
+        """Return a description of elements without gaps, in C's order."""
         return cls(shape, packed_strides(shape, itemsize=itemsize), itemsize)
 
     @property
     def size(self) -> int:
-        """How many elements there are."""
+        """The number of elements."""
         return prod(self.shape)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all elements; those of a repeated one count each time."""
+        """The bytes of all elements; a repeated element counts each time."""
         return self.size * self.itemsize
 
     @property
     def span(self) -> range:
-        """The bytes from the lowest that belongs to an element to the highest."""
+        """The range from the first byte of the elements to the last."""
         if not self.size:
             return range(self.offset, self.offset)
         reach = [stride * (n - 1) for n, stride in zip(self.shape, self.strides, strict=True)]
@@ -65,11 +65,11 @@ class Strided:
         return any(n > 1 and not stride for n, stride in zip(self.shape, self.strides, strict=True))
 
     def index(self, key: Any) -> "Strided":
-        """Return the view that integers, slices, ``...`` and ``None`` pick; `picking` does others.
+        """Return the view that integers, slices, ``...`` and ``None`` select.
 
         Raises ``ArrayIndexError``, ``ShapeError`` (a step of 0) or ``NotOfferedError``.
         """
-        parts = _whole(key if isinstance(key, tuple) else (key,), len(self.shape))
+        parts = _expand_ellipsis(key if isinstance(key, tuple) else (key,), len(self.shape))
         shape, strides, offset, axis = [], [], self.offset, 0
         for part in parts:
             if part is None:
@@ -100,9 +100,9 @@ class Strided:
         return replace(self, shape=tuple(shape), strides=tuple(strides), offset=offset)
 
     def transpose(self, axes: Sequence[int] | None = None) -> "Strided":
-        """The axes in another order, reversed by default. Raises ``ShapeError``."""
+        """Return the view with axes reversed, or in the order ``axes``. Raises ``ShapeError``."""
         rank = len(self.shape)
-        order = tuple(reversed(range(rank))) if axes is None else axes_of(axes, rank)
+        order = tuple(reversed(range(rank))) if axes is None else normalize_axes(axes, rank)
         if len(order) != rank:
             raise ShapeError(f"axes: {order}; expected each of the {rank} axes once")
         return replace(
@@ -112,7 +112,7 @@ class Strided:
         )
 
     def broadcast(self, shape: tuple[int, ...]) -> "Strided":
-        """Repeated to ``shape`` by NumPy's rules, without a copy. Raises ``ShapeError``."""
+        """Return the view repeated to ``shape`` by NumPy's rules. Raises ``ShapeError``."""
         extra = len(shape) - len(self.shape)
         if extra < 0 or any(
             n not in (1, m) for n, m in zip(self.shape, shape[max(0, extra) :], strict=False)
@@ -125,7 +125,7 @@ class Strided:
         return replace(self, shape=shape, strides=(0,) * extra + tuple(strides))
 
     def reshape(self, shape: tuple[int, ...]) -> "Strided | None":
-        """The same elements, in C's order, as ``shape``; None if that takes a copy.
+        """Return the view of the elements, in C's order, as ``shape``; None if it takes a copy.
 
         ``shape`` has as many elements: see `infer_shape`.
         """
@@ -151,7 +151,7 @@ class Strided:
         return replace(self, shape=shape, strides=tuple(strides))
 
     def infer_shape(self, shape: int | Sequence[int]) -> tuple[int, ...]:
-        """``shape`` with its -1 replaced by what is left. Raises ``ShapeError``."""
+        """Return ``shape`` with its -1 replaced by the length that fits. Raises ``ShapeError``."""
         try:
             wanted = [as_index(shape)] if not isinstance(shape, Sequence) else list(shape)
             wanted = [as_index(n) for n in wanted]
@@ -165,7 +165,10 @@ class Strided:
         return tuple(wanted)
 
     def recast(self, itemsize: int) -> "Strided":
-        """The same bytes as elements of another size, in the last axis. Raises ``ShapeError``."""
+        """Return the view of the bytes as elements of another size along the last axis.
+
+        Raises ``ShapeError``.
+        """
         if itemsize == self.itemsize:
             return self
         gaps = self.size and self.shape[-1:] != (1,) and self.strides[-1:] != (self.itemsize,)
@@ -177,16 +180,16 @@ class Strided:
         count, rest = divmod(self.shape[-1] * self.itemsize, itemsize)
         if rest:
             raise ShapeError(
-                f"view: {self.shape[-1]} elements of {self.itemsize} bytes in the last axis are no"
-                f" whole elements of {itemsize}"
+                f"view: {self.shape[-1]} elements of {self.itemsize} bytes in the last axis do not"
+                f" divide into elements of {itemsize}"
             )
         return Strided(
             (*self.shape[:-1], count), (*self.strides[:-1], itemsize), itemsize, self.offset
         )
 
 
-def shape_of(shape: int | Sequence[int], name: str = "shape") -> tuple[int, ...]:
-    """``shape`` as integers that are not negative. Raises ``ShapeError``."""
+def as_shape(shape: int | Sequence[int], name: str = "shape") -> tuple[int, ...]:
+    """Return ``shape`` as integers that are not negative. Raises ``ShapeError``."""
     try:
         wanted = tuple(as_index(n) for n in (shape if isinstance(shape, Sequence) else (shape,)))
     except TypeError:
@@ -196,23 +199,23 @@ def shape_of(shape: int | Sequence[int], name: str = "shape") -> tuple[int, ...]
     return wanted
 
 
-def listed(numbers: Any) -> list[Any]:
-    """A number, a sequence or an array of numbers as a list of Python numbers."""
+def as_list(numbers: Any) -> list[Any]:
+    """Return a number, a sequence or an array of numbers as a list of Python numbers."""
     plain = numbers.tolist() if hasattr(numbers, "tolist") else numbers
     return list(plain) if isinstance(plain, Sequence) else [plain]
 
 
-def axis_of(axis: SupportsIndex, rank: int) -> int:
-    """Exactly one axis, counted from the front. Raises ``AxisError`` or ``ShapeError``."""
+def normalize_axis(axis: SupportsIndex, rank: int) -> int:
+    """Return one axis, counted from the front. Raises ``AxisError`` or ``ShapeError``."""
     try:
         number = as_index(axis)
     except TypeError:
         raise ShapeError(f"axis: {shown(axis)}; expected an integer") from None
-    return axes_of(number, rank)[0]
+    return normalize_axes(number, rank)[0]
 
 
-def axes_of(axes: int | Sequence[int], rank: int) -> tuple[int, ...]:
-    """``axes`` counted from the front, each once. Raises ``AxisError`` or ``ShapeError``."""
+def normalize_axes(axes: int | Sequence[int], rank: int) -> tuple[int, ...]:
+    """Return ``axes`` counted from the front, each once. Raises ``AxisError`` or ``ShapeError``."""
     wanted = axes if isinstance(axes, Sequence) else (axes,)
     try:
         numbers = [as_index(axis) for axis in wanted]
@@ -228,9 +231,9 @@ def axes_of(axes: int | Sequence[int], rank: int) -> tuple[int, ...]:
     return positive
 
 
-def _whole(parts: tuple[Any, ...], rank: int) -> list[int | slice | None]:
-    """An index with as many integers and slices as there are axes."""
-    known = [part_of(part) for part in parts]
+def _expand_ellipsis(parts: tuple[Any, ...], rank: int) -> list[int | slice | None]:
+    """Return an index with one integer or slice per axis, and its None."""
+    known = [parse_part(part) for part in parts]
     dots = known.count(...)
     if dots > 1:
         raise ArrayIndexError("index: more than one ...; expected one at most")
@@ -246,8 +249,8 @@ def _whole(parts: tuple[Any, ...], rank: int) -> list[int | slice | None]:
     return whole
 
 
-def part_of(part: Any) -> int | slice | EllipsisType | None:
-    """One part of an index. Raises ``NotOfferedError``."""
+def parse_part(part: Any) -> int | slice | EllipsisType | None:
+    """Return one part of a basic index. Raises ``NotOfferedError``."""
     if part is None or isinstance(part, slice | EllipsisType):
         return part
     if not isinstance(part, bool) and getattr(part, "ndim", 0) == 0:

@@ -1,4 +1,7 @@
-"""Elements on their way between the host's memory and the device's. Moves bytes alone."""
+"""Transfers of elements between the host's memory and the device's, and DLPack.
+
+Moves bytes alone. DLPack shares windows on the memory; other libraries may write through them.
+"""
 
 from math import prod
 from typing import Any, Final
@@ -17,7 +20,7 @@ from .strided import Strided
 from .value import DeviceLike, Value, changing, usage_of, using
 
 _SPREAD: Final = 2
-"""Elements come back with their gaps while they span no more than so many times their bytes."""
+"""Elements come back with their gaps if they span at most this many times their bytes."""
 
 
 def reserve(
@@ -26,7 +29,7 @@ def reserve(
     dtype: np.dtype[Any],
     order: tuple[int, ...] | None = None,
 ) -> Value:
-    """Elements that are whatever the memory holds, packed. Raises ``OutOfDeviceMemory``."""
+    """Reserve packed elements with any content. Raises ``OutOfDeviceMemory``."""
     device.expect_open()
     storage = Storage(device.driver, prod(shape) * dtype.itemsize)
     strides = packed_strides(shape, order, dtype.itemsize)
@@ -35,13 +38,13 @@ def reserve(
 
 
 def constant(device: DeviceLike, array: AnyArray) -> Value:
-    """The one element of ``array``, of rank 0; it is sent with what uses it."""
+    """Return the one element of ``array``, of rank 0, as a constant of the commands that use it."""
     little = array.astype(array.dtype.newbyteorder("<"))
     return Value(device, array.dtype.newbyteorder("="), Constant(little.tobytes()))
 
 
 def upload(device: DeviceLike, array: AnyArray) -> Value:
-    """A copy of ``array`` in the device's memory, with its axes in the same order, without gaps.
+    """Copy ``array`` to the device's memory, with its axes in the same order, without gaps.
 
     Raises ``OutOfDeviceMemory`` and ``LinkError``.
     """
@@ -65,13 +68,13 @@ def replace(target: Value, array: AnyArray) -> None:
 
 
 def _bytes(array: AnyArray) -> NDArray[np.uint8]:
-    """The bytes of ``array``, in C's order and the device's."""
+    """Return the bytes of ``array``, in C's order and the device's byte order."""
     little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
     return little.reshape(-1).view(np.uint8)
 
 
 def download(value: Value) -> AnyArray:
-    """A copy of ``value`` in the host's memory, with its axes in the same order.
+    """Copy ``value`` to the host's memory, with its axes in the same order.
 
     Elements far apart are brought together on the device first. Raises ``LinkError``,
     ``OutOfHostMemory``, or ``ShapeError`` for more axes than NumPy's arrays have.
@@ -82,10 +85,10 @@ def download(value: Value) -> AnyArray:
     if not strided.size:
         return np.empty(strided.shape, value.dtype)
     with host_memory("array", strided.nbytes):
-        return _downloaded(value, strided)
+        return _read_elements(value, strided)
 
 
-def _downloaded(value: Value, strided: Strided) -> AnyArray:
+def _read_elements(value: Value, strided: Strided) -> AnyArray:
     if len(strided.span) > _SPREAD * strided.nbytes:
         value = value.derived(apply(Op.COPY, value.node))
         strided = value.strided
@@ -102,14 +105,14 @@ def _downloaded(value: Value, strided: Strided) -> AnyArray:
 # --- DLPack ------------------------------------------------------------------------------------
 
 CPU: Final = (1, 0)
-"""DLPack's kDLCPU, the first one: this computer's memory, or a copy there."""
+"""DLPack's kDLCPU, number 0: this computer's memory."""
 
 
-def capsule(value: Value, copy: bool | None, dl_device: Any, **options: Any) -> Any:
+def make_capsule(value: Value, copy: bool | None, dl_device: Any, **options: Any) -> Any:
     """Return a DLPack capsule of the array. Raises ``ExchangeError`` for an unmet request."""
     if options["stream"] is not None:
         raise ExchangeError(
-            f"stream: {options['stream']!r}; expected None, as there are no streams"
+            f"stream: {options['stream']!r}; expected None, as a device has no streams"
         )
     if dl_device is not None and not (isinstance(dl_device, tuple) and dl_device == CPU):
         raise ExchangeError(
@@ -121,7 +124,7 @@ def capsule(value: Value, copy: bool | None, dl_device: Any, **options: Any) -> 
         raise ExchangeError(
             f"max_version: {shown(version)}; expected None or two integers (major, minor)"
         )
-    array = None if copy else shared(value)
+    array = None if copy else share(value)
     if array is None:
         if copy is False:
             raise ExchangeError("copy: False; this device's memory is not this computer's")
@@ -129,12 +132,12 @@ def capsule(value: Value, copy: bool | None, dl_device: Any, **options: Any) -> 
     return array.__dlpack__(**options)
 
 
-def shared(value: Value) -> AnyArray | None:
-    """The elements where they lie, if that is this computer's memory; computes them before.
+def share(value: Value) -> AnyArray | None:
+    """Share the elements, if the device's memory is this computer's; computes them before.
 
-    Whoever has them can change them at any time: as long as they do, what reads them is computed at
-    once. The memory stays as long as the result is held, also after the device has been closed.
-    Without elements there is nothing to share, or to copy: the result is an empty array.
+    The owner of the result can change the elements at any time: as long as it is held, values that
+    read the memory are computed at once, and the memory stays, also after the device is closed.
+    Without elements the result is an empty array.
     """
     driver = value.device.driver
     expect_axes("array", value.shape)
@@ -150,7 +153,7 @@ def shared(value: Value) -> AnyArray | None:
 
 
 class _Window:
-    """Elements of the device's memory as NumPy sees them, and what keeps them there."""
+    """A window on the device's memory for NumPy, which keeps the memory alive."""
 
     def __init__(self, value: Value, node: Stored, memory: AnyArray) -> None:
         self._kept = node, memory

@@ -14,7 +14,7 @@ from ..errors import BitlaneError
 from ..files import expected_instead, write_atomically
 from ..model_file.images import NpyError, read_npy
 from ..onnx import OnnxError, PreparedGraph, load
-from ..onnx.backend import expected
+from ..onnx.backend import reference_outputs
 from ..onnx.model import BitGraph, quoted
 from ..onnx.parse import read_graph
 from ..streaming.operands import AnyArray
@@ -45,20 +45,22 @@ def run_onnx(
         names = ", ".join(quoted(x.name) for x in graph.outputs)
         raise OnnxError(f"--output: {path} has no {quoted(name)}; expected {names}")
     arrays = {name: _read(file) for name, file in _files("--input", inputs).items()}
-    graph.bound(arrays, {})
+    graph.bind(arrays, {})
     with open_device(url) as device:
         results = PreparedGraph(graph, device).arrays(arrays)
         print(f"Running on '{device.description}'", flush=True)
         print(explain(*results))
-        print(f"Graph {quoted(graph.name)}: 1 iterations, {_computed(device, results)}")
+        print(f"Graph {quoted(graph.name)}: 1 iterations, {_time(device, results)}")
         tensors = [x.get() for x in results]
-    passed = not check or _compared(graph, tensors, expected(graph, {**graph.constants, **arrays}))
+    passed = not check or _compare(
+        graph, tensors, reference_outputs(graph, {**graph.constants, **arrays})
+    )
     for x, tensor in zip(graph.outputs, tensors, strict=True):
         if x.name in targets:
             _write(targets[x.name], tensor)
             print(f"Output {quoted(x.name)} written to '{targets[x.name]}'")
         else:
-            # NumPy leaves out the middle of what is long.
+            # NumPy leaves out the middle of a long array.
             print(f"Output {quoted(x.name)}: {tensor.dtype} of shape {tensor.shape}\n{tensor}")
     return DONE if passed else CHECK_FAILED
 
@@ -85,7 +87,7 @@ def _read(file: Path) -> AnyArray:
         raise BitlaneError(f"--input: {file}; expected one that fits this memory") from None
 
 
-def _computed(device: Device, results: Sequence[Array]) -> str:
+def _time(device: Device, results: Sequence[Array]) -> str:
     """Compute ``results``; what that took."""
     driver = device.driver
     counted = driver.geometry.counters
@@ -98,7 +100,7 @@ def _computed(device: Device, results: Sequence[Array]) -> str:
     return figures
 
 
-def _compared(graph: BitGraph, got: Sequence[AnyArray], wanted: Sequence[AnyArray]) -> bool:
+def _compare(graph: BitGraph, got: Sequence[AnyArray], wanted: Sequence[AnyArray]) -> bool:
     """Print a line for each output; whether all bytes are those of the golden model."""
     passed = True
     for x, mine, other in zip(graph.outputs, got, wanted, strict=True):

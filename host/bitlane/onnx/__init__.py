@@ -1,4 +1,4 @@
-"""ONNX models of bit operators on a device: the backend that `onnx` defines, and what it takes.
+"""ONNX models of bit operators on a device: the backend that `onnx` defines.
 
 For example::
 
@@ -6,8 +6,7 @@ For example::
     with bitlane.onnx.prepare(onnx.load("model.onnx"), "sim") as prepared:
         (y,) = prepared.run([a, b])
 
-Reads and checks models; opens no file but the model that `load` is asked for. Needs the package
-`onnx`.
+Reads and checks models; opens no file but the path of `load`. Needs the package `onnx`.
 """
 
 from .model import OnnxError, OnnxMissingError

@@ -24,7 +24,7 @@ from .model import BitGraph, BitTensor, OnnxError, Tensor, quoted
 from .parse import expect_opset, newest_opset, read_graph, read_node
 
 
-def pending(graph: BitGraph, device: Device, tensors: Mapping[str, Array]) -> list[Array]:
+def build_outputs(graph: BitGraph, device: Device, tensors: Mapping[str, Array]) -> list[Array]:
     """Return the outputs of ``graph`` for ``tensors``, its inputs and constants. Executes nothing.
 
     Raises ``ShapeError`` where shapes do not broadcast, ``LayoutError`` as arrays do.
@@ -56,7 +56,7 @@ def pending(graph: BitGraph, device: Device, tensors: Mapping[str, Array]) -> li
     return results
 
 
-def expected(graph: BitGraph, tensors: Mapping[str, AnyArray]) -> list[AnyArray]:
+def reference_outputs(graph: BitGraph, tensors: Mapping[str, AnyArray]) -> list[AnyArray]:
     """Return the outputs of ``graph`` by the golden model.
 
     Truth values are their bytes, also where they are neither 0 nor 1.
@@ -78,10 +78,10 @@ def expected(graph: BitGraph, tensors: Mapping[str, AnyArray]) -> list[AnyArray]
 
 
 Inputs: TypeAlias = Mapping[str, ArrayLike] | Sequence[ArrayLike]
-"""By name, or in the order of the inputs that have no initializer; also arrays on the device."""
+"""Inputs by name, or in the order of those without an initializer; also arrays on the device."""
 
 _DEFAULT: Final = "CPU"
-"""What ONNX's tools call the device that is always there."""
+"""The name of the default device in ONNX's tools."""
 
 
 class PreparedGraph(base.BackendRep, Closing):
@@ -97,21 +97,21 @@ class PreparedGraph(base.BackendRep, Closing):
         self._constants = {name: device.asarray(x) for name, x in graph.constants.items()}
 
     def arrays(self, inputs: Inputs) -> list[Array]:
-        """The outputs as arrays on the device, which are computed when they are needed.
+        """Return the outputs as arrays on the device, which are computed when they are needed.
 
         Raises ``OnnxError``, ``DataTypeError`` or ``ShapeError`` for other inputs than the model's;
         ``OutOfDeviceMemory`` or ``LinkError``.
         """
         lengths: dict[str, int] = {}
-        given = self.graph.bound(_as_arrays(inputs), lengths)
+        given = self.graph.bind(_as_arrays(inputs), lengths)
         sent = {name: self.device.asarray(x) for name, x in given.items()}
-        results = pending(self.graph, self.device, self._constants | sent)
+        results = build_outputs(self.graph, self.device, self._constants | sent)
         for x, result in zip(self.graph.outputs, results, strict=True):
             x.expect_shape(result.shape, lengths)
         return results
 
     def run(self, inputs: Inputs, **options: object) -> tuple[Any, ...]:
-        """The outputs as NumPy arrays, in a tuple that has their names, too.
+        """Return the outputs as NumPy arrays, in a named tuple.
 
         All are computed as one job. Takes no options. Raises what `arrays` and ``Device`` do.
         """
@@ -122,7 +122,7 @@ class PreparedGraph(base.BackendRep, Closing):
         return base.namedtupledict("Outputs", names)(*(x.get() for x in results))
 
     def explain(self, inputs: Inputs) -> str:
-        """What `run` would do, as ``bitlane.explain`` says it. Raises what `arrays` does."""
+        """Return ``bitlane.explain`` of the outputs. Raises what `arrays` does."""
         return explain(*self.arrays(inputs))
 
     def close(self) -> None:
@@ -140,14 +140,14 @@ class Backend(base.Backend):
 
     @classmethod
     def supports_device(cls, device: str | Device) -> bool:
-        """Whether ``device`` is "CPU", one of bitlane's, or a URL of one, which is not opened."""
+        """Return whether ``device`` is "CPU", a ``Device`` or a known URL; opens no device."""
         return isinstance(device, Device) or device == _DEFAULT or is_known(device)
 
     @classmethod
     def is_compatible(
         cls, model: ModelProto, device: str | Device = _DEFAULT, **options: object
     ) -> bool:
-        """Whether `prepare` takes ``model`` on ``device``."""
+        """Return whether `prepare` takes ``model`` on ``device``."""
         try:
             read_graph(model)
         except (OnnxError, ShapeError):
@@ -158,18 +158,18 @@ class Backend(base.Backend):
     def prepare(
         cls, model: ModelProto, device: str | Device = _DEFAULT, **options: object
     ) -> PreparedGraph:
-        """``model`` on ``device``, checked, with its constants sent.
+        """Check ``model`` and send its constants to ``device``.
 
         Takes no options. Raises ``OnnxError`` before a device is opened, and ``LinkError``.
         """
         _expect_none(options)
-        return _prepared(read_graph(model), device)
+        return _prepare_on(read_graph(model), device)
 
     @classmethod
     def run_model(
         cls, model: ModelProto, inputs: Inputs, device: str | Device = _DEFAULT, **options: object
     ) -> tuple[Any, ...]:
-        """The outputs of ``model``. Raises what `prepare` and ``PreparedGraph.run`` do."""
+        """Return the outputs of ``model``. Raises what `prepare` and ``PreparedGraph.run`` do."""
         with cls.prepare(model, device, **options) as prepared:
             return prepared.run(inputs)
 
@@ -182,7 +182,7 @@ class Backend(base.Backend):
         outputs_info: Sequence[tuple[np.dtype[Any], tuple[int, ...]]] | None = None,
         **options: object,
     ) -> tuple[Any, ...]:
-        """The output of one node for ``inputs``, in their order; ``outputs_info`` is not needed.
+        """Return the output of one node for ``inputs``, in order; ``outputs_info`` is not needed.
 
         The one option is ``opset_version``, the newest without it. Raises as `run_model` does.
         """
@@ -199,7 +199,7 @@ class Backend(base.Backend):
         read = read_node(node, 0, types, opset)
         declared = tuple(BitTensor(name, types[name], None) for name in given)
         output = BitTensor(read.output, read.dtype, None)
-        with _prepared(BitGraph("", declared, {}, (read,), (output,)), device) as prepared:
+        with _prepare_on(BitGraph("", declared, {}, (read,), (output,)), device) as prepared:
             return prepared.run(given)
 
 
@@ -207,15 +207,15 @@ def _as_arrays(inputs: Inputs) -> Mapping[str, Tensor] | Sequence[Tensor]:
     if isinstance(inputs, Array | np.ndarray):
         raise OnnxError("inputs: one array; expected a list of arrays, or arrays by name")
 
-    def seen(x: ArrayLike) -> Tensor:
+    def as_tensor(x: ArrayLike) -> Tensor:
         return x if isinstance(x, Array) else as_array("inputs", x)
 
     if isinstance(inputs, Mapping):
-        return {name: seen(x) for name, x in inputs.items()}
-    return [seen(x) for x in inputs]
+        return {name: as_tensor(x) for name, x in inputs.items()}
+    return [as_tensor(x) for x in inputs]
 
 
-def _prepared(graph: BitGraph, device: str | Device) -> PreparedGraph:
+def _prepare_on(graph: BitGraph, device: str | Device) -> PreparedGraph:
     if isinstance(device, Device):
         return PreparedGraph(graph, device)
     if device == _DEFAULT:

@@ -16,7 +16,7 @@ _LONGEST = 60
 
 
 class OnnxError(BitlaneError, ValueError):
-    """A model that cannot be run, or inputs that are not its own. Nothing has been executed."""
+    """A model that cannot be run, or inputs that do not fit it. Nothing has been executed."""
 
 
 class OnnxMissingError(BitlaneError, ImportError):
@@ -28,16 +28,16 @@ OnnxError.__module__ = OnnxMissingError.__module__ = "bitlane.onnx"
 
 
 def quoted(name: str) -> str:
-    """A name as Python writes it, on one line and cut short: it may hold anything."""
+    """Return a name as Python writes it, on one line and cut short: it may hold anything."""
     text = repr(name)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 4]}...'"
 
 
 Dimension: TypeAlias = int | str | None
-"""The length of an axis: a number, a name that has one length wherever it stands, or any."""
+"""The length of an axis: a number, a name with one length in all shapes, or any length."""
 
 Tensor: TypeAlias = AnyArray | Array
-"""Elements that the host has, or that are on a device."""
+"""Elements on the host or on a device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class BitTensor:
         return f"{self.dtype} of shape ({axes}{',' if len(self.shape) == 1 else ''})"
 
     def expect_shape(self, shape: tuple[int, ...], lengths: dict[str, int]) -> None:
-        """Raises ``ShapeError`` for another shape; ``lengths`` gets those of the names."""
+        """Raise ``ShapeError`` for another shape; store the lengths of names in ``lengths``."""
         declared = shape if self.shape is None else self.shape
         fits = len(declared) == len(shape)
         for axis, length in zip(declared, shape, strict=False):
@@ -74,32 +74,34 @@ class BitNode:
     """``op`` of ``inputs``; without ``op`` the same bits as another type, ``dtype``."""
 
     label: str
-    """What messages call it: ``node 'name' (Xor)``."""
+    """The node in messages: ``node 'name' (Xor)``."""
     op: Op | None
     inputs: tuple[str, ...]
     output: str
     dtype: np.dtype[Any]
-    """Of the output."""
+    """The type of the output."""
 
 
 @dataclass(frozen=True, slots=True)
 class BitGraph:
-    """Nodes in an order in which they can be computed, each name being given once."""
+    """Nodes in an order in which they can be computed; each name is defined once."""
 
     name: str
     inputs: tuple[BitTensor, ...]
     constants: Mapping[str, AnyArray]
-    """ONNX's initializers. One that is an input, too, is what that is where nothing is given."""
+    """ONNX's initializers. An initializer of an input is the default of that input."""
     nodes: tuple[BitNode, ...]
     outputs: tuple[BitTensor, ...]
 
-    def bound(
+    def bind(
         self, given: Mapping[str, Tensor] | Sequence[Tensor], lengths: dict[str, int]
     ) -> dict[str, Tensor]:
-        """What is given for each input, by name: arrays of the declared types and shapes.
+        """Return the arrays of the inputs by name, checked against the declared types and shapes.
 
-        ``given``: by name, or in the order of those inputs that have no initializer. ``lengths``
-        gets those of named axes. Raises ``OnnxError``, ``DataTypeError`` or ``ShapeError``.
+        ``given``: by name, or in the order of the inputs without an initializer. ``lengths``
+        receives the lengths of named axes.
+
+        Raises ``OnnxError``, ``DataTypeError`` or ``ShapeError``.
         """
         wanted = [x for x in self.inputs if x.name not in self.constants]
         if not isinstance(given, Mapping):

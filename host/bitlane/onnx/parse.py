@@ -1,4 +1,4 @@
-"""From the file of an ONNX model to a graph of bit operators; others are refused by name."""
+"""Reads ONNX models into graphs of bit operators; other operators are refused by name."""
 
 from collections.abc import Container, Mapping
 from pathlib import Path
@@ -27,9 +27,9 @@ from .model import BitGraph, BitNode, BitTensor, Dimension, OnnxError, quoted
 
 
 def load(path: str | Path) -> ModelProto:
-    """The model in the file ``path``, unchecked, and without data that it keeps elsewhere.
+    """Read the model in the file ``path``, unchecked, and without data in other files.
 
-    Raises ``OnnxError`` for a file that is none, ``OSError`` for one that cannot be read.
+    Raises ``OnnxError`` for a file of another format, ``OSError`` if it cannot be read.
     """
     try:
         model: ModelProto = ModelProto.FromString(Path(path).read_bytes())
@@ -47,13 +47,13 @@ _TYPES: Final = {
     "FLOAT": np.dtype(np.float32),
     "DOUBLE": np.dtype(np.float64),
 }
-"""The types that a device takes, by ONNX's names."""
+"""The types of a device's tensors, by ONNX's names."""
 
 _NAMES: Final = {dtype: f"tensor({name.lower()})" for name, dtype in _TYPES.items()}
 
 
-def type_of(where: str, code: int) -> np.dtype[Any]:
-    """The type of ONNX's number ``code``. Raises ``OnnxError`` for what no device takes."""
+def read_type(where: str, code: int) -> np.dtype[Any]:
+    """Return the type of ONNX's number ``code``. Raises ``OnnxError`` for other types."""
     known = code in TensorProto.DataType.values()
     name = TensorProto.DataType.Name(code) if known else str(code)
     if name not in _TYPES:
@@ -61,19 +61,19 @@ def type_of(where: str, code: int) -> np.dtype[Any]:
     return _TYPES[name]
 
 
-def onnx_name(dtype: np.dtype[Any]) -> str:
-    """What ONNX's schemas call tensors of ``dtype``."""
+def schema_name(dtype: np.dtype[Any]) -> str:
+    """Return the name of tensors of ``dtype`` in ONNX's schemas."""
     return _NAMES[dtype]
 
 
-def declared(what: str, info: ValueInfoProto) -> BitTensor:
-    """An input or output of a graph, as ``what`` says. Raises ``OnnxError``."""
+def read_declaration(what: str, info: ValueInfoProto) -> BitTensor:
+    """Read an input or output of a graph; ``what`` names it. Raises ``OnnxError``."""
     where = f"{what} {quoted(info.name)}"
     kind = info.type.WhichOneof("value")
     if kind != "tensor_type":
         raise OnnxError(f"{where}: {kind or 'no type'}; expected a tensor")
     tensor = info.type.tensor_type
-    dtype = type_of(where, tensor.elem_type)
+    dtype = read_type(where, tensor.elem_type)
     if not tensor.HasField("shape"):
         return BitTensor(info.name, dtype, None)
     shape = tuple(_dimension(where, axis) for axis in tensor.shape.dim)
@@ -88,15 +88,15 @@ def _dimension(where: str, axis: TensorShapeProto.Dimension) -> Dimension:
     return str(axis.dim_param) or None
 
 
-def initializer(tensor: TensorProto) -> AnyArray:
-    """The elements of an initializer. Raises ``OnnxError``, also for data outside the model."""
+def read_initializer(tensor: TensorProto) -> AnyArray:
+    """Read an initializer. Raises ``OnnxError``, also for data outside the model."""
     where = f"initializer {quoted(tensor.name)}"
     if tensor.data_location == TensorProto.EXTERNAL or tensor.external_data:
         raise OnnxError(
             f"{where}: its data lies in another file; expected it in the model (onnx.load"
             " and onnx.save bring it there)"
         )
-    dtype = type_of(where, tensor.data_type)
+    dtype = read_type(where, tensor.data_type)
     shape = tuple(tensor.dims)
     if min(shape, default=0) < 0:
         raise OnnxError(f"{where}: shape {shape}; expected 0 or more")
@@ -110,7 +110,7 @@ def initializer(tensor: TensorProto) -> AnyArray:
 
 
 OWN_DOMAINS: Final = ("", "ai.onnx")
-"""What models call the domain of ONNX's own operators."""
+"""The names of the domain of ONNX's own operators."""
 
 _OPERATORS: Final[Mapping[str, Op | None]] = {
     "And": Op.AND,
@@ -124,7 +124,7 @@ _OPERATORS: Final[Mapping[str, Op | None]] = {
     "Or": Op.OR,
     "Xor": Op.XOR,
 }
-"""What the circuit does for them; None where an attribute says it."""
+"""The circuit's operation of each operator; None where an attribute selects it."""
 
 _VERSIONS: Final = {
     **dict.fromkeys(("And", "Or", "Xor"), (7,)),
@@ -133,7 +133,7 @@ _VERSIONS: Final = {
     "BitShift": (11, 28),
     "BitCast": (26,),
 }
-"""The opsets whose definitions are followed. And, Or and Xor broadcast as NumPy from 7 on."""
+"""The opsets of the supported definitions. And, Or and Xor broadcast as NumPy from 7 on."""
 
 _DIRECTIONS: Final = {b"LEFT": Op.SHIFT_LEFT, b"RIGHT": Op.SHIFT_RIGHT}
 
@@ -141,16 +141,16 @@ _VALUES: Final = {
     defs.OpSchema.AttrType.INT: (AttributeProto.INT, "i", "an integer"),
     defs.OpSchema.AttrType.STRING: (AttributeProto.STRING, "s", "a string"),
 }
-"""What attributes of these types say that they are, the field that they have, and its name."""
+"""The type number, the field and the name of each attribute type."""
 
 
 def newest_opset() -> int:
-    """The newest version of ONNX's own operators that the package `onnx` knows."""
+    """Return the newest version of ONNX's own operators in the package `onnx`."""
     return int(defs.onnx_opset_version())
 
 
 def expect_opset(where: str, opset: object) -> int:
-    """``opset``, which is known. Raises ``OnnxError``."""
+    """Return ``opset`` if the package `onnx` supports it. Raises ``OnnxError``."""
     if isinstance(opset, int) and 1 <= opset <= newest_opset():
         return opset
     known = f"1 to {newest_opset()}, which onnx {onnx.__version__} knows"
@@ -160,7 +160,7 @@ def expect_opset(where: str, opset: object) -> int:
 def read_node(
     node: NodeProto, number: int, types: Mapping[str, np.dtype[Any]], opset: int
 ) -> BitNode:
-    """The node of this ``number``, whose inputs are of ``types``. Raises ``OnnxError``."""
+    """Read a node; ``types`` has the types of its inputs. Raises ``OnnxError``."""
     operator = node.op_type if node.domain in OWN_DOMAINS else f"{node.domain}.{node.op_type}"
     label = f"node {quoted(node.name) if node.name else number} ({quoted(operator)[1:-1]})"
     schema = _schema(label, operator, opset)
@@ -175,14 +175,14 @@ def read_node(
             raise OnnxError(f"{label}: direction {direction!r:.40}; expected LEFT or RIGHT")
         op = _DIRECTIONS[direction]
     if operator == "BitCast":
-        dtype = type_of(f"{label}: to", attributes["to"])
+        dtype = read_type(f"{label}: to", attributes["to"])
         if dtype.itemsize != dtypes[0].itemsize:
             raise OnnxError(f"{label}: from {dtypes[0]} to {dtype}; expected as many bits")
     return BitNode(label, op, tuple(node.input), node.output[0], dtype)
 
 
 def _schema(label: str, operator: str, opset: int) -> defs.OpSchema:
-    """What ONNX says of an operator in ``opset``. Raises ``OnnxError`` where that is not done."""
+    """Return the schema of an operator in ``opset``. Raises ``OnnxError`` if it is unsupported."""
     if operator not in _OPERATORS:
         raise OnnxError(
             f"{label}: an operator that bitlane does not have; expected {', '.join(_OPERATORS)}"
@@ -200,7 +200,7 @@ def _schema(label: str, operator: str, opset: int) -> defs.OpSchema:
 
 
 def _attributes(label: str, node: NodeProto, schema: defs.OpSchema) -> dict[str, Any]:
-    """The attributes, which are integers and strings alone. Raises ``OnnxError``."""
+    """Return the attributes: integers and strings. Raises ``OnnxError``."""
     values: dict[str, Any] = {}
     for attribute in node.attribute:
         where = f"{label}: attribute {quoted(attribute.name)}"
@@ -222,7 +222,7 @@ def _attributes(label: str, node: NodeProto, schema: defs.OpSchema) -> dict[str,
 def _input_types(
     label: str, node: NodeProto, types: Mapping[str, np.dtype[Any]], schema: defs.OpSchema
 ) -> list[np.dtype[Any]]:
-    """The types of the inputs, which the operator takes. Raises ``OnnxError``."""
+    """Return the types of the inputs, checked by the schema. Raises ``OnnxError``."""
     if len(node.input) != len(schema.inputs):
         raise OnnxError(f"{label}: {len(node.input)} inputs; expected {len(schema.inputs)}")
     constraints = {each.type_param_str: each for each in schema.type_constraints}
@@ -236,7 +236,7 @@ def _input_types(
                 " in order, without cycles"
             )
         dtype = types[name]
-        if onnx_name(dtype) not in constraints[formal.type_str].allowed_type_strs:
+        if schema_name(dtype) not in constraints[formal.type_str].allowed_type_strs:
             allowed = ", ".join(constraints[formal.type_str].allowed_type_strs)
             raise OnnxError(f"{where}: {dtype}; expected {allowed} (as of {schema.since_version})")
         if found.setdefault(formal.type_str, dtype) != dtype:
@@ -246,9 +246,9 @@ def _input_types(
 
 
 def read_graph(model: ModelProto) -> BitGraph:
-    """The graph of ``model``, checked down to the types of all that is in between.
+    """Read the graph of ``model``, checked down to the type of every name.
 
-    Raises ``OnnxError`` for what is no model, and for what no device does. Opens no file.
+    Raises ``OnnxError`` for anything but a model, and for unsupported operators. Opens no file.
     """
     if not isinstance(model, ModelProto):
         kind = type(model).__name__
@@ -260,7 +260,7 @@ def read_graph(model: ModelProto) -> BitGraph:
             raise OnnxError(f"model: {name}; expected a graph alone")
     opset = _opset(model)
     graph = _graph(model.graph, opset)
-    # Last, when the model holds nothing that would have it look elsewhere.
+    # Last, after the refusal of all references to other files.
     try:
         checker.check_model(model)
     except (checker.ValidationError, UnicodeDecodeError) as error:
@@ -271,7 +271,7 @@ def read_graph(model: ModelProto) -> BitGraph:
 
 
 def _opset(model: ModelProto) -> int:
-    """The version of ONNX's own operators."""
+    """Return the version of ONNX's own operators."""
     versions = [each.version for each in model.opset_import if each.domain in OWN_DOMAINS]
     if len(versions) != 1:
         raise OnnxError(f"model: {len(versions)} opsets of ONNX's own operators; expected one")
@@ -285,7 +285,7 @@ def _graph(graph: GraphProto, opset: int) -> BitGraph:
     types: dict[str, np.dtype[Any]] = {}
     for tensor in graph.initializer:
         _expect_new(tensor.name, "initializer", types)
-        constants[tensor.name] = initializer(tensor)
+        constants[tensor.name] = read_initializer(tensor)
         types[tensor.name] = constants[tensor.name].dtype
     inputs = tuple(_input(info, constants) for info in graph.input)
     for x in inputs:
@@ -298,7 +298,7 @@ def _graph(graph: GraphProto, opset: int) -> BitGraph:
         _expect_new(node.output, f"{node.label}: output", types)
         types[node.output] = node.dtype
         nodes.append(node)
-    outputs = [declared("output", info) for info in graph.output]
+    outputs = [read_declaration("output", info) for info in graph.output]
     if not outputs:
         raise OnnxError("graph: no outputs; expected one at least")
     given = set()
@@ -314,8 +314,8 @@ def _graph(graph: GraphProto, opset: int) -> BitGraph:
 
 
 def _input(info: ValueInfoProto, constants: Mapping[str, AnyArray]) -> BitTensor:
-    """An input; its initializer, if it has one, is as it says."""
-    result = declared("input", info)
+    """Read an input, and check its initializer if it has one."""
+    result = read_declaration("input", info)
     default = constants.get(result.name)
     if default is not None:
         if default.dtype != result.dtype:

@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from bitlane import ShapeError
-from bitlane.arrays.strided import Strided, axes_of
+from bitlane.arrays.strided import Strided, normalize_axes
 from bitlane.errors import ArrayIndexError, NotOfferedError
 
 BYTES = np.zeros(1 << 14, np.uint8)
@@ -151,7 +151,7 @@ def test_what_is_left_of_a_shape() -> None:
 @pytest.mark.parametrize("axes", [(0, 0), (2, 0), (-3,), "ab", 1.5])
 def test_axes_that_are_none_are_refused(axes: Any) -> None:
     with pytest.raises(ShapeError, match=r"axis|axes"):
-        axes_of(axes, 2)
+        normalize_axes(axes, 2)
 
 
 @pytest.mark.parametrize("wanted", [(3,), (3, 5), (4, 3)])
