@@ -32,7 +32,7 @@ from .elementwise import (
     to_device,
 )
 from .indexing import gather, is_advanced, scatter, select
-from .numpy_protocols import apply_function, apply_ufunc, offers
+from .numpy_protocols import apply_function, apply_ufunc, expect_offered, offers
 from .showing import format_html, format_text, summarize
 from .strided import Strided, as_shape
 from .transfers import CPU, download, make_capsule, replace
@@ -369,6 +369,7 @@ class Array:
     # --- protocols ------------------------------------------------------------------------------
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        expect_offered(ufunc, method)
         (out,) = options.pop("out", None) or (None,)
         device = _device_of(*inputs, out)
         return _result(apply_ufunc(device, ufunc, method, _operands(inputs), options), out)

@@ -24,10 +24,8 @@ _UFUNCS: Final[Mapping[np.ufunc, Op]] = {
     np.invert: Op.NOT,
     np.bitwise_count: Op.COUNT,
 }
-_REDUCTIONS: Final[Mapping[np.ufunc, Op]] = {
-    ufunc: _UFUNCS[ufunc] for ufunc in (np.bitwise_and, np.bitwise_or, np.bitwise_xor)
-}
 _SUM: Final = np.add
+_REDUCTIONS: Final = (np.bitwise_and, np.bitwise_or, np.bitwise_xor, _SUM)
 _DEFAULTS: Final = {"where": True, "casting": "same_kind", "order": "K", "subok": True}
 
 
@@ -38,31 +36,41 @@ def apply_ufunc(
     operands: Sequence[Operand],
     options: dict[str, Any],
 ) -> Value:
-    """Return the result of a universal function, or of its ``reduce``.
+    """Return the result of a universal function that is offered, or of its ``reduce``.
 
-    Raises ``NotOfferedError``, by name, for another function, method or option, and as
-    `elementwise`, `reduce` and `sum_counts` do.
+    Raises ``NotOfferedError`` for another option, and as `elementwise`, `reduce` and `sum_counts`
+    do.
     """
-    name = f"np.{ufunc.__name__}" + (f".{method}" if method != "__call__" else "")
-    if method == "__call__" and ufunc in _UFUNCS:
+    if method == "__call__":
         result = elementwise(device, _UFUNCS[ufunc], operands)
-    elif method == "reduce" and (ufunc in _REDUCTIONS or ufunc is _SUM):
+    else:
         x = as_value(device, "x", operands[0])
         axes, keep = options.pop("axis", 0), bool(options.pop("keepdims", False))
         if ufunc is _SUM:
             result = sum_counts(x, axes, options.pop("dtype", None), keep=keep)
         else:
-            result = reduce(_REDUCTIONS[ufunc], x, axes, keep=keep)
-    else:
-        raise NotOfferedError(
-            f"{name}: not on a device; np.asarray(x) brings the elements to the host for it"
-        )
+            result = reduce(_UFUNCS[ufunc], x, axes, keep=keep)
     for option, value in options.items():
         if value is not None and value is not _DEFAULTS.get(option, np._NoValue):
             raise NotOfferedError(
-                f"{name}: {option} is not offered on a device; slices, astype and out are"
+                f"{_name_of(ufunc, method)}: {option} is not offered on a device; slices, astype"
+                " and out are"
             )
     return result
+
+
+def expect_offered(ufunc: np.ufunc, method: str) -> None:
+    """Raise ``NotOfferedError``, by name, for another universal function or method."""
+    offered = {"__call__": _UFUNCS, "reduce": _REDUCTIONS}
+    if ufunc not in offered.get(method, ()):
+        raise NotOfferedError(
+            f"{_name_of(ufunc, method)}: not on a device; np.asarray(x) brings the elements to the"
+            " host for it"
+        )
+
+
+def _name_of(ufunc: np.ufunc, method: str) -> str:
+    return f"np.{ufunc.__name__}" + (f".{method}" if method != "__call__" else "")
 
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])

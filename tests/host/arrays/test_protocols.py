@@ -93,6 +93,7 @@ def test_counts_of_signed_integers_are_refused_by_name(device: Device) -> None:
     ("call", "message"),
     [
         (lambda x: np.add(x, 1), r"np\.add: not on a device; np\.asarray\(x\)"),
+        (lambda x: np.add(x, "text"), r"^np\.add: not on a device"),
         (lambda x: np.add.accumulate(x), r"np\.add\.accumulate"),
         (lambda x: np.left_shift.reduce(x), r"np\.left_shift\.reduce"),
         (lambda x: np.bitwise_xor.accumulate(x), r"np\.bitwise_xor\.accumulate"),
@@ -108,6 +109,7 @@ def test_counts_of_signed_integers_are_refused_by_name(device: Device) -> None:
         (lambda x: np.where(x, x, x), r"np\.where"),
         (lambda x: np.copyto(x, 1, where=np.ones(3, bool)), r"np\.copyto: where"),
         (lambda x: np.reshape(x, (3, 1), order="F"), "order 'F'"),
+        (lambda x: np.take(x, [0], 0, x), r"^np\.take: on a device, too many positional arg"),
         (lambda x: np.copy(x, order="F"), r"np\.copy: on a device, it does not take order$"),
         (
             lambda x: np.sum(bitlane.bit_count(x), initial=3),
