@@ -18,8 +18,7 @@ from bitlane_rtl.abi import Op
 from . import arrays
 from .arrays import Array
 from .arrays.array import operate
-from .arrays.functions import type_of
-from .arrays.shaping import (
+from .arrays.functions import (
     broadcast_arrays,
     expand_dims,
     flip,
@@ -31,10 +30,11 @@ from .arrays.shaping import (
     stack,
     take_along_axis,
     tile,
+    type_of,
     unstack,
 )
-from .arrays.shaping import concatenate as concat
-from .arrays.shaping import take as _take
+from .arrays.functions import concatenate as concat
+from .arrays.functions import take as _take
 from .arrays.value import DeviceLike, expect_device
 from .default import default_device
 from .errors import DataTypeError, MissingError, NotOfferedError, ShapeError

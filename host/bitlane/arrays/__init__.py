@@ -3,7 +3,7 @@
 Every bit of every result comes from the device. Nothing here computes on data.
 """
 
-from . import functions, shaping  # noqa: F401  # They register NumPy's functions.
+from . import functions  # noqa: F401  # It registers NumPy's functions.
 from .array import Array, compute, explain
 from .creation import arange, asarray, empty, eye, from_dlpack, full, linspace
 
