@@ -30,7 +30,7 @@ ACTIONS: dict[str, Callable[[Device, Array, Array, Array], object]] = {
 }
 
 WHERE = (
-    *("storage.py", "driver.py", "allocator.py", "usage.py", "value.py", "evaluate.py"),
+    *("driver.py", "allocator.py", "value.py", "evaluate.py"),
     *("weakref.py", "<string>"),
 )
 """Sources that account for memory and its users; "<string>" is code that dataclasses generate."""
