@@ -76,21 +76,18 @@ def elementwise(
     """
     if op.reads_b:
         a, b = operands
-        expect_alike(kind_of(a), kind_of(b), casting)
-        return _operate(device, op, a, b, encoding=encoding)
+        kinds = kind_of(a), kind_of(b)
+        expect_alike(*kinds, casting)
+        meeting = meeting_type(op, *kinds, encoding=encoding)
+        first, second = to_device(device, "a", a, meeting), to_device(device, "b", b, meeting)
+        node = apply_typed(op, meeting, first.node, second.node)
+        return Value(device, meeting, node, (first, second))
     x = as_value(device, "a", operands[0])
     if not encoding:
         _expect_numbers(op, x.dtype)
     if op is Op.COUNT:
         return x.derived(apply(op, x.node, itemsize=dtype.itemsize), dtype)
     return x.derived(apply_typed(op, x.dtype, x.node))
-
-
-def _operate(device: DeviceLike, op: Op, a: Operand, b: Operand, *, encoding: bool) -> Value:
-    dtype = meeting_type(op, kind_of(a), kind_of(b), encoding=encoding)
-    first, second = to_device(device, "a", a, dtype), to_device(device, "b", b, dtype)
-    node = apply_typed(op, dtype, first.node, second.node)
-    return Value(device, dtype, node, (first, second))
 
 
 def _expect_numbers(op: Op, dtype: np.dtype[Any]) -> None:
