@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bitlane_rtl.abi import Op
 
+from ._typing import AnyArray
 from .arrays import Array, asarray, from_dlpack
 from .arrays.array import apply
 from .arrays.distances import Reduction, count_ones, jaccard
@@ -21,15 +22,7 @@ from .links.link import open_link
 from .search import search_once
 from .signatures import binary, count, unary
 from .streaming.eager import Target, compute
-from .streaming.operands import (
-    AnyArray,
-    as_array,
-    count_type,
-    new_order,
-    order_of,
-    result_shape,
-    use_output,
-)
+from .streaming.operands import as_array, count_type, new_order, order_of, result_shape, use_output
 from .streaming.promotion import NEGATED, TRUE, Casting, as_pair
 
 Out: TypeAlias = AnyArray | Array

@@ -1,6 +1,7 @@
-"""Every error that bitlane raises on purpose. One line each: the thing, its value, what to do."""
+"""Every error that bitlane raises on purpose. A message is one line: thing, value, what to do."""
 
-from typing import Any
+from enum import Enum
+from typing import Any, Final
 
 from bitlane_rtl.abi import Port, Status
 
@@ -32,7 +33,9 @@ __all__ = [
     "UnsupportedError",
 ]
 
-_LONGEST = 40
+_LONGEST_VALUE: Final = 40
+_LONGEST_JSON: Final = 60
+"""Characters of a value that a message shows."""
 
 
 class BitlaneError(Exception):
@@ -97,7 +100,7 @@ class DmlTypeError(DmlError, TypeError):
     ) -> None:
         plain = value is None or isinstance(value, bool | int | float | str)
         shown = repr(value) if plain else ""
-        if not 0 < len(shown) <= _LONGEST:
+        if not 0 < len(shown) <= _LONGEST_VALUE:
             shown = f"of type {type(value).__name__}"
         super().__init__(tensor, field, shown, expected, hresult=hresult)
 
@@ -139,6 +142,14 @@ class UnsupportedError(DeviceError, NotImplementedError):
 
 class LayoutError(BitlaneError, ValueError):
     """A view that no command can describe: misplaced, or outside the device's memory."""
+
+
+class NoRunError(LayoutError):
+    """No single run walks all elements of one sum."""
+
+
+class RowTooLongError(LayoutError):
+    """One sum has more elements than a run may have."""
 
 
 class DataTypeError(BitlaneError, TypeError):
@@ -202,6 +213,64 @@ class ExchangeError(BitlaneError, BufferError):
     """An array that DLPack cannot hand over as another library requested it."""
 
 
+class Fact(str):
+    """A value of ``ModelFileError`` that describes what is there: shown without quotes."""
+
+    __slots__ = ()
+
+
+class ModelFileError(BitlaneError, ValueError):
+    """A model file that cannot be read or run. Nothing has been executed.
+
+    ``file`` as it was named; ``path`` the place in it, as ``commands[3].bindings.ATensor`` (or
+    ``line 7, column 12`` of text that is not JSON); ``value`` the value there, or a property that
+    follows from it; ``expected`` what would be right.
+    """
+
+    def __init__(self, file: str, path: str, value: object, expected: str) -> None:
+        super().__init__(f"{file}: {path} is {_as_json(value)}; expected {expected}")
+        self.file = file
+        self.path = path
+        self.value = value
+        self.expected = expected
+
+
+def _as_json(value: object) -> str:
+    """Return a value as JSON writes it, cut short."""
+    if isinstance(value, Enum | Fact):
+        return str(value)
+    # Slow to import, and only a model file's errors need it.
+    import json
+
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError):
+        text = str(value)
+    return text if len(text) <= _LONGEST_JSON else f"{text[: _LONGEST_JSON - 3]}..."
+
+
+class NpyError(BitlaneError, ValueError):
+    """A file that is not an array of NumPy's; the message gives the reason, not the file."""
+
+
+class OnnxError(BitlaneError, ValueError):
+    """A model that cannot be run, or inputs that do not fit it. Nothing has been executed."""
+
+
+class OnnxMissingError(BitlaneError, ImportError):
+    """The package `onnx` is not installed."""
+
+
+class WorkerLostError(BitlaneError):
+    """A process of a pool will not answer again; the message names its device and the reason."""
+
+
+class CheckFailed(BitlaneError):
+    """The device did something else than it should; the message says what, in one line."""
+
+
 for _name in __all__:
     # Tracebacks show the name that users write: ``bitlane.ShapeError``.
     globals()[_name].__module__ = "bitlane"
+ModelFileError.__module__ = "bitlane.model_file"
+OnnxError.__module__ = OnnxMissingError.__module__ = "bitlane.onnx"

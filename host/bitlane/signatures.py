@@ -13,8 +13,8 @@ from typing import Any, Protocol, TypeAlias, TypeVar, cast, overload
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from ._typing import AnyArray
 from .arrays import Array
-from .streaming.operands import AnyArray
 from .streaming.promotion import Casting
 
 Scalar = TypeVar("Scalar", bound=np.generic)

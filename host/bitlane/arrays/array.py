@@ -13,10 +13,11 @@ from numpy.typing import DTypeLike
 
 from bitlane_rtl.abi import Op
 
+from .._typing import AnyArray
 from ..compiler.explain import explain as explain_nodes
 from ..compiler.nodes import broadcast, copied
 from ..errors import CopyError, DataTypeError, MissingError, NotOfferedError, ShapeError
-from ..streaming.operands import AnyArray, as_array, count_type
+from ..streaming.operands import as_array, count_type
 from ..streaming.promotion import Casting
 from .elementwise import (
     Axes,

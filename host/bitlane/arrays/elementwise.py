@@ -9,6 +9,7 @@ from numpy.typing import DTypeLike
 
 from bitlane_rtl.abi import Op
 
+from .._typing import AnyArray
 from ..compiler.nodes import (
     Applied,
     Constant,
@@ -21,7 +22,7 @@ from ..compiler.nodes import (
     window,
 )
 from ..errors import DataTypeError, NotOfferedError, OtherDeviceError, OutOfRangeError
-from ..streaming.operands import AnyArray, expect_supported, fitted, shown
+from ..streaming.operands import expect_supported, fitted, shown
 from ..streaming.promotion import NEGATED, TRUE, Casting, expect_alike, kind_of, meeting_type
 from .strided import Strided, normalize_axes
 from .transfers import constant, upload

@@ -13,9 +13,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from .._typing import AnyArray
 from ..errors import ArrayIndexError, ShapeError
 from ..lowering.moves import MovedBlock, Moves, Offsets, lower_moves
-from ..streaming.operands import AnyArray, broadcast_shapes, host_memory, oversized
+from ..streaming.operands import broadcast_shapes, host_memory, oversized
 from .elementwise import copy_value
 from .strided import Strided, parse_part
 from .transfers import reserve

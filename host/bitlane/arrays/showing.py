@@ -7,9 +7,9 @@ from html import escape
 
 import numpy as np
 
+from .._typing import AnyArray
 from ..compiler.nodes import Stored
 from ..errors import BitlaneError
-from ..streaming.operands import AnyArray
 from .indexing import gather, select
 from .transfers import download
 from .value import Value

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from bitlane_rtl.abi import Op
 
+from .._typing import AnyArray
 from ..compiler.nodes import Constant, Stored, apply
 from ..driver.driver import Storage
 from ..errors import ExchangeError
 from ..lowering.routes import View
-from ..streaming.operands import AnyArray, expect_axes, host_memory, order_of, packed_strides, shown
+from ..streaming.operands import expect_axes, host_memory, order_of, packed_strides, shown
 from .strided import Strided
 from .value import DeviceLike, Value, changing, usage_of, using
 

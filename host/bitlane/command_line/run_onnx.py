@@ -8,16 +8,16 @@ from time import perf_counter
 
 import numpy as np
 
+from .._typing import AnyArray
 from ..arrays import Array, compute, explain
 from ..device import Device, open_device
-from ..errors import BitlaneError
+from ..errors import BitlaneError, NpyError
 from ..files import expected_instead, write_atomically
-from ..model_file.images import NpyError, read_npy
+from ..model_file.images import read_npy
 from ..onnx import OnnxError, PreparedGraph, load
 from ..onnx.backend import reference_outputs
 from ..onnx.model import BitGraph, quoted
 from ..onnx.parse import read_graph
-from ..streaming.operands import AnyArray
 from .cli import CHECK_FAILED, DONE
 
 

@@ -12,12 +12,12 @@ from bitlane_rtl.abi import LOGIC_OPS, Op
 
 from ..driver.commands import Command
 from ..driver.geometry import Geometry
-from ..errors import UnsupportedError
+from ..errors import NoRunError, UnsupportedError
 from ..lowering.cost import cycles
 from ..lowering.fences import meet, touched
 from ..lowering.lower import lower
 from ..lowering.routes import View
-from ..lowering.sums import NoRunError, lower_sum
+from ..lowering.sums import lower_sum
 from ..streaming.operands import order_of, packed_strides
 from .nodes import Applied, Constant, Expression, Stored, Viewed, Widened, apply
 

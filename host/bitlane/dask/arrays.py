@@ -20,13 +20,14 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from bitlane_rtl.abi import Op
 
+from .._typing import AnyArray
 from ..arrays import Array
 from ..arrays.elementwise import Axes, chosen_axes, sum_type
 from ..default import default_device
 from ..device import Device
 from ..errors import OtherDeviceError, ShapeError
 from ..search import Asked, as_rows
-from ..streaming.operands import AnyArray, as_array, count_type, result_shape
+from ..streaming.operands import as_array, count_type, result_shape
 from ..streaming.promotion import Casting, as_pair
 
 Given: TypeAlias = Any

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bitlane._typing import AnyArray
 from bitlane.device import Device
-from bitlane.streaming.operands import AnyArray
 
 ReadRegister = Callable[[str], int]
 

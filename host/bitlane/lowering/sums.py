@@ -10,7 +10,7 @@ from bitlane_rtl.abi import Lane, Mode, Op
 
 from ..driver.commands import Command
 from ..driver.geometry import Geometry
-from ..errors import LayoutError, UnsupportedError
+from ..errors import LayoutError, NoRunError, RowTooLongError, UnsupportedError
 from .loopnest import Axis, merge
 from .routes import (
     LANES,
@@ -35,14 +35,6 @@ from .routes import (
 
 _SUM_BYTES = Lane.BITS_32.bytes
 """Of an element of Y."""
-
-
-class NoRunError(LayoutError):
-    """Elements that belong to one sum and lie so that no single run walks them."""
-
-
-class RowTooLongError(LayoutError):
-    """More elements for one sum than a run may have."""
 
 
 def longest_row(geometry: Geometry) -> int:

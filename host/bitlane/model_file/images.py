@@ -11,7 +11,6 @@ import numpy.typing as npt
 from numpy.typing import NDArray
 
 from ..dml import DataType
-from ..errors import BitlaneError
 from .node import Node
 
 if TYPE_CHECKING:
@@ -21,15 +20,11 @@ if TYPE_CHECKING:
     from PIL.ImageFile import ImageFile
 
 
+from ..errors import ModelFileError, NpyError
 from ..files import write_atomically
 from .model import Resource, WriteFile
-from .node import ModelFileError
 
 _MAGIC = b"\x93NUMPY"
-
-
-class NpyError(BitlaneError, ValueError):
-    """A file that holds no array of NumPy's; the message says why, and not which file."""
 
 
 def read_npy(path: Path) -> NDArray[Any]:

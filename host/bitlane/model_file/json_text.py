@@ -7,7 +7,7 @@ library's parser keeps its line and column. Nothing else is added to JSON.
 import json
 import re
 
-from .node import Fact, ModelFileError
+from ..errors import Fact, ModelFileError
 
 _TOKEN = re.compile(
     r"""

@@ -17,11 +17,12 @@ from ..dml import (
 )
 from ..dml.operators import OPERATOR_DESCS
 from ..dml.rules import check_operator
+from ..errors import Fact, ModelFileError
 from ..files import expected_instead
 from .images import IMAGE_SUFFIXES, check_image
 from .json_text import parse_json
 from .model import Binding, Command, Dispatch, Dispatchable, Model, Print, Resource, WriteFile
-from .node import Fact, ModelFileError, Node
+from .node import Node
 from .resources import read_data_type, read_resource
 
 _FIELDS = ("name", "elementOffset", "elementCount", "elementStride", "elementSizeInBytes")

@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 
 from .. import dml
-from ..errors import OutOfDeviceMemory
+from ..errors import Fact, ModelFileError, OutOfDeviceMemory
 from .model import Binding, Dispatch, Dispatchable, Model
-from .node import Fact, ModelFileError
 from .parse import dml_error
 
 

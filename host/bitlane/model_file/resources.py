@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..dml import DataType, DmlError
-from .images import IMAGE_SUFFIXES, NpyError, read_image, read_npy
+from ..errors import ModelFileError, NpyError
+from .images import IMAGE_SUFFIXES, read_image, read_npy
 from .model import Resource, Values
-from .node import ModelFileError, Node
+from .node import Node
 
 DATA_TYPE_PREFIX = "DML_TENSOR_DATA_TYPE_"
 

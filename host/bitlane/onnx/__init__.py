@@ -9,7 +9,7 @@ For example::
 Reads and checks models; opens no file but the path of `load`. Needs the package `onnx`.
 """
 
-from .model import OnnxError, OnnxMissingError
+from ..errors import OnnxError, OnnxMissingError
 
 try:
     from .backend import (

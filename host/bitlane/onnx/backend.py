@@ -11,16 +11,17 @@ from onnx.backend import base
 from bitlane_rtl.abi import Op
 
 from .. import reference
+from .._typing import AnyArray
 from ..arrays import Array, compute, explain
 from ..arrays.elementwise import apply_typed
 from ..arrays.value import Value
 from ..closeable import Closing
 from ..default import default_device
 from ..device import Device, open_device
-from ..errors import LayoutError, SettingError, ShapeError
+from ..errors import LayoutError, OnnxError, SettingError, ShapeError
 from ..links.link import is_known
-from ..streaming.operands import AnyArray, as_array
-from .model import BitGraph, BitTensor, OnnxError, Tensor, quoted
+from ..streaming.operands import as_array
+from .model import BitGraph, BitTensor, Tensor, quoted
 from .parse import expect_opset, newest_opset, read_graph, read_node
 
 

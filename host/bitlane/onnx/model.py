@@ -1,4 +1,4 @@
-"""A graph of bit operators that has been checked, and the errors of models. Needs no `onnx`."""
+"""A graph of bit operators that has been checked. Needs no `onnx`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,23 +8,12 @@ import numpy as np
 
 from bitlane_rtl.abi import Op
 
+from .._typing import AnyArray
 from ..arrays import Array
-from ..errors import BitlaneError, DataTypeError, ShapeError
-from ..streaming.operands import AnyArray, plain
+from ..errors import DataTypeError, OnnxError, ShapeError
+from ..streaming.operands import plain
 
 _LONGEST = 60
-
-
-class OnnxError(BitlaneError, ValueError):
-    """A model that cannot be run, or inputs that do not fit it. Nothing has been executed."""
-
-
-class OnnxMissingError(BitlaneError, ImportError):
-    """The package `onnx` is not installed."""
-
-
-# Tracebacks show the name that users write.
-OnnxError.__module__ = OnnxMissingError.__module__ = "bitlane.onnx"
 
 
 def quoted(name: str) -> str:

@@ -22,8 +22,9 @@ from onnx import (
 
 from bitlane_rtl.abi import Op
 
-from ..streaming.operands import AnyArray
-from .model import BitGraph, BitNode, BitTensor, Dimension, OnnxError, quoted
+from .._typing import AnyArray
+from ..errors import OnnxError
+from .model import BitGraph, BitNode, BitTensor, Dimension, quoted
 
 
 def load(path: str | Path) -> ModelProto:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bitlane_rtl.abi import Op
 
+from .._typing import AnyArray
 from ..arrays import Array
 from ..arrays.elementwise import Axes, chosen_axes
 from ..closeable import Closing
@@ -19,7 +20,7 @@ from ..driver.driver import expected_timeout
 from ..errors import OtherDeviceError, SettingError
 from ..search import Asked, as_rows
 from ..signatures import Binary, Count, Unary, binary, count, unary
-from ..streaming.operands import AnyArray, as_array, count_type, result_shape, use_output
+from ..streaming.operands import as_array, count_type, result_shape, use_output
 from ..streaming.promotion import Casting, as_pair
 from .split import part, pieces, split_axis
 

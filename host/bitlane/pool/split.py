@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from math import prod
 
-from ..streaming.operands import AnyArray
+from .._typing import AnyArray
 
 _LONG = 64
 """Elements of an axis that is cut into pieces of about one size."""

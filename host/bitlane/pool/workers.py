@@ -12,17 +12,13 @@ from threading import Event, Lock, Thread, Timer
 from typing import Any
 
 from ..closeable import Closing
-from ..errors import BitlaneError, DeviceTimeout, LinkError
+from ..errors import DeviceTimeout, LinkError, WorkerLostError
 
 _ENDING_SECONDS = 5.0
 """What a process may take to end when it is told so."""
 
 Call = tuple[str, tuple[Any, ...], dict[str, Any]]
 """A method of ``Device`` by name, its arguments, and its keywords."""
-
-
-class LostError(BitlaneError):
-    """The device will not answer again; one line says which, and why."""
 
 
 class Member(Closing):
@@ -62,7 +58,7 @@ class Member(Closing):
     def call(self, call: Call, seconds: float) -> object:
         """What the device makes of ``call``.
 
-        Raises `LostError` if it is out of reach, or what the call raised.
+        Raises `WorkerLostError` if it is out of reach, or what the call raised.
         """
         with self._deadline(seconds):
             try:
@@ -71,21 +67,21 @@ class Member(Closing):
             except (EOFError, OSError) as error:
                 raise self._lost(seconds) from error
         if isinstance(what, LinkError | DeviceTimeout):
-            raise LostError(f"{self.name}: {what}") from what
+            raise WorkerLostError(f"{self.name}: {what}") from what
         if not well:
             raise what
         return what
 
-    def _lost(self, seconds: float) -> LostError:
+    def _lost(self, seconds: float) -> WorkerLostError:
         """Why the process has hung up."""
         if self._late:
-            return LostError(f"{self.name}: no answer within {seconds:g} s")
+            return WorkerLostError(f"{self.name}: no answer within {seconds:g} s")
         try:
             code = self._process.wait(_ENDING_SECONDS)
         except subprocess.TimeoutExpired:
-            return LostError(f"{self.name}: hung up")
+            return WorkerLostError(f"{self.name}: hung up")
         how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
-        return LostError(f"{self.name}: {how}")
+        return WorkerLostError(f"{self.name}: {how}")
 
     @contextmanager
     def _deadline(self, seconds: float) -> Iterator[None]:
@@ -228,7 +224,7 @@ class Crew(Closing):
                 continue
             try:
                 result = member.call(batch.calls[number], self._seconds)
-            except LostError as lost:
+            except WorkerLostError as lost:
                 self._tasks.put(task)
                 self._leave(member, str(lost))
                 return

@@ -11,10 +11,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from .._typing import AnyArray
 from ..driver.driver import Driver, Storage
 from ..errors import OutOfDeviceMemory, SearchError
 from ..files import replacing
-from ..streaming.operands import AnyArray
 from .results import metric_of
 
 Rows = NDArray[np.uint8]

@@ -10,9 +10,10 @@ from typing import Any, Self, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._typing import AnyArray
 from ..arrays.value import DeviceLike, expect_device
 from ..errors import ArrayIndexError, DataTypeError, SearchError, ShapeError
-from ..streaming.operands import AnyArray, as_array, shown
+from ..streaming.operands import as_array, shown
 from .by_array import array_for, offer_nearest
 from .by_sums import offer_distances
 from .database import Database, Rows, read_rows, write_rows

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from bitlane_rtl.abi import Op
 
+from .._typing import AnyArray
 from ..errors import SearchError
-from ..streaming.operands import AnyArray
 
 Sums = NDArray[np.uint32]
 

@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 
 from bitlane_rtl.abi import Lane, Op
 
+from .._typing import AnyArray
 from ..driver.driver import Driver
 from ..driver.queue import Write
 from ..errors import OutOfDeviceMemory
 from ..lowering.routes import View
 from ..terminal import Percentage, progress_is_wanted
 from .call import Call, call_of
-from .operands import AnyArray, address_of, host_memory, packed_strides
+from .operands import address_of, host_memory, packed_strides
 from .pipeline import Piece, results
 from .tiling import Index, tile_shape, tiles, untangle
 from .transfer import Layout, Source, rounded, source_of, store

@@ -10,11 +10,12 @@ from contextlib import contextmanager
 from itertools import zip_longest
 from math import prod
 from operator import index as as_index
-from typing import Any, Final, SupportsIndex, TypeAlias
+from typing import Any, Final, SupportsIndex
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike
 
+from .._typing import AnyArray
 from ..errors import (
     BitlaneError,
     DataTypeError,
@@ -23,8 +24,6 @@ from ..errors import (
     ShapeError,
 )
 from ..lowering.self_overlap import overlaps_itself
-
-AnyArray: TypeAlias = NDArray[Any]
 
 _SIZES: Final = {"b": (1,), "u": (1, 2, 4, 8), "i": (1, 2, 4, 8), "f": (2, 4, 8)}
 _TYPES: Final = "truth values, integers of 8 to 64 bits or floats of 16 to 64"

@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike
 
 from bitlane_rtl.abi import LOGIC_OPS, SHIFT_OPS, Op
 
+from .._typing import AnyArray
 from ..errors import DataTypeError
-from .operands import AnyArray, as_array, expect_integers, fitted, plain
+from .operands import as_array, expect_integers, fitted, plain
 
 Casting: TypeAlias = Literal["no", "safe"]
 """Whether operands of two types are refused, or meet in one that holds both."""

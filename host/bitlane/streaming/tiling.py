@@ -7,7 +7,8 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from .operands import AnyArray, address_of, detached, same_place
+from .._typing import AnyArray
+from .operands import address_of, detached, same_place
 
 Index: TypeAlias = "tuple[slice | EllipsisType, ...]"
 

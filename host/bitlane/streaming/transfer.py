@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from bitlane_rtl.abi import Mode
 
+from .._typing import AnyArray
 from ..driver.geometry import Geometry
 from ..lowering.routes import LANES
-from .operands import AnyArray, bits, is_device_order, order_of, packed_strides, plain
+from .operands import bits, is_device_order, order_of, packed_strides, plain
 
 
 def rows_of(array: AnyArray, axes: Sequence[int], itemsize: int, geometry: Geometry) -> AnyArray:

@@ -12,9 +12,10 @@ from bitlane_rtl.abi import Op
 
 from .. import dml
 from ..dml.operators import OPERATOR_DESCS
+from ..errors import CheckFailed
 from ..lowering.lower import lower
 from ..lowering.routes import View
-from .session import CheckFailed, Session, plural
+from .session import Session, plural
 
 
 @dataclass(frozen=True, slots=True)

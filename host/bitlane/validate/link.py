@@ -11,7 +11,8 @@ import numpy as np
 from bitlane_rtl.abi import ABI_VERSION, IDENTITY, REGISTERS, Access
 from bitlane_rtl.abi import register as find_register
 
-from .session import CheckFailed, Session, expect_equal, plural
+from ..errors import CheckFailed
+from .session import Session, expect_equal, plural
 
 _TRIALS = 16
 _PATTERNS = (0, 0xFFFF_FFFF, 0x5555_5555, 0xAAAA_AAAA, 0x0123_4567)

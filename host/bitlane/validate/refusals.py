@@ -23,7 +23,7 @@ from .. import reference
 from ..driver.commands import Command, Walk, encode
 from ..driver.control import status_name
 from ..driver.queue import Words
-from ..errors import DeviceFault
+from ..errors import CheckFailed, DeviceFault
 from .records import (
     CONTROL,
     ELEMENTS,
@@ -35,7 +35,7 @@ from .records import (
     with_field,
     with_word,
 )
-from .session import CheckFailed, Session, expect_equal, plural
+from .session import Session, expect_equal, plural
 
 _DENSE: Final = (Mode.DENSE, Mode.DENSE, Mode.DENSE)
 

@@ -28,8 +28,9 @@ from bitlane_rtl.abi import (
 from ..driver.commands import Command, encode
 from ..driver.control import status_name
 from ..driver.queue import Words
+from ..errors import CheckFailed
 from .records import CONTROL, SLOT, looped, plain_job, sealed, with_bits, with_field, with_word
-from .session import CheckFailed, Session, plural
+from .session import Session, plural
 
 _WORD_BITS: Final = 32
 _STATE: Final = ("STATUS", "DOORBELL", "RETIRED", "FAULT", "FAULT_ADDRESS")

@@ -16,7 +16,7 @@ from .operators import check_dma, check_operation, check_overlap
 from .refusals import check_recovery
 from .registers import check_registers
 from .rows import check_search, check_sums
-from .session import CheckFailed, Session, plural
+from .session import Session, plural
 
 _NAME = 16
 
@@ -41,7 +41,7 @@ def validate(session: Session, write_line: Callable[[str], object]) -> bool:
         try:
             with Percentage(step.name) as session.progress:
                 line = f"{step.name:{_NAME}}pass  {step.check(session)}"
-        except (CheckFailed, BitlaneError) as error:
+        except BitlaneError as error:
             failed.append(step.name)
             line = f"{step.name:{_NAME}}FAIL  {error}"
             gone = isinstance(error, LinkError) or (
@@ -92,6 +92,6 @@ def _answers(session: Session) -> bool:
         check_link(session)
         # Nothing to do, but for getting a device going again that was given up.
         session.driver.run(())
-    except (CheckFailed, BitlaneError):
+    except BitlaneError:
         return False
     return True

@@ -10,7 +10,8 @@ from bitlane_rtl.abi import Op
 
 from .. import reference
 from ..device import Device
-from .session import CheckFailed, Session
+from ..errors import CheckFailed
+from .session import Session
 
 _ROWS: Final = 5
 

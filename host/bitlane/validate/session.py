@@ -8,13 +8,10 @@ from numpy.typing import NDArray
 
 from ..driver.driver import Driver
 from ..driver.geometry import Geometry
+from ..errors import CheckFailed
 
 _REGION: int = 4096
 """Bytes of the device's memory that a small test uses; less if it has less than twice as many."""
-
-
-class CheckFailed(Exception):
-    """The device did something else than it should; the message says what, in one line."""
 
 
 @dataclass

@@ -8,9 +8,9 @@ import pytest
 
 from bitlane.driver.commands import Command
 from bitlane.driver.geometry import Geometry
-from bitlane.errors import LayoutError, UnsupportedError
+from bitlane.errors import LayoutError, NoRunError, RowTooLongError, UnsupportedError
 from bitlane.lowering.routes import View
-from bitlane.lowering.sums import NoRunError, RowTooLongError, longest_row, lower_sum
+from bitlane.lowering.sums import longest_row, lower_sum
 from bitlane.streaming.operands import packed_strides
 from bitlane_rtl.abi import Lane, Mode, Op
 

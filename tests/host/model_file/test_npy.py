@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bitlane.model_file.images import NpyError, read_npy
+from bitlane.errors import NpyError
+from bitlane.model_file.images import read_npy
 
 
 def file_of(header: str, content: bytes = b"\0\0\0") -> Path:
