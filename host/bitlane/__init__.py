@@ -13,22 +13,64 @@ For example::
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from . import array_api as array_api
+    from . import dml as dml
     from . import onnx as onnx
-    from .public import *
+    from .arrays import Array as Array
+    from .arrays import compute as compute
+    from .arrays import explain as explain
+    from .default import asarray as asarray
+    from .default import default_device as default_device
+    from .device import Device as Device
+    from .device import open_device as _open
+    from .errors import *
+    from .functions import *
+    from .pool import Pool as Pool
+    from .search import BinaryIndex as BinaryIndex
+    from .terminal import progress as progress
+    from .version import __version__ as __version__
+
+    open = _open
 else:
+    _HOMES = {
+        "Array": "arrays.Array",
+        "BinaryIndex": "search.BinaryIndex",
+        "Device": "device.Device",
+        "Pool": "pool.Pool",
+        "__version__": "version.__version__",
+        "asarray": "default.asarray",
+        "compute": "arrays.compute",
+        "default_device": "default.default_device",
+        "explain": "arrays.explain",
+        "open": "device.open_device",
+        "progress": "terminal.progress",
+    }
+
+    def _public() -> dict[str, object]:
+        """Import all names but those of modules."""
+        from importlib import import_module
+
+        errors, functions = (
+            import_module(f".{name}", __name__) for name in ("errors", "functions")
+        )
+        names = {name: getattr(errors, name) for name in errors.__all__}
+        names |= {name: value for name, value in vars(functions).items() if name[0] != "_"}
+        for name, home in _HOMES.items():
+            module, _, attribute = home.partition(".")
+            names[name] = getattr(import_module(f".{module}", __name__), attribute)
+        return names
 
     def __getattr__(name: str) -> object:
         """Import the names when one is first used: the command's Ctrl-C cannot wait for NumPy."""
-        from importlib import import_module
-
         if name in ("array_api", "dask", "dml", "onnx"):
+            from importlib import import_module
+
             return import_module(f".{name}", __name__)
         here = globals()
         if "__all__" not in here:
-            public = import_module(".public", __name__)
-            names = set(public.__all__) - {"array_api", "dml"}
-            here |= {each: getattr(public, each) for each in names}
-            here["__all__"] = public.__all__
+            names = _public()
+            here |= names
+            here["__all__"] = sorted({*names, "array_api", "dml"})
         if name not in here:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         return here[name]

@@ -3,7 +3,7 @@
 Every bit of every result comes from the device: nothing here computes on data.
 """
 
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -14,24 +14,18 @@ from ._typing import AnyArray
 from .arrays import Array, asarray, from_dlpack
 from .arrays.array import apply
 from .arrays.distances import Reduction, count_ones, jaccard
-from .arrays.elementwise import Axes
+from .catalogue import BitOperators, Output, Result
 from .closeable import Closing
 from .driver.driver import Driver
 from .errors import LinkError
 from .links.link import open_link
 from .search import search_once
-from .signatures import binary, count, unary
 from .streaming.eager import Target, compute
 from .streaming.operands import as_array, count_type, new_order, order_of, result_shape, use_output
 from .streaming.promotion import NEGATED, TRUE, Casting, as_pair
 
-Out: TypeAlias = AnyArray | Array
 
-Result: TypeAlias = AnyArray | Any
-"""An ``Array`` if an operand is one, else an array of NumPy's: checkers of types let both pass."""
-
-
-class Device(Closing):
+class Device(BitOperators, Closing):
     """DirectML's bit operators on NumPy arrays, executed by the device behind ``driver``.
 
     Operands may have any strides, any rank and either byte order, and broadcast as NumPy's do.
@@ -79,141 +73,6 @@ class Device(Closing):
     def timeout(self, seconds: float) -> None:
         self.driver.timeout = seconds
 
-    @unary
-    def bit_not(self, a: ArrayLike, /, *, out: Out | None = None) -> Result:
-        """Every bit of ``a`` inverted; the truth of truth values."""
-        return self._one(Op.NOT, a, out)
-
-    @unary
-    def bit_copy(self, a: ArrayLike, /, *, out: Out | None = None) -> Result:
-        """The bits of ``a``."""
-        return self._one(Op.COPY, a, out)
-
-    @binary
-    def bit_and(
-        self, a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
-    ) -> Result:
-        """The bits that are 1 in ``a`` and ``b``."""
-        return self._two(Op.AND, a, b, out, casting)
-
-    @binary
-    def bit_or(
-        self, a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
-    ) -> Result:
-        """The bits that are 1 in ``a`` or ``b``."""
-        return self._two(Op.OR, a, b, out, casting)
-
-    @binary
-    def bit_xor(
-        self, a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
-    ) -> Result:
-        """The bits in which ``a`` and ``b`` differ."""
-        return self._two(Op.XOR, a, b, out, casting)
-
-    @binary
-    def bit_nand(
-        self, a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
-    ) -> Result:
-        """The bits that are 0 in ``a`` or ``b``."""
-        return self._two(Op.NAND, a, b, out, casting)
-
-    @binary
-    def bit_nor(
-        self, a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
-    ) -> Result:
-        """The bits that are 0 in ``a`` and ``b``."""
-        return self._two(Op.NOR, a, b, out, casting)
-
-    @binary
-    def bit_xnor(
-        self, a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
-    ) -> Result:
-        """The bits in which ``a`` and ``b`` are alike."""
-        return self._two(Op.XNOR, a, b, out, casting)
-
-    @binary
-    def bit_shift_left(
-        self, a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
-    ) -> Result:
-        """Integers ``a`` shifted left by ``b``, element by element.
-
-        Counts below 0, or of the width or more, give 0 as NumPy's do (``bitlane.dml`` takes them
-        modulo the width, as DirectML does).
-        """
-        return self._two(Op.SHIFT_LEFT, a, b, out, casting)
-
-    @binary
-    def bit_shift_right(
-        self, a: ArrayLike, b: ArrayLike, /, *, out: Out | None = None, casting: Casting = "safe"
-    ) -> Result:
-        """Integers ``a`` shifted right by ``b``: logically if unsigned, else with their sign.
-
-        Counts below 0, or of the width or more, give 0, or -1 for a negative ``a``, as NumPy's do
-        (``bitlane.dml`` takes them modulo the width and shifts logically, as DirectML does).
-        """
-        return self._two(Op.SHIFT_RIGHT, a, b, out, casting)
-
-    @count
-    def bit_count(
-        self,
-        a: ArrayLike,
-        /,
-        dtype: DTypeLike | None = None,
-        *,
-        out: Out | None = None,
-    ) -> Result:
-        """How many bits of each element's encoding are 1, as ``dtype``: uint8 or uint32.
-
-        The default is the type of ``out``, else uint8. Unlike ``np.bitwise_count``, which counts
-        the absolute value, -1 has as many as its type has bits.
-        """
-        if isinstance(a, Array) or isinstance(out, Array):
-            return apply(self, Op.COUNT, a, out=out, dtype=dtype)
-        first = as_array("a", a)
-        return self._run(Op.COUNT, first, None, count_type(dtype, out), out)
-
-    def cardinality(
-        self,
-        a: ArrayLike,
-        axis: Axes = -1,
-        *,
-        dtype: DTypeLike | None = None,
-        keepdims: bool = False,
-    ) -> Result:
-        """How many bits of ``a`` are 1 along ``axis``, one or several; of all for None.
-
-        As uint32, or as ``dtype``, an integer type that holds the bits of a row; for another,
-        ``OutOfRangeError``. ``keepdims``: the axes stay, with one element. Rows longer than the
-        circuit adds up at once are cut, and the host adds up the sums of the parts; those of an
-        ``Array`` are refused.
-        """
-        return count_ones(self, Op.COPY, (a,), Reduction(axis, dtype, keepdims))
-
-    def hamming(
-        self,
-        a: ArrayLike,
-        b: ArrayLike,
-        axis: Axes = -1,
-        *,
-        dtype: DTypeLike | None = None,
-        keepdims: bool = False,
-    ) -> Result:
-        """In how many bits ``a`` and ``b`` differ along ``axis``; see `cardinality`.
-
-        Of bits, and not divided by their number, unlike SciPy's function of that name.
-        """
-        return count_ones(self, Op.XOR, (a, b), Reduction(axis, dtype, keepdims))
-
-    def jaccard(
-        self, a: ArrayLike, b: ArrayLike, axis: Axes = -1, *, keepdims: bool = False
-    ) -> NDArray[np.float64]:
-        """The bits that ``a`` and ``b`` share, by those that either has, along ``axis``.
-
-        Jaccard's index, 0 to 1: the Tanimoto similarity of chemists, and 0 where neither has a
-        bit, as in RDKit. The Jaccard distance is 1 minus it.
-        """
-        return jaccard(self, a, b, Reduction(axis, keepdims=keepdims))
-
     def search(
         self,
         queries: ArrayLike,
@@ -231,7 +90,7 @@ class Device(Closing):
         """
         return search_once(self, queries, database, k, radius, metric)
 
-    def _one(self, op: Op, a: ArrayLike, out: Out | None) -> Result:
+    def _unary(self, op: Op, a: ArrayLike, out: Output | None) -> Result:
         if isinstance(a, Array) or isinstance(out, Array):
             return apply(self, op, a, out=out)
         first = as_array("a", a)
@@ -239,15 +98,28 @@ class Device(Closing):
             return self._run(Op.XOR, first, TRUE, first.dtype, out)
         return self._run(op, first, None, first.dtype, out)
 
-    def _two(self, op: Op, a: ArrayLike, b: ArrayLike, out: Out | None, casting: Casting) -> Result:
+    def _binary(
+        self, op: Op, a: ArrayLike, b: ArrayLike, out: Output | None, casting: Casting
+    ) -> Result:
         if isinstance(a, Array) or isinstance(b, Array) or isinstance(out, Array):
             return apply(self, op, a, b, out=out, casting=casting)
         first, second, dtype = as_pair(op, a, b, casting)
         if op in NEGATED and dtype.kind == "b":
-            plain = self._run(NEGATED[op], first, second, dtype, None)
-            return self._run(Op.XOR, plain, TRUE, dtype, out)
+            positive = self._run(NEGATED[op], first, second, dtype, None)
+            return self._run(Op.XOR, positive, TRUE, dtype, out)
         arithmetic = op is Op.SHIFT_RIGHT and dtype.kind == "i"
         return self._run(op, first, second, dtype, out, arithmetic=arithmetic)
+
+    def _count(self, op: Op, a: ArrayLike, dtype: DTypeLike | None, out: Output | None) -> Result:
+        if isinstance(a, Array) or isinstance(out, Array):
+            return apply(self, op, a, out=out, dtype=dtype)
+        return self._run(op, as_array("a", a), None, count_type(dtype, out), out)
+
+    def _row_sums(self, op: Op, operands: tuple[ArrayLike, ...], reduction: Reduction) -> Result:
+        return count_ones(self, op, operands, reduction)
+
+    def _jaccard(self, a: ArrayLike, b: ArrayLike, reduction: Reduction) -> NDArray[np.float64]:
+        return jaccard(self, a, b, reduction)
 
     def _run(
         self,
@@ -255,7 +127,7 @@ class Device(Closing):
         a: AnyArray,
         b: AnyArray | None,
         dtype: np.dtype[Any],
-        out: Out | None,
+        out: Output | None,
         *,
         arithmetic: bool = False,
     ) -> AnyArray:
@@ -307,19 +179,24 @@ class Device(Closing):
             raise LinkError(f"{self.description}: the device is closed; bitlane.open opens it anew")
 
 
-def open_device(url: str) -> Device:
-    """The device that ``url`` names: ``sim``, ``sim:pysim``, ``serial:/dev/ttyUSB1``.
-
-    Raises ``LinkError`` if it cannot be opened or is no bitlane device of this version.
-    """
+def open_driver(url: str) -> Driver:
+    """Open the device that ``url`` names. Raises as `open_device` does."""
     if not isinstance(url, str):
         raise LinkError(f"device: {url!r}; expected a URL as text, like 'sim'")
     link = open_link(url)
     try:
-        return Device(Driver(link))
+        return Driver(link)
     except BaseException:
         link.close()
         raise
+
+
+def open_device(url: str) -> Device:
+    """Open the device that ``url`` names: ``sim``, ``sim:pysim``, ``serial:/dev/ttyUSB1``.
+
+    Raises ``LinkError`` if it cannot be opened or is not a bitlane device of this version.
+    """
+    return Device(open_driver(url))
 
 
 # Messages of Python's and `help` show the name that users call.

@@ -1,14 +1,10 @@
-"""How the operators are called, for type checkers and editors: what comes back for what goes in.
-
-At run time nothing happens here: `unary`, `binary` and `count` give back the function they get.
-"""
+"""Overloads of the operators, for type checkers and editors."""
 
 # An Array is ArrayLike besides: of two that fit, the first one counts.
 # mypy: disable-error-code="overload-overlap"
 # pyright: reportOverlappingOverload=false
 
-from collections.abc import Callable
-from typing import Any, Protocol, TypeAlias, TypeVar, cast, overload
+from typing import Protocol, TypeAlias, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -118,18 +114,3 @@ class Count(Protocol):
     ) -> AnyArray | Out: ...
 
     def __get__(self, device: object, kind: type | None = None, /) -> "Count": ...
-
-
-def unary(function: Callable[..., Any]) -> Unary:
-    """``function``, called as `Unary` says."""
-    return cast(Unary, function)
-
-
-def binary(function: Callable[..., Any]) -> Binary:
-    """``function``, called as `Binary` says."""
-    return cast(Binary, function)
-
-
-def count(function: Callable[..., Any]) -> Count:
-    """``function``, called as `Count` says."""
-    return cast(Count, function)

@@ -210,7 +210,7 @@ def test_what_is_no_url(url: Any) -> None:
 def urls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the URLs of which default devices are opened; all are models."""
     urls: list[str] = []
-    monkeypatch.setattr(default, "open_device", lambda url: urls.append(url) or model())
+    monkeypatch.setattr(default, "open_driver", lambda url: urls.append(url) or model().driver)
     monkeypatch.setattr(default, "_opened", [])
     return urls
 

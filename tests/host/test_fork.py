@@ -108,7 +108,7 @@ def test_a_child_opens_devices_of_its_own(monkeypatch: pytest.MonkeyPatch) -> No
             return str(device.bit_not(A[:3]).tolist())
 
     assert in_child(own) == "[255, 254, 253]"
-    monkeypatch.setattr("bitlane.default.open_device", lambda url: model())
+    monkeypatch.setattr("bitlane.default.open_driver", lambda url: model().driver)
     monkeypatch.setattr(default, "_opened", [model()])
     assert in_child(lambda: str(bitlane.bit_not(A[:3]).tolist())) == "[255, 254, 253]"
     with default._lock:  # as if another thread were opening it

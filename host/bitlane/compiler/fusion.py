@@ -22,7 +22,7 @@ Wanted: TypeAlias = tuple[Expression, bool]
 _PASS_COST: Final = 32
 """Cycles that a pass takes beside its data, about."""
 
-_INVERSE: Final = {op: Op(op ^ 4) for op in LOGIC_OPS}
+_INVERSE: Final = {op: Op(op ^ 4) for op in LOGIC_OPS if op < 8}
 """What gives the inverse of an operation's result."""
 
 _DUAL: Final = {Op.AND: Op.NOR, Op.OR: Op.NAND, Op.NAND: Op.OR, Op.NOR: Op.AND}
@@ -276,7 +276,7 @@ def _passed_on(node: Expression) -> tuple[Expression | None, bool]:
 
 def _forms(node: Applied, wanted: bool) -> Iterator[tuple[Op, tuple[bool, bool]]]:
     """Operations that give a node's value, or its inverse, and of which operands."""
-    if node.op in LOGIC_OPS:
+    if node.op in _INVERSE:
         op = node.op if wanted else _INVERSE[node.op]
         yield op, (True, True)
         if op in _DUAL:

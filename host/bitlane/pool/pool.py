@@ -1,173 +1,79 @@
-"""The face of a pool: calls of ``Device`` on NumPy's arrays, cut into pieces and put together.
+"""Several devices as one: calls on NumPy's arrays, cut into chunks that are computed apart.
 
-Checks what is given before anything is sent; every bit of every result comes from the devices.
+Checks everything before a chunk is sent; the devices compute every bit of every result.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike
 
 from bitlane_rtl.abi import Op
 
 from .._typing import AnyArray
-from ..arrays import Array
-from ..arrays.elementwise import Axes, chosen_axes
+from ..catalogue import Output
+from ..chunked import Chunked, call_of, expect_on_host
 from ..closeable import Closing
-from ..device import Device
 from ..driver.driver import expected_timeout
-from ..errors import OtherDeviceError, SettingError
-from ..search import Asked, as_rows
-from ..signatures import Binary, Count, Unary, binary, count, unary
-from ..streaming.operands import as_array, count_type, result_shape, use_output
-from ..streaming.promotion import Casting, as_pair
-from .split import part, pieces, split_axis
+from ..errors import SettingError
+from ..search import SearchRequest, as_rows
+from ..streaming.operands import as_array, result_shape, use_output
+from .split import chunk_of, split, split_axis
 
 if TYPE_CHECKING:
-    from .workers import Crew
+    from .workers import WorkerGroup
 
 
 _QUERIES: Final = 256
-"""That a piece of a search has at most."""
+"""Most queries in one call of a search."""
 
 
-def _one(op: Op) -> Unary:
-    def call(pool: "Pool", a: ArrayLike, /, *, out: AnyArray | None = None) -> AnyArray:
-        array = pool._operand("a", a)
-        return pool._element_wise(op, (array,), array.dtype, out, {})
-
-    return unary(_documented(call, op))
-
-
-def _two(op: Op) -> Binary:
-    def call(
-        pool: "Pool",
-        a: ArrayLike,
-        b: ArrayLike,
-        /,
-        *,
-        out: AnyArray | None = None,
-        casting: Casting = "safe",
-    ) -> AnyArray:
-        first, second, dtype = as_pair(op, pool._given("a", a), pool._given("b", b), casting)
-        return pool._element_wise(op, (first, second), dtype, out, {})
-
-    return binary(_documented(call, op))
-
-
-def _counts() -> Count:
-    def call(
-        pool: "Pool",
-        a: ArrayLike,
-        /,
-        dtype: DTypeLike | None = None,
-        *,
-        out: AnyArray | None = None,
-    ) -> AnyArray:
-        chosen = count_type(dtype, out)
-        operands = (pool._operand("a", a),)
-        return pool._element_wise(Op.COUNT, operands, chosen, out, {"dtype": chosen})
-
-    return count(_documented(call, Op.COUNT))
-
-
-def _documented(call: Callable[..., AnyArray], op: Op) -> Callable[..., AnyArray]:
-    """``call``, with the name of ``op`` in ``Device`` and what is said of it there."""
-    call.__name__ = f"bit_{op.name.lower()}"
-    call.__qualname__ = f"Pool.{call.__name__}"
-    call.__doc__ = getattr(Device, call.__name__).__doc__
-    return call
-
-
-class Pool(Closing):
+class Pool(Chunked[AnyArray], Closing):
     """The devices ``urls`` as one: ``Pool(["sim", "sim", "serial:/dev/ttyUSB1"])``.
 
-    Each is opened by a process of its own. Calls take and give what ``Device``'s do, of NumPy's
-    arrays: they are cut along an axis into pieces of up to about 1 MiB, and each device takes the
-    next piece when it is done with the last. ``timeout``: seconds that it may take over one.
+    Each is opened by a separate process. Methods are those of ``Device``, on NumPy's arrays: they
+    are cut along an axis into chunks of up to about 1 MiB, and each device takes the next chunk
+    when it has finished one. ``timeout``: seconds that a device may take for a chunk.
 
-    A device is lost if its process ends, its link fails or it takes too long: the others do what
-    it was doing, and `lost` tells of it. Threads may share a pool. Leaving its ``with`` statement
-    ends the processes.
+    A device is lost if its process ends, its link fails or it takes too long: the other devices
+    compute its chunk, and `lost` reports it. Threads may share a pool. Leaving its ``with``
+    statement ends the processes.
 
     Raises ``SettingError``, ``LinkError`` if a device cannot be opened, and in calls what
     ``Device`` raises; ``LinkError`` says which devices were lost if none is left.
     """
 
-    _crew: "Crew"
+    _workers: "WorkerGroup"
 
     def __init__(self, urls: Sequence[str], *, timeout: float = 600.0) -> None:
         if isinstance(urls, str) or not urls or not all(isinstance(url, str) for url in urls):
             raise SettingError(f"pool: {urls!r}; expected URLs of devices, like ['sim', 'sim']")
         seconds = expected_timeout(timeout)
-        # What starts processes is slow to import.
-        from .workers import Crew
+        # multiprocessing is slow to import.
+        from .workers import WorkerGroup
 
-        self._crew = Crew(urls, seconds)
+        self._workers = WorkerGroup(urls, seconds)
 
     @property
     def closed(self) -> bool:
         """Whether the pool has been closed: it cannot be used again."""
-        return self._crew.closed
+        return self._workers.closed
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """The URLs of the devices that are there."""
-        return tuple(member.url for member in self._crew.members)
+        """The URLs of the devices that are not lost."""
+        return tuple(worker.url for worker in self._workers.alive)
 
     @property
     def lost(self) -> tuple[str, ...]:
         """A line for each device that was lost: which, and why."""
-        return self._crew.lost
+        return self._workers.lost
 
     @property
     def processes(self) -> tuple[int, ...]:
         """The number of each device's process."""
-        return tuple(member.pid for member in self._crew.members)
-
-    bit_not = _one(Op.NOT)
-    bit_copy = _one(Op.COPY)
-    bit_and = _two(Op.AND)
-    bit_or = _two(Op.OR)
-    bit_xor = _two(Op.XOR)
-    bit_nand = _two(Op.NAND)
-    bit_nor = _two(Op.NOR)
-    bit_xnor = _two(Op.XNOR)
-    bit_shift_left = _two(Op.SHIFT_LEFT)
-    bit_shift_right = _two(Op.SHIFT_RIGHT)
-    bit_count = _counts()
-
-    def cardinality(
-        self,
-        a: ArrayLike,
-        axis: Axes = -1,
-        *,
-        dtype: DTypeLike | None = None,
-        keepdims: bool = False,
-    ) -> AnyArray:
-        """See ``Device.cardinality``."""
-        operands = (self._operand("a", a),)
-        return self._along("cardinality", operands, axis, {"dtype": dtype, "keepdims": keepdims})
-
-    def hamming(
-        self,
-        a: ArrayLike,
-        b: ArrayLike,
-        axis: Axes = -1,
-        *,
-        dtype: DTypeLike | None = None,
-        keepdims: bool = False,
-    ) -> AnyArray:
-        """See ``Device.hamming``."""
-        operands = self._pair(a, b)
-        return self._along("hamming", operands, axis, {"dtype": dtype, "keepdims": keepdims})
-
-    def jaccard(
-        self, a: ArrayLike, b: ArrayLike, axis: Axes = -1, *, keepdims: bool = False
-    ) -> NDArray[np.float64]:
-        """See ``Device.jaccard``."""
-        return self._along("jaccard", self._pair(a, b), axis, {"keepdims": keepdims})
+        return tuple(worker.pid for worker in self._workers.alive)
 
     def search(
         self,
@@ -178,86 +84,78 @@ class Pool(Closing):
         radius: float | None = None,
         metric: str = "hamming",
     ) -> tuple[AnyArray, ...]:
-        """See ``Device.search``: each device searches pieces of ``database``."""
-        asked = Asked(self._given("queries", queries), k, radius, metric)
-        rows = as_rows("database", self._given("database", database))
+        """See ``Device.search``: each device searches chunks of ``database``."""
+        for name, x in (("queries", queries), ("database", database)):
+            expect_on_host(name, x, "NumPy's")
+        request = SearchRequest(queries, k, radius, metric)
+        rows = as_rows("database", database)
         axis = split_axis(rows.shape, (0,))
-        cuts = [slice(0, len(rows))] if axis is None else self._pieces(rows.shape, axis, 1)
-        corners = [
-            (query, cut) for query in range(0, max(1, len(asked.queries)), _QUERIES) for cut in cuts
+        chunks = [slice(0, len(rows))] if axis is None else self._chunks(rows.shape, axis, 1)
+        calls = [
+            (first, chunk)
+            for first in range(0, max(1, len(request.queries)), _QUERIES)
+            for chunk in chunks
         ]
-        found = self._crew.run(
+        answers = self._workers.run(
             [
                 (
                     "search",
-                    (asked.queries[query : query + _QUERIES], np.asarray(rows[cut])),
-                    asked.keywords,
+                    (request.queries[first : first + _QUERIES], np.asarray(rows[chunk])),
+                    request.keywords,
                 )
-                for query, cut in corners
+                for first, chunk in calls
             ]
         )
-        return asked.joined(
-            (query, cut.start, answer) for (query, cut), answer in zip(corners, found, strict=True)
+        return request.join(
+            (first, chunk.start, answer)
+            for (first, chunk), answer in zip(calls, answers, strict=True)
         )
 
-    def _given(self, name: str, x: ArrayLike) -> ArrayLike:
-        if isinstance(x, Array):
-            raise OtherDeviceError(
-                f"{name}: an array on a device; expected one of NumPy's ({name}.get() gives it)"
-            )
-        return x
-
     def _operand(self, name: str, x: ArrayLike) -> AnyArray:
-        return as_array(name, self._given(name, x))
-
-    def _pair(self, a: ArrayLike, b: ArrayLike) -> tuple[AnyArray, AnyArray]:
-        return as_pair(Op.XOR, self._given("a", a), self._given("b", b), "safe")[:2]
+        expect_on_host(name, x, "NumPy's")
+        return as_array(name, x)
 
     def _element_wise(
-        self,
-        op: Op,
-        operands: tuple[AnyArray, ...],
-        dtype: np.dtype[Any],
-        out: AnyArray | None,
-        keywords: dict[str, Any],
+        self, op: Op, operands: Sequence[AnyArray], dtype: np.dtype[Any], out: Output | None
     ) -> AnyArray:
         shape = result_shape(operands[0], operands[-1])
-        output = None if out is None else use_output(out, shape, dtype.newbyteorder("="))
+        output = None if out is None else use_output(out, shape, dtype)
         axis = split_axis(shape, range(len(shape)))
-        name = f"bit_{op.name.lower()}"
+        name, keywords = call_of(op, dtype)
         if axis is None:
-            (result,) = self._crew.run([(name, operands, keywords)])
+            (result,) = self._workers.run([(name, tuple(operands), keywords)])
             if output is None:
                 return np.asarray(result)
             output[...] = result
             return output
-        cuts = self._pieces(shape, axis, operands[0].itemsize)
-        parts = self._crew.run(_calls(name, operands, (len(shape), axis), cuts, keywords))
+        chunks = self._chunks(shape, axis, operands[0].itemsize)
+        results = self._workers.run(_calls(name, operands, (len(shape), axis), chunks, keywords))
         # An output may overlap operands: it is written when all are read.
-        return np.concatenate(parts, axis, out=output)
+        return np.concatenate(results, axis, out=output)
+
+    def _rows(self, operands: Sequence[AnyArray]) -> tuple[Sequence[AnyArray], tuple[int, ...]]:
+        return operands, result_shape(operands[0], operands[-1])
 
     def _along(
-        self, name: str, operands: tuple[AnyArray, ...], axes: Axes, keywords: dict[str, Any]
+        self, name: str, operands: Sequence[AnyArray], dtype: object, keywords: dict[str, Any]
     ) -> AnyArray:
         shape = result_shape(operands[0], operands[-1])
-        rank = len(shape)
-        chosen = chosen_axes(axes, rank)
-        axis = split_axis(shape, [each for each in range(rank) if each not in chosen])
-        keywords = keywords | {"axis": chosen}
+        rank, summed = len(shape), keywords["axis"]
+        axis = split_axis(shape, [each for each in range(rank) if each not in summed])
         if axis is None:
-            (whole,) = self._crew.run([(name, operands, keywords)])
+            (whole,) = self._workers.run([(name, tuple(operands), keywords)])
             return np.asarray(whole)
-        cuts = self._pieces(shape, axis, operands[0].itemsize)
-        parts = self._crew.run(_calls(name, operands, (rank, axis), cuts, keywords))
-        gone = 0 if keywords["keepdims"] else sum(each < axis for each in chosen)
-        return np.concatenate(parts, axis - gone)
+        chunks = self._chunks(shape, axis, operands[0].itemsize)
+        results = self._workers.run(_calls(name, operands, (rank, axis), chunks, keywords))
+        gone = 0 if keywords["keepdims"] else sum(each < axis for each in summed)
+        return np.concatenate(results, axis - gone)
 
-    def _pieces(self, shape: tuple[int, ...], axis: int, itemsize: int) -> list[slice]:
-        return pieces(shape, axis, itemsize, max(1, len(self._crew.members)))
+    def _chunks(self, shape: tuple[int, ...], axis: int, itemsize: int) -> list[slice]:
+        return split(shape, axis, itemsize, max(1, len(self._workers.alive)))
 
     def close(self) -> None:
         """Finish the calls that are under way, and end the processes. May be called again."""
-        self._crew.close()
+        self._workers.close()
 
     def __repr__(self) -> str:
         state = ", closed" if self.closed else f", {len(self.lost)} lost" if self.lost else ""
@@ -267,9 +165,9 @@ class Pool(Closing):
 def _calls(
     name: str,
     operands: Sequence[AnyArray],
-    place: tuple[int, int],
-    cuts: Sequence[slice],
+    cut: tuple[int, int],
+    chunks: Sequence[slice],
     keywords: dict[str, Any],
 ) -> list[tuple[str, tuple[AnyArray, ...], dict[str, Any]]]:
-    """A call of ``name`` for each of ``cuts``; ``place``: rank and axis of what is cut."""
-    return [(name, tuple(part(x, *place, cut) for x in operands), keywords) for cut in cuts]
+    """Return a call of ``name`` for each of ``chunks``; ``cut``: rank of the result, axis cut."""
+    return [(name, tuple(chunk_of(x, *cut, chunk) for x in operands), keywords) for chunk in chunks]

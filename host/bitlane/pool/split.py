@@ -1,7 +1,4 @@
-"""How a call is split: along which axis of its result, and what of each operand goes where.
-
-Looks at shapes alone.
-"""
+"""Cutting the operands of a call into chunks, by their shapes alone."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -10,19 +7,19 @@ from math import prod
 from .._typing import AnyArray
 
 _LONG = 64
-"""Elements of an axis that is cut into pieces of about one size."""
+"""An axis of so many elements can be cut into chunks of about one size."""
 
 _LEAST_BYTES = 16 * 1024
-"""Of a piece, unless there is no more: sending a smaller one takes longer than computing it."""
+"""Least bytes of a chunk: sending a smaller one takes longer than computing it."""
 
 _MOST_BYTES = 1 << 20
-"""Of a piece: a device that is lost costs no more, and none waits long for the slowest."""
+"""Most bytes of a chunk: a lost device costs no more, and no device waits long for the slowest."""
 
 
 def split_axis(shape: tuple[int, ...], axes: Sequence[int]) -> int | None:
-    """Which of ``axes`` of a ``shape`` to split: the first that is as long as any, or long enough.
+    """Choose which of ``axes`` of a ``shape`` to cut: the first that is the longest, or long.
 
-    None if there is nothing to split.
+    None if there is nothing to cut.
     """
     longest = max((shape[axis] for axis in axes), default=0)
     if longest < 2 or 0 in shape:
@@ -30,10 +27,10 @@ def split_axis(shape: tuple[int, ...], axes: Sequence[int]) -> int | None:
     return next(axis for axis in axes if shape[axis] >= min(longest, _LONG))
 
 
-def pieces(shape: tuple[int, ...], axis: int, itemsize: int, devices: int) -> list[slice]:
-    """Parts of ``axis``, in order: for each of ``devices`` as many, where there is enough to do.
+def split(shape: tuple[int, ...], axis: int, itemsize: int, devices: int) -> list[slice]:
+    """Cut ``axis`` into chunks, in order; each of ``devices`` gets equally many of a large array.
 
-    ``itemsize``: bytes that an element of ``shape`` stands for.
+    ``itemsize``: bytes of an element of ``shape``.
     """
     size = prod(shape) * itemsize
     rounds = -(-size // (devices * _MOST_BYTES))
@@ -42,12 +39,12 @@ def pieces(shape: tuple[int, ...], axis: int, itemsize: int, devices: int) -> li
     return [slice(*pair) for pair in pairwise(bounds)]
 
 
-def part(operand: AnyArray, rank: int, axis: int, piece: slice) -> AnyArray:
-    """What of ``operand`` belongs to ``piece`` of ``axis`` of a result of ``rank`` axes.
+def chunk_of(operand: AnyArray, rank: int, axis: int, chunk: slice) -> AnyArray:
+    """Return the elements of ``operand`` for ``chunk`` of ``axis`` of a result of ``rank`` axes.
 
-    All of it where it is repeated along that axis.
+    All of them where the operand is repeated along that axis.
     """
     own = axis - (rank - operand.ndim)
     if own < 0 or operand.shape[own] == 1:
         return operand
-    return operand[(*[slice(None)] * own, piece)]
+    return operand[(*[slice(None)] * own, chunk)]

@@ -1,4 +1,4 @@
-"""The processes of a pool: each has a device and takes the next call when it is free."""
+"""The processes of a pool: each opens a device and takes the next call when it is free."""
 
 import os
 import signal
@@ -15,16 +15,16 @@ from ..closeable import Closing
 from ..errors import DeviceTimeout, LinkError, WorkerLostError
 
 _ENDING_SECONDS = 5.0
-"""What a process may take to end when it is told so."""
+"""Seconds that a process may take to end after its connection is closed."""
 
 Call = tuple[str, tuple[Any, ...], dict[str, Any]]
 """A method of ``Device`` by name, its arguments, and its keywords."""
 
 
-class Member(Closing):
+class Worker(Closing):
     """The device ``url``, number ``number`` of a pool, opened by a process that this starts.
 
-    For one thread at a time.
+    One thread at a time may use it.
     """
 
     def __init__(self, number: int, url: str) -> None:
@@ -45,8 +45,8 @@ class Member(Closing):
         """The number of the process."""
         return self._process.pid
 
-    def opened(self, seconds: float) -> None:
-        """Wait until the device is open. Raises what ``open_device`` does, or ``LinkError``."""
+    def wait_open(self, seconds: float) -> None:
+        """Wait until the device is open. Raises as ``open_device`` does, or ``LinkError``."""
         with self._deadline(seconds):
             try:
                 well, what = self._line.recv()
@@ -56,9 +56,9 @@ class Member(Closing):
             raise what
 
     def call(self, call: Call, seconds: float) -> object:
-        """What the device makes of ``call``.
+        """Return the result of ``call`` on the device.
 
-        Raises `WorkerLostError` if it is out of reach, or what the call raised.
+        Raises `WorkerLostError` if the device is out of reach, or the error of the call.
         """
         with self._deadline(seconds):
             try:
@@ -73,7 +73,7 @@ class Member(Closing):
         return what
 
     def _lost(self, seconds: float) -> WorkerLostError:
-        """Why the process has hung up."""
+        """Return the error that says why the process has closed its connection."""
         if self._late:
             return WorkerLostError(f"{self.name}: no answer within {seconds:g} s")
         try:
@@ -85,7 +85,7 @@ class Member(Closing):
 
     @contextmanager
     def _deadline(self, seconds: float) -> Iterator[None]:
-        """Kill the process if the block takes longer: whatever waits for it goes on then."""
+        """Kill the process if the block takes longer, so that no thread waits for it any more."""
         timer = Timer(seconds, self._expire)
         timer.daemon = True
         timer.start()
@@ -108,22 +108,22 @@ class Member(Closing):
 
 
 _OPENING_SECONDS = 600.0
-"""What devices may take to open: a simulator that is new is compiled first."""
+"""Seconds that devices may take to open: a new simulator is compiled first."""
 
 
 class _Batch:
-    """Calls that belong together, and what has come of them. Threads share it."""
+    """Calls of one `WorkerGroup.run`, and their results. Threads share it."""
 
     def __init__(self, calls: Sequence[Call]) -> None:
         self.calls = calls
         self.over = Event()
-        """Set when all is done, or something has gone wrong."""
+        """Set when all calls are done, or one has failed."""
         self.results: list[Any] = [None] * len(calls)
         self.error: BaseException | None = None
         self._left = len(calls)
         self._lock = Lock()
 
-    def keep(self, number: int, result: object) -> None:
+    def store(self, number: int, result: object) -> None:
         with self._lock:
             self.results[number] = result
             self._left -= 1
@@ -140,11 +140,11 @@ _Task = tuple[_Batch, int]
 """A call, by its number in its batch."""
 
 
-class Crew(Closing):
+class WorkerGroup(Closing):
     """The devices ``urls``, each with a process and a thread that waits for it.
 
-    ``seconds``: what a device may take over a call, or else is lost. Threads may share the crew.
-    Raises what ``open_device`` does; nothing is left running then.
+    ``seconds``: a device that takes longer for a call is lost. Threads may share the group. Raises
+    as ``open_device`` does; no process is left running then.
     """
 
     def __init__(self, urls: Sequence[str], seconds: float) -> None:
@@ -154,18 +154,18 @@ class Crew(Closing):
         self._lock = Lock()
         self._closed = False
         self._lost: list[str] = []
-        self._members: list[Member] = []
+        self._workers: list[Worker] = []
         try:
             for number, url in enumerate(urls, 1):
-                self._members.append(Member(number, url))
-            for member in self._members:
-                member.opened(_OPENING_SECONDS)
+                self._workers.append(Worker(number, url))
+            for worker in self._workers:
+                worker.wait_open(_OPENING_SECONDS)
         except BaseException:
-            for member in self._members:
-                member.close()
+            for worker in self._workers:
+                worker.close()
             raise
         self._threads = [
-            Thread(target=self._serve, args=(member,), daemon=True) for member in self._members
+            Thread(target=self._serve, args=(worker,), daemon=True) for worker in self._workers
         ]
         for thread in self._threads:
             thread.start()
@@ -175,9 +175,9 @@ class Crew(Closing):
         return self._closed
 
     @property
-    def members(self) -> tuple[Member, ...]:
-        """Those that are not lost."""
-        return tuple(self._members)
+    def alive(self) -> tuple[Worker, ...]:
+        """The workers whose devices are not lost."""
+        return tuple(self._workers)
 
     @property
     def lost(self) -> tuple[str, ...]:
@@ -185,14 +185,14 @@ class Crew(Closing):
         return tuple(self._lost)
 
     def run(self, calls: Sequence[Call]) -> list[Any]:
-        """What comes of ``calls``, in their order, whoever does them.
+        """Return the results of ``calls``, in their order, whichever device computes them.
 
-        Raises ``LinkError`` if no device is left, or the first error of a call; the others are
-        not begun any more then.
+        Raises ``LinkError`` if no device is left, or the first error of a call; no further call is
+        begun then.
         """
         batch = _Batch(calls)
         with self._lock:
-            self._expect_members()
+            self._expect_workers()
             for number in range(len(calls)):
                 self._tasks.put((batch, number))
         try:
@@ -205,50 +205,50 @@ class Crew(Closing):
             raise batch.error
         return batch.results
 
-    def _expect_members(self) -> None:
+    def _expect_workers(self) -> None:
         if os.getpid() != self._process:
             raise LinkError("pool: it was opened in another process; open one here")
         if self._closed:
             raise LinkError("pool: it is closed; bitlane.Pool opens a new one")
-        if not self._members:
+        if not self._workers:
             raise self._none_left()
 
     def _none_left(self) -> LinkError:
         return LinkError(f"pool: no device is left: {'; '.join(self._lost)}")
 
-    def _serve(self, member: Member) -> None:
-        """Have ``member`` do what there is to do, until it is lost or the crew is closed."""
+    def _serve(self, worker: Worker) -> None:
+        """Pass calls to ``worker`` until it is lost or the group is closed."""
         while task := self._tasks.get():
             batch, number = task
             if batch.over.is_set():
                 continue
             try:
-                result = member.call(batch.calls[number], self._seconds)
+                result = worker.call(batch.calls[number], self._seconds)
             except WorkerLostError as lost:
                 self._tasks.put(task)
-                self._leave(member, str(lost))
+                self._retire(worker, str(lost))
                 return
             except Exception as error:  # noqa: BLE001, raised where the call came from
                 batch.fail(error)
             else:
-                batch.keep(number, result)
-        self._leave(member)
+                batch.store(number, result)
+        self._retire(worker)
 
-    def _leave(self, member: Member, *lost: str) -> None:
+    def _retire(self, worker: Worker, *lost: str) -> None:
         with self._lock:
-            self._members.remove(member)
+            self._workers.remove(worker)
             self._lost += lost
-            # Nobody would do what is left.
-            while not self._members and not self._tasks.empty():
+            # No worker would take the calls that are left.
+            while not self._workers and not self._tasks.empty():
                 if task := self._tasks.get():
                     task[0].fail(self._none_left())
-        member.close()
+        worker.close()
 
     def close(self) -> None:
-        """Finish what is under way, and end the processes. May be called again."""
+        """Finish the calls that have begun, and end the processes. May be called again."""
         with self._lock:
             if not self._closed:
-                for _ in self._members:
+                for _ in self._workers:
                     self._tasks.put(None)
             self._closed = True
         if os.getpid() == self._process:

@@ -3,6 +3,6 @@
 The device compares; the host keeps what is near. Shapes and order are those of FAISS.
 """
 
-from .index import Asked, BinaryIndex, as_rows, search_once
+from .index import BinaryIndex, SearchRequest, as_rows, search_once
 
-__all__ = ["Asked", "BinaryIndex", "as_rows", "search_once"]
+__all__ = ["BinaryIndex", "SearchRequest", "as_rows", "search_once"]

@@ -20,7 +20,7 @@ from .database import Database, Rows, read_rows, write_rows
 from .results import Found, Nearest, Within, metric_of
 
 
-class Asked:
+class SearchRequest:
     """A search as ``Device.search`` has it, without its database. Raises as that does."""
 
     def __init__(
@@ -47,7 +47,7 @@ class Asked:
         count, k = len(self.queries), self._wanted.k
         return ((count + 1,), (np.nan,), (np.nan,)) if k is None else ((count, k), (count, k))
 
-    def joined(
+    def join(
         self, answers: Iterable[tuple[int, int, tuple[AnyArray, ...]]]
     ) -> tuple[AnyArray, ...]:
         """What ``Device.search`` gives for the whole database.
@@ -96,8 +96,8 @@ class SearchLimits:
         if k is None and radius is None:
             k = _USUAL_K
         return cls(
-            None if k is None else as_rows_wanted(k),
-            None if radius is None else as_distance(radius),
+            None if k is None else check_k(k),
+            None if radius is None else check_radius(radius),
         )
 
 
@@ -210,7 +210,7 @@ class BinaryIndex:
         Limits (n + 1,), distances and indices: those of query i are ``limits[i]`` to
         ``limits[i + 1]`` of both. Raises as `search` does.
         """
-        return self._within(self._rows("queries", queries), as_distance(radius))
+        return self._within(self._rows("queries", queries), check_radius(radius))
 
     def _found(self, queries: Rows, wanted: SearchLimits) -> tuple[AnyArray, ...]:
         if wanted.k is not None:
@@ -293,14 +293,14 @@ def as_rows(name: str, given: ArrayLike) -> Rows:
     return array
 
 
-def as_rows_wanted(k: SupportsIndex) -> int:
+def check_k(k: SupportsIndex) -> int:
     wanted = _whole("k", k)
     if not 1 <= wanted <= _MOST_ROWS:
         raise SearchError(f"k: {wanted}; expected 1 to {_MOST_ROWS} rows")
     return wanted
 
 
-def as_distance(radius: float) -> float:
+def check_radius(radius: float) -> float:
     real = isinstance(radius, Real) and not isinstance(radius, bool)
     # Of all numbers, only one that is none differs from itself.
     if not real or radius != radius:

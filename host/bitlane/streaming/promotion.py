@@ -27,15 +27,10 @@ TRUE: Final = np.array(True)
 """Truth values are inverted by XOR with it."""
 
 _FUNCTIONS: Final = {
-    Op.AND: np.bitwise_and,
-    Op.NAND: np.bitwise_and,
-    Op.OR: np.bitwise_or,
-    Op.NOR: np.bitwise_or,
-    Op.XOR: np.bitwise_xor,
-    Op.XNOR: np.bitwise_xor,
     Op.SHIFT_LEFT: np.left_shift,
     Op.SHIFT_RIGHT: np.right_shift,
 }
+"""NumPy's functions for what is not logic; all logic has the types of ``np.bitwise_and``."""
 
 
 def kind_of(value: object) -> Kind:
@@ -113,7 +108,7 @@ def meeting_type(op: Op, a: Kind, b: Kind, *, encoding: bool) -> np.dtype[Any]:
     ):
         return a.newbyteorder("=")
     try:
-        resolved = _FUNCTIONS[op].resolve_dtypes((a, b, None))
+        resolved = _FUNCTIONS.get(op, np.bitwise_and).resolve_dtypes((a, b, None))
     except TypeError:
         names = [x.__name__ if isinstance(x, type) else str(x) for x in (a, b)]
         raise DataTypeError(

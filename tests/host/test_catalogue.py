@@ -1,0 +1,73 @@
+"""Every face of bitlane has each operator of the catalogue; type checkers see the same names."""
+
+import ast
+import inspect
+import pickle
+from pathlib import Path
+
+import pytest
+
+import bitlane
+from bitlane import errors, functions
+from bitlane.catalogue import BitOperators, method_name
+from bitlane_rtl.abi import LOGIC_OPS, SHIFT_OPS, Op
+
+OPS = sorted({*LOGIC_OPS, *SHIFT_OPS, Op.COUNT})
+NAMES = [method_name(op) for op in OPS]
+ROOT = Path(bitlane.__file__).parent
+
+
+def assigned(path: Path) -> set[str]:
+    """Return the public names that a module assigns at its top."""
+    names = {
+        target.id
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    return {name for name in names if not name.startswith("_")}
+
+
+def test_the_catalogue_has_every_operation_of_elements() -> None:
+    assert sorted(name for name in vars(BitOperators) if name.startswith("bit_")) == sorted(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_face_has_the_operator_and_its_documentation(name: str) -> None:
+    for face in (bitlane.Device, bitlane.Pool, bitlane, BitOperators):
+        method = getattr(face, name)
+        assert method.__name__ == method.__qualname__ == name
+        assert method.__doc__.strip().partition(" ")[0] in "Return Invert Copy Shift Count"
+        parameters = list(inspect.signature(method).parameters)
+        assert parameters[-1] in ("out", "casting")
+        assert ("self" in parameters) == (face is not bitlane)
+
+
+def test_modules_of_functions_name_the_whole_catalogue() -> None:
+    public = {name for name in vars(BitOperators) if not name.startswith("_")}
+    assert assigned(ROOT / "functions.py") == public
+    assert assigned(ROOT / "dask" / "__init__.py") == public | {"search"}
+
+
+def test_functions_can_be_sent_to_another_process() -> None:
+    again = pickle.loads(pickle.dumps(bitlane.bit_xor))
+    assert (again.__name__, type(again.__self__)) == ("bit_xor", type(bitlane.bit_xor.__self__))  # type: ignore[attr-defined]
+
+
+def test_type_checkers_see_the_names_that_there_are() -> None:
+    """`bitlane` imports its names lazily; the imports for type checkers list them once more."""
+    tree = ast.parse((ROOT / "__init__.py").read_text(encoding="utf-8"))
+    (checked,) = (node for node in tree.body if isinstance(node, ast.If))
+    stars = {
+        "errors": set(errors.__all__),
+        "functions": {name for name in vars(functions) if not name.startswith("_")},
+    }
+    names: set[str] = set()
+    for node in checked.body:
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                names |= stars[str(node.module)] if alias.name == "*" else {str(alias.asname)}
+        elif isinstance(node, ast.Assign):
+            names |= {ast.unparse(target) for target in node.targets}
+    assert names - {"_open", "onnx"} == set(bitlane.__all__)
