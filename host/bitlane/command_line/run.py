@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from os.path import realpath
 from pathlib import Path
 from typing import Final
-from urllib.parse import quote
 
 from .. import dml
 from ..default import default_url
 from ..errors import BitlaneError
 from ..links.link import open_link
+from ..links.url import DeviceUrl
 from ..model_file import Line, load_model, prepare, run
 from ..profile.profile import NO_WATCH, Watch
 from .cli import CHECK_FAILED, DONE, Group, Subparsers, whole_number
@@ -119,7 +119,11 @@ def feature_level(arguments: argparse.Namespace) -> dml.FeatureLevel:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    url = arguments.device if arguments.vcd is None else _with_vcd(arguments.device, arguments.vcd)
+    url = arguments.device
+    if arguments.vcd is not None:
+        parsed = DeviceUrl.parse(url)
+        parsed.expect_simulated("--vcd")
+        url = parsed.with_option("vcd", arguments.vcd)
     path, inputs, outputs = arguments.model, arguments.input, arguments.output
     _expect_apart(path, arguments)
     if Path(path).suffix.lower() == ".onnx":
@@ -204,11 +208,3 @@ def _as_json(device: str, passed: bool, lines: Sequence[Line]) -> str:
     for kind in ("dispatches", "checks", "resources", "files"):
         found[kind] = [line.data for line in lines if line.kind == kind]
     return json.dumps(found, indent=2)
-
-
-def _with_vcd(url: str, file: str) -> str:
-    """``url`` with the option ``vcd=FILE``; only the simulator's URLs have it."""
-    if url.partition("?")[0].partition(":")[0] != "sim":
-        raise BitlaneError(f"--vcd: {url} is not a simulated device; expected --device sim")
-    joint = "&" if "?" in url else "?"
-    return f"{url}{joint}vcd={quote(file, errors='surrogateescape')}"

@@ -1,43 +1,20 @@
-"""How the host reaches a device: one small protocol, the options of its URL, and its finder."""
+"""The interface of a link to a device, and the function that opens the link of a URL."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
-from urllib.parse import parse_qsl
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..closeable import Closing
 from ..errors import LinkError
+from .url import DeviceUrl
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
     from .recording import Recording
-
-
-Options: TypeAlias = Mapping[str, tuple[Callable[[str], Any], str]]
-"""By name what makes a value of the text, or raises ``ValueError``, and what is expected."""
-
-
-def read_options(url: str, query: str, options: Options) -> dict[str, Any]:
-    """The values that ``query``, of ``url``, gives. Raises ``LinkError``."""
-    values = {}
-    # Names of files may be bytes that are no text.
-    for name, text in parse_qsl(query, keep_blank_values=True, errors="surrogateescape"):
-        if name not in options:
-            raise LinkError(f"device {url!r}: no option {name!r}; choose {', '.join(options)}")
-        if name in values:
-            raise LinkError(f"device {url!r}: option {name} is given twice; expected once")
-        parse, meaning = options[name]
-        try:
-            values[name] = parse(text)
-        except ValueError:
-            raise LinkError(
-                f"device {url!r}: option {name} is {text!r}; expected {meaning}"
-            ) from None
-    return values
 
 
 ENTRY_POINT_GROUP = "bitlane.links"
@@ -48,16 +25,16 @@ BytesLike: TypeAlias = bytes | bytearray | memoryview | NDArray[Any]
 
 
 class Link(Closing):
-    """A way to a device: one 32-bit space of byte addresses.
+    """A connection to a device, as one 32-bit space of byte addresses.
 
-    The device's memory stands at its own addresses, its control window at ``abi.CONTROL_BASE``.
-    The control window takes and gives whole little-endian 32-bit words only: address and size are
-    multiples of ``abi.WORD_BYTES``. Calls take effect in the order they are made. Every method
-    raises ``LinkError`` when the device cannot be reached.
+    The device's memory is at its own addresses, the control window at ``abi.CONTROL_BASE``. The
+    control window is read and written in whole little-endian 32-bit words: address and size are
+    multiples of ``abi.WORD_BYTES``. Calls take effect in the order in which they are made. Every
+    method raises ``LinkError`` when the device cannot be reached.
     """
 
     description: str
-    """What the device is and how it is reached, for people: ``simulator compiled, 64 bits``."""
+    """The device and its connection, for people: ``simulator compiled, 64 bits``."""
 
     remote: bool = False
     """Whether calls travel over a line, so that a long exchange beats many calls, one each way."""
@@ -69,12 +46,12 @@ class Link(Closing):
 
     @property
     def host_memory(self) -> NDArray[np.uint8] | None:
-        """All bytes of the device's memory, if it is this computer's own: not a copy. Else None."""
+        """The bytes of the device's memory itself if they are in this process, else None."""
         return None
 
     @property
     def recording(self) -> "Recording | None":
-        """What has happened at the device's buses since it was opened, if the link records it."""
+        """The activity of the device's buses since it was opened, if the link records it."""
         return None
 
     @abstractmethod
@@ -95,18 +72,18 @@ class Link(Closing):
     ) -> list[NDArray[np.uint8]]:
         """Write the data of ``writes``, (address, data), and read ``reads``, (address, size).
 
-        Returns what ``read`` would for each of ``reads``. Writes take effect in their order, and
-        reads after the last write to the control window. Else a link that can moves both at once:
-        ranges that are written must not overlap any that is read.
+        Returns the result of ``read`` for each of ``reads``. Writes take effect in their order, and
+        reads after the last write to the control window. Apart from that a link may move both at
+        once: ranges that are written must not overlap ranges that are read.
         """
         for address, data in writes:
             self.write(address, data)
         return [self.read(address, size) for address, size in reads]
 
     def forget(self, address: int, size: int) -> None:
-        """Nobody will read these bytes of the memory before they are written again.
+        """Discard these bytes of the memory: they will be written before they are read again.
 
-        A link that can gives back what they take; most have nothing to do. May be called of a
+        A simulated memory frees their pages; other links have nothing to do. May be called on a
         closed link.
         """
 
@@ -124,17 +101,16 @@ class Link(Closing):
 
 
 def open_link(url: str) -> Link:
-    """The link that ``url`` names: ``sim``, ``sim:pysim``, ``serial:/dev/ttyUSB1``.
+    """Open the link that ``url`` names: ``sim``, ``sim:pysim``, ``serial:/dev/ttyUSB1``.
 
-    What stands before the first colon or question mark is the scheme; the rest is for the link
-    itself to read.
+    The text before the first colon or question mark is the scheme; the link parses the rest.
 
     Raises
     ------
     LinkError
         No installed package has the scheme, or its link cannot be opened.
     """
-    scheme, found = _scheme(url), _installed()
+    scheme, found = DeviceUrl.parse(url).scheme, _installed()
     if scheme not in found:
         names = ", ".join(sorted(found)) or "none"
         raise LinkError(
@@ -151,12 +127,8 @@ def open_link(url: str) -> Link:
 
 
 def is_known(url: str) -> bool:
-    """Whether an installed package has the scheme of ``url``. Opens nothing."""
-    return _scheme(url) in _installed()
-
-
-def _scheme(url: str) -> str:
-    return url.partition("?")[0].partition(":")[0]
+    """Return whether an installed package has the scheme of ``url``; open nothing."""
+    return DeviceUrl.parse(url).scheme in _installed()
 
 
 def _installed() -> "dict[str, EntryPoint]":

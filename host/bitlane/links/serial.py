@@ -8,28 +8,28 @@ from errno import EACCES, EAGAIN, EBUSY, ENODEV, ENOENT, ENXIO, EPERM
 from math import isfinite
 from typing import Any, Final
 
-from bitlane.errors import LinkError
 from bitlane_rtl.abi.frames import DEFAULT_BAUD
 
-from .link import Options, read_options
+from ..errors import LinkError
 from .serial_link import DEFAULT_TIMEOUT, Port, SerialLink
+from .url import DeviceUrl, Options
 
 
 def open_link(url: str) -> SerialLink:
     """Open ``serial:PORT[?OPTION=VALUE[&OPTION=VALUE]]``.
 
     The options are ``baud``, bits a second (default 3000000), and ``timeout``, seconds of silence
-    after which the board is given up (default 10).
+    after which the link fails (default 10).
 
     Raises ``LinkError`` for an unknown option or a bad value, a port that cannot be opened or is in
     use, without pyserial, and if no board of this link version answers.
     """
-    head, _, query = url.partition("?")
-    path = head.partition(":")[2]
+    parsed = DeviceUrl.parse(url)
+    path = parsed.target
     if not path:
         raise LinkError(f"device {url!r}: no port; expected serial:PORT; {_ports()}")
     values: dict[str, Any] = {"baud": DEFAULT_BAUD, "timeout": DEFAULT_TIMEOUT}
-    values |= read_options(url, query, _OPTIONS)
+    values |= parsed.options(_OPTIONS)
     port = _open_port(url, path, values["baud"], values["timeout"])
     return SerialLink(
         port,
@@ -54,7 +54,7 @@ def _open_port(url: str, path: str, baud: int, timeout: float) -> Port:
         ) from error
     except OSError as error:
         raise LinkError(f"device {url!r}: {_reason(error)}") from error
-    # Without it FTDI's bridges keep short answers back for 16 ms. Not every port knows of it.
+    # Without it FTDI's bridges hold short answers back for 16 ms. Not every port has it.
     with suppress(AttributeError, NotImplementedError, OSError, ValueError):
         port.set_low_latency_mode(True)
     opened: Port = port
@@ -62,7 +62,7 @@ def _open_port(url: str, path: str, baud: int, timeout: float) -> Port:
 
 
 def _reason(error: OSError) -> str:
-    """Why a port cannot be opened, and what to do."""
+    """Return the reason why a port cannot be opened, and the remedy."""
     if error.errno == ENOENT:
         return f"there is no such port; {_ports()}"
     if error.errno in (ENXIO, ENODEV):
@@ -78,7 +78,7 @@ def _reason(error: OSError) -> str:
 
 
 def _ports() -> str:
-    """Which serial ports there are, for people."""
+    """List the serial ports of this computer, for people."""
     try:
         from serial.tools.list_ports import comports
     except ImportError:

@@ -13,6 +13,7 @@ from ..driver.driver import Driver
 from ..errors import BitlaneError
 from ..files import expect_writable
 from ..links.link import Link
+from ..links.url import DeviceUrl
 from ..model_file import Model
 from .disassembly import lowered, shared_out
 from .noting import NotingDriver
@@ -41,19 +42,15 @@ class Watch:
         Raises ``BitlaneError`` for a device that is not simulated, and for a file that cannot be
         written, before anything is run.
         """
-        head, _, query = url.partition("?")
+        parsed = DeviceUrl.parse(url)
         for option, path in self._files.items():
-            if head.partition(":")[0] != "sim":
-                raise BitlaneError(
-                    f"{option}: {url} is not a simulated device; expected --device sim"
-                )
+            parsed.expect_simulated(option)
             if option == "--report" and find_spec("bokeh") is None:
                 raise BitlaneError("--report: needs Bokeh: pip install 'bitlane[report]'")
             expect_writable(option, path)
-        asked = any(part.partition("=")[0] == "record" for part in query.split("&"))
-        if asked or not self._files:
+        if not self._files or parsed.has_option("record"):
             return url
-        return f"{url}{'&' if query else '?'}record={_ENTRIES}"
+        return parsed.with_option("record", str(_ENTRIES))
 
     def driver(self, link: Link) -> Driver:
         """The driver of ``link``, one that notes commands if anything is to be written."""

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitlane.errors import LinkError
-from bitlane.links.link import BytesLike, Link, Options, read_options
+from bitlane.links.link import BytesLike, Link
 from bitlane.links.recording import Recording
+from bitlane.links.url import DeviceUrl, Options
 from bitlane.sizes import parse_size
 from bitlane_rtl.abi import BIT_OPS, CONTROL_BASE, CONTROL_SIZE, WORD_BYTES, Lane, Mode, Op
 from bitlane_rtl.configuration import Configuration, Search
@@ -265,8 +266,8 @@ def open_link(url: str) -> SimulatorLink:
 
     Raises ``LinkError`` for an unknown evaluator or option, a bad value, or a missing tool.
     """
-    head, _, query = url.partition("?")
-    evaluator = head.partition(":")[2] or choose_evaluator()
+    parsed = DeviceUrl.parse(url)
+    evaluator = parsed.target or choose_evaluator()
     if evaluator in _FORMER:
         message = f"device {url!r}: {evaluator} is called {_FORMER[evaluator]} now"
         warnings.warn(message, FutureWarning, stacklevel=3)
@@ -275,7 +276,7 @@ def open_link(url: str) -> SimulatorLink:
         raise LinkError(
             f"device {url!r}: no evaluator {evaluator!r}; choose {' or '.join(EVALUATORS)}"
         )
-    values = read_options(url, query, _OPTIONS)
+    values = parsed.options(_OPTIONS)
     with _as_option_error(url):
         configuration = _configuration(values)
         with _writable(values.get("vcd")) as vcd:
@@ -289,7 +290,7 @@ def open_link(url: str) -> SimulatorLink:
 
 def configuration_of(url: str) -> Configuration:
     """The circuit that ``url`` asks for. Raises ``LinkError`` for options that no circuit has."""
-    values = read_options(url, url.partition("?")[2], {name: _OPTIONS[name] for name in _FIELDS})
+    values = DeviceUrl.parse(url).options({name: _OPTIONS[name] for name in _FIELDS})
     with _as_option_error(url):
         return _configuration(values)
 

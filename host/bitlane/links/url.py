@@ -1,0 +1,69 @@
+"""URLs of devices: ``sim``, ``sim:pysim?width=64``, ``serial:/dev/ttyUSB1``."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self, TypeAlias
+from urllib.parse import parse_qsl, quote
+
+from ..errors import BitlaneError, LinkError
+
+Options: TypeAlias = Mapping[str, tuple[Callable[[str], Any], str]]
+"""By name: a function that parses the text, or raises ``ValueError``, and the expected value."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceUrl:
+    """``SCHEME[:TARGET][?OPTION=VALUE[&OPTION=VALUE...]]``, and the whole ``text``."""
+
+    text: str
+    scheme: str
+    target: str
+    query: str
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Split ``text``, of which any is a URL: the scheme ends at the first ``:`` or ``?``."""
+        head, _, query = text.partition("?")
+        scheme, _, target = head.partition(":")
+        return cls(text, scheme, target, query)
+
+    def options(self, known: Options) -> dict[str, Any]:
+        """Return the values of the options, all of which are ``known``. Raises ``LinkError``."""
+        values = {}
+        for name, text in self._pairs():
+            if name not in known:
+                raise LinkError(
+                    f"device {self.text!r}: no option {name!r}; choose {', '.join(known)}"
+                )
+            if name in values:
+                raise LinkError(
+                    f"device {self.text!r}: option {name} is given twice; expected once"
+                )
+            parse, meaning = known[name]
+            try:
+                values[name] = parse(text)
+            except ValueError:
+                raise LinkError(
+                    f"device {self.text!r}: option {name} is {text!r}; expected {meaning}"
+                ) from None
+        return values
+
+    def has_option(self, name: str) -> bool:
+        """Return whether the URL sets the option ``name``."""
+        return any(name == each for each, _ in self._pairs())
+
+    def with_option(self, name: str, value: str) -> str:
+        """Return the URL with the option ``name`` added."""
+        joint = "&" if self.query else "" if self.text.endswith("?") else "?"
+        return f"{self.text}{joint}{name}={quote(value, errors='surrogateescape')}"
+
+    def expect_simulated(self, option: str) -> None:
+        """Raise ``BitlaneError`` unless it is a simulator, which the command's ``option`` needs."""
+        if self.scheme != "sim":
+            raise BitlaneError(
+                f"{option}: {self.text} is not a simulated device; expected --device sim"
+            )
+
+    def _pairs(self) -> list[tuple[str, str]]:
+        # Names of files may be bytes that are not text.
+        return parse_qsl(self.query, keep_blank_values=True, errors="surrogateescape")
