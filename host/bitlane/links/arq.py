@@ -1,20 +1,25 @@
-"""The sliding window of the serial line: fragments, sequence numbers, go-back-N, and answers."""
+"""The ARQ of the serial line: a sliding window of requests with go-back-N.
+
+Every request has a sequence number. The board executes requests in order; its EXPECTED answer is a
+NAK that names the number it waits for. A request is sent again after a NAK, after a later one has
+been answered, or when the retransmission timer expires.
+"""
 
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from bitlane.errors import LinkError
 from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_rtl.abi.frames import RECEIVE_BYTES, REPETITIONS, SEQUENCES, Answer, Request
 
+from ..errors import LinkError
 from .frames import Reply, answer_line_bytes, encode_request, request_line_bytes, request_room
-from .timing import Pace
+from .timing import FrameSizer
 
 
-class Part(NamedTuple):
-    """What one request moves: ``content`` is sent, or is where the data of the answer go."""
+class Fragment(NamedTuple):
+    """The bytes that one request moves: ``content`` is sent, or receives the data of the answer."""
 
     request: Request
     address: int
@@ -31,14 +36,14 @@ class Part(NamedTuple):
         return len(self.content) if self.request is Request.READ else 0
 
 
-class Cuts:
-    """What is left of ``writes`` and ``reads``: addresses, and bytes to send or to fill.
+class TransferQueue:
+    """The ``writes`` and ``reads`` that are not sent yet: addresses, and bytes to send or fill.
 
-    Writes keep their order. Up to the last one to the control window they go before all reads:
-    none of those may follow a read that is unanswered, so that it would stop the traffic in its
-    midst. Then reads and writes take turns such that both directions of the line carry the same.
+    Writes keep their order. Those up to the last one to the control window precede all reads,
+    because a write to the control window must wait until no read is unanswered. Then reads and
+    writes alternate so that both directions of the line carry equally many bytes.
 
-    A read of no bytes is a request too, which asks for the interrupt line.
+    A read of no bytes is a request too: its answer has the state of the interrupt line.
     """
 
     def __init__(
@@ -48,13 +53,13 @@ class Cuts:
     ) -> None:
         self._writes = deque(writes)
         self._reads = deque(reads)
-        # Of the writes, so many are to the control window.
+        # The number of writes to the control window.
         self._control = sum(address >= CONTROL_BASE for address, _ in self._writes)
-        # Bytes that the requests so far put on the line to the board, less those of the answers.
+        # Bytes of the requests so far on the line, less the bytes of their answers.
         self._lead = 0
 
-    def next(self, most: int) -> Part | None:
-        """The part to be moved next, of ``most`` bytes or less; the same until it is ``taken``."""
+    def next(self, most: int) -> Fragment | None:
+        """Return the next fragment, of ``most`` bytes or less; the same one until `pop`."""
         if self._writes and (self._control or self._lead <= 0 or not self._reads):
             queue, request = self._writes, Request.WRITE
         elif self._reads:
@@ -62,41 +67,41 @@ class Cuts:
         else:
             return None
         address, content = queue[0]
-        return Part(request, address, content[:most])
+        return Fragment(request, address, content[:most])
 
-    def taken(self, part: Part) -> None:
-        """``part``, which ``next`` gave, is on its way."""
-        queue = self._reads if part.request is Request.READ else self._writes
+    def pop(self, fragment: Fragment) -> None:
+        """Remove ``fragment``, which `next` returned and which has been sent."""
+        queue = self._reads if fragment.request is Request.READ else self._writes
         address, content = queue[0]
-        size = len(part.content)
+        size = len(fragment.content)
         if size == len(content):
             queue.popleft()
-            self._control -= part.request is Request.WRITE and address >= CONTROL_BASE
+            self._control -= fragment.request is Request.WRITE and address >= CONTROL_BASE
         else:
             queue[0] = (address + size, content[size:])
-        self._lead += request_line_bytes(part.sent) - answer_line_bytes(part.received)
+        self._lead += request_line_bytes(fragment.sent) - answer_line_bytes(fragment.received)
 
-    def drop(self) -> None:
-        """Forget what is left."""
+    def clear(self) -> None:
+        """Discard everything that is not sent yet."""
         self._writes.clear()
         self._reads.clear()
         self._control = 0
 
 
 _ANSWER_BYTES: Final = 4000
-"""Answers on their way at most, in bytes on the line: what Linux holds for a terminal, so that a
-host that does not look for a while loses none."""
+"""Most bytes of outstanding answers: Linux buffers them for a terminal, so that none is lost
+while the host does not read."""
 
 
 @dataclass(slots=True)
 class Counts:
-    """What a link has seen since it was opened."""
+    """Statistics of a link since it was opened."""
 
     sent_bytes: int = 0
     received_bytes: int = 0
     requests: int = 0
     repeated: int = 0
-    """Requests that were sent once more."""
+    """Retransmissions."""
     answers: int = 0
     """Frames that arrived undamaged."""
     damaged: int = 0
@@ -104,22 +109,22 @@ class Counts:
 
 @dataclass(slots=True, eq=False)
 class _Pending:
-    part: Part
+    fragment: Fragment
     frame: bytes
     transmission: int
-    """Counts what was sent; of the last time that this was."""
+    """The number of the transmission in which this was last sent."""
     repeated: bool = False
     lost: bool = False
 
     @property
     def line_bytes(self) -> int:
-        return len(self.frame) + answer_line_bytes(self.part.received)
+        return len(self.frame) + answer_line_bytes(self.fragment.received)
 
 
 class Window:
-    """The requests in flight to the board ``name``, whose next sequence number is ``sequence``.
+    """The requests in flight to the board ``name``; the next one has number ``sequence``.
 
-    ``room`` is what the board buffers.
+    ``room``: bytes that the board buffers.
     """
 
     def __init__(self, name: str, sequence: int, room: int, counts: Counts) -> None:
@@ -127,56 +132,57 @@ class Window:
         self._next = sequence % SEQUENCES
         self._room = min(room, RECEIVE_BYTES)
         self._counts = counts
-        self._pace = Pace(self._room)
+        self._sizer = FrameSizer(self._room)
         # By sequence number, in the order of the numbers.
         self._pending: dict[int, _Pending] = {}
         self._transmissions = 0
-        # A loss among what was sent up to here has been answered by smaller frames.
-        self._slowed = 0
+        # The last transmission before frames were made smaller: one loss makes them smaller once.
+        self._shrunk_at = 0
         self._any_lost = False
         self._used_room = 0
         self._request_bytes = 0
         self._answer_bytes = 0
         self.answered = 0
         """Requests that have been answered."""
-        self.hasty = 0
-        """Requests that were sent again after silence, and have been answered twice."""
-        self._doubted: int | None = None
-        # What the board asked for last, until that is answered or given up.
-        self._asked_for: int | None = None
-        self.refused: Part | None = None
-        """The first part that the board refused, until it is taken away."""
+        self.spurious = 0
+        """Spurious retransmissions: requests repeated after a timeout and answered twice."""
+        self._timed_out: int | None = None
+        # The number of the last NAK, until it is answered or times out.
+        self._last_nak: int | None = None
+        self.refused: Fragment | None = None
+        """The first fragment that the board refused, until the link resets it."""
 
     @property
     def empty(self) -> bool:
-        """Whether every request has been answered."""
+        """Return whether every request has been answered."""
         return not self._pending
 
     @property
     def line_bytes(self) -> int:
-        """Most bytes that pass on the line before the next answer has come."""
+        """Return the most bytes that pass on the line before the next answer arrives."""
         if not self._pending:
             return 0
         first = next(iter(self._pending.values()))
-        return self._request_bytes + answer_line_bytes(first.part.received)
+        return self._request_bytes + answer_line_bytes(first.fragment.received)
 
     def oldest(self) -> str:
-        """The request that waits longest, for people."""
+        """Describe the request that waits longest, for people."""
         for pending in self._pending.values():
-            part = pending.part
-            return f"a {part.request.name} of {len(part.content)} bytes at {part.address:#x}"
+            fragment = pending.fragment
+            size = len(fragment.content)
+            return f"a {fragment.request.name} of {size} bytes at {fragment.address:#x}"
         return "none"
 
-    def frames(self, cuts: Cuts) -> list[bytes]:
-        """What to send now: requests that were lost, then as much of ``cuts`` as may go."""
+    def frames(self, transfers: TransferQueue) -> list[bytes]:
+        """Return the frames to send: lost requests, then as much of ``transfers`` as fits."""
         frames = self._repeat() if self._any_lost else []
-        while (part := cuts.next(self._pace.size)) is not None and self._may_go(part):
-            cuts.taken(part)
-            frames.append(self._add(part))
+        while (fragment := transfers.next(self._sizer.size)) is not None and self._fits(fragment):
+            transfers.pop(fragment)
+            frames.append(self._add(fragment))
         return frames
 
     def take(self, reply: Reply) -> int:
-        """Note what an answer tells.
+        """Process an answer.
 
         Returns the bytes that its request and it had on the line, if the request was sent once
         only; else 0.
@@ -184,86 +190,88 @@ class Window:
         Raises ``LinkError`` if no board of this version answers so.
         """
         if reply.kind == Answer.EXPECTED:
-            self._go_back(reply.sequence)
+            self._go_back_n(reply.sequence)
             return 0
         pending = self._pending.get(reply.sequence)
         if pending is None:
-            # The request had been repeated, and this is the second answer.
-            if reply.sequence == self._doubted:
-                self.hasty += 1
+            # The request was repeated, and this is its second answer.
+            if reply.sequence == self._timed_out:
+                self.spurious += 1
             return 0
-        part = pending.part
+        fragment = pending.fragment
         if reply.kind == Answer.REFUSED:
-            self.refused = self.refused or part
-        elif reply.kind != Answer.DONE or len(reply.data) != part.received:
+            self.refused = self.refused or fragment
+        elif reply.kind != Answer.DONE or len(reply.data) != fragment.received:
             raise LinkError(
                 f"{self._name}: answer of kind {reply.kind} with {len(reply.data)} bytes to"
-                f" {part.request.name} {reply.sequence}; expected kind {Answer.DONE:d} with"
-                f" {part.received}: the board breaks the link's contract"
+                f" {fragment.request.name} {reply.sequence}; expected kind {Answer.DONE:d} with"
+                f" {fragment.received}: the board breaks the link's contract"
             )
         elif reply.data:
-            part.content[:] = reply.data
+            fragment.content[:] = reply.data
         self._remove(reply.sequence)
-        self._pace.passed(len(part.content))
+        self._sizer.on_answer(len(fragment.content))
         for other in self._pending.values():
             if other.transmission < pending.transmission:
                 self._lose(other)
         return 0 if pending.repeated else pending.line_bytes
 
-    def doubt(self) -> None:
-        """No answer came for long: send the oldest request again.
+    def on_timeout(self) -> None:
+        """Mark the oldest request for retransmission: the timer has expired.
 
-        One is enough: its answer, or EXPECTED, tells what became of the others.
+        One is enough: its answer, or EXPECTED, shows which others were lost.
         """
         for sequence, pending in self._pending.items():
-            self._doubted = sequence
-            self._asked_for = None
+            self._timed_out = sequence
+            self._last_nak = None
             self._lose(pending)
             break
 
-    def _may_go(self, part: Part) -> bool:
+    def _fits(self, fragment: Fragment) -> bool:
         if not self._pending:
             return True
         count = (self._next - next(iter(self._pending))) % SEQUENCES
         return (
             count < REPETITIONS
-            and len(self._pending) < self._pace.frames
-            and self._used_room + request_room(part.sent) <= self._room
-            and self._answer_bytes + answer_line_bytes(part.received) <= _ANSWER_BYTES
-            and (part.request is Request.READ or not self._changes_a_read(part))
+            and len(self._pending) < self._sizer.frames
+            and self._used_room + request_room(fragment.sent) <= self._room
+            and self._answer_bytes + answer_line_bytes(fragment.received) <= _ANSWER_BYTES
+            and (fragment.request is Request.READ or not self._overlaps_a_read(fragment))
         )
 
-    def _changes_a_read(self, write: Part) -> bool:
+    def _overlaps_a_read(self, write: Fragment) -> bool:
         first, end = write.address, write.address + len(write.content)
         for pending in self._pending.values():
-            part = pending.part
-            if part.request is not Request.READ:
+            fragment = pending.fragment
+            if fragment.request is not Request.READ:
                 continue
             if first >= CONTROL_BASE or (
-                part.address < end and first < part.address + len(part.content)
+                fragment.address < end and first < fragment.address + len(fragment.content)
             ):
                 return True
         return False
 
-    def _add(self, part: Part) -> bytes:
-        data = bytes(part.content) if part.sent else b""
-        frame = encode_request(part.request, self._next, part.address, len(part.content), data)
+    def _add(self, fragment: Fragment) -> bytes:
+        data = bytes(fragment.content) if fragment.sent else b""
+        frame = encode_request(
+            fragment.request, self._next, fragment.address, len(fragment.content), data
+        )
         self._transmissions += 1
-        self._pending[self._next] = _Pending(part, frame, self._transmissions)
+        self._pending[self._next] = _Pending(fragment, frame, self._transmissions)
         self._next = (self._next + 1) % SEQUENCES
-        self._used_room += request_room(part.sent)
-        self._request_bytes += request_line_bytes(part.sent)
-        self._answer_bytes += answer_line_bytes(part.received)
+        self._used_room += request_room(fragment.sent)
+        self._request_bytes += request_line_bytes(fragment.sent)
+        self._answer_bytes += answer_line_bytes(fragment.received)
         self._counts.requests += 1
         return frame
 
     def _remove(self, sequence: int) -> None:
-        part = self._pending.pop(sequence).part
-        if sequence == self._asked_for:
-            self._asked_for = None
-        self._used_room -= request_room(part.sent)
-        self._request_bytes -= request_line_bytes(part.sent)
-        self._answer_bytes -= answer_line_bytes(part.received)
+        fragment = self._pending.pop(sequence).fragment
+        if sequence == self._last_nak:
+            self._last_nak = None
+        self._used_room -= request_room(fragment.sent)
+        self._request_bytes -= request_line_bytes(fragment.sent)
+        self._answer_bytes -= answer_line_bytes(fragment.received)
         self.answered += 1
 
     def _repeat(self) -> list[bytes]:
@@ -272,7 +280,7 @@ class Window:
         for position, pending in enumerate(self._pending.values()):
             if not pending.lost:
                 continue
-            if position >= self._pace.frames:
+            if position >= self._sizer.frames:
                 self._any_lost = True
                 break
             self._transmissions += 1
@@ -280,32 +288,32 @@ class Window:
             pending.repeated = True
             pending.lost = False
             frames.append(pending.frame)
-            if position == 0 and self._pace.noisy:
-                # The board asks once only: if this is lost again, silence follows.
+            if position == 0 and self._sizer.noisy:
+                # The board sends one NAK only: if this is lost again, only the timer helps.
                 frames.append(pending.frame)
         self._counts.repeated += len(frames)
         return frames
 
-    def _go_back(self, expected: int) -> None:
-        """The board waits for ``expected``: neither that nor what followed has been taken."""
+    def _go_back_n(self, expected: int) -> None:
+        """Mark ``expected`` and all later requests as lost: the board waits for ``expected``."""
         behind = (self._next - expected) % SEQUENCES
         if behind > REPETITIONS:
             raise LinkError(
                 f"{self._name}: the board expects request {expected}; the next one is"
                 f" {self._next}: it was reset, or another program uses it; open it again"
             )
-        if expected not in self._pending or expected == self._asked_for:
-            # Nothing is missing, or it has been sent again meanwhile: were that not believed to
-            # arrive, each damaged repetition would bring more of them.
+        if expected not in self._pending or expected == self._last_nak:
+            # No request is missing, or it has been sent again. Sending it once more for each NAK
+            # would multiply the repetitions on a noisy line.
             return
-        self._asked_for = expected
+        self._last_nak = expected
         for sequence, pending in self._pending.items():
             if (self._next - sequence) % SEQUENCES <= behind:
                 self._lose(pending)
 
     def _lose(self, pending: _Pending) -> None:
-        if pending.transmission > self._slowed:
-            self._slowed = self._transmissions
-            self._pace.lost()
+        if pending.transmission > self._shrunk_at:
+            self._shrunk_at = self._transmissions
+            self._sizer.on_loss()
         pending.lost = True
         self._any_lost = True

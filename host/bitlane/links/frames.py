@@ -1,7 +1,7 @@
-"""Frames of the serial link as bytes on the line: making requests, taking answers apart.
+"""Frames of the serial link as bytes on the line: encoding requests, decoding answers.
 
-States in code what ``bitlane_rtl.abi.frames`` states in words. Keeps nothing between frames but the
-start of one that has not come in full, and never raises for what comes from the line.
+``bitlane_rtl.abi.frames`` specifies them. The only state between frames is the start of an
+incomplete one; no bytes from the line raise an error.
 """
 
 from dataclasses import dataclass
@@ -20,13 +20,13 @@ from bitlane_rtl.abi.frames import (
 )
 
 BOUNDARY: Final = bytes((DELIMITER,))
-"""Ends a frame on the line; on its own it ends whatever the line carried before."""
+"""The delimiter that ends a frame on the line. Alone it ends any earlier garbage."""
 
 _BLOCK_BYTES: Final = 254
 """Most bytes of a COBS block."""
 
 _FULL_CODE: Final = _BLOCK_BYTES + 1
-"""The code of a block with no zero behind it."""
+"""The code of a block that no zero follows."""
 
 _CODES: Final = tuple(bytes((code,)) for code in range(256))
 _HEADER: Final = Struct("<BBHI")
@@ -57,7 +57,7 @@ def encode(content: bytes) -> bytes:
 
 
 def decode_backward(block: bytes) -> bytes | None:
-    """What ``block`` holds, which is COBS with codes behind their blocks; None if it is not."""
+    """Decode ``block``, COBS with the codes after their blocks; return None if it is damaged."""
     content = bytearray(block)
     position = len(content) - 1
     without_zero: list[int] = []
@@ -127,7 +127,7 @@ _LONGEST: Final = answer_line_bytes(FRAME_DATA_BYTES)
 
 
 class Deframer:
-    """Cuts what comes from the line into frames; what is longer than any answer is dropped."""
+    """Splits the bytes from the line into frames, and drops frames longer than any answer."""
 
     def __init__(self) -> None:
         self._start = b""

@@ -1,4 +1,4 @@
-"""What happened at a device's buses, cycle by cycle. Data only; simulated devices record it."""
+"""The activity of a device's buses, cycle by cycle. Simulated devices record it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ Numbers = Mapping[str, NDArray[np.int64]]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Recording:
-    """Entries, each of which holds from its cycle until that of the next one.
+    """Entries, each of which holds from its cycle to the cycle of the next one.
 
     Channels are AXI4's: ``aw``, ``w`` and ``b`` of the port that writes, ``ar`` and ``r`` of the
     one that reads A, and B too if it is the only one; else ``ar_b`` and ``r_b`` read B. An entry
@@ -24,13 +24,13 @@ class Recording:
     end: int
     """The cycle behind the last entry."""
     cut: bool
-    """There was no room for what came after that."""
+    """The recording was full at ``end``; later activity is missing."""
     valid: Flags
     ready: Flags
     """By channel."""
     addresses: Numbers
     beats: Numbers
-    """By address channel: what it asks for, where it is valid."""
+    """By address channel: the requested address and beats, where it is valid."""
     doorbell: NDArray[np.bool_]
     """The host submits commands."""
     started: NDArray[np.bool_]

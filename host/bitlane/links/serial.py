@@ -54,7 +54,7 @@ def _open_port(url: str, path: str, baud: int, timeout: float) -> Port:
         ) from error
     except OSError as error:
         raise LinkError(f"device {url!r}: {_reason(error)}") from error
-    # Without it FTDI's bridges hold short answers back for 16 ms. Not every port has it.
+    # Without it FTDI's bridges hold short answers back for 16 ms. Some ports lack it.
     with suppress(AttributeError, NotImplementedError, OSError, ValueError):
         port.set_low_latency_mode(True)
     opened: Port = port

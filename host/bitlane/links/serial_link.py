@@ -1,7 +1,7 @@
-"""A board behind anything that carries bytes like pyserial's port.
+"""A link to a board over a port like pyserial's.
 
-Greets the board, and keeps requests and answers flowing until all is done or the line has been
-silent for too long. Never lets an error of the port through, nor waits without a deadline.
+It greets the board, and then moves requests and answers until all are done or the line has been
+silent for too long. Every error of the port becomes a ``LinkError``; every wait has a deadline.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,11 +14,10 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bitlane.errors import LinkError
-from bitlane.links.link import BytesLike, Link
 from bitlane_rtl.abi.frames import HELLO_BYTES, LINK_VERSION, SEQUENCES, Answer, Request
 
-from .arq import Counts, Cuts, Window
+from ..errors import LinkError
+from .arq import Counts, TransferQueue, Window
 from .frames import (
     BOUNDARY,
     Deframer,
@@ -28,21 +27,22 @@ from .frames import (
     encode_request,
     request_room,
 )
-from .timing import Pace, Patience
+from .link import BytesLike, Link
+from .timing import FrameSizer, RetransmissionTimer
 
 DEFAULT_TIMEOUT: Final = 10.0
 
 _HELLO: Final = Struct("<BBHI")
 
 _GREETING: Final = 1 / 32
-"""How much of the timeout a board has to answer the first HELLO."""
+"""Share of the timeout in which a board must answer the first HELLO."""
 
 _GREETING_GROWTH: Final = 1.5
 
 _FEWEST_TRIES: Final = 4
-"""A request is sent so often at least before the timeout passes."""
+"""Least number of transmissions of a request before the timeout."""
 
-_STRANGLED: Final = 3
+_UNANSWERED: Final = 3
 """Timeouts that may pass while sound frames come and none of them answers a request."""
 
 _WAITS: Final = tuple(4.0**k / 4096 for k in range(7))
@@ -50,17 +50,17 @@ _WAITS: Final = tuple(4.0**k / 4096 for k in range(7))
 
 _FIRST_PAUSE: Final = _WAITS[0]
 _LONGEST_PAUSE: Final = _WAITS[3]
-"""Between two looks at the interrupt line, 16 ms."""
+"""Longest time between two polls of the interrupt line, 16 ms."""
 
 _SPACE: Final = 1 << 32
 _SAMPLE_BYTES: Final = 16
 
 
 class Port(Protocol):
-    """What the link uses of pyserial's ``Serial``. Any method may raise ``OSError``."""
+    """The part of pyserial's ``Serial`` that the link uses. Methods may raise ``OSError``."""
 
     timeout: Any
-    """Seconds after which ``read`` returns what there is, be it nothing."""
+    """Seconds after which ``read`` returns the bytes received so far, perhaps none."""
 
     @property
     def in_waiting(self) -> int:
@@ -79,7 +79,7 @@ class Port(Protocol):
 
 
 class SerialLink(Link):
-    """A link over ``port``, which it takes over and closes in the end, also if this raises.
+    """A link over ``port``, which it owns and closes in the end, also if the constructor raises.
 
     After ``LinkError`` the link is closed, unless only an access was refused; after an interrupt
     (``KeyboardInterrupt``) too. The board can then be opened again.
@@ -89,21 +89,21 @@ class SerialLink(Link):
     port : Port
         Open, and carrying bytes unchanged.
     description : str
-        What errors call it.
+        The link's name in errors.
     timeout : float
-        Seconds of silence after which the board is given up.
+        Seconds of silence after which an exchange fails.
     clock : Callable
         The time in seconds by which ``port`` waits.
 
     Attributes
     ----------
     counts : Counts
-        What was sent, came, was damaged and was sent again since the link was opened.
+        Statistics since the link was opened: bytes, requests, answers, damaged frames.
 
     Raises
     ------
     LinkError
-        Nobody answers, or not as a board of this link version does.
+        No board answers, or one of another link version does.
     """
 
     remote = True
@@ -123,7 +123,7 @@ class SerialLink(Link):
         self._clock = clock
         self._closed = False
         self._deframer = Deframer()
-        self._patience = Patience(timeout / _FEWEST_TRIES)
+        self._timer = RetransmissionTimer(timeout / _FEWEST_TRIES)
         self._interrupt = False
         # The first bytes that came, for people.
         self._sample = b""
@@ -149,14 +149,16 @@ class SerialLink(Link):
         targets = [(reads[i][0], result.data) for i, result in enumerate(results)]
         for address, content in (*sources, *targets):
             self._expect_in_space(address, len(content))
-        self._run(Cuts((x for x in sources if len(x[1])), (x for x in targets if len(x[1]))))
+        self._run(
+            TransferQueue((x for x in sources if len(x[1])), (x for x in targets if len(x[1])))
+        )
         return results
 
     def wait(self, timeout: float) -> bool:
         deadline = self._clock() + timeout
         pause = _FIRST_PAUSE
         while True:
-            self._run(Cuts(reads=[(0, memoryview(b""))]))
+            self._run(TransferQueue(reads=[(0, memoryview(b""))]))
             left = deadline - self._clock()
             if self._interrupt or left <= 0:
                 return self._interrupt
@@ -174,12 +176,12 @@ class SerialLink(Link):
 
     # --- requests and answers ---------------------------------------------------------------------
 
-    def _run(self, cuts: Cuts) -> None:
-        """Move all of ``cuts``."""
+    def _run(self, transfers: TransferQueue) -> None:
+        """Send all of ``transfers`` and wait for their answers."""
         if self._closed:
             raise LinkError(f"{self.description}: the link is closed; open it again")
         with self._closed_by_errors():
-            self._converse(cuts)
+            self._converse(transfers)
         refused, self._window.refused = self._window.refused, None
         if refused:
             raise LinkError(
@@ -188,42 +190,42 @@ class SerialLink(Link):
                 " whole words of its control window"
             )
 
-    def _converse(self, cuts: Cuts) -> None:
+    def _converse(self, transfers: TransferQueue) -> None:
         window, clock = self._window, self._clock
         before = self.counts.sent_bytes, self.counts.received_bytes
         # When the board last showed life, a sound frame came, and a request was answered.
         alive = heard = answered = clock()
         while True:
-            frames = window.frames(cuts)
+            frames = window.frames(transfers)
             if frames:
                 self._send(b"".join(frames))
             elif window.empty:
                 return
-            due = alive + self._patience.seconds(window.line_bytes)
-            given_up = min(heard + self._timeout, answered + _STRANGLED * self._timeout)
+            due = alive + self._timer.seconds(window.line_bytes)
+            given_up = min(heard + self._timeout, answered + _UNANSWERED * self._timeout)
             received = self.counts.received_bytes
             replies = self._receive(min(due, given_up) - clock())
             now = clock()
             if replies:
-                done, hasty = window.answered, window.hasty
+                done, spurious = window.answered, window.spurious
                 line_bytes = [window.take(reply) for reply in replies]
                 if all(line_bytes):
-                    self._patience.measured(now - heard, sum(line_bytes))
-                if window.hasty != hasty:
-                    self._patience.hasty()
+                    self._timer.measured(now - heard, sum(line_bytes))
+                if window.spurious != spurious:
+                    self._timer.spurious()
                 if window.answered != done:
-                    self._patience.moved()
+                    self._timer.reset_backoff()
                     answered = now
                 heard = now
                 if window.refused:
-                    cuts.drop()
+                    transfers.clear()
             elif now >= given_up:
                 raise LinkError(self._silence(before))
             if self.counts.received_bytes != received:
                 alive = now
             elif now >= due:
-                window.doubt()
-                self._patience.in_vain()
+                window.on_timeout()
+                self._timer.back_off()
                 alive = now
 
     def _send(self, data: bytes) -> None:
@@ -278,12 +280,12 @@ class SerialLink(Link):
                         continue
                     if tries == 1:
                         line_bytes = len(hello) + answer_line_bytes(HELLO_BYTES)
-                        self._patience.measured(self._clock() - start, line_bytes)
+                        self._timer.measured(self._clock() - start, line_bytes)
                     return Window(self.description, sequence + 1, room, self.counts)
         raise LinkError(self._nobody(tries))
 
     def _hello_room(self, reply: Reply, sequence: int, number: int) -> int | None:
-        """What the board buffers, if this is its answer to our HELLO."""
+        """Return the bytes that the board buffers if this answers our HELLO, else None."""
         if reply.kind != Answer.DONE or reply.sequence != sequence or len(reply.data) < HELLO_BYTES:
             return None
         version, _, room, echo = _HELLO.unpack_from(reply.data)
@@ -294,7 +296,7 @@ class SerialLink(Link):
                 f"{self.description}: the board's link version is {version}; expected"
                 f" {LINK_VERSION}; build its bitstream with this version of bitlane"
             )
-        least = request_room(Pace.LEAST)
+        least = request_room(FrameSizer.LEAST)
         if room < least:
             raise LinkError(
                 f"{self.description}: the board buffers {room} bytes; expected {least} or more;"

@@ -1,6 +1,6 @@
-"""How much a frame carries and how long to wait for an answer, learnt from how the line does.
+"""The adaptive size of frames and the adaptive retransmission timer.
 
-Wrong guesses cost time only: a frame is smaller, or sent once more, than needed.
+A wrong estimate costs time only: a frame is smaller than needed, or sent once more.
 """
 
 from typing import Final
@@ -10,40 +10,40 @@ from bitlane_rtl.abi.frames import FRAME_DATA_BYTES, REPETITIONS
 from .frames import request_room
 
 
-class Pace:
-    """The size of frames: quickly larger until the first loss, then halved by each loss.
+class FrameSizer:
+    """The size of frames: multiplicative increase, fast until the first loss, and decrease.
 
-    ``room`` is what the board buffers.
+    ``room``: bytes that the board buffers.
     """
 
     START: Final = 64
     LEAST: Final = 32
-    """Bytes of data; both are whole words, which the control window takes only."""
+    """Bytes of data. Both are whole words, because the control window takes only words."""
 
     CALM: Final = 8
-    """After a loss a frame grows when so many of its size have passed."""
+    """After a loss, frames of the present size that must pass before it is doubled."""
 
     NOISY_FRAMES: Final = 6
-    """Requests in flight on a noisy line: those behind a damaged one are sent for nothing."""
+    """Most requests in flight on a noisy line: those after a damaged one are sent in vain."""
 
     def __init__(self, room: int) -> None:
         self._most = FRAME_DATA_BYTES
         while request_room(self._most) > room:
             self._most //= 2
         self.size = min(self.START, self._most)
-        """Bytes of data that a frame carries at most."""
+        """Most bytes of data of a frame."""
         self.frames = REPETITIONS
-        """Requests that may be unanswered."""
+        """Most requests that may be unanswered."""
         self._calm = 1
         self._passed = 0
 
     @property
     def noisy(self) -> bool:
-        """Whether frames are smaller for losses."""
+        """Return whether losses have made frames smaller."""
         return self.frames < REPETITIONS
 
-    def passed(self, data_bytes: int) -> None:
-        """A request that carried ``data_bytes`` in either direction has been answered."""
+    def on_answer(self, data_bytes: int) -> None:
+        """Count an answered request, which carried ``data_bytes`` in either direction."""
         if self.size == self._most:
             return
         self._passed += max(data_bytes, self.LEAST)
@@ -53,64 +53,65 @@ class Pace:
             if self.size == self._most:
                 self.frames = REPETITIONS
 
-    def lost(self) -> None:
-        """A request, or its answer, did not arrive."""
+    def on_loss(self) -> None:
+        """Halve the size: a request, or its answer, did not arrive."""
         self._passed = 0
         self._calm = self.CALM
         self.size = max(self.LEAST, self.size // 2)
         self.frames = self.NOISY_FRAMES
 
 
-class Patience:
-    """How long no answer may come before a request is sent again.
+class RetransmissionTimer:
+    """The retransmission timer: the wait for an answer before a request is sent again.
 
-    ``longest``: seconds, whatever was measured.
+    ``longest``: upper bound in seconds.
     """
 
     FIRST: Final = 1.0
-    """Seconds, before anything was measured."""
+    """Seconds before the first measurement."""
 
     LEAST: Final = 0.02
-    """Seconds: above what an operating system takes to let a program run, and USB to deliver."""
+    """Seconds: more than the latency of an operating system's scheduler and of USB."""
 
     SAFETY: Final = 2
-    DOUBT: Final = 32
-    """Silence at most multiplies the wait by so much: on a noisy line waiting longer is no help."""
+    MOST_BACKOFF: Final = 32
+    """Cap of the exponential back-off: on a noisy line a longer wait does not help."""
 
     OVERHEAD: Final = 64
-    """Bytes whose time on the line stands for the time that a frame of any size takes."""
+    """Bytes whose time on the line is the fixed latency of a frame of any size."""
 
     FORGET: Final = 1 / 8
-    """How much of the difference a shorter measurement takes back; a longer one counts at once."""
+    """Share of the difference by which a shorter measurement lowers the estimate; a longer one
+    raises it at once."""
 
     def __init__(self, longest: float) -> None:
         self._longest = longest
         self._rate: float | None = None
-        self._doubt = 1
+        self._backoff = 1
 
     def seconds(self, line_bytes: int) -> float:
-        """How long to wait if ``line_bytes`` must pass before the next answer has come."""
+        """Return the seconds to wait if ``line_bytes`` pass before the next answer."""
         if self._rate is None:
             wait = self.FIRST
         else:
             wait = max(self.LEAST, self.SAFETY * self._rate * (line_bytes + self.OVERHEAD))
-        return min(self._longest, wait * self._doubt)
+        return min(self._longest, wait * self._backoff)
 
     def measured(self, seconds: float, line_bytes: int) -> None:
-        """Requests and answers of ``line_bytes`` took ``seconds``; none was sent twice."""
+        """Update the estimate: ``line_bytes`` took ``seconds``, and none was sent twice."""
         rate = seconds / (line_bytes + self.OVERHEAD)
         old = rate if self._rate is None else self._rate
         self._rate = max(rate, old + self.FORGET * (rate - old))
 
-    def in_vain(self) -> None:
-        """That time has passed and nothing came."""
-        self._doubt = min(2 * self._doubt, self.DOUBT)
+    def back_off(self) -> None:
+        """Double the wait: the timer has expired."""
+        self._backoff = min(2 * self._backoff, self.MOST_BACKOFF)
 
-    def moved(self) -> None:
-        """A request has been answered."""
-        self._doubt = 1
+    def reset_backoff(self) -> None:
+        """End the back-off: a request has been answered."""
+        self._backoff = 1
 
-    def hasty(self) -> None:
-        """What was sent again for the silence alone has been answered twice."""
+    def spurious(self) -> None:
+        """Double the estimate: a request repeated after a timeout has been answered twice."""
         if self._rate is not None:
             self._rate *= 2

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from bitlane.errors import LinkError
-from bitlane.links.arq import Counts, Cuts, Window
-from bitlane.links.frames import Reply
-from bitlane.links.timing import Pace, Patience
+from bitlane.links.arq import Counts, Fragment, TransferQueue, Window
+from bitlane.links.frames import Reply, answer_line_bytes, request_line_bytes
+from bitlane.links.timing import FrameSizer, RetransmissionTimer
 from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_rtl.abi.frames import RECEIVE_BYTES, Answer, Request
 from support.serial.frames import request_in
@@ -19,8 +19,8 @@ def window(sequence: int = 0, room: int = RECEIVE_BYTES) -> Window:
     return Window("board", sequence, room, Counts())
 
 
-def view(size: int) -> memoryview:
-    return memoryview(bytearray(size))
+def view(size: int, byte: int = 0) -> memoryview:
+    return memoryview(bytearray((byte,)) * size)
 
 
 def sent(frames: list[bytes]) -> list[Sent]:
@@ -29,7 +29,7 @@ def sent(frames: list[bytes]) -> list[Sent]:
     for frame in frames:
         request = request_in(frame[:-1])
         assert request is not None
-        size, address = (int.from_bytes(part, "little") for part in (request[2:4], request[4:8]))
+        size, address = (int.from_bytes(x, "little") for x in (request[2:4], request[4:8]))
         found.append((request[0], Request(request[1]), address, size))
     return found
 
@@ -46,7 +46,7 @@ def expected(sequence: int) -> Reply:
     return Reply(sequence, Answer.EXPECTED, False, b"")
 
 
-NOTHING = Cuts()
+NOTHING = TransferQueue()
 READ, WRITE = Request.READ, Request.WRITE
 
 
@@ -55,17 +55,17 @@ READ, WRITE = Request.READ, Request.WRITE
 
 def test_no_more_is_on_the_way_than_the_board_buffers() -> None:
     it = window()
-    frames = it.frames(Cuts([(0, view(10_000))]))
+    frames = it.frames(TransferQueue([(0, view(10_000))]))
     assert sum(size + 12 for *_, size in sent(frames)) <= RECEIVE_BYTES
-    assert sum(size + 12 for *_, size in sent(frames)) + Pace.START + 12 > RECEIVE_BYTES
+    assert sum(size + 12 for *_, size in sent(frames)) + FrameSizer.START + 12 > RECEIVE_BYTES
 
 
 def test_a_board_that_buffers_little_gets_small_requests() -> None:
-    cuts = Cuts([(0, view(1000))])
+    transfers = TransferQueue([(0, view(1000))])
     it = window(room=100)
     moved = 0
     for _ in range(100):
-        frames = sent(it.frames(cuts))
+        frames = sent(it.frames(transfers))
         assert sum(size + 12 for *_, size in frames) <= 100
         for number, _, _, size in frames:
             moved += size
@@ -75,11 +75,11 @@ def test_a_board_that_buffers_little_gets_small_requests() -> None:
 
 def test_no_number_is_used_again_before_all_of_128_ago_are_answered() -> None:
     it = window(200)
-    cuts = Cuts(reads=[(0x1000, view(200_000))])
+    transfers = TransferQueue(reads=[(0x1000, view(200_000))])
     # The answer to the first one is lost for ever, whatever is sent again.
     other = []
     for _ in range(200):
-        for number, _, address, size in sent(it.frames(cuts)):
+        for number, _, address, size in sent(it.frames(transfers)):
             other.append(number)
             if address != 0x1000:
                 it.take(done(number, bytes(size)))
@@ -89,12 +89,12 @@ def test_no_number_is_used_again_before_all_of_128_ago_are_answered() -> None:
 
 def test_answers_on_the_way_fit_where_a_terminal_keeps_them() -> None:
     it = window()
-    cuts = Cuts(reads=[(0, view(100_000))])
+    transfers = TransferQueue(reads=[(0, view(100_000))])
     for _ in range(20):
-        frames = sent(it.frames(cuts))
+        frames = sent(it.frames(transfers))
         for number, _, _, size in frames:
             it.take(done(number, bytes(size)))
-    assert sum(size + 10 for *_, size in sent(it.frames(cuts))) <= 4000
+    assert sum(size + 10 for *_, size in sent(it.frames(transfers))) <= 4000
 
 
 # --- hazards --------------------------------------------------------------------------------------
@@ -103,9 +103,9 @@ def test_answers_on_the_way_fit_where_a_terminal_keeps_them() -> None:
 @pytest.mark.parametrize(("address", "size"), [(0x100, 4), (0x13F, 1), (0xF0, 17), (0x0, 512)])
 def test_a_write_waits_for_unanswered_reads_of_the_same_bytes(address: int, size: int) -> None:
     it = window()
-    assert sent(it.frames(Cuts(reads=[(0x100, view(64))]))) == [(0, READ, 0x100, 64)]
-    write = Cuts([(address, view(size))])
-    most = min(size, Pace.START)
+    assert sent(it.frames(TransferQueue(reads=[(0x100, view(64))]))) == [(0, READ, 0x100, 64)]
+    write = TransferQueue([(address, view(size))])
+    most = min(size, FrameSizer.START)
     blocked = address + most > 0x100
     assert bool(it.frames(write)) != blocked
     it.take(done(0, bytes(64)))
@@ -119,15 +119,15 @@ def test_a_write_waits_for_unanswered_reads_of_the_same_bytes(address: int, size
 @pytest.mark.parametrize(("address", "size"), [(0xF0, 16), (0x140, 64), (0x8000, 1)])
 def test_accesses_elsewhere_do_not_wait(address: int, size: int) -> None:
     it = window()
-    it.frames(Cuts(reads=[(0x100, view(64))]))
-    assert it.frames(Cuts([(address, view(size))]))
-    assert it.frames(Cuts(reads=[(address, view(size)), (CONTROL_BASE, view(4))]))
+    it.frames(TransferQueue(reads=[(0x100, view(64))]))
+    assert it.frames(TransferQueue([(address, view(size))]))
+    assert it.frames(TransferQueue(reads=[(address, view(size)), (CONTROL_BASE, view(4))]))
 
 
 def test_a_write_to_the_control_window_waits_for_every_read() -> None:
     it = window()
-    it.frames(Cuts(reads=[(0x100, view(64)), (0x1000, view(0))]))
-    write = Cuts([(CONTROL_BASE + 0x1C, view(4))])
+    it.frames(TransferQueue(reads=[(0x100, view(64)), (0x1000, view(0))]))
+    write = TransferQueue([(CONTROL_BASE + 0x1C, view(4))])
     assert not it.frames(write)
     it.take(done(0, bytes(64)))
     assert not it.frames(write)
@@ -140,8 +140,8 @@ def test_a_write_to_the_control_window_waits_for_every_read() -> None:
 
 def five_writes(sequence: int = 0) -> Window:
     it = window(sequence)
-    cuts = Cuts([(0x1000 * k, view(8)) for k in range(5)])
-    assert numbers(it.frames(cuts)) == [(sequence + k) % 256 for k in range(5)]
+    transfers = TransferQueue([(0x1000 * k, view(8)) for k in range(5)])
+    assert numbers(it.frames(transfers)) == [(sequence + k) % 256 for k in range(5)]
     return it
 
 
@@ -175,7 +175,7 @@ def test_the_same_request_is_not_sent_again_for_each_complaint() -> None:
     assert it.frames(NOTHING)
     it.take(expected(1))
     assert not it.frames(NOTHING)
-    it.doubt()
+    it.on_timeout()
     assert it.frames(NOTHING)
     it.take(expected(1))
     assert numbers(it.frames(NOTHING)) == [1, 2, 3, 4]
@@ -200,7 +200,7 @@ def test_a_number_that_was_not_sent_is_no_board_of_ours() -> None:
 def test_silence_sends_the_oldest_one_again() -> None:
     it = five_writes()
     it.take(done(0))
-    it.doubt()
+    it.on_timeout()
     assert numbers(it.frames(NOTHING)) == [1, 1]
     it.take(done(1))
     # Its answer came and those behind it did not, so that they are lost.
@@ -209,23 +209,23 @@ def test_silence_sends_the_oldest_one_again() -> None:
 
 def test_second_answers_are_ignored_and_tell_of_haste() -> None:
     it = five_writes()
-    it.doubt()
+    it.on_timeout()
     it.frames(NOTHING)
     for number in range(5):
         it.take(done(number))
     assert it.empty
     assert it.take(done(0)) == 0
-    assert it.hasty == 1
+    assert it.spurious == 1
     it.take(done(3))
-    assert it.hasty == 1
+    assert it.spurious == 1
 
 
 def test_a_repetition_is_the_same_byte_for_byte() -> None:
     it = window()
     content = bytearray(b"before..")
-    first = it.frames(Cuts([(0, memoryview(content))]))
+    first = it.frames(TransferQueue([(0, memoryview(content))]))
     content[:] = b"later..."
-    it.doubt()
+    it.on_timeout()
     assert set(it.frames(NOTHING)) == set(first)
 
 
@@ -243,7 +243,7 @@ def test_what_was_sent_once_tells_the_time_that_it_took() -> None:
 def test_what_is_read_is_stored_where_it_belongs() -> None:
     it = window()
     target = bytearray(96)
-    frames = sent(it.frames(Cuts(reads=[(0x100, memoryview(target))])))
+    frames = sent(it.frames(TransferQueue(reads=[(0x100, memoryview(target))])))
     for number, _, address, size in frames:
         it.take(done(number, bytes(range(address - 0x100, address - 0x100 + size))))
     assert target == bytes(range(96))
@@ -262,73 +262,168 @@ def test_a_refusal_is_kept() -> None:
 )
 def test_an_answer_that_no_board_gives_is_an_error(kind: int, data: bytes) -> None:
     it = window()
-    it.frames(Cuts(reads=[(0, view(4))]))
+    it.frames(TransferQueue(reads=[(0, view(4))]))
     with pytest.raises(
         LinkError, match=f"answer of kind {kind:d} with {len(data)} bytes to READ 0"
     ):
         it.take(Reply(0, kind, False, data))
 
 
-# --- pace and patience ----------------------------------------------------------------------------
+# --- sizer and timer ----------------------------------------------------------------------------
 
 
-def sizes_of(pace: Pace, count: int) -> list[int]:
+def sizes_of(sizer: FrameSizer, count: int) -> list[int]:
     found = []
     for _ in range(count):
-        found.append(pace.size)
-        pace.passed(pace.size)
+        found.append(sizer.size)
+        sizer.on_answer(sizer.size)
     return found
 
 
 def test_frames_grow_at_once_on_a_quiet_line_and_slowly_after_losses() -> None:
-    pace = Pace(RECEIVE_BYTES)
-    assert sizes_of(pace, 5) == [64, 128, 256, 512, 512]
+    sizer = FrameSizer(RECEIVE_BYTES)
+    assert sizes_of(sizer, 5) == [64, 128, 256, 512, 512]
     for size in (256, 128, 64, 32, 32):
-        pace.lost()
-        assert pace.size == size
-        assert pace.frames == Pace.NOISY_FRAMES
-    assert sizes_of(pace, 17) == [32] * 8 + [64] * 8 + [128]
-    assert pace.frames == Pace.NOISY_FRAMES
-    sizes_of(pace, 20)
-    assert (pace.size, pace.frames) == (512, 128)
+        sizer.on_loss()
+        assert sizer.size == size
+        assert sizer.frames == FrameSizer.NOISY_FRAMES
+    assert sizes_of(sizer, 17) == [32] * 8 + [64] * 8 + [128]
+    assert sizer.frames == FrameSizer.NOISY_FRAMES
+    sizes_of(sizer, 20)
+    assert (sizer.size, sizer.frames) == (512, 128)
 
 
-def patience(*measured: tuple[float, int], **options: Any) -> Patience:
-    it = Patience(2.5)
+def timer(*measured: tuple[float, int], **options: Any) -> RetransmissionTimer:
+    it = RetransmissionTimer(2.5)
     for seconds, line_bytes in measured:
         it.measured(seconds, line_bytes)
     return it
 
 
 def test_patience_starts_at_a_second_and_ends_at_what_was_allowed() -> None:
-    assert patience().seconds(500) == 1
-    it = patience((100.0, 500))
+    assert timer().seconds(500) == 1
+    it = timer((100.0, 500))
     assert it.seconds(500) == 2.5
 
 
 def test_patience_follows_the_line() -> None:
-    it = patience((0.5, 436))
+    it = timer((0.5, 436))
     assert it.seconds(436) == 1
     for _ in range(100):
         it.measured(0.001, 436)
-    assert it.seconds(436) == Patience.LEAST
+    assert it.seconds(436) == RetransmissionTimer.LEAST
     it.measured(0.5, 436)
     assert it.seconds(436) == 1
 
 
 def test_patience_doubles_with_each_silence_and_recovers() -> None:
-    it = patience((0.001, 100))
+    it = timer((0.001, 100))
     waits = []
     for _ in range(7):
-        waits.append(round(it.seconds(100) / Patience.LEAST))
-        it.in_vain()
+        waits.append(round(it.seconds(100) / RetransmissionTimer.LEAST))
+        it.back_off()
     assert waits == [1, 2, 4, 8, 16, 32, 32]
-    it.moved()
-    assert it.seconds(100) == Patience.LEAST
+    it.reset_backoff()
+    assert it.seconds(100) == RetransmissionTimer.LEAST
 
 
 def test_answers_that_come_twice_double_patience() -> None:
-    it = patience((0.1, 100))
+    it = timer((0.1, 100))
     before = it.seconds(100)
-    it.hasty()
+    it.spurious()
     assert it.seconds(100) == pytest.approx(2 * before)
+
+
+# --- the order of fragments ------------------------------------------------------------------------
+
+
+def fragments_of(transfers: TransferQueue, most: int) -> list[Fragment]:
+    fragments = []
+    while (fragment := transfers.next(most)) is not None:
+        assert transfers.next(most) == fragment
+        transfers.pop(fragment)
+        fragments.append(fragment)
+    return fragments
+
+
+def test_fragments_cover_every_byte_once() -> None:
+    content = memoryview(bytes(range(256)) * 5)
+    target = bytearray(1000)
+    transfers = TransferQueue([(0x100, content)], [(0x5000, memoryview(target))])
+    sent: dict[int, int] = {}
+    for fragment in fragments_of(transfers, 300):
+        assert len(fragment.content) <= 300
+        if fragment.request is Request.WRITE:
+            assert (fragment.sent, fragment.received) == (len(fragment.content), 0)
+            for offset, byte in enumerate(fragment.content):
+                assert fragment.address + offset not in sent
+                sent[fragment.address + offset] = byte
+        else:
+            assert (fragment.sent, fragment.received) == (0, len(fragment.content))
+            for offset in range(len(fragment.content)):
+                target[fragment.address - 0x5000 + offset] += 1
+    assert sent == {0x100 + i: byte for i, byte in enumerate(content)}
+    assert target == b"\1" * 1000
+
+
+@pytest.mark.parametrize("size", [32, 64, 128, 512])
+@pytest.mark.parametrize("read_size", [32, 512])
+def test_both_directions_carry_the_same_while_both_have_work(size: int, read_size: int) -> None:
+    reads = [(0x8000 + read_size * k, view(read_size)) for k in range(500)]
+    fragments = fragments_of(TransferQueue([(0, view(size * 20))], reads), max(size, read_size))
+    kinds = "".join(fragment.request.name[0] for fragment in fragments)
+    up = down = 0
+    for fragment in fragments[: kinds.rindex("W")]:
+        up += request_line_bytes(fragment.sent)
+        down += answer_line_bytes(fragment.received)
+        assert abs(up - down) <= 530, kinds
+    assert set(kinds[kinds.rindex("W") + 1 :]) == {"R"}
+
+
+def test_reads_follow_the_last_write_to_the_control_window() -> None:
+    writes = [(0, view(64)), (CONTROL_BASE + 8, view(8)), (64, view(64)), (CONTROL_BASE, view(4))]
+    more = [(0x100 + 64 * k, view(64)) for k in range(8)]
+    transfers = TransferQueue(writes + more, [(0x8000, view(64)), (CONTROL_BASE + 16, view(4))])
+    fragments = fragments_of(transfers, 64)
+    assert [(fragment.request, fragment.address) for fragment in fragments[:4]] == [
+        (Request.WRITE, address) for address, _ in writes
+    ]
+    # Then both directions are busy.
+    kinds = "".join(fragment.request.name[0] for fragment in fragments[4:])
+    assert kinds.index("R") < kinds.rindex("W"), kinds
+
+
+def test_writes_keep_their_order() -> None:
+    writes = [(64 * (k * 7 % 10), view(100)) for k in range(10)]
+    reads = [(0x8000 + 64 * k, view(64)) for k in range(10)]
+    fragments = [
+        fragment for fragment in fragments_of(TransferQueue(writes, reads), 64) if fragment.sent
+    ]
+    assert [fragment.address for fragment in fragments[::2]] == [address for address, _ in writes]
+    assert [fragment.address for fragment in fragments[1::2]] == [
+        address + 64 for address, _ in writes
+    ]
+
+
+def test_the_size_of_fragments_may_change_between_them() -> None:
+    transfers = TransferQueue([(0, view(100))])
+    sizes = []
+    for most in (64, 32, 512):
+        fragment = transfers.next(most)
+        assert fragment is not None
+        sizes.append((fragment.address, len(fragment.content)))
+        transfers.pop(fragment)
+    assert sizes == [(0, 64), (64, 32), (96, 4)]
+    assert transfers.next(1) is None
+
+
+def test_a_read_of_nothing_is_one_fragment() -> None:
+    assert fragments_of(TransferQueue(reads=[(0, view(0))]), 64) == [
+        Fragment(Request.READ, 0, view(0))
+    ]
+
+
+def test_what_is_cleared_is_not_moved() -> None:
+    transfers = TransferQueue([(0, view(100)), (CONTROL_BASE, view(8))], [(0x8000, view(100))])
+    transfers.clear()
+    assert transfers.next(64) is None
