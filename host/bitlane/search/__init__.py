@@ -1,6 +1,6 @@
-"""The rows of a database that are nearest to queries: `BinaryIndex`.
+"""Nearest-neighbour search in rows of bits: `BinaryIndex`.
 
-The device compares; the host keeps what is near. Shapes and order are those of FAISS.
+The device compares; the host sorts the near rows. Shapes and order are those of FAISS.
 """
 
 from .index import BinaryIndex, SearchRequest, as_rows, search_once

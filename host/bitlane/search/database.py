@@ -20,18 +20,18 @@ from .results import metric_of
 Rows = NDArray[np.uint8]
 
 _RESERVE = 4
-"""One in so many bytes of the device's memory stays free: for queries, results and others."""
+"""1/4 of the device's memory stays free for queries, results and other arrays."""
 
 _MOST = 1 << 16
-"""Rows that are brought to the host at a time."""
+"""Most rows that are read to the host at once."""
 
 _GROWTH = 4
-"""A block has room for one in so many of the rows that are there, so that blocks stay few."""
+"""A new block holds at least 1/4 of the present rows, so that blocks stay few."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
-    """``count`` rows from ``first`` on: at ``address`` on the device, or with the host."""
+class RowRange:
+    """``count`` rows from ``first`` on: at ``address`` on the device, or the host's ``content``."""
 
     first: int
     count: int
@@ -41,7 +41,7 @@ class Stretch:
 
 @dataclass(slots=True)
 class _Block:
-    """Device memory with room for ``capacity`` rows, of which ``count`` are there."""
+    """Device memory for ``capacity`` rows, of which ``count`` are stored."""
 
     storage: Storage
     capacity: int
@@ -49,7 +49,7 @@ class _Block:
 
 
 class Database:
-    """Rows of ``row_bytes`` bytes, numbered in the order in which they came.
+    """Rows of ``row_bytes`` bytes, numbered in the order in which they were added.
 
     On the device each row takes ``stride`` bytes, the last of them zeros.
     """
@@ -71,12 +71,12 @@ class Database:
         return sum(block.count for block in self._blocks)
 
     def add(self, rows: Rows, *, copied: bool) -> None:
-        """Append ``rows`` (n, row_bytes). ``copied``: what stays with the host is a copy.
+        """Append ``rows`` (n, row_bytes). ``copied``: copy the rows that stay on the host.
 
-        Files in memory (``np.memmap``) are not copied. Raises ``LinkError``; nothing is there then.
+        Memory-mapped files (``np.memmap``) are not copied. Raises ``LinkError``.
         """
         done = 0
-        # Numbers go up from block to block: once rows are with the host, all are that follow.
+        # Numbers ascend from block to block: once rows are on the host, all later ones are.
         while done < len(rows) and not self._rest:
             block = self._room_for(len(rows) - done)
             if block is None:
@@ -91,7 +91,7 @@ class Database:
             self._rest.append(rest.copy() if copied and not isinstance(rest, np.memmap) else rest)
 
     def _room_for(self, count: int) -> _Block | None:
-        """A block with room for a row or more, if the device has memory for it."""
+        """Return a block with room for a row or more, or None without memory for it."""
         if self._blocks and self._blocks[-1].count < self._blocks[-1].capacity:
             return self._blocks[-1]
         reserve = self._driver.geometry.memory_bytes // _RESERVE
@@ -108,7 +108,7 @@ class Database:
         return self._blocks[-1]
 
     def clear(self) -> None:
-        """Forget all rows, and give the memory back."""
+        """Remove all rows, and free their memory."""
         for block in self._blocks:
             block.storage.close()
         self._blocks.clear()
@@ -116,42 +116,42 @@ class Database:
 
     @property
     def streamed(self) -> bool:
-        """Whether rows are with the host: they are sent for each search."""
+        """Whether rows are on the host: each search sends them."""
         return bool(self._rest)
 
-    def tiles(self, most: int) -> Iterator[Stretch]:
-        """All rows in order; those of the host at most ``most`` at a time."""
+    def tiles(self, most: int) -> Iterator[RowRange]:
+        """Iterate over all rows in order; over the host's at most ``most`` at a time."""
         first = 0
         for block in self._blocks:
-            yield Stretch(first, block.count, block.storage.address)
+            yield RowRange(first, block.count, block.storage.address)
             first += block.count
         for rows in self._rest:
             for start in range(0, len(rows), most):
                 content = rows[start : start + most]
-                yield Stretch(first, len(content), content=content)
+                yield RowRange(first, len(content), content=content)
                 first += len(content)
 
     def rows(self, first: int, count: int) -> Rows:
-        """A copy of ``count`` rows from ``first`` on, in the host's memory."""
+        """Return a copy of ``count`` rows from ``first`` on, in the host's memory."""
         result = np.empty((count, self.row_bytes), np.uint8)
-        for stretch in self.tiles(_MOST):
-            low = max(first, stretch.first)
-            high = min(first + count, stretch.first + stretch.count)
+        for chosen in self.tiles(_MOST):
+            low = max(first, chosen.first)
+            high = min(first + count, chosen.first + chosen.count)
             for start in range(low, high, _MOST):
                 stop = min(start + _MOST, high)
-                part = self._fetched(stretch, start - stretch.first, stop - start)
+                part = self._fetch(chosen, start - chosen.first, stop - start)
                 result[start - first : stop - first] = part
         return result
 
-    def _fetched(self, stretch: Stretch, first: int, count: int) -> Rows:
-        if stretch.content is not None:
-            return stretch.content[first : first + count]
-        address = stretch.address + first * self.stride
+    def _fetch(self, chosen: RowRange, first: int, count: int) -> Rows:
+        if chosen.content is not None:
+            return chosen.content[first : first + count]
+        address = chosen.address + first * self.stride
         data = self._driver.read(address, count * self.stride)
         return data.reshape(count, self.stride)[:, : self.row_bytes]
 
     def padded(self, rows: Rows) -> Rows:
-        """``rows`` as the device has them, in one."""
+        """Return ``rows`` as the device stores them, as one array of bytes."""
         if self.stride == self.row_bytes:
             return np.ascontiguousarray(rows).reshape(-1)
         result = np.zeros((len(rows), self.stride), np.uint8)
@@ -160,7 +160,7 @@ class Database:
 
 
 _FORMAT: Final = "bitlane.BinaryIndex 1"
-"""What the member ``format`` says, with the version of the format."""
+"""Content of the member ``format``, with the version of the format."""
 
 _BROKEN: Final = (
     ValueError,
@@ -171,7 +171,7 @@ _BROKEN: Final = (
     zipfile.BadZipFile,
     zlib.error,
 )
-"""What NumPy raises for a file that is no archive of its own, or that is damaged."""
+"""Errors of NumPy for a file that is not its archive, or that is damaged."""
 
 
 def write_rows(file: str | PathLike[str], rows: Rows, metric: str) -> None:

@@ -1,4 +1,4 @@
-"""What a distance is, and the distances that are kept: nearest rows, or all within a radius."""
+"""Metrics, and the results of a search: the nearest rows, or all rows within a radius."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,12 +22,12 @@ class Metric:
 
     name: str
     ops: tuple[Op, ...]
-    """Whose counts, added up over a row, it is made of."""
+    """Operations whose counts, added up over a row, make the distance."""
     dtype: np.dtype[Any]
     farthest: float
-    """What stands for the distance of a row that there is not."""
+    """Filler distance where fewer than ``k`` rows exist."""
     of: Callable[[Sequence[Sums]], AnyArray]
-    """The distances that sums, one array an operation, make."""
+    """Make distances of sums, one array an operation."""
 
 
 def _hamming(sums: Sequence[Sums]) -> AnyArray:
@@ -51,7 +51,7 @@ _METRICS: Final[Mapping[str, Metric]] = {
 
 
 def metric_of(name: object) -> Metric:
-    """The metric of that name. Raises ``SearchError``."""
+    """Return the metric ``name``. Raises ``SearchError``."""
     if not isinstance(name, str) or name not in _METRICS:
         raise SearchError(f"metric: {name!r}; expected {' or '.join(map(repr, _METRICS))}")
     return _METRICS[name]
@@ -60,19 +60,19 @@ def metric_of(name: object) -> Metric:
 Indices = NDArray[np.int64]
 
 
-class Found(Protocol):
-    """What distances are shown to, of each query in the order of the rows."""
+class DistanceSink(Protocol):
+    """Receives the distances of each query, rows in ascending order."""
 
-    def offer(self, query: int, distances: AnyArray, row: int) -> None:
-        """Distances (queries, rows), the first of them of ``query`` and ``row``."""
+    def add(self, query: int, distances: AnyArray, row: int) -> None:
+        """Add distances (queries, rows) from ``query`` and ``row`` on."""
 
 
-class Nearest:
+class TopK:
     """The ``k`` nearest rows of each of ``queries`` queries.
 
-    ``distances`` and ``indices`` (queries, k): the nearest first; where there are fewer rows,
-    the metric's farthest distance and index -1. Raises ``SearchError`` where this computer has no
-    memory for them.
+    ``distances`` and ``indices`` (queries, k): the nearest first; where fewer rows exist, the
+    metric's farthest distance and index -1. Raises ``SearchError`` if this computer has no memory
+    for them.
     """
 
     def __init__(self, queries: int, k: int, metric: Metric) -> None:
@@ -86,27 +86,27 @@ class Nearest:
                 f"k: {k} rows for each of {queries} queries do not fit this computer's memory"
             ) from None
 
-    def offer(self, query: int, distances: AnyArray, row: int) -> None:
+    def add(self, query: int, distances: AnyArray, row: int) -> None:
         chosen = np.stack([_smallest(each, self.k) for each in distances])
         self.merge(query, np.take_along_axis(distances, chosen, axis=1), chosen + row)
 
     def merge(self, query: int, distances: AnyArray, indices: Indices) -> None:
-        """Lists (queries, any number), sorted, of rows behind all that were shown before."""
-        place = slice(query, query + len(distances))
-        both = np.concatenate([self.distances[place], distances], axis=1)
+        """Merge sorted lists (queries, any number) of rows after all earlier ones."""
+        chosen = slice(query, query + len(distances))
+        both = np.concatenate([self.distances[chosen], distances], axis=1)
         order = np.argsort(both, axis=1, kind="stable")[:, : self.k]
-        rows = np.concatenate([self.indices[place], indices], axis=1)
-        self.distances[place] = np.take_along_axis(both, order, axis=1)
-        self.indices[place] = np.take_along_axis(rows, order, axis=1)
+        rows = np.concatenate([self.indices[chosen], indices], axis=1)
+        self.distances[chosen] = np.take_along_axis(both, order, axis=1)
+        self.indices[chosen] = np.take_along_axis(rows, order, axis=1)
 
     def drop(self, radius: float) -> None:
-        """Leave only rows that are nearer than ``radius``."""
+        """Remove rows that are not nearer than ``radius``."""
         far = self.distances >= radius
         self.distances[far] = self._metric.farthest
         self.indices[far] = -1
 
 
-class Within:
+class WithinRadius:
     """All rows that are nearer than ``radius`` to each of ``queries`` queries."""
 
     def __init__(self, queries: int, radius: float, metric: Metric) -> None:
@@ -115,7 +115,7 @@ class Within:
         self._distances: list[list[AnyArray]] = [[] for _ in range(queries)]
         self._indices: list[list[Indices]] = [[] for _ in range(queries)]
 
-    def offer(self, query: int, distances: AnyArray, row: int) -> None:
+    def add(self, query: int, distances: AnyArray, row: int) -> None:
         for number, each in enumerate(distances, query):
             near = np.flatnonzero(each < self._radius)
             self._distances[number].append(each[near])
@@ -124,29 +124,29 @@ class Within:
     def merge(
         self, query: int, limits: NDArray[np.uint64], distances: AnyArray, indices: Indices
     ) -> None:
-        """What `result` gave for ``query`` and others, of rows behind all shown before."""
+        """Merge a `result` for the queries from ``query`` on, of rows after all earlier ones."""
         for number, (first, end) in enumerate(pairwise(limits.tolist()), query):
             self._distances[number].append(distances[first:end])
             self._indices[number].append(indices[first:end])
 
     def result(self) -> tuple[NDArray[np.uint64], AnyArray, Indices]:
-        """Limits (queries + 1,), and distances and indices of all queries one after another."""
+        """Return limits (queries + 1,), and distances and indices of all queries in order."""
         counts = [sum(map(len, each)) for each in self._indices]
         limits = np.zeros(len(counts) + 1, np.uint64)
         np.cumsum(counts, out=limits[1:])
         return (
             limits,
-            _joined(self._distances, self._metric.dtype),
-            _joined(self._indices, np.dtype(np.int64)),
+            _concatenate(self._distances, self._metric.dtype),
+            _concatenate(self._indices, np.dtype(np.int64)),
         )
 
 
-def _joined(parts: Sequence[Sequence[AnyArray]], dtype: np.dtype[Any]) -> AnyArray:
+def _concatenate(parts: Sequence[Sequence[AnyArray]], dtype: np.dtype[Any]) -> AnyArray:
     return np.concatenate([np.empty(0, dtype), *(part for each in parts for part in each)])
 
 
 def _smallest(values: AnyArray, count: int) -> NDArray[np.intp]:
-    """Where the smallest ``count`` of ``values`` are, in order; of equal ones the first."""
+    """Return the indices of the smallest ``count`` of ``values``, in order, ties by index."""
     if count >= len(values):
         return np.argsort(values, kind="stable")
     last = np.partition(values, count - 1)[count - 1]

@@ -334,7 +334,7 @@ def test_answers_that_come_twice_double_patience() -> None:
     assert it.seconds(100) == pytest.approx(2 * before)
 
 
-# --- the order of fragments ------------------------------------------------------------------------
+# --- the order of fragments -----------------------------------------------------------------------
 
 
 def fragments_of(transfers: TransferQueue, most: int) -> list[Fragment]:
