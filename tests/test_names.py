@@ -1,4 +1,4 @@
-"""Names are unique: no two public classes of a project have the same name."""
+"""Names are unique: one public class a name in a project, one public thing a name in a package."""
 
 import ast
 from collections import defaultdict
@@ -32,4 +32,45 @@ def test_no_two_public_classes_have_one_name(
     shared = {name: sorted(paths) for name, paths in files.items() if len(paths) > 1}
     assert shared.keys() == twice.keys(), {
         name: shared.get(name, "one class alone") for name in shared.keys() ^ twice.keys()
+    }
+
+
+ON_PURPOSE: Mapping[str, str] = {
+    "bitlane.arrays.Axes": "of a function, and of a method that takes None for all axes",
+    "bitlane.arrays.compute": "the public one takes arrays, the one below it their values",
+    "bitlane.asarray": "the function of bitlane, and that of the array API's namespace",
+    "bitlane.demo.load": "each demonstration loads its own model",
+    "bitlane.links.open_link": "each kind of link has one, and `link.py` calls the one of a URL",
+    "bitlane_sim.campaigns.Bytes": "NumPy's type, in modules that import nothing of each other",
+    "bitlane_sim.bench.line": "each benchmark prints its own line",
+    "bitlane_sim.bench.main": "programs of their own",
+    "cppsim.signals_of": "of a design, and of an expression that is probed",
+}
+"""Names that two things of one package share, each with the reason."""
+
+
+def public_names(path: Path) -> set[str]:
+    """Return the public classes, functions and type aliases at the top of a module."""
+    names: set[str] = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        match node:
+            case ast.ClassDef(name=name) | ast.FunctionDef(name=name):
+                names.add(name)
+            case ast.AnnAssign(target=ast.Name(name), annotation=ast.Name("TypeAlias")):
+                names.add(name)
+            case ast.Assign(targets=[ast.Name(name)]) if name[0].isupper() and not name.isupper():
+                names.add(name)
+    return {name for name in names if not name.startswith("_")}
+
+
+def test_no_two_public_things_of_a_package_have_one_name() -> None:
+    files: defaultdict[str, list[str]] = defaultdict(list)
+    for package in (*BITLANE, *CPPSIM):
+        for path in (ROOT / package).rglob("*.py"):
+            room = ".".join(path.relative_to((ROOT / package).parent).parent.parts)
+            for name in public_names(path):
+                files[f"{room}.{name}"].append(path.name)
+    shared = {name: sorted(paths) for name, paths in files.items() if len(paths) > 1}
+    assert shared.keys() == ON_PURPOSE.keys(), {
+        name: shared.get(name, "one thing alone") for name in shared.keys() ^ ON_PURPOSE.keys()
     }
