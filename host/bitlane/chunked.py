@@ -1,6 +1,6 @@
 """The operators on arrays that are computed chunk by chunk: what a pool and Dask share.
 
-Everything is checked, and types and shapes of results are known, before a chunk is computed.
+Arguments are checked, and the types and shapes of results computed, before any chunk is.
 """
 
 from abc import abstractmethod

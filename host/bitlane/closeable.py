@@ -1,4 +1,4 @@
-"""What has to be closed, and closes itself at the end of a ``with`` statement."""
+"""Mixin for objects that close themselves when a ``with`` block ends."""
 
 from abc import ABC, abstractmethod
 from types import TracebackType
@@ -7,14 +7,14 @@ from typing import NoReturn, Self
 from .errors import NotOfferedError
 
 
-class Closing(ABC):
-    """Leaving the ``with`` statement calls ``close``, after an error too."""
+class Closeable(ABC):
+    """An object whose ``close`` is called when its ``with`` block ends, after an error too."""
 
     __slots__ = ()
 
     @abstractmethod
     def close(self) -> None:
-        """Give back what is held. May be called again."""
+        """Release the device or memory. May be called again."""
 
     def __enter__(self) -> Self:
         return self

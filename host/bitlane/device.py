@@ -1,6 +1,6 @@
-"""A device for people with NumPy arrays: the seven operators, on arrays of any layout.
+"""`Device`: the operators on NumPy's arrays of any layout, and arrays on the device.
 
-Every bit of every result comes from the device: nothing here computes on data.
+The device computes every bit of every result; the host does not compute on data.
 """
 
 from typing import Any, Self
@@ -15,7 +15,7 @@ from .arrays import Array, asarray, from_dlpack
 from .arrays.array import apply
 from .arrays.distances import Reduction, count_ones, jaccard
 from .catalogue import BitOperators, Output, Result
-from .closeable import Closing
+from .closeable import Closeable
 from .driver.driver import Driver
 from .errors import LinkError
 from .links.link import open_link
@@ -25,29 +25,29 @@ from .streaming.operands import as_array, count_type, new_order, order_of, resul
 from .streaming.promotion import NEGATED, TRUE, Casting, as_pair
 
 
-class Device(BitOperators, Closing):
+class Device(BitOperators, Closeable):
     """DirectML's bit operators on NumPy arrays, executed by the device behind ``driver``.
 
     Operands may have any strides, any rank and either byte order, and broadcast as NumPy's do.
     Their data types are truth values and the eleven of DirectML: integers of 8 to 64 bits, floats
-    of 16 to 64, of which only the native encoding counts. Integers of two types meet in the type
-    in which NumPy has them meet, and are converted on their way to the device; with ``casting``
-    "no" they are refused. A Python integer takes the type of the other operand, if it fits.
+    of 16 to 64, of which only the native encoding counts. Integers of two types are promoted as
+    NumPy does, and converted on their way to the device; with ``casting`` "no" they are refused. A
+    Python integer takes the type of the other operand, if it fits.
 
-    An operand that is an ``Array`` stays where it is, and so does the result: an ``Array``, too,
-    which is computed when it is needed.
+    An operand that is an ``Array`` stays on the device, and the result is an ``Array`` too, which
+    is computed when it is needed.
 
-    Results are arrays, also of rank 0, of the native byte order. With ``out``, an array of the
-    result's very shape and type, they are stored there and ``out`` is returned. It may overlap the
+    Results are arrays, also of rank 0, of the native byte order. With ``out``, an array of exactly
+    the result's shape and type, they are stored there and ``out`` is returned. It may overlap the
     operands: the result is as if they had been copied first.
 
-    Tensors that exceed the device's memory are processed in pieces, one computed while the next
-    is sent and the last one's result comes back. The host holds no more of them than that: with
-    ``np.memmap`` in and out they may exceed its memory too. Only an operand that overlaps ``out``
-    and lies unlike it in memory is copied.
+    Tensors that exceed the device's memory are processed in tiles: one is computed while the next
+    is sent and the result of the last one is read. The host holds no more of them than that: with
+    ``np.memmap`` in and out they may exceed its memory too. An operand is copied only if it
+    overlaps ``out`` with another layout.
 
     All methods raise ``DataTypeError``, ``ShapeError`` or ``OutOfRangeError`` for arguments that
-    do not fit; ``UnsupportedError`` for what the circuit was built without; ``DeviceFault``,
+    do not fit; ``UnsupportedError`` for operations that the circuit lacks; ``DeviceFault``,
     ``DeviceTimeout`` or ``LinkError`` when the device fails, and ``out`` is then undefined.
     """
 
@@ -56,17 +56,17 @@ class Device(BitOperators, Closing):
 
     @property
     def closed(self) -> bool:
-        """Whether the device has been closed: it can be opened anew, but not used again."""
+        """Whether the device has been closed; `bitlane.open` opens it anew."""
         return self.driver.closed
 
     @property
     def description(self) -> str:
-        """What the device is and how it is reached."""
+        """The device and its connection, for people."""
         return self.driver.link.description
 
     @property
     def timeout(self) -> float:
-        """Seconds that the device may take over a command, above 0. Raises ``SettingError``."""
+        """Deadline of a command in seconds, above 0. Setting it may raise ``SettingError``."""
         return self.driver.timeout
 
     @timeout.setter
@@ -82,7 +82,7 @@ class Device(BitOperators, Closing):
         radius: float | None = None,
         metric: str = "hamming",
     ) -> tuple[AnyArray, ...]:
-        """The rows of ``database`` that are nearest to ``queries``: distances and indices.
+        """Find the rows of ``database`` that are nearest to ``queries``: distances and indices.
 
         Both are uint8 of shape (n, bytes). With ``k`` the result is that of `BinaryIndex.search`,
         with ``radius`` alone that of `BinaryIndex.range_search`. A database for many searches
@@ -147,18 +147,19 @@ class Device(BitOperators, Closing):
     def asarray(
         self, x: ArrayLike, dtype: DTypeLike | None = None, *, copy: bool | None = None
     ) -> Array:
-        """``x`` as an array that stays on this device: sent once, freed with its last reference.
+        """Copy ``x`` to an array on this device, which is freed with its last reference.
 
-        ``dtype``: integers or truth values to be converted to, on the way up; ``copy``: as for
-        ``np.asarray``. An array that is on this device already comes back as it is. Raises
+        ``dtype``: integers or truth values, to which the host converts ``x``; ``copy``: as for
+        ``np.asarray``. An array that is on this device already is returned as it is. Raises
         ``DataTypeError``, ``CopyError``, ``OutOfDeviceMemory`` or ``LinkError``.
         """
         return asarray(self, x, dtype, copy=copy)
 
     def from_dlpack(self, x: object, *, copy: bool | None = None) -> Array:
-        """A copy on this device of what has ``__dlpack__``, in this computer's memory.
+        """Copy an array of another library, which has ``__dlpack__``, to this device.
 
-        An array that is on this device already comes back as it is. Raises as `asarray` does.
+        The other array must be in this computer's memory; an ``Array`` on this device is returned
+        as it is. Raises as `asarray` does.
         """
         return from_dlpack(self, x, copy=copy)
 
@@ -174,7 +175,7 @@ class Device(BitOperators, Closing):
         return f"<bitlane.Device: {self.description}{', closed' if self.closed else ''}>"
 
     def expect_open(self) -> None:
-        """Raises ``LinkError`` if the device has been closed."""
+        """Raise ``LinkError`` if the device has been closed."""
         if self.closed:
             raise LinkError(f"{self.description}: the device is closed; bitlane.open opens it anew")
 

@@ -49,7 +49,7 @@ class BitlaneError(Exception):
 def _restore(
     kind: type[BitlaneError], arguments: tuple[object, ...], state: dict[str, object]
 ) -> BitlaneError:
-    """An error as it was, from what ``pickle`` kept of it."""
+    """Restore a pickled error."""
     # A class that is an OSError besides has the memory of one, and only its __new__ will do.
     new = OSError.__new__ if issubclass(kind, OSError) else Exception.__new__
     error = new(kind, *arguments)
@@ -112,7 +112,7 @@ class DeviceError(BitlaneError, RuntimeError):
 class DeviceFault(DeviceError):
     """The device stopped at a command.
 
-    ``code`` is an ``abi.Status`` where the contract has it; ``index`` counts the commands of the
+    ``code`` is an ``abi.Status``, or an unknown number; ``index`` counts the commands of the
     job before the one that failed; ``port`` and ``address`` say where, if memory was involved.
     """
 
@@ -157,11 +157,11 @@ class DataTypeError(BitlaneError, TypeError):
 
 
 class ShapeError(BitlaneError, ValueError):
-    """Shapes that do not go together. Nothing has been executed."""
+    """Shapes that do not match. Nothing has been executed."""
 
 
 class AxisError(ShapeError, IndexError):
-    """An axis that an array does not have; also NumPy's kind of it is both. Nothing is executed."""
+    """An axis that an array does not have. Nothing has been executed."""
 
 
 class OutOfRangeError(BitlaneError, OverflowError):
@@ -169,7 +169,7 @@ class OutOfRangeError(BitlaneError, OverflowError):
 
 
 class SettingError(BitlaneError, ValueError):
-    """A setting of a device got a value that it cannot have, and keeps the one that it had."""
+    """A value that a setting cannot have; the setting is unchanged."""
 
 
 class LinkError(BitlaneError, OSError):
@@ -181,20 +181,19 @@ class ArrayIndexError(BitlaneError, IndexError):
 
 
 class NotOfferedError(BitlaneError, TypeError):
-    """What NumPy's arrays can do and those on a device cannot; the message says what does it."""
+    """An operation of NumPy that arrays on a device lack; the message names a substitute."""
 
 
 class MissingError(BitlaneError, AttributeError):
-    """A name that NumPy's arrays or the array API have and bitlane lacks, and what does it."""
+    """A name of NumPy or the array API that bitlane lacks; the message names a substitute."""
 
 
 class BusyError(BitlaneError, RuntimeError):
-    """An array that another thread is writing, or reading what is to be written; or one to be freed
-    that another library shows."""
+    """An array that another thread reads or writes, or that another library still uses."""
 
 
 class FreedError(BitlaneError, ValueError):
-    """An array whose memory has been given back."""
+    """An array whose memory has been freed."""
 
 
 class OtherDeviceError(BitlaneError, ValueError):
@@ -202,7 +201,7 @@ class OtherDeviceError(BitlaneError, ValueError):
 
 
 class SearchError(BitlaneError, ValueError):
-    """A search that cannot be: for no rows, by no known metric, or in rows of no whole bytes."""
+    """A search with invalid limits, an unknown metric, or rows that are not whole bytes."""
 
 
 class CopyError(BitlaneError, ValueError):
@@ -210,7 +209,7 @@ class CopyError(BitlaneError, ValueError):
 
 
 class ExchangeError(BitlaneError, BufferError):
-    """An array that DLPack cannot hand over as another library requested it."""
+    """An array that DLPack cannot export as another library requested it."""
 
 
 class Fact(str):

@@ -1,4 +1,4 @@
-"""Lines on standard error: notices anywhere, and on a terminal how far long work is."""
+"""Lines on standard error: notices, and on a terminal the progress of long work."""
 
 import sys
 from collections.abc import Collection, Iterator
@@ -8,26 +8,26 @@ from typing import Self, TypeVar
 _Item = TypeVar("_Item")
 
 _NAME = 16
-"""Columns of a name."""
+"""Columns for a name."""
 
 _wanted = [False]
 
 
 def progress(on: bool = True) -> None:
-    """Let calls on large arrays show on a terminal how far they are, or not; at first they do not.
+    """Show the progress of calls on large arrays on a terminal, or stop; the default is off.
 
-    They are done in smaller pieces then.
+    With progress, arrays are processed in smaller tiles.
     """
     _wanted[:] = [bool(on)]
 
 
 def progress_is_wanted() -> bool:
-    """What ``progress`` was told last."""
+    """Return the last setting of `progress`."""
     return _wanted[0]
 
 
 def is_terminal() -> bool:
-    """Whether standard error is a terminal. None is if it is closed, or can only be written."""
+    """Return whether standard error is a terminal; not if it is closed."""
     try:
         return sys.stderr.isatty()
     except (AttributeError, ValueError):
@@ -35,20 +35,20 @@ def is_terminal() -> bool:
 
 
 def show(text: str) -> None:
-    """Put ``text`` in place of what was shown before, on standard error, if that is a terminal."""
+    """Replace the shown line by ``text``, on standard error, if that is a terminal."""
     if is_terminal():
         print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
 
 
 def say(line: str) -> None:
-    """Print ``line`` on standard error, if there is one that can be written."""
+    """Print ``line`` on standard error, if it can be written."""
     if sys.stderr is not None:
         with suppress(AttributeError, OSError, ValueError):
             print(line, file=sys.stderr, flush=True)
 
 
 class Percentage:
-    """``name`` and how much of the work is done, until the ``with`` statement ends."""
+    """Shows ``name`` and the percentage of finished work until the ``with`` block ends."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -68,8 +68,8 @@ class Percentage:
             show("")
 
 
-def each(items: Collection[_Item], name: str) -> Iterator[_Item]:
-    """``items``, and how many of them are done."""
+def track(items: Collection[_Item], name: str) -> Iterator[_Item]:
+    """Iterate over ``items``, and show the percentage of finished ones."""
     with Percentage(name) as percentage:
         for number, item in enumerate(items):
             percentage(number / len(items))

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from bitlane.errors import BitlaneError
-from bitlane.files import expect_writable, expected_instead, write_atomically
-from bitlane.sizes import parse_size
+from bitlane.files import expect_writable, expected_instead, parse_size, write_atomically
 
 
 def test_files_get_the_usual_permissions(tmp_path: Path) -> None:
@@ -35,7 +34,7 @@ def test_what_is_no_file_is_never_replaced(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     link.symlink_to(pipe)
     for target in (pipe, link, tmp_path):
-        with pytest.raises(OSError, match="it is no file"):
+        with pytest.raises(OSError, match="it is not a file"):
             write_atomically(target, b"new")
     assert pipe.is_fifo()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "pipe"]

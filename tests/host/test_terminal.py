@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import bitlane
-from bitlane.terminal import each
+from bitlane.terminal import track
 from support.host.arrays import random, same
 from support.host.line import line
 
@@ -37,7 +37,7 @@ def wanted() -> Iterator[None]:
 
 
 def test_items_are_counted_on_a_terminal_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    assert list(each(range(3), "name")) == [0, 1, 2]
+    assert list(track(range(3), "name")) == [0, 1, 2]
     assert capsys.readouterr().err == ""
 
 
@@ -63,7 +63,7 @@ def test_a_call_needs_no_standard_error(stream: object, monkeypatch: pytest.Monk
 
 def test_items_show_how_many_are_done(terminal: Terminal) -> None:
     shown = terminal()
-    assert list(each(range(4), "name")) == [0, 1, 2, 3]
+    assert list(track(range(4), "name")) == [0, 1, 2, 3]
     assert shown() == "".join(f"{GONE}name            {x:3} %" for x in (0, 25, 50, 75)) + GONE
 
 

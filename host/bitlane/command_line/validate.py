@@ -5,8 +5,8 @@ from typing import Final
 
 from ..driver.driver import Driver
 from ..errors import BitlaneError
+from ..files import parse_size
 from ..links.link import open_link
-from ..sizes import parse_size
 from ..validate.report import validate
 from ..validate.session import Session
 from .cli import CHECK_FAILED, DONE, Group, Subparsers, whole_number

@@ -1,7 +1,7 @@
-"""A cluster whose workers have devices: connecting to it, and seeing that they are fit.
+"""Connecting to a cluster whose workers have devices, and checking the workers.
 
-Each worker process has one device, and calls wait for each other. Never waits for a scheduler
-or a worker without a deadline.
+Each worker process has one device, and its calls run one after another. Every wait for a scheduler
+or a worker has a deadline.
 """
 
 import asyncio
@@ -18,10 +18,10 @@ from ..errors import LinkError
 from ..version import __version__
 
 ANSWER = 10.0
-"""Seconds that a scheduler, and then the workers, have to answer."""
+"""Seconds in which a scheduler, and then the workers, must answer."""
 
 OPENING = 600.0
-"""Seconds that workers have to open their devices: a simulator may have to be compiled."""
+"""Seconds in which workers must open their devices: a simulator may have to be compiled."""
 
 
 class DevicePlugin(WorkerPlugin):
@@ -49,7 +49,7 @@ def connect(address: str, *, timeout: float = ANSWER, devices: bool = True) -> C
     """A client of the scheduler at ``address``, like ``tcp://host:8786``, with workers `equip`-ped.
 
     ``timeout``: seconds that the scheduler has to answer, and then the workers. Without ``devices``
-    they are asked for their version alone. Raises ``LinkError``, or ``SettingError`` for no such
+    only their version is checked. Raises ``LinkError``, or ``SettingError`` for no such
     seconds.
     """
     timeout = expected_timeout(timeout)
@@ -91,7 +91,7 @@ def _expect_versions(client: Client, timeout: float) -> None:
 def _in_time(
     client: Client, timeout: float, call: Callable[[Any], Any], argument: object
 ) -> object:
-    """What ``call`` of ``client`` gives, which all its workers have to answer."""
+    """Return the result of ``call`` of ``client``, which all its workers must answer."""
     try:
         return client.sync(call, argument, callback_timeout=timeout)
     except TimeoutError as error:

@@ -17,7 +17,7 @@ from bitlane.device import Device
 from bitlane.errors import BitlaneError
 from bitlane.files import expected_instead
 from bitlane.model_file import load_model, prepare, run
-from bitlane.terminal import each
+from bitlane.terminal import track
 
 from . import digits, parity
 from .metering import Meter, MeteredDevice, table
@@ -211,7 +211,7 @@ def _digits(device: MeteredDevice, output: Path, say: Print, queries: int) -> bo
     say(f"Digits: {queries} held-out images against {database:,}, 64 bits each")
 
     def bar(calls: range) -> Iterator[int]:
-        return each(calls, "digits")
+        return track(calls, "digits")
 
     found = digits.search(device, images, bar, queries)
     total, wrong = queries * database, found.wrong

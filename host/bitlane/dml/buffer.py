@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ..closeable import Closing
+from ..closeable import Closeable
 from ..driver.driver import Driver, Storage
 from ..errors import DmlError, DmlTypeError
 
@@ -26,7 +26,7 @@ class Parent(Protocol):
     def create_buffer(self, size: int) -> "Buffer": ...
 
 
-class Buffer(Closing):
+class Buffer(Closeable):
     """A buffer of ``Device.create_buffer``; its contents are undefined until they are written.
 
     ``size_in_bytes`` is the size asked for, rounded up to a multiple of 4: DirectML binds whole

@@ -9,7 +9,7 @@ from weakref import WeakSet
 import numpy as np
 import numpy.typing as npt
 
-from ..closeable import Closing
+from ..closeable import Closeable
 from ..driver.driver import Driver
 from ..errors import DmlError, DmlTypeError, LayoutError, UnsupportedError
 from .binding import (
@@ -38,7 +38,7 @@ class HasDriver(Protocol):
     def driver(self) -> Driver: ...
 
 
-class Device(Closing):
+class Device(Closeable):
     """``IDMLDevice`` on a bitlane device.
 
     ``device`` is a ``bitlane.Device``, or a driver itself; it stays the caller's to close.

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from bitlane_rtl.abi import ABI_VERSION, CONTROL_BASE, IDENTITY
 
-from ..closeable import Closing
+from ..closeable import Closeable
 from ..errors import DeviceError, LinkError, OutOfDeviceMemory, SettingError
 from ..links.link import BytesLike, Link
 from .allocator import Allocation, Allocator
@@ -39,7 +39,7 @@ def expected_timeout(seconds: float) -> float:
     return float(seconds)
 
 
-class Driver(Closing):
+class Driver(Closeable):
     """The device behind ``link``; takes the link over, and closes it in the end.
 
     Threads may share it: calls wait for each other. After a fault or a timeout it can be used on.
@@ -253,7 +253,7 @@ def _size(data: BytesLike) -> int:
     return data.nbytes if isinstance(data, (np.ndarray, memoryview)) else len(data)
 
 
-class Storage(Closing):
+class Storage(Closeable):
     """``size`` bytes of the device's memory from ``address`` on, a multiple of 64.
 
     ``close`` gives them back, and so does Python once nothing refers to this object: whatever

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ..closeable import Closing
+from ..closeable import Closeable
 from ..errors import LinkError
 from .url import DeviceUrl
 
@@ -24,7 +24,7 @@ BytesLike: TypeAlias = bytes | bytearray | memoryview | NDArray[Any]
 """Anything with C-contiguous bytes."""
 
 
-class Link(Closing):
+class Link(Closeable):
     """A connection to a device, as one 32-bit space of byte addresses.
 
     The device's memory is at its own addresses, the control window at ``abi.CONTROL_BASE``. The

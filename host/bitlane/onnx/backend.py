@@ -15,7 +15,7 @@ from .._typing import AnyArray
 from ..arrays import Array, compute, explain
 from ..arrays.elementwise import apply_typed
 from ..arrays.value import Value
-from ..closeable import Closing
+from ..closeable import Closeable
 from ..default import default_device
 from ..device import Device, open_device
 from ..errors import LayoutError, OnnxError, SettingError, ShapeError
@@ -85,7 +85,7 @@ _DEFAULT: Final = "CPU"
 """The name of the default device in ONNX's tools."""
 
 
-class PreparedGraph(base.BackendRep, Closing):
+class PreparedGraph(base.BackendRep, Closeable):
     """A graph whose constants are on ``device``; it may be run any number of times.
 
     Where a device was opened for it, ``close`` and the end of a ``with`` statement close that.

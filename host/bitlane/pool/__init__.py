@@ -1,6 +1,6 @@
-"""Several devices as one: `Pool`, which splits calls on large arrays over them.
+"""Several devices as one: `Pool`, which distributes calls on large arrays over them.
 
-Each device is opened by a process of its own. No bit is computed here.
+Each device is opened by a separate process. No bit is computed here.
 """
 
 from .pool import Pool

@@ -14,7 +14,7 @@ from bitlane_rtl.abi import Op
 from .._typing import AnyArray
 from ..catalogue import Output
 from ..chunked import Chunked, call_of, expect_on_host
-from ..closeable import Closing
+from ..closeable import Closeable
 from ..driver.driver import expected_timeout
 from ..errors import SettingError
 from ..search import SearchRequest, as_rows
@@ -29,7 +29,7 @@ _QUERIES: Final = 256
 """Most queries in one call of a search."""
 
 
-class Pool(Chunked[AnyArray], Closing):
+class Pool(Chunked[AnyArray], Closeable):
     """The devices ``urls`` as one: ``Pool(["sim", "sim", "serial:/dev/ttyUSB1"])``.
 
     Each is opened by a separate process. Methods are those of ``Device``, on NumPy's arrays: they

@@ -7,7 +7,7 @@ from math import prod
 from .._typing import AnyArray
 
 _LONG = 64
-"""An axis of so many elements can be cut into chunks of about one size."""
+"""Least length of an axis that can be cut into chunks of about equal size."""
 
 _LEAST_BYTES = 16 * 1024
 """Least bytes of a chunk: sending a smaller one takes longer than computing it."""

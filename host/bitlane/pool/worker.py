@@ -1,8 +1,8 @@
-"""The process of one device of a pool: opens it, and answers calls until the pool hangs up.
+"""The process of one device of a pool: it opens the device and answers calls.
 
-Runs as ``python -m bitlane.pool.worker DESCRIPTOR URL``; prints nothing. Each call is the name of
-a method of ``Device``, its arguments and its keywords; each answer, also the first, which tells of
-the opening, is whether it went well, and what came of it.
+Runs as ``python -m bitlane.pool.worker DESCRIPTOR URL``; prints nothing. A call is the name of a
+method of ``Device``, its arguments and its keywords. An answer is a pair: True and the result, or
+False and the error. The first answer is for opening the device.
 """
 
 import pickle
@@ -15,7 +15,7 @@ from ..device import Device, open_device
 
 
 def serve(line: "Connection[Any, Any]", url: str) -> None:
-    """Open the device ``url``, and do what comes over ``line`` until it is closed."""
+    """Open the device ``url``, and answer calls from ``line`` until it is closed."""
     try:
         device = open_device(url)
     except Exception as error:  # noqa: BLE001, the pool judges it
@@ -28,10 +28,10 @@ def serve(line: "Connection[Any, Any]", url: str) -> None:
                 name, operands, keywords = line.recv()
             except EOFError:
                 return
-            _answer(line, *_done(device, name, operands, keywords))
+            _answer(line, *_call(device, name, operands, keywords))
 
 
-def _done(
+def _call(
     device: Device, name: str, operands: tuple[Any, ...], keywords: dict[str, Any]
 ) -> tuple[bool, object]:
     try:
@@ -48,14 +48,14 @@ def _answer(line: "Connection[Any, Any]", well: bool, what: object) -> None:
 
 
 def main() -> None:
-    """Serve the pool that has started this process."""
-    # Ctrl-C is for the pool, which hangs up.
+    """Serve the pool that started this process."""
+    # Ctrl-C is for the pool, which closes the line.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with Connection(int(sys.argv[1])) as line:
         try:
             serve(line, sys.argv[2])
         except OSError:
-            # The pool is gone.
+            # The pool has ended.
             sys.exit(1)
 
 

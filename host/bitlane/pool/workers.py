@@ -11,7 +11,7 @@ from queue import SimpleQueue
 from threading import Event, Lock, Thread, Timer
 from typing import Any
 
-from ..closeable import Closing
+from ..closeable import Closeable
 from ..errors import DeviceTimeout, LinkError, WorkerLostError
 
 _ENDING_SECONDS = 5.0
@@ -21,7 +21,7 @@ Call = tuple[str, tuple[Any, ...], dict[str, Any]]
 """A method of ``Device`` by name, its arguments, and its keywords."""
 
 
-class Worker(Closing):
+class Worker(Closeable):
     """The device ``url``, number ``number`` of a pool, opened by a process that this starts.
 
     One thread at a time may use it.
@@ -140,7 +140,7 @@ _Task = tuple[_Batch, int]
 """A call, by its number in its batch."""
 
 
-class WorkerGroup(Closing):
+class WorkerGroup(Closeable):
     """The devices ``urls``, each with a process and a thread that waits for it.
 
     ``seconds``: a device that takes longer for a call is lost. Threads may share the group. Raises

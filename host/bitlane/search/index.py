@@ -72,7 +72,7 @@ _MOST_ROWS = 2**31 - 1
 """Largest ``k``; the result is allocated in full."""
 
 _USUAL_K = 10
-"""Rows for each query if neither ``k`` nor ``radius`` is given."""
+"""Default of ``k`` without a ``radius``."""
 
 _BEYOND_ALL = 2.0**64
 """A radius beyond all distances."""

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitlane.errors import LinkError
+from bitlane.files import parse_size
 from bitlane.links.link import BytesLike, Link
 from bitlane.links.recording import Recording
 from bitlane.links.url import DeviceUrl, Options
-from bitlane.sizes import parse_size
 from bitlane_rtl.abi import BIT_OPS, CONTROL_BASE, CONTROL_SIZE, WORD_BYTES, Lane, Mode, Op
 from bitlane_rtl.configuration import Configuration, Search
 from cppsim.errors import SimulationError

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from bitlane.command_line.cli import DONE, Group, Subparsers, whole_number
-from bitlane.sizes import parse_size
+from bitlane.files import parse_size
 from bitlane_rtl.abi import BIT_OPS, LOGIC_OPS, SHIFT_OPS, Lane, Mode
 from bitlane_rtl.configuration import Configuration, Search
 from bitlane_rtl.configurations import NAMED
