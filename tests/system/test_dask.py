@@ -19,6 +19,7 @@ from bitlane import reference
 from bitlane.errors import (
     DataTypeError,
     LinkError,
+    NotOfferedError,
     OtherDeviceError,
     OutOfRangeError,
     SearchError,
@@ -100,11 +101,12 @@ def test_sums_along_axes(cluster: Client, axis: Any, keepdims: bool) -> None:
     options: dict[str, Any] = {"axis": axis, "keepdims": keepdims}
     lazy = [
         bitlane.dask.hamming(x, y, **options),
+        bitlane.dask.hamming(x, 5, **options),
         bitlane.dask.cardinality(x, **options, dtype="u8"),
         bitlane.dask.jaccard(x, y, **options),
     ]
-    ones = [np.bitwise_count(each).sum(**options) for each in (a ^ b, a, a & b, a | b)]
-    expected = [ones[0].astype("u4"), ones[1].astype("u8"), ones[2] / ones[3]]
+    ones = [np.bitwise_count(each).sum(**options) for each in (a ^ b, a ^ 5, a, a & b, a | b)]
+    expected = [*(each.astype("u4") for each in ones[:2]), ones[2].astype("u8"), ones[3] / ones[4]]
     for one, other, told in zip(get(lazy, cluster), expected, lazy, strict=True):
         assert same(np.asarray(one), np.asarray(other))
         assert (told.shape, told.dtype) == (np.shape(other), other.dtype)
@@ -138,6 +140,8 @@ def test_mistakes_are_refused_before_anything_is_sent() -> None:
     for wrong, error in [
         (lambda: bitlane.dask.bit_xor(x, x[:7]), ShapeError),
         (lambda: bitlane.dask.bit_xor(x, 256), OutOfRangeError),
+        (lambda: bitlane.dask.hamming(x, 256), OutOfRangeError),
+        (lambda: bitlane.dask.bit_xor(x, x, out=x), NotOfferedError),
         (lambda: bitlane.dask.bit_xor(x, x + 0.5), DataTypeError),
         (lambda: bitlane.dask.bit_not(x.astype("c8")), DataTypeError),
         (lambda: bitlane.dask.bit_count(x, "i8"), DataTypeError),
