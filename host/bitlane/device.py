@@ -18,6 +18,7 @@ from .closeable import Closing
 from .driver.driver import Driver
 from .errors import LinkError
 from .links.link import open_link
+from .lowering.strided import order_of
 from .search import search_once
 from .signatures import binary, count, unary
 from .streaming.eager import Target, compute
@@ -26,7 +27,6 @@ from .streaming.operands import (
     as_array,
     count_type,
     new_order,
-    order_of,
     result_shape,
     use_output,
 )

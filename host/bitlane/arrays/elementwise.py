@@ -21,6 +21,7 @@ from ..compiler.nodes import (
     window,
 )
 from ..errors import DataTypeError, NotOfferedError, OtherDeviceError, OutOfRangeError
+from ..lowering.routes import Shift
 from ..streaming.operands import AnyArray, expect_supported, fitted, shown
 from ..streaming.promotion import NEGATED, TRUE, Casting, expect_alike, kind_of, meeting_type
 from .strided import Strided, normalize_axes
@@ -117,7 +118,7 @@ def apply_typed(
         return apply(Op.XOR, a, _TRUE)
     if truth and op in NEGATED:
         return apply(Op.XOR, apply(NEGATED[op], a, b), _TRUE)
-    return apply(op, a, b, flags=(True, op is Op.SHIFT_RIGHT and dtype.kind == "i"))
+    return apply(op, a, b, shift=Shift.of(saturate=True, arithmetic=dtype.kind == "i"))
 
 
 def copy_value(value: Value) -> Value:

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from ..errors import ArrayIndexError, ShapeError
 from ..lowering.moves import MovedBlock, Moves, Offsets, lower_moves
-from ..streaming.operands import AnyArray, broadcast_shapes, host_memory, oversized
+from ..lowering.strided import broadcast_shapes
+from ..streaming.operands import AnyArray, host_memory, oversized
 from .elementwise import copy_value
 from .strided import Strided, parse_part
 from .transfers import reserve

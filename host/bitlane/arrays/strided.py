@@ -13,7 +13,8 @@ from types import EllipsisType
 from typing import Any, Self, SupportsIndex
 
 from ..errors import ArrayIndexError, AxisError, DataTypeError, NotOfferedError, ShapeError
-from ..streaming.operands import packed_strides, shown
+from ..lowering.strided import packed_strides
+from ..streaming.operands import shown
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from bitlane_rtl.abi import Op
 from ..compiler.nodes import Constant, Stored, apply
 from ..driver.driver import Storage
 from ..errors import ExchangeError
-from ..lowering.routes import View
-from ..streaming.operands import AnyArray, expect_axes, host_memory, order_of, packed_strides, shown
+from ..lowering.strided import View, order_of, packed_strides
+from ..streaming.operands import AnyArray, expect_axes, host_memory, shown
 from .strided import Strided
 from .value import DeviceLike, Value, changing, usage_of, using
 

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 from ..driver.driver import Driver, Storage
 from ..errors import LayoutError, OutOfDeviceMemory
-from ..lowering.fences import in_order
+from ..lowering.fences import insert_fences
 from .fusion import fused
 from .memory import Arrangement, arranged, side_by_side
 from .nodes import Applied, Expression, Stored, Widened, broadcast
@@ -54,10 +54,10 @@ def _run(driver: Driver, plan: Plan) -> "_Memory":
         for storage in (*memory.temporary, *memory.results):
             # Not left to Python: an error's traceback refers to everything here.
             given_back.callback(storage.close)
-        jobs = memory.arrangement.jobs(memory.starts, driver.geometry)
+        groups = memory.arrangement.groups(memory.starts, driver.geometry)
         if plan.constants.size:
             driver.write(memory.starts[-1], plan.constants.content)
-        driver.run(in_order(jobs))
+        driver.run(insert_fences(groups))
         given_back.pop_all()
     return memory
 

@@ -8,17 +8,18 @@ from typing import Final
 
 from bitlane_rtl.abi import Mode
 
+from ..driver.allocator import round_up
 from ..driver.commands import Command, Walk
-from ..driver.geometry import Geometry
+from ..driver.geometry import Abilities
 from ..lowering.cost import cycles
-from ..lowering.fences import in_order
+from ..lowering.fences import insert_fences
 from .fusion import fused
 from .memory import Arrangement, arranged, side_by_side
 from .nodes import Expression
 from .passes import Pass, planned
 
-_GRANULE: Final = 64
-_ANYWHERE: Final = 1 << 62
+_BEHIND: Final = 1 << 32
+"""An address behind all memory, so that nothing there seems to be in the way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class Explained:
         return self.commands, self.runs, self.read, self.written, self.cycles
 
 
-def explain(geometry: Geometry, roots: Sequence[Expression]) -> str:
+def explain(geometry: Abilities, roots: Sequence[Expression]) -> str:
     """A table of the passes that compute ``roots`` in one job, and what they would be unfused.
 
     Cycles are estimated for a memory that answers at once. Raises ``LayoutError`` or
@@ -77,29 +78,28 @@ def _grouped(number: int) -> str:
     return f"{number:,}"
 
 
-def explained(geometry: Geometry, roots: Sequence[Expression]) -> list[Explained]:
+def explained(geometry: Abilities, roots: Sequence[Expression]) -> list[Explained]:
     """The passes that compute ``roots`` as they are, in the order in which they run."""
     plan = planned(roots, geometry)
     arrangement = arranged(plan, side_by_side(plan.passes), sparing=False)
-    # Behind the memory, so that nothing there seems to be in the way.
-    starts, end = [], geometry.memory_last + 1
+    starts, end = [], _BEHIND
     for size in (*arrangement.results, arrangement.temporary):
-        starts.append(-(-end // _GRANULE) * _GRANULE)
+        starts.append(round_up(end))
         end = starts[-1] + size
-    return explained_passes(arrangement, starts, replace(geometry, memory_last=_ANYWHERE))
+    return explained_passes(arrangement, starts, geometry.abilities)
 
 
 def explained_passes(
-    arrangement: Arrangement, starts: Sequence[int], geometry: Geometry
+    arrangement: Arrangement, starts: Sequence[int], geometry: Abilities
 ) -> list[Explained]:
     """The passes of ``arrangement``, whose pieces of memory are at ``starts``."""
-    jobs = arrangement.jobs(starts, geometry)
-    jobs = [replace(job, commands=list(job.commands)) for job in jobs]
-    ordered = in_order(jobs)
+    groups = arrangement.groups(starts, geometry)
+    groups = [replace(group, commands=list(group.commands)) for group in groups]
+    ordered = insert_fences(groups)
     result = []
     begun = False
-    for step, job in zip(arrangement.passes, jobs, strict=True):
-        commands = list(islice(ordered, len(list(job.commands))))
+    for step, group in zip(arrangement.passes, groups, strict=True):
+        commands = list(islice(ordered, len(list(group.commands))))
         taken = cycles(commands, geometry, behind_others=begun)
         begun = begun or bool(commands)
         result.append(_explained(step, commands, taken))

@@ -12,7 +12,8 @@ from typing import Final, TypeAlias
 
 from bitlane_rtl.abi import LOGIC_OPS, Op
 
-from ..driver.geometry import Geometry
+from ..driver.geometry import Abilities
+from ..lowering.routes import Shift
 from .nodes import Applied, Constant, Expression, Stored, Viewed, Widened, apply, window
 from .passes import kept_values, operands, operands_first
 
@@ -39,32 +40,32 @@ class _Way:
     operands: tuple[Wanted, ...]
 
 
-def fused(roots: Sequence[Expression], geometry: Geometry) -> list[Expression]:
+def fused(roots: Sequence[Expression], abilities: Abilities) -> list[Expression]:
     """Expressions that give what ``roots`` give, in the same layouts, on a circuit.
 
     What is kept is not computed again. No two of them share memory unless they are the same node,
     nor do they share that of a leaf or of what is kept, but for roots that are leaves.
     """
-    if len(roots) == 1 and _is_simple(roots[0], geometry):
+    if len(roots) == 1 and _is_simple(roots[0], abilities):
         return list(roots)
-    rewriting = _Rewriting(roots, geometry)
+    rewriting = _Rewriting(roots, abilities)
     rewriting.build()
     return rewriting.roots()
 
 
-def _is_simple(root: Expression, geometry: Geometry) -> bool:
+def _is_simple(root: Expression, abilities: Abilities) -> bool:
     """Whether it is one operation on what is there: often so, and nothing can be better."""
     return (
         isinstance(root, Applied)
-        and root.op in geometry.ops
+        and root.op in abilities.ops
         and not any(operands(each) for each in operands(root))
     )
 
 
 class _Rewriting:
-    def __init__(self, roots: Sequence[Expression], geometry: Geometry) -> None:
+    def __init__(self, roots: Sequence[Expression], abilities: Abilities) -> None:
         self._roots = roots
-        self._geometry = geometry
+        self._abilities = abilities
         self._known = kept_values(roots)
         self._order = operands_first(roots, self._known)
         self._meaning = _meanings(self._order, self._known)
@@ -101,12 +102,12 @@ class _Rewriting:
 
     def _direct(self, node: Applied, wanted: bool) -> Iterator[_Way]:
         for op, signs in _forms(node, wanted):
-            if op in self._geometry.ops:
+            if op in self._abilities.ops:
                 yield self._way(self._weight(node), op, operands(node), signs)
 
     def _counted(self, node: Applied, wanted: bool) -> Iterator[_Way]:
         """Ways to count what a logic operation gives without writing it."""
-        counts = {op.counted: op for op in self._geometry.ops if op.counts}
+        counts = {op.counted: op for op in self._abilities.ops if op.counts}
         if node.op is not Op.COUNT or not wanted:
             return
         own = self._weight(node)
@@ -136,7 +137,7 @@ class _Rewriting:
         return 0 if same else self._weight(node)
 
     def _weight(self, node: Expression) -> int:
-        return _PASS_COST + prod(node.shape) * node.itemsize // self._geometry.data_bytes
+        return _PASS_COST + prod(node.shape) * node.itemsize // self._abilities.data_bytes
 
     # --- the new trees ------------------------------------------------------------------------
 
@@ -286,7 +287,7 @@ def _forms(node: Applied, wanted: bool) -> Iterator[tuple[Op, tuple[bool, bool]]
         if op in (Op.XOR, Op.XNOR):
             yield _INVERSE[op], (True, False)
             yield op, (False, False)
-    elif node.op is Op.SHIFT_RIGHT and node.arithmetic:
+    elif node.op is Op.SHIFT_RIGHT and Shift.ARITHMETIC in node.shift:
         yield node.op, (wanted, True)
     elif wanted:
         yield node.op, (True, True)
@@ -307,4 +308,4 @@ def _copied(op: Op, source: Expression, like: Expression) -> Applied:
     """COPY or NOT of ``source`` in the layout of ``like``, if that is packed."""
     if not isinstance(like, Applied | Widened):
         return apply(op, source)
-    return Applied(op, source, None, like.shape, like.strides, like.itemsize, False, False)
+    return Applied(op, source, None, like.shape, like.strides, like.itemsize)

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..driver.allocator import Allocation, Allocator
-from ..driver.geometry import Geometry
-from ..lowering.fences import Job
-from ..lowering.routes import View
+from ..driver.geometry import Abilities
+from ..lowering.fences import CommandGroup
+from ..lowering.strided import View
 from .passes import Pass, Plan, Room, Spot
 
 _ANY: Final = 1 << 62
@@ -35,17 +35,11 @@ class Arrangement:
         if spot.room is None:
             return spot.view
         piece, offset = self.places[spot.room]
-        view = spot.view
-        return View(starts[piece] + offset + view.address, view.strides, view.itemsize)
+        return spot.view.moved(starts[piece] + offset)
 
-    def jobs(self, starts: Sequence[int], geometry: Geometry) -> list[Job]:
+    def groups(self, starts: Sequence[int], geometry: Abilities) -> list[CommandGroup]:
         """What executes each pass. Raises as ``lower`` does."""
-        jobs = []
-        for step in self.passes:
-            commands = step.commands(lambda spot: self.view(spot, starts), geometry)
-            reads = [self.view(spot, starts) for spot in step.operands]
-            jobs.append(Job.of(commands, step.shape, reads, self.view(step.y, starts)))
-        return jobs
+        return [step.lower(lambda spot: self.view(spot, starts), geometry) for step in self.passes]
 
 
 def side_by_side(passes: Sequence[Pass]) -> list[Pass]:

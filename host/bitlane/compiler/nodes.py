@@ -12,10 +12,16 @@ from bitlane_rtl.abi import Op
 
 from ..driver.driver import Storage
 from ..errors import LayoutError, ShapeError
-from ..lowering.routes import View
-from ..streaming.operands import broadcast_shapes, order_of, packed_strides
-
-_WIDTHS = (1, 2, 4, 8)
+from ..lowering.routes import Shift
+from ..lowering.strided import (
+    WIDTHS,
+    View,
+    broadcast_shapes,
+    broadcast_strides,
+    order_of,
+    packed_strides,
+    span,
+)
 
 _SUM = 4
 """Bytes of a sum."""
@@ -100,8 +106,7 @@ class Applied(_Computed):
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     itemsize: int
-    saturate: bool
-    arithmetic: bool
+    shift: Shift = Shift.NONE
     summed: tuple[int, ...] = ()
     """Axes of the operands along which the results, which are counts, are added up."""
     _kept: "ref[Stored] | None" = field(default=None, init=False)
@@ -144,13 +149,12 @@ def apply(
     b: Expression | None = None,
     *,
     itemsize: int | None = None,
-    flags: tuple[bool, bool] = (True, False),
+    shift: Shift = Shift.SATURATE,
 ) -> Applied:
     """``op`` of ``a`` and ``b``, which broadcast as NumPy's operands do.
 
-    ``itemsize``: bytes of a count, 1 or 4 (1 if None); ``flags``: whether shift counts saturate,
-    and whether shifts to the right are arithmetic. Elements lie like those of the first operand
-    that has the result's shape and repeats none.
+    ``itemsize``: bytes of a count, 1 or 4 (1 if None). Elements lie like those of the first
+    operand that has the result's shape and repeats none.
 
     Raises ``ShapeError``, or ``LayoutError`` for elements of sizes that the operation does not
     take.
@@ -167,7 +171,7 @@ def apply(
     shape = a.shape if b is None else broadcast_shapes(a.shape, b.shape)
     order = _order(shape, operands)
     strides = packed_strides(shape, order, itemsize)
-    return Applied(op, a, b, shape, strides, itemsize, *flags)
+    return Applied(op, a, b, shape, strides, itemsize, shift)
 
 
 def added(count: Applied, axes: tuple[int, ...]) -> Applied:
@@ -181,13 +185,13 @@ def added(count: Applied, axes: tuple[int, ...]) -> Applied:
     shape = tuple([count.shape[axis] for axis in kept])
     order = order_of(tuple([count.strides[axis] for axis in kept]))
     strides = packed_strides(shape, order, _SUM)
-    return Applied(count.op, count.a, count.b, shape, strides, _SUM, False, False, axes)
+    return Applied(count.op, count.a, count.b, shape, strides, _SUM, summed=axes)
 
 
 def copied(source: Expression, order: tuple[int, ...]) -> Applied:
     """A copy whose axes lie in ``order``, the outermost in memory first."""
     strides = packed_strides(source.shape, order, source.itemsize)
-    return Applied(Op.COPY, source, None, source.shape, strides, source.itemsize, False, False)
+    return Applied(Op.COPY, source, None, source.shape, strides, source.itemsize)
 
 
 def narrowed(source: Expression, itemsize: int) -> Expression:
@@ -228,18 +232,16 @@ def window(
     """
     itemsize = source.itemsize if itemsize is None else itemsize
     _expect_width(itemsize)
-    spans = [step * (count - 1) for count, step in zip(shape, strides, strict=True)]
-    first = offset + sum(min(0, span) for span in spans)
-    last = offset + sum(max(0, span) for span in spans) + itemsize
     if isinstance(source, Stored):
         start = source.view.address - source.storage.address
         size = source.storage.size
     else:
         start = source.offset if isinstance(source, Viewed) else 0
         size = _size(source.source if isinstance(source, Viewed) else source)
-    if 0 not in shape and not (start + first >= 0 and start + last <= size):
+    reach = span(shape, strides, itemsize, start + offset)
+    if 0 not in shape and not (reach.start >= 0 and reach.stop <= size):
         raise LayoutError(
-            f"window: bytes {start + first} to {start + last - 1} of {size} that there are"
+            f"window: bytes {reach.start} to {reach.stop - 1} of {size} that there are"
         )
     if isinstance(source, Stored):
         view = View(source.view.address + offset, strides, itemsize)
@@ -255,11 +257,7 @@ def broadcast(source: Expression, shape: tuple[int, ...]) -> Expression:
         return source
     if broadcast_shapes(source.shape, shape) != shape:
         raise ShapeError(f"shape: {source.shape} does not broadcast to {shape}")
-    missing = len(shape) - len(source.shape)
-    kept = [
-        0 if count == 1 else step for count, step in zip(source.shape, source.strides, strict=True)
-    ]
-    return window(source, 0, shape, (0,) * missing + tuple(kept))
+    return window(source, 0, shape, broadcast_strides(source.shape, source.strides, shape))
 
 
 def _size(source: Applied | Widened | Constant) -> int:
@@ -276,5 +274,5 @@ def _order(shape: tuple[int, ...], operands: tuple[Expression, ...]) -> tuple[in
 
 
 def _expect_width(itemsize: int) -> None:
-    if itemsize not in _WIDTHS:
+    if itemsize not in WIDTHS:
         raise LayoutError(f"itemsize: {itemsize} bytes; expected 1, 2, 4 or 8")

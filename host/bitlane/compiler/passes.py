@@ -3,22 +3,19 @@
 A plan says what is computed, and in which order; not where.
 """
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Final
 
 from bitlane_rtl.abi import LOGIC_OPS, Op
 
-from ..driver.commands import Command
-from ..driver.geometry import Geometry
+from ..driver.geometry import Abilities
 from ..errors import UnsupportedError
 from ..lowering.cost import cycles
-from ..lowering.fences import meet, touched
-from ..lowering.lower import lower
-from ..lowering.routes import View
-from ..lowering.sums import NoRunError, lower_sum
-from ..streaming.operands import order_of, packed_strides
+from ..lowering.fences import CommandGroup, lower_group
+from ..lowering.routes import NoRunError, Shift
+from ..lowering.strided import Streams, View, order_of, overlap, packed_strides
 from .nodes import Applied, Constant, Expression, Stored, Viewed, Widened, apply
 
 
@@ -106,9 +103,6 @@ def _size(node: Expression) -> int:
     return prod(node.shape) * node.itemsize if isinstance(node, Applied | Widened) else 0
 
 
-_PLAIN: Final = (False, False)
-
-
 @dataclass(slots=True, eq=False)
 class Room:
     """``size`` bytes that a plan needs. ``content``: what they hold before it begins."""
@@ -138,8 +132,7 @@ class Pass:
     a: Spot
     b: Spot | None
     y: Spot
-    flags: tuple[bool, bool] = _PLAIN
-    """Whether shift counts saturate; whether shifts to the right are arithmetic."""
+    shift: Shift = Shift.NONE
 
     @property
     def operands(self) -> tuple[Spot, ...]:
@@ -151,21 +144,11 @@ class Pass:
         steps = zip(self.shape, self.y.view.strides, strict=True)
         return self.op.counts and any(count > 1 and not step for count, step in steps)
 
-    def commands(self, where: Callable[[Spot], View], geometry: Geometry) -> Iterator[Command]:
-        """What executes it where its spots are. Raises as ``lower`` and ``lower_sum`` do."""
-        a, b, y = where(self.a), None if self.b is None else where(self.b), where(self.y)
-        if self.sums:
-            return lower_sum(self.op, self.shape, a, b, y, geometry=geometry)
-        return lower(
-            self.op,
-            self.shape,
-            a,
-            b,
-            y,
-            geometry=geometry,
-            saturate=self.flags[0],
-            arithmetic=self.flags[1],
-        )
+    def lower(self, locate: Callable[[Spot], View], geometry: Abilities) -> CommandGroup:
+        """Return the commands for streams at what ``locate`` returns. Raises as `lower`."""
+        b = None if self.b is None else locate(self.b)
+        streams = Streams(locate(self.a), b, locate(self.y))
+        return lower_group(self.op, self.shape, streams, geometry, self.shift)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +177,7 @@ def redirected(plan: Plan, target: View, shape: tuple[int, ...]) -> Plan:
     if steps and _may_write(plan, target):
         steps[-1] = replace(steps[-1], y=into)
         return replace(plan, passes=tuple(steps), results=(into,))
-    if result.room is None and meet(touched(result.view, shape), touched(target, shape)):
+    if result.room is None and overlap(result.view.span(shape), target.span(shape)):
         strides = packed_strides(shape, itemsize=target.itemsize)
         copy = Spot(Room(prod(shape) * target.itemsize), View(0, strides, target.itemsize))
         steps.append(Pass(Op.COPY, shape, result, None, copy))
@@ -209,9 +192,9 @@ def _may_write(plan: Plan, target: View) -> bool:
     misplaced = any(step % target.itemsize for step in (target.address, *target.strides))
     if last.y != plan.results[0] or (misplaced and last.op not in LOGIC_OPS):
         return False
-    place = touched(target, last.shape)
+    place = target.span(last.shape)
     return not any(
-        x.room is None and x.view != target and meet(touched(x.view, last.shape), place)
+        x.room is None and x.view != target and overlap(x.view.span(last.shape), place)
         for x in last.operands
     )
 
@@ -226,9 +209,9 @@ _ANYWHERE: Final = 1 << 62
 """More bytes, and cycles, than there are."""
 
 
-def planned(roots: Sequence[Expression], geometry: Geometry) -> Plan:
+def planned(roots: Sequence[Expression], abilities: Abilities) -> Plan:
     """The passes for ``roots``. What needs most memory comes first, so that all needs least."""
-    writer = _Writer(geometry)
+    writer = _Writer(abilities.abilities)
     kept = [apply(Op.COPY, root) if _is_constant(root) else root for root in roots]
     for node in operands_first(kept):
         writer.visit(node)
@@ -243,8 +226,8 @@ def _is_constant(node: Expression) -> bool:
 class _Writer:
     """Writes down passes, a node at a time."""
 
-    def __init__(self, geometry: Geometry) -> None:
-        self._anywhere = replace(geometry, memory_base=0, memory_last=_ANYWHERE)
+    def __init__(self, abilities: Abilities) -> None:
+        self._abilities = abilities
         self.passes: list[Pass] = []
         self.constants = _Constants()
         self.spots: dict[Expression, Spot] = {}
@@ -274,8 +257,7 @@ class _Writer:
         if node.summed:
             self.passes += self._sum(node, a, b, y)
         else:
-            flags = (node.saturate, node.arithmetic)
-            self.passes.append(Pass(node.op, shape, a, b, y, flags))
+            self.passes.append(Pass(node.op, shape, a, b, y, node.shift))
 
     def _sum(self, node: Applied, a: Spot, b: Spot | None, y: Spot) -> list[Pass]:
         """Counts added up as they come; if these are no run, of a copy in which they are."""
@@ -284,7 +266,7 @@ class _Writer:
         into = y.moved(0, tuple(strides), y.view.itemsize)
         step = Pass(node.op, shape, a, b, into)
         try:
-            step.commands(lambda spot: spot.view, self._anywhere)
+            step.lower(lambda spot: spot.view, self._abilities)
         except NoRunError:
             pass
         else:
@@ -309,7 +291,9 @@ class _Writer:
         count = _repeated(self.constants.spot(places), (), node.shape)
         top = y.moved(node.itemsize - narrow, node.strides, narrow)
         self.passes.append(Pass(Op.COPY, node.shape, source, None, top))
-        self.passes.append(Pass(Op.SHIFT_RIGHT, node.shape, y, count, y, (True, True)))
+        self.passes.append(
+            Pass(Op.SHIFT_RIGHT, node.shape, y, count, y, Shift.SATURATE | Shift.ARITHMETIC)
+        )
 
     def _masked(self, node: Widened, source: Spot, y: Spot) -> list[Pass]:
         """Each element as often as it fits into a wider one, and 0 but for the lowest."""
@@ -332,10 +316,11 @@ class _Writer:
 
     def _estimate(self, steps: Sequence[Pass]) -> int:
         """The cycles of passes one behind the other, wherever they are."""
-        anywhere = self._anywhere
+        abilities = self._abilities
         try:
             return sum(
-                cycles(step.commands(lambda spot: spot.view, anywhere), anywhere) for step in steps
+                cycles(step.lower(lambda spot: spot.view, abilities).commands, abilities)
+                for step in steps
             )
         except UnsupportedError:
             return _ANYWHERE

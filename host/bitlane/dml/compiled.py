@@ -21,8 +21,8 @@ from ..compiler.passes import Pass, Plan, Room, Spot, planned
 from ..driver.driver import Storage
 from ..driver.geometry import Geometry
 from ..errors import DmlError, OutOfDeviceMemory
-from ..lowering.routes import View
-from ..streaming.operands import order_of, packed_strides
+from ..lowering.routes import Shift
+from ..lowering.strided import View, order_of, packed_strides
 from .buffer import Buffer, Parent
 from .graph import Connections, Port
 from .operators import InPlace, NamedTensors, OperatorDesc, ReduceOperatorDesc
@@ -31,8 +31,6 @@ from .types import DataType
 
 _APART: Final = 1 << 48
 """Bytes between the places that stand for memory that is not bound yet; more than there are."""
-
-_ANYWHERE: Final = 1 << 62
 
 COPYING: Final = (Op.COPY, Op.OR, Op.AND)
 """What gives its operand unchanged, where both operands are the same: the cheapest first."""
@@ -70,14 +68,14 @@ class GraphProgram:
     def explain(self, geometry: Geometry) -> str:
         """A table of the passes of a dispatch, and what they would be unfused."""
         fused, plain = (
-            explained_passes(arrangement, self._starts(), _unlimited(geometry))
+            explained_passes(arrangement, self._starts(), geometry.abilities)
             for arrangement in (self.arrangements[0], self.plain)
         )
         return table(fused, plain)
 
     def check(self, geometry: Geometry) -> None:
         """Raises ``UnsupportedError`` or ``LayoutError`` for what the circuit cannot do."""
-        self.arrangements[0].jobs(self._starts(), _unlimited(geometry))
+        self.arrangements[0].groups(self._starts(), geometry.abilities)
 
     def _starts(self) -> list[int]:
         count = len(self.outputs) + len(self.inputs) + 1
@@ -112,10 +110,6 @@ def scratch_of(device: Parent, program: GraphProgram) -> Scratch:
 
 Compiled: TypeAlias = OperatorDesc | GraphProgram
 """What a compiled operator does."""
-
-
-def _unlimited(geometry: Geometry) -> Geometry:
-    return replace(geometry, memory_last=_ANYWHERE)
 
 
 def compiled(connections: Connections, geometry: Geometry) -> GraphProgram:
@@ -185,7 +179,7 @@ class _Builder:
         else:
             b = operands[1] if node.op.reads_b else None
             size = node.output_tensor.data_type.itemsize
-            value = apply(node.op, operands[0], b, itemsize=size, flags=(False, False))
+            value = apply(node.op, operands[0], b, itemsize=size, shift=Shift.NONE)
             if _is_dense(node.output_tensor):
                 order = order_of(node.output_tensor.element_strides)
                 value = replace(value, strides=packed_strides(value.shape, order, size))
@@ -208,7 +202,7 @@ class _Builder:
         storage = _Unbound(len(self._rooms), tensor.total_tensor_size_in_bytes)
         self._rooms.append(Room(storage.size))
         view = _view(tensor)
-        return Stored(storage, replace(view, address=storage.address), tensor.sizes)
+        return Stored(storage, view.moved(storage.address), tensor.sizes)
 
     @staticmethod
     def _spot(tensor: BufferTensorDesc) -> Spot:
@@ -258,7 +252,7 @@ def _directed(
             if each.room is found.room
         ]
         pairs = zip(shape, found.view.strides, strict=True)
-        lies = replace(found.view, strides=tuple([0 if n == 1 else step for n, step in pairs]))
+        lies = found.view._replace(strides=tuple([0 if n == 1 else step for n, step in pairs]))
         assert found.room is not None
         assert spot.room is not None
         alone = found.room not in moved  # as no room can be in two places

@@ -9,9 +9,8 @@ import numpy.typing as npt
 
 from ..driver.geometry import Geometry
 from ..errors import DmlError, DmlTypeError
-from ..lowering.fences import Job, in_order
-from ..lowering.lower import lower
-from ..lowering.routes import View
+from ..lowering.fences import CommandGroup, insert_fences, lower_group
+from ..lowering.strided import Streams, View
 from .binding import (
     Bindings,
     BindingTable,
@@ -145,20 +144,20 @@ def execute_steps(device: Parent, steps: Sequence[Step]) -> None:
     """Raises ``DmlError`` before the first dispatch, and what the driver raises."""
     with device.driver.lock:  # from the check of what is initialised until it is so
         _check_order(steps)
-        jobs: list[Job] = []
+        groups: list[CommandGroup] = []
         copies: dict[CompiledOperator, dict[str, Buffer]] = {}
         scratches: dict[CompiledOperator, Scratch] = {}
         for step in steps:
             if isinstance(step, Execution):
                 owned = copies.get(step.operator, step.operator.owned)
                 scratch = scratches.get(step.operator, step.operator.scratch)
-                jobs += _jobs(device, step, owned, scratch)
+                groups += _groups(device, step, owned, scratch)
                 continue
             for operator, bindings in zip(step.operators, step.inputs, strict=True):
-                copies[operator] = _copy_owned(device, operator, bindings, jobs)
+                copies[operator] = _copy_owned(device, operator, bindings, groups)
                 if isinstance(operator.desc, GraphProgram):
                     scratches[operator] = scratch_of(device, operator.desc)
-        device.driver.run(in_order(jobs))
+        device.driver.run(insert_fences(groups))
         # Not before: an operator whose initialisation failed can be initialised again.
         for operator, owned in copies.items():
             operator.owned = owned
@@ -198,12 +197,12 @@ def _wrong_state(operator: CompiledOperator, state: str, expected: str) -> Excep
 
 
 def _copy_owned(
-    device: Parent, operator: CompiledOperator, bindings: Bindings, jobs: list[Job]
+    device: Parent, operator: CompiledOperator, bindings: Bindings, groups: list[CommandGroup]
 ) -> dict[str, Buffer]:
-    """Buffers for what DML is to own, which ``jobs``, to which this adds, will have filled.
+    """Buffers for what DML is to own, which ``groups``, to which this adds, will have filled.
 
     Afterwards the buffers that are bound belong to the caller alone again. A circuit without any
-    of ``COPYING`` cannot copy: then the bytes go down to the host and up again, between jobs.
+    of ``COPYING`` cannot copy: then the bytes go down to the host and up again, between runs.
     """
     driver = device.driver
     op = next((op for op in COPYING if op in driver.geometry.ops), None)
@@ -214,46 +213,44 @@ def _copy_owned(
         size = tensor.total_tensor_size_in_bytes
         owned[name] = copy = device.create_buffer(size)
         if op is None:
-            driver.run(in_order(jobs))
-            jobs.clear()
+            driver.run(insert_fences(groups))
+            groups.clear()
             for start in range(0, size, PIECE):
                 count = min(PIECE, size - start)
                 copy.write(binding.buffer.read(count, binding.offset + start), start)
             continue
         source, target = (View(x, (1,), 1) for x in (_address(binding), copy.address))
-        commands = lower(op, (size,), source, source, target, geometry=driver.geometry)
-        jobs.append(Job.of(commands, (size,), [source], target))
+        streams = Streams(source, source if op.reads_b else None, target)
+        groups.append(lower_group(op, (size,), streams, driver.geometry))
     return owned
 
 
-def _jobs(
+def _groups(
     device: Parent, step: Execution, owned: dict[str, Buffer], scratch: Scratch | None
-) -> list[Job]:
+) -> list[CommandGroup]:
     desc, geometry = step.operator.desc, device.driver.geometry
     inputs = [
         BufferBinding(owned[name]) if name in owned else binding
         for (name, _), binding in zip(desc.inputs, step.inputs, strict=True)
     ]
     if isinstance(desc, OperatorDesc):
-        return [_job(desc, inputs, step.outputs[0], geometry)]
+        return [_group(desc, inputs, step.outputs[0], geometry)]
     assert scratch is not None
     starts = [_address(binding) for binding in (*step.outputs, *inputs)]
     starts.append(scratch.buffer.address if scratch.buffer else 0)
-    return scratch.arrangement.jobs(starts, geometry)
+    return scratch.arrangement.groups(starts, geometry)
 
 
-def _job(
+def _group(
     desc: OperatorDesc,
     inputs: Sequence[BufferBinding | None],
     output: BufferBinding | None,
     geometry: Geometry,
-) -> Job:
+) -> CommandGroup:
     views = [_view(tensor, x) for (_, tensor), x in zip(desc.inputs, inputs, strict=True)]
-    sizes = desc.output_tensor.sizes
-    target = _view(desc.output_tensor, output)
     second = views[-1] if desc.op.reads_b else None
-    commands = lower(desc.op, sizes, views[0], second, target, geometry=geometry)
-    return Job.of(commands, sizes, views, target)
+    streams = Streams(views[0], second, _view(desc.output_tensor, output))
+    return lower_group(desc.op, desc.output_tensor.sizes, streams, geometry)
 
 
 def _view(tensor: BufferTensorDesc, binding: BufferBinding | None) -> View:

@@ -7,7 +7,7 @@ from typing import Final
 from ..errors import DeviceError, OutOfDeviceMemory
 
 ALIGNMENT: Final = 64
-"""Every piece starts at a multiple of this many bytes: the widest beat."""
+"""Bytes of the widest beat, of which every allocation starts at a multiple."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Allocator:
         if size < 1:
             raise ValueError(f"size: {size}; expected at least 1 byte")
         # Sorted by address, never adjacent: (first, one past the last). All start aligned.
-        whole = (_up(base), base + size)
+        whole = (round_up(base), base + size)
         self._holes: list[tuple[int, int]] = [whole] if whole[0] < whole[1] else []
         # Piece -> one past the last byte that it takes.
         self._taken: dict[Allocation, int] = {}
@@ -69,7 +69,7 @@ class Allocator:
             )
         index = min(fits)[1]
         start, hole_end = self._holes[index]
-        end = min(_up(start + max(size, 1)), hole_end)
+        end = min(round_up(start + max(size, 1)), hole_end)
         rest = [(end, hole_end)] if end < hole_end else []
         piece = Allocation(start, size)
         # One behind the other, with no call in between in which Ctrl-C could come.
@@ -94,5 +94,6 @@ class Allocator:
         self._holes.insert(index, (start, end))
 
 
-def _up(address: int) -> int:
+def round_up(address: int) -> int:
+    """Return the next multiple of ``ALIGNMENT``, or ``address`` itself if it is one."""
     return -(-address // ALIGNMENT) * ALIGNMENT

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from bitlane_rtl.abi import Lane, Op
 
+from ..driver.allocator import round_up
 from ..driver.commands import Command, Walk
 from ..driver.driver import Driver
 from ..driver.geometry import ArraySizes, Geometry
 from ..driver.queue import Write
 from ..errors import OutOfDeviceMemory
 from ..streaming.pipeline import Piece, results
-from ..streaming.transfer import rounded
 from .database import Database, Rows, Stretch
 from .results import Metric, Nearest
 
@@ -74,17 +74,17 @@ class _Space:
         """Bytes of a query's result."""
         stride = array.row_bytes
         self.tile_rows = max(1, room // _SHARE // stride) if database.streamed else 0
-        tile = rounded(self.tile_rows * stride)
+        tile = round_up(self.tile_rows * stride)
         self.queries = min(queries, array.queries)
         while self._end(stride, tile) > room and self.queries > 1:
             self.queries = (self.queries + 1) // 2
         while self._end(stride, tile) > room and self.tile_rows > 1:
             self.tile_rows //= 2
-            tile = rounded(self.tile_rows * stride)
-        start = rounded(self.queries * stride)
+            tile = round_up(self.tile_rows * stride)
+        start = round_up(self.queries * stride)
         self.tiles = (start, start + tile)
         start += 2 * tile
-        self.results = (start, start + rounded(self.queries * self.entries))
+        self.results = (start, start + round_up(self.queries * self.entries))
         self.size = self._end(stride, tile)
         if self.size > room:
             raise OutOfDeviceMemory(
@@ -93,7 +93,9 @@ class _Space:
             )
 
     def _end(self, stride: int, tile: int) -> int:
-        return rounded(self.queries * stride) + 2 * tile + 2 * rounded(self.queries * self.entries)
+        return (
+            round_up(self.queries * stride) + 2 * tile + 2 * round_up(self.queries * self.entries)
+        )
 
 
 def _pieces(

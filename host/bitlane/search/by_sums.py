@@ -11,16 +11,15 @@ from numpy.typing import NDArray
 
 from bitlane_rtl.abi import Mode
 
+from ..driver.allocator import round_up
 from ..driver.commands import Command
 from ..driver.driver import Driver
 from ..driver.geometry import Geometry
 from ..driver.queue import Write
 from ..errors import OutOfDeviceMemory
 from ..lowering.lower import lower
-from ..lowering.routes import View
-from ..lowering.sums import lower_sum
+from ..lowering.strided import Streams, View
 from ..streaming.pipeline import Piece, results
-from ..streaming.transfer import rounded
 from .database import Database, Rows, Stretch
 from .results import Found, Metric
 
@@ -82,12 +81,10 @@ class _Counts:
         a = View(rows.address, (0, rows.strides[0], size), size)
         b = View(queries.address, (queries.strides[0], 0, size), size)
         for op in self._metric.ops:
+            target = View(y, (self._each * part.rows, self._each, 1), 1)
             if self._summed:
-                target = View(y, (4 * part.rows, 4, 0), 4)
-                yield from lower_sum(op, shape, a, b, target, geometry=self._geometry)
-            else:
-                target = View(y, (part.rows * self._each, self._each, 1), 1)
-                yield from lower(op, shape, a, b, target, geometry=self._geometry)
+                target = View(y, (self._each * part.rows, self._each), self._each)
+            yield from lower(op, shape, Streams(a, b, target), self._geometry)
             y += part.queries * part.rows * self._each
 
     def sums(self, data: NDArray[np.uint8], queries: int, rows: int) -> list[NDArray[np.uint32]]:
@@ -108,7 +105,7 @@ class _Space:
         self.pair = pair
         share = room // _SHARE
         tiles = 2 if database.streamed else 0
-        least = (1 + tiles) * rounded(database.stride) + 2 * rounded(pair)
+        least = (1 + tiles) * round_up(database.stride) + 2 * round_up(pair)
         if room < least:
             raise OutOfDeviceMemory(
                 f"search: {room} bytes of free device memory; expected {least} for a query, rows"
@@ -123,17 +120,17 @@ class _Space:
         stride = database.stride
         self.queries = min(queries, max(1, share // stride))
         self.tile_rows = max(1, share // stride) if database.streamed else 0
-        tile = rounded(self.tile_rows * stride)
-        start = rounded(self.queries * stride)
+        tile = round_up(self.tile_rows * stride)
+        start = round_up(self.queries * stride)
         self.tiles = (start, start + tile)
         start += 2 * tile
         pairs = (room - start) // (2 * self.pair)
         self.pairs = min(pairs, self.queries * max(1, database.count))
         """Of a query and a row each, whose results fit at a time."""
-        half = rounded(self.pairs * self.pair)
+        half = round_up(self.pairs * self.pair)
         while self.pairs > 0 and start + 2 * half > room:
             self.pairs -= 1
-            half = rounded(self.pairs * self.pair)
+            half = round_up(self.pairs * self.pair)
         self.results = (start, start + half)
         self.size = start + 2 * half
         return self.pairs > 0

@@ -15,16 +15,18 @@ from numpy.typing import NDArray
 
 from bitlane_rtl.abi import Lane, Op
 
+from ..driver.allocator import round_up
 from ..driver.driver import Driver
 from ..driver.queue import Write
 from ..errors import OutOfDeviceMemory
-from ..lowering.routes import View
+from ..lowering.routes import Shift
+from ..lowering.strided import View, packed_strides
 from ..terminal import Percentage, progress_is_wanted
-from .call import Call, call_of
-from .operands import AnyArray, address_of, host_memory, packed_strides
+from .call import Call, Result, call_of
+from .operands import AnyArray, address_of, host_memory
 from .pipeline import Piece, results
 from .tiling import Index, tile_shape, tiles, untangle
-from .transfer import Layout, Source, rounded, source_of, store
+from .transfer import Layout, Source, source_of, store
 
 _EXCHANGE_BYTES: Final = 128
 """What a line could carry in the time that an exchange takes beside its data, about."""
@@ -34,6 +36,10 @@ _SMALLEST_PIECE: Final = 1024
 
 _SHOWN_PIECE: Final = 1 << 20
 """Bytes in one direction of what is cut to show how far it is."""
+
+
+_LOGICAL: Final = Shift.SATURATE
+_ARITHMETIC: Final = Shift.SATURATE | Shift.ARITHMETIC
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +66,9 @@ def compute(
     Raises what ``Device`` does.
     """
     wanted = target.dtype if len(inputs) > 1 else None
-    call = call_of(
-        op,
-        target.shape,
-        target.order,
-        target.dtype.itemsize,
-        tuple([source_of(x, wanted) for x in inputs]),
-        arithmetic,
-        driver.geometry,
-    )
+    result = Result(target.shape, target.order, target.dtype.itemsize)
+    sources = tuple([source_of(x, wanted) for x in inputs])
+    call = call_of(op, result, sources, _ARITHMETIC if arithmetic else _LOGICAL, driver.geometry)
     with driver.lock:
         if _fits(driver, call):
             data = _at_once(driver, call, inputs)
@@ -94,9 +94,9 @@ def compute_sums(
     and the sums of its parts are added up here. Raises what ``Device`` does.
     """
     shape = inputs[0].shape
-    order, size = tuple(range(len(shape) - 1)), Lane.BITS_32.bytes
+    result = Result(shape, tuple(range(len(shape) - 1)), Lane.BITS_32.bytes)
     sources = tuple([source_of(x, wanted) for x in inputs])
-    call = call_of(op, shape, order, size, sources, False, driver.geometry, summed=True)
+    call = call_of(op, result, sources, _LOGICAL, driver.geometry)
     with driver.lock:
         if _fits(driver, call):
             return _sums(_at_once(driver, call, inputs), shape[:-1]).astype(np.uint64)
@@ -219,10 +219,10 @@ def _tiling(call: Call, sources: tuple[Source, ...], room: int, most: int) -> _T
         """Bytes of each input's piece, and of the result's; and whether pieces differ."""
         cut = [axis for axis, count in enumerate(box) if count < shape[axis]]
         pieces = [
-            (rounded(Layout.of(source, box).size), any(source[0][axis] for axis in cut))
+            (round_up(Layout.of(source, box).size), any(source.strides[axis] for axis in cut))
             for source in sources
         ]
-        return [*pieces, (rounded(call.result_bytes(box)), bool(cut))]
+        return [*pieces, (round_up(call.result_bytes(box)), bool(cut))]
 
     def line_bytes(box: tuple[int, ...]) -> int:
         """What has to go in the busier direction for a piece."""
@@ -281,7 +281,7 @@ class _Operand:
             self._held[self._last] = content
             writes.append((self._addresses[self._last], layout.content(part)))
         start = self._addresses[self._last] + layout.first
-        return part.shape, View(start, layout.strides, self._source[1])
+        return part.shape, View(start, layout.strides, self._source.itemsize)
 
 
 class _Pieces:
@@ -311,5 +311,5 @@ class _Pieces:
         shape = parts[0][0]
         self._outputs.reverse()
         result = self._outputs[0]
-        commands = self._call.lowered(shape, [view for _, view in parts], result)
+        commands = self._call.lower(shape, [view for _, view in parts], result)
         return Piece(index, writes, commands, (result, self._call.result_bytes(shape)))

@@ -7,7 +7,6 @@ it never looks at an element, except to fit a Python integer into a type.
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import zip_longest
 from math import prod
 from operator import index as as_index
 from typing import Any, Final, SupportsIndex, TypeAlias
@@ -23,6 +22,7 @@ from ..errors import (
     ShapeError,
 )
 from ..lowering.self_overlap import overlaps_itself
+from ..lowering.strided import broadcast_shapes, order_of
 
 AnyArray: TypeAlias = NDArray[Any]
 
@@ -143,18 +143,6 @@ def result_shape(a: AnyArray, b: AnyArray | None) -> tuple[int, ...]:
     return shape
 
 
-def broadcast_shapes(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape that two shapes broadcast to, of any number of axes. Raises ``ShapeError``."""
-    if a == b:
-        return a
-    axes = []
-    for x, y in zip_longest(reversed(a), reversed(b), fillvalue=1):
-        if x != y and 1 not in (x, y):
-            raise ShapeError(f"a, b: shapes {a} and {b} do not broadcast")
-        axes.append(y if x == 1 else x)
-    return tuple(reversed(axes))
-
-
 def expect_axes(name: str, shape: Sequence[int]) -> None:
     """Raises ``ShapeError`` for more axes than an array of NumPy's has."""
     if len(shape) > MOST_AXES:
@@ -220,26 +208,6 @@ def bits(array: AnyArray) -> AnyArray:
 def is_device_order(array: AnyArray) -> bool:
     """Whether the bytes of an element stand in the device's order."""
     return array.dtype.byteorder != _FOREIGN
-
-
-def order_of(strides: tuple[int, ...]) -> tuple[int, ...]:
-    """Axes from the one with the longest steps to the one with the shortest."""
-    return tuple(sorted(range(len(strides)), key=lambda axis: -abs(strides[axis])))
-
-
-def packed_strides(
-    shape: Sequence[int], order: Sequence[int] | None = None, itemsize: int = 1
-) -> tuple[int, ...]:
-    """Strides of elements without gaps, in bytes, or in elements without ``itemsize``.
-
-    ``order``: the axes, outermost in memory first; without it as they are.
-    """
-    strides = [0] * len(shape)
-    step = itemsize
-    for axis in reversed(range(len(shape)) if order is None else order):
-        strides[axis] = step
-        step *= shape[axis]
-    return tuple(strides)
 
 
 def detached(array: AnyArray) -> AnyArray:

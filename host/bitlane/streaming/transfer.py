@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, TypeAlias
+from math import prod
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -13,7 +14,8 @@ from bitlane_rtl.abi import Mode
 
 from ..driver.geometry import Geometry
 from ..lowering.routes import LANES
-from .operands import AnyArray, bits, is_device_order, order_of, packed_strides, plain
+from ..lowering.strided import broadcast_strides, order_of, packed_strides, span
+from .operands import AnyArray, bits, is_device_order, plain
 
 
 def rows_of(array: AnyArray, axes: Sequence[int], itemsize: int, geometry: Geometry) -> AnyArray:
@@ -46,19 +48,24 @@ def _is_run(rows: AnyArray, itemsize: int, geometry: Geometry) -> bool:
 _SPREAD: Final = 2
 """An array is sent with its gaps while it spans no more than so many times its own bytes."""
 
-_GRANULE: Final = 64
-"""Tensors start at multiples of this many bytes: the widest beat."""
 
-Source: TypeAlias = "tuple[tuple[int, ...], int, bool, np.dtype[Any] | None]"
-"""How an array is sent: strides in the host's memory, bytes of an element on the device, whether
-that is how they lie, and the type that they are converted to, if any."""
+class Source(NamedTuple):
+    """Layout of an array on the host, as far as sending it depends on it."""
+
+    strides: tuple[int, ...]
+    itemsize: int
+    """Bytes of an element on the device."""
+    ready: bool
+    """Whether elements can be sent as they are."""
+    dtype: np.dtype[Any] | None
+    """Type that elements are converted to, or None."""
 
 
 def source_of(array: AnyArray, dtype: np.dtype[Any] | None = None) -> Source:
     """``dtype``: the type to convert to, of the native byte order; None for the array's own."""
     if dtype is None or array.dtype == dtype or plain(array.dtype) == plain(dtype):
-        return array.strides, array.itemsize, is_device_order(array), None
-    return array.strides, dtype.itemsize, False, dtype
+        return Source(array.strides, array.itemsize, is_device_order(array), None)
+    return Source(array.strides, dtype.itemsize, False, dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,29 +89,17 @@ class Layout:
 
         ``raw`` prescribes the choice that is otherwise made by the array's density.
         """
-        array_strides, itemsize, device_order, dtype = source
-        span = distinct = itemsize
-        first = 0
-        aligned = True
-        for count, stride in zip(shape, array_strides, strict=True):
-            if count == 1 or stride == 0:
-                continue
-            distinct *= count
-            span += abs(stride) * (count - 1)
-            first -= min(0, stride) * (count - 1)
-            aligned = aligned and stride % itemsize == 0
-        if device_order and aligned and (span <= _SPREAD * distinct if raw is None else raw):
-            kept_strides = [
-                0 if count == 1 else stride
-                for count, stride in zip(shape, array_strides, strict=True)
-            ]
-            return Layout(span, first, tuple(kept_strides), True)
-        kept = tuple(
-            1 if stride == 0 else count for count, stride in zip(shape, array_strides, strict=True)
-        )
-        packed = packed_strides(kept, order_of(array_strides), itemsize)
-        strides = tuple(0 if n == 1 else stride for n, stride in zip(kept, packed, strict=True))
-        return Layout(distinct, 0, strides, False, dtype)
+        itemsize = source.itemsize
+        once = tuple([1 if step == 0 else n for n, step in zip(shape, source.strides, strict=True)])
+        own = broadcast_strides(once, source.strides, once)
+        distinct = itemsize * prod(once)
+        if source.ready and not any(step % itemsize for step in own):
+            reach = span(once, own, itemsize)
+            if len(reach) <= _SPREAD * distinct if raw is None else raw:
+                return Layout(len(reach), -reach.start, own, True)
+        packed = packed_strides(once, order_of(source.strides), itemsize)
+        strides = broadcast_strides(once, packed, once)
+        return Layout(distinct, 0, strides, False, source.dtype)
 
     def content(self, array: AnyArray) -> NDArray[np.uint8]:
         """The bytes to send for ``array``, whose layout this is. Copies only to pack."""
@@ -128,11 +123,6 @@ def _memory(array: AnyArray, size: int) -> NDArray[np.uint8]:
     lowest = array[tuple(slice(None, None, -1 if stride < 0 else 1) for stride in array.strides)]
     elements = as_strided(lowest, (size // array.itemsize,), (array.itemsize,))
     return elements.view(np.uint8)
-
-
-def rounded(size: int) -> int:
-    """The bytes of device memory that a tensor of ``size`` bytes takes."""
-    return -(-size // _GRANULE) * _GRANULE
 
 
 def place(

@@ -14,7 +14,8 @@ from bitlane_rtl.abi import Op
 from .. import reference
 from ..driver.commands import Command
 from ..lowering.lower import lower
-from ..lowering.routes import View
+from ..lowering.routes import Shift
+from ..lowering.strided import Streams, View
 from .session import Session, expect_equal
 
 _GUARD = 16
@@ -149,16 +150,10 @@ class Arena:
         self._renew()
 
     def _commands(self, job: _Job) -> Iterator[Command]:
-        return lower(
-            job.op,
-            job.y.shape,
-            self._view(job.a),
-            None if job.b is None else self._view(job.b),
-            self._view(job.y),
-            geometry=self._session.geometry,
-            saturate=job.saturate,
-            arithmetic=job.arithmetic,
-        )
+        b = None if job.b is None else self._view(job.b)
+        streams = Streams(self._view(job.a), b, self._view(job.y))
+        shift = Shift.of(saturate=job.saturate, arithmetic=job.arithmetic)
+        return lower(job.op, job.y.shape, streams, self._session.geometry, shift)
 
     def _view(self, place: Place) -> View:
         return View(self._base + place.offset, place.strides, place.itemsize)

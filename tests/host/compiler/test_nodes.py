@@ -17,7 +17,7 @@ from bitlane.compiler.nodes import (
 )
 from bitlane.driver.driver import Driver, Storage
 from bitlane.errors import LayoutError, ShapeError
-from bitlane.lowering.routes import View
+from bitlane.lowering.strided import View
 from bitlane_rtl.abi import Op
 from support.models.device import ModelLink
 

@@ -8,7 +8,7 @@ from bitlane.compiler.explain import explain
 from bitlane.compiler.nodes import Constant, Stored, added, apply, broadcast, window
 from bitlane.driver.driver import Driver
 from bitlane.errors import LayoutError, UnsupportedError
-from bitlane.lowering.sums import RowTooLongError
+from bitlane.lowering.routes import RowTooLongError
 from bitlane_rtl.abi import Mode, Op
 from support.host.arrays import random
 from support.host.tensors import download, upload
