@@ -7,9 +7,10 @@ from hypothesis import given
 
 import bitlane
 from bitlane.compiler.evaluate import evaluate
-from bitlane.compiler.explain import explained
-from bitlane.compiler.fusion import fused
+from bitlane.compiler.explain import pass_costs
+from bitlane.compiler.fusion import fuse
 from bitlane.compiler.nodes import Constant, Expression, apply, copied, narrowed, widened, window
+from bitlane.compiler.passes import plan_passes
 from bitlane.driver.driver import Driver
 from bitlane_rtl.abi import Op
 from support.host.expressions import (
@@ -90,7 +91,8 @@ def _measured(
 ) -> tuple[int, int]:
     content = noise(4 * ROWS * COLUMNS, 1).view("<u4").reshape(ROWS, COLUMNS)
     root = make(upload(driver, content), upload(driver, content[::-1].copy()))
-    passes = explained(driver.geometry, fused([root], driver.geometry))
+    plan = plan_passes(fuse([root], driver.geometry), driver.geometry)
+    passes = pass_costs(plan, driver.geometry)
     driver.clear_counters()
     evaluate(driver, [root])
     return sum(each.cycles for each in passes), driver.counters()["BUSY_CYCLES"]

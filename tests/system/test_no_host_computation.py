@@ -319,7 +319,7 @@ def test_a_computation_on_what_the_device_gave_back_is_caught(
     monkeypatch.setattr("bitlane.streaming.eager.store", lambda content, *to: store(~content, *to))
     with pytest.raises(HostComputation, match="invert"):
         device.bit_not(random(9, "u4", 1), out=np.zeros(9, "u4"))
-    monkeypatch.setattr("bitlane.streaming.eager._array", lambda target, data: ~data)
+    monkeypatch.setattr("bitlane.streaming.eager._array", lambda target, data, strides: ~data)
     with pytest.raises(HostComputation, match="invert"):
         device.bit_not(random(9, "u4", 1))
 

@@ -1,9 +1,9 @@
-"""Expressions: what is to be computed from tensors in the device's memory, as immutable trees.
+"""Expressions: values to be computed from tensors in the device's memory, as immutable trees.
 
 Shapes, bytes and lanes alone: no data types. Nothing here computes, or talks to a device.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TypeAlias
 from weakref import ref
@@ -27,8 +27,16 @@ _SUM = 4
 """Bytes of a sum."""
 
 
+@dataclass(slots=True, eq=False)
+class Buffer:
+    """``size`` bytes of memory that get their address later; ``content``: their initial value."""
+
+    size: int
+    content: bytes | bytearray = b""
+
+
 class _Node:
-    """Of every node ``shape``, ``strides`` in bytes where it is to lie, and ``itemsize`` in bytes.
+    """Base of all nodes, which have a ``shape``, ``strides`` and an ``itemsize``, in bytes.
 
     Nodes are compared by identity: the same node in two places is computed once.
     """
@@ -39,13 +47,12 @@ class _Node:
         return f"<bitlane expression: {type(self).__name__} at {id(self):#x}>"
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
-class Stored(_Node):
-    """A tensor in the device's memory. ``storage`` keeps the bytes that ``view`` looks at."""
+class _Leaf(_Node):
+    """Base of tensors that exist already."""
 
-    storage: Storage
+    __slots__ = ()
+
     view: View
-    shape: tuple[int, ...]
 
     @property
     def strides(self) -> tuple[int, ...]:
@@ -54,6 +61,24 @@ class Stored(_Node):
     @property
     def itemsize(self) -> int:
         return self.view.itemsize
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
+class Stored(_Leaf):
+    """A tensor in the device's memory. ``storage`` keeps the bytes of ``view``."""
+
+    storage: Storage
+    view: View
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
+class Argument(_Leaf):
+    """A tensor in a buffer that is bound later. ``view`` counts addresses from its start."""
+
+    buffer: Buffer
+    view: View
+    shape: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
@@ -79,21 +104,21 @@ class Constant(_Node):
 
 
 class _Computed(_Node):
-    """A node that takes a pass over memory. It remembers its value while that is kept."""
+    """Base of nodes that take a pass over memory. A node caches its value while it exists."""
 
     __slots__ = ()
 
-    _kept: "ref[Stored] | None"
+    _cached: "ref[Stored] | None"
 
     @property
-    def kept(self) -> "Stored | None":
-        """Where the value is, if it has been computed and is still there."""
-        stored = None if self._kept is None else self._kept()
+    def cached(self) -> "Stored | None":
+        """The value, if it has been computed and its memory is still held."""
+        stored = None if self._cached is None else self._cached()
         return None if stored is None or stored.storage.closed else stored
 
-    def keep(self, stored: "Stored") -> None:
-        """Remember the value as long as someone else does."""
-        object.__setattr__(self, "_kept", ref(stored))
+    def cache(self, stored: "Stored") -> None:
+        """Remember the value as long as another object holds it."""
+        object.__setattr__(self, "_cached", ref(stored))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
@@ -109,11 +134,11 @@ class Applied(_Computed):
     shift: Shift = Shift.NONE
     summed: tuple[int, ...] = ()
     """Axes of the operands along which the results, which are counts, are added up."""
-    _kept: "ref[Stored] | None" = field(default=None, init=False)
+    _cached: "ref[Stored] | None" = field(default=None, init=False)
 
     @property
-    def walked(self) -> tuple[int, ...]:
-        """The shape that the operands have together."""
+    def operand_shape(self) -> tuple[int, ...]:
+        """The shape that the operands broadcast to."""
         return self.a.shape if self.b is None else broadcast_shapes(self.a.shape, self.b.shape)
 
 
@@ -126,12 +151,12 @@ class Widened(_Computed):
     strides: tuple[int, ...]
     itemsize: int
     signed: bool
-    _kept: "ref[Stored] | None" = field(default=None, init=False)
+    _cached: "ref[Stored] | None" = field(default=None, init=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
 class Viewed(_Node):
-    """What lies in the memory of ``source`` from ``offset`` bytes on. Made by ``window``."""
+    """The memory of ``source`` from ``offset`` bytes on, as other elements. Made by ``window``."""
 
     source: "Applied | Widened | Constant"
     offset: int
@@ -140,7 +165,7 @@ class Viewed(_Node):
     itemsize: int
 
 
-Expression: TypeAlias = Stored | Constant | Applied | Widened | Viewed
+Expression: TypeAlias = Stored | Argument | Constant | Applied | Widened | Viewed
 
 
 def apply(
@@ -151,13 +176,13 @@ def apply(
     itemsize: int | None = None,
     shift: Shift = Shift.SATURATE,
 ) -> Applied:
-    """``op`` of ``a`` and ``b``, which broadcast as NumPy's operands do.
+    """Return ``op`` of ``a`` and ``b``, which broadcast as NumPy's operands do.
 
     ``itemsize``: bytes of a count, 1 or 4 (1 if None). Elements lie like those of the first
     operand that has the result's shape and repeats none.
 
-    Raises ``ShapeError``, or ``LayoutError`` for elements of sizes that the operation does not
-    take.
+    Raises ``ShapeError``, or ``LayoutError`` for element sizes that the operation does not
+    support.
     """
     if op.reads_b != (b is not None):
         raise LayoutError(f"b: {op.name} takes {1 + op.reads_b} operands")
@@ -175,9 +200,9 @@ def apply(
 
 
 def added(count: Applied, axes: tuple[int, ...]) -> Applied:
-    """The sums of counts along ``axes``, of which each has elements, in 4 bytes modulo 2**32.
+    """Return the sums of counts along ``axes``, none of them empty, in 4 bytes modulo 2**32.
 
-    The counts themselves are not stored. Raises ``LayoutError`` for what is no count.
+    The counts themselves are not stored. Raises ``LayoutError`` unless ``count`` counts.
     """
     if not count.op.counts or count.summed:
         raise LayoutError(f"count: {count.op.name}; expected an operation that counts, unsummed")
@@ -189,13 +214,13 @@ def added(count: Applied, axes: tuple[int, ...]) -> Applied:
 
 
 def copied(source: Expression, order: tuple[int, ...]) -> Applied:
-    """A copy whose axes lie in ``order``, the outermost in memory first."""
+    """Return a copy whose axes are in ``order``, the outermost in memory first."""
     strides = packed_strides(source.shape, order, source.itemsize)
     return Applied(Op.COPY, source, None, source.shape, strides, source.itemsize)
 
 
 def narrowed(source: Expression, itemsize: int) -> Expression:
-    """The lowest ``itemsize`` bytes of each element, packed. Raises ``LayoutError``."""
+    """Return the lowest ``itemsize`` bytes of each element, packed. Raises ``LayoutError``."""
     if itemsize > source.itemsize:
         raise LayoutError(f"itemsize: elements of {source.itemsize} bytes have no {itemsize}")
     if itemsize == source.itemsize:
@@ -204,9 +229,9 @@ def narrowed(source: Expression, itemsize: int) -> Expression:
 
 
 def widened(source: Expression, itemsize: int, *, signed: bool) -> Expression:
-    """Each element of ``source`` in ``itemsize`` bytes: with its sign, or zeros on top.
+    """Return each element of ``source`` in ``itemsize`` bytes: with its sign, or zeros on top.
 
-    Raises ``LayoutError`` if that is less than it has.
+    Raises ``LayoutError`` for fewer bytes than it has.
     """
     _expect_width(itemsize)
     if itemsize < source.itemsize:
@@ -225,34 +250,36 @@ def window(
     strides: tuple[int, ...],
     itemsize: int | None = None,
 ) -> Expression:
-    """Other elements of the same memory, without a copy: slices, other axes, other element sizes.
+    """Return other elements of the same memory, without a copy: slices, other axes or sizes.
 
-    ``offset``: bytes from element 0 of ``source``, which lies as ``source.strides`` say. Raises
-    ``LayoutError`` for what is outside its memory.
+    ``offset``: bytes from element 0 of ``source``, whose layout is ``source.strides``. Raises
+    ``LayoutError`` for elements outside its memory.
     """
     itemsize = source.itemsize if itemsize is None else itemsize
     _expect_width(itemsize)
+    if isinstance(source, Viewed):
+        offset += source.offset
+        source = source.source
+    start = offset
     if isinstance(source, Stored):
-        start = source.view.address - source.storage.address
-        size = source.storage.size
+        start, size = offset + source.view.address - source.storage.address, source.storage.size
+    elif isinstance(source, Argument):
+        start, size = offset + source.view.address, source.buffer.size
     else:
-        start = source.offset if isinstance(source, Viewed) else 0
-        size = _size(source.source if isinstance(source, Viewed) else source)
-    reach = span(shape, strides, itemsize, start + offset)
+        size = prod(source.shape) * source.itemsize
+    reach = span(shape, strides, itemsize, start)
     if 0 not in shape and not (reach.start >= 0 and reach.stop <= size):
         raise LayoutError(
             f"window: bytes {reach.start} to {reach.stop - 1} of {size} that there are"
         )
-    if isinstance(source, Stored):
+    if isinstance(source, Stored | Argument):
         view = View(source.view.address + offset, strides, itemsize)
-        return Stored(source.storage, view, shape)
-    if isinstance(source, Viewed):
-        return Viewed(source.source, start + offset, shape, strides, itemsize)
+        return replace(source, view=view, shape=shape)
     return Viewed(source, offset, shape, strides, itemsize)
 
 
 def broadcast(source: Expression, shape: tuple[int, ...]) -> Expression:
-    """``source`` with further axes, and repeated along those that count 1. ``ShapeError``."""
+    """Return ``source`` with further axes, and repeated along those of length 1. ``ShapeError``."""
     if source.shape == shape:
         return source
     if broadcast_shapes(source.shape, shape) != shape:
@@ -260,12 +287,8 @@ def broadcast(source: Expression, shape: tuple[int, ...]) -> Expression:
     return window(source, 0, shape, broadcast_strides(source.shape, source.strides, shape))
 
 
-def _size(source: Applied | Widened | Constant) -> int:
-    return prod(source.shape) * source.itemsize
-
-
 def _order(shape: tuple[int, ...], operands: tuple[Expression, ...]) -> tuple[int, ...]:
-    """The axes of a result, outermost in memory first."""
+    """Return the axes of a result, outermost in memory first."""
     for x in operands:
         moving = all(step for count, step in zip(x.shape, x.strides, strict=True) if count > 1)
         if x.shape == shape and moving:

@@ -20,7 +20,7 @@ from .binding import (
     check_uninitialized,
 )
 from .buffer import Buffer, Parent
-from .compiled import compiled
+from .compiled import compile_graph
 from .execution import CommandList, CommandRecorder, execute_steps, run_operator
 from .graph import GraphDesc, connect
 from .operators import ALL_TYPES, SMALL_UNSIGNED_TYPES, NodeDesc, Operator, OperatorDesc
@@ -167,7 +167,7 @@ class Device(Closing):
             self._check_mine("CompileGraph", node.operator.device)
         checked = _flags("CompileGraph", flags)
         try:
-            program = compiled(connections, self.driver.geometry)
+            program = compile_graph(connections, self.driver.geometry)
         except (UnsupportedError, LayoutError) as error:
             expected = f"what it was built for ({error})"
             raise _unsupported("GraphDesc", "Nodes", "beyond this device", expected) from error

@@ -238,7 +238,7 @@ def _groups(
     assert scratch is not None
     starts = [_address(binding) for binding in (*step.outputs, *inputs)]
     starts.append(scratch.buffer.address if scratch.buffer else 0)
-    return scratch.arrangement.groups(starts, geometry)
+    return scratch.memory.groups(starts, geometry)
 
 
 def _group(

@@ -14,7 +14,7 @@ from bitlane_rtl.abi import Op
 
 from ..driver.allocator import round_up
 from ..driver.commands import Command, encode
-from ..driver.geometry import Geometry
+from ..driver.geometry import Abilities
 from ..driver.queue import Words
 from ..lowering.lower import lower
 from ..lowering.routes import Shift
@@ -44,26 +44,28 @@ class Call:
         result: Result,
         sources: tuple[Source, ...],
         shift: Shift,
-        geometry: Geometry,
+        abilities: Abilities,
     ) -> None:
         self.op = op
         self.shape, self.order, self.itemsize = result
         self.summed = len(self.order) < len(self.shape)
         """Whether results, which are counts, are added up along the last axis."""
         self._shift = shift
-        self._geometry = geometry
+        self._abilities = abilities
         self._sources = sources
         self.axes = (*self.order, len(self.order)) if self.summed else self.order
         """All axes, those that are cut first in front."""
         self.layouts = tuple([Layout.of(source, self.shape) for source in sources])
         """Layout of each input on the device."""
-        self._longest = geometry.longest_run // sources[0].itemsize if self.summed else None
+        self._longest = abilities.longest_run // sources[0].itemsize if self.summed else None
         sizes = [round_up(layout.size) for layout in self.layouts]
         self.inputs = tuple([sum(sizes[:number]) for number in range(len(sizes))])
         """Offset of each input."""
         self.output = sum(sizes)
         """Offset of the result."""
         self.output_size = self.result_bytes(self.shape)
+        self.strides = self._result_strides(self.shape)
+        """Of the result."""
         self.size = self.output + round_up(self.output_size)
         self.line_bytes = max(self.output, self.size - self.output)
         """Bytes that a line carries in the busier direction."""
@@ -73,6 +75,9 @@ class Call:
     def result_bytes(self, shape: Sequence[int]) -> int:
         """Return the bytes of the result of a tile of ``shape``."""
         return self.itemsize * prod(shape[:-1] if self.summed else shape)
+
+    def _result_strides(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        return packed_strides(shape[: len(self.order)], self.order, self.itemsize)
 
     def adds(self, row: tuple[int, ...]) -> bool:
         """Return whether one command adds up as many elements as the last axis of a tile has."""
@@ -99,10 +104,10 @@ class Call:
         self, shape: tuple[int, ...], views: Sequence[View], result: int
     ) -> Iterator[Command]:
         """Return commands for a tile of ``shape``: from ``views`` to a packed one at ``result``."""
-        strides = packed_strides(shape[: len(self.order)], self.order, self.itemsize)
-        y = View(result, strides, self.itemsize)
+        strides = self._result_strides(shape)
+        y = View(result, (*strides, 0) if self.summed else strides, self.itemsize)
         streams = Streams(views[0], views[1] if len(views) > 1 else None, y)
-        return lower(self.op, shape, streams, self._geometry, self._shift)
+        return lower(self.op, shape, streams, self._abilities, self._shift)
 
 
 call_of = lru_cache(maxsize=512)(Call)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import isqrt, prod
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from ..driver.driver import Driver
 from ..driver.queue import Write
 from ..errors import OutOfDeviceMemory
 from ..lowering.routes import Shift
-from ..lowering.strided import View, packed_strides
+from ..lowering.strided import View
 from ..terminal import Percentage, progress_is_wanted
 from .call import Call, Result, call_of
 from .operands import AnyArray, address_of, host_memory
@@ -42,9 +42,8 @@ _LOGICAL: Final = Shift.SATURATE
 _ARITHMETIC: Final = Shift.SATURATE | Shift.ARITHMETIC
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Where a result goes."""
+class Target(NamedTuple):
+    """The array that takes a result."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -68,18 +67,19 @@ def compute(
     wanted = target.dtype if len(inputs) > 1 else None
     result = Result(target.shape, target.order, target.dtype.itemsize)
     sources = tuple([source_of(x, wanted) for x in inputs])
-    call = call_of(op, result, sources, _ARITHMETIC if arithmetic else _LOGICAL, driver.geometry)
+    shift = _ARITHMETIC if arithmetic else _LOGICAL
+    call = call_of(op, result, sources, shift, driver.geometry.abilities)
     with driver.lock:
         if _fits(driver, call):
             data = _at_once(driver, call, inputs)
             if target.out is None:
-                return _array(target, data)
+                return _array(target, data, call.strides)
             store(data, np.asarray(target.out), target.order)
             return target.out
         out = target.out
         if out is None:
             with host_memory("result", call.output_size):
-                out = _array(target, np.empty(call.output_size, np.uint8))
+                out = _array(target, np.empty(call.output_size, np.uint8), call.strides)
         _in_pieces(driver, call, inputs, np.asarray(out), wanted)
         return out
 
@@ -96,7 +96,7 @@ def compute_sums(
     shape = inputs[0].shape
     result = Result(shape, tuple(range(len(shape) - 1)), Lane.BITS_32.bytes)
     sources = tuple([source_of(x, wanted) for x in inputs])
-    call = call_of(op, result, sources, _LOGICAL, driver.geometry)
+    call = call_of(op, result, sources, _LOGICAL, driver.geometry.abilities)
     with driver.lock:
         if _fits(driver, call):
             return _sums(_at_once(driver, call, inputs), shape[:-1]).astype(np.uint64)
@@ -131,9 +131,8 @@ def _at_once(driver: Driver, call: Call, inputs: Sequence[AnyArray]) -> NDArray[
         driver.free(memory)
 
 
-def _array(target: Target, data: NDArray[np.uint8]) -> AnyArray:
-    """``data`` from the device, or for it, as the result."""
-    strides = packed_strides(target.shape, target.order, target.dtype.itemsize)
+def _array(target: Target, data: NDArray[np.uint8], strides: tuple[int, ...]) -> AnyArray:
+    """Return ``data`` from the device, or for it, as the result."""
     if not data.flags.writeable:
         data = data.copy()
     little = np.ndarray(target.shape, target.dtype.newbyteorder("<"), data, strides=strides)
