@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
-from typing import ClassVar, Final, TypeAlias
+from typing import Final
 
 import numpy as np
 
@@ -33,16 +33,19 @@ from .types import DataType
 COPYING: Final = (Op.COPY, Op.OR, Op.AND)
 """Operations that return their operand where both operands are the same: the cheapest first."""
 
+GRAPH: Final = "DML_GRAPH"
+"""Type of a graph."""
+
 _INTEGERS: Final = (DataType.UINT32, DataType.INT32)
 """Types of sums, which are modulo 2**32."""
 
 
 @dataclass(frozen=True, slots=True)
-class GraphProgram:
-    """A compiled graph: it takes the place of the description of a single operator."""
+class Program:
+    """A compiled graph, or a compiled operator as the graph of it alone."""
 
-    operator_type: ClassVar[str] = "DML_GRAPH"
-
+    operator_type: str
+    """Name in messages."""
     connections: Connections
     plan: Plan
 
@@ -75,7 +78,7 @@ class Scratch:
     memory: MemoryPlan
 
 
-def scratch_of(device: Parent, program: GraphProgram) -> Scratch:
+def scratch_of(device: Parent, program: Program) -> Scratch:
     """Return memory for intermediate values, its constants written. ``OutOfDeviceMemory``."""
 
     def take(memory: MemoryPlan) -> Scratch:
@@ -88,11 +91,9 @@ def scratch_of(device: Parent, program: GraphProgram) -> Scratch:
     return fit(program.plan, take)
 
 
-Compiled: TypeAlias = OperatorDesc | GraphProgram
-"""The work of a compiled operator."""
-
-
-def compile_graph(connections: Connections, abilities: Abilities) -> GraphProgram:
+def compile_graph(
+    connections: Connections, abilities: Abilities, operator_type: str = GRAPH
+) -> Program:
     """Plan a graph.
 
     Raises ``DmlError``, ``UnsupportedError`` or ``LayoutError`` for what no circuit does, or this
@@ -100,7 +101,7 @@ def compile_graph(connections: Connections, abilities: Abilities) -> GraphProgra
     """
     plan = _Builder(connections, abilities, partial(fuse, abilities=abilities)).plan()
     allocate(plan).dry_groups(abilities)
-    return GraphProgram(connections, plan)
+    return Program(operator_type, connections, plan)
 
 
 class _Builder:

@@ -20,9 +20,9 @@ from .binding import (
     check_uninitialized,
 )
 from .buffer import Buffer, Parent
-from .compiled import compile_graph
+from .compiled import GRAPH, compile_graph
 from .execution import CommandList, CommandRecorder, execute_steps, run_operator
-from .graph import GraphDesc, connect
+from .graph import Connections, GraphDesc, connect
 from .operators import ALL_TYPES, SMALL_UNSIGNED_TYPES, NodeDesc, Operator, OperatorDesc
 from .refusals import expect_type
 from .rules import check_operator
@@ -148,7 +148,8 @@ class Device(Closing):
         if not isinstance(desc, OperatorDesc):
             expected = "a bit operator; compile_graph takes REDUCE, behind BIT_COUNT"
             raise _unsupported("CompileOperator", "Operator", desc.operator_type, expected)
-        return CompiledOperator(self, desc, _flags("CompileOperator", flags))
+        checked = _flags("CompileOperator", flags)
+        return self._compile(connect(GraphDesc.of(operator)), str(desc.operator_type), checked)
 
     def compile_graph(
         self, graph: GraphDesc, flags: ExecutionFlags = ExecutionFlags.NONE
@@ -165,13 +166,17 @@ class Device(Closing):
         connections = connect(graph)
         for node in graph.nodes:
             self._check_mine("CompileGraph", node.operator.device)
-        checked = _flags("CompileGraph", flags)
+        return self._compile(connections, GRAPH, _flags("CompileGraph", flags))
+
+    def _compile(
+        self, connections: Connections, name: str, flags: ExecutionFlags
+    ) -> CompiledOperator:
         try:
-            program = compile_graph(connections, self.driver.geometry)
+            program = compile_graph(connections, self.driver.geometry, name)
         except (UnsupportedError, LayoutError) as error:
             expected = f"what it was built for ({error})"
             raise _unsupported("GraphDesc", "Nodes", "beyond this device", expected) from error
-        return CompiledOperator(self, program, checked)
+        return CompiledOperator(self, program, flags)
 
     def create_operator_initializer(
         self, operators: Sequence[CompiledOperator]

@@ -7,7 +7,6 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ..driver.geometry import Geometry
 from ..errors import DmlError, DmlTypeError
 from ..lowering.fences import CommandGroup, insert_fences, lower_group
 from ..lowering.strided import Streams, View
@@ -21,8 +20,7 @@ from .binding import (
     check_count,
 )
 from .buffer import PIECE, Buffer, Parent
-from .compiled import COPYING, GraphProgram, Scratch, scratch_of
-from .operators import OperatorDesc
+from .compiled import COPYING, Scratch, scratch_of
 from .refusals import expect_type, removed
 from .tensor import BufferTensorDesc
 from .types import ExecutionFlags
@@ -150,18 +148,18 @@ def execute_steps(device: Parent, steps: Sequence[Step]) -> None:
         for step in steps:
             if isinstance(step, Execution):
                 owned = copies.get(step.operator, step.operator.owned)
-                scratch = scratches.get(step.operator, step.operator.scratch)
+                scratch = scratches.get(step.operator) or step.operator.scratch
+                assert scratch is not None
                 groups += _groups(device, step, owned, scratch)
                 continue
             for operator, bindings in zip(step.operators, step.inputs, strict=True):
                 copies[operator] = _copy_owned(device, operator, bindings, groups)
-                if isinstance(operator.desc, GraphProgram):
-                    scratches[operator] = scratch_of(device, operator.desc)
+                scratches[operator] = scratch_of(device, operator.desc)
         device.driver.run(insert_fences(groups))
         # Not before: an operator whose initialisation failed can be initialised again.
         for operator, owned in copies.items():
             operator.owned = owned
-            operator.scratch = scratches.get(operator)
+            operator.scratch = scratches[operator]
             operator.initialized = True
 
 
@@ -226,37 +224,15 @@ def _copy_owned(
 
 
 def _groups(
-    device: Parent, step: Execution, owned: dict[str, Buffer], scratch: Scratch | None
+    device: Parent, step: Execution, owned: dict[str, Buffer], scratch: Scratch
 ) -> list[CommandGroup]:
-    desc, geometry = step.operator.desc, device.driver.geometry
     inputs = [
         BufferBinding(owned[name]) if name in owned else binding
-        for (name, _), binding in zip(desc.inputs, step.inputs, strict=True)
+        for (name, _), binding in zip(step.operator.desc.inputs, step.inputs, strict=True)
     ]
-    if isinstance(desc, OperatorDesc):
-        return [_group(desc, inputs, step.outputs[0], geometry)]
-    assert scratch is not None
     starts = [_address(binding) for binding in (*step.outputs, *inputs)]
     starts.append(scratch.buffer.address if scratch.buffer else 0)
-    return scratch.memory.groups(starts, geometry)
-
-
-def _group(
-    desc: OperatorDesc,
-    inputs: Sequence[BufferBinding | None],
-    output: BufferBinding | None,
-    geometry: Geometry,
-) -> CommandGroup:
-    views = [_view(tensor, x) for (_, tensor), x in zip(desc.inputs, inputs, strict=True)]
-    second = views[-1] if desc.op.reads_b else None
-    streams = Streams(views[0], second, _view(desc.output_tensor, output))
-    return lower_group(desc.op, desc.output_tensor.sizes, streams, geometry)
-
-
-def _view(tensor: BufferTensorDesc, binding: BufferBinding | None) -> View:
-    itemsize = tensor.data_type.itemsize
-    strides = tuple(stride * itemsize for stride in tensor.element_strides)
-    return View(_address(binding), strides, itemsize)
+    return scratch.memory.groups(starts, device.driver.geometry)
 
 
 def _address(binding: BufferBinding | None) -> int:

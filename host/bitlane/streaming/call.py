@@ -64,7 +64,7 @@ class Call:
         self.output = sum(sizes)
         """Offset of the result."""
         self.output_size = self.result_bytes(self.shape)
-        self.strides = self._result_strides(self.shape)
+        self.strides = self.result_strides(self.shape)
         """Of the result."""
         self.size = self.output + round_up(self.output_size)
         self.line_bytes = max(self.output, self.size - self.output)
@@ -76,7 +76,8 @@ class Call:
         """Return the bytes of the result of a tile of ``shape``."""
         return self.itemsize * prod(shape[:-1] if self.summed else shape)
 
-    def _result_strides(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+    def result_strides(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the strides of the result of a tile of ``shape``."""
         return packed_strides(shape[: len(self.order)], self.order, self.itemsize)
 
     def adds(self, row: tuple[int, ...]) -> bool:
@@ -104,7 +105,7 @@ class Call:
         self, shape: tuple[int, ...], views: Sequence[View], result: int
     ) -> Iterator[Command]:
         """Return commands for a tile of ``shape``: from ``views`` to a packed one at ``result``."""
-        strides = self._result_strides(shape)
+        strides = self.result_strides(shape)
         y = View(result, (*strides, 0) if self.summed else strides, self.itemsize)
         streams = Streams(views[0], views[1] if len(views) > 1 else None, y)
         return lower(self.op, shape, streams, self._abilities, self._shift)

@@ -74,7 +74,7 @@ def compute(
             data = _at_once(driver, call, inputs)
             if target.out is None:
                 return _array(target, data, call.strides)
-            store(data, np.asarray(target.out), target.order)
+            store(data, np.asarray(target.out), call.strides)
             return target.out
         out = target.out
         if out is None:
@@ -170,7 +170,8 @@ def _in_pieces(
                     part = out[(*index[:-2], ...)]
                     part += _sums(data, part.shape)
                 else:
-                    store(data, out[index], call.order)
+                    part = out[index]
+                    store(data, part, call.result_strides(part.shape))
                 done += data.size
                 if progress_is_wanted():
                     percentage(done / (parts * call.output_size))

@@ -107,11 +107,12 @@ class Layout:
             return _memory(array, self.size)
         kept = array[(*(slice(1 if stride == 0 else None) for stride in array.strides), ...)]
         packed = np.empty(self.size, np.uint8)
-        order = order_of(array.strides)
+        itemsize = kept.itemsize if self.dtype is None else self.dtype.itemsize
+        strides = packed_strides(kept.shape, order_of(array.strides), itemsize)
+        target = np.ndarray(kept.shape, f"<u{itemsize}", packed, strides=strides)
         if self.dtype is None:
-            np.copyto(place(packed, kept.shape, kept.itemsize, order), bits(kept))
+            np.copyto(target, bits(kept))
         else:
-            target = place(packed, kept.shape, self.dtype.itemsize, order)
             np.copyto(target.view(self.dtype.newbyteorder("<")), kept)
         return packed
 
@@ -125,20 +126,10 @@ def _memory(array: AnyArray, size: int) -> NDArray[np.uint8]:
     return elements.view(np.uint8)
 
 
-def place(
-    content: NDArray[np.uint8], shape: tuple[int, ...], itemsize: int, order: Sequence[int]
-) -> AnyArray:
-    """``content`` seen as packed elements of the device, axes in ``order``, outermost first."""
-    return np.ndarray(
-        shape, f"<u{itemsize}", content, strides=packed_strides(shape, order, itemsize)
-    )
-
-
-def store(content: NDArray[np.uint8], target: AnyArray, order: Sequence[int]) -> None:
-    """Put packed elements of the device, axes in ``order``, where ``target`` has its own."""
-    if is_device_order(target) and target.strides == packed_strides(
-        target.shape, order, target.itemsize
-    ):
+def store(content: NDArray[np.uint8], target: AnyArray, strides: tuple[int, ...]) -> None:
+    """Copy elements of the device, packed with these ``strides``, to ``target``."""
+    if is_device_order(target) and target.strides == strides:
         _memory(target, content.size)[:] = content
     else:
-        np.copyto(bits(target), place(content, target.shape, target.itemsize, order))
+        packed = np.ndarray(target.shape, f"<u{target.itemsize}", content, strides=strides)
+        np.copyto(bits(target), packed)
