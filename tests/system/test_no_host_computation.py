@@ -26,7 +26,7 @@ from bitlane.arrays.transfers import download
 from bitlane.driver.driver import Driver
 from bitlane.lowering.lower import lower
 from bitlane.streaming.call import call_of
-from bitlane.streaming.operands import as_array, bits
+from bitlane.streaming.operands import as_array, as_unsigned
 from bitlane.streaming.transfer import store
 from bitlane_rtl.abi import Op
 from support.host.arrays import random, same
@@ -101,7 +101,9 @@ def guarded() -> Iterator[None]:
         patches.setattr(
             "bitlane.arrays.array.download", lambda value: download(value).view(Guarded)
         )
-        patches.setattr("bitlane.streaming.transfer.bits", lambda array: bits(array).view(Guarded))
+        patches.setattr(
+            "bitlane.streaming.transfer.as_unsigned", lambda array: as_unsigned(array).view(Guarded)
+        )
         patches.setattr(Driver, "run", checked_run)
         patches.setattr(Driver, "read", lambda *where: read(*where).view(Guarded))
         patches.setattr(Driver, "write", checked_write)

@@ -102,6 +102,6 @@ class _Memory:
 def _too_large(least: MemoryPlan, error: OutOfDeviceMemory) -> OutOfDeviceMemory:
     return OutOfDeviceMemory(
         f"expression: {sum(least.bound)} bytes of device memory for {len(least.bound)} results and"
-        f" {least.temporary} for what is in between do not fit; evaluate parts of it one after"
+        f" {least.temporary} for intermediate values do not fit; evaluate parts of it one after"
         f" another, or drop arrays that are no longer needed ({error})"
     )

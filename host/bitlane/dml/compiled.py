@@ -96,8 +96,8 @@ def compile_graph(
 ) -> Program:
     """Plan a graph.
 
-    Raises ``DmlError``, ``UnsupportedError`` or ``LayoutError`` for what no circuit does, or this
-    one does not.
+    Raises ``DmlError`` for a graph beyond all circuits, and ``UnsupportedError`` or
+    ``LayoutError`` for one beyond this circuit.
     """
     plan = _Builder(connections, abilities, partial(fuse, abilities=abilities)).plan()
     allocate(plan).dry_groups(abilities)
@@ -196,7 +196,7 @@ def _argument(tensor: BufferTensorDesc) -> Argument:
 
 
 def _summed(number: int, node: ReduceOperatorDesc, count: Expression) -> Expression:
-    """Return the sums of a count. ``DmlError`` for other values: there is no other adder."""
+    """Return the sums of a count. ``DmlError`` for other values: counts alone have an adder."""
     tensor = node.output_tensor
     counts = isinstance(count, Applied) and count.op.counts and not count.summed
     if not isinstance(count, Applied) or not counts or tensor.data_type not in _INTEGERS:

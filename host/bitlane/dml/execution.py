@@ -28,7 +28,7 @@ from .types import ExecutionFlags
 
 @dataclass(frozen=True, slots=True)
 class Initialization:
-    """A dispatch of an initializer of ``operators``; for each, what its inputs are bound to."""
+    """A dispatch of an initializer of ``operators``, and the bindings of the inputs of each."""
 
     operators: tuple[CompiledOperator, ...]
     inputs: tuple[Bindings, ...]
@@ -36,7 +36,7 @@ class Initialization:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """A dispatch of ``operator``, and what its tensors are bound to."""
+    """A dispatch of ``operator``, and the bindings of its tensors."""
 
     operator: CompiledOperator
     inputs: Bindings
@@ -48,13 +48,13 @@ Step: TypeAlias = Initialization | Execution
 
 @dataclass(frozen=True, slots=True)
 class _Volatile:
-    """A dispatch of ``operator`` with what ``table`` holds when the list is executed."""
+    """A dispatch of ``operator`` with the bindings of ``table`` when the list is executed."""
 
     operator: CompiledOperator
     table: BindingTable
 
     def resolve(self) -> Step:
-        """The dispatch as it is now. Raises ``DmlError``."""
+        """Return the dispatch with the bindings of now. Raises ``DmlError``."""
         if self.table.dispatchable is not self.operator:
             raise removed(
                 str(self.operator.desc.operator_type),
@@ -82,7 +82,7 @@ class CommandList:
         return len(self._recorded)
 
     def reset(self) -> None:
-        """Forget everything that was recorded."""
+        """Remove all dispatches."""
         self._recorded.clear()
 
     def append(self, step: Step | _Volatile) -> None:
@@ -90,13 +90,13 @@ class CommandList:
         self._recorded.append(step)
 
     def steps(self) -> Iterator[Step]:
-        """What is to be done, with the bindings of every dispatch checked. Raises ``DmlError``."""
+        """Yield the dispatches with their bindings, which are checked. Raises ``DmlError``."""
         for step in self._recorded:
             yield step.resolve() if isinstance(step, _Volatile) else step
 
 
 class CommandRecorder:
-    """``IDMLCommandRecorder``: of ``Device.create_command_recorder``."""
+    """``IDMLCommandRecorder``; ``Device.create_command_recorder`` makes it."""
 
     def __init__(self, device: Parent) -> None:
         self.device = device
@@ -139,8 +139,8 @@ def _resolve(table: BindingTable) -> Step:
 
 
 def execute_steps(device: Parent, steps: Sequence[Step]) -> None:
-    """Raises ``DmlError`` before the first dispatch, and what the driver raises."""
-    with device.driver.lock:  # from the check of what is initialised until it is so
+    """Execute ``steps``. Raises ``DmlError`` before the first one, and as `Driver.run` does."""
+    with device.driver.lock:  # no other thread initialises an operator between check and run
         _check_order(steps)
         groups: list[CommandGroup] = []
         copies: dict[CompiledOperator, dict[str, Buffer]] = {}
@@ -197,10 +197,10 @@ def _wrong_state(operator: CompiledOperator, state: str, expected: str) -> Excep
 def _copy_owned(
     device: Parent, operator: CompiledOperator, bindings: Bindings, groups: list[CommandGroup]
 ) -> dict[str, Buffer]:
-    """Buffers for what DML is to own, which ``groups``, to which this adds, will have filled.
+    """Append copies of owned inputs to ``groups``; return the buffers that they fill.
 
-    Afterwards the buffers that are bound belong to the caller alone again. A circuit without any
-    of ``COPYING`` cannot copy: then the bytes go down to the host and up again, between runs.
+    Afterwards the bound buffers belong to the caller alone again. A circuit without any of
+    ``COPYING`` cannot copy: then the bytes go down to the host and up again, between runs.
     """
     driver = device.driver
     op = next((op for op in COPYING if op in driver.geometry.ops), None)
@@ -243,7 +243,7 @@ def _address(binding: BufferBinding | None) -> int:
 def run_operator(
     operator: CompiledOperator, inputs: Sequence[npt.ArrayLike]
 ) -> list[npt.NDArray[np.generic]]:
-    """What ``Device.run`` does with an operator that has just been compiled: all its outputs."""
+    """Initialise a compiled operator, execute it on arrays, and return all its outputs."""
     device, desc = operator.device, operator.desc
     expect_type("Run", "Inputs", inputs, Sequence)
     check_count("Run", len(inputs), len(desc.inputs))
@@ -269,14 +269,14 @@ def run_operator(
 
 
 def _elements(tensor: BufferTensorDesc, buffer: Buffer) -> npt.NDArray[np.generic]:
-    """An array of the sizes and strides of ``tensor``, which ``buffer`` holds."""
+    """Return the content of ``buffer`` as an array of the sizes and strides of ``tensor``."""
     strides = [stride * tensor.data_type.itemsize for stride in tensor.element_strides]
     data = buffer.read(tensor.bytes_reached)
     return np.ndarray(tensor.sizes, tensor.data_type.dtype, data, strides=strides)
 
 
 def _content(name: str, tensor: BufferTensorDesc, value: npt.ArrayLike) -> npt.NDArray[np.generic]:
-    """``value`` as an array of the tensor's type, and of as many bytes as the tensor reaches."""
+    """Return ``value`` as an array of the tensor's type, and of as many bytes as it reaches."""
     array = np.asarray(value)
     if array.dtype != tensor.data_type.dtype:
         expected = f"{tensor.data_type.dtype}, as its tensor has"

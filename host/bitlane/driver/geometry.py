@@ -1,4 +1,4 @@
-"""What a device says about itself, decoded from its registers. Data only."""
+"""The sizes and abilities of a device, decoded from its registers. Data only."""
 
 from dataclasses import dataclass, field, fields
 from typing import Final
@@ -16,16 +16,16 @@ class ArraySizes:
     """The sizes of a search array (register SEARCH)."""
 
     units: int
-    """Rows that it compares at a time."""
+    """Rows compared at a time."""
     row_bytes: int
     queries: int
     """Most queries of a command."""
     nearest: int
-    """Rows that it finds for each query."""
+    """Rows found for each query."""
 
     @classmethod
     def from_register(cls, word: int) -> "ArraySizes | None":
-        """None if there is no array."""
+        """Decode the register; return None for a circuit without an array."""
         field = register("SEARCH")
         if not field["UNITS"].extract(word):
             return None
@@ -115,7 +115,7 @@ class Geometry(Abilities):
         Raises
         ------
         LinkError
-            No circuit can have these values: the link garbles data, or this is no bitlane device.
+            No circuit has these values: the link garbles data, or this is not a bitlane device.
         """
         has = register("CAPABILITIES")
         size = register("GEOMETRY")

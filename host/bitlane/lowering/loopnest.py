@@ -147,7 +147,7 @@ def _tiles(run: Axis, others: Sequence[Axis], limits: Limits, divide: bool) -> I
 def _cut(count: int, most: int, least: int, outer: int) -> list[tuple[int, tuple[int, ...]]]:
     """Return ways to count to ``count``: first index, and loops innermost first.
 
-    The innermost loop counts to ``most`` at most, the others to ``outer``; 0 is no bound. It may
+    The innermost loop counts to ``most`` at most, the others to ``outer``; 0 is unbounded. It may
     count to as few as ``least``, 2 or more, if this leaves no remainder.
     """
     if most == 0 or count <= most:

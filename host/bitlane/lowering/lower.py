@@ -1,4 +1,4 @@
-"""From strided tensors to the fewest commands, for all tensors of an operation at once.
+"""Lowering: strided tensors become the fewest commands, all tensors of an operation at once.
 
 Works on addresses and strides only: it never sees data, and never talks to a device.
 """
@@ -43,7 +43,7 @@ def lower(
     ------
     LayoutError
         A view lies outside the memory, if ``geometry`` has one; Y has several elements in one
-        place; or shifts, counts or sums write to addresses that are no multiples of the element.
+        place; or shifts, counts or sums write to addresses that are not multiples of the element.
     NoRunError
         The elements of a sum do not lie as one run: dense, or at equal distances.
     RowTooLongError
@@ -93,7 +93,7 @@ class _Lowered:
 def _lower(
     op: Op, shape: tuple[int, ...], streams: Streams, abilities: Abilities, shift: Shift
 ) -> _Lowered:
-    """Choose the cheapest route, and cut it. ``streams`` are at the lowest addresses alike."""
+    """Choose the cheapest route and cut it. ``streams``: at the lowest addresses aligned alike."""
     sums = op.counts and (
         len(streams.y.strides) < len(shape)
         or _repeats(shape, streams.y)
@@ -108,8 +108,8 @@ def _lower(
     still = (0,) * len(shape)
     steps = zip(shape, a.strides, still if b is None else b.strides, y.strides, strict=True)
     axes = [Axis(*numbers) for numbers in steps if numbers[0] > 1]
-    # Y ascends: with it whatever has the same layout, and runs are dense. Sums do not depend on the
-    # order of what is added: rows that descend are as good as dense.
+    # Reversed so that Y ascends, and with it all streams of the same layout: their runs are dense.
+    # Sums do not depend on the order, so rows that descend are reversed, too.
     axes, start = flip(axes, lambda axis: (axis.y or axis.a or axis.b) < 0)
     first = Offsets(a.address, 0 if b is None else b.address, y.address)
     origin = Offsets(first.a + start.a, first.b + start.b, first.y + start.y)
@@ -158,7 +158,7 @@ def _cost(
 def _expect_views(
     op: Op, shape: Sequence[int], streams: Streams, abilities: Abilities, sums: bool
 ) -> None:
-    """Raise ``UnsupportedError`` or ``LayoutError`` for what no command does."""
+    """Raise ``UnsupportedError`` or ``LayoutError`` for views that no command supports."""
     if sums and (Mode.SUM not in abilities.modes or not abilities.lanes):
         raise UnsupportedError(
             f"op: this device was built without sums of {op.name}; device.bit_count gives what"

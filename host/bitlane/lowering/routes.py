@@ -55,7 +55,7 @@ class Nest:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One way to walk a nest: an innermost axis and how each stream walks it."""
+    """One way to walk a nest: an innermost axis, and the mode of each stream along it."""
 
     run: Axis
     others: tuple[Axis, ...]

@@ -1,4 +1,4 @@
-"""A call whose tensors fit in the device's memory: their places there, and its commands.
+"""A call whose tensors fit in the device's memory: their layout there, and its commands.
 
 Looks at the layouts of arrays, never at their elements. All of it is the same for arrays of equal
 layouts, so a call of a program's inner loop is planned once.
@@ -65,7 +65,7 @@ class Call:
         """Offset of the result."""
         self.output_size = self.result_bytes(self.shape)
         self.strides = self.result_strides(self.shape)
-        """Of the result."""
+        """Strides of the result."""
         self.size = self.output + round_up(self.output_size)
         self.line_bytes = max(self.output, self.size - self.output)
         """Bytes that a line carries in the busier direction."""
@@ -106,7 +106,7 @@ class Call:
     ) -> Iterator[Command]:
         """Return commands for a tile of ``shape``: from ``views`` to a packed one at ``result``."""
         strides = self.result_strides(shape)
-        y = View(result, (*strides, 0) if self.summed else strides, self.itemsize)
+        y = View(result, strides, self.itemsize)
         streams = Streams(views[0], views[1] if len(views) > 1 else None, y)
         return lower(self.op, shape, streams, self._abilities, self._shift)
 

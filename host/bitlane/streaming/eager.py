@@ -1,7 +1,7 @@
-"""One operation on arrays of the host: cut into pieces, sent, executed and brought back.
+"""One operation on arrays of the host: cut into tiles, sent, executed and read back.
 
-While the device computes a piece, the next one goes up and the result of the one before comes
-down. Moves bytes; never computes on them.
+While the device computes a tile, the next one goes up and the result of the one before comes down.
+Moves bytes; never computes on them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,17 +25,17 @@ from ..terminal import Percentage, progress_is_wanted
 from .call import Call, Result, call_of
 from .operands import AnyArray, address_of, host_memory
 from .pipeline import Piece, results
-from .tiling import Index, tile_shape, tiles, untangle
+from .tiling import Index, resolve_aliasing, tile_shape, tiles
 from .transfer import Layout, Source, source_of, store
 
 _EXCHANGE_BYTES: Final = 128
-"""What a line could carry in the time that an exchange takes beside its data, about."""
+"""Estimated bytes that a line carries in the fixed time of an exchange."""
 
-_SMALLEST_PIECE: Final = 1024
-"""Bytes in one direction below which nothing is cut for the line's sake."""
+_SMALLEST_TILE: Final = 1024
+"""Bytes in one direction below which a line's traffic is not cut."""
 
-_SHOWN_PIECE: Final = 1 << 20
-"""Bytes in one direction of what is cut to show how far it is."""
+_SHOWN_TILE: Final = 1 << 20
+"""Bytes in one direction of a tile where progress is shown."""
 
 
 _LOGICAL: Final = Shift.SATURATE
@@ -56,13 +56,13 @@ class Target(NamedTuple):
 def compute(
     driver: Driver, op: Op, inputs: Sequence[AnyArray], target: Target, *, arithmetic: bool
 ) -> AnyArray:
-    """``op`` of ``inputs``, arrays of the target's shape, as an array.
+    """Return ``op`` of ``inputs``, arrays of the target's shape, as an array.
 
-    Two of them are converted to the target's type on their way. Shift counts saturate. Takes no
-    more memory of the host than the result and what is on its way, which is no more than the device
-    has, unless operands must be copied: see ``aliasing``.
+    Two of them are converted to the target's type on their way. Shift counts saturate. Takes host
+    memory for the result and the data in flight, which fit in the device, and for copies of
+    operands that alias the output: see `resolve_aliasing`.
 
-    Raises what ``Device`` does.
+    Raises as ``Device`` does.
     """
     wanted = target.dtype if len(inputs) > 1 else None
     result = Result(target.shape, target.order, target.dtype.itemsize)
@@ -71,7 +71,7 @@ def compute(
     call = call_of(op, result, sources, shift, driver.geometry.abilities)
     with driver.lock:
         if _fits(driver, call):
-            data = _at_once(driver, call, inputs)
+            data = _in_one_tile(driver, call, inputs)
             if target.out is None:
                 return _array(target, data, call.strides)
             store(data, np.asarray(target.out), call.strides)
@@ -80,18 +80,18 @@ def compute(
         if out is None:
             with host_memory("result", call.output_size):
                 out = _array(target, np.empty(call.output_size, np.uint8), call.strides)
-        _in_pieces(driver, call, inputs, np.asarray(out), wanted)
+        _in_tiles(driver, call, inputs, np.asarray(out), wanted)
         return out
 
 
 def compute_sums(
     driver: Driver, op: Op, inputs: Sequence[AnyArray], wanted: np.dtype[Any] | None
 ) -> NDArray[np.uint64]:
-    """The sums of the counts ``op`` of ``inputs`` along their last axis.
+    """Return the sums of the counts ``op`` of ``inputs`` along their last axis.
 
-    The inputs have one shape, with elements, lie along that axis as a run can, and are converted to
-    ``wanted`` on their way. What is longer than a run, or too much for the device's memory, is cut,
-    and the sums of its parts are added up here. Raises what ``Device`` does.
+    The inputs have one shape, with elements, form runs along that axis, and are converted to
+    ``wanted`` on their way. Rows that exceed a run or the device's memory are cut, and the sums of
+    their tiles are added up here. Raises as ``Device`` does.
     """
     shape = inputs[0].shape
     result = Result(shape, tuple(range(len(shape) - 1)), Lane.BITS_32.bytes)
@@ -99,10 +99,10 @@ def compute_sums(
     call = call_of(op, result, sources, _LOGICAL, driver.geometry.abilities)
     with driver.lock:
         if _fits(driver, call):
-            return _sums(_at_once(driver, call, inputs), shape[:-1]).astype(np.uint64)
+            return _sums(_in_one_tile(driver, call, inputs), shape[:-1]).astype(np.uint64)
         with host_memory("sums", 8 * prod(shape[:-1])):
             sums = np.zeros(shape[:-1], np.uint64)
-        _in_pieces(driver, call, inputs, sums, wanted)
+        _in_tiles(driver, call, inputs, sums, wanted)
         return sums
 
 
@@ -111,13 +111,13 @@ def _sums(data: NDArray[np.uint8], shape: tuple[int, ...]) -> NDArray[np.uint32]
 
 
 def _fits(driver: Driver, call: Call) -> bool:
-    """Whether ``call`` need not be cut."""
-    small = call.line_bytes <= _SMALLEST_PIECE or call.line_bytes <= _at_most(driver, call)
+    """Return whether ``call`` fits in one tile."""
+    small = call.line_bytes <= _SMALLEST_TILE or call.line_bytes <= _most_bytes(driver, call)
     return small and call.size <= driver.allocator.largest() and call.adds(call.shape[-1:])
 
 
-def _at_once(driver: Driver, call: Call, inputs: Sequence[AnyArray]) -> NDArray[np.uint8]:
-    """The packed result of ``call`` on ``inputs``, all of which is on the device together."""
+def _in_one_tile(driver: Driver, call: Call, inputs: Sequence[AnyArray]) -> NDArray[np.uint8]:
+    """Return the packed result of ``call``, with all ``inputs`` on the device together."""
     memory = driver.allocate(call.size)
     try:
         address = memory.address
@@ -139,19 +139,19 @@ def _array(target: Target, data: NDArray[np.uint8], strides: tuple[int, ...]) ->
     return little.astype(target.dtype, order="K", copy=False)
 
 
-def _in_pieces(
+def _in_tiles(
     driver: Driver,
     call: Call,
     inputs: Sequence[AnyArray],
     out: AnyArray,
     wanted: np.dtype[Any] | None,
 ) -> None:
-    """Put the result of ``call`` on ``inputs`` into ``out``, piece by piece; add sums to it."""
+    """Write the result of ``call`` on ``inputs`` to ``out``, tile by tile; add sums to it."""
     backwards = False
     if not call.summed:
-        inputs, out, backwards = untangle(inputs, out)
+        inputs, out, backwards = resolve_aliasing(inputs, out)
     sources = tuple([source_of(x, wanted) for x in inputs])
-    tiling = _tiling(call, sources, driver.allocator.largest(), _at_most(driver, call))
+    tiling = _tiling(call, sources, driver.allocator.largest(), _most_bytes(driver, call))
     indices = tiles(call.shape, tiling.box, call.axes, backwards=backwards)
     parts = -(-call.shape[-1] // tiling.box[-1]) if call.summed else 1
     memory = driver.allocate(tiling.size)
@@ -162,10 +162,10 @@ def _in_pieces(
                 inputs, sources, tiling.raw, tiling.inputs, strict=True
             )
         ]
-        pieces = _Pieces(driver, call, operands, tiling, memory.address)
+        stream = _Tiles(driver, call, operands, tiling, memory.address)
         with Percentage(f"{call.op.name}, {call.output_size:,} bytes ") as percentage:
             done = 0
-            for index, data in pieces.results(indices):
+            for index, data in stream.results(indices):
                 if call.summed:
                     part = out[(*index[:-2], ...)]
                     part += _sums(data, part.shape)
@@ -179,44 +179,44 @@ def _in_pieces(
         driver.free(memory)
 
 
-def _at_most(driver: Driver, call: Call) -> int:
-    """How many of the bytes of ``call`` go in one direction at once.
+def _most_bytes(driver: Driver, call: Call) -> int:
+    """Return the most bytes of a tile in one direction.
 
-    On a line long pieces make the line wait at both ends, short ones between exchanges.
+    On a line large tiles leave the line idle at both ends, small ones between exchanges.
     """
     if driver.link.remote:
-        best = max(_SMALLEST_PIECE, isqrt(call.line_bytes * _EXCHANGE_BYTES // 2))
+        best = max(_SMALLEST_TILE, isqrt(call.line_bytes * _EXCHANGE_BYTES // 2))
         return best if call.line_bytes > 4 * best else call.line_bytes
-    return _SHOWN_PIECE if progress_is_wanted() else call.line_bytes
+    return _SHOWN_TILE if progress_is_wanted() else call.line_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class _Tiling:
-    """The size of pieces, and the device's memory for them. Offsets in bytes."""
+    """The size of tiles, and the device's memory for them. Offsets in bytes."""
 
     box: tuple[int, ...]
-    """Elements of a piece along each axis."""
+    """Elements of a tile along each axis."""
     overlapped: bool
-    """Whether a piece is sent while another is computed: there are two buffers then."""
+    """Whether a tile is sent while another is computed, which takes two buffers."""
     raw: tuple[bool, ...]
-    """Whether each input is sent as it lies."""
+    """Whether each input is sent with its gaps."""
     inputs: tuple[tuple[int, ...], ...]
-    """Where the buffers of each input start."""
+    """Offsets of the buffers of each input."""
     outputs: tuple[int, ...]
-    """Where the buffers of results start."""
+    """Offsets of the buffers of results."""
     size: int
 
 
 @lru_cache(maxsize=512)
 def _tiling(call: Call, sources: tuple[Source, ...], room: int, most: int) -> _Tiling:
-    """How to compute ``call`` on ``sources`` in ``room`` bytes of the device's memory.
+    """Return tiles with which ``call`` on ``sources`` fits in ``room`` bytes of device memory.
 
-    A piece has ``most`` bytes in one direction.
+    A tile has at most ``most`` bytes in one direction. Raises ``OutOfDeviceMemory``.
     """
     shape = call.shape
 
     def sizes(box: tuple[int, ...]) -> list[tuple[int, bool]]:
-        """Bytes of each input's piece, and of the result's; and whether pieces differ."""
+        """Return the bytes of each input's tile and the result's, and whether tiles differ."""
         cut = [axis for axis, count in enumerate(box) if count < shape[axis]]
         pieces = [
             (round_up(Layout.of(source, box).size), any(source.strides[axis] for axis in cut))
@@ -225,7 +225,7 @@ def _tiling(call: Call, sources: tuple[Source, ...], room: int, most: int) -> _T
         return [*pieces, (round_up(call.result_bytes(box)), bool(cut))]
 
     def line_bytes(box: tuple[int, ...]) -> int:
-        """What has to go in the busier direction for a piece."""
+        """Return the bytes of a tile in the busier direction."""
         *inputs, (result, _) = sizes(box)
         return max(sum(size for size, differs in inputs if differs or box == shape), result)
 
@@ -254,7 +254,7 @@ def _tiling(call: Call, sources: tuple[Source, ...], room: int, most: int) -> _T
 
 
 class _Operand:
-    """An input, and which pieces of it the device's memory holds."""
+    """An input, and the tiles of it that the device's memory holds."""
 
     def __init__(
         self, array: AnyArray, source: Source, raw: bool, addresses: Sequence[int]
@@ -266,10 +266,10 @@ class _Operand:
         self._held: list[tuple[Layout, int] | None] = [None] * len(addresses)
         self._last = 0
 
-    def piece(self, index: Index, writes: list[Write]) -> tuple[tuple[int, ...], View]:
-        """A piece's shape, and where it lies once ``writes``, to which this adds, are done.
+    def tile(self, index: Index, writes: list[Write]) -> tuple[tuple[int, ...], View]:
+        """Append the writes of a tile to ``writes``; return its shape and its view.
 
-        The buffer of the piece before is left alone.
+        The buffer of the tile before is not written.
         """
         part = self._array[index]
         layout = Layout.of(self._source, part.shape, self._raw)
@@ -284,8 +284,8 @@ class _Operand:
         return part.shape, View(start, layout.strides, self._source.itemsize)
 
 
-class _Pieces:
-    """A call whose pieces go through the device's memory from ``address`` on."""
+class _Tiles:
+    """A call whose tiles pass through the device's memory from ``address`` on."""
 
     def __init__(
         self,
@@ -302,12 +302,12 @@ class _Pieces:
         self._outputs = [address + offset for offset in tiling.outputs]
 
     def results(self, indices: Iterable[Index]) -> Iterator[tuple[Index, NDArray[np.uint8]]]:
-        """Pieces of the result, packed, with their indices."""
+        """Yield the tiles of the result, packed, with their indices."""
         return results(self._driver, map(self._piece, indices), overlapped=self._overlapped)
 
     def _piece(self, index: Index) -> Piece[Index]:
         writes: list[Write] = []
-        parts = [operand.piece(index, writes) for operand in self._operands]
+        parts = [operand.tile(index, writes) for operand in self._operands]
         shape = parts[0][0]
         self._outputs.reverse()
         result = self._outputs[0]

@@ -1,7 +1,6 @@
-"""What a call's NumPy arguments must be: types, shapes, and where they may lie.
+"""Checks of a call's NumPy arguments: types, shapes and layouts.
 
-Turns them into arrays of unsigned integers that share their memory. Looks at descriptions only;
-it never looks at an element, except to fit a Python integer into a type.
+Looks at descriptions only, never at an element, except to fit a Python integer into a type.
 """
 
 import sys
@@ -34,7 +33,7 @@ _USUAL: Final = frozenset(
 )
 
 _FOREIGN: Final = ">" if sys.byteorder == "little" else "="
-"""How NumPy marks the byte order that the device does not have: it is little-endian."""
+"""NumPy's mark of big-endian types; the device is little-endian."""
 
 MOST_AXES: Final = 64
 """Axes that an array of NumPy's can have."""
@@ -88,12 +87,12 @@ def expect_supported(name: str, dtype: np.dtype[Any]) -> None:
 
 
 def plain(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The type without its byte order, which is not part of it here."""
+    """Return the type without its byte order."""
     return dtype.newbyteorder("<")
 
 
 def fitted(name: str, value: int, dtype: np.dtype[Any]) -> AnyArray:
-    """``value`` as an array of rank 0. Raises ``OutOfRangeError`` or ``DataTypeError``."""
+    """Return ``value`` as an array of rank 0. ``OutOfRangeError`` or ``DataTypeError``."""
     if dtype.kind == "f":
         raise DataTypeError(
             f"{name}: the integer {value} beside {dtype}; expected an array of {dtype}, as only"
@@ -199,25 +198,25 @@ def new_order(shape: tuple[int, ...], a: AnyArray, b: AnyArray | None) -> tuple[
     return order_of(like.strides)
 
 
-def bits(array: AnyArray) -> AnyArray:
-    """The same memory as unsigned integers of the same width and byte order."""
+def as_unsigned(array: AnyArray) -> AnyArray:
+    """Return the same memory as unsigned integers of the same width and byte order."""
     order = ">" if array.dtype.byteorder == _FOREIGN else "<"
     return array.view(f"{order}u{array.dtype.itemsize}")
 
 
 def is_device_order(array: AnyArray) -> bool:
-    """Whether the bytes of an element stand in the device's order."""
+    """Return whether the bytes of an element are in the device's order."""
     return array.dtype.byteorder != _FOREIGN
 
 
-def detached(array: AnyArray) -> AnyArray:
-    """A copy that shares no memory; axes that repeat an element still do."""
+def private_copy(array: AnyArray) -> AnyArray:
+    """Return a copy that shares no memory; axes that repeat an element still do."""
     kept = array[(*(slice(1 if stride == 0 else None) for stride in array.strides), ...)]
     return np.broadcast_to(kept.copy(order="K"), array.shape)
 
 
 def address_of(array: AnyArray) -> int:
-    """Where element 0 lies in the host's memory."""
+    """Return the address of element 0 in the host's memory."""
     address: int = array.ctypes.data
     return address
 
@@ -230,5 +229,5 @@ def shown(value: object) -> str:
 
 
 def same_place(a: AnyArray, b: AnyArray) -> bool:
-    """Whether two arrays of one shape have every element at the same address."""
+    """Return whether two arrays of one shape have every element at the same address."""
     return a.itemsize == b.itemsize and a.strides == b.strides and address_of(a) == address_of(b)

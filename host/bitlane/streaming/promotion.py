@@ -1,4 +1,4 @@
-"""Two operands of different types, and the type in which they meet, as NumPy has it.
+"""Type promotion of two operands by NumPy's rules.
 
 Looks at types alone; at an element only to fit a Python integer into a type.
 """
@@ -40,7 +40,7 @@ _FUNCTIONS: Final = {
 def kind_of(value: object) -> Kind:
     """The type of an operand: an array, what NumPy makes one of, or a Python integer.
 
-    Members of an ``IntEnum`` and NumPy's scalars have a type of their own, as NumPy has it.
+    Members of an ``IntEnum`` and NumPy's scalars have the type that NumPy gives them.
     """
     if type(value) is int:
         return int

@@ -1,4 +1,4 @@
-"""Arrays on their way to the device and back: sent as they lie, or packed first."""
+"""Arrays on their way to the device and back: sent with their gaps, or packed first."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ from bitlane_rtl.abi import Mode
 from ..driver.geometry import Geometry
 from ..lowering.routes import LANES
 from ..lowering.strided import broadcast_strides, order_of, packed_strides, span
-from .operands import AnyArray, bits, is_device_order, plain
+from .operands import AnyArray, as_unsigned, is_device_order, plain
 
 
 def rows_of(array: AnyArray, axes: Sequence[int], itemsize: int, geometry: Geometry) -> AnyArray:
-    """``array``, which has elements, with ``axes`` as one, the last; those that repeat still do.
+    """Return ``array``, not empty, with ``axes`` as one, the last; axes that repeat still do.
 
     ``itemsize``: bytes of an element on the device. A copy if the axes do not merge, or if the
     circuit lacks the means to walk them.
@@ -27,7 +27,7 @@ def rows_of(array: AnyArray, axes: Sequence[int], itemsize: int, geometry: Geome
     count = len(axes)
     moved = np.moveaxis(array, axes, range(array.ndim - count, array.ndim))
     kept = moved.ndim - count
-    # What repeats is not to be copied as often as it does.
+    # Elements that repeat are copied once.
     once = [slice(1 if step == 0 else None) for step in moved.strides[:kept]]
     lean = moved[(*once, ...)]
     lean = lean.reshape(*lean.shape[:kept], -1)
@@ -46,7 +46,7 @@ def _is_run(rows: AnyArray, itemsize: int, geometry: Geometry) -> bool:
 
 
 _SPREAD: Final = 2
-"""An array is sent with its gaps while it spans no more than so many times its own bytes."""
+"""Largest ratio of an array's span to its own bytes with which its gaps are sent, too."""
 
 
 class Source(NamedTuple):
@@ -62,7 +62,10 @@ class Source(NamedTuple):
 
 
 def source_of(array: AnyArray, dtype: np.dtype[Any] | None = None) -> Source:
-    """``dtype``: the type to convert to, of the native byte order; None for the array's own."""
+    """Return the layout of ``array``.
+
+    ``dtype``: the type to convert to, of the native byte order; None for the array's own.
+    """
     if dtype is None or array.dtype == dtype or plain(array.dtype) == plain(dtype):
         return Source(array.strides, array.itemsize, is_device_order(array), None)
     return Source(array.strides, dtype.itemsize, False, dtype)
@@ -70,22 +73,22 @@ def source_of(array: AnyArray, dtype: np.dtype[Any] | None = None) -> Source:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How an input lies in the device's memory. Bytes throughout."""
+    """Layout of an input in the device's memory, in bytes."""
 
     size: int
     first: int
-    """Of element 0, from the start."""
+    """Offset of element 0."""
     strides: tuple[int, ...]
-    """0 along axes that repeat: they are sent once."""
+    """Strides; 0 along axes that repeat, which are sent once."""
     raw: bool
     """Whether the bytes are those of the array's own memory, from its lowest element on."""
     dtype: np.dtype[Any] | None = None
-    """What elements are converted to on their way."""
+    """Type that elements are converted to on their way."""
 
     @staticmethod
     @lru_cache(maxsize=512)
     def of(source: Source, shape: tuple[int, ...], raw: bool | None = None) -> "Layout":
-        """The layout of an array, or of a piece of it, of ``shape`` elements.
+        """Return the layout of an array, or of a tile of it, of ``shape`` elements.
 
         ``raw`` prescribes the choice that is otherwise made by the array's density.
         """
@@ -102,7 +105,7 @@ class Layout:
         return Layout(distinct, 0, strides, False, source.dtype)
 
     def content(self, array: AnyArray) -> NDArray[np.uint8]:
-        """The bytes to send for ``array``, whose layout this is. Copies only to pack."""
+        """Return the bytes to send for ``array`` in this layout. Copies only to pack."""
         if self.raw:
             return _memory(array, self.size)
         kept = array[(*(slice(1 if stride == 0 else None) for stride in array.strides), ...)]
@@ -111,14 +114,14 @@ class Layout:
         strides = packed_strides(kept.shape, order_of(array.strides), itemsize)
         target = np.ndarray(kept.shape, f"<u{itemsize}", packed, strides=strides)
         if self.dtype is None:
-            np.copyto(target, bits(kept))
+            np.copyto(target, as_unsigned(kept))
         else:
             np.copyto(target.view(self.dtype.newbyteorder("<")), kept)
         return packed
 
 
 def _memory(array: AnyArray, size: int) -> NDArray[np.uint8]:
-    """The ``size`` bytes of memory that ``array`` spans."""
+    """Return the ``size`` bytes of memory that ``array`` spans."""
     if array.flags.c_contiguous:
         return array.reshape(-1).view(np.uint8)
     lowest = array[tuple(slice(None, None, -1 if stride < 0 else 1) for stride in array.strides)]
@@ -132,4 +135,4 @@ def store(content: NDArray[np.uint8], target: AnyArray, strides: tuple[int, ...]
         _memory(target, content.size)[:] = content
     else:
         packed = np.ndarray(target.shape, f"<u{target.itemsize}", content, strides=strides)
-        np.copyto(bits(target), packed)
+        np.copyto(as_unsigned(target), packed)
