@@ -7,6 +7,7 @@ Moves bytes; never computes on them.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import cycle
 from math import isqrt, prod
 from typing import Any, Final, NamedTuple
 
@@ -162,10 +163,11 @@ def _in_tiles(
                 inputs, sources, tiling.raw, tiling.inputs, strict=True
             )
         ]
-        stream = _Tiles(driver, call, operands, tiling, memory.address)
+        outputs = [memory.address + offset for offset in tiling.outputs]
+        pieces = _pieces(call, operands, outputs, indices)
         with Percentage(f"{call.op.name}, {call.output_size:,} bytes ") as percentage:
             done = 0
-            for index, data in stream.results(indices):
+            for index, data in results(driver, pieces, overlapped=tiling.overlapped):
                 if call.summed:
                     part = out[(*index[:-2], ...)]
                     part += _sums(data, part.shape)
@@ -284,32 +286,13 @@ class _Operand:
         return part.shape, View(start, layout.strides, self._source.itemsize)
 
 
-class _Tiles:
-    """A call whose tiles pass through the device's memory from ``address`` on."""
-
-    def __init__(
-        self,
-        driver: Driver,
-        call: Call,
-        operands: Sequence[_Operand],
-        tiling: _Tiling,
-        address: int,
-    ) -> None:
-        self._driver = driver
-        self._call = call
-        self._overlapped = tiling.overlapped
-        self._operands = operands
-        self._outputs = [address + offset for offset in tiling.outputs]
-
-    def results(self, indices: Iterable[Index]) -> Iterator[tuple[Index, NDArray[np.uint8]]]:
-        """Yield the tiles of the result, packed, with their indices."""
-        return results(self._driver, map(self._piece, indices), overlapped=self._overlapped)
-
-    def _piece(self, index: Index) -> Piece[Index]:
+def _pieces(
+    call: Call, operands: Sequence[_Operand], outputs: Sequence[int], indices: Iterable[Index]
+) -> Iterator[Piece[Index]]:
+    """Yield the work on each tile; their results take turns at the addresses ``outputs``."""
+    for index, result in zip(indices, cycle(outputs), strict=False):
         writes: list[Write] = []
-        parts = [operand.tile(index, writes) for operand in self._operands]
-        shape = parts[0][0]
-        self._outputs.reverse()
-        result = self._outputs[0]
-        commands = self._call.lower(shape, [view for _, view in parts], result)
-        return Piece(index, writes, commands, (result, self._call.result_bytes(shape)))
+        tiles = [operand.tile(index, writes) for operand in operands]
+        shape = tiles[0][0]
+        commands = call.lower(shape, [view for _, view in tiles], result)
+        yield Piece(index, writes, commands, (result, call.result_bytes(shape)))

@@ -15,7 +15,7 @@ from .. import reference
 from ..driver.commands import Command
 from ..lowering.lower import lower
 from ..lowering.routes import Shift
-from ..lowering.strided import Streams, View
+from ..lowering.strided import Streams, View, span
 from .session import Session, expect_equal
 
 _GUARD = 16
@@ -36,11 +36,9 @@ class Place:
         return np.ndarray(self.shape, f"<u{self.itemsize}", memory, self.offset, self.strides)
 
     def first_and_last(self) -> tuple[int, int]:
-        """The lowest and the highest byte."""
-        spans = [(n - 1) * step for n, step in zip(self.shape, self.strides, strict=True)]
-        low = self.offset + sum(min(0, span) for span in spans)
-        high = self.offset + sum(max(0, span) for span in spans) + self.itemsize - 1
-        return low, high
+        """Return the lowest and the highest byte."""
+        reach = span(self.shape, self.strides, self.itemsize, self.offset)
+        return reach.start, reach.stop - 1
 
 
 @dataclass(frozen=True, slots=True)
