@@ -178,7 +178,7 @@ def apply(
 ) -> Applied:
     """Return ``op`` of ``a`` and ``b``, which broadcast as NumPy's operands do.
 
-    ``itemsize``: bytes of a count, 1 or 4 (1 if None). Elements lie like those of the first
+    ``itemsize``: bytes of a count, 1 or 4 (1 if None). The layout is that of the first
     operand that has the result's shape and repeats none.
 
     Raises ``ShapeError``, or ``LayoutError`` for element sizes that the operation does not
@@ -206,9 +206,9 @@ def added(count: Applied, axes: tuple[int, ...]) -> Applied:
     """
     if not count.op.counts or count.summed:
         raise LayoutError(f"count: {count.op.name}; expected an operation that counts, unsummed")
-    kept = [axis for axis in range(len(count.shape)) if axis not in axes]
-    shape = tuple([count.shape[axis] for axis in kept])
-    order = order_of(tuple([count.strides[axis] for axis in kept]))
+    remaining = [axis for axis in range(len(count.shape)) if axis not in axes]
+    shape = tuple([count.shape[axis] for axis in remaining])
+    order = order_of(tuple([count.strides[axis] for axis in remaining]))
     strides = packed_strides(shape, order, _SUM)
     return Applied(count.op, count.a, count.b, shape, strides, _SUM, summed=axes)
 

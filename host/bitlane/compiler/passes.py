@@ -107,9 +107,9 @@ class Location:
         """Return other elements, from ``offset`` bytes behind element 0 on."""
         return Location(self.buffer, View(self.view.address + offset, strides, itemsize))
 
-    def broadcast(self, shape: tuple[int, ...], wanted: tuple[int, ...]) -> "Location":
-        """Return these elements of ``shape`` repeated to the shape ``wanted``."""
-        return Location(self.buffer, self.view.broadcast(shape, wanted))
+    def broadcast(self, shape: tuple[int, ...], target: tuple[int, ...]) -> "Location":
+        """Return these elements of ``shape`` repeated to the shape ``target``."""
+        return Location(self.buffer, self.view.broadcast(shape, target))
 
 
 @dataclass(frozen=True, slots=True)

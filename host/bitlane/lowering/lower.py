@@ -42,10 +42,10 @@ def lower(
     Raises
     ------
     LayoutError
-        A view lies outside the memory, if ``geometry`` has one; Y has several elements in one
-        place; or shifts, counts or sums write to addresses that are not multiples of the element.
+        A view lies outside the memory, if ``geometry`` has one; Y has several elements at one
+        address; or shifts, counts or sums write to addresses that are not multiples of the element.
     NoRunError
-        The elements of a sum do not lie as one run: dense, or at equal distances.
+        The elements of a sum do not form one run: dense, or at equal distances.
     RowTooLongError
         They have more bytes than a run may have: see ``Abilities.longest_run``.
     UnsupportedError
@@ -175,10 +175,10 @@ def _expect_views(
             continue
         if len(view.strides) != len(shape):
             raise LayoutError(f"{name}: strides {view.strides} do not fit the shape {shape}")
-        wanted = (1, 4) if op.counts and name == "Y" else (a.itemsize,)
-        if view.itemsize not in WIDTHS or view.itemsize not in wanted:
+        sizes = (1, 4) if op.counts and name == "Y" else (a.itemsize,)
+        if view.itemsize not in WIDTHS or view.itemsize not in sizes:
             raise LayoutError(
-                f"{name}: itemsize {view.itemsize}; expected {wanted} bytes for {op.name}"
+                f"{name}: itemsize {view.itemsize}; expected {sizes} bytes for {op.name}"
             )
     if sums and y.itemsize != LANES[4].bytes:
         raise LayoutError(f"Y: sums of {op.name} in elements of {y.itemsize} bytes; expected 4")

@@ -33,7 +33,7 @@ class Shift(IntFlag):
 
 
 class NoRunError(LayoutError):
-    """Elements that belong to one sum and lie so that no single run walks them."""
+    """The elements of one sum are not a single run."""
 
 
 class RowTooLongError(LayoutError):

@@ -36,11 +36,11 @@ class View(NamedTuple):
         """Return the addresses from the lowest byte of ``shape`` elements to the highest."""
         return span(shape, self.strides, self.itemsize, self.address)
 
-    def broadcast(self, shape: Sequence[int], wanted: Sequence[int]) -> "View":
-        """Return this view of ``shape`` elements repeated to the shape ``wanted``."""
-        if shape == wanted:
+    def broadcast(self, shape: Sequence[int], target: Sequence[int]) -> "View":
+        """Return this view of ``shape`` elements repeated to the shape ``target``."""
+        if shape == target:
             return self
-        return View(self.address, broadcast_strides(shape, self.strides, wanted), self.itemsize)
+        return View(self.address, broadcast_strides(shape, self.strides, target), self.itemsize)
 
 
 class Streams(NamedTuple):
@@ -83,11 +83,11 @@ def broadcast_shapes(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def broadcast_strides(
-    shape: Sequence[int], strides: Sequence[int], wanted: Sequence[int]
+    shape: Sequence[int], strides: Sequence[int], target: Sequence[int]
 ) -> tuple[int, ...]:
-    """Return the strides of ``shape`` elements repeated to ``wanted``, to which they broadcast."""
+    """Return the strides of ``shape`` elements repeated to ``target``, to which they broadcast."""
     own = [0 if count == 1 else step for count, step in zip(shape, strides, strict=True)]
-    return (0,) * (len(wanted) - len(own)) + tuple(own)
+    return (0,) * (len(target) - len(own)) + tuple(own)
 
 
 def order_of(strides: tuple[int, ...]) -> tuple[int, ...]:

@@ -86,8 +86,8 @@ class Call:
 
     def commands(self, address: int) -> Iterable[Command | Words]:
         """Return the commands for memory that starts at ``address``."""
-        place, record = self._latest
-        if address == place:
+        latest, record = self._latest
+        if address == latest:
             return record
         views = [
             View(address + offset + layout.first, layout.strides, source.itemsize)

@@ -65,9 +65,9 @@ def compute(
 
     Raises as ``Device`` does.
     """
-    wanted = target.dtype if len(inputs) > 1 else None
+    dtype = target.dtype if len(inputs) > 1 else None
     result = Result(target.shape, target.order, target.dtype.itemsize)
-    sources = tuple([source_of(x, wanted) for x in inputs])
+    sources = tuple([source_of(x, dtype) for x in inputs])
     shift = _ARITHMETIC if arithmetic else _LOGICAL
     call = call_of(op, result, sources, shift, driver.geometry.abilities)
     with driver.lock:
@@ -81,29 +81,29 @@ def compute(
         if out is None:
             with host_memory("result", call.output_size):
                 out = _array(target, np.empty(call.output_size, np.uint8), call.strides)
-        _in_tiles(driver, call, inputs, np.asarray(out), wanted)
+        _in_tiles(driver, call, inputs, np.asarray(out), dtype)
         return out
 
 
 def compute_sums(
-    driver: Driver, op: Op, inputs: Sequence[AnyArray], wanted: np.dtype[Any] | None
+    driver: Driver, op: Op, inputs: Sequence[AnyArray], dtype: np.dtype[Any] | None
 ) -> NDArray[np.uint64]:
     """Return the sums of the counts ``op`` of ``inputs`` along their last axis.
 
     The inputs have one shape, with elements, form runs along that axis, and are converted to
-    ``wanted`` on their way. Rows that exceed a run or the device's memory are cut, and the sums of
+    ``dtype`` on their way. Rows that exceed a run or the device's memory are cut, and the sums of
     their tiles are added up here. Raises as ``Device`` does.
     """
     shape = inputs[0].shape
     result = Result(shape, tuple(range(len(shape) - 1)), Lane.BITS_32.bytes)
-    sources = tuple([source_of(x, wanted) for x in inputs])
+    sources = tuple([source_of(x, dtype) for x in inputs])
     call = call_of(op, result, sources, _LOGICAL, driver.geometry.abilities)
     with driver.lock:
         if _fits(driver, call):
             return _sums(_in_one_tile(driver, call, inputs), shape[:-1]).astype(np.uint64)
         with host_memory("sums", 8 * prod(shape[:-1])):
             sums = np.zeros(shape[:-1], np.uint64)
-        _in_tiles(driver, call, inputs, sums, wanted)
+        _in_tiles(driver, call, inputs, sums, dtype)
         return sums
 
 
@@ -145,16 +145,16 @@ def _in_tiles(
     call: Call,
     inputs: Sequence[AnyArray],
     out: AnyArray,
-    wanted: np.dtype[Any] | None,
+    dtype: np.dtype[Any] | None,
 ) -> None:
     """Write the result of ``call`` on ``inputs`` to ``out``, tile by tile; add sums to it."""
     backwards = False
     if not call.summed:
         inputs, out, backwards = resolve_aliasing(inputs, out)
-    sources = tuple([source_of(x, wanted) for x in inputs])
+    sources = tuple([source_of(x, dtype) for x in inputs])
     tiling = _tiling(call, sources, driver.allocator.largest(), _most_bytes(driver, call))
-    indices = tiles(call.shape, tiling.box, call.axes, backwards=backwards)
-    parts = -(-call.shape[-1] // tiling.box[-1]) if call.summed else 1
+    indices = tiles(call.shape, tiling.tile, call.axes, backwards=backwards)
+    parts = -(-call.shape[-1] // tiling.tile[-1]) if call.summed else 1
     memory = driver.allocate(tiling.size)
     try:
         operands = [
@@ -196,7 +196,7 @@ def _most_bytes(driver: Driver, call: Call) -> int:
 class _Tiling:
     """The size of tiles, and the device's memory for them. Offsets in bytes."""
 
-    box: tuple[int, ...]
+    tile: tuple[int, ...]
     """Elements of a tile along each axis."""
     overlapped: bool
     """Whether a tile is sent while another is computed, which takes two buffers."""
@@ -217,42 +217,42 @@ def _tiling(call: Call, sources: tuple[Source, ...], room: int, most: int) -> _T
     """
     shape = call.shape
 
-    def sizes(box: tuple[int, ...]) -> list[tuple[int, bool]]:
+    def sizes(tile: tuple[int, ...]) -> list[tuple[int, bool]]:
         """Return the bytes of each input's tile and the result's, and whether tiles differ."""
-        cut = [axis for axis, count in enumerate(box) if count < shape[axis]]
+        cut = [axis for axis, count in enumerate(tile) if count < shape[axis]]
         pieces = [
-            (round_up(Layout.of(source, box).size), any(source.strides[axis] for axis in cut))
+            (round_up(Layout.of(source, tile).size), any(source.strides[axis] for axis in cut))
             for source in sources
         ]
-        return [*pieces, (round_up(call.result_bytes(box)), bool(cut))]
+        return [*pieces, (round_up(call.result_bytes(tile)), bool(cut))]
 
-    def line_bytes(box: tuple[int, ...]) -> int:
+    def line_bytes(tile: tuple[int, ...]) -> int:
         """Return the bytes of a tile in the busier direction."""
-        *inputs, (result, _) = sizes(box)
-        return max(sum(size for size, differs in inputs if differs or box == shape), result)
+        *inputs, (result, _) = sizes(tile)
+        return max(sum(size for size, differs in inputs if differs or tile == shape), result)
 
-    def fits(box: tuple[int, ...], copies: int) -> bool:
-        needed = sum(size * (copies if differs else 1) for size, differs in sizes(box))
-        return line_bytes(box) <= most and needed <= room and call.adds(box[-1:])
+    def fits(tile: tuple[int, ...], copies: int) -> bool:
+        needed = sum(size * (copies if differs else 1) for size, differs in sizes(tile))
+        return line_bytes(tile) <= most and needed <= room and call.adds(tile[-1:])
 
     copies = 2
-    box = tile_shape(shape, call.axes, lambda box: fits(box, 2))
-    if box is None:
+    tile = tile_shape(shape, call.axes, lambda tile: fits(tile, 2))
+    if tile is None:
         copies = 1
-        box = tile_shape(shape, call.axes, lambda box: fits(box, 1))
-    if box is None:
+        tile = tile_shape(shape, call.axes, lambda tile: fits(tile, 1))
+    if tile is None:
         least = sum(size for size, _ in sizes((1,) * len(shape)))
         raise OutOfDeviceMemory(
             f"device memory: {least} bytes for one element do not fit; the largest hole has"
             f" {room} bytes"
         )
     end = 0
-    places = []
-    for size, differs in sizes(box):
+    areas = []
+    for size, differs in sizes(tile):
         start, end = end, end + size * (copies if differs else 1)
-        places.append(tuple(range(start, end, size)))
-    raw = tuple([Layout.of(source, box).raw for source in sources])
-    return _Tiling(box, copies == 2, raw, tuple(places[:-1]), places[-1], end)
+        areas.append(tuple(range(start, end, size)))
+    raw = tuple([Layout.of(source, tile).raw for source in sources])
+    return _Tiling(tile, copies == 2, raw, tuple(areas[:-1]), areas[-1], end)
 
 
 class _Operand:

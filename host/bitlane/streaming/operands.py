@@ -211,8 +211,8 @@ def is_device_order(array: AnyArray) -> bool:
 
 def private_copy(array: AnyArray) -> AnyArray:
     """Return a copy that shares no memory; axes that repeat an element still do."""
-    kept = array[(*(slice(1 if stride == 0 else None) for stride in array.strides), ...)]
-    return np.broadcast_to(kept.copy(order="K"), array.shape)
+    distinct = array[(*(slice(1 if stride == 0 else None) for stride in array.strides), ...)]
+    return np.broadcast_to(distinct.copy(order="K"), array.shape)
 
 
 def address_of(array: AnyArray) -> int:

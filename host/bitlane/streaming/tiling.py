@@ -19,39 +19,39 @@ def tile_shape(
 
     ``order``: the axes, outermost in memory first. None if not even one element fits.
     """
-    box = list(shape)
+    tile = list(shape)
     if fits(shape):
         return shape
     for axis in order:
-        box[axis] = 1
-        if not fits(tuple(box)):
+        tile[axis] = 1
+        if not fits(tuple(tile)):
             continue
         least, most = 1, shape[axis]
         while most - least > 1:
-            box[axis] = (least + most) // 2
-            if fits(tuple(box)):
-                least = box[axis]
+            tile[axis] = (least + most) // 2
+            if fits(tuple(tile)):
+                least = tile[axis]
             else:
-                most = box[axis]
-        box[axis] = least
-        return tuple(box)
+                most = tile[axis]
+        tile[axis] = least
+        return tuple(tile)
     return None
 
 
 def tiles(
-    shape: tuple[int, ...], box: tuple[int, ...], order: Sequence[int], *, backwards: bool = False
+    shape: tuple[int, ...], tile: tuple[int, ...], order: Sequence[int], *, backwards: bool = False
 ) -> Iterator[Index]:
     """Yield the indices of tiles of ``shape``, in the order of memory or against it.
 
     Tiles at the ends of the axes are smaller.
     """
-    starts = [range(0, shape[axis], box[axis]) for axis in order]
+    starts = [range(0, shape[axis], tile[axis]) for axis in order]
     if backwards:
         starts = [positions[::-1] for positions in starts]
     for corner in product(*starts):
         index = [slice(None)] * len(shape)
         for axis, start in zip(order, corner, strict=True):
-            index[axis] = slice(start, start + box[axis])
+            index[axis] = slice(start, start + tile[axis])
         # With the ellipsis, also an array without axes gives an array.
         yield (*index, ...)
 

@@ -26,14 +26,14 @@ def rows_of(array: AnyArray, axes: Sequence[int], itemsize: int, geometry: Geome
     """
     count = len(axes)
     moved = np.moveaxis(array, axes, range(array.ndim - count, array.ndim))
-    kept = moved.ndim - count
+    outer = moved.ndim - count
     # Elements that repeat are copied once.
-    once = [slice(1 if step == 0 else None) for step in moved.strides[:kept]]
+    once = [slice(1 if step == 0 else None) for step in moved.strides[:outer]]
     lean = moved[(*once, ...)]
-    lean = lean.reshape(*lean.shape[:kept], -1)
+    lean = lean.reshape(*lean.shape[:outer], -1)
     if not _is_run(lean, itemsize, geometry):
         lean = np.ascontiguousarray(lean)
-    return np.broadcast_to(lean, (*moved.shape[:kept], lean.shape[-1]))
+    return np.broadcast_to(lean, (*moved.shape[:outer], lean.shape[-1]))
 
 
 def _is_run(rows: AnyArray, itemsize: int, geometry: Geometry) -> bool:
@@ -108,15 +108,15 @@ class Layout:
         """Return the bytes to send for ``array`` in this layout. Copies only to pack."""
         if self.raw:
             return _memory(array, self.size)
-        kept = array[(*(slice(1 if stride == 0 else None) for stride in array.strides), ...)]
+        distinct = array[(*(slice(1 if stride == 0 else None) for stride in array.strides), ...)]
         packed = np.empty(self.size, np.uint8)
-        itemsize = kept.itemsize if self.dtype is None else self.dtype.itemsize
-        strides = packed_strides(kept.shape, order_of(array.strides), itemsize)
-        target = np.ndarray(kept.shape, f"<u{itemsize}", packed, strides=strides)
+        itemsize = distinct.itemsize if self.dtype is None else self.dtype.itemsize
+        strides = packed_strides(distinct.shape, order_of(array.strides), itemsize)
+        target = np.ndarray(distinct.shape, f"<u{itemsize}", packed, strides=strides)
         if self.dtype is None:
-            np.copyto(target, as_unsigned(kept))
+            np.copyto(target, as_unsigned(distinct))
         else:
-            np.copyto(target.view(self.dtype.newbyteorder("<")), kept)
+            np.copyto(target.view(self.dtype.newbyteorder("<")), distinct)
         return packed
 
 
