@@ -141,6 +141,14 @@ class LayoutError(BitlaneError, ValueError):
     """A view that no command can describe: misplaced, or outside the device's memory."""
 
 
+class NoRunError(LayoutError):
+    """No single run walks all elements of one sum."""
+
+
+class RowTooLongError(LayoutError):
+    """One sum has more elements than a run may have."""
+
+
 class DataTypeError(BitlaneError, TypeError):
     """An array of a type that the operation does not take. Nothing has been executed."""
 

@@ -17,7 +17,7 @@ from ..driver.geometry import Abilities
 from ..errors import OutOfDeviceMemory
 from ..lowering.fences import CommandGroup
 from ..lowering.strided import View, broadcast_strides, overlap, packed_strides
-from .nodes import Buffer
+from .nodes import VirtualBuffer
 from .passes import Location, Pass, Plan
 
 _ENDLESS: Final = 1 << 62
@@ -41,7 +41,7 @@ class MemoryPlan:
     """Bytes of each area that the caller binds."""
     temporary: int
     """Bytes of the temporary area, the last one."""
-    places: dict[Buffer, tuple[int, int]]
+    places: dict[VirtualBuffer, tuple[int, int]]
     """Number of each buffer's area, -1 for the temporary one, and its offset there."""
 
     def view(self, location: Location, starts: Sequence[int]) -> View:
@@ -107,7 +107,7 @@ def allocate(plan: Plan, *, sparing: bool = False) -> MemoryPlan:
 
 def _by_level(passes: Sequence[Pass]) -> list[Pass]:
     """Return the passes in a level schedule, so that few wait: first all that depend on none."""
-    written: dict[Buffer | None, int] = {}
+    written: dict[VirtualBuffer | None, int] = {}
     levels: dict[int, int] = {}
     for step in passes:
         level = 1 + max(written.get(x.buffer, 0) for x in (*step.operands, step.y))
@@ -115,15 +115,15 @@ def _by_level(passes: Sequence[Pass]) -> list[Pass]:
     return sorted(passes, key=lambda step: levels[id(step)])
 
 
-def _buffers(step: Pass) -> list[Buffer]:
+def _buffers(step: Pass) -> list[VirtualBuffer]:
     return [x.buffer for x in (*step.operands, step.y) if x.buffer is not None]
 
 
 def _aliases(
-    passes: Sequence[Pass], last: dict[Buffer, int], bound: set[Buffer]
-) -> dict[Buffer, Buffer]:
+    passes: Sequence[Pass], last: dict[VirtualBuffer, int], bound: set[VirtualBuffer]
+) -> dict[VirtualBuffer, VirtualBuffer]:
     """Return for each buffer that is written the first of those at the same addresses."""
-    aliases: dict[Buffer, Buffer] = {}
+    aliases: dict[VirtualBuffer, VirtualBuffer] = {}
     for number, step in enumerate(passes):
         target = step.y.buffer
         if target is None or target in aliases:
@@ -152,7 +152,7 @@ def write_into(plan: Plan, targets: Sequence[Location], shapes: Sequence[tuple[i
     yet to be read is lost so; else one more pass copies it.
     """
     steps = list(plan.passes)
-    replaced: dict[Buffer, Buffer] = {}
+    replaced: dict[VirtualBuffer, VirtualBuffer] = {}
     for result, target, shape in zip(plan.results, targets, shapes, strict=True):
         if result == target:
             continue
@@ -167,7 +167,7 @@ def write_into(plan: Plan, targets: Sequence[Location], shapes: Sequence[tuple[i
             if _share(result, target, shape):
                 strides = packed_strides(shape, itemsize=target.view.itemsize)
                 size = prod(shape) * target.view.itemsize
-                packed = Location(Buffer(size), View(0, strides, target.view.itemsize))
+                packed = Location(VirtualBuffer(size), View(0, strides, target.view.itemsize))
                 steps.append(Pass(Op.COPY, shape, result, None, packed))
                 result = packed
             steps.append(Pass(Op.COPY, shape, result, None, target))
@@ -205,7 +205,7 @@ def _share(one: Location, other: Location, shape: tuple[int, ...]) -> bool:
     return one.buffer is other.buffer and overlap(one.view.span(shape), other.view.span(shape))
 
 
-def _replace(step: Pass, replaced: dict[Buffer, Buffer]) -> Pass:
+def _replace(step: Pass, replaced: dict[VirtualBuffer, VirtualBuffer]) -> Pass:
     """Return ``step`` in other buffers."""
     if not replaced:
         return step

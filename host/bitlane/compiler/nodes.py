@@ -28,7 +28,7 @@ _SUM = 4
 
 
 @dataclass(slots=True, eq=False)
-class Buffer:
+class VirtualBuffer:
     """``size`` bytes of memory that get their address later; ``content``: their initial value."""
 
     size: int
@@ -76,7 +76,7 @@ class Stored(_Leaf):
 class Argument(_Leaf):
     """A tensor in a buffer that is bound later. ``view`` counts addresses from its start."""
 
-    buffer: Buffer
+    buffer: VirtualBuffer
     view: View
     shape: tuple[int, ...]
 

@@ -11,12 +11,22 @@ from typing import Final
 from bitlane_rtl.abi import Op
 
 from ..driver.geometry import Abilities
-from ..errors import UnsupportedError
+from ..errors import NoRunError, UnsupportedError
 from ..lowering.cost import cycles
 from ..lowering.fences import CommandGroup, lower_group
-from ..lowering.routes import NoRunError, Shift
+from ..lowering.routes import Shift
 from ..lowering.strided import WIDTHS, Streams, View, order_of, packed_strides
-from .nodes import Applied, Argument, Buffer, Constant, Expression, Stored, Viewed, Widened, apply
+from .nodes import (
+    Applied,
+    Argument,
+    Constant,
+    Expression,
+    Stored,
+    Viewed,
+    VirtualBuffer,
+    Widened,
+    apply,
+)
 
 
 def operands(node: Expression) -> tuple[Expression, ...]:
@@ -100,7 +110,7 @@ def _size(node: Expression) -> int:
 class Location:
     """Elements in a buffer, whose start is address 0 of the view; without one, at its addresses."""
 
-    buffer: Buffer | None
+    buffer: VirtualBuffer | None
     view: View
 
     def window(self, offset: int, strides: tuple[int, ...], itemsize: int) -> "Location":
@@ -147,8 +157,8 @@ class Plan:
     passes: tuple[Pass, ...]
     results: tuple[Location, ...]
     """Location of each expression at the end."""
-    constants: Buffer
-    arguments: tuple[Buffer, ...] = ()
+    constants: VirtualBuffer
+    arguments: tuple[VirtualBuffer, ...] = ()
     """Buffers of the expressions' arguments."""
     roots: tuple[Expression, ...] = ()
     """Held so that the memory of their leaves is not given back."""
@@ -162,13 +172,13 @@ _IMPOSSIBLE: Final = 1 << 62
 
 
 def plan_passes(
-    roots: Sequence[Expression], abilities: Abilities, constants: "Constants | None" = None
+    roots: Sequence[Expression], abilities: Abilities, constants: "ConstantPool | None" = None
 ) -> Plan:
     """Return the passes for ``roots``, ordered so that they need little memory at a time.
 
     ``constants``: those of earlier plans that are to be executed together with this one.
     """
-    writer = _Writer(abilities.abilities, constants or Constants())
+    writer = _Writer(abilities.abilities, constants or ConstantPool())
     computed = [apply(Op.COPY, root) if _is_constant(root) else root for root in roots]
     for node in operands_first(computed):
         writer.visit(node)
@@ -187,7 +197,7 @@ def _is_constant(node: Expression) -> bool:
 class _Writer:
     """Appends the passes of one node at a time."""
 
-    def __init__(self, abilities: Abilities, constants: "Constants") -> None:
+    def __init__(self, abilities: Abilities, constants: "ConstantPool") -> None:
         self._abilities = abilities
         self.passes: list[Pass] = []
         self.constants = constants
@@ -205,7 +215,7 @@ class _Writer:
         elif isinstance(node, Constant):
             self.locations[node] = self.constants.locate(node.content)
         else:
-            buffer = Buffer(prod(node.shape) * node.itemsize)
+            buffer = VirtualBuffer(prod(node.shape) * node.itemsize)
             y = Location(buffer, View(0, node.strides, node.itemsize))
             self.locations[node] = y
             if isinstance(node, Applied):
@@ -235,7 +245,7 @@ class _Writer:
         else:
             return [step]
         size = a.view.itemsize
-        buffer = Buffer(prod(shape) * size)
+        buffer = VirtualBuffer(prod(shape) * size)
         # The summed axes, which have stride 0, are innermost in this order.
         rows = Location(
             buffer, View(0, packed_strides(shape, order_of(tuple(strides)), size), size)
@@ -290,11 +300,11 @@ class _Writer:
             return _IMPOSSIBLE
 
 
-class Constants:
+class ConstantPool:
     """The constants of a plan in one buffer, each of them once, found by hashing."""
 
     def __init__(self) -> None:
-        self.buffer = Buffer(0, bytearray())
+        self.buffer = VirtualBuffer(0, bytearray())
         self._offsets: dict[bytes, int] = {}
 
     def locate(self, content: bytes) -> Location:

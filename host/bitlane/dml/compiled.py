@@ -17,9 +17,16 @@ from bitlane_rtl.abi import Op
 from ..compiler.explain import pass_costs, table
 from ..compiler.fusion import fuse
 from ..compiler.memory import MemoryPlan, allocate, fit, write_into
-from ..compiler.nodes import Applied, Argument, Expression, added, apply, window
-from ..compiler.nodes import Buffer as Area
-from ..compiler.passes import Constants, Location, Pass, Plan, plan_passes
+from ..compiler.nodes import (
+    Applied,
+    Argument,
+    Expression,
+    VirtualBuffer,
+    added,
+    apply,
+    window,
+)
+from ..compiler.passes import ConstantPool, Location, Pass, Plan, plan_passes
 from ..driver.geometry import Abilities
 from ..errors import DmlError
 from ..lowering.routes import Shift
@@ -121,7 +128,7 @@ class _Builder:
         self._abilities = abilities
         self._rewrite = rewrite
         self._passes: list[Pass] = []
-        self._constants = Constants()
+        self._constants = ConstantPool()
         self._values: dict[Port, tuple[BufferTensorDesc, Expression]] = {}
         self._written: dict[Port, Argument] = {}
 
@@ -192,7 +199,7 @@ class _Builder:
 
 def _argument(tensor: BufferTensorDesc) -> Argument:
     """Return the elements of ``tensor``, in memory that is bound later."""
-    return Argument(Area(tensor.total_tensor_size_in_bytes), _view(tensor), tensor.sizes)
+    return Argument(VirtualBuffer(tensor.total_tensor_size_in_bytes), _view(tensor), tensor.sizes)
 
 
 def _summed(number: int, node: ReduceOperatorDesc, count: Expression) -> Expression:

@@ -46,7 +46,7 @@ class Offsets(NamedTuple):
         return Offsets(self.a + steps * axis.a, self.b + steps * axis.b, self.y + steps * axis.y)
 
 
-class Limits(NamedTuple):
+class LoopLimits(NamedTuple):
     """The loops that a command of a circuit may have."""
 
     run: int
@@ -58,7 +58,7 @@ class Limits(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Tile:
+class LoopTile:
     """Elements that one command walks, or several alike that start at different positions."""
 
     run: int
@@ -112,7 +112,7 @@ def merge(axes: Sequence[Axis]) -> list[Axis]:
     return left
 
 
-def cut_nest(run: Axis, others: Sequence[Axis], limits: Limits) -> list[Tile]:
+def cut_nest(run: Axis, others: Sequence[Axis], limits: LoopLimits) -> list[LoopTile]:
     """Cut a nest of axes, ``run`` innermost, into the fewest commands within ``limits``."""
     if limits.iterations == 1:
         limits = limits._replace(loops=1)
@@ -120,7 +120,9 @@ def cut_nest(run: Axis, others: Sequence[Axis], limits: Limits) -> list[Tile]:
     return min(cuts, key=lambda tiles: sum(tile.commands for tile in tiles))
 
 
-def _tiles(run: Axis, others: Sequence[Axis], limits: Limits, divide: bool) -> Iterator[Tile]:
+def _tiles(
+    run: Axis, others: Sequence[Axis], limits: LoopLimits, divide: bool
+) -> Iterator[LoopTile]:
     """Cut every axis by itself. ``divide``: shorten loops where this leaves no remainder."""
     longest, loops = limits.run, limits.loops
     bound = limits.iterations if loops > 1 else 0
@@ -141,7 +143,7 @@ def _tiles(run: Axis, others: Sequence[Axis], limits: Limits, divide: bool) -> I
         by_count = sorted(outer, key=lambda axis: axis.count, reverse=True)
         inside = sorted(by_count[: loops - 1], key=lambda axis: abs(axis.y))
         host = sorted(by_count[loops - 1 :], key=lambda axis: -abs(axis.y))
-        yield Tile(nest[0].count, tuple(inside), tuple(host), start)
+        yield LoopTile(nest[0].count, tuple(inside), tuple(host), start)
 
 
 def _cut(count: int, most: int, least: int, outer: int) -> list[tuple[int, tuple[int, ...]]]:

@@ -15,7 +15,7 @@ from ..driver.commands import Command
 from ..driver.geometry import Abilities
 from ..errors import LayoutError, UnsupportedError
 from .cost import beats
-from .loopnest import Axis, Offsets, Tile, flip
+from .loopnest import Axis, LoopTile, Offsets, flip
 from .routes import LANES, Nest, Shift, element_routes, sum_route
 from .strided import WIDTHS, Streams, View, span
 
@@ -71,7 +71,7 @@ def lower(
 class _Lowered:
     """Commands for views whose first elements are at 0, 0 and 0."""
 
-    tiles: tuple[Tile, ...]
+    tiles: tuple[LoopTile, ...]
     templates: tuple[Command, ...]
     """The first command of each tile."""
     spans: tuple[range | None, ...]
@@ -144,7 +144,7 @@ def _counts_by_bytes(streams: Streams, abilities: Abilities) -> bool:
 
 
 def _cost(
-    tiles: Sequence[Tile], templates: Sequence[Command], origin: Offsets, abilities: Abilities
+    tiles: Sequence[LoopTile], templates: Sequence[Command], origin: Offsets, abilities: Abilities
 ) -> tuple[int, int, bool]:
     """Estimated cycles; then loops; then whether Y is scattered, which is the dearest walk."""
     total = 0

@@ -9,8 +9,8 @@ from bitlane_rtl.abi import LOGIC_OPS, Lane, Mode, Op
 
 from ..driver.commands import Command, Walk
 from ..driver.geometry import Abilities
-from ..errors import LayoutError, UnsupportedError
-from .loopnest import Axis, Limits, Offsets, Stream, Tile, cut_nest, merge
+from ..errors import NoRunError, RowTooLongError, UnsupportedError
+from .loopnest import Axis, LoopLimits, LoopTile, Offsets, Stream, cut_nest, merge
 
 LANES: Final = {lane.bytes: lane for lane in Lane}
 
@@ -30,14 +30,6 @@ class Shift(IntFlag):
     def of(cls, *, saturate: bool = False, arithmetic: bool = False) -> Self:
         """Return the options that are true."""
         return cls(cls.SATURATE * saturate + cls.ARITHMETIC * arithmetic)
-
-
-class NoRunError(LayoutError):
-    """The elements of one sum are not a single run."""
-
-
-class RowTooLongError(LayoutError):
-    """More elements for one sum than a run may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +58,14 @@ class Route:
     mode_b: Mode = Mode.DENSE
     mode_y: Mode = Mode.DENSE
 
-    def cut(self, abilities: Abilities) -> list[Tile]:
+    def cut(self, abilities: Abilities) -> list[LoopTile]:
         """Return the fewest tiles that commands can walk."""
         wider = self.size_in if self.mode_y is Mode.SUM else max(self.size_in, self.size_out)
         most = (1 << abilities.count_bits) - 1
-        limits = Limits(abilities.longest_run // wider, most, abilities.loops)
+        limits = LoopLimits(abilities.longest_run // wider, most, abilities.loops)
         return cut_nest(self.run, self.others, limits)
 
-    def command(self, op: Op, tile: Tile, has_b: bool, shift: Shift) -> Command:
+    def command(self, op: Op, tile: LoopTile, has_b: bool, shift: Shift) -> Command:
         """Return the command for ``tile``, of tensors whose first elements are at 0."""
         size = self.size_in
         return Command(
@@ -89,7 +81,7 @@ class Route:
             arithmetic=Shift.ARITHMETIC in shift,
         )
 
-    def _walk(self, tile: Tile, stream: Stream, mode: Mode, size: int) -> Walk:
+    def _walk(self, tile: LoopTile, stream: Stream, mode: Mode, size: int) -> Walk:
         stride = self.run.step(stream) if mode is Mode.STRIDED else 0
         # From the first address that the loops inside generate to the last.
         inside = stride * (tile.run - 1)

@@ -22,7 +22,7 @@ from ..lowering.strided import Streams, View, packed_strides
 from .transfer import Layout, Source
 
 
-class Result(NamedTuple):
+class PackedResult(NamedTuple):
     """A packed result of operands of ``shape``. Without the last axis in ``order``: its sums."""
 
     shape: tuple[int, ...]
@@ -41,7 +41,7 @@ class Call:
     def __init__(
         self,
         op: Op,
-        result: Result,
+        result: PackedResult,
         sources: tuple[Source, ...],
         shift: Shift,
         abilities: Abilities,

@@ -23,7 +23,7 @@ from ..errors import OutOfDeviceMemory
 from ..lowering.routes import Shift
 from ..lowering.strided import View
 from ..terminal import Percentage, progress_is_wanted
-from .call import Call, Result, call_of
+from .call import Call, PackedResult, call_of
 from .operands import AnyArray, address_of, host_memory
 from .pipeline import Piece, results
 from .tiling import Index, resolve_aliasing, tile_shape, tiles
@@ -66,7 +66,7 @@ def compute(
     Raises as ``Device`` does.
     """
     dtype = target.dtype if len(inputs) > 1 else None
-    result = Result(target.shape, target.order, target.dtype.itemsize)
+    result = PackedResult(target.shape, target.order, target.dtype.itemsize)
     sources = tuple([source_of(x, dtype) for x in inputs])
     shift = _ARITHMETIC if arithmetic else _LOGICAL
     call = call_of(op, result, sources, shift, driver.geometry.abilities)
@@ -95,7 +95,7 @@ def compute_sums(
     their tiles are added up here. Raises as ``Device`` does.
     """
     shape = inputs[0].shape
-    result = Result(shape, tuple(range(len(shape) - 1)), Lane.BITS_32.bytes)
+    result = PackedResult(shape, tuple(range(len(shape) - 1)), Lane.BITS_32.bytes)
     sources = tuple([source_of(x, dtype) for x in inputs])
     call = call_of(op, result, sources, _LOGICAL, driver.geometry.abilities)
     with driver.lock:

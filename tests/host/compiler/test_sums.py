@@ -7,8 +7,7 @@ from bitlane.compiler.evaluate import assign, evaluate
 from bitlane.compiler.explain import explain
 from bitlane.compiler.nodes import Constant, Stored, added, apply, broadcast, window
 from bitlane.driver.driver import Driver
-from bitlane.errors import LayoutError, UnsupportedError
-from bitlane.lowering.routes import RowTooLongError
+from bitlane.errors import LayoutError, RowTooLongError, UnsupportedError
 from bitlane_rtl.abi import Mode, Op
 from support.host.arrays import random
 from support.host.tensors import download, upload

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from bitlane.driver.commands import Command, encode
 from bitlane.driver.geometry import Geometry
-from bitlane.errors import LayoutError, UnsupportedError
+from bitlane.errors import LayoutError, NoRunError, UnsupportedError
 from bitlane.lowering.lower import lower
-from bitlane.lowering.routes import NoRunError, Shift
+from bitlane.lowering.routes import Shift
 from bitlane.lowering.strided import Streams, View, packed_strides
 from bitlane_rtl.abi import BIT_OPS, COUNT_OPS, LOGIC_OPS, RECORD_WORDS, SHIFT_OPS, Lane, Mode, Op
 from support.models.record import Interpreter, Record

@@ -8,9 +8,8 @@ import pytest
 
 from bitlane.driver.commands import Command
 from bitlane.driver.geometry import Geometry
-from bitlane.errors import LayoutError, UnsupportedError
+from bitlane.errors import LayoutError, NoRunError, RowTooLongError, UnsupportedError
 from bitlane.lowering.lower import lower
-from bitlane.lowering.routes import NoRunError, RowTooLongError
 from bitlane.lowering.strided import Streams, View, packed_strides
 from bitlane_rtl.abi import Lane, Mode, Op
 
