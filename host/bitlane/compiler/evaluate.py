@@ -11,7 +11,7 @@ from ..driver.driver import Driver, Storage
 from ..errors import LayoutError, OutOfDeviceMemory
 from ..lowering.fences import insert_fences
 from .fusion import fuse
-from .memory import MemoryPlan, allocate, fit, write_into
+from .memory import MemoryPlan, allocate, write_into
 from .nodes import Applied, Expression, Stored, Widened, broadcast
 from .passes import Location, Plan, plan_passes
 
@@ -52,7 +52,7 @@ def assign(driver: Driver, target: Stored, value: Expression) -> None:
 
 def _run(driver: Driver, plan: Plan) -> "_Memory":
     try:
-        memory = fit(plan, partial(_Memory, driver))
+        memory = allocate(plan).fit(partial(_Memory, driver))
     except OutOfDeviceMemory as error:
         raise _too_large(allocate(plan, sparing=True), error) from None
     with ExitStack() as given_back:

@@ -44,6 +44,19 @@ class MemoryPlan:
     places: dict[VirtualBuffer, tuple[int, int]]
     """Number of each buffer's area, -1 for the temporary one, and its offset there."""
 
+    plan: Plan
+
+    def fit(self, take: Callable[["MemoryPlan"], _Taken]) -> _Taken:
+        """Return ``take(self)``, or if memory is short that of the plan that needs least.
+
+        Raises ``OutOfDeviceMemory`` as ``take`` does.
+        """
+        try:
+            return take(self)
+        except OutOfDeviceMemory:
+            pass  # and its traceback no longer holds what the attempt has taken
+        return take(allocate(self.plan, sparing=True))
+
     def view(self, location: Location, starts: Sequence[int]) -> View:
         """Return where a location is if the areas are at ``starts``."""
         if location.buffer is None:
@@ -59,18 +72,6 @@ class MemoryPlan:
         """Return commands that only show the work, with all areas above the device's memory."""
         starts = accumulate(map(round_up, self.bound), initial=_BEHIND)
         return self.groups(list(starts), abilities.abilities)
-
-
-def fit(plan: Plan, take: Callable[[MemoryPlan], _Taken]) -> _Taken:
-    """Return ``take(memory)`` for the fastest memory plan, or for the smallest if memory is short.
-
-    Raises ``OutOfDeviceMemory`` as ``take`` does.
-    """
-    try:
-        return take(allocate(plan))
-    except OutOfDeviceMemory:
-        pass  # and its traceback no longer holds what the attempt has taken
-    return take(allocate(plan, sparing=True))
 
 
 def allocate(plan: Plan, *, sparing: bool = False) -> MemoryPlan:
@@ -102,7 +103,8 @@ def allocate(plan: Plan, *, sparing: bool = False) -> MemoryPlan:
         for allocation in taken[number] if sparing else ():
             temporary.free(allocation)
     places |= {buffer: places[owner] for buffer, owner in aliases.items()}
-    return MemoryPlan(tuple(passes), tuple([buffer.size for buffer in bound]), end, places)
+    sizes = tuple([buffer.size for buffer in bound])
+    return MemoryPlan(tuple(passes), sizes, end, places, plan)
 
 
 def _by_level(passes: Sequence[Pass]) -> list[Pass]:

@@ -6,7 +6,7 @@ nothing, and never touches a device.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from math import prod
 from typing import Final
 
@@ -16,7 +16,7 @@ from bitlane_rtl.abi import Op
 
 from ..compiler.explain import pass_costs, table
 from ..compiler.fusion import fuse
-from ..compiler.memory import MemoryPlan, allocate, fit, write_into
+from ..compiler.memory import MemoryPlan, allocate, write_into
 from ..compiler.nodes import (
     Applied,
     Argument,
@@ -54,7 +54,7 @@ class Program:
     operator_type: str
     """Name in messages."""
     connections: Connections
-    plan: Plan
+    memory: MemoryPlan
 
     @property
     def inputs(self) -> NamedTensors:
@@ -73,7 +73,7 @@ class Program:
     def explain(self, geometry: Abilities) -> str:
         """Return a table of the passes of a dispatch, beside those without fusion."""
         plain = _Builder(self.connections, geometry, list).plan()
-        return table(pass_costs(self.plan, geometry), pass_costs(plain, geometry))
+        return table(pass_costs(self.memory.plan, geometry), pass_costs(plain, geometry))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +92,10 @@ def scratch_of(device: Parent, program: Program) -> Scratch:
         if not memory.temporary:
             return Scratch(None, memory)
         buffer = device.create_buffer(memory.temporary)
-        buffer.write(np.frombuffer(program.plan.constants.content, np.uint8))
+        buffer.write(np.frombuffer(memory.plan.constants.content, np.uint8))
         return Scratch(buffer, memory)
 
-    return fit(program.plan, take)
+    return program.memory.fit(take)
 
 
 def compile_graph(
@@ -107,8 +107,19 @@ def compile_graph(
     ``LayoutError`` for one beyond this circuit.
     """
     plan = _Builder(connections, abilities, partial(fuse, abilities=abilities)).plan()
-    allocate(plan).dry_groups(abilities)
-    return Program(operator_type, connections, plan)
+    memory = allocate(plan)
+    memory.dry_groups(abilities)
+    return Program(operator_type, connections, memory)
+
+
+@lru_cache(maxsize=512)
+def compile_operator(desc: OperatorDesc, abilities: Abilities) -> Program:
+    """Plan an operator as the graph of it alone. Raises as `compile_graph`."""
+    inputs = tuple([Port(None, number) for number in range(len(desc.inputs))])
+    alone = Connections(
+        (desc,), (inputs,), (Port(0, 0),), (0,), inputs=desc.inputs, outputs=desc.outputs
+    )
+    return compile_graph(alone, abilities, str(desc.operator_type))
 
 
 class _Builder:

@@ -20,9 +20,9 @@ from .binding import (
     check_uninitialized,
 )
 from .buffer import Buffer, Parent
-from .compiled import GRAPH, compile_graph
+from .compiled import compile_graph, compile_operator
 from .execution import CommandList, CommandRecorder, execute_steps, run_operator
-from .graph import Connections, GraphDesc, connect
+from .graph import GraphDesc, connect
 from .operators import ALL_TYPES, SMALL_UNSIGNED_TYPES, NodeDesc, Operator, OperatorDesc
 from .refusals import expect_type
 from .rules import check_operator
@@ -148,8 +148,8 @@ class Device(Closing):
         if not isinstance(desc, OperatorDesc):
             expected = "a bit operator; compile_graph takes REDUCE, behind BIT_COUNT"
             raise _unsupported("CompileOperator", "Operator", desc.operator_type, expected)
-        checked = _flags("CompileOperator", flags)
-        return self._compile(connect(GraphDesc.of(operator)), str(desc.operator_type), checked)
+        program = compile_operator(desc, self.driver.geometry.abilities)
+        return CompiledOperator(self, program, _flags("CompileOperator", flags))
 
     def compile_graph(
         self, graph: GraphDesc, flags: ExecutionFlags = ExecutionFlags.NONE
@@ -166,17 +166,13 @@ class Device(Closing):
         connections = connect(graph)
         for node in graph.nodes:
             self._check_mine("CompileGraph", node.operator.device)
-        return self._compile(connections, GRAPH, _flags("CompileGraph", flags))
-
-    def _compile(
-        self, connections: Connections, name: str, flags: ExecutionFlags
-    ) -> CompiledOperator:
+        checked = _flags("CompileGraph", flags)
         try:
-            program = compile_graph(connections, self.driver.geometry, name)
+            program = compile_graph(connections, self.driver.geometry)
         except (UnsupportedError, LayoutError) as error:
             expected = f"what it was built for ({error})"
             raise _unsupported("GraphDesc", "Nodes", "beyond this device", expected) from error
-        return CompiledOperator(self, program, flags)
+        return CompiledOperator(self, program, checked)
 
     def create_operator_initializer(
         self, operators: Sequence[CompiledOperator]

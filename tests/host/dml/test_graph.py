@@ -184,7 +184,7 @@ def test_less_memory_than_is_fastest_is_enough() -> None:
     with dml.Device(driver) as device:
         graph = desc(device, nodes, *edges)
         program: Any = device.compile_graph(graph).desc
-        plans = (allocate(program.plan, sparing=sparing) for sparing in (False, True))
+        plans = (allocate(program.memory.plan, sparing=sparing) for sparing in (False, True))
         roomy, sparing = (each.temporary for each in plans)
         assert roomy > sparing
         device.create_buffer(driver.allocator.largest() - sparing - 2 * size - 256)
