@@ -9,7 +9,7 @@ import bitlane
 from bitlane.compiler.evaluate import evaluate
 from bitlane.compiler.explain import pass_costs
 from bitlane.compiler.fusion import fuse
-from bitlane.compiler.nodes import Constant, Expression, apply, copied, narrowed, widened, window
+from bitlane.compiler.nodes import Constant, Expression, apply, copy_ordered, narrow, widen, window
 from bitlane.compiler.passes import plan_passes
 from bitlane.driver.driver import Driver
 from bitlane_rtl.abi import Op
@@ -69,10 +69,12 @@ DENSE: dict[str, Callable[[Expression, Expression], Expression]] = {
 
 WALKS: dict[str, Callable[[Expression, Expression], Expression]] = {
     "rows with gaps": lambda a, b: apply(Op.XOR, window(a, 4, (ROWS, 48), (256, 4)), _rows(b)),
-    "a transposed operand": lambda a, b: copied(window(a, 0, (COLUMNS, ROWS), (4, 256)), (0, 1)),
-    "zeros above": lambda a, b: widened(window(a, 0, (ROWS, 64), (256, 2), 2), 4, signed=False),
-    "signs above": lambda a, b: widened(window(a, 0, (ROWS, 64), (256, 1), 1), 4, signed=True),
-    "low bytes": lambda a, b: narrowed(a, 2),
+    "a transposed operand": lambda a, b: copy_ordered(
+        window(a, 0, (COLUMNS, ROWS), (4, 256)), (0, 1)
+    ),
+    "zeros above": lambda a, b: widen(window(a, 0, (ROWS, 64), (256, 2), 2), 4, signed=False),
+    "signs above": lambda a, b: widen(window(a, 0, (ROWS, 64), (256, 1), 1), 4, signed=True),
+    "low bytes": lambda a, b: narrow(a, 2),
 }
 
 

@@ -123,7 +123,7 @@ class _Computed(_Node):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
 class Applied(_Computed):
-    """``op`` of the same elements of ``a`` and ``b``, packed. Made by ``apply`` and ``added``."""
+    """``op`` of the same elements of ``a`` and ``b``, packed. Made by ``apply`` and ``add_up``."""
 
     op: Op
     a: "Expression"
@@ -144,7 +144,7 @@ class Applied(_Computed):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
 class Widened(_Computed):
-    """Each element of ``source`` in more bytes, packed. Made by ``widened``."""
+    """Each element of ``source`` in more bytes, packed. Made by ``widen``."""
 
     source: "Expression"
     shape: tuple[int, ...]
@@ -199,7 +199,7 @@ def apply(
     return Applied(op, a, b, shape, strides, itemsize, shift)
 
 
-def added(count: Applied, axes: tuple[int, ...]) -> Applied:
+def add_up(count: Applied, axes: tuple[int, ...]) -> Applied:
     """Return the sums of counts along ``axes``, none of them empty, in 4 bytes modulo 2**32.
 
     The counts themselves are not stored. Raises ``LayoutError`` unless ``count`` counts.
@@ -213,13 +213,13 @@ def added(count: Applied, axes: tuple[int, ...]) -> Applied:
     return Applied(count.op, count.a, count.b, shape, strides, _SUM, summed=axes)
 
 
-def copied(source: Expression, order: tuple[int, ...]) -> Applied:
+def copy_ordered(source: Expression, order: tuple[int, ...]) -> Applied:
     """Return a copy whose axes are in ``order``, the outermost in memory first."""
     strides = packed_strides(source.shape, order, source.itemsize)
     return Applied(Op.COPY, source, None, source.shape, strides, source.itemsize)
 
 
-def narrowed(source: Expression, itemsize: int) -> Expression:
+def narrow(source: Expression, itemsize: int) -> Expression:
     """Return the lowest ``itemsize`` bytes of each element, packed. Raises ``LayoutError``."""
     if itemsize > source.itemsize:
         raise LayoutError(f"itemsize: elements of {source.itemsize} bytes have no {itemsize}")
@@ -228,7 +228,7 @@ def narrowed(source: Expression, itemsize: int) -> Expression:
     return apply(Op.COPY, window(source, 0, source.shape, source.strides, itemsize))
 
 
-def widened(source: Expression, itemsize: int, *, signed: bool) -> Expression:
+def widen(source: Expression, itemsize: int, *, signed: bool) -> Expression:
     """Return each element of ``source`` in ``itemsize`` bytes: with its sign, or zeros on top.
 
     Raises ``LayoutError`` for fewer bytes than it has.

@@ -22,7 +22,7 @@ from ..compiler.nodes import (
     Argument,
     Expression,
     VirtualBuffer,
-    added,
+    add_up,
     apply,
     window,
 )
@@ -226,7 +226,7 @@ def _summed(number: int, node: ReduceOperatorDesc, count: Expression) -> Express
             " counts, and nothing else",
             hresult="DXGI_ERROR_UNSUPPORTED",
         )
-    sums = added(count, tuple(sorted(node.axes)))
+    sums = add_up(count, tuple(sorted(node.axes)))
     own = [step for axis, step in enumerate(tensor.element_strides) if axis not in node.axes]
     strides = packed_strides(sums.shape, order_of(tuple(own)), sums.itemsize)
     steps = iter(strides)

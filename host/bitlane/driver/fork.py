@@ -50,7 +50,7 @@ def invalidate_after_fork(device: _Locked) -> None:
     _opened.add(device)
 
 
-def guard() -> Lock:
+def fork_safe_lock() -> Lock:
     """Return a lock that no other thread holds in a forked process.
 
     It guards a module's data and is held for a moment at a time, because forking waits for it.

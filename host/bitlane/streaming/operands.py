@@ -91,7 +91,7 @@ def plain(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return dtype.newbyteorder("<")
 
 
-def fitted(name: str, value: int, dtype: np.dtype[Any]) -> AnyArray:
+def fit_integer(name: str, value: int, dtype: np.dtype[Any]) -> AnyArray:
     """Return ``value`` as an array of rank 0. ``OutOfRangeError`` or ``DataTypeError``."""
     if dtype.kind == "f":
         raise DataTypeError(
