@@ -19,9 +19,16 @@ from .closeable import Closeable
 from .driver.driver import Driver
 from .errors import LinkError
 from .links.link import open_link
+from .lowering.strided import order_of
 from .search import search_once
 from .streaming.eager import Target, compute
-from .streaming.operands import as_array, count_type, new_order, order_of, result_shape, use_output
+from .streaming.operands import (
+    as_array,
+    count_type,
+    new_order,
+    result_shape,
+    use_output,
+)
 from .streaming.promotion import NEGATED, TRUE, Casting, as_pair
 
 

@@ -7,9 +7,10 @@ from hypothesis import given
 
 import bitlane
 from bitlane.compiler.evaluate import evaluate
-from bitlane.compiler.explain import explained
-from bitlane.compiler.fusion import fused
-from bitlane.compiler.nodes import Constant, Expression, apply, copied, narrowed, widened, window
+from bitlane.compiler.explain import pass_costs
+from bitlane.compiler.fusion import fuse
+from bitlane.compiler.nodes import Constant, Expression, apply, copy_ordered, narrow, widen, window
+from bitlane.compiler.passes import plan_passes
 from bitlane.driver.driver import Driver
 from bitlane_rtl.abi import Op
 from support.host.expressions import (
@@ -68,10 +69,12 @@ DENSE: dict[str, Callable[[Expression, Expression], Expression]] = {
 
 WALKS: dict[str, Callable[[Expression, Expression], Expression]] = {
     "rows with gaps": lambda a, b: apply(Op.XOR, window(a, 4, (ROWS, 48), (256, 4)), _rows(b)),
-    "a transposed operand": lambda a, b: copied(window(a, 0, (COLUMNS, ROWS), (4, 256)), (0, 1)),
-    "zeros above": lambda a, b: widened(window(a, 0, (ROWS, 64), (256, 2), 2), 4, signed=False),
-    "signs above": lambda a, b: widened(window(a, 0, (ROWS, 64), (256, 1), 1), 4, signed=True),
-    "low bytes": lambda a, b: narrowed(a, 2),
+    "a transposed operand": lambda a, b: copy_ordered(
+        window(a, 0, (COLUMNS, ROWS), (4, 256)), (0, 1)
+    ),
+    "zeros above": lambda a, b: widen(window(a, 0, (ROWS, 64), (256, 2), 2), 4, signed=False),
+    "signs above": lambda a, b: widen(window(a, 0, (ROWS, 64), (256, 1), 1), 4, signed=True),
+    "low bytes": lambda a, b: narrow(a, 2),
 }
 
 
@@ -90,7 +93,8 @@ def _measured(
 ) -> tuple[int, int]:
     content = noise(4 * ROWS * COLUMNS, 1).view("<u4").reshape(ROWS, COLUMNS)
     root = make(upload(driver, content), upload(driver, content[::-1].copy()))
-    passes = explained(driver.geometry, fused([root], driver.geometry))
+    plan = plan_passes(fuse([root], driver.geometry), driver.geometry)
+    passes = pass_costs(plan, driver.geometry)
     driver.clear_counters()
     evaluate(driver, [root])
     return sum(each.cycles for each in passes), driver.counters()["BUSY_CYCLES"]

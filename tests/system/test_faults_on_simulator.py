@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 import bitlane
 from bitlane.errors import DeviceError, DeviceFault, DeviceTimeout
 from bitlane.lowering.lower import lower
-from bitlane.lowering.routes import View
+from bitlane.lowering.strided import Streams, View
 from bitlane_rtl.abi import BEATS_PER_BLOCK, Op, Port, Status, register
 from bitlane_sim.system.ports import Hang, Response
 from support.seeds import slow, stride
@@ -61,7 +61,7 @@ class Stand:
     def run(self) -> None:
         views = [View(address, (1,), 1) for address in (self.a, self.b, self.y)]
         driver = self.device.driver
-        driver.run(lower(Op.XOR, (COUNT,), *views, geometry=driver.geometry))
+        driver.run(lower(Op.XOR, (COUNT,), Streams(*views), driver.geometry))
 
     def expect_to_work(self, seed: int) -> None:
         heal(self.device)
@@ -165,7 +165,7 @@ def test_commands_after_the_one_that_failed_do_nothing(stand: Stand) -> None:
         before = stand.fill(seed)
         simulator_of(stand.device).inject_error(row * strides[0], read=True)
         with pytest.raises(DeviceFault) as caught:
-            driver.run(lower(Op.NOT, shape, a, None, y, geometry=driver.geometry))
+            driver.run(lower(Op.NOT, shape, Streams(a, None, y), driver.geometry))
         index = caught.value.index
         heal(stand.device)
         changed = np.flatnonzero(stand.memory != before)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 import bitlane
 from bitlane.driver.commands import encode
 from bitlane.lowering import lower as lowering
-from bitlane.lowering.routes import View
+from bitlane.lowering.strided import Streams, View
 from bitlane_rtl.abi import CONTROL_BASE, RING_OFFSET, Op, Status, register
 from support.system.devices import link_of, noise, simulator_of
 
@@ -33,7 +33,7 @@ JOBS: dict[str, tuple[Op, tuple[int, ...], View, View | None, View]] = {
 def record(device: bitlane.Device, name: str) -> NDArray[np.uint32]:
     op, shape, a, b, y = JOBS[name]
     geometry = device.driver.geometry
-    commands = list(lowering.lower(op, shape, a, b, y, geometry=geometry, saturate=False))
+    commands = list(lowering.lower(op, shape, Streams(a, b, y), geometry))
     assert len(commands) == 1
     return encode(commands[0])
 

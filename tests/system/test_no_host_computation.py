@@ -25,9 +25,8 @@ from bitlane.arrays.elementwise import cast_on_host
 from bitlane.arrays.transfers import download
 from bitlane.driver.driver import Driver
 from bitlane.lowering.lower import lower
-from bitlane.lowering.sums import lower_sum
 from bitlane.streaming.call import call_of
-from bitlane.streaming.operands import as_array, bits
+from bitlane.streaming.operands import as_array, as_unsigned
 from bitlane.streaming.transfer import store
 from bitlane_rtl.abi import Op
 from support.host.arrays import random, same
@@ -102,7 +101,9 @@ def guarded() -> Iterator[None]:
         patches.setattr(
             "bitlane.arrays.array.download", lambda value: download(value).view(Guarded)
         )
-        patches.setattr("bitlane.streaming.transfer.bits", lambda array: bits(array).view(Guarded))
+        patches.setattr(
+            "bitlane.streaming.transfer.as_unsigned", lambda array: as_unsigned(array).view(Guarded)
+        )
         patches.setattr(Driver, "run", checked_run)
         patches.setattr(Driver, "read", lambda *where: read(*where).view(Guarded))
         patches.setattr(Driver, "write", checked_write)
@@ -259,9 +260,7 @@ def test_what_comes_back_is_what_the_circuit_was_told(
 ) -> None:
     a, b = (array.astype("u1") for array in operands(told))
     expected = reference.compute(does, a, b, saturate=True)
-    monkeypatch.setattr(
-        "bitlane.streaming.call.lower", lambda op, *rest, **more: lower(does, *rest, **more)
-    )
+    monkeypatch.setattr("bitlane.streaming.call.lower", lambda op, *rest: lower(does, *rest))
     # Lowered calls are cached.
     call_of.cache_clear()
     request.addfinalizer(call_of.cache_clear)
@@ -272,10 +271,7 @@ def test_sums_are_of_what_the_circuit_was_told_to_count(
     device: bitlane.Device, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     a, b = random((7, 33), "u2", 1), random((7, 33), "u2", 2)
-    monkeypatch.setattr(
-        "bitlane.streaming.call.lower_sum",
-        lambda op, *rest, **more: lower_sum(Op.COUNT_OR, *rest, **more),
-    )
+    monkeypatch.setattr("bitlane.streaming.call.lower", lambda op, *rest: lower(Op.COUNT_OR, *rest))
     call_of.cache_clear()
     request.addfinalizer(call_of.cache_clear)
     assert same(device.hamming(a, b), COUNT(a | b).sum(axis=1, dtype=np.uint32))
@@ -287,9 +283,7 @@ def test_what_arrays_become_is_what_the_circuit_was_told(
 ) -> None:
     a, b = (array.astype("u1") for array in operands(told))
     expected = reference.compute(does, a, b)
-    monkeypatch.setattr(
-        "bitlane.compiler.passes.lower", lambda op, *rest, **more: lower(does, *rest, **more)
-    )
+    monkeypatch.setattr("bitlane.lowering.fences.lower", lambda op, *rest: lower(does, *rest))
     x, y = device.asarray(a), device.asarray(b)
     assert same(CALLS[told](device, x, y).get(), expected)
 
@@ -327,7 +321,7 @@ def test_a_computation_on_what_the_device_gave_back_is_caught(
     monkeypatch.setattr("bitlane.streaming.eager.store", lambda content, *to: store(~content, *to))
     with pytest.raises(HostComputation, match="invert"):
         device.bit_not(random(9, "u4", 1), out=np.zeros(9, "u4"))
-    monkeypatch.setattr("bitlane.streaming.eager._array", lambda target, data: ~data)
+    monkeypatch.setattr("bitlane.streaming.eager._array", lambda target, data, strides: ~data)
     with pytest.raises(HostComputation, match="invert"):
         device.bit_not(random(9, "u4", 1))
 

@@ -10,6 +10,7 @@ import bitlane
 from bitlane.driver.driver import Driver
 from bitlane.links.link import open_link
 from bitlane.lowering.lower import lower
+from bitlane.lowering.strided import Streams
 from bitlane.validate.report import validate
 from bitlane.validate.session import Session
 from bitlane_rtl.abi import BIT_OPS, Op
@@ -119,12 +120,12 @@ def test_a_byte_of_memory_that_cannot_be_changed_is_found() -> None:
 def test_a_circuit_that_computes_something_else(
     told: Op, does: Op, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def wrong(op: Op, *rest: Any, **more: Any) -> Any:
+    def wrong(op: Op, shape: Any, streams: Streams, *rest: Any) -> Any:
         if op is told is Op.COUNT:
-            rest = (*rest[:3], rest[1])
-        return lower(does if op is told else op, *rest, **more)
+            streams = streams._replace(y=streams.a)
+        return lower(does if op is told else op, shape, streams, *rest)
 
-    for caller in ("dml.execution", "validate.answers", "validate.arena"):
+    for caller in ("lowering.fences", "validate.answers", "validate.arena"):
         monkeypatch.setattr(f"bitlane.{caller}.lower", wrong)
     _, lines = validated(NARROW, quick=True)
     assert set(failures(lines)) == {told.name, "known answers", "overlap"}

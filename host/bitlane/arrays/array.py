@@ -15,7 +15,7 @@ from bitlane_rtl.abi import Op
 
 from .._typing import AnyArray
 from ..compiler.explain import explain as explain_nodes
-from ..compiler.nodes import broadcast, copied
+from ..compiler.nodes import broadcast, copy_ordered
 from ..errors import CopyError, DataTypeError, MissingError, NotOfferedError, ShapeError
 from ..streaming.operands import as_array, count_type
 from ..streaming.promotion import Casting
@@ -245,7 +245,7 @@ class Array:
 
     def copy(self) -> "Array":
         """Return a copy of the elements, in C's order."""
-        return Array(self._value.derived(copied(self._value.node, tuple(range(self.ndim)))))
+        return Array(self._value.derived(copy_ordered(self._value.node, tuple(range(self.ndim)))))
 
     def astype(self, dtype: DTypeLike, *, copy: bool = True) -> "Array":
         """Return the elements as another integer type or truth values, cast on the device.

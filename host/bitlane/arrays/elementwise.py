@@ -14,15 +14,16 @@ from ..compiler.nodes import (
     Applied,
     Constant,
     Expression,
-    added,
+    add_up,
     apply,
     broadcast,
-    narrowed,
-    widened,
+    narrow,
+    widen,
     window,
 )
 from ..errors import DataTypeError, NotOfferedError, OtherDeviceError, OutOfRangeError
-from ..streaming.operands import expect_supported, fitted, shown
+from ..lowering.routes import Shift
+from ..streaming.operands import expect_supported, fit_integer, shown
 from ..streaming.promotion import NEGATED, TRUE, Casting, expect_alike, kind_of, meeting_type
 from .strided import Strided, normalize_axes
 from .transfers import constant, upload
@@ -46,11 +47,11 @@ def cast(value: Value, dtype: np.dtype[Any]) -> Value:
         # 1 shifted right by a number is 1 for 0 alone.
         one = (1).to_bytes(node.itemsize, "little")
         zero = apply(Op.SHIFT_RIGHT, Constant(one), node)
-        node = apply(Op.XOR, narrowed(zero, 1), _TRUE)
+        node = apply(Op.XOR, narrow(zero, 1), _TRUE)
     elif size < node.itemsize:
-        node = narrowed(node, size)
+        node = narrow(node, size)
     else:
-        node = widened(node, size, signed=value.dtype.kind == "i")
+        node = widen(node, size, signed=value.dtype.kind == "i")
     return value.derived(node, dtype)
 
 
@@ -118,7 +119,7 @@ def apply_typed(
         return apply(Op.XOR, a, _TRUE)
     if truth and op in NEGATED:
         return apply(Op.XOR, apply(NEGATED[op], a, b), _TRUE)
-    return apply(op, a, b, flags=(True, op is Op.SHIFT_RIGHT and dtype.kind == "i"))
+    return apply(op, a, b, shift=Shift.of(saturate=True, arithmetic=dtype.kind == "i"))
 
 
 def copy_value(value: Value) -> Value:
@@ -156,7 +157,9 @@ def cast_on_host(name: str, given: AnyArray | int, dtype: np.dtype[Any]) -> AnyA
     Raises ``DataTypeError`` or ``OutOfRangeError``.
     """
     if isinstance(given, int):
-        return fitted(name, given, dtype) if dtype.kind in "ui" else np.array(given).astype(dtype)
+        return (
+            fit_integer(name, given, dtype) if dtype.kind in "ui" else np.array(given).astype(dtype)
+        )
     if given.dtype.kind == "f" and dtype.kind != "f":
         raise DataTypeError(
             f"{name}: data type {given.dtype} for {dtype}; expected integers or truth values"
@@ -244,7 +247,7 @@ def sum_counts(value: Value, axes: Axes, dtype: DTypeLike | None, *, keep: bool)
     kind = sum_type(dtype, bits)
     shape = tuple([n for axis, n in enumerate(node.shape) if axis not in chosen])
     if count:
-        result = added(node, chosen)
+        result = add_up(node, chosen)
     else:
         result = apply(Op.COPY, broadcast(Constant(bytes(_UINT32.itemsize)), shape))
     sums = value.derived(result, _UINT32)
@@ -260,9 +263,9 @@ def _as_ones(counts: Expression, width: int) -> Expression:
     The device adds up bits, not numbers.
     """
     if counts.itemsize > width:
-        counts = narrowed(counts, width)
+        counts = narrow(counts, width)
     else:
-        counts = widened(counts, width, signed=False)
+        counts = widen(counts, width, signed=False)
     # All ones, shifted left by n, end with n zeros; a shift by the width leaves nothing.
     return apply(Op.NOT, apply(Op.SHIFT_LEFT, Constant(b"\xff" * width), counts))
 

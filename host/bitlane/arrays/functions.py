@@ -12,7 +12,8 @@ import numpy as np
 from bitlane_rtl.abi import Op
 
 from ..errors import DataTypeError, NotOfferedError, OutOfRangeError, ShapeError
-from ..streaming.operands import as_array, as_integer, broadcast_shapes, host_memory, oversized
+from ..lowering.strided import broadcast_shapes
+from ..streaming.operands import as_array, as_integer, host_memory, oversized
 from .array import Array, as_operand
 from .elementwise import elementwise, reduce, to_device
 from .numpy_protocols import implements

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from .._typing import AnyArray
 from ..errors import ArrayIndexError, ShapeError
 from ..lowering.moves import MovedBlock, Moves, Offsets, lower_moves
-from ..streaming.operands import broadcast_shapes, host_memory, oversized
+from ..lowering.strided import broadcast_shapes
+from ..streaming.operands import host_memory, oversized
 from .elementwise import copy_value
 from .strided import Strided, parse_part
 from .transfers import reserve

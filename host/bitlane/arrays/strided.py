@@ -13,7 +13,8 @@ from types import EllipsisType
 from typing import Any, Self, SupportsIndex
 
 from ..errors import ArrayIndexError, AxisError, DataTypeError, NotOfferedError, ShapeError
-from ..streaming.operands import packed_strides, shown
+from ..lowering.strided import packed_strides, span
+from ..streaming.operands import shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +46,7 @@ class Strided:
         """The range from the first byte of the elements to the last."""
         if not self.size:
             return range(self.offset, self.offset)
-        reach = [stride * (n - 1) for n, stride in zip(self.shape, self.strides, strict=True)]
-        low = self.offset + sum(min(0, step) for step in reach)
-        return range(low, self.offset + sum(max(0, step) for step in reach) + self.itemsize)
+        return span(self.shape, self.strides, self.itemsize, self.offset)
 
     @property
     def contiguous(self) -> bool:

@@ -15,8 +15,8 @@ from .._typing import AnyArray
 from ..compiler.nodes import Constant, Stored, apply
 from ..driver.driver import Storage
 from ..errors import ExchangeError
-from ..lowering.routes import View
-from ..streaming.operands import expect_axes, host_memory, order_of, packed_strides, shown
+from ..lowering.strided import View, order_of, packed_strides
+from ..streaming.operands import expect_axes, host_memory, shown
 from .strided import Strided
 from .value import DeviceLike, Value, changing, usage_of, using
 

@@ -15,12 +15,12 @@ from ..compiler.evaluate import assign, evaluate
 from ..compiler.nodes import Applied, Expression, Stored, broadcast, window
 from ..compiler.passes import count_pending
 from ..driver.driver import Driver, Storage
-from ..driver.fork import guard
+from ..driver.fork import fork_safe_lock
 from ..errors import BusyError, DataTypeError, FreedError, ShapeError
 from ..streaming.operands import shown
 from .strided import Strided
 
-_usage_guard = guard()
+_usage_guard = fork_safe_lock()
 """Held while claims are made and released, never while a device works."""
 
 
@@ -97,7 +97,7 @@ _MOST_PENDING: Final = 256
 """Most operations that a value waits for. With more, it is computed as it is made, so that neither
 the memory of the host nor the time to plan grows with a program's loops."""
 
-_guard = guard()
+_guard = fork_safe_lock()
 """Held while dependents and sources are noted, never while a device works."""
 
 

@@ -1,1 +1,1 @@
-"""What is to be computed from tensors in the device's memory: written down, planned, executed."""
+"""The compiler: expressions on tensors in the device's memory become passes, and these a run."""

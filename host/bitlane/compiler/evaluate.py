@@ -1,37 +1,38 @@
-"""Expressions become tensors: memory for them, and one job that computes them.
+"""Evaluation of expressions: memory for them, and one run of commands that computes them.
 
 Moves no data but constants, and never computes.
 """
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 
 from ..driver.driver import Driver, Storage
 from ..errors import LayoutError, OutOfDeviceMemory
-from ..lowering.fences import in_order
-from .fusion import fused
-from .memory import Arrangement, arranged, side_by_side
+from ..lowering.fences import insert_fences
+from .fusion import fuse
+from .memory import MemoryPlan, allocate, write_into
 from .nodes import Applied, Expression, Stored, Widened, broadcast
-from .passes import Plan, Spot, planned, redirected
+from .passes import Location, Plan, plan_passes
 
 
 def evaluate(driver: Driver, roots: Sequence[Expression]) -> list[Stored]:
-    """Compute ``roots`` in one job, and say where in the device's memory each one is.
+    """Compute ``roots`` in one run, and return where in the device's memory each one is.
 
-    What is stored already is given as it is. Each node is computed once, also if several roots
-    need it, and not again while its value is kept as the result of an earlier call: whoever
-    writes over a result must have evaluated all that needs it. Results share no memory, unless
+    Stored roots are returned as they are. Each node is computed once, also if several roots need
+    it, and not again while its value is cached as the result of an earlier call: before a result is
+    overwritten, everything that needs it must have been evaluated. Results share no memory, unless
     they are of the same node. Threads may call it at the same time.
 
     Raises ``OutOfDeviceMemory``, ``LayoutError`` or ``UnsupportedError`` before anything is
     executed; and what ``Driver.run`` raises.
     """
-    plan = planned(fused(roots, driver.geometry), driver.geometry)
+    plan = plan_passes(fuse(roots, driver.geometry), driver.geometry)
     memory = _run(driver, plan)
     results: dict[Expression, Stored] = {}
-    for root, spot in zip(roots, plan.results, strict=True):
+    for root, location in zip(roots, plan.results, strict=True):
         if root not in results:
-            results[root] = _result(root, spot, memory)
+            results[root] = _result(root, location, memory)
     return [results[root] for root in roots]
 
 
@@ -39,71 +40,68 @@ def assign(driver: Driver, target: Stored, value: Expression) -> None:
     """Write ``value``, which broadcasts, over ``target``, as if it had been computed before.
 
     No two elements of ``target`` may share a byte. The last operation writes there itself where
-    it can. Whatever else needs what ``target`` holds must have been evaluated. Raises what
+    it can. Everything else that needs the old elements must have been evaluated. Raises as
     ``evaluate`` does, and ``ShapeError``.
     """
     if value.itemsize != target.itemsize:
         raise LayoutError(f"value: {value.itemsize} bytes; expected {target.itemsize}")
-    plan = planned(fused([broadcast(value, target.shape)], driver.geometry), driver.geometry)
-    _run(driver, redirected(plan, target.view, target.shape))
+    roots = fuse([broadcast(value, target.shape)], driver.geometry)
+    plan = plan_passes(roots, driver.geometry)
+    _run(driver, write_into(plan, [Location(None, target.view)], [target.shape]))
 
 
 def _run(driver: Driver, plan: Plan) -> "_Memory":
-    memory = _Memory(driver, plan)
+    try:
+        memory = allocate(plan).fit(partial(_Memory, driver))
+    except OutOfDeviceMemory as error:
+        raise _too_large(allocate(plan, sparing=True), error) from None
     with ExitStack() as given_back:
-        for storage in (*memory.temporary, *memory.results):
+        for storage in memory.areas:
             # Not left to Python: an error's traceback refers to everything here.
             given_back.callback(storage.close)
-        jobs = memory.arrangement.jobs(memory.starts, driver.geometry)
+        groups = memory.plan.groups(memory.starts, driver.geometry)
         if plan.constants.size:
             driver.write(memory.starts[-1], plan.constants.content)
-        driver.run(in_order(jobs))
+        driver.run(insert_fences(groups))
         given_back.pop_all()
     return memory
 
 
-def _result(root: Expression, spot: Spot, memory: "_Memory") -> Stored:
+def _result(root: Expression, location: Location, memory: "_Memory") -> Stored:
     if isinstance(root, Stored):
         return root
-    stored = memory.stored(spot, root.shape)
+    stored = memory.stored(location, root.shape)
     if isinstance(root, Applied | Widened):
-        root.keep(stored)
+        root.cache(stored)
     return stored
 
 
 class _Memory:
-    """The device's memory for a plan: for what is temporary, and for results."""
+    """The device's memory for ``plan``. Raises ``OutOfDeviceMemory``."""
 
-    def __init__(self, driver: Driver, plan: Plan) -> None:
+    def __init__(self, driver: Driver, plan: MemoryPlan) -> None:
+        self.plan = plan
+        sizes = (*plan.bound, plan.temporary) if plan.temporary else plan.bound
+        self.areas: list[Storage] = []
         try:
-            self._allocate(driver, arranged(plan, side_by_side(plan.passes), sparing=False))
-        except OutOfDeviceMemory as error:
-            least = arranged(plan, plan.passes, sparing=True)
-            try:
-                self._allocate(driver, least)
-            except OutOfDeviceMemory:
-                raise _too_large(least, error) from None
+            for size in sizes:
+                self.areas.append(Storage(driver, size))
+        except OutOfDeviceMemory:
+            for storage in self.areas:
+                storage.close()
+            raise
+        self.starts = [storage.address for storage in self.areas]
 
-    def _allocate(self, driver: Driver, arrangement: Arrangement) -> None:
-        self.arrangement = arrangement
-        # What an attempt before has got is to be had again.
-        self.results = self.temporary = list[Storage]()
-        self.results = [Storage(driver, size) for size in arrangement.results]
-        self.temporary = [Storage(driver, arrangement.temporary)] if arrangement.temporary else []
-        self.starts = [storage.address for storage in (*self.results, *self.temporary)]
-
-    def stored(self, spot: Spot, shape: tuple[int, ...]) -> Stored:
-        """A spot that stays."""
-        assert spot.room is not None
-        piece, _ = self.arrangement.places[spot.room]
-        view = self.arrangement.view(spot, self.starts)
-        return Stored(self.results[piece], view, shape)
+    def stored(self, location: Location, shape: tuple[int, ...]) -> Stored:
+        """Return a result."""
+        assert location.buffer is not None
+        area, _ = self.plan.places[location.buffer]
+        return Stored(self.areas[area], self.plan.view(location, self.starts), shape)
 
 
-def _too_large(least: Arrangement, error: OutOfDeviceMemory) -> OutOfDeviceMemory:
-    results = sum(least.results)
+def _too_large(least: MemoryPlan, error: OutOfDeviceMemory) -> OutOfDeviceMemory:
     return OutOfDeviceMemory(
-        f"expression: {results} bytes of device memory for {len(least.results)} results and"
-        f" {least.temporary} for what is in between do not fit; evaluate parts of it one after"
+        f"expression: {sum(least.bound)} bytes of device memory for {len(least.bound)} results and"
+        f" {least.temporary} for intermediate values do not fit; evaluate parts of it one after"
         f" another, or drop arrays that are no longer needed ({error})"
     )

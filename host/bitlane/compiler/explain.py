@@ -1,29 +1,25 @@
-"""What a device would do for expressions, and how long that would take. Executes nothing."""
+"""Cost tables: the passes of a device for expressions, and estimated cycles. Executes nothing."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from math import prod
-from typing import Final
 
 from bitlane_rtl.abi import Mode
 
 from ..driver.commands import Command, Walk
-from ..driver.geometry import Geometry
+from ..driver.geometry import Abilities
 from ..lowering.cost import cycles
-from ..lowering.fences import in_order
-from .fusion import fused
-from .memory import Arrangement, arranged, side_by_side
+from ..lowering.fences import insert_fences
+from .fusion import fuse
+from .memory import allocate
 from .nodes import Expression
-from .passes import Pass, planned
-
-_GRANULE: Final = 64
-_ANYWHERE: Final = 1 << 62
+from .passes import Pass, Plan, plan_passes
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
-    """A pass, or several: the work that it is, and the cycles that it takes, about."""
+class PassCost:
+    """The work of a pass, and its estimated cycles."""
 
     name: str
     elements: str
@@ -41,19 +37,18 @@ class Explained:
         return self.commands, self.runs, self.read, self.written, self.cycles
 
 
-def explain(geometry: Geometry, roots: Sequence[Expression]) -> str:
-    """A table of the passes that compute ``roots`` in one job, and what they would be unfused.
+def explain(geometry: Abilities, roots: Sequence[Expression]) -> str:
+    """Return a table of the passes that compute ``roots`` in one run, beside those without fusion.
 
     Cycles are estimated for a memory that answers at once. Raises ``LayoutError`` or
     ``UnsupportedError``.
     """
-    passes = explained(geometry, fused(roots, geometry))
-    plain = explained(geometry, roots)
-    return table(passes, plain)
+    fused = plan_passes(fuse(roots, geometry), geometry)
+    return table(pass_costs(fused, geometry), pass_costs(plan_passes(roots, geometry), geometry))
 
 
-def table(passes: Sequence[Explained], plain: Sequence[Explained]) -> str:
-    """Passes, a line each; their sum, and that of ``plain``, which nothing was fused in."""
+def table(passes: Sequence[PassCost], plain: Sequence[PassCost]) -> str:
+    """Return a line for each pass; their sum, and that of ``plain``, the passes without fusion."""
     cells = [["pass", "elements", "commands", "runs", "bytes read", "bytes written", "cycles"]]
     cells += [[x.name, x.elements, *map(_grouped, x.numbers)] for x in passes]
     cells += [_total("fused", passes), _total("unfused", plain)]
@@ -67,7 +62,7 @@ def table(passes: Sequence[Explained], plain: Sequence[Explained]) -> str:
     )
 
 
-def _total(name: str, passes: Sequence[Explained]) -> list[str]:
+def _total(name: str, passes: Sequence[PassCost]) -> list[str]:
     numbers = [sum(x.numbers[column] for x in passes) for column in range(5)]
     count = "1 pass" if len(passes) == 1 else f"{len(passes)} passes"
     return [name, count, *map(_grouped, numbers)]
@@ -77,36 +72,23 @@ def _grouped(number: int) -> str:
     return f"{number:,}"
 
 
-def explained(geometry: Geometry, roots: Sequence[Expression]) -> list[Explained]:
-    """The passes that compute ``roots`` as they are, in the order in which they run."""
-    plan = planned(roots, geometry)
-    arrangement = arranged(plan, side_by_side(plan.passes), sparing=False)
-    # Behind the memory, so that nothing there seems to be in the way.
-    starts, end = [], geometry.memory_last + 1
-    for size in (*arrangement.results, arrangement.temporary):
-        starts.append(-(-end // _GRANULE) * _GRANULE)
-        end = starts[-1] + size
-    return explained_passes(arrangement, starts, replace(geometry, memory_last=_ANYWHERE))
-
-
-def explained_passes(
-    arrangement: Arrangement, starts: Sequence[int], geometry: Geometry
-) -> list[Explained]:
-    """The passes of ``arrangement``, whose pieces of memory are at ``starts``."""
-    jobs = arrangement.jobs(starts, geometry)
-    jobs = [replace(job, commands=list(job.commands)) for job in jobs]
-    ordered = in_order(jobs)
+def pass_costs(plan: Plan, geometry: Abilities) -> list[PassCost]:
+    """Return the costs of the passes of ``plan``, in the order in which they are executed."""
+    memory = allocate(plan)
+    groups = memory.dry_groups(geometry)
+    lowered = [replace(group, commands=list(group.commands)) for group in groups]
+    ordered = insert_fences(lowered)
     result = []
     begun = False
-    for step, job in zip(arrangement.passes, jobs, strict=True):
-        commands = list(islice(ordered, len(list(job.commands))))
+    for step, group in zip(memory.passes, lowered, strict=True):
+        commands = list(islice(ordered, len(list(group.commands))))
         taken = cycles(commands, geometry, behind_others=begun)
         begun = begun or bool(commands)
-        result.append(_explained(step, commands, taken))
+        result.append(_cost(step, commands, taken))
     return result
 
 
-def _explained(step: Pass, commands: Sequence[Command], taken: int) -> Explained:
+def _cost(step: Pass, commands: Sequence[Command], taken: int) -> PassCost:
     shape = " x ".join(map(str, step.shape)) or "1"
     elements = f"{shape} of {8 * step.a.view.itemsize} bits"
     read = written = 0
@@ -116,7 +98,7 @@ def _explained(step: Pass, commands: Sequence[Command], taken: int) -> Explained
         written += _bytes(command, command.y, command.out_lane.bytes)
     runs = sum(prod(command.counts) for command in commands)
     name = f"{step.op.name} SUM" if step.sums else step.op.name
-    return Explained(name, elements, len(commands), runs, read, written, taken)
+    return PassCost(name, elements, len(commands), runs, read, written, taken)
 
 
 def _bytes(command: Command, walk: Walk, size: int) -> int:

@@ -1,4 +1,4 @@
-"""Expressions with the same value that need fewer passes over memory.
+"""Rewriting of expressions to equal ones that need fewer passes over memory.
 
 Inversions go into the operations around them: NAND, NOR, XNOR, De Morgan's laws. Logic goes into
 the count behind it where the circuit does both at once. Rewrites trees; computes nothing.
@@ -12,256 +12,266 @@ from typing import Final, TypeAlias
 
 from bitlane_rtl.abi import LOGIC_OPS, Op
 
-from ..driver.geometry import Geometry
-from .nodes import Applied, Constant, Expression, Stored, Viewed, Widened, apply, window
-from .passes import kept_values, operands, operands_first
+from ..driver.geometry import Abilities
+from ..lowering.routes import Shift
+from .nodes import Applied, Argument, Constant, Expression, Stored, Viewed, Widened, apply, window
+from .passes import operands, operands_first, reach
 
-Wanted: TypeAlias = tuple[Expression, bool]
-"""A node, and whether its value is wanted rather than the inverse of it."""
+Signal: TypeAlias = tuple[Expression, bool]
+"""A node and its polarity: True for its value, False for the inverse of it."""
 
 _PASS_COST: Final = 32
 """Cycles that a pass takes beside its data, about."""
 
 _INVERSE: Final = {op: Op(op ^ 4) for op in LOGIC_OPS if op < 8}
-"""What gives the inverse of an operation's result."""
+"""Operations with the inverse result."""
 
 _DUAL: Final = {Op.AND: Op.NOR, Op.OR: Op.NAND, Op.NAND: Op.OR, Op.NOR: Op.AND}
-"""De Morgan: what gives the same result from inverted operands."""
+"""De Morgan's laws: operations with the same result on inverted operands."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
-    """How to get a node's value, or its inverse: ``op`` of ``operands``."""
+class _Candidate:
+    """One way to compute a signal: ``op`` of ``operands``."""
 
     cost: int
-    """Cycles, about, with those for operands that nothing else needs."""
+    """Estimated cycles, with those for operands that nothing else uses."""
     op: Op
-    operands: tuple[Wanted, ...]
+    operands: tuple[Signal, ...]
 
 
-def fused(roots: Sequence[Expression], geometry: Geometry) -> list[Expression]:
-    """Expressions that give what ``roots`` give, in the same layouts, on a circuit.
+def fuse(roots: Sequence[Expression], abilities: Abilities) -> list[Expression]:
+    """Return expressions with the values and the layouts of ``roots`` that need fewer passes.
 
-    What is kept is not computed again. No two of them share memory unless they are the same node,
-    nor do they share that of a leaf or of what is kept, but for roots that are leaves.
+    Cached values are not computed again. Results never alias each other, a leaf or a cached value,
+    except roots that are leaves.
     """
-    if len(roots) == 1 and _is_simple(roots[0], geometry):
+    if len(roots) == 1 and _is_simple(roots[0], abilities):
         return list(roots)
-    rewriting = _Rewriting(roots, geometry)
+    rewriting = _Rewriting(roots, abilities)
     rewriting.build()
     return rewriting.roots()
 
 
-def _is_simple(root: Expression, geometry: Geometry) -> bool:
-    """Whether it is one operation on what is there: often so, and nothing can be better."""
+def _is_simple(root: Expression, abilities: Abilities) -> bool:
+    """Return whether ``root`` is one operation on leaves, which nothing can improve."""
     return (
         isinstance(root, Applied)
-        and root.op in geometry.ops
+        and root.op in abilities.ops
         and not any(operands(each) for each in operands(root))
     )
 
 
+def _cost_of(candidate: _Candidate) -> int:
+    return candidate.cost
+
+
 class _Rewriting:
-    def __init__(self, roots: Sequence[Expression], geometry: Geometry) -> None:
+    def __init__(self, roots: Sequence[Expression], abilities: Abilities) -> None:
         self._roots = roots
-        self._geometry = geometry
-        self._known = kept_values(roots)
-        self._order = operands_first(roots, self._known)
-        self._meaning = _meanings(self._order, self._known)
+        self._abilities = abilities
+        _, self._cached = reach(roots)
+        self._order = operands_first(roots, self._cached)
+        self._canonical = _canonicalize(self._order, self._cached)
         # Nodes that only copy or invert are gone from here on.
-        self._nodes = [node for node, (inner, _) in self._meaning.items() if node is inner]
+        self._nodes = [node for node, (inner, _) in self._canonical.items() if node is inner]
         self._readers = Counter(
-            self._meaning[each][0] for node in self._nodes for each in operands(node)
+            self._canonical[each][0] for node in self._nodes for each in operands(node)
         )
-        self._readers.update(self._meaning[root][0] for root in roots)
+        self._readers.update(self._canonical[root][0] for root in roots)
         self._ones: dict[int, Expression] = {}
-        self._ways: dict[Wanted, _Way] = {}
+        self._best: dict[Signal, _Candidate] = {}
         for node in self._nodes:
             if isinstance(node, Applied):
-                self._consider(node)
-        self._built: dict[Wanted, Expression] = {}
+                self._choose(node)
+        self._built: dict[Signal, Expression] = {}
         self._copies: dict[Expression, Expression] = {}
 
-    def _consider(self, node: Applied) -> None:
-        """Find the cheapest way to a node's value, and to its inverse."""
+    def _choose(self, node: Applied) -> None:
+        """Find the cheapest way to compute each polarity of ``node``."""
         own = self._weight(node)
-        for wanted in (True, False):
-            ways = [*self._direct(node, wanted), *self._counted(node, wanted)]
-            if ways:
-                self._ways[node, wanted] = min(ways, key=lambda way: way.cost)
-        if (node, True) not in self._ways and (node, False) not in self._ways:
+        for polarity in (True, False):
+            candidates = [
+                *self._logic_candidates(node, polarity),
+                *self._count_candidates(node, polarity),
+            ]
+            if candidates:
+                self._best[node, polarity] = min(candidates, key=_cost_of)
+        if (node, True) not in self._best and (node, False) not in self._best:
             # The circuit cannot do it: lowering says so.
-            self._ways[node, True] = self._way(own, node.op, operands(node), (True, True))
-        for wanted in (True, False):
-            other = self._ways.get((node, not wanted))
+            self._best[node, True] = self._candidate(own, node.op, operands(node), (True, True))
+        for polarity in (True, False):
+            other = self._best.get((node, not polarity))
             if other and other.op is not Op.NOT:
-                way = _Way(other.cost + own, Op.NOT, ((node, not wanted),))
-                known = self._ways.get((node, wanted), way)
-                self._ways[node, wanted] = min(known, way, key=lambda way: way.cost)
+                candidate = _Candidate(other.cost + own, Op.NOT, ((node, not polarity),))
+                known = self._best.get((node, polarity), candidate)
+                self._best[node, polarity] = min(known, candidate, key=_cost_of)
 
-    def _direct(self, node: Applied, wanted: bool) -> Iterator[_Way]:
-        for op, signs in _forms(node, wanted):
-            if op in self._geometry.ops:
-                yield self._way(self._weight(node), op, operands(node), signs)
+    def _logic_candidates(self, node: Applied, polarity: bool) -> Iterator[_Candidate]:
+        for op, signs in _equivalents(node, polarity):
+            if op in self._abilities.ops:
+                yield self._candidate(self._weight(node), op, operands(node), signs)
 
-    def _counted(self, node: Applied, wanted: bool) -> Iterator[_Way]:
-        """Ways to count what a logic operation gives without writing it."""
-        counts = {op.counted: op for op in self._geometry.ops if op.counts}
-        if node.op is not Op.COUNT or not wanted:
+    def _count_candidates(self, node: Applied, polarity: bool) -> Iterator[_Candidate]:
+        """Yield ways to count the result of a logic operation without writing it."""
+        counts = {op.counted: op for op in self._abilities.ops if op.counts}
+        if node.op is not Op.COUNT or not polarity:
             return
         own = self._weight(node)
-        inner, same = self._meaning[node.a]
+        inner, same = self._canonical[node.a]
         if op := counts.get(Op.XOR):
             ones = self._ones.setdefault(inner.itemsize, Constant(b"\xff" * inner.itemsize))
-            self._meaning[ones] = (ones, True)
-            yield self._way(own, op, (inner, ones), (not same, True))
+            self._canonical[ones] = (ones, True)
+            yield self._candidate(own, op, (inner, ones), (not same, True))
         if isinstance(inner, Applied) and self._readers[inner] == 1 and inner.op in LOGIC_OPS:
-            for logic, signs in _forms(inner, same):
+            for logic, signs in _equivalents(inner, same):
                 if op := counts.get(logic):
-                    yield self._way(own, op, operands(inner), signs)
+                    yield self._candidate(own, op, operands(inner), signs)
 
-    def _way(
+    def _candidate(
         self, own: int, op: Op, nodes: tuple[Expression, ...], signs: tuple[bool, ...]
-    ) -> _Way:
+    ) -> _Candidate:
         needed = []
         for node, sign in zip(nodes, signs, strict=False):
-            inner, same = self._meaning[node]
+            inner, same = self._canonical[node]
             needed.append((inner, same == sign))
-        return _Way(own + sum(map(self._cost, needed)), op, tuple(needed))
+        return _Candidate(own + sum(map(self._cost, needed)), op, tuple(needed))
 
-    def _cost(self, wanted: Wanted) -> int:
-        node, same = wanted
-        if self._readers[node] == 1 and wanted in self._ways:
-            return self._ways[wanted].cost
-        return 0 if same else self._weight(node)
+    def _cost(self, signal: Signal) -> int:
+        """Return the cycles that an operand adds to the node that reads it."""
+        node, polarity = signal
+        if self._readers[node] == 1 and signal in self._best:
+            return self._best[signal].cost
+        return 0 if polarity else self._weight(node)
 
     def _weight(self, node: Expression) -> int:
-        return _PASS_COST + prod(node.shape) * node.itemsize // self._geometry.data_bytes
+        return _PASS_COST + prod(node.shape) * node.itemsize // self._abilities.data_bytes
 
     # --- the new trees ------------------------------------------------------------------------
 
     def build(self) -> None:
         """Make new nodes for all that the roots need."""
-        needs: defaultdict[Expression, set[bool]] = defaultdict(set)
+        uses: defaultdict[Expression, set[bool]] = defaultdict(set)
         for root in self._roots:
-            node, same = self._meaning[root]
-            needs[node].add(same)
-        chosen: dict[Expression, Wanted] = {}
+            node, same = self._canonical[root]
+            uses[node].add(same)
+        stored: dict[Expression, Signal] = {}
         for node in [*reversed(self._nodes), *self._ones.values()]:
-            if not needs[node]:
+            if not uses[node]:
                 continue
-            native = chosen[node] = self._native(node, needs[node])
-            if native in self._ways:
-                needed = self._ways[native].operands
+            signal = stored[node] = self._stored_polarity(node, uses[node])
+            if signal in self._best:
+                needed = self._best[signal].operands
             else:
-                needed = tuple(self._meaning[each] for each in operands(node))
+                needed = tuple(self._canonical[each] for each in operands(node))
             for inner, same in needed:
-                needs[inner].add(same)
+                uses[inner].add(same)
         for node in [*self._ones.values(), *self._nodes]:
-            if node in chosen:
-                self._make(chosen[node], needs[node])
+            if node in stored:
+                self._make(stored[node], uses[node])
 
-    def _native(self, node: Expression, needed: set[bool]) -> Wanted:
-        """Whether a node's value is computed first, or its inverse."""
+    def _stored_polarity(self, node: Expression, needed: set[bool]) -> Signal:
+        """Return the polarity of ``node`` that is computed first."""
         options = [
-            (node, wanted)
-            for wanted in (True, False)
-            if (way := self._ways.get((node, wanted))) and way.operands != ((node, not wanted),)
+            (node, polarity)
+            for polarity in (True, False)
+            if (candidate := self._best.get((node, polarity)))
+            and candidate.operands != ((node, not polarity),)
         ]
         preferred = [option for option in options if option[1] in needed]
         if not options:
             return node, True
-        return min(preferred or options, key=lambda option: self._ways[option].cost)
+        return min(preferred or options, key=lambda option: self._best[option].cost)
 
-    def _make(self, native: Wanted, needed: set[bool]) -> None:
-        node, wanted = native
+    def _make(self, signal: Signal, needed: set[bool]) -> None:
+        node, polarity = signal
         new: Expression = node
         if isinstance(node, Applied):
-            way = self._ways[native]
-            a, *rest = (self._built[each] for each in way.operands)
+            candidate = self._best[signal]
+            a, *rest = (self._built[each] for each in candidate.operands)
             b = rest[0] if rest else None
-            if (way.op, a, b) != (node.op, node.a, node.b):
-                new = replace(node, op=way.op, a=a, b=b)
+            if (candidate.op, a, b) != (node.op, node.a, node.b):
+                new = replace(node, op=candidate.op, a=a, b=b)
         elif isinstance(node, Widened):
-            new = replace(node, source=self._built[self._meaning[node.source]])
+            new = replace(node, source=self._built[self._canonical[node.source]])
         elif isinstance(node, Viewed):
             new = self._window(node)
-        self._built[node, wanted] = new
-        if (not wanted) in needed:
-            self._built[node, not wanted] = _copied(Op.NOT, new, node)
+        self._built[node, polarity] = new
+        if (not polarity) in needed:
+            self._built[node, not polarity] = _copy(Op.NOT, new, node)
 
     def _window(self, node: Viewed) -> Expression:
-        known = self._known.get(node.source)
+        known = self._cached.get(node.source)
         if known is not None:
             return window(known, node.offset, node.shape, node.strides, node.itemsize)
-        return replace(node, source=self._laid_out(node.source))
+        return replace(node, source=self._in_layout(node.source))
 
-    def _laid_out(self, node: Applied | Widened | Constant) -> Applied | Widened | Constant:
-        """What gives a node's value in its very layout, in memory of its own."""
-        inner, same = self._meaning[node]
+    def _in_layout(self, node: Applied | Widened | Constant) -> Applied | Widened | Constant:
+        """Return a node with the value and the layout of ``node``, in memory of its own."""
+        inner, same = self._canonical[node]
         new = self._built[inner, same]
-        if isinstance(new, Stored | Viewed) or new.strides != node.strides:
-            new = self._copies.setdefault(node, self._moved(new, inner, node))
-        assert not isinstance(new, Stored | Viewed)
+        if isinstance(new, Stored | Argument | Viewed) or new.strides != node.strides:
+            new = self._copies.setdefault(node, self._relocate(new, inner, node))
+        assert not isinstance(new, Stored | Argument | Viewed)
         return new
 
-    def _moved(self, new: Expression, inner: Expression, like: Expression) -> Applied:
-        """``new``, which is the value of ``inner``, in the layout of ``like``.
+    def _relocate(self, new: Expression, inner: Expression, like: Expression) -> Applied:
+        """Return ``new``, which is the value of ``inner``, in the layout of ``like``.
 
-        What nothing else needs is computed there, and if only parts of its elements are wanted,
-        only these are.
+        A value without other readers is computed there, and only the bytes of its elements that
+        are read.
         """
         if self._readers[inner] == 1:
             if isinstance(new, Applied):
                 return replace(new, strides=like.strides)
             if isinstance(new, Viewed) and isinstance(inner, Viewed):
-                source, _ = self._meaning[inner.source]
-                part = _part(new) if self._readers[source] == 1 else None
-                if part is not None:
-                    return replace(part, strides=like.strides)
-        return _copied(Op.COPY, new, like)
+                source, _ = self._canonical[inner.source]
+                narrow = _narrow_logic(new) if self._readers[source] == 1 else None
+                if narrow is not None:
+                    return replace(narrow, strides=like.strides)
+        return _copy(Op.COPY, new, like)
 
     def roots(self) -> list[Expression]:
-        """The new roots, once all is built."""
+        """Return the new roots, once all is built."""
         owners: dict[Expression, Expression] = {}
         roots: list[Expression] = []
         for root in self._roots:
             node = root.source if isinstance(root, Viewed) else root
-            if isinstance(node, Stored | Constant):
+            if isinstance(node, Stored | Argument | Constant):
                 roots.append(root)
                 continue
-            new: Applied | Widened | Constant = self._laid_out(node)
+            new: Applied | Widened | Constant = self._in_layout(node)
             if owners.setdefault(new, root) is not root or isinstance(new, Constant):
-                new = _copied(Op.COPY, new, node)
+                new = _copy(Op.COPY, new, node)
                 owners[new] = root
             roots.append(replace(root, source=new) if isinstance(root, Viewed) else new)
         return roots
 
 
-def _meanings(
+def _canonicalize(
     order: Sequence[Expression], known: Mapping[Expression, Stored]
-) -> dict[Expression, Wanted]:
-    """For each node the one that it copies or inverts, over any number of steps; else itself.
+) -> dict[Expression, Signal]:
+    """Return for each node the one that it copies or inverts, over any number of steps.
 
-    For those that are ``known``, the leaf that they are.
+    A node that does neither is its own; a ``known`` node is the leaf that holds its value.
     """
     readers = Counter(each for node in order for each in operands(node))
-    meanings: dict[Expression, Wanted] = {}
+    canonical: dict[Expression, Signal] = {}
     for node in order:
-        meanings[node] = (node, True)
+        canonical[node] = (node, True)
         if leaf := known.get(node):
-            meanings[node] = meanings[leaf] = (leaf, True)
+            canonical[node] = canonical[leaf] = (leaf, True)
             continue
-        source, copied = _passed_on(node)
+        source, copied = _passed_through(node)
         # A copy that many read in another layout pays.
         if source and (not copied or readers[node] < 2 or node.strides == source.strides):
-            inner, same = meanings[source]
-            meanings[node] = (inner, same == copied)
-    return meanings
+            inner, same = canonical[source]
+            canonical[node] = (inner, same == copied)
+    return canonical
 
 
-def _passed_on(node: Expression) -> tuple[Expression | None, bool]:
-    """The operand that a node gives as it is (True), or inverted, if that is all that it does."""
+def _passed_through(node: Expression) -> tuple[Expression | None, bool]:
+    """Return the operand that a node merely copies (True) or inverts (False), or None."""
     if not isinstance(node, Applied):
         return None, False
     if node.op in (Op.COPY, Op.NOT):
@@ -274,10 +284,10 @@ def _passed_on(node: Expression) -> tuple[Expression | None, bool]:
     return None, False
 
 
-def _forms(node: Applied, wanted: bool) -> Iterator[tuple[Op, tuple[bool, bool]]]:
-    """Operations that give a node's value, or its inverse, and of which operands."""
+def _equivalents(node: Applied, polarity: bool) -> Iterator[tuple[Op, tuple[bool, bool]]]:
+    """Yield the operations that compute a polarity of ``node``, and the polarities of operands."""
     if node.op in _INVERSE:
-        op = node.op if wanted else _INVERSE[node.op]
+        op = node.op if polarity else _INVERSE[node.op]
         yield op, (True, True)
         if op in _DUAL:
             yield _DUAL[op], (False, False)
@@ -286,14 +296,14 @@ def _forms(node: Applied, wanted: bool) -> Iterator[tuple[Op, tuple[bool, bool]]
         if op in (Op.XOR, Op.XNOR):
             yield _INVERSE[op], (True, False)
             yield op, (False, False)
-    elif node.op is Op.SHIFT_RIGHT and node.arithmetic:
-        yield node.op, (wanted, True)
-    elif wanted:
+    elif node.op is Op.SHIFT_RIGHT and Shift.ARITHMETIC in node.shift:
+        yield node.op, (polarity, True)
+    elif polarity:
         yield node.op, (True, True)
 
 
-def _part(view: Viewed) -> Applied | None:
-    """The same bytes of each operand's elements, if ``view`` shows some of each result of logic."""
+def _narrow_logic(view: Viewed) -> Applied | None:
+    """Return logic on the bytes of each element that ``view`` shows, if it shows these alone."""
     whole = view.source
     if not isinstance(whole, Applied) or whole.op not in LOGIC_OPS:
         return None
@@ -303,8 +313,8 @@ def _part(view: Viewed) -> Applied | None:
     return replace(whole, a=a, b=rest[0] if rest else None, itemsize=view.itemsize)
 
 
-def _copied(op: Op, source: Expression, like: Expression) -> Applied:
-    """COPY or NOT of ``source`` in the layout of ``like``, if that is packed."""
+def _copy(op: Op, source: Expression, like: Expression) -> Applied:
+    """Return COPY or NOT of ``source``, in the layout of ``like`` if that is packed."""
     if not isinstance(like, Applied | Widened):
         return apply(op, source)
-    return Applied(op, source, None, like.shape, like.strides, like.itemsize, False, False)
+    return Applied(op, source, None, like.shape, like.strides, like.itemsize)

@@ -1,114 +1,218 @@
-"""Where the values of a plan lie while it runs: what is written over what is no longer read.
+"""Memory of a plan: where results are written, and which values share addresses.
 
 Bookkeeping on sizes; never touches the device.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from math import prod
+from typing import Final, TypeVar
 
-from ..driver.allocator import Allocation, Allocator
-from ..driver.geometry import Geometry
-from ..lowering.fences import Job
-from ..lowering.routes import View
-from .passes import Pass, Plan, Room, Spot
+from bitlane_rtl.abi import LOGIC_OPS, Op
 
-_ANY: Final = 1 << 62
-"""Bytes: more than any memory has."""
+from ..driver.allocator import Allocation, Allocator, round_up
+from ..driver.geometry import Abilities
+from ..errors import OutOfDeviceMemory
+from ..lowering.fences import CommandGroup
+from ..lowering.strided import View, broadcast_strides, overlap, packed_strides
+from .nodes import VirtualBuffer
+from .passes import Location, Pass, Plan
+
+_ENDLESS: Final = 1 << 62
+"""More bytes than any memory has."""
+
+_BEHIND: Final = 1 << 32
+"""An address above every device's memory, so that no stored tensor overlaps it."""
+
+_Taken = TypeVar("_Taken")
 
 
 @dataclass(frozen=True, slots=True)
-class Arrangement:
-    """The passes in the order in which they run, and the memory that they need."""
+class MemoryPlan:
+    """The passes in the order in which they are executed, and the memory that they need.
+
+    It consists of areas: one for each result, one for each argument, and a temporary one.
+    """
 
     passes: tuple[Pass, ...]
-    results: tuple[int, ...]
-    """Bytes of each piece of memory that is kept."""
+    bound: tuple[int, ...]
+    """Bytes of each area that the caller binds."""
     temporary: int
-    """Bytes of the one that is given back."""
-    places: dict[Room, tuple[int, int]]
-    """Each room's piece, which is a number of ``results`` or -1, and its first byte there."""
+    """Bytes of the temporary area, the last one."""
+    places: dict[VirtualBuffer, tuple[int, int]]
+    """Number of each buffer's area, -1 for the temporary one, and its offset there."""
 
-    def view(self, spot: Spot, starts: Sequence[int]) -> View:
-        """Where a spot is if the pieces, the temporary one last, are at ``starts``."""
-        if spot.room is None:
-            return spot.view
-        piece, offset = self.places[spot.room]
-        view = spot.view
-        return View(starts[piece] + offset + view.address, view.strides, view.itemsize)
+    plan: Plan
 
-    def jobs(self, starts: Sequence[int], geometry: Geometry) -> list[Job]:
-        """What executes each pass. Raises as ``lower`` does."""
-        jobs = []
-        for step in self.passes:
-            commands = step.commands(lambda spot: self.view(spot, starts), geometry)
-            reads = [self.view(spot, starts) for spot in step.operands]
-            jobs.append(Job.of(commands, step.shape, reads, self.view(step.y, starts)))
-        return jobs
+    def fit(self, take: Callable[["MemoryPlan"], _Taken]) -> _Taken:
+        """Return ``take(self)``, or if memory is short that of the plan that needs least.
+
+        Raises ``OutOfDeviceMemory`` as ``take`` does.
+        """
+        try:
+            return take(self)
+        except OutOfDeviceMemory:
+            pass  # and its traceback no longer holds what the attempt has taken
+        return take(allocate(self.plan, sparing=True))
+
+    def view(self, location: Location, starts: Sequence[int]) -> View:
+        """Return where a location is if the areas are at ``starts``."""
+        if location.buffer is None:
+            return location.view
+        area, offset = self.places[location.buffer]
+        return location.view.moved(starts[area] + offset)
+
+    def groups(self, starts: Sequence[int], geometry: Abilities) -> list[CommandGroup]:
+        """Return the commands of each pass. Raises as `lower`."""
+        return [step.lower(lambda x: self.view(x, starts), geometry) for step in self.passes]
+
+    def dry_groups(self, abilities: Abilities) -> list[CommandGroup]:
+        """Return commands that only show the work, with all areas above the device's memory."""
+        starts = accumulate(map(round_up, self.bound), initial=_BEHIND)
+        return self.groups(list(starts), abilities.abilities)
 
 
-def side_by_side(passes: Sequence[Pass]) -> list[Pass]:
-    """The passes in an order in which few have to wait: all that can be first, and so on."""
-    written: dict[Room | None, int] = {}
+def allocate(plan: Plan, *, sparing: bool = False) -> MemoryPlan:
+    """Allocate the buffers of ``plan``.
+
+    A value that is read for the last time is replaced by the result at the same addresses, if both
+    have the same layout. ``sparing``: its memory is used again by others, too, which then have to
+    wait; the passes stay in the plan's order, which needs least memory.
+    """
+    passes = plan.passes if sparing else _by_level(plan.passes)
+    results = dict.fromkeys(x.buffer for x in plan.results if x.buffer is not None)
+    bound = (*results, *plan.arguments)
+    last = {buffer: number for number, step in enumerate(passes) for buffer in _buffers(step)}
+    aliases = _aliases(passes, last, set(bound))
+    places = {aliases.get(buffer, buffer): (area, 0) for area, buffer in enumerate(bound)}
+
+    temporary = Allocator(0, _ENDLESS)
+    places[plan.constants] = (-1, temporary.allocate(plan.constants.size).address)
+    end = plan.constants.size
+    ends = {aliases[buffer]: number for buffer, number in last.items() if buffer in aliases}
+    taken: dict[int, list[Allocation]] = defaultdict(list)
+    for number, step in enumerate(passes):
+        owner = None if step.y.buffer is None else aliases[step.y.buffer]
+        if owner is not None and owner not in places:
+            allocation = temporary.allocate(owner.size)
+            places[owner] = (-1, allocation.address)
+            end = max(end, allocation.address + allocation.size)
+            taken[ends[owner]].append(allocation)
+        for allocation in taken[number] if sparing else ():
+            temporary.free(allocation)
+    places |= {buffer: places[owner] for buffer, owner in aliases.items()}
+    sizes = tuple([buffer.size for buffer in bound])
+    return MemoryPlan(tuple(passes), sizes, end, places, plan)
+
+
+def _by_level(passes: Sequence[Pass]) -> list[Pass]:
+    """Return the passes in a level schedule, so that few wait: first all that depend on none."""
+    written: dict[VirtualBuffer | None, int] = {}
     levels: dict[int, int] = {}
     for step in passes:
-        level = 1 + max(written.get(x.room, 0) for x in (*step.operands, step.y))
-        levels[id(step)] = written[step.y.room] = level
+        level = 1 + max(written.get(x.buffer, 0) for x in (*step.operands, step.y))
+        levels[id(step)] = written[step.y.buffer] = level
     return sorted(passes, key=lambda step: levels[id(step)])
 
 
-def arranged(plan: Plan, passes: Sequence[Pass], *, sparing: bool) -> Arrangement:
-    """Memory for ``passes``, those of ``plan`` in some order.
+def _buffers(step: Pass) -> list[VirtualBuffer]:
+    return [x.buffer for x in (*step.operands, step.y) if x.buffer is not None]
 
-    A value that is read for the last time is replaced by the result in the same place, if it has
-    the very same layout. ``sparing``: its memory serves others too, which then have to wait.
-    """
-    kept = list(dict.fromkeys(x.room for x in plan.results if x.room is not None))
-    last = {room: number for number, step in enumerate(passes) for room in _rooms(step)}
-    homes = _homes(passes, last, set(kept))
-    places = {homes[room]: (piece, 0) for piece, room in enumerate(kept)}
 
-    temporary = Allocator(0, _ANY)
-    places[plan.constants] = (-1, temporary.allocate(plan.constants.size).address)
-    end = plan.constants.size
-    ends = {homes[room]: number for room, number in last.items() if room in homes}
-    taken: dict[int, list[Allocation]] = defaultdict(list)
+def _aliases(
+    passes: Sequence[Pass], last: dict[VirtualBuffer, int], bound: set[VirtualBuffer]
+) -> dict[VirtualBuffer, VirtualBuffer]:
+    """Return for each buffer that is written the first of those at the same addresses."""
+    aliases: dict[VirtualBuffer, VirtualBuffer] = {}
     for number, step in enumerate(passes):
-        home = None if step.y.room is None else homes[step.y.room]
-        if home is not None and home not in places:
-            piece = temporary.allocate(home.size)
-            places[home] = (-1, piece.address)
-            end = max(end, piece.address + piece.size)
-            taken[ends[home]].append(piece)
-        for piece in taken[number] if sparing else ():
-            temporary.free(piece)
-    places |= {room: places[home] for room, home in homes.items()}
-    return Arrangement(tuple(passes), tuple(room.size for room in kept), end, places)
-
-
-def _rooms(step: Pass) -> list[Room]:
-    return [x.room for x in (*step.operands, step.y) if x.room is not None]
-
-
-def _homes(passes: Sequence[Pass], last: dict[Room, int], kept: set[Room]) -> dict[Room, Room]:
-    """For each room that is written the first of those that lie in its place one after another."""
-    homes: dict[Room, Room] = {}
-    for number, step in enumerate(passes):
-        target = step.y.room
-        if target is None or target in homes:
+        target = step.y.buffer
+        if target is None or target in aliases:
             continue
-        homes[target] = target
-        for room in _rooms(step):
-            views = [x.view for x in step.operands if x.room is room]
+        aliases[target] = target
+        for buffer in _buffers(step):
+            views = [x.view for x in step.operands if x.buffer is buffer]
             if (
-                room in homes
-                and room is not target
-                and room not in kept
-                and last[room] == number
-                and room.size == target.size
+                buffer in aliases
+                and buffer is not target
+                and buffer not in bound
+                and last[buffer] == number
+                and buffer.size == target.size
                 and set(views) == {step.y.view}
             ):
-                homes[target] = homes[room]
+                aliases[target] = aliases[buffer]
                 break
-    return homes
+    return aliases
+
+
+def write_into(plan: Plan, targets: Sequence[Location], shapes: Sequence[tuple[int, ...]]) -> Plan:
+    """Return a plan that writes its results, of ``shapes``, to ``targets``.
+
+    A target acts as if it were written after all else. A result is computed in the target's buffer
+    if it has the same layout there; else its last pass writes to the target if no operand that has
+    yet to be read is lost so; else one more pass copies it.
+    """
+    steps = list(plan.passes)
+    replaced: dict[VirtualBuffer, VirtualBuffer] = {}
+    for result, target, shape in zip(plan.results, targets, shapes, strict=True):
+        if result == target:
+            continue
+        computed = any(step.y.buffer is result.buffer for step in steps)
+        if computed and _has_layout(result, target, shape) and result.buffer not in replaced:
+            assert result.buffer is not None
+            assert target.buffer is not None
+            replaced[result.buffer] = target.buffer
+        elif computed and (number := _last_writer(plan, steps, result, target)) is not None:
+            steps[number] = replace(steps[number], y=target)
+        else:
+            if _share(result, target, shape):
+                strides = packed_strides(shape, itemsize=target.view.itemsize)
+                size = prod(shape) * target.view.itemsize
+                packed = Location(VirtualBuffer(size), View(0, strides, target.view.itemsize))
+                steps.append(Pass(Op.COPY, shape, result, None, packed))
+                result = packed
+            steps.append(Pass(Op.COPY, shape, result, None, target))
+    passes = tuple([_replace(step, replaced) for step in steps])
+    return replace(plan, passes=passes, results=tuple(targets))
+
+
+def _has_layout(result: Location, target: Location, shape: tuple[int, ...]) -> bool:
+    """Return whether the buffer of ``target`` can take the place of that of ``result``."""
+    if result.buffer is None or target.buffer is None or result.buffer.size > target.buffer.size:
+        return False
+    strides = broadcast_strides(shape, result.view.strides, shape)
+    return result.view._replace(strides=strides) == target.view
+
+
+def _last_writer(
+    plan: Plan, steps: Sequence[Pass], result: Location, target: Location
+) -> int | None:
+    """Return the number of the pass that may write ``result`` to ``target`` instead."""
+    number = max(n for n, step in enumerate(steps) if result.buffer in _buffers(step))
+    last, size = steps[number], target.view.itemsize
+    misaligned = any(step % size for step in (target.view.address, *target.view.strides))
+    if (
+        last.y != result
+        or [x.buffer for x in plan.results].count(result.buffer) > 1
+        or (misaligned and last.op not in LOGIC_OPS)
+        or any(x != target and _share(x, target, last.shape) for x in last.operands)
+    ):
+        return None
+    return number
+
+
+def _share(one: Location, other: Location, shape: tuple[int, ...]) -> bool:
+    """Return whether two locations of ``shape`` elements may share a byte."""
+    return one.buffer is other.buffer and overlap(one.view.span(shape), other.view.span(shape))
+
+
+def _replace(step: Pass, replaced: dict[VirtualBuffer, VirtualBuffer]) -> Pass:
+    """Return ``step`` in other buffers."""
+    if not replaced:
+        return step
+
+    def move(x: Location) -> Location:
+        return x if x.buffer is None else Location(replaced.get(x.buffer, x.buffer), x.view)
+
+    return replace(step, a=move(step.a), b=None if step.b is None else move(step.b), y=move(step.y))

@@ -1,9 +1,9 @@
-"""Expressions: what is to be computed from tensors in the device's memory, as immutable trees.
+"""Expressions: values to be computed from tensors in the device's memory, as immutable trees.
 
 Shapes, bytes and lanes alone: no data types. Nothing here computes, or talks to a device.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TypeAlias
 from weakref import ref
@@ -12,17 +12,31 @@ from bitlane_rtl.abi import Op
 
 from ..driver.driver import Storage
 from ..errors import LayoutError, ShapeError
-from ..lowering.routes import View
-from ..streaming.operands import broadcast_shapes, order_of, packed_strides
-
-_WIDTHS = (1, 2, 4, 8)
+from ..lowering.routes import Shift
+from ..lowering.strided import (
+    WIDTHS,
+    View,
+    broadcast_shapes,
+    broadcast_strides,
+    order_of,
+    packed_strides,
+    span,
+)
 
 _SUM = 4
 """Bytes of a sum."""
 
 
+@dataclass(slots=True, eq=False)
+class VirtualBuffer:
+    """``size`` bytes of memory that get their address later; ``content``: their initial value."""
+
+    size: int
+    content: bytes | bytearray = b""
+
+
 class _Node:
-    """Of every node ``shape``, ``strides`` in bytes where it is to lie, and ``itemsize`` in bytes.
+    """Base of all nodes, which have a ``shape``, ``strides`` and an ``itemsize``, in bytes.
 
     Nodes are compared by identity: the same node in two places is computed once.
     """
@@ -33,13 +47,12 @@ class _Node:
         return f"<bitlane expression: {type(self).__name__} at {id(self):#x}>"
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
-class Stored(_Node):
-    """A tensor in the device's memory. ``storage`` keeps the bytes that ``view`` looks at."""
+class _Leaf(_Node):
+    """Base of tensors that exist already."""
 
-    storage: Storage
+    __slots__ = ()
+
     view: View
-    shape: tuple[int, ...]
 
     @property
     def strides(self) -> tuple[int, ...]:
@@ -48,6 +61,24 @@ class Stored(_Node):
     @property
     def itemsize(self) -> int:
         return self.view.itemsize
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
+class Stored(_Leaf):
+    """A tensor in the device's memory. ``storage`` keeps the bytes of ``view``."""
+
+    storage: Storage
+    view: View
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
+class Argument(_Leaf):
+    """A tensor in a buffer that is bound later. ``view`` counts addresses from its start."""
+
+    buffer: VirtualBuffer
+    view: View
+    shape: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
@@ -73,26 +104,26 @@ class Constant(_Node):
 
 
 class _Computed(_Node):
-    """A node that takes a pass over memory. It remembers its value while that is kept."""
+    """Base of nodes that take a pass over memory. A node caches its value while it exists."""
 
     __slots__ = ()
 
-    _kept: "ref[Stored] | None"
+    _cached: "ref[Stored] | None"
 
     @property
-    def kept(self) -> "Stored | None":
-        """Where the value is, if it has been computed and is still there."""
-        stored = None if self._kept is None else self._kept()
+    def cached(self) -> "Stored | None":
+        """The value, if it has been computed and its memory is still held."""
+        stored = None if self._cached is None else self._cached()
         return None if stored is None or stored.storage.closed else stored
 
-    def keep(self, stored: "Stored") -> None:
-        """Remember the value as long as someone else does."""
-        object.__setattr__(self, "_kept", ref(stored))
+    def cache(self, stored: "Stored") -> None:
+        """Remember the value as long as another object holds it."""
+        object.__setattr__(self, "_cached", ref(stored))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
 class Applied(_Computed):
-    """``op`` of the same elements of ``a`` and ``b``, packed. Made by ``apply`` and ``added``."""
+    """``op`` of the same elements of ``a`` and ``b``, packed. Made by ``apply`` and ``add_up``."""
 
     op: Op
     a: "Expression"
@@ -100,33 +131,32 @@ class Applied(_Computed):
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     itemsize: int
-    saturate: bool
-    arithmetic: bool
+    shift: Shift = Shift.NONE
     summed: tuple[int, ...] = ()
     """Axes of the operands along which the results, which are counts, are added up."""
-    _kept: "ref[Stored] | None" = field(default=None, init=False)
+    _cached: "ref[Stored] | None" = field(default=None, init=False)
 
     @property
-    def walked(self) -> tuple[int, ...]:
-        """The shape that the operands have together."""
+    def operand_shape(self) -> tuple[int, ...]:
+        """The shape that the operands broadcast to."""
         return self.a.shape if self.b is None else broadcast_shapes(self.a.shape, self.b.shape)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
 class Widened(_Computed):
-    """Each element of ``source`` in more bytes, packed. Made by ``widened``."""
+    """Each element of ``source`` in more bytes, packed. Made by ``widen``."""
 
     source: "Expression"
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     itemsize: int
     signed: bool
-    _kept: "ref[Stored] | None" = field(default=None, init=False)
+    _cached: "ref[Stored] | None" = field(default=None, init=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
 class Viewed(_Node):
-    """What lies in the memory of ``source`` from ``offset`` bytes on. Made by ``window``."""
+    """The memory of ``source`` from ``offset`` bytes on, as other elements. Made by ``window``."""
 
     source: "Applied | Widened | Constant"
     offset: int
@@ -135,7 +165,7 @@ class Viewed(_Node):
     itemsize: int
 
 
-Expression: TypeAlias = Stored | Constant | Applied | Widened | Viewed
+Expression: TypeAlias = Stored | Argument | Constant | Applied | Widened | Viewed
 
 
 def apply(
@@ -144,16 +174,15 @@ def apply(
     b: Expression | None = None,
     *,
     itemsize: int | None = None,
-    flags: tuple[bool, bool] = (True, False),
+    shift: Shift = Shift.SATURATE,
 ) -> Applied:
-    """``op`` of ``a`` and ``b``, which broadcast as NumPy's operands do.
+    """Return ``op`` of ``a`` and ``b``, which broadcast as NumPy's operands do.
 
-    ``itemsize``: bytes of a count, 1 or 4 (1 if None); ``flags``: whether shift counts saturate,
-    and whether shifts to the right are arithmetic. Elements lie like those of the first operand
-    that has the result's shape and repeats none.
+    ``itemsize``: bytes of a count, 1 or 4 (1 if None). The layout is that of the first
+    operand that has the result's shape and repeats none.
 
-    Raises ``ShapeError``, or ``LayoutError`` for elements of sizes that the operation does not
-    take.
+    Raises ``ShapeError``, or ``LayoutError`` for element sizes that the operation does not
+    support.
     """
     if op.reads_b != (b is not None):
         raise LayoutError(f"b: {op.name} takes {1 + op.reads_b} operands")
@@ -167,31 +196,31 @@ def apply(
     shape = a.shape if b is None else broadcast_shapes(a.shape, b.shape)
     order = _order(shape, operands)
     strides = packed_strides(shape, order, itemsize)
-    return Applied(op, a, b, shape, strides, itemsize, *flags)
+    return Applied(op, a, b, shape, strides, itemsize, shift)
 
 
-def added(count: Applied, axes: tuple[int, ...]) -> Applied:
-    """The sums of counts along ``axes``, of which each has elements, in 4 bytes modulo 2**32.
+def add_up(count: Applied, axes: tuple[int, ...]) -> Applied:
+    """Return the sums of counts along ``axes``, none of them empty, in 4 bytes modulo 2**32.
 
-    The counts themselves are not stored. Raises ``LayoutError`` for what is no count.
+    The counts themselves are not stored. Raises ``LayoutError`` unless ``count`` counts.
     """
     if not count.op.counts or count.summed:
         raise LayoutError(f"count: {count.op.name}; expected an operation that counts, unsummed")
-    kept = [axis for axis in range(len(count.shape)) if axis not in axes]
-    shape = tuple([count.shape[axis] for axis in kept])
-    order = order_of(tuple([count.strides[axis] for axis in kept]))
+    remaining = [axis for axis in range(len(count.shape)) if axis not in axes]
+    shape = tuple([count.shape[axis] for axis in remaining])
+    order = order_of(tuple([count.strides[axis] for axis in remaining]))
     strides = packed_strides(shape, order, _SUM)
-    return Applied(count.op, count.a, count.b, shape, strides, _SUM, False, False, axes)
+    return Applied(count.op, count.a, count.b, shape, strides, _SUM, summed=axes)
 
 
-def copied(source: Expression, order: tuple[int, ...]) -> Applied:
-    """A copy whose axes lie in ``order``, the outermost in memory first."""
+def copy_ordered(source: Expression, order: tuple[int, ...]) -> Applied:
+    """Return a copy whose axes are in ``order``, the outermost in memory first."""
     strides = packed_strides(source.shape, order, source.itemsize)
-    return Applied(Op.COPY, source, None, source.shape, strides, source.itemsize, False, False)
+    return Applied(Op.COPY, source, None, source.shape, strides, source.itemsize)
 
 
-def narrowed(source: Expression, itemsize: int) -> Expression:
-    """The lowest ``itemsize`` bytes of each element, packed. Raises ``LayoutError``."""
+def narrow(source: Expression, itemsize: int) -> Expression:
+    """Return the lowest ``itemsize`` bytes of each element, packed. Raises ``LayoutError``."""
     if itemsize > source.itemsize:
         raise LayoutError(f"itemsize: elements of {source.itemsize} bytes have no {itemsize}")
     if itemsize == source.itemsize:
@@ -199,10 +228,10 @@ def narrowed(source: Expression, itemsize: int) -> Expression:
     return apply(Op.COPY, window(source, 0, source.shape, source.strides, itemsize))
 
 
-def widened(source: Expression, itemsize: int, *, signed: bool) -> Expression:
-    """Each element of ``source`` in ``itemsize`` bytes: with its sign, or zeros on top.
+def widen(source: Expression, itemsize: int, *, signed: bool) -> Expression:
+    """Return each element of ``source`` in ``itemsize`` bytes: with its sign, or zeros on top.
 
-    Raises ``LayoutError`` if that is less than it has.
+    Raises ``LayoutError`` for fewer bytes than it has.
     """
     _expect_width(itemsize)
     if itemsize < source.itemsize:
@@ -221,53 +250,45 @@ def window(
     strides: tuple[int, ...],
     itemsize: int | None = None,
 ) -> Expression:
-    """Other elements of the same memory, without a copy: slices, other axes, other element sizes.
+    """Return other elements of the same memory, without a copy: slices, other axes or sizes.
 
-    ``offset``: bytes from element 0 of ``source``, which lies as ``source.strides`` say. Raises
-    ``LayoutError`` for what is outside its memory.
+    ``offset``: bytes from element 0 of ``source``, whose layout is ``source.strides``. Raises
+    ``LayoutError`` for elements outside its memory.
     """
     itemsize = source.itemsize if itemsize is None else itemsize
     _expect_width(itemsize)
-    spans = [step * (count - 1) for count, step in zip(shape, strides, strict=True)]
-    first = offset + sum(min(0, span) for span in spans)
-    last = offset + sum(max(0, span) for span in spans) + itemsize
-    if isinstance(source, Stored):
-        start = source.view.address - source.storage.address
-        size = source.storage.size
-    else:
-        start = source.offset if isinstance(source, Viewed) else 0
-        size = _size(source.source if isinstance(source, Viewed) else source)
-    if 0 not in shape and not (start + first >= 0 and start + last <= size):
-        raise LayoutError(
-            f"window: bytes {start + first} to {start + last - 1} of {size} that there are"
-        )
-    if isinstance(source, Stored):
-        view = View(source.view.address + offset, strides, itemsize)
-        return Stored(source.storage, view, shape)
     if isinstance(source, Viewed):
-        return Viewed(source.source, start + offset, shape, strides, itemsize)
+        offset += source.offset
+        source = source.source
+    start = offset
+    if isinstance(source, Stored):
+        start, size = offset + source.view.address - source.storage.address, source.storage.size
+    elif isinstance(source, Argument):
+        start, size = offset + source.view.address, source.buffer.size
+    else:
+        size = prod(source.shape) * source.itemsize
+    reach = span(shape, strides, itemsize, start)
+    if 0 not in shape and not (reach.start >= 0 and reach.stop <= size):
+        raise LayoutError(
+            f"window: bytes {reach.start} to {reach.stop - 1} of {size} that there are"
+        )
+    if isinstance(source, Stored | Argument):
+        view = View(source.view.address + offset, strides, itemsize)
+        return replace(source, view=view, shape=shape)
     return Viewed(source, offset, shape, strides, itemsize)
 
 
 def broadcast(source: Expression, shape: tuple[int, ...]) -> Expression:
-    """``source`` with further axes, and repeated along those that count 1. ``ShapeError``."""
+    """Return ``source`` with further axes, and repeated along those of length 1. ``ShapeError``."""
     if source.shape == shape:
         return source
     if broadcast_shapes(source.shape, shape) != shape:
         raise ShapeError(f"shape: {source.shape} does not broadcast to {shape}")
-    missing = len(shape) - len(source.shape)
-    kept = [
-        0 if count == 1 else step for count, step in zip(source.shape, source.strides, strict=True)
-    ]
-    return window(source, 0, shape, (0,) * missing + tuple(kept))
-
-
-def _size(source: Applied | Widened | Constant) -> int:
-    return prod(source.shape) * source.itemsize
+    return window(source, 0, shape, broadcast_strides(source.shape, source.strides, shape))
 
 
 def _order(shape: tuple[int, ...], operands: tuple[Expression, ...]) -> tuple[int, ...]:
-    """The axes of a result, outermost in memory first."""
+    """Return the axes of a result, outermost in memory first."""
     for x in operands:
         moving = all(step for count, step in zip(x.shape, x.strides, strict=True) if count > 1)
         if x.shape == shape and moving:
@@ -276,5 +297,5 @@ def _order(shape: tuple[int, ...], operands: tuple[Expression, ...]) -> tuple[in
 
 
 def _expect_width(itemsize: int) -> None:
-    if itemsize not in _WIDTHS:
+    if itemsize not in WIDTHS:
         raise LayoutError(f"itemsize: {itemsize} bytes; expected 1, 2, 4 or 8")

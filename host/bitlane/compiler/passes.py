@@ -1,72 +1,72 @@
 """Passes over memory, one operation each, and the planner that turns expressions into them.
 
-A plan says what is computed, and in which order; not where.
+A plan has the operations in order; their buffers get addresses later.
 """
 
-from collections.abc import Callable, Container, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Final
 
-from bitlane_rtl.abi import LOGIC_OPS, Op
+from bitlane_rtl.abi import Op
 
-from ..driver.commands import Command
-from ..driver.geometry import Geometry
+from ..driver.geometry import Abilities
 from ..errors import NoRunError, UnsupportedError
 from ..lowering.cost import cycles
-from ..lowering.fences import meet, touched
-from ..lowering.lower import lower
-from ..lowering.routes import View
-from ..lowering.sums import lower_sum
-from ..streaming.operands import order_of, packed_strides
-from .nodes import Applied, Constant, Expression, Stored, Viewed, Widened, apply
+from ..lowering.fences import CommandGroup, lower_group
+from ..lowering.routes import Shift
+from ..lowering.strided import WIDTHS, Streams, View, order_of, packed_strides
+from .nodes import (
+    Applied,
+    Argument,
+    Constant,
+    Expression,
+    Stored,
+    Viewed,
+    VirtualBuffer,
+    Widened,
+    apply,
+)
 
 
 def operands(node: Expression) -> tuple[Expression, ...]:
-    """What a node needs."""
+    """Return the nodes that ``node`` is computed from."""
     if isinstance(node, Applied):
         return (node.a,) if node.b is None else (node.a, node.b)
     return (node.source,) if isinstance(node, Widened | Viewed) else ()
 
 
-def count_pending(root: Expression) -> int:
-    """How many operations ``root`` needs that are not computed yet."""
-    waiting, seen = [root], {root}
-    count = 0
+def reach(roots: Sequence[Expression]) -> tuple[set[Expression], dict[Expression, Stored]]:
+    """Return the nodes that ``roots`` need, and the values of those that are cached.
+
+    The operands of cached nodes are left out, unless others need them.
+    """
+    waiting, needed = list(roots), set(roots)
+    cached: dict[Expression, Stored] = {}
     while waiting:
         node = waiting.pop()
-        if isinstance(node, Applied | Widened):
-            if node.kept:
-                continue
-            count += 1
-        fresh = [each for each in operands(node) if each not in seen]
-        waiting += fresh
-        seen.update(fresh)
-    return count
-
-
-def kept_values(roots: Sequence[Expression]) -> dict[Expression, Stored]:
-    """What ``roots`` need and need not be computed again."""
-    known: dict[Expression, Stored] = {}
-    waiting, seen = list(roots), set(roots)
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, Applied | Widened) and (stored := node.kept):
-            known[node] = stored
+        if isinstance(node, Applied | Widened) and (stored := node.cached):
+            cached[node] = stored
             continue
-        fresh = [each for each in operands(node) if each not in seen]
+        fresh = [each for each in operands(node) if each not in needed]
         waiting += fresh
-        seen.update(fresh)
-    return known
+        needed.update(fresh)
+    return needed, cached
+
+
+def count_pending(root: Expression) -> int:
+    """Return how many operations ``root`` needs that have not been computed yet."""
+    needed, cached = reach([root])
+    return sum(isinstance(node, Applied | Widened) for node in needed) - len(cached)
 
 
 def operands_first(
     roots: Sequence[Expression], known: Container[Expression] = ()
 ) -> list[Expression]:
-    """Every node that ``roots`` need, once, each behind its operands; those of ``known`` alone.
+    """Return the nodes that ``roots`` need, each once, after its operands.
 
-    Of two operands that comes first which needs more memory, beyond what is left of it: then all
-    of them need little.
+    The operand that needs more memory beyond its own value comes first, so that the peak is low.
+    Operands of ``known`` nodes are left out.
     """
     needs: dict[Expression, int] = {}
     for node in _depth_first(roots, known, {}):
@@ -102,47 +102,39 @@ def _depth_first(
 
 
 def _size(node: Expression) -> int:
-    """Bytes of temporary memory that a node's value takes."""
+    """Return the bytes of temporary memory that a node's value takes."""
     return prod(node.shape) * node.itemsize if isinstance(node, Applied | Widened) else 0
 
 
-_PLAIN: Final = (False, False)
-
-
-@dataclass(slots=True, eq=False)
-class Room:
-    """``size`` bytes that a plan needs. ``content``: what they hold before it begins."""
-
-    size: int
-    content: bytes = b""
-
-
 @dataclass(frozen=True, slots=True)
-class Spot:
-    """Elements in a room, whose start is address 0 of the view; without one, at its addresses."""
+class Location:
+    """Elements in a buffer, whose start is address 0 of the view; without one, at its addresses."""
 
-    room: Room | None
+    buffer: VirtualBuffer | None
     view: View
 
-    def moved(self, offset: int, strides: tuple[int, ...], itemsize: int) -> "Spot":
-        """Other elements, from ``offset`` bytes behind element 0 on."""
-        return Spot(self.room, View(self.view.address + offset, strides, itemsize))
+    def window(self, offset: int, strides: tuple[int, ...], itemsize: int) -> "Location":
+        """Return other elements, from ``offset`` bytes behind element 0 on."""
+        return Location(self.buffer, View(self.view.address + offset, strides, itemsize))
+
+    def broadcast(self, shape: tuple[int, ...], target: tuple[int, ...]) -> "Location":
+        """Return these elements of ``shape`` repeated to the shape ``target``."""
+        return Location(self.buffer, self.view.broadcast(shape, target))
 
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One operation on ``shape`` elements: what ``lower`` takes, but in spots."""
+    """One operation on ``shape`` elements: the arguments of `lower`, at locations."""
 
     op: Op
     shape: tuple[int, ...]
-    a: Spot
-    b: Spot | None
-    y: Spot
-    flags: tuple[bool, bool] = _PLAIN
-    """Whether shift counts saturate; whether shifts to the right are arithmetic."""
+    a: Location
+    b: Location | None
+    y: Location
+    shift: Shift = Shift.NONE
 
     @property
-    def operands(self) -> tuple[Spot, ...]:
+    def operands(self) -> tuple[Location, ...]:
         return (self.a,) if self.b is None else (self.a, self.b)
 
     @property
@@ -151,89 +143,51 @@ class Pass:
         steps = zip(self.shape, self.y.view.strides, strict=True)
         return self.op.counts and any(count > 1 and not step for count, step in steps)
 
-    def commands(self, where: Callable[[Spot], View], geometry: Geometry) -> Iterator[Command]:
-        """What executes it where its spots are. Raises as ``lower`` and ``lower_sum`` do."""
-        a, b, y = where(self.a), None if self.b is None else where(self.b), where(self.y)
-        if self.sums:
-            return lower_sum(self.op, self.shape, a, b, y, geometry=geometry)
-        return lower(
-            self.op,
-            self.shape,
-            a,
-            b,
-            y,
-            geometry=geometry,
-            saturate=self.flags[0],
-            arithmetic=self.flags[1],
-        )
+    def lower(self, locate: Callable[[Location], View], geometry: Abilities) -> CommandGroup:
+        """Return the commands for streams at what ``locate`` returns. Raises as `lower`."""
+        b = None if self.b is None else locate(self.b)
+        streams = Streams(locate(self.a), b, locate(self.y))
+        return lower_group(self.op, self.shape, streams, geometry, self.shift)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What computes some expressions, each node once and after its operands."""
+    """The passes that compute some expressions, each node once and after its operands."""
 
     passes: tuple[Pass, ...]
-    results: tuple[Spot, ...]
-    """Where each of the expressions is in the end."""
-    constants: Room
-    roots: tuple[Expression, ...]
-    """What keeps the memory of the leaves."""
+    results: tuple[Location, ...]
+    """Location of each expression at the end."""
+    constants: VirtualBuffer
+    arguments: tuple[VirtualBuffer, ...] = ()
+    """Buffers of the expressions' arguments."""
+    roots: tuple[Expression, ...] = ()
+    """Held so that the memory of their leaves is not given back."""
 
 
-def redirected(plan: Plan, target: View, shape: tuple[int, ...]) -> Plan:
-    """A plan of one result that ends with writing it to ``target``, as if that were not read.
+_CONSTANT: Final = WIDTHS[-1]
+"""Bytes of memory for a constant: those of the widest element."""
 
-    The last pass writes there, if nothing that it has yet to read can be lost so; else one more
-    pass copies the result.
+_IMPOSSIBLE: Final = 1 << 62
+"""Cycles of passes that the circuit cannot execute."""
+
+
+def plan_passes(
+    roots: Sequence[Expression], abilities: Abilities, constants: "ConstantPool | None" = None
+) -> Plan:
+    """Return the passes for ``roots``, ordered so that they need little memory at a time.
+
+    ``constants``: those of earlier plans that are to be executed together with this one.
     """
-    (result,) = plan.results
-    into = Spot(None, target)
-    if result == into:
-        return plan
-    steps = list(plan.passes)
-    if steps and _may_write(plan, target):
-        steps[-1] = replace(steps[-1], y=into)
-        return replace(plan, passes=tuple(steps), results=(into,))
-    if result.room is None and meet(touched(result.view, shape), touched(target, shape)):
-        strides = packed_strides(shape, itemsize=target.itemsize)
-        copy = Spot(Room(prod(shape) * target.itemsize), View(0, strides, target.itemsize))
-        steps.append(Pass(Op.COPY, shape, result, None, copy))
-        result = copy
-    steps.append(Pass(Op.COPY, shape, result, None, into))
-    return replace(plan, passes=tuple(steps), results=(into,))
-
-
-def _may_write(plan: Plan, target: View) -> bool:
-    """Whether the last pass may write to ``target`` instead of memory of its own."""
-    last = plan.passes[-1]
-    misplaced = any(step % target.itemsize for step in (target.address, *target.strides))
-    if last.y != plan.results[0] or (misplaced and last.op not in LOGIC_OPS):
-        return False
-    place = touched(target, last.shape)
-    return not any(
-        x.room is None and x.view != target and meet(touched(x.view, last.shape), place)
-        for x in last.operands
-    )
-
-
-_WIDTHS: Final = (1, 2, 4, 8)
-"""Bytes of an element."""
-
-_CONSTANT: Final = _WIDTHS[-1]
-"""Bytes that a constant takes: the widest element."""
-
-_ANYWHERE: Final = 1 << 62
-"""More bytes, and cycles, than there are."""
-
-
-def planned(roots: Sequence[Expression], geometry: Geometry) -> Plan:
-    """The passes for ``roots``. What needs most memory comes first, so that all needs least."""
-    writer = _Writer(geometry)
-    kept = [apply(Op.COPY, root) if _is_constant(root) else root for root in roots]
-    for node in operands_first(kept):
+    writer = _Writer(abilities.abilities, constants or ConstantPool())
+    computed = [apply(Op.COPY, root) if _is_constant(root) else root for root in roots]
+    for node in operands_first(computed):
         writer.visit(node)
-    results = tuple(writer.spots[root] for root in kept)
-    return Plan(tuple(writer.passes), results, writer.constants.room(), tuple(kept))
+    results = tuple(writer.locations[root] for root in computed)
+    return Plan(tuple(writer.passes), results, writer.constants.buffer, roots=tuple(computed))
+
+
+def _view_of(location: Location) -> View:
+    return location.view
 
 
 def _is_constant(node: Expression) -> bool:
@@ -241,138 +195,128 @@ def _is_constant(node: Expression) -> bool:
 
 
 class _Writer:
-    """Writes down passes, a node at a time."""
+    """Appends the passes of one node at a time."""
 
-    def __init__(self, geometry: Geometry) -> None:
-        self._anywhere = replace(geometry, memory_base=0, memory_last=_ANYWHERE)
+    def __init__(self, abilities: Abilities, constants: "ConstantPool") -> None:
+        self._abilities = abilities
         self.passes: list[Pass] = []
-        self.constants = _Constants()
-        self.spots: dict[Expression, Spot] = {}
+        self.constants = constants
+        self.locations: dict[Expression, Location] = {}
 
     def visit(self, node: Expression) -> None:
-        """Add what computes ``node``, whose operands have been visited."""
+        """Append the passes for ``node``, whose operands have been visited."""
         if isinstance(node, Stored):
-            self.spots[node] = Spot(None, node.view)
+            self.locations[node] = Location(None, node.view)
+        elif isinstance(node, Argument):
+            self.locations[node] = Location(node.buffer, node.view)
         elif isinstance(node, Viewed):
-            source = self.spots[node.source]
-            self.spots[node] = source.moved(node.offset, node.strides, node.itemsize)
+            source = self.locations[node.source]
+            self.locations[node] = source.window(node.offset, node.strides, node.itemsize)
         elif isinstance(node, Constant):
-            self.spots[node] = self.constants.spot(node.content)
+            self.locations[node] = self.constants.locate(node.content)
         else:
-            room = Room(prod(node.shape) * node.itemsize)
-            y = Spot(room, View(0, node.strides, node.itemsize))
-            self.spots[node] = y
+            buffer = VirtualBuffer(prod(node.shape) * node.itemsize)
+            y = Location(buffer, View(0, node.strides, node.itemsize))
+            self.locations[node] = y
             if isinstance(node, Applied):
                 self._apply(node, y)
             else:
                 self._widen(node, y)
 
-    def _apply(self, node: Applied, y: Spot) -> None:
-        shape = node.walked
-        a = _repeated(self.spots[node.a], node.a.shape, shape)
-        b = None if node.b is None else _repeated(self.spots[node.b], node.b.shape, shape)
+    def _apply(self, node: Applied, y: Location) -> None:
+        shape = node.operand_shape
+        a = self.locations[node.a].broadcast(node.a.shape, shape)
+        b = None if node.b is None else self.locations[node.b].broadcast(node.b.shape, shape)
         if node.summed:
             self.passes += self._sum(node, a, b, y)
         else:
-            flags = (node.saturate, node.arithmetic)
-            self.passes.append(Pass(node.op, shape, a, b, y, flags))
+            self.passes.append(Pass(node.op, shape, a, b, y, node.shift))
 
-    def _sum(self, node: Applied, a: Spot, b: Spot | None, y: Spot) -> list[Pass]:
-        """Counts added up as they come; if these are no run, of a copy in which they are."""
-        shape, kept = node.walked, iter(y.view.strides)
-        strides = [0 if axis in node.summed else next(kept) for axis in range(len(shape))]
-        into = y.moved(0, tuple(strides), y.view.itemsize)
+    def _sum(self, node: Applied, a: Location, b: Location | None, y: Location) -> list[Pass]:
+        """Return the pass that adds counts up; without one run, after a pass that packs them."""
+        shape, steps = node.operand_shape, iter(y.view.strides)
+        strides = [0 if axis in node.summed else next(steps) for axis in range(len(shape))]
+        into = y.window(0, tuple(strides), y.view.itemsize)
         step = Pass(node.op, shape, a, b, into)
         try:
-            step.commands(lambda spot: spot.view, self._anywhere)
+            step.lower(_view_of, self._abilities)
         except NoRunError:
             pass
         else:
             return [step]
         size = a.view.itemsize
-        room = Room(prod(shape) * size)
-        # Those that are added up have stride 0 there, and so come last.
-        rows = Spot(room, View(0, packed_strides(shape, order_of(tuple(strides)), size), size))
+        buffer = VirtualBuffer(prod(shape) * size)
+        # The summed axes, which have stride 0, are innermost in this order.
+        rows = Location(
+            buffer, View(0, packed_strides(shape, order_of(tuple(strides)), size), size)
+        )
         return [
             Pass(node.op.counted, shape, a, b, rows),
             Pass(Op.COUNT, shape, rows, None, into),
         ]
 
-    def _widen(self, node: Widened, y: Spot) -> None:
-        source, narrow = self.spots[node.source], node.source.itemsize
+    def _widen(self, node: Widened, y: Location) -> None:
+        source, narrow = self.locations[node.source], node.source.itemsize
         if not node.signed:
-            ways = [self._masked(node, source, y), self._spread(node, source, y)]
-            best = min(ways, key=self._estimate)
+            options = [self._masked(node, source, y), self._spread(node, source, y)]
+            best = min(options, key=self._estimate)
             self.passes += best
             return
-        places = (8 * (node.itemsize - narrow)).to_bytes(node.itemsize, "little")
-        count = _repeated(self.constants.spot(places), (), node.shape)
-        top = y.moved(node.itemsize - narrow, node.strides, narrow)
+        bits = (8 * (node.itemsize - narrow)).to_bytes(node.itemsize, "little")
+        count = self.constants.locate(bits).broadcast((), node.shape)
+        top = y.window(node.itemsize - narrow, node.strides, narrow)
         self.passes.append(Pass(Op.COPY, node.shape, source, None, top))
-        self.passes.append(Pass(Op.SHIFT_RIGHT, node.shape, y, count, y, (True, True)))
+        self.passes.append(
+            Pass(Op.SHIFT_RIGHT, node.shape, y, count, y, Shift.SATURATE | Shift.ARITHMETIC)
+        )
 
-    def _masked(self, node: Widened, source: Spot, y: Spot) -> list[Pass]:
-        """Each element as often as it fits into a wider one, and 0 but for the lowest."""
+    def _masked(self, node: Widened, source: Location, y: Location) -> list[Pass]:
+        """Return a pass that repeats each element, and masks all copies but the lowest."""
         narrow = node.source.itemsize
-        parts = node.itemsize // narrow
-        mask = self.constants.spot((b"\xff" * narrow).ljust(node.itemsize, b"\0"))
-        shape, still = (*node.shape, parts), (0,) * len(node.shape)
-        a = source.moved(0, (*source.view.strides, 0), narrow)
-        b = mask.moved(0, (*still, narrow), narrow)
-        return [Pass(Op.AND, shape, a, b, y.moved(0, (*node.strides, narrow), narrow))]
+        copies = node.itemsize // narrow
+        mask = self.constants.locate((b"\xff" * narrow).ljust(node.itemsize, b"\0"))
+        shape, still = (*node.shape, copies), (0,) * len(node.shape)
+        a = source.window(0, (*source.view.strides, 0), narrow)
+        b = mask.window(0, (*still, narrow), narrow)
+        return [Pass(Op.AND, shape, a, b, y.window(0, (*node.strides, narrow), narrow))]
 
-    def _spread(self, node: Widened, source: Spot, y: Spot) -> list[Pass]:
-        """Zeros, and then each element over the lowest bytes."""
-        zero = _repeated(self.constants.spot(bytes(node.itemsize)), (), node.shape)
-        bottom = y.moved(0, node.strides, node.source.itemsize)
+    def _spread(self, node: Widened, source: Location, y: Location) -> list[Pass]:
+        """Return passes that write zeros, and then each element over the lowest bytes."""
+        zero = self.constants.locate(bytes(node.itemsize)).broadcast((), node.shape)
+        bottom = y.window(0, node.strides, node.source.itemsize)
         return [
             Pass(Op.COPY, node.shape, zero, None, y),
             Pass(Op.COPY, node.shape, source, None, bottom),
         ]
 
     def _estimate(self, steps: Sequence[Pass]) -> int:
-        """The cycles of passes one behind the other, wherever they are."""
-        anywhere = self._anywhere
+        """Return the estimated cycles of passes in sequence, at any addresses."""
+        abilities = self._abilities
         try:
             return sum(
-                cycles(step.commands(lambda spot: spot.view, anywhere), anywhere) for step in steps
+                cycles(step.lower(_view_of, abilities).commands, abilities) for step in steps
             )
         except UnsupportedError:
-            return _ANYWHERE
+            return _IMPOSSIBLE
 
 
-class _Constants:
-    """The bytes of a plan's constants, each of them once. A look-up takes the same time for any
-    number of constants."""
+class ConstantPool:
+    """The constants of a plan in one buffer, each of them once, found by hashing."""
 
     def __init__(self) -> None:
-        self._room = Room(0)
-        self._content = bytearray()
+        self.buffer = VirtualBuffer(0, bytearray())
         self._offsets: dict[bytes, int] = {}
 
-    def spot(self, content: bytes) -> Spot:
-        """Return the address of ``content``, of 1, 2, 4 or 8 bytes, maybe part of another one."""
+    def locate(self, content: bytes) -> Location:
+        """Return the location of ``content``, of 1, 2, 4 or 8 bytes, maybe inside another one."""
         if content not in self._offsets:
             self._append(content.ljust(_CONSTANT, b"\0"))
-        return Spot(self._room, View(self._offsets[content], (), len(content)))
-
-    def room(self) -> Room:
-        """The memory of all of them, once the last one is there."""
-        self._room.size, self._room.content = len(self._content), bytes(self._content)
-        return self._room
+        return Location(self.buffer, View(self._offsets[content], (), len(content)))
 
     def _append(self, content: bytes) -> None:
-        first = len(self._content)
-        self._content += content
-        for width in _WIDTHS:
+        first = self.buffer.size
+        self.buffer.content += content
+        self.buffer.size += len(content)
+        for width in WIDTHS:
             for at in range(0, _CONSTANT, width):
                 self._offsets.setdefault(content[at : at + width], first + at)
-
-
-def _repeated(spot: Spot, shape: tuple[int, ...], wanted: tuple[int, ...]) -> Spot:
-    """``spot`` of ``shape`` as an operand of ``wanted`` elements."""
-    if shape == wanted:
-        return spot
-    kept = [0 if n == 1 else step for n, step in zip(shape, spot.view.strides, strict=True)]
-    strides = (0,) * (len(wanted) - len(shape)) + tuple(kept)
-    return spot.moved(0, strides, spot.view.itemsize)

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from ..errors import DmlError
 from .buffer import Buffer, Parent
-from .compiled import Compiled, GraphProgram, Scratch
+from .compiled import GRAPH, Program, Scratch
 from .operators import InPlace, NamedTensors
 from .refusals import expect_type, removed
 from .tensor import MINIMUM_BUFFER_TENSOR_ALIGNMENT, BufferTensorDesc
@@ -123,7 +123,7 @@ def _check_binding(
         raise removed(name, "SizeInBytes", size, expected)
 
 
-def check_aliasing(desc: Compiled, inputs: Bindings, outputs: Bindings) -> None:
+def check_aliasing(desc: Program, inputs: Bindings, outputs: Bindings) -> None:
     """No output shares bytes with another, nor with an input, unless it takes its place exactly.
 
     Inputs may overlap one another. An output may be bound to the identical range of an input if
@@ -140,7 +140,7 @@ def check_aliasing(desc: Compiled, inputs: Bindings, outputs: Bindings) -> None:
         _check_inputs(desc, number, output, inputs)
 
 
-def _check_apart(desc: Compiled, number: int, outputs: Bindings) -> None:
+def _check_apart(desc: Program, number: int, outputs: Bindings) -> None:
     """An output shares no byte that its tensor reaches with an output before it."""
     name, tensor = desc.outputs[number]
     output = outputs[number]
@@ -155,7 +155,7 @@ def _check_apart(desc: Compiled, number: int, outputs: Bindings) -> None:
 
 
 def _check_inputs(
-    desc: Compiled, number: int, output: BufferBinding | None, inputs: Bindings
+    desc: Program, number: int, output: BufferBinding | None, inputs: Bindings
 ) -> None:
     """An output takes the place of inputs only where the operator lets it."""
     output_name, output_tensor = desc.outputs[number]
@@ -213,10 +213,10 @@ class BindingProperties:
 class CompiledOperator:
     """``IDMLCompiledOperator``: of ``compile_operator`` or ``compile_graph`` of a device.
 
-    To be initialised exactly once.
+    It must be initialised exactly once.
     """
 
-    def __init__(self, device: Parent, desc: Compiled, flags: ExecutionFlags) -> None:
+    def __init__(self, device: Parent, desc: Program, flags: ExecutionFlags) -> None:
         self.device = device
         self.desc = desc
         self.flags = flags
@@ -224,7 +224,7 @@ class CompiledOperator:
         self.owned: dict[str, Buffer] = {}
         """Copies, made at initialisation, of the inputs that are OWNED_BY_DML."""
         self.scratch: Scratch | None = None
-        """Of a graph, from initialisation on: memory for what is in between."""
+        """Memory for intermediate values, from initialisation on."""
 
     def __repr__(self) -> str:
         state = "initialized" if self.initialized else "not initialized"
@@ -236,12 +236,12 @@ class CompiledOperator:
         return BindingProperties(len(self.desc.inputs) + len(self.desc.outputs))
 
     def explain(self) -> str:
-        """Of a graph: a table of the passes of a dispatch, and what they would be unfused.
+        """Return a table of the passes of a dispatch of a graph, beside those without fusion.
 
         Cycles are estimated for a memory that answers at once. Raises ``DmlError`` for a single
         operator, which is one pass.
         """
-        if not isinstance(self.desc, GraphProgram):
+        if self.desc.operator_type != GRAPH:
             expected = "a graph; an operator by itself is one pass"
             raise DmlError("Explain", "Type", self.desc.operator_type, expected)
         return self.desc.explain(self.device.driver.geometry)

@@ -20,7 +20,7 @@ from .binding import (
     check_uninitialized,
 )
 from .buffer import Buffer, Parent
-from .compiled import compiled
+from .compiled import compile_graph, compile_operator
 from .execution import CommandList, CommandRecorder, execute_steps, run_operator
 from .graph import GraphDesc, connect
 from .operators import ALL_TYPES, SMALL_UNSIGNED_TYPES, NodeDesc, Operator, OperatorDesc
@@ -148,7 +148,8 @@ class Device(Closeable):
         if not isinstance(desc, OperatorDesc):
             expected = "a bit operator; compile_graph takes REDUCE, behind BIT_COUNT"
             raise _unsupported("CompileOperator", "Operator", desc.operator_type, expected)
-        return CompiledOperator(self, desc, _flags("CompileOperator", flags))
+        program = compile_operator(desc, self.driver.geometry.abilities)
+        return CompiledOperator(self, program, _flags("CompileOperator", flags))
 
     def compile_graph(
         self, graph: GraphDesc, flags: ExecutionFlags = ExecutionFlags.NONE
@@ -167,7 +168,7 @@ class Device(Closeable):
             self._check_mine("CompileGraph", node.operator.device)
         checked = _flags("CompileGraph", flags)
         try:
-            program = compiled(connections, self.driver.geometry)
+            program = compile_graph(connections, self.driver.geometry)
         except (UnsupportedError, LayoutError) as error:
             expected = f"what it was built for ({error})"
             raise _unsupported("GraphDesc", "Nodes", "beyond this device", expected) from error

@@ -7,11 +7,9 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ..driver.geometry import Geometry
 from ..errors import DmlError, DmlTypeError
-from ..lowering.fences import Job, in_order
-from ..lowering.lower import lower
-from ..lowering.routes import View
+from ..lowering.fences import CommandGroup, insert_fences, lower_group
+from ..lowering.strided import Streams, View
 from .binding import (
     Bindings,
     BindingTable,
@@ -22,8 +20,7 @@ from .binding import (
     check_count,
 )
 from .buffer import PIECE, Buffer, Parent
-from .compiled import COPYING, GraphProgram, Scratch, scratch_of
-from .operators import OperatorDesc
+from .compiled import COPYING, Scratch, scratch_of
 from .refusals import expect_type, removed
 from .tensor import BufferTensorDesc
 from .types import ExecutionFlags
@@ -31,7 +28,7 @@ from .types import ExecutionFlags
 
 @dataclass(frozen=True, slots=True)
 class Initialization:
-    """A dispatch of an initializer of ``operators``; for each, what its inputs are bound to."""
+    """A dispatch of an initializer of ``operators``, and the bindings of the inputs of each."""
 
     operators: tuple[CompiledOperator, ...]
     inputs: tuple[Bindings, ...]
@@ -39,7 +36,7 @@ class Initialization:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """A dispatch of ``operator``, and what its tensors are bound to."""
+    """A dispatch of ``operator``, and the bindings of its tensors."""
 
     operator: CompiledOperator
     inputs: Bindings
@@ -51,13 +48,13 @@ Step: TypeAlias = Initialization | Execution
 
 @dataclass(frozen=True, slots=True)
 class _Volatile:
-    """A dispatch of ``operator`` with what ``table`` holds when the list is executed."""
+    """A dispatch of ``operator`` with the bindings of ``table`` when the list is executed."""
 
     operator: CompiledOperator
     table: BindingTable
 
     def resolve(self) -> Step:
-        """The dispatch as it is now. Raises ``DmlError``."""
+        """Return the dispatch with the bindings of now. Raises ``DmlError``."""
         if self.table.dispatchable is not self.operator:
             raise removed(
                 str(self.operator.desc.operator_type),
@@ -85,7 +82,7 @@ class CommandList:
         return len(self._recorded)
 
     def reset(self) -> None:
-        """Forget everything that was recorded."""
+        """Remove all dispatches."""
         self._recorded.clear()
 
     def append(self, step: Step | _Volatile) -> None:
@@ -93,13 +90,13 @@ class CommandList:
         self._recorded.append(step)
 
     def steps(self) -> Iterator[Step]:
-        """What is to be done, with the bindings of every dispatch checked. Raises ``DmlError``."""
+        """Yield the dispatches with their bindings, which are checked. Raises ``DmlError``."""
         for step in self._recorded:
             yield step.resolve() if isinstance(step, _Volatile) else step
 
 
 class CommandRecorder:
-    """``IDMLCommandRecorder``: of ``Device.create_command_recorder``."""
+    """``IDMLCommandRecorder``; ``Device.create_command_recorder`` makes it."""
 
     def __init__(self, device: Parent) -> None:
         self.device = device
@@ -142,27 +139,27 @@ def _resolve(table: BindingTable) -> Step:
 
 
 def execute_steps(device: Parent, steps: Sequence[Step]) -> None:
-    """Raises ``DmlError`` before the first dispatch, and what the driver raises."""
-    with device.driver.lock:  # from the check of what is initialised until it is so
+    """Execute ``steps``. Raises ``DmlError`` before the first one, and as `Driver.run` does."""
+    with device.driver.lock:  # no other thread initialises an operator between check and run
         _check_order(steps)
-        jobs: list[Job] = []
+        groups: list[CommandGroup] = []
         copies: dict[CompiledOperator, dict[str, Buffer]] = {}
         scratches: dict[CompiledOperator, Scratch] = {}
         for step in steps:
             if isinstance(step, Execution):
                 owned = copies.get(step.operator, step.operator.owned)
-                scratch = scratches.get(step.operator, step.operator.scratch)
-                jobs += _jobs(device, step, owned, scratch)
+                scratch = scratches.get(step.operator) or step.operator.scratch
+                assert scratch is not None
+                groups += _groups(device, step, owned, scratch)
                 continue
             for operator, bindings in zip(step.operators, step.inputs, strict=True):
-                copies[operator] = _copy_owned(device, operator, bindings, jobs)
-                if isinstance(operator.desc, GraphProgram):
-                    scratches[operator] = scratch_of(device, operator.desc)
-        device.driver.run(in_order(jobs))
+                copies[operator] = _copy_owned(device, operator, bindings, groups)
+                scratches[operator] = scratch_of(device, operator.desc)
+        device.driver.run(insert_fences(groups))
         # Not before: an operator whose initialisation failed can be initialised again.
         for operator, owned in copies.items():
             operator.owned = owned
-            operator.scratch = scratches.get(operator)
+            operator.scratch = scratches[operator]
             operator.initialized = True
 
 
@@ -198,12 +195,12 @@ def _wrong_state(operator: CompiledOperator, state: str, expected: str) -> Excep
 
 
 def _copy_owned(
-    device: Parent, operator: CompiledOperator, bindings: Bindings, jobs: list[Job]
+    device: Parent, operator: CompiledOperator, bindings: Bindings, groups: list[CommandGroup]
 ) -> dict[str, Buffer]:
-    """Buffers for what DML is to own, which ``jobs``, to which this adds, will have filled.
+    """Append copies of owned inputs to ``groups``; return the buffers that they fill.
 
-    Afterwards the buffers that are bound belong to the caller alone again. A circuit without any
-    of ``COPYING`` cannot copy: then the bytes go down to the host and up again, between jobs.
+    Afterwards the bound buffers belong to the caller alone again. A circuit without any of
+    ``COPYING`` cannot copy: then the bytes go down to the host and up again, between runs.
     """
     driver = device.driver
     op = next((op for op in COPYING if op in driver.geometry.ops), None)
@@ -214,52 +211,28 @@ def _copy_owned(
         size = tensor.total_tensor_size_in_bytes
         owned[name] = copy = device.create_buffer(size)
         if op is None:
-            driver.run(in_order(jobs))
-            jobs.clear()
+            driver.run(insert_fences(groups))
+            groups.clear()
             for start in range(0, size, PIECE):
                 count = min(PIECE, size - start)
                 copy.write(binding.buffer.read(count, binding.offset + start), start)
             continue
         source, target = (View(x, (1,), 1) for x in (_address(binding), copy.address))
-        commands = lower(op, (size,), source, source, target, geometry=driver.geometry)
-        jobs.append(Job.of(commands, (size,), [source], target))
+        streams = Streams(source, source if op.reads_b else None, target)
+        groups.append(lower_group(op, (size,), streams, driver.geometry))
     return owned
 
 
-def _jobs(
-    device: Parent, step: Execution, owned: dict[str, Buffer], scratch: Scratch | None
-) -> list[Job]:
-    desc, geometry = step.operator.desc, device.driver.geometry
+def _groups(
+    device: Parent, step: Execution, owned: dict[str, Buffer], scratch: Scratch
+) -> list[CommandGroup]:
     inputs = [
         BufferBinding(owned[name]) if name in owned else binding
-        for (name, _), binding in zip(desc.inputs, step.inputs, strict=True)
+        for (name, _), binding in zip(step.operator.desc.inputs, step.inputs, strict=True)
     ]
-    if isinstance(desc, OperatorDesc):
-        return [_job(desc, inputs, step.outputs[0], geometry)]
-    assert scratch is not None
     starts = [_address(binding) for binding in (*step.outputs, *inputs)]
     starts.append(scratch.buffer.address if scratch.buffer else 0)
-    return scratch.arrangement.jobs(starts, geometry)
-
-
-def _job(
-    desc: OperatorDesc,
-    inputs: Sequence[BufferBinding | None],
-    output: BufferBinding | None,
-    geometry: Geometry,
-) -> Job:
-    views = [_view(tensor, x) for (_, tensor), x in zip(desc.inputs, inputs, strict=True)]
-    sizes = desc.output_tensor.sizes
-    target = _view(desc.output_tensor, output)
-    second = views[-1] if desc.op.reads_b else None
-    commands = lower(desc.op, sizes, views[0], second, target, geometry=geometry)
-    return Job.of(commands, sizes, views, target)
-
-
-def _view(tensor: BufferTensorDesc, binding: BufferBinding | None) -> View:
-    itemsize = tensor.data_type.itemsize
-    strides = tuple(stride * itemsize for stride in tensor.element_strides)
-    return View(_address(binding), strides, itemsize)
+    return scratch.memory.groups(starts, device.driver.geometry)
 
 
 def _address(binding: BufferBinding | None) -> int:
@@ -270,7 +243,7 @@ def _address(binding: BufferBinding | None) -> int:
 def run_operator(
     operator: CompiledOperator, inputs: Sequence[npt.ArrayLike]
 ) -> list[npt.NDArray[np.generic]]:
-    """What ``Device.run`` does with an operator that has just been compiled: all its outputs."""
+    """Initialise a compiled operator, execute it on arrays, and return all its outputs."""
     device, desc = operator.device, operator.desc
     expect_type("Run", "Inputs", inputs, Sequence)
     check_count("Run", len(inputs), len(desc.inputs))
@@ -296,14 +269,14 @@ def run_operator(
 
 
 def _elements(tensor: BufferTensorDesc, buffer: Buffer) -> npt.NDArray[np.generic]:
-    """An array of the sizes and strides of ``tensor``, which ``buffer`` holds."""
+    """Return the content of ``buffer`` as an array of the sizes and strides of ``tensor``."""
     strides = [stride * tensor.data_type.itemsize for stride in tensor.element_strides]
     data = buffer.read(tensor.bytes_reached)
     return np.ndarray(tensor.sizes, tensor.data_type.dtype, data, strides=strides)
 
 
 def _content(name: str, tensor: BufferTensorDesc, value: npt.ArrayLike) -> npt.NDArray[np.generic]:
-    """``value`` as an array of the tensor's type, and of as many bytes as the tensor reaches."""
+    """Return ``value`` as an array of the tensor's type, and of as many bytes as it reaches."""
     array = np.asarray(value)
     if array.dtype != tensor.data_type.dtype:
         expected = f"{tensor.data_type.dtype}, as its tensor has"

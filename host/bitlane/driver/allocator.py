@@ -7,21 +7,21 @@ from typing import Final
 from ..errors import DeviceError, OutOfDeviceMemory
 
 ALIGNMENT: Final = 64
-"""Every piece starts at a multiple of this many bytes: the widest beat."""
+"""Bytes of the widest beat, of which every allocation starts at a multiple."""
 
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """A piece of the device's memory: ``size`` bytes from ``address`` on."""
+    """``size`` bytes of the device's memory from ``address`` on."""
 
     address: int
     size: int
 
 
 class Allocator:
-    """Hands out pieces of ``size`` bytes of memory from ``base`` on.
+    """Best-fit allocator of ``size`` bytes of memory from ``base`` on.
 
-    A piece takes all bytes to the next multiple of ``ALIGNMENT``. Best fit: the smallest hole
+    An allocation takes all bytes to the next multiple of ``ALIGNMENT``, from the smallest hole
     that is large enough, the lowest of equals. Freed neighbours join. Takes time in proportion to
     the number of holes.
     """
@@ -30,27 +30,27 @@ class Allocator:
         if size < 1:
             raise ValueError(f"size: {size}; expected at least 1 byte")
         # Sorted by address, never adjacent: (first, one past the last). All start aligned.
-        whole = (_up(base), base + size)
+        whole = (round_up(base), base + size)
         self._holes: list[tuple[int, int]] = [whole] if whole[0] < whole[1] else []
-        # Piece -> one past the last byte that it takes.
+        # Allocation -> one past the last byte that it takes.
         self._taken: dict[Allocation, int] = {}
 
     @property
     def free_bytes(self) -> int:
-        """Bytes that can still be handed out, in all holes together."""
+        """Free bytes in all holes together."""
         return sum(end - start for start, end in self._holes)
 
     @property
     def pieces(self) -> int:
-        """Pieces handed out and not freed."""
+        """Number of allocations that are not freed."""
         return len(self._taken)
 
     def largest(self) -> int:
-        """The most bytes that ``allocate`` would give at once."""
+        """Return the most bytes that one allocation could take."""
         return max((end - start for start, end in self._holes), default=0)
 
     def allocate(self, size: int) -> Allocation:
-        """A piece of ``size`` bytes. Size 0 takes as much as size 1.
+        """Allocate ``size`` bytes. Size 0 takes as much as size 1.
 
         Raises ``OutOfDeviceMemory`` if no hole is large enough, and ``ValueError`` for a negative
         size.
@@ -69,7 +69,7 @@ class Allocator:
             )
         index = min(fits)[1]
         start, hole_end = self._holes[index]
-        end = min(_up(start + max(size, 1)), hole_end)
+        end = min(round_up(start + max(size, 1)), hole_end)
         rest = [(end, hole_end)] if end < hole_end else []
         piece = Allocation(start, size)
         # One behind the other, with no call in between in which Ctrl-C could come.
@@ -78,7 +78,7 @@ class Allocator:
         return piece
 
     def free(self, piece: Allocation) -> None:
-        """Give a piece back. Raises ``DeviceError`` for one that is not taken (any more)."""
+        """Free an allocation. Raises ``DeviceError`` unless it is allocated."""
         if piece not in self._taken:
             raise DeviceError(
                 f"memory: {piece.size} bytes at {piece.address:#x} are not allocated;"
@@ -94,5 +94,6 @@ class Allocator:
         self._holes.insert(index, (start, end))
 
 
-def _up(address: int) -> int:
+def round_up(address: int) -> int:
+    """Return the next multiple of ``ALIGNMENT``, or ``address`` itself if it is one."""
     return -(-address // ALIGNMENT) * ALIGNMENT

@@ -1,11 +1,11 @@
-"""Command records: what a command holds, and its words as the circuit reads them.
+"""Command records: the fields of a command, and its words as the circuit reads them.
 
 Everything about the layout comes from ``bitlane_rtl.abi``. Nothing here touches tensors.
 """
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ _CONTROL: Final[dict[str, Bits]] = {bits.name: bits for bits in RECORD["CONTROL"
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """How one stream walks through memory. All numbers are bytes; strides and jumps are signed."""
+    """The addresses of one stream of a command, in bytes; strides and jumps are signed."""
 
     base: int
     """Address of the first element."""
@@ -59,7 +59,7 @@ class Command:
         return 1 + len(self.counts)
 
     def moved(self, a: int, b: int, y: int, *, fence: bool) -> "Command":
-        """The same work on other places: each stream's addresses grow by so many bytes."""
+        """Return the same work with each stream's addresses increased by the given bytes."""
         # As dataclasses.replace does it, in a third of the time.
         return Command(
             self.op,
@@ -77,7 +77,7 @@ class Command:
 
 
 def encode(command: Command, *, interrupt: bool = False) -> NDArray[np.uint32]:
-    """The words of the record that the command uses, sealed.
+    """Return the words of the record that the command uses, sealed.
 
     Raises ``ValueError`` if a number does not fit its field.
     """
@@ -99,7 +99,7 @@ def encode(command: Command, *, interrupt: bool = False) -> NDArray[np.uint32]:
     for loop, count in enumerate(command.counts, 1):
         words[_WORD[f"COUNT_{loop}"]] = count
 
-    words[_WORD["CONTROL"]] = _control(
+    control = _Control(
         command.op,
         command.lane,
         command.out_lane,
@@ -112,6 +112,7 @@ def encode(command: Command, *, interrupt: bool = False) -> NDArray[np.uint32]:
         command.fence,
         interrupt,
     )
+    words[_WORD["CONTROL"]] = _pack(control)
     words[_WORD["CONTROL"]] = seal(words)
     try:
         return np.array(words, dtype="<u4")
@@ -119,32 +120,24 @@ def encode(command: Command, *, interrupt: bool = False) -> NDArray[np.uint32]:
         raise ValueError(f"command: a word is outside 0 to {_MODULUS - 1}: {command}") from error
 
 
+class _Control(NamedTuple):
+    """The fields of the word CONTROL, but for its seal. Named and ordered as in the record."""
+
+    op: Op
+    lane: Lane
+    out_lane: Lane
+    a_mode: Mode
+    b_mode: Mode
+    y_mode: Mode
+    loops: int
+    saturate: bool
+    arithmetic: bool
+    fence: bool
+    interrupt: bool
+
+
 @lru_cache(maxsize=512)
-def _control(
-    op: Op,
-    lane: Lane,
-    out_lane: Lane,
-    a_mode: Mode,
-    b_mode: Mode,
-    y_mode: Mode,
-    loops: int,
-    saturate: bool,
-    arithmetic: bool,
-    fence: bool,
-    interrupt: bool,
-) -> int:
-    """The word CONTROL without its seal."""
-    fields = {
-        "OP": op,
-        "LANE": lane,
-        "OUT_LANE": out_lane,
-        "A_MODE": a_mode,
-        "B_MODE": b_mode,
-        "Y_MODE": y_mode,
-        "LOOPS": loops,
-        "SATURATE": saturate,
-        "ARITHMETIC": arithmetic,
-        "FENCE": fence,
-        "INTERRUPT": interrupt,
-    }
-    return sum(_CONTROL[name].insert(value) for name, value in fields.items())
+def _pack(control: _Control) -> int:
+    """Return the word CONTROL without its seal."""
+    fields = zip(control._fields, control, strict=True)
+    return sum(_CONTROL[name.upper()].insert(value) for name, value in fields)

@@ -1,4 +1,4 @@
-"""A device's registers by name, over a link. Knows what they are called, not what to do."""
+"""A device's registers by name, over a link."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -21,14 +21,14 @@ class Control:
         self._link = link
 
     def read(self, name: str) -> int:
-        """The register called ``name``. Raises ``KeyError`` if none that can be read is."""
+        """Read the register ``name``. Raises ``KeyError`` unless it exists and can be read."""
         entry = find_register(name)
         if entry.access is Access.WRITE:
             raise KeyError(f"register {name} can only be written")
         return self._read([entry])[name]
 
     def write(self, name: str, value: int) -> None:
-        """Set a register. Raises ``KeyError`` if none that can be written is called so."""
+        """Set a register. Raises ``KeyError`` unless it exists and can be written."""
         entry = find_register(name)
         if entry.access is Access.READ:
             raise KeyError(f"register {name} can only be read")
@@ -37,22 +37,22 @@ class Control:
         self._link.write(CONTROL_BASE + entry.offset, value.to_bytes(WORD_BYTES, "little"))
 
     def registers(self) -> dict[str, int]:
-        """Every register that can be read, by name."""
+        """Return every register that can be read, by name."""
         return self._read([x for x in REGISTERS if x.access is not Access.WRITE])
 
     def counters(self) -> dict[str, int]:
-        """The performance counters by name; all 0 in a circuit that has none."""
+        """Return the performance counters by name; all 0 in a circuit without counters."""
         return self._read([x for x in REGISTERS if x.offset >= _COUNTERS_START])
 
     def geometry(self) -> Geometry:
-        """What the device says about itself. Raises ``LinkError`` if no circuit is so."""
+        """Return the device's geometry. Raises ``LinkError`` for one that no circuit has."""
         names = ("CAPABILITIES", "GEOMETRY", "MEMORY_BASE", "MEMORY_LAST", "SEARCH")
         return Geometry.from_registers(
             *self._read([find_register(name) for name in names]).values()
         )
 
     def _read(self, entries: Sequence[Register]) -> dict[str, int]:
-        """Registers by name, in one exchange."""
+        """Read registers in one exchange; return them by name."""
         reads = [(CONTROL_BASE + entry.offset, WORD_BYTES) for entry in entries]
         words = {}
         for entry, data in zip(entries, self._link.exchange((), reads), strict=True):
@@ -66,7 +66,7 @@ class Control:
 
 
 def describe(registers: dict[str, int]) -> str:
-    """Registers that hold the engine's state, with their fields, in one line."""
+    """Return the registers of the engine's state, with their fields, in one line."""
     return " ".join(
         _describe(find_register(name), value)
         for name, value in registers.items()
@@ -90,5 +90,5 @@ def _describe(entry: Register, value: int) -> str:
 
 
 def status_name(code: int) -> str:
-    """The name of a ``Status`` code, or ``code 77`` for one that the contract does not have."""
+    """Return the name of a ``Status`` code, or ``code 77`` for one outside the contract."""
     return Status(code).name if code in Status.__members__.values() else f"code {code}"

@@ -1,4 +1,4 @@
-"""A device as memory and a queue of commands: what the faces for arrays and DirectML stand on.
+"""A device as memory and a queue of commands, for the layers of arrays and of DirectML.
 
 Knows addresses and commands. It never sees a data type, and never computes on data.
 """
@@ -23,17 +23,17 @@ from ..links.link import BytesLike, Link
 from .allocator import Allocation, Allocator
 from .commands import Command
 from .control import Control
-from .fork import Elsewhere, refuse_in_children
+from .fork import ForeignProcessLock, invalidate_after_fork
 from .queue import CommandQueue, Read, Words, Write
 
 DEFAULT_TIMEOUT: Final = 60.0
 
 _LONGEST: Final = 1_000_000
-"""Seconds: days. Every wait has a deadline."""
+"""Longest timeout in seconds (11 days): every wait has a deadline."""
 
 
 def expected_timeout(seconds: float) -> float:
-    """``seconds``, if anything can be waited for as long. Raises ``SettingError``."""
+    """Return ``seconds`` if it is a valid timeout. Raises ``SettingError``."""
     if not isinstance(seconds, Real) or not 0 < seconds <= _LONGEST:
         raise SettingError(f"timeout: {seconds!r}; expected seconds, 0 < timeout <= {_LONGEST}")
     return float(seconds)
@@ -45,7 +45,7 @@ class Driver(Closeable):
     Threads may share it: calls wait for each other. After a fault or a timeout it can be used on.
     In a process that is forked later all calls but ``close`` raise ``LinkError``.
 
-    Raises ``LinkError`` on connecting if there is no bitlane device of this version.
+    Raises ``LinkError`` on connecting unless a bitlane device of this version answers.
     """
 
     def __init__(self, link: Link, *, timeout: float = DEFAULT_TIMEOUT) -> None:
@@ -53,16 +53,16 @@ class Driver(Closeable):
         self._timeout = DEFAULT_TIMEOUT
         self.timeout = timeout
         self.lock: AbstractContextManager[object] = RLock()
-        """Held during a call; who holds it makes other threads wait."""
-        refuse_in_children(self)
+        """Held during a call: other threads wait for it."""
+        invalidate_after_fork(self)
         self._control = Control(link)
         self._identify()
         self.geometry = self._control.geometry()
         self._allocator = Allocator(self.geometry.memory_base, self.geometry.memory_bytes)
-        # What nothing refers to any more, until the allocator hears of it.
+        # Allocations that nothing refers to any more, until they are freed.
         self._discarded: deque[Allocation] = deque()
         self._queue = CommandQueue(link, self._control, self.geometry.slots)
-        # Whoever used the device before may have left it busy, faulty or with counts of its own.
+        # The program before may have left the device busy, faulty or with other counts.
         self._queue.clear()
         self._closed = False
 
@@ -97,14 +97,14 @@ class Driver(Closeable):
         return self._allocator
 
     def allocate(self, size: int) -> Allocation:
-        """``size`` bytes of the device's memory. Raises ``OutOfDeviceMemory``."""
+        """Allocate ``size`` bytes of the device's memory. Raises ``OutOfDeviceMemory``."""
         taken: list[Allocation] = []
         try:
             with self.lock:
                 try:
                     taken.append(self.allocator.allocate(size))
                 except OutOfDeviceMemory:
-                    # What refers to itself in a circle still holds what it no longer needs.
+                    # Reference cycles still hold memory that they no longer need.
                     gc.collect()
                     taken.append(self.allocator.allocate(size))
         except BaseException:
@@ -135,7 +135,7 @@ class Driver(Closeable):
                 self.link.write(address, data)
 
     def read(self, address: int, size: int) -> NDArray[np.uint8]:
-        """A copy of ``size`` bytes of the device's memory. Raises ``LinkError``."""
+        """Return a copy of ``size`` bytes of the device's memory. Raises ``LinkError``."""
         self._expect_inside(address, size)
         if size == 0:
             return np.empty(0, np.uint8)
@@ -144,10 +144,10 @@ class Driver(Closeable):
         return self._whole(data, address, size)
 
     def exchange(self, writes: Sequence[Write], reads: Sequence[Read]) -> list[NDArray[np.uint8]]:
-        """Many writes and reads at once, both directions at the same time where the link can.
+        """Do many writes and reads, both directions at the same time where the link can.
 
         They may concern the control window too. Ranges must not overlap, nor be empty; for the
-        order see ``Link.exchange``. Returns what was read. Raises ``LinkError``.
+        order see ``Link.exchange``. Returns the data of the reads. Raises ``LinkError``.
         """
         for address, data in writes:
             if address < CONTROL_BASE:
@@ -187,16 +187,16 @@ class Driver(Closeable):
         meanwhile: Sequence[Write] = (),
         reads: Sequence[Read] = (),
     ) -> list[NDArray[np.uint8]]:
-        """Execute commands in order, and return when the device has finished what ``reads`` gave.
+        """Execute commands in order; when the device has finished, return the data of ``reads``.
 
         Words of records are submitted as they are, unchecked. ``before`` is written first;
         ``meanwhile`` is written and ``reads`` are read while the device works. They concern the
-        device's memory, none of them what another one or the commands touch.
+        device's memory, and overlap neither each other nor the commands' operands and results.
 
         Raises
         ------
         DeviceFault
-            The circuit stopped; what the commands write may be written in part.
+            The circuit stopped; the results of the commands may be written in part.
         DeviceTimeout
             No command retired within ``timeout`` seconds.
         """
@@ -206,12 +206,12 @@ class Driver(Closeable):
                     commands, self._timeout, before=before, meanwhile=meanwhile, reads=reads
                 )
             except DeviceError:
-                # A board may have been given another bitstream meanwhile.
+                # A board may have got another bitstream meanwhile.
                 self._identify()
                 raise
 
     def clear(self) -> None:
-        """Start afresh: FAULT, DOORBELL and RETIRED are 0 then.
+        """Reset the queue: FAULT, DOORBELL and RETIRED are 0 then.
 
         Raises ``DeviceTimeout`` if the device's bus does not drain.
         """
@@ -219,7 +219,7 @@ class Driver(Closeable):
             self._queue.clear()
 
     def read_register(self, name: str) -> int:
-        """A register by its name in ``abi.REGISTERS``. Raises ``KeyError``."""
+        """Read a register by its name in ``abi.REGISTERS``. Raises ``KeyError``."""
         with self.lock:
             return self._control.read(name)
 
@@ -229,12 +229,12 @@ class Driver(Closeable):
             self._control.write(name, value)
 
     def registers(self) -> dict[str, int]:
-        """All registers that can be read, by name."""
+        """Return all registers that can be read, by name."""
         with self.lock:
             return self._control.registers()
 
     def counters(self) -> dict[str, int]:
-        """The performance counters by name, since ``clear_counters``; 0 if there are none."""
+        """Return the performance counters by name, since ``clear_counters``; 0 without counters."""
         with self.lock:
             return self._control.counters()
 
@@ -244,7 +244,7 @@ class Driver(Closeable):
 
     def close(self) -> None:
         """Close the link. May be called again, and in a process that was forked meanwhile."""
-        with nullcontext() if isinstance(self.lock, Elsewhere) else self.lock:
+        with nullcontext() if isinstance(self.lock, ForeignProcessLock) else self.lock:
             self._closed = True
             self.link.close()
 
@@ -256,14 +256,14 @@ def _size(data: BytesLike) -> int:
 class Storage(Closeable):
     """``size`` bytes of the device's memory from ``address`` on, a multiple of 64.
 
-    ``close`` gives them back, and so does Python once nothing refers to this object: whatever
+    ``close`` gives them back, and so does Python once nothing refers to this object: code that
     reads or writes the bytes later must hold it. Raises ``OutOfDeviceMemory``.
     """
 
     __slots__ = ("__weakref__", "_release", "address", "driver", "size")
 
     def __init__(self, driver: Driver, size: int) -> None:
-        # Who gives back is there before what is to be given back: Ctrl-C may come in between.
+        # Register the finalizer before allocating, so that Ctrl-C in between leaks nothing.
         held: list[Allocation] = []
         self._release = finalize(self, _give_back, driver, held)
         self._release.atexit = False

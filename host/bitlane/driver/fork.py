@@ -1,8 +1,8 @@
-"""A process that is forked has no device: its parent's is out of reach, and it is told so.
+"""Locks across a fork: a child process cannot use its parent's device, and gets an error.
 
-Of the parent's threads the child has one. A lock that another one held would never be free again:
-what all devices share is guarded by locks that are held for a moment, and nobody has while a
-process is forked.
+A child has one of its parent's threads. A lock that another thread held would never be free again:
+data that all devices share are guarded by locks that are held for a moment, and by no thread while
+a process is forked.
 """
 
 import os
@@ -21,8 +21,8 @@ class _Locked(Protocol):
     lock: AbstractContextManager[object]
 
 
-class Elsewhere(AbstractContextManager[object]):
-    """In place of the lock of a device that another process has opened: cannot be taken."""
+class ForeignProcessLock(AbstractContextManager[object]):
+    """Replacement for the lock of a device that another process opened; raises when taken."""
 
     def __init__(self, description: str) -> None:
         self._description = description
@@ -39,21 +39,21 @@ class Elsewhere(AbstractContextManager[object]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Never entered."""
+        """Do nothing: it is never entered."""
 
 
 _opened: WeakSet[_Locked] = WeakSet()
 
 
-def refuse_in_children(device: _Locked) -> None:
-    """Have whoever takes the device's ``lock`` in a forked process get a ``LinkError``."""
+def invalidate_after_fork(device: _Locked) -> None:
+    """Make the device's ``lock`` raise ``LinkError`` in processes that are forked later."""
     _opened.add(device)
 
 
-def guard() -> Lock:
-    """A lock that no other thread holds in a forked process.
+def fork_safe_lock() -> Lock:
+    """Return a lock that no other thread holds in a forked process.
 
-    For a module's own data, held for a moment at a time: forking waits for it.
+    It guards a module's data and is held for a moment at a time, because forking waits for it.
     """
     lock = Lock()
     if hasattr(os, "register_at_fork"):
@@ -62,10 +62,10 @@ def guard() -> Lock:
     return lock
 
 
-def _refuse() -> None:
+def _invalidate() -> None:
     for device in _opened:
-        device.lock = Elsewhere(device.link.description)
+        device.lock = ForeignProcessLock(device.link.description)
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_refuse)
+    os.register_at_fork(after_in_child=_invalidate)

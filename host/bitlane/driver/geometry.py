@@ -1,11 +1,14 @@
-"""What a device says about itself, decoded from its registers. Data only."""
+"""The sizes and abilities of a device, decoded from its registers. Data only."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
+from typing import Final
 
 from bitlane_rtl.abi import BIT_OPS, MAX_LOOPS, Lane, Mode, Op, register
 from bitlane_rtl.abi.rows import Rows
 
 from ..errors import LinkError
+
+_ALL_ADDRESSES: Final = range(1 << 62)
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,16 +16,16 @@ class ArraySizes:
     """The sizes of a search array (register SEARCH)."""
 
     units: int
-    """Rows that it compares at a time."""
+    """Rows compared at a time."""
     row_bytes: int
     queries: int
     """Most queries of a command."""
     nearest: int
-    """Rows that it finds for each query."""
+    """Rows found for each query."""
 
     @classmethod
     def from_register(cls, word: int) -> "ArraySizes | None":
-        """None if there is no array."""
+        """Decode the register; return None for a circuit without an array."""
         field = register("SEARCH")
         if not field["UNITS"].extract(word):
             return None
@@ -34,9 +37,12 @@ class ArraySizes:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Geometry:
-    """The sizes and abilities of a circuit (registers CAPABILITIES, GEOMETRY, MEMORY_*)."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Abilities:
+    """The sizes and abilities of a circuit (registers CAPABILITIES, GEOMETRY and SEARCH).
+
+    Commands are the same for all circuits of equal abilities, wherever their memory is.
+    """
 
     data_bytes: int
     """Bytes in a beat."""
@@ -48,10 +54,6 @@ class Geometry:
     """A run has fewer than ``2**length_bits`` bytes on every stream."""
     count_bits: int
     """A loop has fewer than ``2**count_bits`` iterations."""
-    memory_base: int
-    """First byte that commands may touch."""
-    memory_last: int
-    """Last byte that commands may touch."""
     ops: frozenset[Op] = BIT_OPS
     lanes: frozenset[Lane] = frozenset(Lane)
     """Lanes of shifts and counts, and element widths of runs that are not dense."""
@@ -59,8 +61,41 @@ class Geometry:
     read_ports: int = 2
     counters: bool = True
     rows: Rows | None = None
-    """Of the memory, if it has any."""
+    """Row layout of the memory (SDRAM banks and rows), or None for a flat memory."""
     search: ArraySizes | None = None
+
+    @property
+    def abilities(self) -> "Abilities":
+        """The abilities alone, without any memory."""
+        return self
+
+    @property
+    def memory(self) -> range:
+        """Addresses that commands may touch: without a memory all of them."""
+        return _ALL_ADDRESSES
+
+    @property
+    def longest_run(self) -> int:
+        """The most bytes of a run, which is also the most that one sum adds up."""
+        return (1 << self.length_bits) - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Geometry(Abilities):
+    """A circuit's abilities and the bounds of its memory (registers MEMORY_BASE, MEMORY_LAST)."""
+
+    memory_base: int
+    """First byte that commands may touch."""
+    memory_last: int
+    """Last byte that commands may touch."""
+    memory: range = field(init=False, repr=False, compare=False)
+    abilities: Abilities = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Built once: every lowered operation needs both.
+        own = {each.name: getattr(self, each.name) for each in fields(Abilities)}
+        object.__setattr__(self, "abilities", Abilities(**own))
+        object.__setattr__(self, "memory", range(self.memory_base, self.memory_last + 1))
 
     @property
     def memory_bytes(self) -> int:
@@ -80,7 +115,7 @@ class Geometry:
         Raises
         ------
         LinkError
-            No circuit can have these values: the link garbles data, or this is no bitlane device.
+            No circuit has these values: the link garbles data, or this is not a bitlane device.
         """
         has = register("CAPABILITIES")
         size = register("GEOMETRY")

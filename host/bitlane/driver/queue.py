@@ -1,7 +1,7 @@
 """The queue of commands seen from the host: filling it, waiting for it, and emptying it.
 
-Keeps the count of what is submitted and retired; everything else is the circuit's. Never looks at
-what commands do.
+Counts submitted and retired commands; the circuit keeps all other state. Does not interpret
+commands.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -33,7 +33,7 @@ _INDEX_MASK: Final = 0xFFFF
 """DOORBELL and RETIRED count modulo 2**16."""
 
 _CLEAR_SECONDS: Final = 5.0
-"""How long a device may take to drain its bus after CLEAR."""
+"""Time within which a device must drain its bus after CLEAR."""
 
 _POLL_SECONDS: Final = 0.02
 
@@ -55,10 +55,10 @@ _RING: Final = CONTROL_BASE + RING_OFFSET
 
 
 class CommandQueue:
-    """Executes jobs, which are commands in order, through the device's ring of ``slots``.
+    """Executes runs of commands, in order, through the device's ring of ``slots``.
 
-    A job's first commands are in the ring when the data that it needs are on the device; the rest
-    follow as the ring has room. Between two calls no command is in the device.
+    The first commands of a run are in the ring when their data are on the device; the rest follow
+    as slots become free. Between two calls no command is in the device.
     """
 
     def __init__(self, link: Link, control: Control, slots: int) -> None:
@@ -69,7 +69,7 @@ class CommandQueue:
         self._batch = max(1, slots // 2)
         self._submitted = 0
         self._retired = 0
-        # Of the job that runs: how many commands went before it.
+        # Commands submitted before the present run.
         self._first = 0
         self._cleared = True
 
@@ -82,13 +82,14 @@ class CommandQueue:
         meanwhile: Sequence[Write] = (),
         reads: Sequence[Read] = (),
     ) -> list[NDArray[np.uint8]]:
-        """Execute ``commands`` in order, and return when all is done what ``reads`` gave.
+        """Execute ``commands`` in order; when all is done, return the data of ``reads``.
 
         Words of a record are submitted as they are. ``before`` is written first. ``meanwhile`` is
-        written and ``reads`` are read while the device works: they must leave alone what the
-        commands touch, and each other. On a line the first commands go with all of this in one
-        round trip. ``timeout``: seconds in which at least one command must retire. Whatever is
-        raised, no command is left in the device, unless the message says that CLEAR did not help.
+        written and ``reads`` are read while the device works: they must overlap neither the
+        operands and results of the commands nor each other. On a line the first commands go with
+        all of this in one round trip. ``timeout``: seconds in which at least one command must
+        retire. After any error, no command is left in the device, unless the message says that
+        CLEAR did not help.
 
         Raises
         ------
@@ -98,7 +99,7 @@ class CommandQueue:
             Nothing retired in time, or the bus has not drained since an earlier error.
         """
         if not self._cleared:
-            # It did not drain when an earlier job was dropped. The device and we count anew.
+            # It did not drain when an earlier run was dropped. Both sides count from 0 again.
             self.clear()
         batches = self._batches(commands)
         self._first = self._submitted
@@ -117,7 +118,7 @@ class CommandQueue:
             raise
 
     def clear(self) -> None:
-        """Drop every command that has not retired, and start afresh.
+        """Drop every command that has not retired, and reset the counts.
 
         Raises ``DeviceTimeout`` if the device's bus does not drain.
         """
@@ -141,14 +142,14 @@ class CommandQueue:
         """Leave no command in the device after ``error``, which is on its way to the caller."""
         if self._submitted == self._retired or not self._cleared:
             return
-        # Interrupted, or the link failed: what is on its way must not hit later buffers.
+        # Interrupted, or the link failed: writes in flight must not hit later buffers.
         try:
             self.clear()
         except (DeviceError, LinkError) as second:
             error.add_note(f"and then: {second}")
 
     def _batches(self, commands: Iterable[Command | Words]) -> Iterator[list[Words]]:
-        """Records of half a ring each; the last one of each raises the interrupt."""
+        """Yield batches of half a ring each; the last record of each raises the interrupt."""
         rest = iter(commands)
         while batch := list(islice(rest, self._batch)):
             last = len(batch) - 1
@@ -158,7 +159,7 @@ class CommandQueue:
             ]
 
     def _submit(self, batches: Iterator[list[Words]]) -> list[Write]:
-        """The writes that submit as many batches as there is room for.
+        """Return the writes that submit as many batches as fit into the ring.
 
         They count as submitted from now on, so that they are dropped if the writing fails.
         """
@@ -176,7 +177,7 @@ class CommandQueue:
         return writes
 
     def _exchange(self, writes: Sequence[Write], reads: Sequence[Read]) -> list[NDArray[np.uint8]]:
-        """Do ``writes`` and ``reads``; on a line, see in the same round trip what has retired."""
+        """Do ``writes`` and ``reads``; on a line, count what has retired in the same round trip."""
         if not writes and not reads:
             return []
         if not self._link.remote or self._submitted == self._retired:
@@ -186,7 +187,7 @@ class CommandQueue:
         return results
 
     def _look(self) -> NDArray[np.uint8]:
-        """The state, and no interrupt any more: what retires from now on raises it again."""
+        """Acknowledge the interrupt, which the next command raises again; read the state."""
         return self._link.exchange((_ACKNOWLEDGE,), (_STATE,))[0]
 
     def _wait(self, timeout: float) -> None:
@@ -200,7 +201,7 @@ class CommandQueue:
                 self._raise_timeout(timeout)
 
     def _note(self, state: NDArray[np.uint8]) -> None:
-        """Take note of what has retired. Raises ``DeviceFault``."""
+        """Count the commands that have retired. Raises ``DeviceFault``."""
         _, _, retired, fault = np.frombuffer(state, "<u4").tolist()
         self._retired += (retired - self._retired) & _INDEX_MASK
         if fault:
@@ -235,7 +236,7 @@ class CommandQueue:
         )
 
     def _help(self) -> str:
-        """Clear the device while an error is on its way; what the message should add."""
+        """Clear the device while an error propagates; return text to add to its message."""
         try:
             self.clear()
         except (DeviceError, LinkError) as error:

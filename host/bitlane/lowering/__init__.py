@@ -1,1 +1,1 @@
-"""Commands for strided tensors: the fewest that do an operation, and the fences between them."""
+"""Lowering of operations on strided tensors to the fewest commands, and fences between these."""

@@ -1,4 +1,4 @@
-"""The cycles that commands take on a memory that answers at once. Arithmetic on walks alone.
+"""Estimated cycles of commands, on a memory that answers at once. Arithmetic on walks alone.
 
 The constants are measured on the simulator (``tests/system/test_expressions_on_simulator.py``).
 """
@@ -10,24 +10,26 @@ from typing import Final
 from bitlane_rtl.abi import Mode, record_words
 
 from ..driver.commands import Command, Walk
-from ..driver.geometry import Geometry
+from ..driver.geometry import Abilities
 
 _START: Final = 2
-"""From the doorbell until the first command is looked at."""
+"""Cycles from the doorbell until the first command is decoded."""
 
 _FENCE: Final = 15
-"""From the last write of one command to the first of the next that waits for it."""
+"""Cycles from the last write of a command to the first of the next one behind a fence."""
 
 
-def cycles(commands: Iterable[Command], geometry: Geometry, *, behind_others: bool = False) -> int:
-    """Cycles from the doorbell until all ``commands`` have retired, about.
+def cycles(
+    commands: Iterable[Command], abilities: Abilities, *, behind_others: bool = False
+) -> int:
+    """Estimate the cycles from the doorbell until all ``commands`` have retired.
 
-    Of commands ``behind_others`` of their job only what they add to these. A command that waits
-    for none is as fast as its data, or as its record is read: a word a cycle.
+    With ``behind_others``, only the cycles that they add to earlier commands of the same run. A
+    command without a fence takes as long as its data, or as its record, read at a word a cycle.
     """
     total = 0
     for command in commands:
-        busy = beats(command, geometry)
+        busy = beats(command, abilities)
         if command.fence:
             total += _FENCE + busy
         else:
@@ -37,14 +39,14 @@ def cycles(commands: Iterable[Command], geometry: Geometry, *, behind_others: bo
     return total + _START if total and not behind_others else total
 
 
-def beats(command: Command, geometry: Geometry) -> int:
-    """The most beats that one port of the memory carries for a command: a cycle each."""
+def beats(command: Command, abilities: Abilities) -> int:
+    """Return the beats of the busiest memory port during a command: a cycle each."""
     run, runs = command.run, prod(command.counts)
-    reads = [_beats(command.a, run, runs, command.lane.bytes, geometry.data_bytes)]
+    reads = [_beats(command.a, run, runs, command.lane.bytes, abilities.data_bytes)]
     if command.b is not None:
-        reads.append(_beats(command.b, run, runs, command.lane.bytes, geometry.data_bytes))
-    writes = _beats(command.y, run, runs, command.out_lane.bytes, geometry.data_bytes)
-    return max(sum(reads) if geometry.read_ports == 1 else max(reads), writes)
+        reads.append(_beats(command.b, run, runs, command.lane.bytes, abilities.data_bytes))
+    writes = _beats(command.y, run, runs, command.out_lane.bytes, abilities.data_bytes)
+    return max(sum(reads) if abilities.read_ports == 1 else max(reads), writes)
 
 
 def _beats(walk: Walk, run: int, runs: int, size: int, data_bytes: int) -> int:
@@ -52,7 +54,7 @@ def _beats(walk: Walk, run: int, runs: int, size: int, data_bytes: int) -> int:
         return runs * run
     if walk.mode in (Mode.REPEAT, Mode.SUM):
         return runs
-    # A run that starts inside a beat may end in one more: each place as often as any other.
+    # A run that starts inside a beat may end in one more: each offset as often as any other.
     step = gcd(data_bytes, *walk.jumps) if runs > 1 else data_bytes
     starts = range(walk.base % step, data_bytes, step) if runs > 1 else (walk.base % data_bytes,)
     return runs * sum(-(-(start + run * size) // data_bytes) for start in starts) // len(starts)

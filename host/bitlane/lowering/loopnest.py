@@ -1,13 +1,13 @@
-"""Axes of several tensors walked together: merging them, and cutting them to a circuit's loops.
+"""Axes of several tensors walked together: merged, and cut to the loops of a circuit.
 
-Pure arithmetic on counts and steps; knows neither operations nor commands.
+Arithmetic on counts and steps alone; independent of operations and commands.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 Stream: TypeAlias = Literal["a", "b", "y"]
 
@@ -29,17 +29,37 @@ class Axis:
     def step(self, stream: Stream) -> int:
         return self.a if stream == "a" else self.b if stream == "b" else self.y
 
-    def flipped(self) -> "Axis":
-        return Axis(self.count, -self.a, -self.b, -self.y)
-
     def times(self, factor: int, count: int) -> "Axis":
-        """``count`` steps, each as long as ``factor`` of these."""
+        """Return ``count`` steps, each as long as ``factor`` of these."""
         return Axis(count, self.a * factor, self.b * factor, self.y * factor)
 
 
+class Offsets(NamedTuple):
+    """A position in each of the three streams, in bytes."""
+
+    a: int
+    b: int
+    y: int
+
+    def along(self, axis: Axis, steps: int) -> "Offsets":
+        """Return the position after ``steps`` of ``axis``."""
+        return Offsets(self.a + steps * axis.a, self.b + steps * axis.b, self.y + steps * axis.y)
+
+
+class LoopLimits(NamedTuple):
+    """The loops that a command of a circuit may have."""
+
+    run: int
+    """Largest count of the run."""
+    iterations: int
+    """Largest count of any other loop."""
+    loops: int
+    """Most loops, the run included."""
+
+
 @dataclass(frozen=True, slots=True)
-class Block:
-    """A box of elements that one command walks, or many alike that start at different places."""
+class LoopTile:
+    """Elements that one command walks, or several alike that start at different positions."""
 
     run: int
     """Elements of the innermost loop."""
@@ -47,24 +67,28 @@ class Block:
     """The circuit's loops outside the run, innermost first."""
     host: tuple[Axis, ...]
     """Loops that take a command for each iteration."""
-    start: Axis
-    """Where the box starts: bytes from the first element, a stream each; ``count`` is unused."""
+    start: Offsets
+    """Position of the first element, from that of the whole tensors."""
 
     @property
     def commands(self) -> int:
         return prod(axis.count for axis in self.host)
 
-    @property
-    def runs(self) -> int:
-        """Runs of one command."""
-        return prod(axis.count for axis in self.loops)
 
-    def offset(self, stream: Stream) -> int:
-        return self.start.step(stream)
+def flip(axes: Sequence[Axis], descends: Callable[[Axis], bool]) -> tuple[list[Axis], Offsets]:
+    """Reverse the axes that descend; return all axes, and where the streams start then."""
+    start = Offsets(0, 0, 0)
+    result = []
+    for axis in axes:
+        if descends(axis):
+            start = start.along(axis, axis.count - 1)
+            axis = axis.times(-1, axis.count)
+        result.append(axis)
+    return result, start
 
 
 def merge(axes: Sequence[Axis]) -> list[Axis]:
-    """The same elements with as few axes as possible, the longest steps of Y first.
+    """Return the same elements with as few axes as possible, the longest steps of Y first.
 
     Two axes become one where in every stream a step of the outer one is as long as all steps of
     the inner one together.
@@ -88,48 +112,28 @@ def merge(axes: Sequence[Axis]) -> list[Axis]:
     return left
 
 
-def blocks(
-    run: Axis,
-    others: Sequence[Axis],
-    *,
-    longest_run: int,
-    most_iterations: int,
-    loops: int,
-) -> list[Block]:
-    """Cut a nest of axes into the fewest commands of at most ``loops`` loops, the run included.
-
-    ``longest_run`` and ``most_iterations`` bound the counts of the run and of every other loop.
-    """
-    if most_iterations == 1:
-        loops = 1
-    plans = [
-        list(_cut_all(run, others, longest_run, most_iterations, loops, divide))
-        for divide in (True, False)
-    ]
-    return min(plans, key=lambda plan: sum(block.commands for block in plan))
+def cut_nest(run: Axis, others: Sequence[Axis], limits: LoopLimits) -> list[LoopTile]:
+    """Cut a nest of axes, ``run`` innermost, into the fewest commands within ``limits``."""
+    if limits.iterations == 1:
+        limits = limits._replace(loops=1)
+    cuts = [list(_tiles(run, others, limits, divide)) for divide in (True, False)]
+    return min(cuts, key=lambda tiles: sum(tile.commands for tile in tiles))
 
 
-def _cut_all(
-    run: Axis,
-    others: Sequence[Axis],
-    longest_run: int,
-    most_iterations: int,
-    loops: int,
-    divide: bool,
-) -> Iterator[Block]:
-    bound = most_iterations if loops > 1 else 0
-    shortest = max(longest_run // 1024, min(longest_run, _SHORTEST_RUN)) if divide else longest_run
-    pieces = [_cut(run.count, longest_run, shortest, bound)]
-    pieces += [_cut(axis.count, bound, 2 if divide else bound, bound) for axis in others]
-    for choice in product(*pieces):
-        start = [0, 0, 0]
+def _tiles(
+    run: Axis, others: Sequence[Axis], limits: LoopLimits, divide: bool
+) -> Iterator[LoopTile]:
+    """Cut every axis by itself. ``divide``: shorten loops where this leaves no remainder."""
+    longest, loops = limits.run, limits.loops
+    bound = limits.iterations if loops > 1 else 0
+    shortest = max(longest // 1024, min(longest, _SHORTEST_RUN)) if divide else longest
+    choices = [_cut(run.count, longest, shortest, bound)]
+    choices += [_cut(axis.count, bound, 2 if divide else bound, bound) for axis in others]
+    for choice in product(*choices):
+        start = Offsets(0, 0, 0)
         nest: list[Axis] = []
         for axis, (first, counts) in zip((run, *others), choice, strict=True):
-            start = [
-                start[0] + first * axis.a,
-                start[1] + first * axis.b,
-                start[2] + first * axis.y,
-            ]
+            start = start.along(axis, first)
             factor = 1
             for count in counts:
                 nest.append(axis.times(factor, count))
@@ -139,14 +143,14 @@ def _cut_all(
         by_count = sorted(outer, key=lambda axis: axis.count, reverse=True)
         inside = sorted(by_count[: loops - 1], key=lambda axis: abs(axis.y))
         host = sorted(by_count[loops - 1 :], key=lambda axis: -abs(axis.y))
-        yield Block(nest[0].count, tuple(inside), tuple(host), Axis(0, *start))
+        yield LoopTile(nest[0].count, tuple(inside), tuple(host), start)
 
 
 def _cut(count: int, most: int, least: int, outer: int) -> list[tuple[int, tuple[int, ...]]]:
-    """Ways to count to ``count``: first index, and loops innermost first.
+    """Return ways to count to ``count``: first index, and loops innermost first.
 
-    The innermost loop counts to ``most`` at most, the others to ``outer``; 0 is no bound. It may
-    count to as few as ``least``, 2 or more, if this leaves no rest.
+    The innermost loop counts to ``most`` at most, the others to ``outer``; 0 is unbounded. It may
+    count to as few as ``least``, 2 or more, if this leaves no remainder.
     """
     if most == 0 or count <= most:
         return [(0, (count,))]
@@ -162,9 +166,9 @@ def _cut(count: int, most: int, least: int, outer: int) -> list[tuple[int, tuple
 
 
 def _divisor(count: int, most: int, least: int) -> int:
-    """The largest divisor of ``count`` from ``least`` to ``most``, or ``most`` if none is near."""
+    """Return the largest near divisor of ``count`` from ``least`` to ``most``, else ``most``."""
     fewest = -(-count // most)
-    for parts in range(fewest, min(count // least, fewest + _DIVISORS_TRIED) + 1):
-        if count % parts == 0:
-            return count // parts
+    for factor in range(fewest, min(count // least, fewest + _DIVISORS_TRIED) + 1):
+        if count % factor == 0:
+            return count // factor
     return most

@@ -1,39 +1,23 @@
-"""From strided tensors to the fewest commands, for all tensors of an operation at once.
+"""Lowering: strided tensors become the fewest commands, all tensors of an operation at once.
 
 Works on addresses and strides only: it never sees data, and never talks to a device.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 from typing import Final
 
 from bitlane_rtl.abi import LOGIC_OPS, SHIFT_OPS, Mode, Op
 
 from ..driver.commands import Command
-from ..driver.geometry import Geometry
-from ..errors import LayoutError
+from ..driver.geometry import Abilities
+from ..errors import LayoutError, UnsupportedError
 from .cost import beats
-from .loopnest import Axis, Block, merge
-from .routes import (
-    LANES,
-    Lowered,
-    Relative,
-    Route,
-    View,
-    aligned,
-    axes_of,
-    cut,
-    expect_aligned,
-    expect_inside,
-    expect_lane,
-    expect_views,
-    extents_of,
-    flipped_where,
-    mode_of,
-    placed,
-    relative,
-    template,
-)
+from .loopnest import Axis, LoopTile, Offsets, flip
+from .routes import LANES, Nest, Shift, element_routes, sum_route
+from .strided import WIDTHS, Streams, View, span
 
 _COMMAND_COST: Final = 32
 """Cycles that a command costs beside its data, roughly, the host's work included."""
@@ -42,144 +26,194 @@ _COMMAND_COST: Final = 32
 def lower(
     op: Op,
     shape: tuple[int, ...],
-    a: View,
-    b: View | None,
-    y: View,
-    *,
-    geometry: Geometry,
-    saturate: bool = False,
-    arithmetic: bool = False,
+    streams: Streams,
+    geometry: Abilities,
+    shift: Shift = Shift.NONE,
 ) -> Iterator[Command]:
-    """Commands that set every element of ``y`` to ``op`` of the same elements of ``a`` and ``b``.
+    """Return commands that set every element of Y to ``op`` of the same elements of A and B.
 
-    Views have one stride for each axis of ``shape``. ``b`` is ignored if the operation has no
-    second operand. ``y`` may be the very same view as ``a`` or ``b``; any other overlap with them
-    gives undefined values. ``saturate`` and ``arithmetic`` act on shifts only. The first command
-    has FENCE set; the others are independent of each other. A shape that holds a zero needs none.
+    Views have one stride for each axis of ``shape``. B is ignored if the operation has no second
+    operand. If ``op`` counts bits, counts are added up along axes of several elements in which Y,
+    of 4-byte elements, has stride 0, and along last axes for which Y has no stride; sums are
+    modulo 2**32. Y may be the very same view as A or B; any other overlap with them gives undefined
+    values. The first command has FENCE set; the others are independent of each other. A shape that
+    holds a zero needs none.
 
     Raises
     ------
     LayoutError
-        A view lies outside the memory, ``y`` has several elements in one place, or shifts or
-        counts write to addresses that are no multiples of the element.
+        A view lies outside the memory, if ``geometry`` has one; Y has several elements at one
+        address; or shifts, counts or sums write to addresses that are not multiples of the element.
+    NoRunError
+        The elements of a sum do not form one run: dense, or at equal distances.
+    RowTooLongError
+        They have more bytes than a run may have: see ``Abilities.longest_run``.
     UnsupportedError
-        The device was built without the operation or the lane.
+        The device was built without the operation, the lane or sums.
     """
     if 0 in shape:
         return iter(())
+    a, b, y = streams
     if not op.reads_b:
         b = None
-    plan = _plan(
-        op,
-        shape,
-        relative(a),
-        None if b is None else relative(b),
-        relative(y),
-        geometry,
-        (saturate and op in SHIFT_OPS, arithmetic and op is Op.SHIFT_RIGHT),
-    )
-    expect_inside(plan, (a, b, y), geometry)
-    return placed(plan, a.address, 0 if b is None else b.address, y.address)
+    if op not in SHIFT_OPS:
+        shift = Shift.NONE
+    elif op is not Op.SHIFT_RIGHT:
+        shift &= Shift.SATURATE
+    relative = Streams(a.relative(), None if b is None else b.relative(), y.relative())
+    lowered = _lower(op, shape, relative, geometry.abilities, shift)
+    addresses = Offsets(a.address, 0 if b is None else b.address, y.address)
+    _expect_inside(lowered, addresses, geometry)
+    return lowered.commands(addresses)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lowered:
+    """Commands for views whose first elements are at 0, 0 and 0."""
+
+    tiles: tuple[LoopTile, ...]
+    templates: tuple[Command, ...]
+    """The first command of each tile."""
+    spans: tuple[range | None, ...]
+    """Bytes of A, B and Y."""
+
+    def commands(self, addresses: Offsets) -> Iterator[Command]:
+        """Yield the commands for views at ``addresses``, the first one with a fence."""
+        fence = True
+        for tile, command in zip(self.tiles, self.templates, strict=True):
+            for index in product(*(range(axis.count) for axis in tile.host)):
+                at = addresses
+                for step, axis in zip(index, tile.host, strict=True):
+                    at = at.along(axis, step)
+                yield command.moved(*at, fence=fence)
+                fence = False
 
 
 @lru_cache(maxsize=512)
-def _plan(
-    op: Op,
-    shape: tuple[int, ...],
-    a: Relative,
-    b: Relative | None,
-    y: Relative,
-    geometry: Geometry,
-    flags: tuple[bool, bool],
-) -> Lowered:
-    expect_views(op, shape, (a, b, y), geometry)
-    if op not in LOGIC_OPS:
-        expect_lane(op, a[2], geometry)
-        expect_aligned(op, shape, y)
-    axes = axes_of(shape, (a, b, y))
-    extents = extents_of(axes, (a, b, y))
-    # Flipped so that Y ascends: with it descend whatever has the same layout, and runs are dense.
-    axes, start = flipped_where(axes, lambda axis: axis.y < 0)
-    if any(axis.y == 0 for axis in axes):
-        raise LayoutError("Y: an axis of several elements has stride 0; they must not overlap")
-
-    places = (a[0] + start[0], (b[0] if b else 0) + start[1], y[0] + start[2])
-    candidates = _candidates(op, axes, a[2], y[2], places, b is not None, geometry)
+def _lower(
+    op: Op, shape: tuple[int, ...], streams: Streams, abilities: Abilities, shift: Shift
+) -> _Lowered:
+    """Choose the cheapest route and cut it. ``streams``: at the lowest addresses aligned alike."""
+    sums = op.counts and (
+        len(streams.y.strides) < len(shape)
+        or _repeats(shape, streams.y)
+        or _counts_by_bytes(streams, abilities)
+    )
+    if sums:
+        lacking = len(shape) - len(streams.y.strides)
+        y = streams.y._replace(strides=streams.y.strides + (0,) * lacking)
+        streams = streams._replace(y=y)
+    _expect_views(op, shape, streams, abilities, sums)
+    a, b, y = streams
+    still = (0,) * len(shape)
+    steps = zip(shape, a.strides, still if b is None else b.strides, y.strides, strict=True)
+    axes = [Axis(*numbers) for numbers in steps if numbers[0] > 1]
+    # Reversed so that Y ascends, and with it all streams of the same layout: their runs are dense.
+    # Sums do not depend on the order, so rows that descend are reversed, too.
+    axes, start = flip(axes, lambda axis: (axis.y or axis.a or axis.b) < 0)
+    first = Offsets(a.address, 0 if b is None else b.address, y.address)
+    origin = Offsets(first.a + start.a, first.b + start.b, first.y + start.y)
+    nest = Nest(axes, origin, a.itemsize, y.itemsize, b is not None)
+    routes = [sum_route(nest, abilities)] if sums else element_routes(op, nest, abilities)
     options = []
-    for candidate in candidates:
-        boxes = cut(candidate, geometry)
-        templates = [template(op, candidate, block, b is not None, flags) for block in boxes]
-        options.append((_cost(boxes, templates, places, geometry), boxes, templates))
-    _, boxes, templates = min(options, key=lambda option: option[0])
-    return Lowered(
-        tuple(boxes), tuple([each.moved(*start, fence=False) for each in templates]), extents
+    for route in routes:
+        tiles = route.cut(abilities)
+        templates = [route.command(op, tile, b is not None, shift) for tile in tiles]
+        options.append((_cost(tiles, templates, origin, abilities), tiles, templates))
+    _, tiles, templates = min(options, key=lambda option: option[0])
+    spans = [None if x is None else span(shape, x.strides, x.itemsize) for x in streams]
+    return _Lowered(
+        tuple(tiles), tuple([each.moved(*start, fence=False) for each in templates]), tuple(spans)
     )
 
 
-def _candidates(
-    op: Op,
-    axes: list[Axis],
-    size_in: int,
-    size_out: int,
-    places: tuple[int, int, int],
-    has_b: bool,
-    geometry: Geometry,
-) -> list[Route]:
-    """Every innermost loop that the circuit can walk. Dense runs come first; one always can."""
-    if op in LOGIC_OPS:
-        # Logic acts on bytes: an element is one more axis, which merges like any other.
-        one = (1, int(has_b), 1)
-        merged = merge([*axes, Axis(size_in, *one)])
-        bytewise = next(axis for axis in merged if (axis.a, axis.b, axis.y) == one)
-        axes = [axis for axis in merged if axis is not bytewise]
-        size_in = size_out = bytewise.count
-        result = [Route(bytewise, tuple(axes), 1, 1)]
-    else:
-        axes = merge(axes)
-        single = Axis(1, size_in, size_in if has_b else 0, size_out)
-        result = [Route(single, tuple(axes), size_in, size_out)]
-    elements_allowed = size_in in LANES and size_out in LANES
-    for axis in axes:
-        modes = (
-            mode_of(axis.a, size_in),
-            mode_of(axis.b, size_in) if has_b else Mode.DENSE,
-            mode_of(axis.y, size_out),
-        )
-        candidate = Route(axis, tuple(x for x in axes if x is not axis), size_in, size_out, *modes)
-        dense = set(modes) == {Mode.DENSE}
-        if dense or (elements_allowed and _walkable(candidate, places, geometry)):
-            result.append(candidate)
-    return result
+def _repeats(shape: Sequence[int], view: View) -> bool:
+    return any(count > 1 and not step for count, step in zip(shape, view.strides, strict=False))
 
 
-def _walkable(candidate: Route, places: tuple[int, int, int], geometry: Geometry) -> bool:
-    """Whether the circuit can walk a run that is not dense on every stream."""
-    size_in, size_out = candidate.size_in, candidate.size_out
-    modes = (candidate.mode_a, candidate.mode_b, candidate.mode_y)
-    if not (
-        set(modes) <= geometry.modes
-        and {LANES[size_in], LANES[size_out]} <= geometry.lanes
-        and max(size_in, size_out) <= geometry.data_bytes
-    ):
-        return False
-    axes = (candidate.run, *candidate.others)
+def _counts_by_bytes(streams: Streams, abilities: Abilities) -> bool:
+    """Return whether counts of wide elements need to be sums of counts of narrower lanes."""
+    sizes = {lane.bytes for lane in abilities.lanes}
+    size = streams.a.itemsize
     return (
-        (candidate.mode_a is Mode.DENSE or aligned(places[0], [x.a for x in axes], size_in))
-        and (candidate.mode_b is Mode.DENSE or aligned(places[1], [x.b for x in axes], size_in))
-        and aligned(places[2], [x.y for x in axes], size_out)
+        streams.y.itemsize == 4
+        and Mode.SUM in abilities.modes
+        and size not in sizes
+        and min(sizes, default=size) < size
     )
 
 
 def _cost(
-    boxes: Sequence[Block],
-    templates: Sequence[Command],
-    places: tuple[int, int, int],
-    geometry: Geometry,
+    tiles: Sequence[LoopTile], templates: Sequence[Command], origin: Offsets, abilities: Abilities
 ) -> tuple[int, int, bool]:
     """Estimated cycles; then loops; then whether Y is scattered, which is the dearest walk."""
     total = 0
-    for block, command in zip(boxes, templates, strict=True):
-        busy = beats(command.moved(*places, fence=False), geometry)
-        total += block.commands * (_COMMAND_COST + busy)
-    loops = max(len(block.loops) for block in boxes)
+    for tile, command in zip(tiles, templates, strict=True):
+        busy = beats(command.moved(*origin, fence=False), abilities)
+        total += tile.commands * (_COMMAND_COST + busy)
+    loops = max(len(tile.loops) for tile in tiles)
     return total, loops, templates[0].y.mode is not Mode.DENSE
+
+
+def _expect_views(
+    op: Op, shape: Sequence[int], streams: Streams, abilities: Abilities, sums: bool
+) -> None:
+    """Raise ``UnsupportedError`` or ``LayoutError`` for views that no command supports."""
+    if sums and (Mode.SUM not in abilities.modes or not abilities.lanes):
+        raise UnsupportedError(
+            f"op: this device was built without sums of {op.name}; device.bit_count gives what"
+            " there is to add up"
+        )
+    if op not in abilities.ops:
+        has = ", ".join(sorted(x.name for x in abilities.ops))
+        raise UnsupportedError(f"op: this device was built without {op.name}; it has {has}")
+    a, b, y = streams
+    if op.reads_b and b is None:
+        raise LayoutError(f"B: {op.name} has two operands; expected a view")
+    for name, view in zip("ABY", streams, strict=True):
+        if view is None:
+            continue
+        if len(view.strides) != len(shape):
+            raise LayoutError(f"{name}: strides {view.strides} do not fit the shape {shape}")
+        sizes = (1, 4) if op.counts and name == "Y" else (a.itemsize,)
+        if view.itemsize not in WIDTHS or view.itemsize not in sizes:
+            raise LayoutError(
+                f"{name}: itemsize {view.itemsize}; expected {sizes} bytes for {op.name}"
+            )
+    if sums and y.itemsize != LANES[4].bytes:
+        raise LayoutError(f"Y: sums of {op.name} in elements of {y.itemsize} bytes; expected 4")
+    if not sums and op not in LOGIC_OPS and LANES[a.itemsize] not in abilities.lanes:
+        has = ", ".join(str(lane.bits) for lane in sorted(abilities.lanes))
+        raise UnsupportedError(
+            f"op: this device has no {8 * a.itemsize}-bit lanes for {op.name}; it has {has}"
+        )
+    if op not in LOGIC_OPS:
+        _expect_aligned(op, shape, y)
+    if not sums and _repeats(shape, y):
+        raise LayoutError("Y: an axis of several elements has stride 0; they must not overlap")
+
+
+def _expect_aligned(op: Op, shape: Sequence[int], y: View) -> None:
+    """Raise ``LayoutError`` unless every element of Y is at a multiple of its size."""
+    size = y.itemsize
+    misplaced = [x for n, x in zip(shape, y.strides, strict=True) if n > 1 and x % size]
+    if y.address % size or misplaced:
+        raise LayoutError(
+            f"Y: {op.name} writes {size}-byte elements; expected an address and strides that are"
+            f" multiples of it, not strides {y.strides} at an address of {y.address} modulo"
+            f" {WIDTHS[-1]}"
+        )
+
+
+def _expect_inside(lowered: _Lowered, addresses: Offsets, geometry: Abilities) -> None:
+    """Raise ``LayoutError`` if one of A, B and Y leaves the device's memory."""
+    memory = geometry.memory
+    for name, address, bytes_ in zip("ABY", addresses, lowered.spans, strict=True):
+        if bytes_ is None:
+            continue
+        first, end = address + bytes_.start, address + bytes_.stop
+        if first < memory.start or end > memory.stop:
+            raise LayoutError(
+                f"{name}: bytes {first:#x} to {end - 1:#x} are outside the device's memory,"
+                f" {memory.start:#x} to {memory.stop - 1:#x}"
+            )

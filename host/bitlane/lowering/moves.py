@@ -1,4 +1,4 @@
-"""Moves of elements that follow no stride: commands that copy each to its place.
+"""Moves of elements at irregular distances: commands that copy each to its address.
 
 Works on addresses alone: it never sees data, and never talks to a device.
 """
@@ -15,11 +15,11 @@ from bitlane_rtl.abi import Op
 from ..driver.commands import Command
 from ..driver.geometry import Geometry
 from .lower import lower
-from .routes import View
+from .strided import Streams, View
 
 _PROGRESSION = 3
-"""Moves that make one command if their distances are equal; two moves take two commands, which
-share one plan with all other moves of one block."""
+"""Fewest equidistant moves that become one command; two moves take two commands, which share one
+plan with all other moves of their block."""
 
 Offsets = NDArray[np.int64]
 
@@ -61,7 +61,7 @@ def lower_moves(moves: Moves, geometry: Geometry) -> Iterator[Command]:
             steps = int(moves.sources[first + 1]) - source, int(moves.targets[first + 1]) - target
         a = View(source, (steps[0], *block.read), block.itemsize)
         y = View(target, (steps[1], *block.written), block.itemsize)
-        for command in lower(Op.COPY, (count, *block.shape), a, None, y, geometry=geometry):
+        for command in lower(Op.COPY, (count, *block.shape), Streams(a, None, y), geometry):
             yield command if command.fence is fence else replace(command, fence=fence)
             fence = False
 

@@ -1,55 +1,53 @@
-"""What lowering finds out about views wherever they are, and its commands once they are somewhere.
+"""Innermost loops that a circuit can walk for an operation, and the command for each of them."""
 
-Works on addresses and strides only: it never sees data, and never talks to a device.
-"""
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import IntFlag
+from typing import Final, Self
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import product
-from typing import Final, TypeAlias
-
-from bitlane_rtl.abi import Lane, Mode, Op
+from bitlane_rtl.abi import LOGIC_OPS, Lane, Mode, Op
 
 from ..driver.commands import Command, Walk
-from ..driver.geometry import Geometry
-from ..errors import LayoutError, UnsupportedError
-from .loopnest import Axis, Block, Stream, blocks
+from ..driver.geometry import Abilities
+from ..errors import NoRunError, RowTooLongError, UnsupportedError
+from .loopnest import Axis, LoopLimits, LoopTile, Offsets, Stream, cut_nest, merge
 
 LANES: Final = {lane.bytes: lane for lane in Lane}
 
-ALIGNMENT: Final = 8
-"""The widest element in bytes: what addresses are compared modulo."""
-
-Relative: TypeAlias = tuple[int, tuple[int, ...], int]
-"""A view wherever it is: its address modulo `ALIGNMENT`, its strides, its element's bytes."""
+_SUM_BYTES: Final = Lane.BITS_32.bytes
 
 
-@dataclass(frozen=True, slots=True)
-class View:
-    """A tensor in the device's memory.
+class Shift(IntFlag):
+    """Options of shifts; other operations ignore them."""
 
-    ``address`` of element 0 in bytes; ``strides`` in bytes, one an axis, of any sign, 0 for an
-    axis that repeats; ``itemsize`` 1, 2, 4 or 8 bytes.
-    """
+    NONE = 0
+    SATURATE = 1
+    """A count of as many bits as an element has shifts all of them out; else it counts modulo."""
+    ARITHMETIC = 2
+    """A shift to the right fills with the sign bit."""
 
-    address: int
-    strides: tuple[int, ...]
-    itemsize: int
+    @classmethod
+    def of(cls, *, saturate: bool = False, arithmetic: bool = False) -> Self:
+        """Return the options that are true."""
+        return cls(cls.SATURATE * saturate + cls.ARITHMETIC * arithmetic)
 
 
 @dataclass(frozen=True, slots=True)
-class Lowered:
-    """What is found out about views whose first elements stand at 0, 0 and 0."""
+class Nest:
+    """The axes of an operation, none of which descends in Y."""
 
-    blocks: tuple[Block, ...]
-    templates: tuple[Command, ...]
-    extents: tuple[tuple[int, int] | None, ...]
-    """First and last byte of A, B and Y."""
+    axes: list[Axis]
+    origin: Offsets
+    """Addresses of the first elements, modulo the widest element."""
+    size_in: int
+    """Bytes of an element of A and B."""
+    size_out: int
+    has_b: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One way to walk: an innermost axis and how each stream walks it."""
+    """One way to walk a nest: an innermost axis, and the mode of each stream along it."""
 
     run: Axis
     others: tuple[Axis, ...]
@@ -60,189 +58,143 @@ class Route:
     mode_b: Mode = Mode.DENSE
     mode_y: Mode = Mode.DENSE
 
+    def cut(self, abilities: Abilities) -> list[LoopTile]:
+        """Return the fewest tiles that commands can walk."""
+        wider = self.size_in if self.mode_y is Mode.SUM else max(self.size_in, self.size_out)
+        most = (1 << abilities.count_bits) - 1
+        limits = LoopLimits(abilities.longest_run // wider, most, abilities.loops)
+        return cut_nest(self.run, self.others, limits)
 
-def relative(view: View) -> Relative:
-    """What a plan has to know of a view."""
-    return view.address % ALIGNMENT, view.strides, view.itemsize
+    def command(self, op: Op, tile: LoopTile, has_b: bool, shift: Shift) -> Command:
+        """Return the command for ``tile``, of tensors whose first elements are at 0."""
+        size = self.size_in
+        return Command(
+            op=op,
+            lane=LANES[size],
+            out_lane=LANES[self.size_out],
+            run=tile.run,
+            a=self._walk(tile, "a", self.mode_a, size),
+            b=self._walk(tile, "b", self.mode_b, size) if has_b else None,
+            y=self._walk(tile, "y", self.mode_y, self.size_out),
+            counts=tuple(axis.count for axis in tile.loops),
+            saturate=Shift.SATURATE in shift,
+            arithmetic=Shift.ARITHMETIC in shift,
+        )
+
+    def _walk(self, tile: LoopTile, stream: Stream, mode: Mode, size: int) -> Walk:
+        stride = self.run.step(stream) if mode is Mode.STRIDED else 0
+        # From the first address that the loops inside generate to the last.
+        inside = stride * (tile.run - 1)
+        highest = max(0, inside) + (tile.run if mode is Mode.DENSE else 1) * size - 1
+        jumps = []
+        for axis in tile.loops:
+            step = axis.step(stream)
+            jumps.append(step - inside)
+            inside += step * (axis.count - 1)
+            highest += max(0, step * (axis.count - 1))
+        base: int = getattr(tile.start, stream)
+        return Walk(base, base + highest, mode, stride, tuple(jumps))
 
 
-def axes_of(shape: Sequence[int], streams: Sequence[Relative | None]) -> list[Axis]:
-    """The axes of several elements, as A, B and Y walk them."""
-    still = (0,) * len(shape)
-    steps = [still if stream is None else stream[1] for stream in streams]
-    return [Axis(*numbers) for numbers in zip(shape, *steps, strict=True) if numbers[0] > 1]
+def element_routes(op: Op, nest: Nest, abilities: Abilities) -> list[Route]:
+    """Return every innermost loop that the circuit can walk; the first one is always walkable.
 
-
-def extents_of(
-    axes: Sequence[Axis], streams: Sequence[Relative | None]
-) -> tuple[tuple[int, int] | None, ...]:
-    """The first and the last byte of A, B and Y whose first elements are at 0."""
-    sizes = [None if stream is None else stream[2] for stream in streams]
-    names: tuple[Stream, ...] = ("a", "b", "y")
-    return tuple(
-        [
-            None if size is None else _extent(axes, name, size)
-            for name, size in zip(names, sizes, strict=True)
-        ]
-    )
-
-
-def _extent(axes: Sequence[Axis], stream: Stream, size: int) -> tuple[int, int]:
-    spans = [axis.step(stream) * (axis.count - 1) for axis in axes]
-    return sum(min(0, span) for span in spans), sum(max(0, span) for span in spans) + size - 1
-
-
-def flipped_where(
-    axes: Sequence[Axis], backwards: Callable[[Axis], bool]
-) -> tuple[list[Axis], tuple[int, int, int]]:
-    """The axes, some of them the other way round, and where A, B and Y start then."""
-    start = [0, 0, 0]
-    result = []
+    Each element of Y is ``op`` of the same elements of A and B.
+    """
+    axes, size_in, size_out = nest.axes, nest.size_in, nest.size_out
+    if op in LOGIC_OPS:
+        # Logic acts on bytes: an element is one more axis, which merges like any other.
+        one = (1, int(nest.has_b), 1)
+        merged = merge([*axes, Axis(size_in, *one)])
+        bytewise = next(axis for axis in merged if (axis.a, axis.b, axis.y) == one)
+        axes = [axis for axis in merged if axis is not bytewise]
+        size_in = size_out = bytewise.count
+        result = [Route(bytewise, tuple(axes), 1, 1)]
+    else:
+        axes = merge(axes)
+        single = Axis(1, size_in, size_in if nest.has_b else 0, size_out)
+        result = [Route(single, tuple(axes), size_in, size_out)]
     for axis in axes:
-        if backwards(axis):
-            last = axis.count - 1
-            start = [
-                start[0] + axis.a * last,
-                start[1] + axis.b * last,
-                start[2] + axis.y * last,
-            ]
-            axis = axis.flipped()
-        result.append(axis)
-    return result, (start[0], start[1], start[2])
+        modes = (
+            _mode_of(axis.a, size_in),
+            _mode_of(axis.b, size_in) if nest.has_b else Mode.DENSE,
+            _mode_of(axis.y, size_out),
+        )
+        route = Route(axis, tuple(x for x in axes if x is not axis), size_in, size_out, *modes)
+        if set(modes) == {Mode.DENSE} or _is_walkable(route, nest.origin, abilities):
+            result.append(route)
+    return result
 
 
-def mode_of(step: int, size: int) -> Mode:
-    """How a stream walks a run whose elements of ``size`` bytes are ``step`` bytes apart."""
+def sum_route(nest: Nest, abilities: Abilities) -> Route:
+    """Return the run that has all elements of a sum: the axes along which Y does not move.
+
+    Raises ``NoRunError``, ``RowTooLongError`` or ``UnsupportedError``.
+    """
+    # The ones of an element are those of its bytes: one more axis to add up along.
+    bytewise = Axis(nest.size_in, 1, int(nest.has_b), 0)
+    merged = merge([*nest.axes, bytewise])
+    others = tuple(axis for axis in merged if axis.y)
+    summed = [axis for axis in merged if not axis.y]
+    dense = next(axis for axis in summed if (axis.a, axis.b) == (bytewise.a, bytewise.b))
+    route = Route(dense, others, dense.count, _SUM_BYTES, mode_y=Mode.SUM)
+    if summed == [dense]:
+        size = _widest_lane(dense.count, abilities)
+        route = replace(route, run=Axis(dense.count // size, size, size * dense.b, 0), size_in=size)
+    else:
+        run = next(axis for axis in summed if axis is not dense)
+        mode_b = _mode_of(run.b, dense.count) if nest.has_b else Mode.DENSE
+        route = replace(route, run=run, mode_a=_mode_of(run.a, dense.count), mode_b=mode_b)
+        if len(summed) > 2 or not _is_walkable(route, nest.origin, abilities):
+            raise NoRunError(
+                f"sum: {' x '.join(str(axis.count) for axis in summed)} bytes that are"
+                f" {', '.join(str(axis.a) for axis in summed)} bytes apart; expected one run"
+            )
+    if route.run.count * route.size_in > abilities.longest_run:
+        raise RowTooLongError(
+            f"sum: {route.run.count * route.size_in} bytes a row; expected"
+            f" {abilities.longest_run} at most on this device (hamming and its like cut NumPy's"
+            " arrays, and add up the parts)"
+        )
+    return route
+
+
+def _widest_lane(size: int, abilities: Abilities) -> int:
+    """Return the bytes of the widest lane that divides ``size``. ``UnsupportedError``."""
+    sizes = [lane.bytes for lane in abilities.lanes if size % lane.bytes == 0]
+    if not sizes:
+        has = ", ".join(str(lane.bits) for lane in sorted(abilities.lanes))
+        raise UnsupportedError(
+            f"op: this device has no lanes for sums of {size} bytes; it has {has} bits"
+        )
+    return max(sizes)
+
+
+def _mode_of(step: int, size: int) -> Mode:
+    """Return how a stream walks a run whose elements of ``size`` bytes are ``step`` apart."""
     if step == size:
         return Mode.DENSE
     return Mode.STRIDED if step else Mode.REPEAT
 
 
-def aligned(place: int, steps: Sequence[int], size: int) -> bool:
-    """Whether ``place`` and all ``steps`` are multiples of an element."""
-    return place % size == 0 and all(step % size == 0 for step in steps)
-
-
-def longest_run(size: int, geometry: Geometry) -> int:
-    """The most elements of a run whose wider elements have ``size`` bytes."""
-    return ((1 << geometry.length_bits) - 1) // size
-
-
-def expect_views(
-    op: Op, shape: Sequence[int], streams: Sequence[Relative | None], geometry: Geometry
-) -> None:
-    """Raises ``UnsupportedError`` without ``op``, ``LayoutError`` for views that it cannot have."""
-    if op not in geometry.ops:
-        has = ", ".join(sorted(x.name for x in geometry.ops))
-        raise UnsupportedError(f"op: this device was built without {op.name}; it has {has}")
-    a, b, _ = streams
-    if a is None or (op.reads_b and b is None):
-        raise LayoutError(f"B: {op.name} has two operands; expected a view")
-    for name, stream in zip("ABY", streams, strict=True):
-        if stream is None:
-            continue
-        if len(stream[1]) != len(shape):
-            raise LayoutError(f"{name}: strides {stream[1]} do not fit the shape {shape}")
-        wanted = (1, 4) if op.counts and name == "Y" else (a[2],)
-        if stream[2] not in LANES or stream[2] not in wanted:
-            raise LayoutError(
-                f"{name}: itemsize {stream[2]}; expected {wanted} bytes for {op.name}"
-            )
-
-
-def expect_lane(op: Op, size: int, geometry: Geometry) -> None:
-    """Raises ``UnsupportedError`` if the circuit does not split beats into such elements."""
-    if LANES[size] not in geometry.lanes:
-        has = ", ".join(str(lane.bits) for lane in sorted(geometry.lanes))
-        raise UnsupportedError(
-            f"op: this device has no {8 * size}-bit lanes for {op.name}; it has {has}"
-        )
-
-
-def expect_aligned(op: Op, shape: Sequence[int], y: Relative) -> None:
-    """Raises ``LayoutError`` unless every element of Y is at a multiple of its size."""
-    place, strides, size = y
-    misplaced = [x for n, x in zip(shape, strides, strict=True) if n > 1 and x % size]
-    if place % size or misplaced:
-        raise LayoutError(
-            f"Y: {op.name} writes {size}-byte elements; expected an address and strides that are"
-            f" multiples of it, not strides {strides} at an address of {place} modulo {ALIGNMENT}"
-        )
-
-
-def cut(candidate: Route, geometry: Geometry) -> list[Block]:
-    """The fewest boxes of elements that commands can walk."""
-    sums = candidate.mode_y is Mode.SUM
-    size = candidate.size_in if sums else max(candidate.size_in, candidate.size_out)
-    return blocks(
-        candidate.run,
-        candidate.others,
-        longest_run=longest_run(size, geometry),
-        most_iterations=(1 << geometry.count_bits) - 1,
-        loops=geometry.loops,
+def _is_walkable(route: Route, origin: Offsets, abilities: Abilities) -> bool:
+    """Return whether the circuit can walk a run that is not dense on every stream."""
+    size_in, size_out = route.size_in, route.size_out
+    sizes = {size_in} if route.mode_y is Mode.SUM else {size_in, size_out}
+    if not (
+        {route.mode_a, route.mode_b, route.mode_y} <= abilities.modes
+        and sizes <= {lane.bytes for lane in abilities.lanes}
+        and max(sizes) <= abilities.data_bytes
+    ):
+        return False
+    axes = (route.run, *route.others)
+    return (
+        (route.mode_a is Mode.DENSE or _is_aligned(origin.a, [x.a for x in axes], size_in))
+        and (route.mode_b is Mode.DENSE or _is_aligned(origin.b, [x.b for x in axes], size_in))
+        and _is_aligned(origin.y, [x.y for x in axes], size_out)
     )
 
 
-def template(
-    op: Op,
-    candidate: Route,
-    block: Block,
-    has_b: bool,
-    flags: tuple[bool, bool] = (False, False),
-) -> Command:
-    """The command for ``block``. ``flags``: whether shifts saturate, and are arithmetic."""
-    size = candidate.size_in
-    return Command(
-        op=op,
-        lane=LANES[size],
-        out_lane=LANES[candidate.size_out],
-        run=block.run,
-        a=_walk(candidate, block, "a", candidate.mode_a, size),
-        b=_walk(candidate, block, "b", candidate.mode_b, size) if has_b else None,
-        y=_walk(candidate, block, "y", candidate.mode_y, candidate.size_out),
-        counts=tuple(axis.count for axis in block.loops),
-        saturate=flags[0],
-        arithmetic=flags[1],
-    )
-
-
-def _walk(candidate: Route, block: Block, stream: Stream, mode: Mode, size: int) -> Walk:
-    stride = candidate.run.step(stream) if mode is Mode.STRIDED else 0
-    # From the first address that the loops inside generate to the last.
-    inside = stride * (block.run - 1)
-    highest = max(0, inside) + (block.run if mode is Mode.DENSE else 1) * size - 1
-    jumps = []
-    for axis in block.loops:
-        step = axis.step(stream)
-        jumps.append(step - inside)
-        inside += step * (axis.count - 1)
-        highest += max(0, step * (axis.count - 1))
-    base = block.offset(stream)
-    return Walk(base, base + highest, mode, stride, tuple(jumps))
-
-
-def expect_inside(plan: Lowered, views: Sequence[View | None], geometry: Geometry) -> None:
-    """Raises ``LayoutError`` if one of A, B and Y leaves the device's memory."""
-    for name, view, bounds in zip("ABY", views, plan.extents, strict=True):
-        if view is None or bounds is None:
-            continue
-        first, last = view.address + bounds[0], view.address + bounds[1]
-        if first < geometry.memory_base or last > geometry.memory_last:
-            raise LayoutError(
-                f"{name}: bytes {first:#x} to {last:#x} are outside the device's memory,"
-                f" {geometry.memory_base:#x} to {geometry.memory_last:#x}"
-            )
-
-
-def placed(plan: Lowered, a: int, b: int, y: int) -> Iterator[Command]:
-    """The commands of ``plan`` for views at these addresses, the first one with a fence."""
-    fence = True
-    for block, command in zip(plan.blocks, plan.templates, strict=True):
-        for index in product(*(range(axis.count) for axis in block.host)):
-            move_a, move_b, move_y = a, b, y
-            for i, axis in zip(index, block.host, strict=True):
-                move_a += i * axis.a
-                move_b += i * axis.b
-                move_y += i * axis.y
-            yield command.moved(move_a, move_b, move_y, fence=fence)
-            fence = False
+def _is_aligned(first: int, steps: Sequence[int], size: int) -> bool:
+    """Return whether ``first`` and all ``steps`` are multiples of an element."""
+    return first % size == 0 and all(step % size == 0 for step in steps)

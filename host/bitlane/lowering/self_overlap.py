@@ -1,10 +1,10 @@
-"""Decides whether two elements of a strided layout share memory. Integer arithmetic only."""
+"""Exact test for elements of a strided layout that share memory. Integer arithmetic only."""
 
 from collections.abc import Sequence
 from math import gcd, prod
 
 WORK_LIMIT = 200_000
-"""Steps after which ``overlaps_itself`` gives up. Layouts that people write need fewer than ten."""
+"""Steps after which ``overlaps_itself`` gives up. Layouts in practice need fewer than ten."""
 
 
 class _OutOfWork(Exception):
@@ -12,9 +12,9 @@ class _OutOfWork(Exception):
 
 
 def overlaps_itself(sizes: Sequence[int], strides: Sequence[int]) -> bool | None:
-    """Whether two different indices name the same place.
+    """Return whether two different indices have the same address.
 
-    ``sizes`` are at least 1, and ``strides`` non-negative, in places. The answer is exact;
+    ``sizes`` are at least 1, and ``strides`` non-negative. The answer is exact;
     ``None`` means that it was not found within ``WORK_LIMIT`` steps (the question is a subset-sum
     problem, so that some layouts, which no program would choose, are out of reach).
     """
@@ -37,9 +37,9 @@ def overlaps_itself(sizes: Sequence[int], strides: Sequence[int]) -> bool | None
 
 
 class _Search:
-    """Looks for steps ``d_i``, not all 0, ``|d_i| < size_i``, with ``sum(d_i * stride_i) == 0``.
+    """Search for steps ``d_i``, not all 0, ``|d_i| < size_i``, with ``sum(d_i * stride_i) == 0``.
 
-    Such steps lead from an element to another at the same place, and the other way round.
+    Such steps lead from one element to another at the same address.
     """
 
     def __init__(self, axes: Sequence[tuple[int, int]]) -> None:
@@ -61,7 +61,7 @@ class _Search:
         return False
 
     def _reaches(self, count: int, target: int) -> bool:
-        """Whether the ``count`` smallest strides can make up ``target``."""
+        """Return whether steps of the ``count`` smallest strides can sum up to ``target``."""
         self._work += 1
         if self._work > WORK_LIMIT:
             raise _OutOfWork

@@ -13,17 +13,15 @@ from numpy.typing import NDArray
 
 from bitlane_rtl.abi import Lane, Mode, Op
 
-from ..driver.allocator import ALIGNMENT
+from ..driver.allocator import ALIGNMENT, round_up
 from ..driver.commands import Command, Walk
 from ..driver.driver import Driver
 from ..driver.geometry import ArraySizes, Geometry
 from ..driver.queue import Write
 from ..errors import OutOfDeviceMemory
 from ..lowering.lower import lower
-from ..lowering.routes import View
-from ..lowering.sums import lower_sum
+from ..lowering.strided import Streams, View
 from ..streaming.pipeline import Piece, results
-from ..streaming.transfer import rounded
 from .database import Database, RowRange, Rows
 from .results import DistanceSink, Metric, TopK
 
@@ -102,7 +100,7 @@ class _Layout:
         self._database = database
         self._backend = backend
         tiles = 2 if database.streamed else 0
-        least = (1 + tiles) * rounded(database.stride) + 2 * rounded(backend.result_bytes(1, 1))
+        least = (1 + tiles) * round_up(database.stride) + 2 * round_up(backend.result_bytes(1, 1))
         if room < least:
             raise OutOfDeviceMemory(
                 f"search: {room} bytes of free device memory; expected {least} for a query, rows"
@@ -119,15 +117,15 @@ class _Layout:
         rows = max(1, share // self._database.stride)
         self.queries = min(queries, rows)
         self._tile_rows = rows if self._database.streamed else 0
-        tile = rounded(self._tile_rows * self._database.stride)
-        start = rounded(self.queries * self._database.stride)
+        tile = round_up(self._tile_rows * self._database.stride)
+        start = round_up(self.queries * self._database.stride)
         self._tiles = (start, start + tile)
         start += 2 * tile
         half = (room - start) // 2 // ALIGNMENT * ALIGNMENT
         most = self._backend.tile(max(0, half), self.queries, max(1, self._database.count))
         if 0 in most:
             return False
-        self._result_room = rounded(self._backend.result_bytes(*most))
+        self._result_room = round_up(self._backend.result_bytes(*most))
         self._results = (start, start + self._result_room)
         self.size = start + 2 * self._result_room
         return True
@@ -257,12 +255,10 @@ class RowSumsBackend(ScanBackend):
         a = View(at.rows, (0, self._stride, size), size)
         b = View(at.queries, (self._stride, 0, size), size)
         for op in self._metric.ops:
+            target = View(y, (self._each * tile.rows, self._each, 1), 1)
             if self._summed:
-                target = View(y, (4 * tile.rows, 4, 0), 4)
-                yield from lower_sum(op, shape, a, b, target, geometry=self._geometry)
-            else:
-                target = View(y, (tile.rows * self._each, self._each, 1), 1)
-                yield from lower(op, shape, a, b, target, geometry=self._geometry)
+                target = View(y, (self._each * tile.rows, self._each), self._each)
+            yield from lower(op, shape, Streams(a, b, target), self._geometry)
             y += tile.queries * tile.rows * self._each
 
     def add(self, tile: ScanTile, data: NDArray[np.uint8]) -> None:

@@ -1,14 +1,15 @@
-"""One operation on arrays of the host: cut into pieces, sent, executed and brought back.
+"""One operation on arrays of the host: cut into tiles, sent, executed and read back.
 
-While the device computes a piece, the next one goes up and the result of the one before comes
-down. Moves bytes; never computes on them.
+While the device computes a tile, the next one goes up and the result of the one before comes down.
+Moves bytes; never computes on them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import cycle
 from math import isqrt, prod
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,30 +17,35 @@ from numpy.typing import NDArray
 from bitlane_rtl.abi import Lane, Op
 
 from .._typing import AnyArray
+from ..driver.allocator import round_up
 from ..driver.driver import Driver
 from ..driver.queue import Write
 from ..errors import OutOfDeviceMemory
-from ..lowering.routes import View
+from ..lowering.routes import Shift
+from ..lowering.strided import View
 from ..terminal import Percentage, progress_is_wanted
-from .call import Call, call_of
-from .operands import address_of, host_memory, packed_strides
+from .call import Call, PackedResult, call_of
+from .operands import address_of, host_memory
 from .pipeline import Piece, results
-from .tiling import Index, tile_shape, tiles, untangle
-from .transfer import Layout, Source, rounded, source_of, store
+from .tiling import Index, resolve_aliasing, tile_shape, tiles
+from .transfer import Layout, Source, source_of, store
 
 _EXCHANGE_BYTES: Final = 128
-"""What a line could carry in the time that an exchange takes beside its data, about."""
+"""Estimated bytes that a line carries in the fixed time of an exchange."""
 
-_SMALLEST_PIECE: Final = 1024
-"""Bytes in one direction below which nothing is cut for the line's sake."""
+_SMALLEST_TILE: Final = 1024
+"""Bytes in one direction below which a line's traffic is not cut."""
 
-_SHOWN_PIECE: Final = 1 << 20
-"""Bytes in one direction of what is cut to show how far it is."""
+_SHOWN_TILE: Final = 1 << 20
+"""Bytes in one direction of a tile where progress is shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Where a result goes."""
+_LOGICAL: Final = Shift.SATURATE
+_ARITHMETIC: Final = Shift.SATURATE | Shift.ARITHMETIC
+
+
+class Target(NamedTuple):
+    """The array that takes a result."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -52,58 +58,53 @@ class Target:
 def compute(
     driver: Driver, op: Op, inputs: Sequence[AnyArray], target: Target, *, arithmetic: bool
 ) -> AnyArray:
-    """``op`` of ``inputs``, arrays of the target's shape, as an array.
+    """Return ``op`` of ``inputs``, arrays of the target's shape, as an array.
 
-    Two of them are converted to the target's type on their way. Shift counts saturate. Takes no
-    more memory of the host than the result and what is on its way, which is no more than the device
-    has, unless operands must be copied: see ``aliasing``.
+    Two of them are converted to the target's type on their way. Shift counts saturate. Takes host
+    memory for the result and the data in flight, which fit in the device, and for copies of
+    operands that alias the output: see `resolve_aliasing`.
 
-    Raises what ``Device`` does.
+    Raises as ``Device`` does.
     """
-    wanted = target.dtype if len(inputs) > 1 else None
-    call = call_of(
-        op,
-        target.shape,
-        target.order,
-        target.dtype.itemsize,
-        tuple([source_of(x, wanted) for x in inputs]),
-        arithmetic,
-        driver.geometry,
-    )
+    dtype = target.dtype if len(inputs) > 1 else None
+    result = PackedResult(target.shape, target.order, target.dtype.itemsize)
+    sources = tuple([source_of(x, dtype) for x in inputs])
+    shift = _ARITHMETIC if arithmetic else _LOGICAL
+    call = call_of(op, result, sources, shift, driver.geometry.abilities)
     with driver.lock:
         if _fits(driver, call):
-            data = _at_once(driver, call, inputs)
+            data = _in_one_tile(driver, call, inputs)
             if target.out is None:
-                return _array(target, data)
-            store(data, np.asarray(target.out), target.order)
+                return _array(target, data, call.strides)
+            store(data, np.asarray(target.out), call.strides)
             return target.out
         out = target.out
         if out is None:
             with host_memory("result", call.output_size):
-                out = _array(target, np.empty(call.output_size, np.uint8))
-        _in_pieces(driver, call, inputs, np.asarray(out), wanted)
+                out = _array(target, np.empty(call.output_size, np.uint8), call.strides)
+        _in_tiles(driver, call, inputs, np.asarray(out), dtype)
         return out
 
 
 def compute_sums(
-    driver: Driver, op: Op, inputs: Sequence[AnyArray], wanted: np.dtype[Any] | None
+    driver: Driver, op: Op, inputs: Sequence[AnyArray], dtype: np.dtype[Any] | None
 ) -> NDArray[np.uint64]:
-    """The sums of the counts ``op`` of ``inputs`` along their last axis.
+    """Return the sums of the counts ``op`` of ``inputs`` along their last axis.
 
-    The inputs have one shape, with elements, lie along that axis as a run can, and are converted to
-    ``wanted`` on their way. What is longer than a run, or too much for the device's memory, is cut,
-    and the sums of its parts are added up here. Raises what ``Device`` does.
+    The inputs have one shape, with elements, form runs along that axis, and are converted to
+    ``dtype`` on their way. Rows that exceed a run or the device's memory are cut, and the sums of
+    their tiles are added up here. Raises as ``Device`` does.
     """
     shape = inputs[0].shape
-    order, size = tuple(range(len(shape) - 1)), Lane.BITS_32.bytes
-    sources = tuple([source_of(x, wanted) for x in inputs])
-    call = call_of(op, shape, order, size, sources, False, driver.geometry, summed=True)
+    result = PackedResult(shape, tuple(range(len(shape) - 1)), Lane.BITS_32.bytes)
+    sources = tuple([source_of(x, dtype) for x in inputs])
+    call = call_of(op, result, sources, _LOGICAL, driver.geometry.abilities)
     with driver.lock:
         if _fits(driver, call):
-            return _sums(_at_once(driver, call, inputs), shape[:-1]).astype(np.uint64)
+            return _sums(_in_one_tile(driver, call, inputs), shape[:-1]).astype(np.uint64)
         with host_memory("sums", 8 * prod(shape[:-1])):
             sums = np.zeros(shape[:-1], np.uint64)
-        _in_pieces(driver, call, inputs, sums, wanted)
+        _in_tiles(driver, call, inputs, sums, dtype)
         return sums
 
 
@@ -112,13 +113,13 @@ def _sums(data: NDArray[np.uint8], shape: tuple[int, ...]) -> NDArray[np.uint32]
 
 
 def _fits(driver: Driver, call: Call) -> bool:
-    """Whether ``call`` need not be cut."""
-    small = call.line_bytes <= _SMALLEST_PIECE or call.line_bytes <= _at_most(driver, call)
+    """Return whether ``call`` fits in one tile."""
+    small = call.line_bytes <= _SMALLEST_TILE or call.line_bytes <= _most_bytes(driver, call)
     return small and call.size <= driver.allocator.largest() and call.adds(call.shape[-1:])
 
 
-def _at_once(driver: Driver, call: Call, inputs: Sequence[AnyArray]) -> NDArray[np.uint8]:
-    """The packed result of ``call`` on ``inputs``, all of which is on the device together."""
+def _in_one_tile(driver: Driver, call: Call, inputs: Sequence[AnyArray]) -> NDArray[np.uint8]:
+    """Return the packed result of ``call``, with all ``inputs`` on the device together."""
     memory = driver.allocate(call.size)
     try:
         address = memory.address
@@ -132,30 +133,29 @@ def _at_once(driver: Driver, call: Call, inputs: Sequence[AnyArray]) -> NDArray[
         driver.free(memory)
 
 
-def _array(target: Target, data: NDArray[np.uint8]) -> AnyArray:
-    """``data`` from the device, or for it, as the result."""
-    strides = packed_strides(target.shape, target.order, target.dtype.itemsize)
+def _array(target: Target, data: NDArray[np.uint8], strides: tuple[int, ...]) -> AnyArray:
+    """Return ``data`` from the device, or for it, as the result."""
     if not data.flags.writeable:
         data = data.copy()
     little = np.ndarray(target.shape, target.dtype.newbyteorder("<"), data, strides=strides)
     return little.astype(target.dtype, order="K", copy=False)
 
 
-def _in_pieces(
+def _in_tiles(
     driver: Driver,
     call: Call,
     inputs: Sequence[AnyArray],
     out: AnyArray,
-    wanted: np.dtype[Any] | None,
+    dtype: np.dtype[Any] | None,
 ) -> None:
-    """Put the result of ``call`` on ``inputs`` into ``out``, piece by piece; add sums to it."""
+    """Write the result of ``call`` on ``inputs`` to ``out``, tile by tile; add sums to it."""
     backwards = False
     if not call.summed:
-        inputs, out, backwards = untangle(inputs, out)
-    sources = tuple([source_of(x, wanted) for x in inputs])
-    tiling = _tiling(call, sources, driver.allocator.largest(), _at_most(driver, call))
-    indices = tiles(call.shape, tiling.box, call.axes, backwards=backwards)
-    parts = -(-call.shape[-1] // tiling.box[-1]) if call.summed else 1
+        inputs, out, backwards = resolve_aliasing(inputs, out)
+    sources = tuple([source_of(x, dtype) for x in inputs])
+    tiling = _tiling(call, sources, driver.allocator.largest(), _most_bytes(driver, call))
+    indices = tiles(call.shape, tiling.tile, call.axes, backwards=backwards)
+    parts = -(-call.shape[-1] // tiling.tile[-1]) if call.summed else 1
     memory = driver.allocate(tiling.size)
     try:
         operands = [
@@ -164,15 +164,17 @@ def _in_pieces(
                 inputs, sources, tiling.raw, tiling.inputs, strict=True
             )
         ]
-        pieces = _Pieces(driver, call, operands, tiling, memory.address)
+        outputs = [memory.address + offset for offset in tiling.outputs]
+        pieces = _pieces(call, operands, outputs, indices)
         with Percentage(f"{call.op.name}, {call.output_size:,} bytes ") as percentage:
             done = 0
-            for index, data in pieces.results(indices):
+            for index, data in results(driver, pieces, overlapped=tiling.overlapped):
                 if call.summed:
                     part = out[(*index[:-2], ...)]
                     part += _sums(data, part.shape)
                 else:
-                    store(data, out[index], call.order)
+                    part = out[index]
+                    store(data, part, call.result_strides(part.shape))
                 done += data.size
                 if progress_is_wanted():
                     percentage(done / (parts * call.output_size))
@@ -180,82 +182,82 @@ def _in_pieces(
         driver.free(memory)
 
 
-def _at_most(driver: Driver, call: Call) -> int:
-    """How many of the bytes of ``call`` go in one direction at once.
+def _most_bytes(driver: Driver, call: Call) -> int:
+    """Return the most bytes of a tile in one direction.
 
-    On a line long pieces make the line wait at both ends, short ones between exchanges.
+    On a line large tiles leave the line idle at both ends, small ones between exchanges.
     """
     if driver.link.remote:
-        best = max(_SMALLEST_PIECE, isqrt(call.line_bytes * _EXCHANGE_BYTES // 2))
+        best = max(_SMALLEST_TILE, isqrt(call.line_bytes * _EXCHANGE_BYTES // 2))
         return best if call.line_bytes > 4 * best else call.line_bytes
-    return _SHOWN_PIECE if progress_is_wanted() else call.line_bytes
+    return _SHOWN_TILE if progress_is_wanted() else call.line_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class _Tiling:
-    """The size of pieces, and the device's memory for them. Offsets in bytes."""
+    """The size of tiles, and the device's memory for them. Offsets in bytes."""
 
-    box: tuple[int, ...]
-    """Elements of a piece along each axis."""
+    tile: tuple[int, ...]
+    """Elements of a tile along each axis."""
     overlapped: bool
-    """Whether a piece is sent while another is computed: there are two buffers then."""
+    """Whether a tile is sent while another is computed, which takes two buffers."""
     raw: tuple[bool, ...]
-    """Whether each input is sent as it lies."""
+    """Whether each input is sent with its gaps."""
     inputs: tuple[tuple[int, ...], ...]
-    """Where the buffers of each input start."""
+    """Offsets of the buffers of each input."""
     outputs: tuple[int, ...]
-    """Where the buffers of results start."""
+    """Offsets of the buffers of results."""
     size: int
 
 
 @lru_cache(maxsize=512)
 def _tiling(call: Call, sources: tuple[Source, ...], room: int, most: int) -> _Tiling:
-    """How to compute ``call`` on ``sources`` in ``room`` bytes of the device's memory.
+    """Return tiles with which ``call`` on ``sources`` fits in ``room`` bytes of device memory.
 
-    A piece has ``most`` bytes in one direction.
+    A tile has at most ``most`` bytes in one direction. Raises ``OutOfDeviceMemory``.
     """
     shape = call.shape
 
-    def sizes(box: tuple[int, ...]) -> list[tuple[int, bool]]:
-        """Bytes of each input's piece, and of the result's; and whether pieces differ."""
-        cut = [axis for axis, count in enumerate(box) if count < shape[axis]]
+    def sizes(tile: tuple[int, ...]) -> list[tuple[int, bool]]:
+        """Return the bytes of each input's tile and the result's, and whether tiles differ."""
+        cut = [axis for axis, count in enumerate(tile) if count < shape[axis]]
         pieces = [
-            (rounded(Layout.of(source, box).size), any(source[0][axis] for axis in cut))
+            (round_up(Layout.of(source, tile).size), any(source.strides[axis] for axis in cut))
             for source in sources
         ]
-        return [*pieces, (rounded(call.result_bytes(box)), bool(cut))]
+        return [*pieces, (round_up(call.result_bytes(tile)), bool(cut))]
 
-    def line_bytes(box: tuple[int, ...]) -> int:
-        """What has to go in the busier direction for a piece."""
-        *inputs, (result, _) = sizes(box)
-        return max(sum(size for size, differs in inputs if differs or box == shape), result)
+    def line_bytes(tile: tuple[int, ...]) -> int:
+        """Return the bytes of a tile in the busier direction."""
+        *inputs, (result, _) = sizes(tile)
+        return max(sum(size for size, differs in inputs if differs or tile == shape), result)
 
-    def fits(box: tuple[int, ...], copies: int) -> bool:
-        needed = sum(size * (copies if differs else 1) for size, differs in sizes(box))
-        return line_bytes(box) <= most and needed <= room and call.adds(box[-1:])
+    def fits(tile: tuple[int, ...], copies: int) -> bool:
+        needed = sum(size * (copies if differs else 1) for size, differs in sizes(tile))
+        return line_bytes(tile) <= most and needed <= room and call.adds(tile[-1:])
 
     copies = 2
-    box = tile_shape(shape, call.axes, lambda box: fits(box, 2))
-    if box is None:
+    tile = tile_shape(shape, call.axes, lambda tile: fits(tile, 2))
+    if tile is None:
         copies = 1
-        box = tile_shape(shape, call.axes, lambda box: fits(box, 1))
-    if box is None:
+        tile = tile_shape(shape, call.axes, lambda tile: fits(tile, 1))
+    if tile is None:
         least = sum(size for size, _ in sizes((1,) * len(shape)))
         raise OutOfDeviceMemory(
             f"device memory: {least} bytes for one element do not fit; the largest hole has"
             f" {room} bytes"
         )
     end = 0
-    places = []
-    for size, differs in sizes(box):
+    areas = []
+    for size, differs in sizes(tile):
         start, end = end, end + size * (copies if differs else 1)
-        places.append(tuple(range(start, end, size)))
-    raw = tuple([Layout.of(source, box).raw for source in sources])
-    return _Tiling(box, copies == 2, raw, tuple(places[:-1]), places[-1], end)
+        areas.append(tuple(range(start, end, size)))
+    raw = tuple([Layout.of(source, tile).raw for source in sources])
+    return _Tiling(tile, copies == 2, raw, tuple(areas[:-1]), areas[-1], end)
 
 
 class _Operand:
-    """An input, and which pieces of it the device's memory holds."""
+    """An input, and the tiles of it that the device's memory holds."""
 
     def __init__(
         self, array: AnyArray, source: Source, raw: bool, addresses: Sequence[int]
@@ -267,10 +269,10 @@ class _Operand:
         self._held: list[tuple[Layout, int] | None] = [None] * len(addresses)
         self._last = 0
 
-    def piece(self, index: Index, writes: list[Write]) -> tuple[tuple[int, ...], View]:
-        """A piece's shape, and where it lies once ``writes``, to which this adds, are done.
+    def tile(self, index: Index, writes: list[Write]) -> tuple[tuple[int, ...], View]:
+        """Append the writes of a tile to ``writes``; return its shape and its view.
 
-        The buffer of the piece before is left alone.
+        The buffer of the tile before is not written.
         """
         part = self._array[index]
         layout = Layout.of(self._source, part.shape, self._raw)
@@ -282,35 +284,16 @@ class _Operand:
             self._held[self._last] = content
             writes.append((self._addresses[self._last], layout.content(part)))
         start = self._addresses[self._last] + layout.first
-        return part.shape, View(start, layout.strides, self._source[1])
+        return part.shape, View(start, layout.strides, self._source.itemsize)
 
 
-class _Pieces:
-    """A call whose pieces go through the device's memory from ``address`` on."""
-
-    def __init__(
-        self,
-        driver: Driver,
-        call: Call,
-        operands: Sequence[_Operand],
-        tiling: _Tiling,
-        address: int,
-    ) -> None:
-        self._driver = driver
-        self._call = call
-        self._overlapped = tiling.overlapped
-        self._operands = operands
-        self._outputs = [address + offset for offset in tiling.outputs]
-
-    def results(self, indices: Iterable[Index]) -> Iterator[tuple[Index, NDArray[np.uint8]]]:
-        """Pieces of the result, packed, with their indices."""
-        return results(self._driver, map(self._piece, indices), overlapped=self._overlapped)
-
-    def _piece(self, index: Index) -> Piece[Index]:
+def _pieces(
+    call: Call, operands: Sequence[_Operand], outputs: Sequence[int], indices: Iterable[Index]
+) -> Iterator[Piece[Index]]:
+    """Yield the work on each tile; their results take turns at the addresses ``outputs``."""
+    for index, result in zip(indices, cycle(outputs), strict=False):
         writes: list[Write] = []
-        parts = [operand.piece(index, writes) for operand in self._operands]
-        shape = parts[0][0]
-        self._outputs.reverse()
-        result = self._outputs[0]
-        commands = self._call.lowered(shape, [view for _, view in parts], result)
-        return Piece(index, writes, commands, (result, self._call.result_bytes(shape)))
+        tiles = [operand.tile(index, writes) for operand in operands]
+        shape = tiles[0][0]
+        commands = call.lower(shape, [view for _, view in tiles], result)
+        yield Piece(index, writes, commands, (result, call.result_bytes(shape)))

@@ -1,13 +1,11 @@
-"""What a call's NumPy arguments must be: types, shapes, and where they may lie.
+"""Checks of a call's NumPy arguments: types, shapes and layouts.
 
-Turns them into arrays of unsigned integers that share their memory. Looks at descriptions only;
-it never looks at an element, except to fit a Python integer into a type.
+Looks at descriptions only, never at an element, except to fit a Python integer into a type.
 """
 
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import zip_longest
 from math import prod
 from operator import index as as_index
 from typing import Any, Final, SupportsIndex
@@ -24,6 +22,7 @@ from ..errors import (
     ShapeError,
 )
 from ..lowering.self_overlap import overlaps_itself
+from ..lowering.strided import broadcast_shapes, order_of
 
 _SIZES: Final = {"b": (1,), "u": (1, 2, 4, 8), "i": (1, 2, 4, 8), "f": (2, 4, 8)}
 _TYPES: Final = "truth values, integers of 8 to 64 bits or floats of 16 to 64"
@@ -33,7 +32,7 @@ _USUAL: Final = frozenset(
 )
 
 _FOREIGN: Final = ">" if sys.byteorder == "little" else "="
-"""How NumPy marks the byte order that the device does not have: it is little-endian."""
+"""NumPy's mark of big-endian types; the device is little-endian."""
 
 MOST_AXES: Final = 64
 """Axes that an array of NumPy's can have."""
@@ -87,12 +86,12 @@ def expect_supported(name: str, dtype: np.dtype[Any]) -> None:
 
 
 def plain(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The type without its byte order, which is not part of it here."""
+    """Return the type without its byte order."""
     return dtype.newbyteorder("<")
 
 
-def fitted(name: str, value: int, dtype: np.dtype[Any]) -> AnyArray:
-    """``value`` as an array of rank 0. Raises ``OutOfRangeError`` or ``DataTypeError``."""
+def fit_integer(name: str, value: int, dtype: np.dtype[Any]) -> AnyArray:
+    """Return ``value`` as an array of rank 0. ``OutOfRangeError`` or ``DataTypeError``."""
     if dtype.kind == "f":
         raise DataTypeError(
             f"{name}: the integer {value} beside {dtype}; expected an array of {dtype}, as only"
@@ -140,18 +139,6 @@ def result_shape(a: AnyArray, b: AnyArray | None) -> tuple[int, ...]:
             f"a, b: shapes {a.shape} and {b.shape} make more elements than an array can have"
         )
     return shape
-
-
-def broadcast_shapes(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape that two shapes broadcast to, of any number of axes. Raises ``ShapeError``."""
-    if a == b:
-        return a
-    axes = []
-    for x, y in zip_longest(reversed(a), reversed(b), fillvalue=1):
-        if x != y and 1 not in (x, y):
-            raise ShapeError(f"a, b: shapes {a} and {b} do not broadcast")
-        axes.append(y if x == 1 else x)
-    return tuple(reversed(axes))
 
 
 def expect_axes(name: str, shape: Sequence[int]) -> None:
@@ -210,45 +197,25 @@ def new_order(shape: tuple[int, ...], a: AnyArray, b: AnyArray | None) -> tuple[
     return order_of(like.strides)
 
 
-def bits(array: AnyArray) -> AnyArray:
-    """The same memory as unsigned integers of the same width and byte order."""
+def as_unsigned(array: AnyArray) -> AnyArray:
+    """Return the same memory as unsigned integers of the same width and byte order."""
     order = ">" if array.dtype.byteorder == _FOREIGN else "<"
     return array.view(f"{order}u{array.dtype.itemsize}")
 
 
 def is_device_order(array: AnyArray) -> bool:
-    """Whether the bytes of an element stand in the device's order."""
+    """Return whether the bytes of an element are in the device's order."""
     return array.dtype.byteorder != _FOREIGN
 
 
-def order_of(strides: tuple[int, ...]) -> tuple[int, ...]:
-    """Axes from the one with the longest steps to the one with the shortest."""
-    return tuple(sorted(range(len(strides)), key=lambda axis: -abs(strides[axis])))
-
-
-def packed_strides(
-    shape: Sequence[int], order: Sequence[int] | None = None, itemsize: int = 1
-) -> tuple[int, ...]:
-    """Strides of elements without gaps, in bytes, or in elements without ``itemsize``.
-
-    ``order``: the axes, outermost in memory first; without it as they are.
-    """
-    strides = [0] * len(shape)
-    step = itemsize
-    for axis in reversed(range(len(shape)) if order is None else order):
-        strides[axis] = step
-        step *= shape[axis]
-    return tuple(strides)
-
-
-def detached(array: AnyArray) -> AnyArray:
-    """A copy that shares no memory; axes that repeat an element still do."""
-    kept = array[(*(slice(1 if stride == 0 else None) for stride in array.strides), ...)]
-    return np.broadcast_to(kept.copy(order="K"), array.shape)
+def private_copy(array: AnyArray) -> AnyArray:
+    """Return a copy that shares no memory; axes that repeat an element still do."""
+    distinct = array[(*(slice(1 if stride == 0 else None) for stride in array.strides), ...)]
+    return np.broadcast_to(distinct.copy(order="K"), array.shape)
 
 
 def address_of(array: AnyArray) -> int:
-    """Where element 0 lies in the host's memory."""
+    """Return the address of element 0 in the host's memory."""
     address: int = array.ctypes.data
     return address
 
@@ -261,5 +228,5 @@ def shown(value: object) -> str:
 
 
 def same_place(a: AnyArray, b: AnyArray) -> bool:
-    """Whether two arrays of one shape have every element at the same address."""
+    """Return whether two arrays of one shape have every element at the same address."""
     return a.itemsize == b.itemsize and a.strides == b.strides and address_of(a) == address_of(b)

@@ -1,6 +1,6 @@
-"""Work in pieces: while one is computed, the next one is sent and the one before comes back.
+"""Double buffering: while a piece is computed, the next one is sent and the last one is read.
 
-Moves bytes and runs commands; knows nothing of what they mean.
+Moves bytes and runs commands; does not interpret them.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,11 +20,11 @@ Key = TypeVar("Key")
 
 @dataclass(frozen=True, slots=True)
 class Piece(Generic[Key]):
-    """What is to be done at a time. ``key``: what its results are of."""
+    """A unit of work. ``key`` identifies its results."""
 
     key: Key
     writes: list[Write]
-    """What it needs that is not on the device."""
+    """Data that it needs and the device does not hold."""
     commands: Iterable[Command]
     result: Read
 
@@ -32,10 +32,10 @@ class Piece(Generic[Key]):
 def results(
     driver: Driver, pieces: Iterable[Piece[Key]], *, overlapped: bool
 ) -> Iterator[tuple[Key, NDArray[np.uint8]]]:
-    """The keys and the results of ``pieces``, in their order.
+    """Yield the keys and the results of ``pieces``, in their order.
 
-    With ``overlapped`` a piece is written while the one before is computed: they must share neither
-    what they write nor their results.
+    With ``overlapped`` a piece is written while the one before is computed: they must share no
+    memory, neither for operands nor for results.
     """
     if not overlapped:
         for piece in pieces:

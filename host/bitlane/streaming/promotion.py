@@ -1,4 +1,4 @@
-"""Two operands of different types, and the type in which they meet, as NumPy has it.
+"""Type promotion of two operands by NumPy's rules.
 
 Looks at types alone; at an element only to fit a Python integer into a type.
 """
@@ -12,7 +12,7 @@ from bitlane_rtl.abi import LOGIC_OPS, SHIFT_OPS, Op
 
 from .._typing import AnyArray
 from ..errors import DataTypeError
-from .operands import as_array, expect_integers, fitted, plain
+from .operands import as_array, expect_integers, fit_integer, plain
 
 Casting: TypeAlias = Literal["no", "safe"]
 """Whether operands of two types are refused, or meet in one that holds both."""
@@ -36,7 +36,7 @@ _FUNCTIONS: Final = {
 def kind_of(value: object) -> Kind:
     """The type of an operand: an array, what NumPy makes one of, or a Python integer.
 
-    Members of an ``IntEnum`` and NumPy's scalars have a type of their own, as NumPy has it.
+    Members of an ``IntEnum`` and NumPy's scalars have the type that NumPy gives them.
     """
     if type(value) is int:
         return int
@@ -55,13 +55,13 @@ def as_pair(
     if type(a) is int and type(b) is not int:
         second = as_array("b", b)
         dtype = _beside(op, second)
-        return fitted("a", a, dtype), second, dtype
+        return fit_integer("a", a, dtype), second, dtype
     first = as_array("a", a)
     if op in SHIFT_OPS:
         expect_integers(first)
     if type(b) is int and type(a) is not int:
         dtype = _beside(op, first)
-        return first, fitted("b", b, dtype), dtype
+        return first, fit_integer("b", b, dtype), dtype
     second = first if b is a else as_array("b", b)
     if first.dtype == second.dtype and (op in LOGIC_OPS or first.dtype.kind in "ui"):
         return first, second, first.dtype
@@ -70,7 +70,7 @@ def as_pair(
 
 
 def _beside(op: Op, array: AnyArray) -> np.dtype[Any]:
-    """The type that a Python integer takes beside ``array``; `fitted` refuses floats."""
+    """The type that a Python integer takes beside ``array``; `fit_integer` refuses floats."""
     if array.dtype.kind == "f":
         return array.dtype
     return meeting_type(op, array.dtype, int, encoding=True)

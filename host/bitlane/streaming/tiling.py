@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from .._typing import AnyArray
-from .operands import address_of, detached, same_place
+from .operands import address_of, private_copy, same_place
 
 Index: TypeAlias = "tuple[slice | EllipsisType, ...]"
 
@@ -16,62 +16,64 @@ Index: TypeAlias = "tuple[slice | EllipsisType, ...]"
 def tile_shape(
     shape: tuple[int, ...], order: Sequence[int], fits: Callable[[tuple[int, ...]], bool]
 ) -> tuple[int, ...] | None:
-    """The largest box of ``shape`` that ``fits``, whole along as many inner axes as possible.
+    """Return the largest tile of ``shape`` that ``fits``, whole along as many axes as possible.
 
     ``order``: the axes, outermost in memory first. None if not even one element fits.
     """
-    box = list(shape)
+    tile = list(shape)
     if fits(shape):
         return shape
     for axis in order:
-        box[axis] = 1
-        if not fits(tuple(box)):
+        tile[axis] = 1
+        if not fits(tuple(tile)):
             continue
         least, most = 1, shape[axis]
         while most - least > 1:
-            box[axis] = (least + most) // 2
-            if fits(tuple(box)):
-                least = box[axis]
+            tile[axis] = (least + most) // 2
+            if fits(tuple(tile)):
+                least = tile[axis]
             else:
-                most = box[axis]
-        box[axis] = least
-        return tuple(box)
+                most = tile[axis]
+        tile[axis] = least
+        return tuple(tile)
     return None
 
 
 def tiles(
-    shape: tuple[int, ...], box: tuple[int, ...], order: Sequence[int], *, backwards: bool = False
+    shape: tuple[int, ...], tile: tuple[int, ...], order: Sequence[int], *, backwards: bool = False
 ) -> Iterator[Index]:
-    """Indices of boxes that together are ``shape``, in the order of memory or against it.
+    """Yield the indices of tiles of ``shape``, in the order of memory or against it.
 
-    Those at the ends of the axes are smaller.
+    Tiles at the ends of the axes are smaller.
     """
-    starts = [range(0, shape[axis], box[axis]) for axis in order]
+    starts = [range(0, shape[axis], tile[axis]) for axis in order]
     if backwards:
         starts = [positions[::-1] for positions in starts]
     for corner in product(*starts):
         index = [slice(None)] * len(shape)
         for axis, start in zip(order, corner, strict=True):
-            index[axis] = slice(start, start + box[axis])
+            index[axis] = slice(start, start + tile[axis])
         # With the ellipsis, also an array without axes gives an array.
         yield (*index, ...)
 
 
 # Any, because NumPy's stubs know no other limits than two special ones.
 _WORK: Final[Any] = 10_000
-"""Steps that finding out whether two arrays share an element may take."""
+"""Most steps of the search for an element that two arrays share."""
 
 
-def untangle(inputs: Sequence[AnyArray], out: AnyArray) -> tuple[list[AnyArray], AnyArray, bool]:
-    """What to compute piece by piece so that no piece reads what an earlier one has written.
+def resolve_aliasing(
+    inputs: Sequence[AnyArray], out: AnyArray
+) -> tuple[list[AnyArray], AnyArray, bool]:
+    """Return operands and an output whose tiles never read bytes that earlier tiles wrote.
 
-    Arrays have one shape. Returns operands and output, the same elements in another order perhaps,
-    and whether the pieces are to be taken against the order of the output's memory.
+    Arrays have one shape. The elements are the same, perhaps in another order; the last result is
+    whether tiles must descend in the output's memory.
 
-    An operand that lies like the output, but higher or lower, as ``a[1:]`` and ``a[:-1]`` do, is
-    read ahead of the writing: this is ``memmove``. One that is the same elements is read before
-    they are written. Of any other that shares memory with the output a copy is made, and so of one
-    of two that would want different directions.
+    An operand with the output's layout at higher or lower addresses, as ``a[1:]`` and ``a[:-1]``,
+    is read ahead of the writing, as ``memmove`` does. The very elements of the output are read
+    before they are written. Any other operand that shares memory with the output is copied, and so
+    is one of two that need different directions.
     """
     # With the ellipsis, also an array without axes gives an array.
     flips: Index = (*(slice(None, None, -1 if step < 0 else 1) for step in out.strides), ...)
@@ -86,12 +88,12 @@ def untangle(inputs: Sequence[AnyArray], out: AnyArray) -> tuple[list[AnyArray],
         if nested and _lies_like(x, out) and backwards in (None, below):
             backwards = below
         else:
-            operands[number] = detached(x)
+            operands[number] = private_copy(x)
     return operands, out, bool(backwards)
 
 
 def _share(a: AnyArray, b: AnyArray) -> bool:
-    """Whether two arrays share a byte; yes if that is hard to tell."""
+    """Return whether two arrays share a byte; True if that is hard to tell."""
     if not np.may_share_memory(a, b):
         return False
     try:
@@ -107,9 +109,9 @@ def _lies_like(a: AnyArray, b: AnyArray) -> bool:
 
 
 def _nested(array: AnyArray) -> bool:
-    """Whether each step of an axis passes over all that the axes inside it span.
+    """Return whether each step of an axis exceeds the span of the axes inside it.
 
-    Only then do pieces in the order of memory lie one behind the other.
+    Only then are tiles in the order of memory at ascending addresses.
     """
     span = array.itemsize
     for step, count in sorted(zip(array.strides, array.shape, strict=True)):

@@ -1,9 +1,10 @@
-"""Arrays on their way to the device and back: sent as they lie, or packed first."""
+"""Arrays on their way to the device and back: sent with their gaps, or packed first."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, TypeAlias
+from math import prod
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -14,25 +15,26 @@ from bitlane_rtl.abi import Mode
 from .._typing import AnyArray
 from ..driver.geometry import Geometry
 from ..lowering.routes import LANES
-from .operands import bits, is_device_order, order_of, packed_strides, plain
+from ..lowering.strided import broadcast_strides, order_of, packed_strides, span
+from .operands import as_unsigned, is_device_order, plain
 
 
 def rows_of(array: AnyArray, axes: Sequence[int], itemsize: int, geometry: Geometry) -> AnyArray:
-    """``array``, which has elements, with ``axes`` as one, the last; those that repeat still do.
+    """Return ``array``, not empty, with ``axes`` as one, the last; axes that repeat still do.
 
     ``itemsize``: bytes of an element on the device. A copy if the axes do not merge, or if the
     circuit lacks the means to walk them.
     """
     count = len(axes)
     moved = np.moveaxis(array, axes, range(array.ndim - count, array.ndim))
-    kept = moved.ndim - count
-    # What repeats is not to be copied as often as it does.
-    once = [slice(1 if step == 0 else None) for step in moved.strides[:kept]]
+    outer = moved.ndim - count
+    # Elements that repeat are copied once.
+    once = [slice(1 if step == 0 else None) for step in moved.strides[:outer]]
     lean = moved[(*once, ...)]
-    lean = lean.reshape(*lean.shape[:kept], -1)
+    lean = lean.reshape(*lean.shape[:outer], -1)
     if not _is_run(lean, itemsize, geometry):
         lean = np.ascontiguousarray(lean)
-    return np.broadcast_to(lean, (*moved.shape[:kept], lean.shape[-1]))
+    return np.broadcast_to(lean, (*moved.shape[:outer], lean.shape[-1]))
 
 
 def _is_run(rows: AnyArray, itemsize: int, geometry: Geometry) -> bool:
@@ -45,85 +47,82 @@ def _is_run(rows: AnyArray, itemsize: int, geometry: Geometry) -> bool:
 
 
 _SPREAD: Final = 2
-"""An array is sent with its gaps while it spans no more than so many times its own bytes."""
+"""Largest ratio of an array's span to its own bytes with which its gaps are sent, too."""
 
-_GRANULE: Final = 64
-"""Tensors start at multiples of this many bytes: the widest beat."""
 
-Source: TypeAlias = "tuple[tuple[int, ...], int, bool, np.dtype[Any] | None]"
-"""How an array is sent: strides in the host's memory, bytes of an element on the device, whether
-that is how they lie, and the type that they are converted to, if any."""
+class Source(NamedTuple):
+    """Layout of an array on the host, as far as sending it depends on it."""
+
+    strides: tuple[int, ...]
+    itemsize: int
+    """Bytes of an element on the device."""
+    ready: bool
+    """Whether elements can be sent as they are."""
+    dtype: np.dtype[Any] | None
+    """Type that elements are converted to, or None."""
 
 
 def source_of(array: AnyArray, dtype: np.dtype[Any] | None = None) -> Source:
-    """``dtype``: the type to convert to, of the native byte order; None for the array's own."""
+    """Return the layout of ``array``.
+
+    ``dtype``: the type to convert to, of the native byte order; None for the array's own.
+    """
     if dtype is None or array.dtype == dtype or plain(array.dtype) == plain(dtype):
-        return array.strides, array.itemsize, is_device_order(array), None
-    return array.strides, dtype.itemsize, False, dtype
+        return Source(array.strides, array.itemsize, is_device_order(array), None)
+    return Source(array.strides, dtype.itemsize, False, dtype)
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How an input lies in the device's memory. Bytes throughout."""
+    """Layout of an input in the device's memory, in bytes."""
 
     size: int
     first: int
-    """Of element 0, from the start."""
+    """Offset of element 0."""
     strides: tuple[int, ...]
-    """0 along axes that repeat: they are sent once."""
+    """Strides; 0 along axes that repeat, which are sent once."""
     raw: bool
     """Whether the bytes are those of the array's own memory, from its lowest element on."""
     dtype: np.dtype[Any] | None = None
-    """What elements are converted to on their way."""
+    """Type that elements are converted to on their way."""
 
     @staticmethod
     @lru_cache(maxsize=512)
     def of(source: Source, shape: tuple[int, ...], raw: bool | None = None) -> "Layout":
-        """The layout of an array, or of a piece of it, of ``shape`` elements.
+        """Return the layout of an array, or of a tile of it, of ``shape`` elements.
 
         ``raw`` prescribes the choice that is otherwise made by the array's density.
         """
-        array_strides, itemsize, device_order, dtype = source
-        span = distinct = itemsize
-        first = 0
-        aligned = True
-        for count, stride in zip(shape, array_strides, strict=True):
-            if count == 1 or stride == 0:
-                continue
-            distinct *= count
-            span += abs(stride) * (count - 1)
-            first -= min(0, stride) * (count - 1)
-            aligned = aligned and stride % itemsize == 0
-        if device_order and aligned and (span <= _SPREAD * distinct if raw is None else raw):
-            kept_strides = [
-                0 if count == 1 else stride
-                for count, stride in zip(shape, array_strides, strict=True)
-            ]
-            return Layout(span, first, tuple(kept_strides), True)
-        kept = tuple(
-            1 if stride == 0 else count for count, stride in zip(shape, array_strides, strict=True)
-        )
-        packed = packed_strides(kept, order_of(array_strides), itemsize)
-        strides = tuple(0 if n == 1 else stride for n, stride in zip(kept, packed, strict=True))
-        return Layout(distinct, 0, strides, False, dtype)
+        itemsize = source.itemsize
+        once = tuple([1 if step == 0 else n for n, step in zip(shape, source.strides, strict=True)])
+        own = broadcast_strides(once, source.strides, once)
+        distinct = itemsize * prod(once)
+        if source.ready and not any(step % itemsize for step in own):
+            reach = span(once, own, itemsize)
+            if len(reach) <= _SPREAD * distinct if raw is None else raw:
+                return Layout(len(reach), -reach.start, own, True)
+        packed = packed_strides(once, order_of(source.strides), itemsize)
+        strides = broadcast_strides(once, packed, once)
+        return Layout(distinct, 0, strides, False, source.dtype)
 
     def content(self, array: AnyArray) -> NDArray[np.uint8]:
-        """The bytes to send for ``array``, whose layout this is. Copies only to pack."""
+        """Return the bytes to send for ``array`` in this layout. Copies only to pack."""
         if self.raw:
             return _memory(array, self.size)
-        kept = array[(*(slice(1 if stride == 0 else None) for stride in array.strides), ...)]
+        distinct = array[(*(slice(1 if stride == 0 else None) for stride in array.strides), ...)]
         packed = np.empty(self.size, np.uint8)
-        order = order_of(array.strides)
+        itemsize = distinct.itemsize if self.dtype is None else self.dtype.itemsize
+        strides = packed_strides(distinct.shape, order_of(array.strides), itemsize)
+        target = np.ndarray(distinct.shape, f"<u{itemsize}", packed, strides=strides)
         if self.dtype is None:
-            np.copyto(place(packed, kept.shape, kept.itemsize, order), bits(kept))
+            np.copyto(target, as_unsigned(distinct))
         else:
-            target = place(packed, kept.shape, self.dtype.itemsize, order)
-            np.copyto(target.view(self.dtype.newbyteorder("<")), kept)
+            np.copyto(target.view(self.dtype.newbyteorder("<")), distinct)
         return packed
 
 
 def _memory(array: AnyArray, size: int) -> NDArray[np.uint8]:
-    """The ``size`` bytes of memory that ``array`` spans."""
+    """Return the ``size`` bytes of memory that ``array`` spans."""
     if array.flags.c_contiguous:
         return array.reshape(-1).view(np.uint8)
     lowest = array[tuple(slice(None, None, -1 if stride < 0 else 1) for stride in array.strides)]
@@ -131,25 +130,10 @@ def _memory(array: AnyArray, size: int) -> NDArray[np.uint8]:
     return elements.view(np.uint8)
 
 
-def rounded(size: int) -> int:
-    """The bytes of device memory that a tensor of ``size`` bytes takes."""
-    return -(-size // _GRANULE) * _GRANULE
-
-
-def place(
-    content: NDArray[np.uint8], shape: tuple[int, ...], itemsize: int, order: Sequence[int]
-) -> AnyArray:
-    """``content`` seen as packed elements of the device, axes in ``order``, outermost first."""
-    return np.ndarray(
-        shape, f"<u{itemsize}", content, strides=packed_strides(shape, order, itemsize)
-    )
-
-
-def store(content: NDArray[np.uint8], target: AnyArray, order: Sequence[int]) -> None:
-    """Put packed elements of the device, axes in ``order``, where ``target`` has its own."""
-    if is_device_order(target) and target.strides == packed_strides(
-        target.shape, order, target.itemsize
-    ):
+def store(content: NDArray[np.uint8], target: AnyArray, strides: tuple[int, ...]) -> None:
+    """Copy elements of the device, packed with these ``strides``, to ``target``."""
+    if is_device_order(target) and target.strides == strides:
         _memory(target, content.size)[:] = content
     else:
-        np.copyto(bits(target), place(content, target.shape, target.itemsize, order))
+        packed = np.ndarray(target.shape, f"<u{target.itemsize}", content, strides=strides)
+        np.copyto(as_unsigned(target), packed)

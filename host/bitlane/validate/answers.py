@@ -14,7 +14,8 @@ from .. import dml
 from ..dml.operators import OPERATOR_DESCS
 from ..errors import CheckFailed
 from ..lowering.lower import lower
-from ..lowering.routes import View
+from ..lowering.routes import Shift
+from ..lowering.strided import Streams, View
 from .session import Session, plural
 
 
@@ -127,16 +128,13 @@ def _raw(session: Session, answer: _Answer) -> list[int]:
             place = buffer.address + 64 * number
             views.append(View(place, (operand.itemsize,), operand.itemsize))
         target = buffer.address + 128
-        commands = lower(
-            answer.op,
-            (count,),
+        streams = Streams(
             views[0],
             views[1] if len(views) > 1 else None,
             View(target, (out.itemsize,), out.itemsize),
-            geometry=driver.geometry,
-            saturate=answer.saturate,
-            arithmetic=answer.arithmetic,
         )
+        shift = Shift.of(saturate=answer.saturate, arithmetic=answer.arithmetic)
+        commands = lower(answer.op, (count,), streams, driver.geometry, shift)
         driver.run(commands)
         got: list[int] = driver.read(target, count * out.itemsize).view(out).tolist()
         return got

@@ -14,7 +14,8 @@ from bitlane_rtl.abi import Op
 from .. import reference
 from ..driver.commands import Command
 from ..lowering.lower import lower
-from ..lowering.routes import View
+from ..lowering.routes import Shift
+from ..lowering.strided import Streams, View, span
 from .session import Session, expect_equal
 
 _GUARD = 16
@@ -35,11 +36,9 @@ class Place:
         return np.ndarray(self.shape, f"<u{self.itemsize}", memory, self.offset, self.strides)
 
     def first_and_last(self) -> tuple[int, int]:
-        """The lowest and the highest byte."""
-        spans = [(n - 1) * step for n, step in zip(self.shape, self.strides, strict=True)]
-        low = self.offset + sum(min(0, span) for span in spans)
-        high = self.offset + sum(max(0, span) for span in spans) + self.itemsize - 1
-        return low, high
+        """Return the lowest and the highest byte."""
+        reach = span(self.shape, self.strides, self.itemsize, self.offset)
+        return reach.start, reach.stop - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,16 +148,10 @@ class Arena:
         self._renew()
 
     def _commands(self, job: _Job) -> Iterator[Command]:
-        return lower(
-            job.op,
-            job.y.shape,
-            self._view(job.a),
-            None if job.b is None else self._view(job.b),
-            self._view(job.y),
-            geometry=self._session.geometry,
-            saturate=job.saturate,
-            arithmetic=job.arithmetic,
-        )
+        b = None if job.b is None else self._view(job.b)
+        streams = Streams(self._view(job.a), b, self._view(job.y))
+        shift = Shift.of(saturate=job.saturate, arithmetic=job.arithmetic)
+        return lower(job.op, job.y.shape, streams, self._session.geometry, shift)
 
     def _view(self, place: Place) -> View:
         return View(self._base + place.offset, place.strides, place.itemsize)

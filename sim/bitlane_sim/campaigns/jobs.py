@@ -10,8 +10,8 @@ from bitlane.driver.commands import Command
 from bitlane.driver.geometry import Geometry
 from bitlane.errors import LayoutError, UnsupportedError
 from bitlane.lowering.lower import lower
-from bitlane.lowering.routes import View
-from bitlane.lowering.sums import lower_sum
+from bitlane.lowering.routes import Shift
+from bitlane.lowering.strided import Streams, View
 from bitlane_rtl.abi import Op
 
 from .stimulus import packed
@@ -45,29 +45,29 @@ class ShortJob:
 
 
 def _dense(op: Op, size: int, geometry: Geometry, at: int = 0) -> Iterable[Command]:
-    views = [View(start + at, (1,), 1) for start in (_A, _B, _Y)]
-    return lower(op, (size,), *views, geometry=geometry)
+    a, b, y = (View(start + at, (1,), 1) for start in (_A, _B, _Y))
+    return lower(op, (size,), Streams(a, b, y), geometry)
 
 
 def _strided(geometry: Geometry) -> Iterable[Command]:
     a, y = View(_A - 1, (120, 6), 2), View(_EVEN, (88, 4), 2)
-    return lower(Op.NOT, (3, 18), a, None, y, geometry=geometry)
+    return lower(Op.NOT, (3, 18), Streams(a, None, y), geometry)
 
 
 def _popcount(geometry: Geometry) -> Iterable[Command]:
     a, y = View(_A, (1,), 1), View(_EVEN, (4,), 4)
-    return lower(Op.COUNT, (61,), a, None, y, geometry=geometry)
+    return lower(Op.COUNT, (61,), Streams(a, None, y), geometry)
 
 
 def _shift(geometry: Geometry) -> Iterable[Command]:
     a, b, y = View(4, (52, 4), 4), View(1032, (4, 0), 4), View(_EVEN, (48, 4), 4)
-    flags = {"saturate": True, "arithmetic": True}
-    return lower(Op.SHIFT_RIGHT, (3, 12), a, b, y, geometry=geometry, **flags)
+    shift = Shift.SATURATE | Shift.ARITHMETIC
+    return lower(Op.SHIFT_RIGHT, (3, 12), Streams(a, b, y), geometry, shift)
 
 
 def _row_sums(geometry: Geometry) -> Iterable[Command]:
     a, b, y = View(_A, (21, 1), 1), View(_B, (0, 1), 1), View(_EVEN, (4, 0), 4)
-    return lower_sum(Op.COUNT_XOR, (7, 19), a, b, y, geometry=geometry)
+    return lower(Op.COUNT_XOR, (7, 19), Streams(a, b, y), geometry)
 
 
 def _two(geometry: Geometry) -> Iterable[Command]:

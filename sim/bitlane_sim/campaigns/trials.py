@@ -15,8 +15,8 @@ from bitlane import reference
 from bitlane.driver.commands import Command
 from bitlane.driver.geometry import Geometry
 from bitlane.lowering.lower import lower
-from bitlane.lowering.routes import View
-from bitlane.lowering.sums import lower_sum
+from bitlane.lowering.routes import Shift
+from bitlane.lowering.strided import Streams, View
 from bitlane_rtl.abi import BIT_OPS, LOGIC_OPS, SHIFT_OPS, Mode, Op
 
 _PART = 4096
@@ -45,16 +45,13 @@ class Trial:
 
     def commands(self, geometry: Geometry, base: int) -> Iterator[Command]:
         """Return the trial's commands, for memory from ``base`` on. Raises ``LayoutError``."""
-        a, b, y = (
-            None if view is None else View(view.address + base, view.strides, view.itemsize)
-            for view in (self.a, self.b, self.y)
-        )
-        assert a is not None
-        assert y is not None
+        b = None if self.b is None else self.b.moved(base)
+        y = self.y.moved(base)
         if self.summed:
-            return lower_sum(self.op, self.shape, a, b, y, geometry=geometry)
-        flags = {"saturate": self.saturate, "arithmetic": self.arithmetic}
-        return lower(self.op, self.shape, a, b, y, geometry=geometry, **flags)
+            y = y._replace(strides=y.strides[:-1])
+        streams = Streams(self.a.moved(base), b, y)
+        shift = Shift.of(saturate=self.saturate, arithmetic=self.arithmetic)
+        return lower(self.op, self.shape, streams, geometry, shift)
 
     def apply(self, memory: Bytes) -> None:
         """Apply the operation to ``memory``."""

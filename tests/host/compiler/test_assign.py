@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from bitlane.compiler.evaluate import assign
-from bitlane.compiler.nodes import Constant, Expression, Stored, apply, widened, window
+from bitlane.compiler.nodes import Constant, Expression, Stored, apply, widen, window
 from bitlane.driver.driver import Driver
 from bitlane.errors import LayoutError, ShapeError
 from bitlane_rtl.abi import Op
@@ -92,7 +92,7 @@ def test_an_operator_in_place_is_one_pass() -> None:
 def test_signs_spread_into_the_target() -> None:
     bench = Bench()
     target, array = bench.part(HALF)
-    assign(bench.driver, target, widened(window(target, 1, (6, 12), (48, 4), 1), 4, signed=True))
+    assign(bench.driver, target, widen(window(target, 1, (6, 12), (48, 4), 1), 4, signed=True))
     array[...] = ((array << 16).view("i4") >> 24).view("u4")
     assert np.array_equal(download(bench.driver, bench.node), bench.array)
     assert bench.passes() == ["COPY", "SHIFT_RIGHT"]
@@ -110,7 +110,7 @@ def test_assigning_a_tensor_to_itself_does_nothing() -> None:
         (lambda row: Constant(b"\1\2\3\4"), lambda row: 0x04030201),
         (lambda row: row, lambda row: row),
         (lambda row: apply(Op.NOT, row), lambda row: ~row),
-        (lambda row: widened(window(row, 2, (12,), (4,), 2), 4, signed=True), None),
+        (lambda row: widen(window(row, 2, (12,), (4,), 2), 4, signed=True), None),
     ],
     ids=["constant", "row", "expression", "cast of bytes of the target"],
 )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from bitlane.compiler.evaluate import evaluate
-from bitlane.compiler.nodes import Constant, Expression, apply, broadcast, widened, window
+from bitlane.compiler.nodes import Constant, Expression, apply, broadcast, widen, window
 from bitlane.driver.driver import Driver
 from bitlane.errors import DeviceFault, OutOfDeviceMemory, UnsupportedError
 from bitlane_rtl.abi import BIT_OPS, Lane, Mode, Op
@@ -49,7 +49,7 @@ def test_operands_broadcast_and_constants_repeat(driver: Driver) -> None:
 def test_widened_elements_keep_values(driver: Driver, narrow: int, wide: int, signed: bool) -> None:
     kind = "i" if signed else "u"
     a = random((9, 5), f"{kind}{narrow}")
-    x = widened(upload(driver, a), wide, signed=signed)
+    x = widen(upload(driver, a), wide, signed=signed)
     assert np.array_equal(value(driver, x), a.astype(f"{kind}{wide}").view(f"u{wide}"))
 
 
@@ -67,7 +67,7 @@ def test_zeros_are_added_as_the_circuit_does_it_fastest(
 ) -> None:
     link = ModelLink(memory_bytes=MEMORY, read_ports=ports)
     driver = Driver(link)
-    x = widened(upload(driver, random(2048, f"u{narrow}")), wide, signed=signed)
+    x = widen(upload(driver, random(2048, f"u{narrow}")), wide, signed=signed)
     evaluate(driver, [x])
     assert [Op(record.op).name for record in link.log] == expected
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bitlane.compiler.explain import explain, explained
-from bitlane.compiler.fusion import fused
-from bitlane.compiler.nodes import Constant, Expression, Stored, apply, narrowed, widened, window
-from bitlane.compiler.passes import planned
+from bitlane.compiler.explain import explain, pass_costs
+from bitlane.compiler.fusion import fuse
+from bitlane.compiler.nodes import Constant, Expression, Stored, apply, narrow, widen, window
+from bitlane.compiler.passes import plan_passes
 from bitlane.driver.commands import Command
 from bitlane.driver.driver import Driver
 from bitlane.driver.geometry import Geometry
@@ -130,7 +130,7 @@ def doubled(leaf: Stored, count: int) -> list[Expression]:
 def converted(leaf: Stored, count: int) -> list[Expression]:
     y: Expression = leaf
     for i in range(count // 3):
-        y = apply(Op.XOR, y, widened(narrowed(y, 1), 4, signed=bool(i % 2)))
+        y = apply(Op.XOR, y, widen(narrow(y, 1), 4, signed=bool(i % 2)))
     return [y]
 
 
@@ -166,7 +166,7 @@ def test_four_times_the_operations_take_four_times_the_calls(
     plain: Driver, leaf: Stored, kind: Callable[[Stored, int], list[Expression]]
 ) -> None:
     def explain_all(nodes: list[Expression]) -> None:
-        explained(plain.geometry, fused(nodes, plain.geometry))
+        pass_costs(plan_passes(fuse(nodes, plain.geometry), plain.geometry), plain.geometry)
 
     small, large = kind(leaf, 256), kind(leaf, 1024)
     assert calls(lambda: explain_all(large)) < 5 * calls(lambda: explain_all(small))
@@ -176,7 +176,7 @@ def test_a_constant_is_stored_once_also_as_a_part_of_another(plain: Driver, leaf
     y: Expression = leaf
     for content in (b"\1\2\3\4", b"\1\2\3\5", b"\1\2\3\4", bytes(4)):
         y = apply(Op.XOR, y, Constant(content))
-    narrow = apply(Op.XOR, narrowed(y, 1), Constant(b"\3"))
-    plan = planned([narrow], plain.geometry)
+    low = apply(Op.XOR, narrow(y, 1), Constant(b"\3"))
+    plan = plan_passes([low], plain.geometry)
     assert plan.constants.content == bytes([1, 2, 3, 4, 0, 0, 0, 0, 1, 2, 3, 5, 0, 0, 0, 0])
     assert plan.constants.size == 16

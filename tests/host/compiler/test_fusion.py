@@ -9,8 +9,9 @@ import pytest
 from numpy.typing import NDArray
 
 from bitlane.compiler.evaluate import evaluate
-from bitlane.compiler.nodes import Constant, Expression, apply, copied, narrowed, window
+from bitlane.compiler.nodes import Constant, Expression, apply, copy_ordered, narrow, window
 from bitlane.driver.driver import Driver
+from bitlane.lowering.routes import Shift
 from bitlane_rtl.abi import Op
 from support.host.tensors import download, upload
 from support.models.device import ModelLink
@@ -86,7 +87,7 @@ def copy(x: Any) -> Any:
 def shift(x: Any, count: Any) -> Any:
     """Return a saturating arithmetic shift to the right."""
     if isinstance(x, Node):
-        return Node(apply(Op.SHIFT_RIGHT, x.of, count.of, flags=(True, True)))
+        return Node(apply(Op.SHIFT_RIGHT, x.of, count.of, shift=Shift.SATURATE | Shift.ARITHMETIC))
     return np.right_shift(x.view("i4"), np.minimum(count, 31).view("i4"))
 
 
@@ -203,8 +204,8 @@ def test_windows_of_a_node_have_memory_of_their_own(bench: Bench) -> None:
 def test_a_copy_in_another_order_is_not_what_it_copies(bench: Bench) -> None:
     matrix = window(bench.leaves[0], 0, (32, 32), (4, 128))
     inverted = invert(matrix)
-    copy = copied(invert(inverted), (0, 1))
-    assert sorted(bench.passes(copied(inverted, (0, 1)), copy)) == ["COPY", "COPY", "NOT"]
+    copy = copy_ordered(invert(inverted), (0, 1))
+    assert sorted(bench.passes(copy_ordered(inverted, (0, 1)), copy)) == ["COPY", "COPY", "NOT"]
     x = bench.arrays[0].reshape(32, 32).T
     for got, expected in zip(bench.values(), [~x, x], strict=True):
         assert np.array_equal(got, expected)
@@ -213,7 +214,7 @@ def test_a_copy_in_another_order_is_not_what_it_copies(bench: Bench) -> None:
 
 def test_a_value_is_written_in_the_order_that_is_asked_for(bench: Bench) -> None:
     matrix = window(bench.leaves[0], 0, (32, 32), (4, 128))
-    assert bench.passes(copied(invert(matrix), (0, 1))) == ["NOT"]
+    assert bench.passes(copy_ordered(invert(matrix), (0, 1))) == ["NOT"]
     assert np.array_equal(bench.values()[0], ~bench.arrays[0].reshape(32, 32).T)
     assert bench.values()[0].flags.c_contiguous
 
@@ -221,13 +222,13 @@ def test_a_value_is_written_in_the_order_that_is_asked_for(bench: Bench) -> None
 def test_of_elements_that_are_narrowed_only_the_low_bytes_are_computed(bench: Bench) -> None:
     a, b, c, d = bench.leaves
     x, y, z, w = bench.arrays
-    low = narrowed(apply(Op.NAND, apply(Op.SHIFT_RIGHT, a, b), apply(Op.OR, c, d)), 1)
+    low = narrow(apply(Op.NAND, apply(Op.SHIFT_RIGHT, a, b), apply(Op.OR, c, d)), 1)
     assert sorted(bench.passes(low)) == ["NAND", "OR", "SHIFT_RIGHT"]
     assert np.array_equal(bench.values()[0], (~((x >> y) & (z | w))).astype("u1"))
     high = apply(Op.COPY, window(apply(Op.XOR, a, b), 2, (SIZE,), (4,), 2))
     assert bench.passes(high) == ["XOR"]
     assert np.array_equal(bench.values()[0], ((x ^ y) >> 16).astype("u2"))
-    shifted = narrowed(apply(Op.SHIFT_LEFT, a, Constant(b"\3\0\0\0")), 2)
+    shifted = narrow(apply(Op.SHIFT_LEFT, a, Constant(b"\3\0\0\0")), 2)
     assert bench.passes(shifted) == ["SHIFT_LEFT", "COPY"]
     assert np.array_equal(bench.values()[0], (x << 3).astype("u2"))
 
@@ -236,7 +237,7 @@ def test_of_elements_that_others_need_whole_the_low_bytes_are_copied(bench: Benc
     a, b, *_ = bench.leaves
     x, y, *_ = bench.arrays
     both = apply(Op.XOR, a, Constant(b"\1\2\3\4"))
-    assert sorted(bench.passes(narrowed(both, 2), apply(Op.AND, both, b))) == ["AND", "COPY", "XOR"]
+    assert sorted(bench.passes(narrow(both, 2), apply(Op.AND, both, b))) == ["AND", "COPY", "XOR"]
     assert np.array_equal(bench.values()[0], (x ^ 0x04030201).astype("u2"))
     assert np.array_equal(bench.values()[1], (x ^ 0x04030201) & y)
 
@@ -245,7 +246,7 @@ def test_a_copy_gathers_once_for_all_its_readers(bench: Bench) -> None:
     matrix = window(bench.leaves[0], 0, (32, 32), (4, 128))
     # Read once, a transposed operand needs no copy; read often, it is worth one.
     other = window(bench.leaves[1], 0, (32, 32), (128, 4))
-    copy = copied(matrix, (0, 1))
+    copy = copy_ordered(matrix, (0, 1))
     assert bench.passes(apply(Op.XOR, copy, other)) == ["XOR"]
     both = [apply(op, copy, other) for op in (Op.XOR, Op.AND)]
     assert sorted(bench.passes(*both)) == ["AND", "COPY", "XOR"]

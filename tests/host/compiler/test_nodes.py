@@ -10,14 +10,14 @@ from bitlane.compiler.nodes import (
     Stored,
     apply,
     broadcast,
-    copied,
-    narrowed,
-    widened,
+    copy_ordered,
+    narrow,
+    widen,
     window,
 )
 from bitlane.driver.driver import Driver, Storage
 from bitlane.errors import LayoutError, ShapeError
-from bitlane.lowering.routes import View
+from bitlane.lowering.strided import View
 from bitlane_rtl.abi import Op
 from support.models.device import ModelLink
 
@@ -44,9 +44,9 @@ def test_results_are_packed_in_the_order_of_the_operand(
     assert apply(Op.NOT, x).strides == expected
     assert apply(Op.XOR, Constant(b"\0\0"), x).strides == expected
     assert apply(Op.COUNT, x, itemsize=4).strides == tuple(2 * step for step in expected)
-    assert widened(x, 8, signed=True).strides == tuple(4 * step for step in expected)
-    assert narrowed(x, 1).strides == tuple(step // 2 for step in expected)
-    assert copied(x, (0, 1)).strides == (10, 2)
+    assert widen(x, 8, signed=True).strides == tuple(4 * step for step in expected)
+    assert narrow(x, 1).strides == tuple(step // 2 for step in expected)
+    assert copy_ordered(x, (0, 1)).strides == (10, 2)
 
 
 def test_a_repeated_operand_gives_rows(storage: Storage) -> None:
@@ -72,8 +72,8 @@ def test_windows_of_windows_are_windows_of_the_memory(storage: Storage) -> None:
 
 def test_what_needs_no_work_makes_no_node(storage: Storage) -> None:
     x = tensor(storage, (4, 5), (10, 2))
-    assert widened(x, 2, signed=True) is x
-    assert narrowed(x, 2) is x
+    assert widen(x, 2, signed=True) is x
+    assert narrow(x, 2) is x
 
 
 REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
@@ -83,8 +83,8 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "a size of logic": (lambda x: apply(Op.NOT, x, itemsize=4), LayoutError, "result of NOT"),
     "a size of counts": (lambda x: apply(Op.COUNT, x, itemsize=2), LayoutError, "of COUNT"),
     "three bytes": (lambda x: Constant(b"abc"), LayoutError, "3 bytes; expected 1, 2, 4 or 8"),
-    "wider to narrower": (lambda x: widened(x, 1, signed=False), LayoutError, "1 bytes hold no"),
-    "narrower to wider": (lambda x: narrowed(x, 4), LayoutError, "of 2 bytes have no 4"),
+    "wider to narrower": (lambda x: widen(x, 1, signed=False), LayoutError, "1 bytes hold no"),
+    "narrower to wider": (lambda x: narrow(x, 4), LayoutError, "of 2 bytes have no 4"),
     "shapes": (
         lambda x: apply(Op.OR, x, broadcast(Constant(b"\0\0"), (4,))),
         ShapeError,

@@ -5,7 +5,7 @@ import pytest
 
 from bitlane.compiler.evaluate import assign, evaluate
 from bitlane.compiler.explain import explain
-from bitlane.compiler.nodes import Constant, Stored, added, apply, broadcast, window
+from bitlane.compiler.nodes import Constant, Stored, add_up, apply, broadcast, window
 from bitlane.driver.driver import Driver
 from bitlane.errors import LayoutError, RowTooLongError, UnsupportedError
 from bitlane_rtl.abi import Mode, Op
@@ -18,7 +18,7 @@ from support.models.device import ModelLink
 def test_logic_count_and_sum_are_one_command(driver: Driver, link: ModelLink, op: Op) -> None:
     a, b = random((90, 16), "u4"), random((16,), "u4")
     both = apply(op, upload(driver, a), upload(driver, b))
-    (sums,) = evaluate(driver, [added(apply(Op.COUNT, both, itemsize=4), (1,))])
+    (sums,) = evaluate(driver, [add_up(apply(Op.COUNT, both, itemsize=4), (1,))])
     (record,) = link.log
     assert (Op(record.op).counted, Mode(record.control["Y_MODE"])) == (op, Mode.SUM)
     logic = {Op.AND: a & b, Op.OR: a | b, Op.XOR: a ^ b}[op]
@@ -30,7 +30,7 @@ def test_without_the_fused_count_logic_is_a_pass_of_its_own() -> None:
     driver = Driver(link)
     a = random((9, 16), "u4")
     x = upload(driver, a)
-    sums = added(apply(Op.COUNT, apply(Op.XOR, x, window(x, 0, (16,), (4,)))), (1,))
+    sums = add_up(apply(Op.COUNT, apply(Op.XOR, x, window(x, 0, (16,), (4,)))), (1,))
     (got,) = evaluate(driver, [sums])
     assert [Op(record.op) for record in link.log] == [Op.XOR, Op.COUNT]
     assert np.array_equal(download(driver, got), np.bitwise_count(a ^ a[0]).sum(1))
@@ -39,14 +39,14 @@ def test_without_the_fused_count_logic_is_a_pass_of_its_own() -> None:
 def test_elements_that_are_no_run_are_packed_first(driver: Driver, link: ModelLink) -> None:
     a, b = random((5, 7, 6), "u4"), random((7, 1), "u4")
     differ = apply(Op.XOR, upload(driver, a), upload(driver, b))
-    (sums,) = evaluate(driver, [added(apply(Op.COUNT, differ), (0, 2))])
+    (sums,) = evaluate(driver, [add_up(apply(Op.COUNT, differ), (0, 2))])
     assert [Op(record.op) for record in link.log] == [Op.XOR, Op.COUNT]
     assert np.array_equal(download(driver, sums), np.bitwise_count(a ^ b).sum((0, 2)))
 
 
 def test_a_sum_is_an_operand_like_any_other(driver: Driver) -> None:
     a = random((12, 8), "u4")
-    sums = added(apply(Op.COUNT, upload(driver, a)), (1,))
+    sums = add_up(apply(Op.COUNT, upload(driver, a)), (1,))
     (got,) = evaluate(driver, [apply(Op.XOR, sums, Constant(b"\1\0\0\0"))])
     assert np.array_equal(download(driver, got), np.bitwise_count(a).sum(1) ^ 1)
 
@@ -54,7 +54,7 @@ def test_a_sum_is_an_operand_like_any_other(driver: Driver) -> None:
 def test_counts_that_are_wanted_too_are_counted_besides(driver: Driver, link: ModelLink) -> None:
     a = random((12, 8), "u4")
     counts = apply(Op.COUNT, apply(Op.NOT, upload(driver, a)))
-    each, sums = evaluate(driver, [counts, added(counts, (0,))])
+    each, sums = evaluate(driver, [counts, add_up(counts, (0,))])
     assert np.array_equal(download(driver, each), np.bitwise_count(~a))
     assert np.array_equal(download(driver, sums), np.bitwise_count(~a).sum(0))
     assert Mode.SUM in [Mode(record.control["Y_MODE"]) for record in link.log]
@@ -64,7 +64,7 @@ def test_a_value_that_repeats_is_not_written_over_by_its_sum(driver: Driver) -> 
     a = random((30, 1), "u4")
     inverse = apply(Op.SHIFT_LEFT, upload(driver, a), Constant(b"\1\0\0\0"))
     wide = broadcast(inverse, (30, 5))
-    roots = [added(apply(Op.COUNT, wide), (1,)), apply(Op.NOT, inverse)]
+    roots = [add_up(apply(Op.COUNT, wide), (1,)), apply(Op.NOT, inverse)]
     sums, inverted = evaluate(driver, roots)
     assert np.array_equal(download(driver, sums), np.bitwise_count(a << 1).ravel() * 5)
     assert np.array_equal(download(driver, inverted), ~(a << 1))
@@ -73,7 +73,7 @@ def test_a_value_that_repeats_is_not_written_over_by_its_sum(driver: Driver) -> 
 def test_sums_can_be_written_over_what_they_are_of(driver: Driver) -> None:
     a = random((16, 16), "u4")
     stored = upload(driver, a)
-    assign(driver, stored, added(apply(Op.COUNT, stored), (1,)))
+    assign(driver, stored, add_up(apply(Op.COUNT, stored), (1,)))
     expected = np.broadcast_to(np.bitwise_count(a).sum(1), (16, 16))
     assert np.array_equal(download(driver, stored), expected)
 
@@ -81,7 +81,7 @@ def test_sums_can_be_written_over_what_they_are_of(driver: Driver) -> None:
 def test_one_pass_is_explained_beside_two(driver: Driver, link: ModelLink) -> None:
     rows, query = upload(driver, random((64, 64), "u4")), upload(driver, random((64,), "u4"))
     differ = apply(Op.XOR, rows, query)
-    assert explain(driver.geometry, [added(apply(Op.COUNT, differ), (1,))]).splitlines() == [
+    assert explain(driver.geometry, [add_up(apply(Op.COUNT, differ), (1,))]).splitlines() == [
         "pass           elements            commands  runs  bytes read  bytes written  cycles",
         "COUNT_XOR SUM  64 x 64 of 32 bits         1    64      32,768            256   2,065",
         "fused          1 pass                     1    64      32,768            256   2,065",
@@ -94,7 +94,7 @@ def test_rows_longer_than_a_run_are_refused_before_anything_is_done(driver: Driv
     narrow = Driver(ModelLink(length_bits=12))
     x = upload(narrow, random((3, 1024), "u4"))
     with pytest.raises(RowTooLongError, match="4096 bytes a row; expected 4095"):
-        evaluate(narrow, [added(apply(Op.COUNT, x), (1,))])
+        evaluate(narrow, [add_up(apply(Op.COUNT, x), (1,))])
     assert narrow.allocator.pieces == 1
 
 
@@ -102,12 +102,12 @@ def test_a_device_without_sums_refuses_them_by_name() -> None:
     driver = Driver(ModelLink(modes=frozenset(Mode) - {Mode.SUM}))
     x = upload(driver, random((3, 4), "u4"))
     with pytest.raises(UnsupportedError, match="without sums of COUNT"):
-        evaluate(driver, [added(apply(Op.COUNT, x), (1,))])
+        evaluate(driver, [add_up(apply(Op.COUNT, x), (1,))])
 
 
 def test_only_counts_are_added_up(driver: Driver) -> None:
     x: Stored = upload(driver, random((3, 4), "u4"))
     with pytest.raises(LayoutError, match="XOR; expected an operation that counts"):
-        added(apply(Op.XOR, x, x), (0,))
+        add_up(apply(Op.XOR, x, x), (0,))
     with pytest.raises(LayoutError, match="unsummed"):
-        added(added(apply(Op.COUNT, x), (0,)), (0,))
+        add_up(add_up(apply(Op.COUNT, x), (0,)), (0,))

@@ -12,7 +12,7 @@ from bitlane.driver.commands import Command, encode
 from bitlane.driver.driver import Driver
 from bitlane.errors import DeviceError, DeviceFault, DeviceTimeout, LinkError, OutOfDeviceMemory
 from bitlane.lowering.lower import lower
-from bitlane.lowering.routes import View
+from bitlane.lowering.strided import Streams, View
 from bitlane_rtl.abi import (
     ABI_VERSION,
     CONTROL_BASE,
@@ -33,14 +33,14 @@ ROWS = 100
 
 def invert_rows(driver: Driver, rows: int, a: int, y: int) -> None:
     """Invert ``rows`` separate bytes, with a command for each on a circuit of one dense loop."""
-    views = View(a, (2,), 1), None, View(y, (2,), 1)
-    driver.run(lower(Op.NOT, (rows,), *views, geometry=driver.geometry))
+    views = Streams(View(a, (2,), 1), None, View(y, (2,), 1))
+    driver.run(lower(Op.NOT, (rows,), views, driver.geometry))
 
 
 def inverting(driver: Driver, count: int, y: int) -> list[Command]:
     """Return the commands that invert ``count`` bytes from address 0 on."""
-    views = View(0, (1,), 1), None, View(y, (1,), 1)
-    return list(lower(Op.NOT, (count,), *views, geometry=driver.geometry))
+    views = Streams(View(0, (1,), 1), None, View(y, (1,), 1))
+    return list(lower(Op.NOT, (count,), views, driver.geometry))
 
 
 def one_loop(**changes: Any) -> ModelLink:

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from bitlane.driver.commands import Command, Walk
-from bitlane.lowering.fences import Job, in_order, meet, touched
+from bitlane.driver.geometry import Geometry
+from bitlane.lowering.fences import CommandGroup, insert_fences, lower_group
 from bitlane.lowering.moves import MovedBlock, Moves, lower_moves
-from bitlane.lowering.routes import View
+from bitlane.lowering.strided import Streams, View
 from bitlane_rtl.abi import Lane, Op
 from support.host.arrays import model, random
 
@@ -20,52 +21,57 @@ def command(a: int, y: int, *, fence: bool = True) -> Command:
     return Command(Op.NOT, Lane.BITS_8, Lane.BITS_8, SIZE, source, None, target, fence=fence)
 
 
-def job(a: int, y: int) -> Job:
+def group(a: int, y: int) -> CommandGroup:
     """``SIZE`` bytes from address ``a`` to ``y``, in two commands."""
     commands = [command(a, y), command(a, y, fence=False)]
-    return Job(commands, (range(a, a + SIZE),), range(y, y + SIZE))
+    return CommandGroup(commands, (range(a, a + SIZE),), range(y, y + SIZE))
 
 
-def fences(*jobs: Job) -> list[bool]:
-    """Return whether each job begins with a fence; expect no fence on other commands."""
-    commands = list(in_order(jobs))
+def fences(*groups: CommandGroup) -> list[bool]:
+    """Return whether each group begins with a fence; expect no fence on other commands."""
+    commands = list(insert_fences(groups))
     assert [(each.a, each.y) for each in commands] == [
-        (each.a, each.y) for job in jobs for each in job.commands
+        (each.a, each.y) for group in groups for each in group.commands
     ]
     assert not any(each.fence for each in commands[1::2])
     return [each.fence for each in commands[::2]]
 
 
 def test_only_the_first_of_strangers_has_a_fence() -> None:
-    assert fences(job(0, 16), job(32, 48), job(64, 80)) == [True, False, False]
+    assert fences(group(0, 16), group(32, 48), group(64, 80)) == [True, False, False]
 
 
 def test_readers_of_the_same_bytes_do_not_wait() -> None:
-    assert fences(job(0, 16), job(0, 32), job(0, 48)) == [True, False, False]
+    assert fences(group(0, 16), group(0, 32), group(0, 48)) == [True, False, False]
 
 
 @pytest.mark.parametrize(
     "second",
-    [job(16, 64), job(31, 64), job(64, 16), job(64, 31), job(64, 0), job(64, 15)],
+    [group(16, 64), group(31, 64), group(64, 16), group(64, 31), group(64, 0), group(64, 15)],
     ids=["reads", "reads a byte", "writes", "writes a byte", "writes operand", "a byte of it"],
 )
-def test_a_job_waits_for_what_it_touches(second: Job) -> None:
-    assert fences(job(0, 16), second) == [True, True]
-    assert fences(job(0, 16), job(100, 116), second) == [True, False, True]
+def test_a_job_waits_for_what_it_touches(second: CommandGroup) -> None:
+    assert fences(group(0, 16), second) == [True, True]
+    assert fences(group(0, 16), group(100, 116), second) == [True, False, True]
 
 
-@pytest.mark.parametrize("second", [job(32, 64), job(64, 32)], ids=["reads", "writes"])
-def test_neighbours_do_not_wait(second: Job) -> None:
-    assert fences(job(0, 16), second) == [True, False]
+@pytest.mark.parametrize("second", [group(32, 64), group(64, 32)], ids=["reads", "writes"])
+def test_neighbours_do_not_wait(second: CommandGroup) -> None:
+    assert fences(group(0, 16), second) == [True, False]
 
 
 def test_a_fence_settles_all_before_it() -> None:
-    assert fences(job(0, 16), job(16, 32), job(0, 64), job(16, 80)) == [True, True, False, False]
-    assert fences(job(0, 16), job(16, 32), job(32, 48)) == [True, True, True]
+    assert fences(group(0, 16), group(16, 32), group(0, 64), group(16, 80)) == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    assert fences(group(0, 16), group(16, 32), group(32, 48)) == [True, True, True]
 
 
 def test_long_lists_are_compared_in_parts() -> None:
-    strangers = [job(32 * number, 32 * number + 16) for number in range(600)]
+    strangers = [group(32 * number, 32 * number + 16) for number in range(600)]
     assert [number for number, fence in enumerate(fences(*strangers)) if fence] == [
         *range(0, 600, 16)
     ]
@@ -76,14 +82,16 @@ def test_jobs_are_lowered_when_they_are_needed() -> None:
         yield command(0, 16)
         raise AssertionError("asked for a command too early")
 
-    assert next(in_order([Job(lazily(), (range(16),), range(16, 32))])) == command(0, 16)
+    assert next(insert_fences([CommandGroup(lazily(), (range(16),), range(16, 32))])) == command(
+        0, 16
+    )
 
 
 def test_a_job_may_have_nothing_to_do() -> None:
-    nothing = Job([], (range(16),), range(16, 32))
-    assert list(in_order([nothing])) == []
-    assert fences(nothing, job(0, 16)) == [True]
-    assert fences(job(0, 16), nothing, job(16, 32)) == [True, True]
+    nothing = CommandGroup([], (range(16),), range(16, 32))
+    assert list(insert_fences([nothing])) == []
+    assert fences(nothing, group(0, 16)) == [True]
+    assert fences(group(0, 16), nothing, group(16, 32)) == [True, True]
 
 
 # --- What jobs touch ----------------------------------------------------------------------------
@@ -103,22 +111,26 @@ def test_a_job_may_have_nothing_to_do() -> None:
 def test_a_view_is_touched_from_its_first_byte_to_its_last(
     shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int, bytes_touched: range
 ) -> None:
-    view = View(100, strides, itemsize)
-    assert touched(view, shape) == bytes_touched
-    other = View(500, strides, itemsize)
+    view, other = View(100, strides, itemsize), View(500, strides, itemsize)
+    assert view.span(shape) == bytes_touched
     elsewhere = range(bytes_touched.start + 400, bytes_touched.stop + 400)
-    assert Job.of([], shape, [view, other], view) == Job(
-        [], (bytes_touched, elsewhere), bytes_touched
+    assert other.span(shape) == elsewhere
+
+
+def test_a_group_touches_its_operands_and_its_result() -> None:
+    geometry = Geometry(
+        data_bytes=8,
+        loops=4,
+        slots=16,
+        length_bits=24,
+        count_bits=24,
+        memory_base=0,
+        memory_last=9999,
     )
-
-
-@pytest.mark.parametrize(
-    ("start", "stop", "met"),
-    [(0, 10, False), (0, 11, True), (19, 20, True), (20, 30, False), (12, 13, True), (0, 99, True)],
-)
-def test_ranges_meet_where_they_share_a_byte(start: int, stop: int, met: bool) -> None:
-    assert meet(range(10, 20), range(start, stop)) is met
-    assert meet(range(start, stop), range(10, 20)) is met
+    streams = Streams(View(100, (8,), 8), View(500, (4,), 8), View(900, (8,), 8))
+    group = lower_group(Op.XOR, (3,), streams, geometry)
+    assert (group.reads, group.writes) == ((range(100, 124), range(500, 516)), range(900, 924))
+    assert lower_group(Op.NOT, (3,), streams._replace(b=None), geometry).reads == (range(100, 124),)
 
 
 # --- moves ------------------------------------------------------------------------------------

@@ -18,9 +18,8 @@ from bitlane.driver.commands import Command, encode
 from bitlane.driver.geometry import Geometry
 from bitlane.errors import LayoutError, NoRunError, UnsupportedError
 from bitlane.lowering.lower import lower
-from bitlane.lowering.routes import View
-from bitlane.lowering.sums import lower_sum
-from bitlane.streaming.operands import packed_strides
+from bitlane.lowering.routes import Shift
+from bitlane.lowering.strided import Streams, View, packed_strides
 from bitlane_rtl.abi import BIT_OPS, COUNT_OPS, LOGIC_OPS, RECORD_WORDS, SHIFT_OPS, Lane, Mode, Op
 from support.models.record import Interpreter, Record
 from support.seeds import examples
@@ -179,9 +178,8 @@ def test_any_layout_on_any_circuit(
         small[...] = random.integers(0, 8 * b.itemsize + 9, shape) % 256
     after = model.memory.copy()
     try:
-        got = list(
-            lower(op, shape, a, b, y, geometry=geometry, saturate=saturate, arithmetic=arithmetic)
-        )
+        shift = Shift.of(saturate=saturate, arithmetic=arithmetic)
+        got = list(lower(op, shape, Streams(a, b, y), geometry, shift))
     except LayoutError:
         assert op not in LOGIC_OPS
         assert y.address % y.itemsize or any(stride % y.itemsize for stride in y.strides)
@@ -251,7 +249,7 @@ def test_any_layout_is_summed_on_any_circuit(
         geometry = dataclasses.replace(geometry, modes=geometry.modes | {Mode.SUM})
     model = interpreter(geometry, seed)
     try:
-        got = list(lower_sum(op, shape, a, b, y, geometry=geometry))
+        got = list(lower(op, shape, Streams(a, b, y), geometry))
     except UnsupportedError:
         assert Mode.SUM not in geometry.modes or Lane.BITS_8 not in geometry.lanes
         return
@@ -259,7 +257,7 @@ def test_any_layout_is_summed_on_any_circuit(
         if Lane.BITS_8 not in geometry.lanes:
             return
         packed = [View(0, packed_strides(shape, order_of_sum(y), a.itemsize), a.itemsize)] * 2
-        list(lower_sum(op, shape, packed[0], packed[1], y, geometry=geometry))
+        list(lower(op, shape, Streams(packed[0], packed[1], y), geometry))
         return
     except LayoutError:
         assert y.address % 4 or any(stride % 4 for stride in y.strides)

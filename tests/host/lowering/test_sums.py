@@ -9,9 +9,8 @@ import pytest
 from bitlane.driver.commands import Command
 from bitlane.driver.geometry import Geometry
 from bitlane.errors import LayoutError, NoRunError, RowTooLongError, UnsupportedError
-from bitlane.lowering.routes import View
-from bitlane.lowering.sums import longest_row, lower_sum
-from bitlane.streaming.operands import packed_strides
+from bitlane.lowering.lower import lower
+from bitlane.lowering.strided import Streams, View, packed_strides
 from bitlane_rtl.abi import Lane, Mode, Op
 
 GEOMETRY = Geometry(
@@ -28,7 +27,7 @@ GEOMETRY = Geometry(
 def one(shape: tuple[int, ...], a: View, b: View | None, y: View, **changes: Any) -> Command:
     """Return the only command of a sum."""
     op = Op.COUNT if b is None else Op.COUNT_XOR
-    (command,) = lower_sum(op, shape, a, b, y, geometry=dataclasses.replace(GEOMETRY, **changes))
+    (command,) = lower(op, shape, Streams(a, b, y), dataclasses.replace(GEOMETRY, **changes))
     return command
 
 
@@ -80,7 +79,7 @@ def test_a_constant_beside_rows_is_read_once_a_run() -> None:
 
 
 def test_a_row_may_have_as_many_bytes_as_a_run() -> None:
-    most = longest_row(GEOMETRY)
+    most = GEOMETRY.longest_run
     assert most == (1 << 24) - 1
     y = View(1 << 25, (0,), 4)
     assert one((most,), View(0, (1,), 1), None, y).run == most
@@ -126,17 +125,30 @@ def test_what_the_device_lacks_is_named() -> None:
         (Op.COUNT, View(2, (4, 0), 4), "multiples of it"),
         (Op.COUNT, View(0, (6, 0), 4), "multiples of it"),
         (Op.COUNT, View(0, (1, 0), 1), "elements of 1 bytes"),
-        (Op.COPY, View(0, (1, 0), 1), "sums of COPY"),
+        (Op.COPY, View(0, (1, 0), 1), "must not overlap"),
         (Op.COUNT, View((1 << 32) - 16, (4, 0), 4), "outside the device's memory"),
     ],
 )
 def test_sums_lie_where_elements_of_32_bits_can(op: Op, y: View, message: str) -> None:
     with pytest.raises(LayoutError, match=message):
-        lower_sum(op, (5, 8), View(0x1000, (8, 1), 1), None, y, geometry=GEOMETRY)
+        lower(op, (5, 8), Streams(View(0x1000, (8, 1), 1), None, y), GEOMETRY)
 
 
 def test_no_elements_take_no_command() -> None:
-    nothing = lower_sum(
-        Op.COUNT, (3, 0), View(0, (0, 1), 1), None, View(0, (4, 0), 4), geometry=GEOMETRY
-    )
-    assert list(nothing) == []
+    streams = Streams(View(0, (0, 1), 1), None, View(0, (4, 0), 4))
+    assert list(lower(Op.COUNT, (3, 0), streams, GEOMETRY)) == []
+
+
+def test_rows_of_one_element_are_sums_if_y_has_no_stride_for_them() -> None:
+    a = View(0, (4, 4), 4)
+    assert one((9, 1), a, None, View(1024, (4,), 4)).y.mode is Mode.SUM
+    assert one((9, 1), a, None, View(1024, (4, 0), 4)).y.mode is Mode.DENSE
+    assert one((9, 5), a, None, View(1024, (4,), 4)).run == 5
+
+
+def test_an_element_without_a_lane_is_counted_by_its_bytes() -> None:
+    view = View(0, (8,), 8)
+    command = one((9,), view, None, View(1024, (4,), 4), lanes=frozenset({Lane.BITS_16}))
+    assert (command.lane, command.run, command.y.mode) == (Lane.BITS_16, 4, Mode.SUM)
+    with pytest.raises(UnsupportedError, match="no 64-bit lanes"):
+        one((9,), view, None, View(1024, (1,), 1), lanes=frozenset({Lane.BITS_16}))

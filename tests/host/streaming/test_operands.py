@@ -8,7 +8,6 @@ import pytest
 
 from bitlane.device import Device
 from bitlane.errors import BitlaneError, DataTypeError, OutOfRangeError, ShapeError
-from bitlane.streaming.operands import packed_strides
 from support.host.arrays import link_of, model
 from support.seeds import seeds
 
@@ -216,10 +215,3 @@ def test_refusals_are_what_numpy_users_catch() -> None:
     assert issubclass(DataTypeError, TypeError)
     assert issubclass(ShapeError, ValueError)
     assert issubclass(OutOfRangeError, OverflowError)
-
-
-def test_packed_strides_are_those_of_c_order_unless_told() -> None:
-    assert packed_strides([2, 3, 4]) == (12, 4, 1)
-    assert packed_strides([7]) == (1,)
-    assert packed_strides((2, 3, 4), (2, 0, 1), 8) == (24, 8, 48)
-    assert packed_strides(()) == ()

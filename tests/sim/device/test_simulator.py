@@ -15,7 +15,7 @@ import bitlane_sim.system.system
 from bitlane.driver.driver import Driver
 from bitlane.errors import DeviceFault, LinkError
 from bitlane.lowering.lower import lower
-from bitlane.lowering.routes import View
+from bitlane.lowering.strided import Streams, View
 from bitlane_rtl.abi import CONTROL_BASE, IDENTITY, Lane, Mode, Op, Status, register
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.core import Core
@@ -89,7 +89,7 @@ def xor(driver: Driver, size: int, rows: int = 1) -> tuple[np.ndarray, np.ndarra
         View(buffer.address + offset, (pitch, 1), 1)
         for buffer, offset in zip(buffers, (1, 2, 3), strict=True)
     ]
-    driver.run(lower(Op.XOR, (rows, size), *views, geometry=driver.geometry))
+    driver.run(lower(Op.XOR, (rows, size), Streams(*views), driver.geometry))
     a, b, expected = data
     for start in range(0, rows * pitch, pitch):
         expected[start + 3 :][:size] = a[start + 1 :][:size] ^ b[start + 2 :][:size]
@@ -190,7 +190,7 @@ def test_monitor_counts_what_a_job_moves(simulator: Simulator, driver: Driver) -
     a, b, y = (driver.allocate(256) for _ in range(3))
     simulator.clear_monitor()
     views = [View(buffer.address, (1,), 1) for buffer in (a, b, y)]
-    driver.run(lower(Op.XOR, (256,), *views, geometry=driver.geometry))
+    driver.run(lower(Op.XOR, (256,), Streams(*views), driver.geometry))
     report = simulator.monitor
     for channel, count in {"w": 64, "r": 64, "r_b": 64, "aw": 4, "b": 4, "doorbell": 1}.items():
         assert report[channel].count == count, channel

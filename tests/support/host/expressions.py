@@ -16,13 +16,14 @@ from bitlane.compiler.nodes import (
     Constant,
     Expression,
     Stored,
-    added,
+    add_up,
     apply,
     broadcast,
-    widened,
+    widen,
     window,
 )
 from bitlane.driver.driver import Driver
+from bitlane.lowering.routes import Shift
 from bitlane_rtl.abi import Op
 from support.host.tensors import download, upload
 
@@ -180,7 +181,8 @@ def _shift(step: Step, x: Value, values: list[Value]) -> Value:
         array = np.right_shift(a.view(signed), near.astype(signed)).view(a.dtype)
     else:
         array = (np.left_shift if op is Op.SHIFT_LEFT else np.right_shift)(a, count)
-    return np.asarray(array), apply(op, node_a, node_b, flags=step.flags)
+    shift = Shift.of(saturate=saturate, arithmetic=arithmetic)
+    return np.asarray(array), apply(op, node_a, node_b, shift=shift)
 
 
 def _invert(step: Step, x: Value, values: list[Value]) -> Value:
@@ -203,7 +205,7 @@ def _sum(step: Step, x: Value, values: list[Value]) -> Value:
     axes = tuple([axis for axis in range(array.ndim) if step.second >> axis & 1])
     counts = np.bitwise_count(array).astype("<u4")
     sums = np.asarray(counts.sum(axes, np.uint32)) if axes else counts
-    return sums, added(apply(Op.COUNT, node, itemsize=4), axes)
+    return sums, add_up(apply(Op.COUNT, node, itemsize=4), axes)
 
 
 def _widen(step: Step, x: Value, values: list[Value]) -> Value:
@@ -211,7 +213,7 @@ def _widen(step: Step, x: Value, values: list[Value]) -> Value:
     width = min(8, array.itemsize << step.choice % 3)
     kind = "i" if step.flags[0] else "u"
     wide = array.view(f"<{kind}{array.itemsize}").astype(f"<{kind}{width}").view(f"<u{width}")
-    return wide, widened(node, width, signed=step.flags[0])
+    return wide, widen(node, width, signed=step.flags[0])
 
 
 def _narrow(step: Step, x: Value, values: list[Value]) -> Value | None:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from bitlane.compiler.nodes import Stored
 from bitlane.driver.driver import Driver, Storage
-from bitlane.lowering.routes import View
+from bitlane.lowering.strided import View
 
 
 def upload(driver: Driver, array: NDArray[Any]) -> Stored:
