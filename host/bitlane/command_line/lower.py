@@ -6,7 +6,7 @@ from ..default import default_url
 from ..driver.control import Control
 from ..links.link import open_link
 from ..model_file import load_model
-from ..profile.disassembly import lowered, lowered_text
+from ..profile.disassembly import disassemble, lower_model
 from .cli import DONE, Group, Subparsers
 from .run import add_feature_level, feature_level
 
@@ -37,7 +37,6 @@ def _run(arguments: argparse.Namespace) -> int:
     level = feature_level(arguments)
     model = load_model(arguments.model, level)
     with open_link(arguments.device) as link:
-        control = Control(link)
-        geometry, registers = control.geometry(), control.registers()
-    print(lowered_text(lowered(model, registers, level), geometry))
+        geometry = Control(link).geometry()
+    print(disassemble(lower_model(model, geometry, level), geometry))
     return DONE

@@ -5,7 +5,8 @@ Models in ONNX's format are `run_onnx`'s.
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from os.path import realpath
 from pathlib import Path
@@ -14,10 +15,12 @@ from urllib.parse import quote
 
 from .. import dml
 from ..default import default_url
+from ..driver.driver import Driver
+from ..driver.dry_run import RecordingDriver
 from ..errors import BitlaneError
 from ..links.link import open_link
 from ..model_file import Line, load_model, prepare, run
-from ..profile.profile import NO_WATCH, Watch
+from ..profile.profile import Profile
 from .cli import CHECK_FAILED, DONE, Group, Subparsers, whole_number
 
 _LEVELS = {str(level): level for level in dml.FeatureLevel}
@@ -143,8 +146,10 @@ def _run(arguments: argparse.Namespace) -> int:
         option = "--trace" if arguments.trace else "--report"
         raise BitlaneError(f"{option}: shows each dispatch once; expected --iterations 1")
     shown = Shown(arguments.check, arguments.iterations, arguments.json)
-    watch = Watch(trace=arguments.trace, report=arguments.report)
-    return run_model(path, url, shown=shown, level=feature_level(arguments), watch=watch)
+    profile = None
+    if arguments.trace or arguments.report:
+        profile = Profile(arguments.trace, arguments.report)
+    return run_model(path, url, shown=shown, level=feature_level(arguments), profile=profile)
 
 
 def _expect_apart(model: str, arguments: argparse.Namespace) -> None:
@@ -164,25 +169,20 @@ def run_model(
     *,
     shown: Shown = _TEXT,
     level: dml.FeatureLevel = dml.FeatureLevel.LEVEL_4_1,
-    watch: Watch = NO_WATCH,
+    profile: Profile | None = None,
 ) -> int:
-    """Run the model file ``path`` on the device ``url``; returns the exit code.
+    """Run the model file ``path`` on the device ``url``; return the exit code.
 
-    ``watch`` writes what the device did, also of a run that fails.
+    The files of ``profile`` are also written if the run fails.
 
     Raises ``ModelFileError`` before the device is opened if the file is wrong by itself, and
-    before anything is executed if the device cannot do what it asks.
+    before anything is executed if the device cannot run it.
     """
     model = load_model(path, level)
-    with (
-        open_link(watch.url(url)) as link,
-        watch.driver(link) as driver,
-        dml.Device(driver, level) as device,
-        watch.written(driver, model, level),
-    ):
+    with _open(url, profile, model.file) as driver, dml.Device(driver, level) as device:
         prepared = prepare(model, device)
         if not shown.json:
-            print(f"Running on '{link.description}'", flush=True)
+            print(f"Running on '{driver.link.description}'", flush=True)
         lines: list[Line] = []
         passed = run(
             prepared,
@@ -194,8 +194,23 @@ def run_model(
             iterations=shown.iterations,
         )
         if shown.json:
-            print(_as_json(link.description, passed, lines))
+            print(_as_json(driver.link.description, passed, lines))
     return DONE if passed else CHECK_FAILED
+
+
+@contextmanager
+def _open(url: str, profile: Profile | None, model: str) -> Iterator[Driver]:
+    """Open the device ``url``; with a ``profile`` write its files when the block ends."""
+    if profile is None:
+        with open_link(url) as link, Driver(link) as driver:
+            yield driver
+    else:
+        with (
+            open_link(profile.recording_url(url)) as link,
+            RecordingDriver(link) as driver,
+            profile.written(driver, model),
+        ):
+            yield driver
 
 
 def _as_json(device: str, passed: bool, lines: Sequence[Line]) -> str:

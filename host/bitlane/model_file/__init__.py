@@ -4,6 +4,15 @@ from .model import Model
 from .node import ModelFileError
 from .parse import load_model
 from .prepare import PreparedModel, prepare
-from .run import Line, run
+from .run import Line, execute_dispatches, run
 
-__all__ = ["Line", "Model", "ModelFileError", "PreparedModel", "load_model", "prepare", "run"]
+__all__ = [
+    "Line",
+    "Model",
+    "ModelFileError",
+    "PreparedModel",
+    "execute_dispatches",
+    "load_model",
+    "prepare",
+    "run",
+]

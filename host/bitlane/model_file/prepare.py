@@ -39,7 +39,7 @@ def prepare(model: Model, device: dml.Device) -> PreparedModel:
     for index, command in enumerate(model.commands):
         if isinstance(command, Dispatch):
             dispatchable = model.dispatchables[command.dispatchable]
-            commands = prepared.dispatches[index] = device.create_command_list()
+            commands = prepared.dispatches[index] = device.create_command_list(dispatchable.name)
             operator = operators[command.dispatchable]
             _record(prepared, commands, operator, dispatchable, command.bindings)
     return prepared

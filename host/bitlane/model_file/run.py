@@ -1,6 +1,7 @@
 """Executes a model's commands on a device and compares every dispatch with the golden model."""
 
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from statistics import median, median_low
 from time import perf_counter
 from typing import Any, Self
@@ -133,6 +134,18 @@ def run(
         )
     jobs.finish()
     return jobs.passed
+
+
+def execute_dispatches(prepared: PreparedModel) -> None:
+    """Execute the initialization and all dispatches as `run` does without checks, and no more.
+
+    No resource is sent, printed or written to a file. Raises what the driver raises.
+    """
+    prepared.device.execute(prepared.initialization)
+    commands = enumerate(prepared.model.commands)
+    for is_dispatch, group in groupby(commands, lambda item: isinstance(item[1], Dispatch)):
+        if is_dispatch:
+            prepared.device.execute(*(prepared.dispatches[index] for index, _ in group))
 
 
 class _Jobs:

@@ -10,9 +10,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from ..driver.dry_run import LabelledCommands
 from ..links.recording import Recording
 from .activity import CAUSES, bursts, ports, runs, stalls
-from .disassembly import Dispatched, command_text
+from .disassembly import command_text
 
 CUT: Final = "cut: the recording had no room for what came after cycle {}"
 
@@ -23,7 +24,7 @@ _COMMANDS: Final = 1
 
 
 def write_trace(
-    path: Path, recording: Recording, dispatches: Sequence[Dispatched], device: str
+    path: Path, recording: Recording, dispatches: Sequence[LabelledCommands], device: str
 ) -> None:
     """Write what ``recording`` says, an event a line. Raises ``OSError``.
 
@@ -59,9 +60,9 @@ def _names(recording: Recording) -> Iterator[_Event]:
         }
 
 
-def _commands(recording: Recording, dispatches: Sequence[Dispatched]) -> Iterator[_Event]:
+def _commands(recording: Recording, dispatches: Sequence[LabelledCommands]) -> Iterator[_Event]:
     """From start to retirement, also where one begins before the last one ends."""
-    owners = [(each.name, command) for each in dispatches for command in each.commands]
+    owners = [(each.label, command) for each in dispatches for command in each.commands]
     for number, (run, (name, command)) in enumerate(zip(runs(recording), owners, strict=False)):
         end = recording.end if run.end < 0 else run.end
         common = {"cat": "command", "id": number, "tid": _COMMANDS, "name": command.op.name}

@@ -12,11 +12,12 @@ from bokeh.model import Model
 from bokeh.models import Range1d
 from bokeh.resources import Resources
 
+from ..driver.dry_run import LabelledCommands
 from ..driver.geometry import Geometry
 from ..links.recording import Recording
 from ..lowering.cost import beats
 from .activity import CAUSES, SeenCommand, SeenPort, bursts, busy, ports, runs, stalls
-from .disassembly import Dispatched, command_text, walk_text
+from .disassembly import command_text, walk_text
 from .figures import PORT_COLOURS, STALL_COLOURS, drawing, first_cycle, rates, spans, streams
 from .perfetto import CUT
 
@@ -28,19 +29,19 @@ _DRAWN_COMMANDS = 8
 class _Seen:
     """A dispatch with what became of its commands; none of them if they were cut off."""
 
-    dispatch: Dispatched
+    dispatch: LabelledCommands
     commands: tuple[SeenCommand, ...]
     first_number: int
 
     @property
     def name(self) -> str:
-        return self.dispatch.name or "initialization"
+        return self.dispatch.label or "initialization"
 
 
 def write_report(
     path: Path,
     recording: Recording,
-    dispatches: Sequence[Dispatched],
+    dispatches: Sequence[LabelledCommands],
     geometry: Geometry,
     titles: tuple[str, str],
 ) -> None:
@@ -72,7 +73,7 @@ def write_report(
     path.write_text(text, encoding="utf-8")
 
 
-def _seen(recording: Recording, dispatches: Sequence[Dispatched]) -> list[_Seen]:
+def _seen(recording: Recording, dispatches: Sequence[LabelledCommands]) -> list[_Seen]:
     all_runs, number, result = runs(recording), 0, []
     for each in dispatches:
         end = number + len(each.commands)

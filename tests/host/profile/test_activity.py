@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from bitlane.driver.commands import Command, Walk
+from bitlane.driver.dry_run import LabelledCommands
 from bitlane.errors import BitlaneError
 from bitlane.links.recording import Recording
 from bitlane.profile.activity import (
@@ -24,9 +25,8 @@ from bitlane.profile.activity import (
     runs,
     stalls,
 )
-from bitlane.profile.disassembly import Dispatched
 from bitlane.profile.perfetto import write_trace
-from bitlane.profile.profile import NO_WATCH, Watch
+from bitlane.profile.profile import Profile
 from bitlane_rtl.abi import Lane, Op
 from support.seeds import seeds
 
@@ -211,7 +211,7 @@ def test_long_entries_say_what_single_cycles_do(seed: int) -> None:
 # --- the trace of `bitlane run --trace` -----------------------------------------------------------
 
 COMMAND = Command(Op.NOT, Lane.BITS_8, Lane.BITS_8, 24, Walk(0x100, 0x117), None, Walk(0, 0x17))
-DISPATCHES = [Dispatched("first", (COMMAND,)), Dispatched("second", (COMMAND,))]
+DISPATCHES = [LabelledCommands("first", [COMMAND]), LabelledCommands("second", [COMMAND])]
 
 
 def written(path: Path, *, cut: bool = False) -> dict[str, Any]:
@@ -281,18 +281,17 @@ def test_a_cut_is_told_in_the_trace(tmp_path: Path) -> None:
     assert [(x["ts"], x["s"]) for x in trace["traceEvents"] if x["name"] == text] == [(12, "g")]
 
 
-def test_a_device_is_asked_to_record_only_if_something_is_to_be_written(tmp_path: Path) -> None:
-    watch = Watch(trace=tmp_path / "t.json")
-    assert NO_WATCH.url("serial:x") == "serial:x"
-    assert watch.url("sim") == "sim?record=200000"
-    assert watch.url("sim:pysim?width=32") == "sim:pysim?width=32&record=200000"
-    assert watch.url("sim?record=5&width=32") == "sim?record=5&width=32"
+def test_a_profile_makes_the_device_record_unless_it_does(tmp_path: Path) -> None:
+    profile = Profile(trace=tmp_path / "t.json")
+    assert profile.recording_url("sim") == "sim?record=200000"
+    assert profile.recording_url("sim:pysim?width=32") == "sim:pysim?width=32&record=200000"
+    assert profile.recording_url("sim?record=5&width=32") == "sim?record=5&width=32"
     with pytest.raises(BitlaneError, match="--trace: serial:x is not a simulated device"):
-        watch.url("serial:x")
+        profile.recording_url("serial:x")
     for path, wanted in (
         (tmp_path / "no" / "t.json", "a folder that is there"),
         (tmp_path, "a file, not a folder"),
         (Path("/proc/t.json"), "a folder that can be written to"),
     ):
         with pytest.raises(BitlaneError, match=f"--trace: {path}; expected {wanted}"):
-            Watch(trace=path).url("sim")
+            Profile(trace=path).recording_url("sim")
