@@ -5,7 +5,7 @@ Models in ONNX's format are `run_onnx`'s.
 
 import argparse
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from os.path import realpath
@@ -19,7 +19,7 @@ from ..driver.driver import Driver
 from ..driver.dry_run import RecordingDriver
 from ..errors import BitlaneError
 from ..links.link import open_link
-from ..model_file import Line, load_model, prepare, run
+from ..model_file import Result, load_model, prepare, run
 from ..profile.profile import Profile
 from .cli import CHECK_FAILED, DONE, Group, Subparsers, whole_number
 
@@ -27,15 +27,15 @@ _LEVELS = {str(level): level for level in dml.FeatureLevel}
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """What is done besides running a model: comparing, repeating, and printing JSON."""
+class RunOptions:
+    """Options of a run: comparing results, repeating dispatches, and printing JSON."""
 
     check: bool = True
     iterations: int = 1
     json: bool = False
 
 
-_TEXT: Final = Shown()
+_DEFAULTS: Final = RunOptions()
 
 
 def add_run(subparsers: Subparsers) -> None:
@@ -145,11 +145,11 @@ def _run(arguments: argparse.Namespace) -> int:
     if (arguments.trace or arguments.report) and arguments.iterations > 1:
         option = "--trace" if arguments.trace else "--report"
         raise BitlaneError(f"{option}: shows each dispatch once; expected --iterations 1")
-    shown = Shown(arguments.check, arguments.iterations, arguments.json)
+    options = RunOptions(arguments.check, arguments.iterations, arguments.json)
     profile = None
     if arguments.trace or arguments.report:
         profile = Profile(arguments.trace, arguments.report)
-    return run_model(path, url, shown=shown, level=feature_level(arguments), profile=profile)
+    return run_model(path, url, options=options, level=feature_level(arguments), profile=profile)
 
 
 def _expect_apart(model: str, arguments: argparse.Namespace) -> None:
@@ -167,7 +167,7 @@ def run_model(
     path: str | Path,
     url: str,
     *,
-    shown: Shown = _TEXT,
+    options: RunOptions = _DEFAULTS,
     level: dml.FeatureLevel = dml.FeatureLevel.LEVEL_4_1,
     profile: Profile | None = None,
 ) -> int:
@@ -181,21 +181,26 @@ def run_model(
     model = load_model(path, level)
     with _open(url, profile, model.file) as driver, dml.Device(driver, level) as device:
         prepared = prepare(model, device)
-        if not shown.json:
+        if not options.json:
             print(f"Running on '{driver.link.description}'", flush=True)
-        lines: list[Line] = []
+        results: list[Result] = []
         passed = run(
             prepared,
-            lines.append if shown.json else print,
-            check=shown.check,
-            read_cycles=(
-                (lambda: driver.read_register("BUSY_CYCLES")) if driver.geometry.counters else None
-            ),
-            iterations=shown.iterations,
+            results.append if options.json else print,
+            check=options.check,
+            read_cycles=busy_cycles(driver),
+            iterations=options.iterations,
         )
-        if shown.json:
-            print(_as_json(driver.link.description, passed, lines))
+        if options.json:
+            print(_as_json(driver.link.description, passed, results))
     return DONE if passed else CHECK_FAILED
+
+
+def busy_cycles(driver: Driver) -> Callable[[], int] | None:
+    """Return what reads the counter of busy cycles; None for a circuit without counters."""
+    if not driver.geometry.counters:
+        return None
+    return lambda: driver.read_register("BUSY_CYCLES")
 
 
 @contextmanager
@@ -213,11 +218,11 @@ def _open(url: str, profile: Profile | None, model: str) -> Iterator[Driver]:
             yield driver
 
 
-def _as_json(device: str, passed: bool, lines: Sequence[Line]) -> str:
+def _as_json(device: str, passed: bool, results: Sequence[Result]) -> str:
     """All that was done, by kind and in its order, as one JSON object."""
     found: dict[str, object] = {"device": device, "passed": passed}
     for kind in ("dispatches", "checks", "resources", "files"):
-        found[kind] = [line.data for line in lines if line.kind == kind]
+        found[kind] = [each.data for each in results if each.kind == kind]
     return json.dumps(found, indent=2)
 
 

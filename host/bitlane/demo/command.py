@@ -16,7 +16,7 @@ from bitlane.default import default_url
 from bitlane.device import Device
 from bitlane.errors import BitlaneError
 from bitlane.files import expected_instead
-from bitlane.model_file import load_model, prepare, run
+from bitlane.model_file import Result, load_model, prepare, run
 from bitlane.terminal import each
 
 from . import digits, parity
@@ -38,10 +38,10 @@ def run_examples(
     """
     all_right = True
     for path in models:
-        lines: list[str] = []
+        results: list[Result] = []
 
-        def note(line: str, lines: list[str] = lines) -> None:
-            lines.append(line)
+        def note(result: Result, results: list[Result] = results) -> None:
+            results.append(result)
             lap()
 
         with dml.Device(device.driver) as face:
@@ -53,8 +53,8 @@ def run_examples(
         count = "1 dispatch" if dispatches == 1 else f"{dispatches} dispatches"
         say(f"  {path.stem:24}{count:14}{'identical' if right else 'DIFFERENT'}")
         if not right:
-            for line in lines:
-                say(f"    {line}")
+            for result in results:
+                say(f"    {result}")
     return all_right
 
 

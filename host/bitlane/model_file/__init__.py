@@ -4,13 +4,14 @@ from .model import Model
 from .node import ModelFileError
 from .parse import load_model
 from .prepare import PreparedModel, prepare
-from .run import Line, execute_dispatches, run
+from .results import Result
+from .run import execute_dispatches, run
 
 __all__ = [
-    "Line",
     "Model",
     "ModelFileError",
     "PreparedModel",
+    "Result",
     "execute_dispatches",
     "load_model",
     "prepare",

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from ..dml import DataType
 from ..errors import BitlaneError
-from .node import Node
+from ..files import write_atomically
+from .model import Resource, WriteFile
+from .node import ModelFileError, Node
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -20,16 +22,11 @@ if TYPE_CHECKING:
     from PIL.Image import Image
     from PIL.ImageFile import ImageFile
 
-
-from ..files import write_atomically
-from .model import Resource, WriteFile
-from .node import ModelFileError
-
 _MAGIC = b"\x93NUMPY"
 
 
 class NpyError(BitlaneError, ValueError):
-    """A file that holds no array of NumPy's; the message says why, and not which file."""
+    """A file that does not hold an array of NumPy; the message gives the reason, not the file."""
 
 
 def read_npy(path: Path) -> NDArray[Any]:
@@ -43,6 +40,19 @@ def read_npy(path: Path) -> NDArray[Any]:
     except (ValueError, EOFError, TypeError, SyntaxError, OverflowError, TokenError) as error:
         raise NpyError(f"a NumPy array file ({error})") from error
     return array
+
+
+def encode_npy(array: NDArray[Any]) -> bytes:
+    """Return the content of a NumPy array file."""
+    buffer = BytesIO()
+    np.save(buffer, array, allow_pickle=False)
+    return buffer.getvalue()
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all, and make its folder if needed. Raises ``OSError``."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, data)
 
 
 IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg"})
@@ -175,12 +185,9 @@ def write_resource(
             node = Node(file, command.path, str(command.target))
             encoded = encode_image(values, command.dimensions, suffix, node)
         else:
-            buffer = BytesIO()
-            np.save(buffer, values, allow_pickle=False)
-            encoded = buffer.getvalue()
+            encoded = encode_npy(values)
     try:
-        command.target.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(command.target, encoded)
+        write_file(command.target, encoded)
     except OSError as error:
         raise ModelFileError(
             file,
