@@ -28,7 +28,7 @@ from bitlane_rtl.abi import (
 from ..driver.commands import Command, encode
 from ..driver.control import status_name
 from ..driver.queue import Words
-from .records import CONTROL, SLOT, looped, plain_job, sealed, with_bits, with_field, with_word
+from .refusals import CONTROL, SLOT, looped, plain_command, sealed, with_bits, with_field, with_word
 from .session import CheckFailed, Session, plural
 
 _WORD_BITS: Final = 32
@@ -71,7 +71,7 @@ def check_registers(session: Session) -> str:
     buffer = driver.allocate(8 * SLOT)
     try:
         driver.clear()
-        plain = encode(plain_job(session, buffer.address, 4))
+        plain = encode(plain_command(session, buffer.address, 4))
         driver.exchange([(_slot(slot), plain) for slot in range(slots)], ())
         cases = list(_cases(session, buffer.address))
         for number, case in enumerate(cases):
@@ -139,7 +139,7 @@ def _state(session: Session, index: int) -> dict[str, int]:
 
 
 def _cases(session: Session, address: int) -> Iterator[_Case]:
-    job = plain_job(session, address, 4)
+    job = plain_command(session, address, 4)
     has, words = session.geometry, encode(job)
     for _ in range(has.slots):
         yield _Case("one with INTERRUPT", encode(job, interrupt=True), Status.OK)

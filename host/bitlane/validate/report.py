@@ -12,10 +12,9 @@ from ..terminal import Percentage
 from .answers import check_answers
 from .link import check_bandwidth, check_link, describe_circuit
 from .memory import check_memory
-from .operators import check_dma, check_operation, check_overlap
+from .operators import check_dma, check_operation, check_overlap, check_search, check_sums
 from .refusals import check_recovery
 from .registers import check_registers
-from .rows import check_search, check_sums
 from .session import CheckFailed, Session, plural
 
 _NAME = 16
