@@ -1,4 +1,4 @@
-"""`bitlane check MODEL`: says what is wrong with a model file, and executes nothing."""
+"""`bitlane check MODEL`: reports the first error of a model file, by a dry run."""
 
 import argparse
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`bitlane lower MODEL`: the commands of a model file as text. Executes nothing."""
+"""`bitlane lower MODEL`: prints the commands of a model file, by a dry run."""
 
 import argparse
 
@@ -18,7 +18,7 @@ def add_lower(subparsers: Subparsers) -> None:
         help="show the commands that a model file becomes",
         description="Print the commands that a device would get for each dispatch of a model file:"
         " operation, lanes, run and loops, and how each stream walks through memory. The device"
-        " is asked what it is; nothing is executed on it, and nothing written to it.",
+        " is identified only; nothing is executed on it, and nothing written to it.",
         epilog="exit codes: 0 shown, 2 bad input or no usable device",
     )
     parser.add_argument("model", metavar="MODEL", help="the model file")

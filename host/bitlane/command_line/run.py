@@ -1,6 +1,6 @@
-"""`bitlane run MODEL`: executes a model file of DxDispatch and prints what DxDispatch prints.
+"""`bitlane run MODEL`: executes a model file of DxDispatch and prints the lines of DxDispatch.
 
-Models in ONNX's format are `run_onnx`'s.
+`run_onnx` runs models in ONNX's format.
 """
 
 import argparse
@@ -117,14 +117,14 @@ def add_feature_level(parser: argparse.ArgumentParser) -> None:
 
 
 def feature_level(arguments: argparse.Namespace) -> dml.FeatureLevel:
-    """What the option `--feature-level` says."""
+    """Return the level of the option `--feature-level`."""
     return _LEVELS[arguments.feature_level]
 
 
 def _run(arguments: argparse.Namespace) -> int:
     url = arguments.device if arguments.vcd is None else _with_vcd(arguments.device, arguments.vcd)
     path, inputs, outputs = arguments.model, arguments.input, arguments.output
-    _expect_apart(path, arguments)
+    _expect_distinct(path, arguments)
     if Path(path).suffix.lower() == ".onnx":
         # What it needs is an extra.
         from .run_onnx import run_onnx
@@ -139,7 +139,7 @@ def _run(arguments: argparse.Namespace) -> int:
                 raise BitlaneError(f"{option}: {path} is an ONNX model; expected a model file")
         return run_onnx(path, url, inputs, outputs, check=arguments.check)
     if inputs or outputs:
-        raise BitlaneError(f"--input, --output: {path} is no ONNX model; expected MODEL.onnx")
+        raise BitlaneError(f"--input, --output: {path} is not an ONNX model; expected MODEL.onnx")
     if arguments.iterations < 1:
         raise BitlaneError(f"--iterations: {arguments.iterations}; expected 1 or more")
     if (arguments.trace or arguments.report) and arguments.iterations > 1:
@@ -152,8 +152,8 @@ def _run(arguments: argparse.Namespace) -> int:
     return run_model(path, url, options=options, level=feature_level(arguments), profile=profile)
 
 
-def _expect_apart(model: str, arguments: argparse.Namespace) -> None:
-    """Raises ``BitlaneError`` if one of the files to be written is another, or the model."""
+def _expect_distinct(model: str, arguments: argparse.Namespace) -> None:
+    """Raise ``BitlaneError`` if two of the files to be written are one, or one is the model."""
     taken = {realpath(model): "MODEL"}
     for option in ("vcd", "trace", "report"):
         file = getattr(arguments, option)
@@ -197,7 +197,7 @@ def run_model(
 
 
 def busy_cycles(driver: Driver) -> Callable[[], int] | None:
-    """Return what reads the counter of busy cycles; None for a circuit without counters."""
+    """Return a function that reads BUSY_CYCLES; None for a circuit without counters."""
     if not driver.geometry.counters:
         return None
     return lambda: driver.read_register("BUSY_CYCLES")
@@ -219,7 +219,7 @@ def _open(url: str, profile: Profile | None, model: str) -> Iterator[Driver]:
 
 
 def _as_json(device: str, passed: bool, results: Sequence[Result]) -> str:
-    """All that was done, by kind and in its order, as one JSON object."""
+    """Return all results by kind, in their order, as one JSON object."""
     found: dict[str, object] = {"device": device, "passed": passed}
     for kind in ("dispatches", "checks", "resources", "files"):
         found[kind] = [each.data for each in results if each.kind == kind]
@@ -227,7 +227,7 @@ def _as_json(device: str, passed: bool, results: Sequence[Result]) -> str:
 
 
 def _with_vcd(url: str, file: str) -> str:
-    """``url`` with the option ``vcd=FILE``; only the simulator's URLs have it."""
+    """Return ``url`` with the option ``vcd=FILE``, which only the simulator has."""
     if url.partition("?")[0].partition(":")[0] != "sim":
         raise BitlaneError(f"--vcd: {url} is not a simulated device; expected --device sim")
     joint = "&" if "?" in url else "?"

@@ -1,4 +1,4 @@
-"""The pictures that the demo writes. Drawing only: it must compute nothing that it shows."""
+"""The pictures that the demo writes. Draws results; it must not compute them."""
 
 from io import BytesIO
 from pathlib import Path

@@ -127,4 +127,4 @@ class _NoDevice(Link):
         return False
 
     def close(self) -> None:
-        """Do nothing: there is no device to close."""
+        """Do nothing."""

@@ -159,4 +159,4 @@ class WrittenResource:
 
 
 Result: TypeAlias = DispatchResult | CheckResult | PrintedResource | WrittenResource
-"""What one command did; a dispatch that is checked has two results."""
+"""The result of a command; a dispatch that is checked has two."""

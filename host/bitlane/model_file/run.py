@@ -22,7 +22,7 @@ from .results import (
 
 
 class Golden:
-    """The golden model's copy of a model's resources, as they are before the first dispatch."""
+    """The golden model's copy of a model's resources, before the first dispatch."""
 
     def __init__(self, model: Model) -> None:
         self._model = model

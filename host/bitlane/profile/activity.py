@@ -1,7 +1,4 @@
-"""What a recording says of a device's ports: bursts, beats, and who waited for whom.
-
-Reads recordings; never runs a device.
-"""
+"""Bursts, beats and stalls of a device's ports, from a recording; does not run a device."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,7 +17,7 @@ CAUSES: Final = {
     "write data awaited": "ready, not valid: the circuit has nothing to write yet",
     "response awaited": "all is written: the memory has not confirmed it yet",
 }
-"""Why a port stands still, and which side waits for which."""
+"""Causes of a stall, and the side that waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +40,7 @@ class SeenBurst:
     address: int
     beats: int
     asked: int
-    """The address was taken."""
+    """Cycle in which the address was accepted."""
     first: int
     last: int
     """Its first and its last beat."""
@@ -51,7 +48,7 @@ class SeenBurst:
 
 @dataclass(frozen=True, slots=True)
 class SeenStall:
-    """Cycles from ``first`` to before ``end`` in which a port stood still for one of `CAUSES`."""
+    """Cycles from ``first`` to before ``end`` in which a port stalled for one of `CAUSES`."""
 
     cause: str
     first: int
@@ -69,7 +66,7 @@ class SeenCommand:
 
 
 def ports(recording: Recording) -> list[SeenPort]:
-    """The ports that carried anything."""
+    """Return the ports that carried anything."""
     reads = "read A" if recording.valid["ar_b"].any() else "read"
     known = (
         SeenPort(reads, "ar", "r"),
@@ -80,7 +77,7 @@ def ports(recording: Recording) -> list[SeenPort]:
 
 
 def runs(recording: Recording) -> list[SeenCommand]:
-    """All commands, in their order."""
+    """Return all commands, in their order."""
     cycles = recording.cycles
     rung, started = cycles[recording.doorbell], cycles[recording.started]
     ended = cycles[recording.retired | recording.faulted].tolist()
@@ -100,10 +97,10 @@ def runs(recording: Recording) -> list[SeenCommand]:
 
 
 def busy(recording: Recording) -> list[tuple[int, int]]:
-    """For each command that ended, in order, the first cycle that counts for it, and its end.
+    """Return the first cycle and the end of each command that ended, in order.
 
-    The circuit is busy from the cycle after a doorbell until all that was submitted has ended; so
-    is BUSY_CYCLES counted. A cycle counts for the oldest command that has not ended.
+    The circuit is busy, and BUSY_CYCLES counts, from the cycle after a doorbell until all
+    submitted commands have ended. A cycle counts for the oldest command that has not ended.
     """
     rung = recording.cycles[recording.doorbell]
     result: list[tuple[int, int]] = []
@@ -111,7 +108,7 @@ def busy(recording: Recording) -> list[tuple[int, int]]:
     for run in runs(recording):
         if run.end < 0:
             break
-        # Without a doorbell between the last end and its start it had been submitted before.
+        # Without a doorbell between the last end and its start, the command was submitted before.
         place = int(np.searchsorted(rung, before))
         idle = place < len(rung) and int(rung[place]) < run.started
         result.append((int(rung[place]) + 1 if idle else before, run.end))
@@ -120,13 +117,13 @@ def busy(recording: Recording) -> list[tuple[int, int]]:
 
 
 def moved(recording: Recording, channel: str) -> NDArray[np.int64]:
-    """Beats that ``channel`` had carried at the beginning of each entry, and at the end."""
+    """Return the beats that ``channel`` had carried before each entry, and at the end."""
     fires = recording.valid[channel] & recording.ready[channel]
     return np.concatenate([[0], np.cumsum(fires * _lengths(recording))])
 
 
 def bursts(recording: Recording, port: SeenPort) -> list[SeenBurst]:
-    """The bursts of a port whose beats are all recorded, in their order."""
+    """Return the bursts of a port, in order; one that was cut off is left out."""
     asked = recording.valid[port.address] & recording.ready[port.address]
     beats = recording.beats[port.address][asked]
     carried = moved(recording, port.data)
@@ -145,7 +142,7 @@ def bursts(recording: Recording, port: SeenPort) -> list[SeenBurst]:
 
 
 def stalls(recording: Recording, port: SeenPort) -> list[SeenStall]:
-    """When a port stood still while a command was at work, and why."""
+    """Return the stalls of a port while a command was at work, with their causes."""
     causes = _write_causes(recording) if port.writes else _read_causes(recording, port)
     names = list(CAUSES)
     return [
@@ -156,21 +153,21 @@ def stalls(recording: Recording, port: SeenPort) -> list[SeenStall]:
 
 
 def _lengths(recording: Recording) -> NDArray[np.int64]:
-    """Cycles of each entry."""
+    """Return the number of cycles of each entry."""
     return np.diff(recording.cycles, append=recording.end)
 
 
 def _cycles_of(
     recording: Recording, carried: NDArray[np.int64], beats: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """The cycles of beats by number, of a channel that had ``carried`` so many."""
+    """Return the cycles of ``beats``, which are numbered; ``carried`` is the result of `moved`."""
     entries = np.searchsorted(carried, beats, "right") - 1
     result: NDArray[np.int64] = recording.cycles[entries] + beats - carried[entries]
     return result
 
 
 def _joined(causes: NDArray[np.int64], recording: Recording) -> Iterator[tuple[int, int, int]]:
-    """Entries of one cause behind each other as one: cause, first cycle and end."""
+    """Join neighbouring entries of one cause; yield cause, first cycle and end."""
     changes = np.flatnonzero(np.diff(causes, prepend=-2))
     firsts = recording.cycles[changes]
     ends = np.append(firsts[1:], recording.end)
@@ -182,7 +179,7 @@ def _cause(name: str) -> int:
 
 
 def _read_causes(recording: Recording, port: SeenPort) -> NDArray[np.int64]:
-    """The number of the cause for each entry; -1 where nothing stands still."""
+    """Return the number of the cause of each entry; -1 where the port does not stall."""
     valid, ready = recording.valid, recording.ready
     asked = valid[port.address] & ready[port.address]
     total = np.cumsum(np.where(asked, recording.beats[port.address], 0))
@@ -205,12 +202,12 @@ def _read_causes(recording: Recording, port: SeenPort) -> NDArray[np.int64]:
 
 
 def _write_causes(recording: Recording) -> NDArray[np.int64]:
-    """As `_read_causes`, of the port that writes."""
+    """Return the causes as `_read_causes` does, for the port that writes."""
     valid, ready = recording.valid, recording.ready
     ended = recording.retired | recording.faulted
     working: NDArray[np.int64] = np.cumsum(recording.started) - np.cumsum(ended)
     fires = valid["w"] & ready["w"]
-    # A lone command whose end comes before any further beat has written all it has to.
+    # A lone command that ends before any further beat has written all of its data.
     written = (_next(ended) < _next(fires)) & (working == 1)
     return np.select(
         [
@@ -232,7 +229,7 @@ def _write_causes(recording: Recording) -> NDArray[np.int64]:
 
 
 def _next(happens: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """For each entry the first one behind it in which something happens; their number if none."""
+    """Return the next entry in which ``happens`` is true, for each; their number if none."""
     places = np.flatnonzero(happens)
     padded = np.append(places, len(happens))
     result: NDArray[np.int64] = padded[np.searchsorted(places, np.arange(len(happens)), "right")]

@@ -39,7 +39,7 @@ STALL_COLOURS: Final = dict(
 
 _COMMAND_COLOUR: Final = "#4c78d0"
 _POINTS: Final = 150
-"""Of a line; each is the mean of as many cycles as it takes, so that single ones do not show."""
+"""Points of a line; each is the mean of equally many cycles, so that single ones do not show."""
 
 _DRAWN: Final = 20_000
 """Spans of one kind that are drawn, the first ones: a browser still moves them smoothly."""
@@ -48,13 +48,13 @@ _ROW: Final = 26
 
 
 def first_cycle(recording: Recording) -> int:
-    """Where a drawing begins: where the host first submitted something."""
+    """Return the first cycle of a drawing: the first doorbell."""
     rung = recording.cycles[recording.doorbell]
     return int(rung[0]) if len(rung) else 0
 
 
 def rates(recording: Recording, ports: Sequence[SeenPort], cycles: Range1d) -> figure:
-    """Beats a cycle of each port, and the one beat that a port can carry."""
+    """Plot the beats a cycle of each port, and the bound of one beat a cycle."""
     begin, end = first_cycle(recording), recording.end
     width = max(1, -(-(end - begin) // _POINTS))
     edges = np.append(np.arange(begin, end, width), end)
@@ -80,7 +80,7 @@ def spans(
     commands: Sequence[tuple[str, SeenCommand]],
     cycles: Range1d,
 ) -> figure:
-    """A row for the commands, which have names, and two for each port: bursts and stalls."""
+    """Plot a row for the commands, which have names, and two for each port: bursts and stalls."""
     rows = ["commands", *(name for x in ports for name in (x.name, f"{x.name} stalls"))]
     plot = _figure(cycles, FactorRange(factors=rows[::-1]), _ROW * len(rows) + 50)
     plot.xaxis.axis_label = "clock cycle"
@@ -153,13 +153,13 @@ def _figure(cycles: Range1d, rows: Range, height: int) -> figure:
     return plot
 
 
-_MOST_VISITS = 256
+_DRAWN_ELEMENTS = 256
 """Elements in a drawing."""
 _WIDTH, _HEIGHT, _MARGIN = 320, 96, 6
 
 
 def streams(command: Command) -> list[tuple[str, Walk, int]]:
-    """Name, walk and bytes of an element of each stream that the command has."""
+    """Return name, walk and element size in bytes of each stream of a command."""
     found = [("A", command.a, command.lane.bytes), ("Y", command.y, command.out_lane.bytes)]
     if command.b is not None:
         found.insert(1, ("B", command.b, command.lane.bytes))
@@ -167,12 +167,12 @@ def streams(command: Command) -> list[tuple[str, Walk, int]]:
 
 
 def visited(walk: Walk, run: int, counts: tuple[int, ...], size: int) -> Iterator[int]:
-    """Addresses of the elements of ``size`` bytes, in the order in which they are visited.
+    """Yield the addresses of the elements of ``size`` bytes, in the order of the walk.
 
     A run that repeats one element, or is summed into one, visits it once for each of its elements.
     """
     step = {Mode.DENSE: size, Mode.STRIDED: walk.stride}.get(walk.mode, 0)
-    # Where the next run starts, seen from where its jumps count from.
+    # Bytes from the start of a run to the base of its jumps.
     behind = step * (run - 1) if walk.mode is Mode.STRIDED else 0
     start = walk.base
     for done in product(*(range(times) for times in reversed(counts))):
@@ -182,9 +182,9 @@ def visited(walk: Walk, run: int, counts: tuple[int, ...], size: int) -> Iterato
 
 
 def drawing(command: Command, name: str, walk: Walk, size: int) -> str:
-    """An SVG: elements in their order from left to right, their addresses from the top down."""
-    places = list(islice(visited(walk, command.run, command.counts, size), _MOST_VISITS + 1))
-    shown = places[:_MOST_VISITS]
+    """Return an SVG: elements in order from left to right, addresses from the top down."""
+    places = list(islice(visited(walk, command.run, command.counts, size), _DRAWN_ELEMENTS + 1))
+    shown = places[:_DRAWN_ELEMENTS]
     low, span = min(shown), max(max(shown) - min(shown), 1)
     across = (_WIDTH - 2 * _MARGIN) / max(len(shown) - 1, 1)
     points = [
@@ -193,7 +193,7 @@ def drawing(command: Command, name: str, walk: Walk, size: int) -> str:
     ]
     line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     dots = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="1.6"/>' for x, y in points)
-    more = f"first {_MOST_VISITS} elements" if len(places) > _DRAWN else f"{len(shown)} elements"
+    more = f"first {_DRAWN_ELEMENTS} elements" if len(places) > _DRAWN else f"{len(shown)} elements"
     label = f"{name}: {more}, {low:#x} to {low + span:#x}"
     return (
         f'<svg class="walk" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{label}">'

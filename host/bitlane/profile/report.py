@@ -1,4 +1,4 @@
-"""The page that `bitlane run --report` writes: self-contained, light and dark. Measures nothing."""
+"""The page of `bitlane run --report`: self-contained, light and dark."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -22,12 +22,12 @@ from .figures import PORT_COLOURS, STALL_COLOURS, drawing, first_cycle, rates, s
 from .perfetto import CUT
 
 _DRAWN_COMMANDS = 8
-"""Of each dispatch; all are told as text."""
+"""Commands of each dispatch that are drawn; the text has all of them."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
-    """A dispatch with what became of its commands; none of them if they were cut off."""
+class _RecordedDispatch:
+    """A dispatch with its recorded commands, without those that were cut off."""
 
     dispatch: LabelledCommands
     commands: tuple[SeenCommand, ...]
@@ -45,8 +45,8 @@ def write_report(
     geometry: Geometry,
     titles: tuple[str, str],
 ) -> None:
-    """Write the page. ``titles``: what was run, and on which device. Raises ``OSError``."""
-    seen = _seen(recording, dispatches)
+    """Write the page. ``titles``: the model and the device. Raises ``OSError``."""
+    seen = _match(recording, dispatches)
     found = ports(recording)
     script, figures = _figures(recording, found, seen)
     model, device = map(escape, titles)
@@ -73,19 +73,19 @@ def write_report(
     path.write_text(text, encoding="utf-8")
 
 
-def _seen(recording: Recording, dispatches: Sequence[LabelledCommands]) -> list[_Seen]:
+def _match(recording: Recording, dispatches: Sequence[LabelledCommands]) -> list[_RecordedDispatch]:
     all_runs, number, result = runs(recording), 0, []
     for each in dispatches:
         end = number + len(each.commands)
-        result.append(_Seen(each, tuple(all_runs[number:end]), number))
+        result.append(_RecordedDispatch(each, tuple(all_runs[number:end]), number))
         number = end
     return result
 
 
 def _figures(
-    recording: Recording, found: Sequence[SeenPort], seen: Sequence[_Seen]
+    recording: Recording, found: Sequence[SeenPort], seen: Sequence[_RecordedDispatch]
 ) -> tuple[str, list[str]]:
-    """The script that draws, and where it draws."""
+    """Return the script that draws, and the elements that it draws into."""
     begin, end = first_cycle(recording), recording.end
     cycles = Range1d(start=begin, end=end, name="cycles")
     named = [
@@ -113,7 +113,7 @@ def _cut(recording: Recording) -> Iterator[str]:
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Cells are HTML; those with a digit in front stand right."""
+    """Return a table of HTML cells; a cell that begins with a digit is aligned to the right."""
     lines = ["".join(f"<th>{head}</th>" for head in heads)]
     lines += ["".join(_cell(cell) for cell in row) for row in rows]
     body = "".join(f"<tr>{line}</tr>" for line in lines)
@@ -131,10 +131,10 @@ def _swatch(colour: str) -> str:
 def _summary(
     recording: Recording,
     found: Sequence[SeenPort],
-    seen: Sequence[_Seen],
+    seen: Sequence[_RecordedDispatch],
     geometry: Geometry,
 ) -> Iterator[str]:
-    """A line for each dispatch: its cycles, and those that its busiest port needs at least."""
+    """Yield a table of dispatches: their cycles, and the least that the busiest port needs."""
     rows = []
     counted = busy(recording)
     for each in seen:
@@ -194,7 +194,7 @@ def _stalls(recording: Recording, found: Sequence[SeenPort]) -> Iterator[str]:
         yield "<p>They never did.</p>"
 
 
-def _dispatches(seen: Sequence[_Seen]) -> Iterator[str]:
+def _dispatches(seen: Sequence[_RecordedDispatch]) -> Iterator[str]:
     yield "<h2>Commands, and how they walk through memory</h2>"
     yield (
         "<p class=soft>Each drawing has the elements in their order from left to right, and their"

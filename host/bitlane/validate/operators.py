@@ -17,7 +17,7 @@ from .session import CheckFailed, Session, plural
 _SIZES: Final = tuple(lane.bytes for lane in Lane)
 
 _Layout = tuple[str, tuple[Tensor, ...]]
-"""Its name, and the tensors A, B (if the operation has one) and Y."""
+"""Name of a layout, and the tensors A, B (if the operation reads B) and Y."""
 
 _KINDS: Final = {
     "gathered": "strided",
@@ -27,11 +27,11 @@ _KINDS: Final = {
     "rows with gaps": "dense",
     "4 dimensions": "strided",
 }
-"""What a layout is for the summary, if that is not its name."""
+"""Kinds of layouts in the summary, where the kind is not the name."""
 
 
 def check_operation(session: Session, op: Op) -> str:
-    """Random tensors against the NumPy model, all bytes around them included."""
+    """Compare random tensors with the NumPy model, all bytes around them included."""
     lanes = {lane.bytes for lane in session.geometry.lanes}
     sizes = [size for size in _SIZES if not op.splits_lanes or size in lanes]
     kinds: dict[str, None] = {}
@@ -40,7 +40,7 @@ def check_operation(session: Session, op: Op) -> str:
         for out in (1, 4) if op.counts else (size,):
             for name, tensors in layouts(session, op, size, out, quick=session.quick):
                 if (places := arena.make_room(tensors)) is not None:
-                    add_job(session, arena, op, name, places)
+                    add_operation(session, arena, op, name, places)
                     kinds[_KINDS.get(name, name)] = None
         session.progress((number + 1) / len(sizes))
     arena.run()
@@ -48,8 +48,8 @@ def check_operation(session: Session, op: Op) -> str:
     return f"{plural(arena.done, 'tensor')} of {widths} bits: {', '.join(kinds)}"
 
 
-def add_job(session: Session, arena: Arena, op: Op, name: str, places: list[Place]) -> None:
-    """Add to ``arena`` what computes ``places``, the tensors of the layout ``name``."""
+def add_operation(session: Session, arena: Arena, op: Op, name: str, places: list[Place]) -> None:
+    """Add ``op`` on ``places``, the tensors of the layout ``name``, to ``arena``."""
     a, b, y = places[0], places[1] if op.reads_b else None, places[-1]
     if name == "in place":
         y = a
@@ -64,7 +64,7 @@ def add_job(session: Session, arena: Arena, op: Op, name: str, places: list[Plac
 
 
 def _set_edges(session: Session, x: Place, arena: Arena) -> None:
-    """All bits, none, and the ones at the ends, which noise has too seldom."""
+    """Set some elements to all bits, none, the lowest and the highest, which noise has seldom."""
     ones = (1 << 8 * x.itemsize) - 1
     edges = (ones, 0, 1, ones // 2 + 1)
     elements = x.of(arena.memory)
@@ -74,7 +74,7 @@ def _set_edges(session: Session, x: Place, arena: Arena) -> None:
 
 
 def _set_counts(session: Session, b: Place, arena: Arena) -> None:
-    """Counts from 0 to twice the width, and a few of any size."""
+    """Set most counts to 0 to twice the width; a few stay of any size."""
     counts = b.of(arena.memory)
     for index in np.ndindex(counts.shape):
         if session.random.random() < 0.9:
@@ -84,7 +84,10 @@ def _set_counts(session: Session, b: Place, arena: Arena) -> None:
 def _packed(
     session: Session, shape: tuple[int, ...], item: int, *, fixed: int = 1, off: int = -1
 ) -> Tensor:
-    """Without gaps; ``off`` bytes from a beat, or some multiple of ``fixed`` less than one."""
+    """Return a tensor without gaps, which begins ``off`` bytes after the start of a beat.
+
+    ``off`` -1: a random multiple of ``fixed`` less than a beat.
+    """
     strides = [item]
     for count in shape[:0:-1]:
         strides.insert(0, strides[0] * count)
@@ -93,16 +96,16 @@ def _packed(
 
 
 def _stepped(shape: tuple[int, ...], steps: tuple[int, ...], item: int) -> Tensor:
-    """Steps in elements, so that runs can be strided; aligned."""
+    """Return an aligned tensor with ``steps`` in elements, so that runs can be strided."""
     return Tensor(shape, tuple(step * item for step in steps), item, 64, 0)
 
 
 def layouts(
     session: Session, op: Op, size: int, out: int, *, quick: bool = False
 ) -> Iterator[_Layout]:
-    """Layouts of A, B and Y; those that the circuit has a mode for, and what needs none."""
+    """Yield the layouts of A, B and Y that the circuit has modes for."""
     random, modes = session.random, session.geometry.modes
-    # Results of shifts and counts stand at multiples of the element; all else anywhere.
+    # Results of shifts and counts are aligned to their elements; all else is not.
     align = out if op.splits_lanes else 1
     inputs = 2 if op.reads_b else 1
 
@@ -161,7 +164,7 @@ _BY_SIMPLICITY: Final = (Op.COPY, Op.NOT, Op.XOR, Op.OR, Op.AND, Op.XNOR, Op.NOR
 
 
 def check_dma(session: Session) -> str:
-    """Runs from every byte of a beat to every byte of one, of up to five beats."""
+    """Check runs of up to five beats, from every byte of a beat to every byte of a beat."""
     has = session.geometry
     op = next((op for op in (*_BY_SIMPLICITY, *sorted(BIT_OPS)) if op in has.ops), Op.COPY)
     lanes = sorted(lane.bytes for lane in has.lanes)
@@ -200,7 +203,7 @@ _ROUNDS, _QUICK_ROUNDS = 32, 16
 
 
 def check_overlap(session: Session) -> str:
-    """Random tensors of all operations, as many as there is room for, in one go without FENCE."""
+    """Check random tensors of all operations, as many as fit, in one submission without FENCE."""
     random, has = session.random, session.geometry
     arena = Arena(session)
     rounds = _QUICK_ROUNDS if session.quick else _ROUNDS
@@ -215,7 +218,7 @@ def check_overlap(session: Session) -> str:
             places = arena.place(tensors)
             if places is None:
                 break
-            add_job(session, arena, op, name, places)
+            add_operation(session, arena, op, name, places)
         arena.run(together=True)
         session.progress((number + 1) / rounds)
     return f"{plural(arena.done, 'tensor')} by commands that do not wait for each other"
@@ -228,7 +231,7 @@ _Sums = Callable[[_Rows, _Rows], NDArray[np.generic]]
 
 
 def check_sums(session: Session) -> str:
-    """Sums of rows of many lengths, at all offsets, against the NumPy model."""
+    """Compare sums of rows of many lengths, at all offsets, with the NumPy model."""
     device, item = Device(session.driver), min(session.geometry.lanes).bytes
     size = session.geometry.data_bytes // item or 1
     lengths = (1, size + 1, size + 2, 3 * size - 1)
@@ -248,7 +251,7 @@ def check_sums(session: Session) -> str:
 
 
 def check_search(session: Session) -> str:
-    """More rows than the array compares at a time, many of them equal, against NumPy."""
+    """Compare a search of more rows than the array holds, many of them equal, with NumPy."""
     array = session.geometry.search
     assert array is not None
     device, random = Device(session.driver), session.random
@@ -268,7 +271,7 @@ def check_search(session: Session) -> str:
 
 
 def _rows(session: Session, length: int, item: int) -> _Rows:
-    """Noise, each row ``length`` elements of ``item`` bytes out of a longer one."""
+    """Return rows of noise: ``length`` elements of ``item`` bytes, out of longer rows."""
     skip = int(session.random.integers(0, 8))
     noise = session.random.integers(0, 256, (_ROWS, (length + 9) * item), np.uint8)
     return noise.view(f"<u{item}")[:, skip : skip + length]
@@ -277,7 +280,7 @@ def _rows(session: Session, length: int, item: int) -> _Rows:
 def _sums(
     session: Session, device: Device, a: _Rows, b: _Rows
 ) -> Iterator[tuple[str, _Sums, NDArray[np.generic]]]:
-    """What there is to be measured of ``a`` and ``b``, by the operations that the device has."""
+    """Yield the sums of ``a`` and ``b`` that the device has operations for, and their results."""
     has, count = session.geometry.ops, reference.cardinality
     if Op.COUNT in has:
         yield "cardinality", lambda a, _: device.cardinality(a), count(a)

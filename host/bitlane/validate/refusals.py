@@ -1,4 +1,4 @@
-"""Records that the circuit must refuse: the right code, nothing written, and work goes on."""
+"""Records that the circuit must refuse: the code is right, nothing is written, and it recovers."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,6 +1,6 @@
-"""What the registers say of a command: one at a time, each of them wrong in one bit, or none.
+"""The registers after each command: one at a time, with one wrong bit or none.
 
-Submits without the driver's ring, whose waiting would hide how a command ended.
+Submits without the driver's queue, which would hide how a command ended.
 """
 
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ from .session import CheckFailed, Session, plural
 
 _WORD_BITS: Final = 32
 _STATE: Final = ("STATUS", "DOORBELL", "RETIRED", "FAULT", "FAULT_ADDRESS")
-"""Registers that stand side by side."""
+"""Adjacent registers."""
 
 _STATUS: Final = register("STATUS")
 _RETIRED: Final = _STATUS["DRAINED"].insert(1)
@@ -41,13 +41,13 @@ _STOPPED: Final = _RETIRED | _STATUS["BUSY"].insert(1) | _STATUS["FAULT"].insert
 """STATUS at the end of a command that was executed, and of one that was not."""
 
 _LEAST_ADDRESS_BITS: Final = 16
-"""What every circuit has. Beyond what it has, addresses wrap and may be inside the memory again."""
+"""Address bits of every circuit. With more bits than it has, an address may wrap into memory."""
 
 _WALKS: Final = 16
 """Walks out of the memory, of each stream."""
 
 _POLLS: Final = 100
-"""How often the registers are read until a command of a few bytes has ended."""
+"""Most reads of the registers until a command of a few bytes has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +63,9 @@ class _Case:
 
 
 def check_registers(session: Session) -> str:
-    """STATUS, RETIRED, FAULT and the rest, and the completions, to the bit.
+    """Compare STATUS, RETIRED, FAULT, the other registers and the completions bit by bit.
 
-    CLEAR follows each one. So that each slot is used, there are good commands before some.
+    CLEAR follows each command. Good commands go before some, so that each slot is used.
     """
     driver, slots = session.driver, session.geometry.slots
     buffer = driver.allocate(8 * SLOT)
@@ -91,7 +91,7 @@ def _slot(number: int) -> int:
 
 
 def _submit(session: Session, words: Words, index: int) -> None:
-    """Have the commands up to ``index`` executed, with ``words`` as the last of them."""
+    """Submit the commands up to ``index``, the last of which is ``words``."""
     doorbell = CONTROL_BASE + register("DOORBELL").offset
     count = np.array([index + 1], "<u4")
     session.driver.exchange([(_slot(index), words), (doorbell, count)], ())
@@ -120,7 +120,7 @@ def _compare(session: Session, case: _Case, index: int) -> None:
 
 
 def _end(session: Session, index: int) -> dict[str, int]:
-    """The registers when the command ``index`` has ended, or should have."""
+    """Return the registers when the command ``index`` has ended, or should have."""
     got = _state(session, index)
     for _ in range(_POLLS):
         if got["STATUS"] in (_RETIRED, _STOPPED):
@@ -176,7 +176,7 @@ def _case(words: Words, name: str, bit: int, status: Status) -> _Case:
 
 
 def _past_memory(session: Session, job: Command) -> Iterator[_Case]:
-    """Addresses that are wrong in one bit, and walks that begin in the memory and leave it."""
+    """Yield addresses that are wrong in one bit, and walks that leave the memory."""
     has, words = session.geometry, encode(job)
     streams = {"A": Port.READ_A, "B": Port.READ_B, "Y": Port.WRITE}
     if job.b is None:
@@ -197,7 +197,7 @@ def _past_memory(session: Session, job: Command) -> Iterator[_Case]:
 
 
 def _outside(session: Session) -> list[int]:
-    """Some addresses of beats behind the memory that the circuit has wires for."""
+    """Return some addresses of beats after the memory that the circuit has address bits for."""
     beat, end = session.geometry.data_bytes, session.geometry.memory_last + 1
     limit = 1 << _LEAST_ADDRESS_BITS
     if end >= limit:
@@ -206,7 +206,7 @@ def _outside(session: Session) -> list[int]:
 
 
 def _misaligned(session: Session, job: Command) -> Iterator[_Case]:
-    """Every bit of an address, stride or jump that an element's size does not allow."""
+    """Yield a case for every bit of an address, stride or jump that must be 0 for alignment."""
     has = session.geometry
     fits = [lane for lane in sorted(has.lanes) if lane.bytes <= has.data_bytes]
     if job.op not in LOGIC_OPS or Mode.STRIDED not in has.modes or not fits:
