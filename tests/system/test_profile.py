@@ -12,7 +12,7 @@ from bitlane.command_line.cli import DONE
 from bitlane.driver.dry_run import RecordingDriver
 from bitlane.links.link import open_link
 from bitlane.model_file import load_model, prepare, run
-from bitlane.profile.activity import bursts, busy, ports, runs, stalls
+from bitlane.profile.activity import bursts, busy_spans, ports, recorded_commands, stalls
 from support.command_line import CommandLine
 
 pytestmark = pytest.mark.slow
@@ -36,8 +36,8 @@ def test_beats_and_stalls_are_those_that_the_circuit_counts(name: str) -> None:
         assert run(prepare(model, device), print)
         counters, recording = driver.counters(), link.recording
     assert recording is not None
-    assert len(runs(recording)) == len(driver.commands)
-    counted = sum(end - first for first, end in busy(recording))
+    assert len(recorded_commands(recording)) == len(driver.commands)
+    counted = sum(end - first for first, end in busy_spans(recording))
     assert counted == counters["BUSY_CYCLES"] > 0
     found = set[str]()
     for port, letter in zip(ports(recording), "ABY", strict=True):

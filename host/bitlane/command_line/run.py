@@ -20,7 +20,7 @@ from ..driver.dry_run import RecordingDriver
 from ..errors import BitlaneError
 from ..links.link import open_link
 from ..model_file import Result, load_model, prepare, run
-from ..profile.profile import Profile
+from ..profile.profile import RunProfile
 from .cli import CHECK_FAILED, DONE, Group, Subparsers, whole_number
 
 _LEVELS = {str(level): level for level in dml.FeatureLevel}
@@ -148,7 +148,7 @@ def _run(arguments: argparse.Namespace) -> int:
     options = RunOptions(arguments.check, arguments.iterations, arguments.json)
     profile = None
     if arguments.trace or arguments.report:
-        profile = Profile(arguments.trace, arguments.report)
+        profile = RunProfile(arguments.trace, arguments.report)
     return run_model(path, url, options=options, level=feature_level(arguments), profile=profile)
 
 
@@ -169,7 +169,7 @@ def run_model(
     *,
     options: RunOptions = _DEFAULTS,
     level: dml.FeatureLevel = dml.FeatureLevel.LEVEL_4_1,
-    profile: Profile | None = None,
+    profile: RunProfile | None = None,
 ) -> int:
     """Run the model file ``path`` on the device ``url``; return the exit code.
 
@@ -204,7 +204,7 @@ def busy_cycles(driver: Driver) -> Callable[[], int] | None:
 
 
 @contextmanager
-def _open(url: str, profile: Profile | None, model: str) -> Iterator[Driver]:
+def _open(url: str, profile: RunProfile | None, model: str) -> Iterator[Driver]:
     """Open the device ``url``; with a ``profile`` write its files when the block ends."""
     if profile is None:
         with open_link(url) as link, Driver(link) as driver:

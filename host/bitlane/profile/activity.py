@@ -21,7 +21,7 @@ CAUSES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class SeenPort:
+class RecordedPort:
     """A port of the memory, by its channels."""
 
     name: str
@@ -34,7 +34,7 @@ class SeenPort:
 
 
 @dataclass(frozen=True, slots=True)
-class SeenBurst:
+class RecordedBurst:
     """Beats of one address, in cycles."""
 
     address: int
@@ -47,7 +47,7 @@ class SeenBurst:
 
 
 @dataclass(frozen=True, slots=True)
-class SeenStall:
+class RecordedStall:
     """Cycles from ``first`` to before ``end`` in which a port stalled for one of `CAUSES`."""
 
     cause: str
@@ -56,7 +56,7 @@ class SeenStall:
 
 
 @dataclass(frozen=True, slots=True)
-class SeenCommand:
+class RecordedCommand:
     """A command at work, in cycles; ``end`` is -1 if it has not ended."""
 
     submitted: int
@@ -65,18 +65,18 @@ class SeenCommand:
     faulted: bool = False
 
 
-def ports(recording: Recording) -> list[SeenPort]:
+def ports(recording: Recording) -> list[RecordedPort]:
     """Return the ports that carried anything."""
     reads = "read A" if recording.valid["ar_b"].any() else "read"
     known = (
-        SeenPort(reads, "ar", "r"),
-        SeenPort("read B", "ar_b", "r_b"),
-        SeenPort("write", "aw", "w"),
+        RecordedPort(reads, "ar", "r"),
+        RecordedPort("read B", "ar_b", "r_b"),
+        RecordedPort("write", "aw", "w"),
     )
     return [port for port in known if recording.valid[port.address].any()]
 
 
-def runs(recording: Recording) -> list[SeenCommand]:
+def recorded_commands(recording: Recording) -> list[RecordedCommand]:
     """Return all commands, in their order."""
     cycles = recording.cycles
     rung, started = cycles[recording.doorbell], cycles[recording.started]
@@ -85,7 +85,7 @@ def runs(recording: Recording) -> list[SeenCommand]:
     submitted = rung[np.maximum(np.searchsorted(rung, started, "right") - 1, 0)].tolist()
     missing = len(submitted) - len(ended)
     return [
-        SeenCommand(*each)
+        RecordedCommand(*each)
         for each in zip(
             submitted,
             started.tolist(),
@@ -96,7 +96,7 @@ def runs(recording: Recording) -> list[SeenCommand]:
     ]
 
 
-def busy(recording: Recording) -> list[tuple[int, int]]:
+def busy_spans(recording: Recording) -> list[tuple[int, int]]:
     """Return the first cycle and the end of each command that ended, in order.
 
     The circuit is busy, and BUSY_CYCLES counts, from the cycle after a doorbell until all
@@ -105,7 +105,7 @@ def busy(recording: Recording) -> list[tuple[int, int]]:
     rung = recording.cycles[recording.doorbell]
     result: list[tuple[int, int]] = []
     before = 0
-    for run in runs(recording):
+    for run in recorded_commands(recording):
         if run.end < 0:
             break
         # Without a doorbell between the last end and its start, the command was submitted before.
@@ -116,17 +116,17 @@ def busy(recording: Recording) -> list[tuple[int, int]]:
     return result
 
 
-def moved(recording: Recording, channel: str) -> NDArray[np.int64]:
+def beats_carried(recording: Recording, channel: str) -> NDArray[np.int64]:
     """Return the beats that ``channel`` had carried before each entry, and at the end."""
     fires = recording.valid[channel] & recording.ready[channel]
     return np.concatenate([[0], np.cumsum(fires * _lengths(recording))])
 
 
-def bursts(recording: Recording, port: SeenPort) -> list[SeenBurst]:
+def bursts(recording: Recording, port: RecordedPort) -> list[RecordedBurst]:
     """Return the bursts of a port, in order; one that was cut off is left out."""
     asked = recording.valid[port.address] & recording.ready[port.address]
     beats = recording.beats[port.address][asked]
-    carried = moved(recording, port.data)
+    carried = beats_carried(recording, port.data)
     ends = np.cumsum(beats)
     whole = ends <= carried[-1]
     first = _cycles_of(recording, carried, (ends - beats)[whole])
@@ -138,16 +138,16 @@ def bursts(recording: Recording, port: SeenPort) -> list[SeenBurst]:
         first,
         last,
     )
-    return [SeenBurst(*each) for each in zip(*(x.tolist() for x in columns), strict=True)]
+    return [RecordedBurst(*each) for each in zip(*(x.tolist() for x in columns), strict=True)]
 
 
-def stalls(recording: Recording, port: SeenPort) -> list[SeenStall]:
+def stalls(recording: Recording, port: RecordedPort) -> list[RecordedStall]:
     """Return the stalls of a port while a command was at work, with their causes."""
     causes = _write_causes(recording) if port.writes else _read_causes(recording, port)
     names = list(CAUSES)
     return [
-        SeenStall(names[cause], first, end)
-        for cause, first, end in _joined(causes, recording)
+        RecordedStall(names[cause], first, end)
+        for cause, first, end in _join(causes, recording)
         if cause >= 0
     ]
 
@@ -166,7 +166,7 @@ def _cycles_of(
     return result
 
 
-def _joined(causes: NDArray[np.int64], recording: Recording) -> Iterator[tuple[int, int, int]]:
+def _join(causes: NDArray[np.int64], recording: Recording) -> Iterator[tuple[int, int, int]]:
     """Join neighbouring entries of one cause; yield cause, first cycle and end."""
     changes = np.flatnonzero(np.diff(causes, prepend=-2))
     firsts = recording.cycles[changes]
@@ -178,12 +178,12 @@ def _cause(name: str) -> int:
     return list(CAUSES).index(name)
 
 
-def _read_causes(recording: Recording, port: SeenPort) -> NDArray[np.int64]:
+def _read_causes(recording: Recording, port: RecordedPort) -> NDArray[np.int64]:
     """Return the number of the cause of each entry; -1 where the port does not stall."""
     valid, ready = recording.valid, recording.ready
     asked = valid[port.address] & ready[port.address]
     total = np.cumsum(np.where(asked, recording.beats[port.address], 0))
-    due = np.concatenate([[0], total[:-1]]) - moved(recording, port.data)[:-1]
+    due = np.concatenate([[0], total[:-1]]) - beats_carried(recording, port.data)[:-1]
     return np.select(
         [
             valid[port.data] & ready[port.data],

@@ -20,7 +20,7 @@ from bitlane_rtl.abi import Mode
 
 from ..driver.commands import Command, Walk
 from ..links.recording import Recording
-from .activity import CAUSES, SeenCommand, SeenPort, bursts, moved, stalls
+from .activity import CAUSES, RecordedCommand, RecordedPort, beats_carried, bursts, stalls
 
 PORT_COLOURS: Final = {
     "read": "#2a9d8f",
@@ -53,7 +53,7 @@ def first_cycle(recording: Recording) -> int:
     return int(rung[0]) if len(rung) else 0
 
 
-def rates(recording: Recording, ports: Sequence[SeenPort], cycles: Range1d) -> figure:
+def plot_rates(recording: Recording, ports: Sequence[RecordedPort], cycles: Range1d) -> figure:
     """Plot the beats a cycle of each port, and the bound of one beat a cycle."""
     begin, end = first_cycle(recording), recording.end
     width = max(1, -(-(end - begin) // _POINTS))
@@ -65,7 +65,7 @@ def rates(recording: Recording, ports: Sequence[SeenPort], cycles: Range1d) -> f
     plot.line([begin, end], [1, 1], line_dash="dashed", color="#888888", legend_label="bound")
     at = np.append(recording.cycles, recording.end)
     for port in ports:
-        carried = np.interp(edges, at, moved(recording, port.data))
+        carried = np.interp(edges, at, beats_carried(recording, port.data))
         rate = np.diff(carried) / np.diff(edges)
         x, y = np.repeat(edges, 2)[1:-1], np.repeat(rate, 2)
         plot.line(x, y, color=PORT_COLOURS[port.name], line_width=1.8, legend_label=port.name)
@@ -74,10 +74,10 @@ def rates(recording: Recording, ports: Sequence[SeenPort], cycles: Range1d) -> f
     return plot
 
 
-def spans(
+def plot_spans(
     recording: Recording,
-    ports: Sequence[SeenPort],
-    commands: Sequence[tuple[str, SeenCommand]],
+    ports: Sequence[RecordedPort],
+    commands: Sequence[tuple[str, RecordedCommand]],
     cycles: Range1d,
 ) -> figure:
     """Plot a row for the commands, which have names, and two for each port: bursts and stalls."""
@@ -166,7 +166,7 @@ def streams(command: Command) -> list[tuple[str, Walk, int]]:
     return found
 
 
-def visited(walk: Walk, run: int, counts: tuple[int, ...], size: int) -> Iterator[int]:
+def walk_addresses(walk: Walk, run: int, counts: tuple[int, ...], size: int) -> Iterator[int]:
     """Yield the addresses of the elements of ``size`` bytes, in the order of the walk.
 
     A run that repeats one element, or is summed into one, visits it once for each of its elements.
@@ -181,10 +181,12 @@ def visited(walk: Walk, run: int, counts: tuple[int, ...], size: int) -> Iterato
         start += behind + next((jump for jump, times, now in loops if now < times - 1), 0)
 
 
-def drawing(command: Command, name: str, walk: Walk, size: int) -> str:
+def draw_walk(command: Command, name: str, walk: Walk, size: int) -> str:
     """Return an SVG: elements in order from left to right, addresses from the top down."""
-    places = list(islice(visited(walk, command.run, command.counts, size), _DRAWN_ELEMENTS + 1))
-    shown = places[:_DRAWN_ELEMENTS]
+    addresses = list(
+        islice(walk_addresses(walk, command.run, command.counts, size), _DRAWN_ELEMENTS + 1)
+    )
+    shown = addresses[:_DRAWN_ELEMENTS]
     low, span = min(shown), max(max(shown) - min(shown), 1)
     across = (_WIDTH - 2 * _MARGIN) / max(len(shown) - 1, 1)
     points = [
@@ -193,7 +195,8 @@ def drawing(command: Command, name: str, walk: Walk, size: int) -> str:
     ]
     line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     dots = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="1.6"/>' for x, y in points)
-    more = f"first {_DRAWN_ELEMENTS} elements" if len(places) > _DRAWN else f"{len(shown)} elements"
+    first = "first " if len(addresses) > _DRAWN else ""
+    more = f"{first}{len(shown)} elements"
     label = f"{name}: {more}, {low:#x} to {low + span:#x}"
     return (
         f'<svg class="walk" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{label}">'

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from ..driver.dry_run import LabelledCommands
 from ..links.recording import Recording
-from .activity import CAUSES, bursts, ports, runs, stalls
+from .activity import CAUSES, bursts, ports, recorded_commands, stalls
 from .disassembly import command_text
 
 CUT: Final = "cut: the recording had no room for what came after cycle {}"
@@ -63,7 +63,9 @@ def _names(recording: Recording) -> Iterator[_Event]:
 def _commands(recording: Recording, dispatches: Sequence[LabelledCommands]) -> Iterator[_Event]:
     """Yield each command from start to retirement, also where commands overlap."""
     owners = [(each.label, command) for each in dispatches for command in each.commands]
-    for number, (run, (name, command)) in enumerate(zip(runs(recording), owners, strict=False)):
+    for number, (run, (name, command)) in enumerate(
+        zip(recorded_commands(recording), owners, strict=False)
+    ):
         end = recording.end if run.end < 0 else run.end
         common = {"cat": "command", "id": number, "tid": _COMMANDS, "name": command.op.name}
         about = {

@@ -18,7 +18,7 @@ _ENTRIES: Final = 200_000
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class RunProfile:
     """The files to write of a run; None for a file that is not wanted."""
 
     trace: Path | None = None

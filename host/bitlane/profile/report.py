@@ -16,9 +16,26 @@ from ..driver.dry_run import LabelledCommands
 from ..driver.geometry import Geometry
 from ..links.recording import Recording
 from ..lowering.cost import beats
-from .activity import CAUSES, SeenCommand, SeenPort, bursts, busy, ports, runs, stalls
+from .activity import (
+    CAUSES,
+    RecordedCommand,
+    RecordedPort,
+    bursts,
+    busy_spans,
+    ports,
+    recorded_commands,
+    stalls,
+)
 from .disassembly import command_text, walk_text
-from .figures import PORT_COLOURS, STALL_COLOURS, drawing, first_cycle, rates, spans, streams
+from .figures import (
+    PORT_COLOURS,
+    STALL_COLOURS,
+    draw_walk,
+    first_cycle,
+    plot_rates,
+    plot_spans,
+    streams,
+)
 from .perfetto import CUT
 
 _DRAWN_COMMANDS = 8
@@ -30,7 +47,7 @@ class _RecordedDispatch:
     """A dispatch with its recorded commands, without those that were cut off."""
 
     dispatch: LabelledCommands
-    commands: tuple[SeenCommand, ...]
+    commands: tuple[RecordedCommand, ...]
     first_number: int
 
     @property
@@ -74,7 +91,7 @@ def write_report(
 
 
 def _match(recording: Recording, dispatches: Sequence[LabelledCommands]) -> list[_RecordedDispatch]:
-    all_runs, number, result = runs(recording), 0, []
+    all_runs, number, result = recorded_commands(recording), 0, []
     for each in dispatches:
         end = number + len(each.commands)
         result.append(_RecordedDispatch(each, tuple(all_runs[number:end]), number))
@@ -83,7 +100,7 @@ def _match(recording: Recording, dispatches: Sequence[LabelledCommands]) -> list
 
 
 def _figures(
-    recording: Recording, found: Sequence[SeenPort], seen: Sequence[_RecordedDispatch]
+    recording: Recording, found: Sequence[RecordedPort], seen: Sequence[_RecordedDispatch]
 ) -> tuple[str, list[str]]:
     """Return the script that draws, and the elements that it draws into."""
     begin, end = first_cycle(recording), recording.end
@@ -94,8 +111,8 @@ def _figures(
         for command, run in zip(each.dispatch.commands, each.commands, strict=False)
     ]
     drawn: dict[str, Model] = {
-        "rates": rates(recording, found, cycles),
-        "spans": spans(recording, found, named, cycles),
+        "rates": plot_rates(recording, found, cycles),
+        "spans": plot_spans(recording, found, named, cycles),
     }
     for name, plot in drawn.items():
         plot.name = name
@@ -130,13 +147,13 @@ def _swatch(colour: str) -> str:
 
 def _summary(
     recording: Recording,
-    found: Sequence[SeenPort],
+    found: Sequence[RecordedPort],
     seen: Sequence[_RecordedDispatch],
     geometry: Geometry,
 ) -> Iterator[str]:
     """Yield a table of dispatches: their cycles, and the least that the busiest port needs."""
     rows = []
-    counted = busy(recording)
+    counted = busy_spans(recording)
     for each in seen:
         last_number = each.first_number + len(each.dispatch.commands)
         ended = counted[each.first_number : last_number]
@@ -170,7 +187,7 @@ def _summary(
     )
 
 
-def _stalls(recording: Recording, found: Sequence[SeenPort]) -> Iterator[str]:
+def _stalls(recording: Recording, found: Sequence[RecordedPort]) -> Iterator[str]:
     rows = []
     for port in found:
         lost = Counter[str]()
@@ -214,6 +231,6 @@ def _dispatches(seen: Sequence[_RecordedDispatch]) -> Iterator[str]:
                 caption = f"{number} {command.op.name} {name}: {walk_text(walk)}"
                 yield (
                     f"<figure><figcaption>{caption}</figcaption>"
-                    f"{drawing(command, name, walk, size)}</figure>"
+                    f"{draw_walk(command, name, walk, size)}</figure>"
                 )
         yield "</div></section>"

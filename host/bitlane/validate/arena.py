@@ -24,7 +24,7 @@ _GUARD = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PlacedTensor:
     """A tensor in the arena: ``offset`` of element 0, ``strides`` in bytes."""
 
     offset: int
@@ -36,7 +36,7 @@ class Place:
         """Return its elements in a copy of the arena."""
         return np.ndarray(self.shape, f"<u{self.itemsize}", memory, self.offset, self.strides)
 
-    def first_and_last(self) -> tuple[int, int]:
+    def span(self) -> tuple[int, int]:
         """Return the offsets of the lowest and of the highest byte."""
         reach = span(self.shape, self.strides, self.itemsize, self.offset)
         return reach.start, reach.stop - 1
@@ -56,9 +56,9 @@ class Tensor:
 @dataclass(frozen=True, slots=True)
 class _Operation:
     op: Op
-    a: Place
-    b: Place | None
-    y: Place
+    a: PlacedTensor
+    b: PlacedTensor | None
+    y: PlacedTensor
     saturate: bool
     arithmetic: bool
     name: str
@@ -74,43 +74,43 @@ class Arena:
         self._renew()
 
     def _renew(self) -> None:
-        self._base = self._session.place_region()
+        self._base = self._session.random_region()
         self.memory = self._session.random.integers(0, 256, self._session.region_bytes, np.uint8)
         """Content of the region before the first operation; inputs may be set in it."""
         self._end = 0
         self._operations: list[_Operation] = []
 
-    def make_room(self, tensors: Sequence[Tensor]) -> list[Place] | None:
-        """Return ``place``, if necessary after a ``run``. Raises as ``run`` does."""
-        places = self.place(tensors)
-        if places is None and self._operations:
+    def reserve(self, tensors: Sequence[Tensor]) -> list[PlacedTensor] | None:
+        """Return ``try_reserve``, if necessary after a ``run``. Raises as ``run`` does."""
+        placed = self.try_reserve(tensors)
+        if placed is None and self._operations:
             self.run()
-            places = self.place(tensors)
-        return places
+            placed = self.try_reserve(tensors)
+        return placed
 
-    def place(self, tensors: Sequence[Tensor]) -> list[Place] | None:
-        """Place all of ``tensors`` after each other; return None if they do not fit."""
+    def try_reserve(self, tensors: Sequence[Tensor]) -> list[PlacedTensor] | None:
+        """PlacedTensor all of ``tensors`` after each other; return None if they do not fit."""
         end = self._end
-        places = []
+        placed = []
         for tensor in tensors:
-            local = Place(0, tensor.shape, tensor.strides, tensor.itemsize)
-            low, high = local.first_and_last()
+            local = PlacedTensor(0, tensor.shape, tensor.strides, tensor.itemsize)
+            low, high = local.span()
             start = end + _GUARD - low
             # Aligned in the device's memory: the base is a multiple of all that matters.
             start += -start % tensor.align + tensor.skip
-            places.append(Place(start, tensor.shape, tensor.strides, tensor.itemsize))
+            placed.append(PlacedTensor(start, tensor.shape, tensor.strides, tensor.itemsize))
             end = start + high + 1
         if end + _GUARD > self.memory.size:
             return None
         self._end = end
-        return places
+        return placed
 
     def add(
         self,
         op: Op,
-        a: Place,
-        b: Place | None,
-        y: Place,
+        a: PlacedTensor,
+        b: PlacedTensor | None,
+        y: PlacedTensor,
         name: str,
         *,
         saturate: bool = False,
@@ -154,7 +154,7 @@ class Arena:
         shift = Shift.of(saturate=operation.saturate, arithmetic=operation.arithmetic)
         return lower(operation.op, operation.y.shape, streams, self._session.geometry, shift)
 
-    def _view(self, place: Place) -> View:
+    def _view(self, place: PlacedTensor) -> View:
         return View(self._base + place.offset, place.strides, place.itemsize)
 
     def _where(self, first: int) -> str:
@@ -162,7 +162,7 @@ class Arena:
         if self._operations:
             where = f"beside the output of {self._operations[0].name}"
         for operation in self._operations:
-            low, high = operation.y.first_and_last()
+            low, high = operation.y.span()
             if low - _GUARD <= first <= high + _GUARD:
                 inside = low <= first <= high
                 where = f"{'in' if inside else 'beside'} the output of {operation.name}"

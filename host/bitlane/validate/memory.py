@@ -73,13 +73,13 @@ def _expect_content(
     if rows is None or not wrong.any():
         return expect_equal(got, want, first, f"of the pattern {pattern}")
 
-    def place(index: int) -> tuple[int, int, int]:
+    def locate(index: int) -> tuple[int, int, int]:
         return rows.locate(first - geometry.memory_base + index, geometry.data_bytes)
 
-    bank, row, _ = place(int(np.flatnonzero(wrong)[0]))
+    bank, row, _ = locate(int(np.flatnonzero(wrong)[0]))
     lines = sorted(
         {
-            place(int(index))[2] + bit
+            locate(int(index))[2] + bit
             for index in np.flatnonzero(wrong)
             for bit in range(8)
             if wrong[index] >> bit & 1

@@ -11,7 +11,7 @@ from bitlane_rtl.abi import BIT_OPS, SHIFT_OPS, Lane, Mode, Op
 
 from .. import reference
 from ..device import Device
-from .arena import Arena, Place, Tensor
+from .arena import Arena, PlacedTensor, Tensor
 from .session import CheckFailed, Session, plural
 
 _SIZES: Final = tuple(lane.bytes for lane in Lane)
@@ -39,8 +39,8 @@ def check_operation(session: Session, op: Op) -> str:
     for number, size in enumerate(sizes):
         for out in (1, 4) if op.counts else (size,):
             for name, tensors in layouts(session, op, size, out, quick=session.quick):
-                if (places := arena.make_room(tensors)) is not None:
-                    add_operation(session, arena, op, name, places)
+                if (placed := arena.reserve(tensors)) is not None:
+                    add_operation(session, arena, op, name, placed)
                     kinds[_KINDS.get(name, name)] = None
         session.progress((number + 1) / len(sizes))
     arena.run()
@@ -48,12 +48,14 @@ def check_operation(session: Session, op: Op) -> str:
     return f"{plural(arena.done, 'tensor')} of {widths} bits: {', '.join(kinds)}"
 
 
-def add_operation(session: Session, arena: Arena, op: Op, name: str, places: list[Place]) -> None:
-    """Add ``op`` on ``places``, the tensors of the layout ``name``, to ``arena``."""
-    a, b, y = places[0], places[1] if op.reads_b else None, places[-1]
+def add_operation(
+    session: Session, arena: Arena, op: Op, name: str, placed: list[PlacedTensor]
+) -> None:
+    """Add ``op`` on ``placed``, the tensors of the layout ``name``, to ``arena``."""
+    a, b, y = placed[0], placed[1] if op.reads_b else None, placed[-1]
     if name == "in place":
         y = a
-    for x in places[:-1]:
+    for x in placed[:-1]:
         _set_edges(session, x, arena)
     saturate, arithmetic = (bool(x) for x in session.random.integers(0, 2, 2))
     text = f"{op.name} of {8 * a.itemsize} bits, {name}, shape {list(a.shape)}"
@@ -63,7 +65,7 @@ def add_operation(session: Session, arena: Arena, op: Op, name: str, places: lis
     arena.add(op, a, b, y, text, saturate=saturate, arithmetic=arithmetic)
 
 
-def _set_edges(session: Session, x: Place, arena: Arena) -> None:
+def _set_edges(session: Session, x: PlacedTensor, arena: Arena) -> None:
     """Set some elements to all bits, none, the lowest and the highest, which noise has seldom."""
     ones = (1 << 8 * x.itemsize) - 1
     edges = (ones, 0, 1, ones // 2 + 1)
@@ -73,7 +75,7 @@ def _set_edges(session: Session, x: Place, arena: Arena) -> None:
             elements[index] = edges[session.random.integers(0, len(edges))]
 
 
-def _set_counts(session: Session, b: Place, arena: Arena) -> None:
+def _set_counts(session: Session, b: PlacedTensor, arena: Arena) -> None:
     """Set most counts to 0 to twice the width; a few stay of any size."""
     counts = b.of(arena.memory)
     for index in np.ndindex(counts.shape):
@@ -185,12 +187,12 @@ def check_dma(session: Session) -> str:
             *[Tensor((count,), (item,), item, 64, beat - 1 - from_a)] * op.reads_b,
             Tensor((count,), (out,), out, 64, to_y - to_y % out),
         ]
-        if (places := arena.make_room(tensors)) is None:
+        if (placed := arena.reserve(tensors)) is None:
             continue
         lengths.add(count)
-        b = places[1] if op.reads_b else None
+        b = placed[1] if op.reads_b else None
         name = f"{op.name} of {count} elements from byte {from_a} to byte {to_y} of a beat"
-        arena.add(op, places[0], b, places[-1], name)
+        arena.add(op, placed[0], b, placed[-1], name)
         session.progress((number + 1) / len(offsets))
     arena.run()
     return (
@@ -215,10 +217,10 @@ def check_overlap(session: Session) -> str:
             out = int(random.choice((1, 4))) if op.counts else size
             choices = list(layouts(session, op, size, out))
             name, tensors = choices[random.integers(0, len(choices))]
-            places = arena.place(tensors)
-            if places is None:
+            placed = arena.try_reserve(tensors)
+            if placed is None:
                 break
-            add_operation(session, arena, op, name, places)
+            add_operation(session, arena, op, name, placed)
         arena.run(together=True)
         session.progress((number + 1) / rounds)
     return f"{plural(arena.done, 'tensor')} by commands that do not wait for each other"

@@ -39,11 +39,11 @@ class Session:
 
     @property
     def region_bytes(self) -> int:
-        """Number of bytes of a region of ``place_region``."""
+        """Number of bytes of a region of ``random_region``."""
         half = self.geometry.memory_bytes // 2
         return min(_REGION, half - half % 64)
 
-    def place_region(self) -> int:
+    def random_region(self) -> int:
         """Return a random address for a small test, a multiple of 64."""
         first = -(-self.geometry.memory_base // 64)
         last = (self.geometry.memory_last + 1 - self.region_bytes) // 64

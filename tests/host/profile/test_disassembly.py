@@ -14,7 +14,7 @@ from bitlane.driver.control import Control
 from bitlane.driver.dry_run import RecordingDriver
 from bitlane.model_file import load_model, prepare, run
 from bitlane.profile.disassembly import command_text, lower_model
-from bitlane.profile.figures import drawing, streams, visited
+from bitlane.profile.figures import draw_walk, streams, walk_addresses
 from bitlane_rtl.abi import Lane, Mode, Op
 from support.command_line import CommandLine
 from support.host.model_driver import NotingLink
@@ -157,7 +157,7 @@ def test_loops_are_walked_by_their_steps(seed: int) -> None:
         for ks in product(*map(range, reversed(counts)))
         for e in range(run)
     ]
-    assert list(visited(walk, run, counts, size)) == expected, f"seed {seed}"
+    assert list(walk_addresses(walk, run, counts, size)) == expected, f"seed {seed}"
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.json")), ids=lambda path: path.stem)
@@ -166,8 +166,8 @@ def test_a_walk_stays_between_its_ends(path: Path) -> None:
     for each in lower_model(load_model(path, level), Control(NotingLink()).geometry(), level):
         for command in each.commands:
             for name, walk, size in streams(command):
-                places = list(visited(walk, command.run, command.counts, size))
+                places = list(walk_addresses(walk, command.run, command.counts, size))
                 assert max(places) + size - 1 == walk.last
                 assert min(places) >= 0
-                text = drawing(command, name, walk, size)
+                text = draw_walk(command, name, walk, size)
                 assert text.count("<circle") == min(len(places), 256)
