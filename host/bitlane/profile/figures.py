@@ -195,7 +195,7 @@ def draw_walk(command: Command, name: str, walk: Walk, size: int) -> str:
     ]
     line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     dots = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="1.6"/>' for x, y in points)
-    first = "first " if len(addresses) > _DRAWN else ""
+    first = "first " if len(addresses) > len(shown) else ""
     more = f"{first}{len(shown)} elements"
     label = f"{name}: {more}, {low:#x} to {low + span:#x}"
     return (

@@ -171,3 +171,13 @@ def test_a_walk_stays_between_its_ends(path: Path) -> None:
                 assert min(places) >= 0
                 text = draw_walk(command, name, walk, size)
                 assert text.count("<circle") == min(len(places), 256)
+
+
+def test_a_drawing_of_a_long_walk_names_its_limit() -> None:
+    def label(run: int) -> str:
+        walk = Walk(0, run - 1)
+        command = Command(Op.NOT, Lane.BITS_8, Lane.BITS_8, run, walk, None, walk)
+        return draw_walk(command, "A", walk, 1).partition("<title>")[2].partition("</title>")[0]
+
+    assert label(256) == "A: 256 elements, 0x0 to 0xff"
+    assert label(257) == "A: first 256 elements, 0x0 to 0xff"
