@@ -5,7 +5,7 @@
 
 import argparse
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from os.path import realpath
@@ -20,6 +20,7 @@ from ..driver.dry_run import RecordingDriver
 from ..errors import BitlaneError
 from ..links.link import open_link
 from ..model_file import Result, load_model, prepare, run
+from ..model_file.results import busy_cycles
 from ..profile.profile import RunProfile
 from .cli import CHECK_FAILED, DONE, Group, Subparsers, whole_number
 
@@ -194,13 +195,6 @@ def run_model(
         if options.json:
             print(_as_json(driver.link.description, passed, results))
     return DONE if passed else CHECK_FAILED
-
-
-def busy_cycles(driver: Driver) -> Callable[[], int] | None:
-    """Return a function that reads BUSY_CYCLES; None for a circuit without counters."""
-    if not driver.geometry.counters:
-        return None
-    return lambda: driver.read_register("BUSY_CYCLES")
 
 
 @contextmanager

@@ -9,14 +9,13 @@ from ..device import open_device
 from ..errors import BitlaneError
 from ..files import expected_instead
 from ..model_file.images import NpyError, encode_npy, read_npy, write_file
-from ..model_file.results import compare, measure
+from ..model_file.results import busy_cycles, compare, measure
 from ..onnx import OnnxError, PreparedGraph, load
 from ..onnx.backend import reference_outputs
 from ..onnx.model import BitGraph, quoted
 from ..onnx.parse import read_graph
 from ..streaming.operands import AnyArray
 from .cli import CHECK_FAILED, DONE
-from .run import busy_cycles
 
 
 def run_onnx(

@@ -10,6 +10,7 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from ..driver.driver import Driver
 from .resources import plain, print_flat, print_verbose
 
 
@@ -24,6 +25,13 @@ class Timing:
     def __str__(self) -> str:
         text = f"{self.iterations} iterations, {self.milliseconds:.4f} ms median (CPU)"
         return text if self.cycles is None else f"{text}, {self.cycles} cycles"
+
+
+def busy_cycles(driver: Driver) -> Callable[[], int] | None:
+    """Return a function that reads BUSY_CYCLES; None for a circuit without counters."""
+    if not driver.geometry.counters:
+        return None
+    return lambda: driver.read_register("BUSY_CYCLES")
 
 
 def measure(
