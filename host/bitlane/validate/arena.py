@@ -36,7 +36,7 @@ class PlacedTensor:
         """Return its elements in a copy of the arena."""
         return np.ndarray(self.shape, f"<u{self.itemsize}", memory, self.offset, self.strides)
 
-    def span(self) -> tuple[int, int]:
+    def ends(self) -> tuple[int, int]:
         """Return the offsets of the lowest and of the highest byte."""
         reach = span(self.shape, self.strides, self.itemsize, self.offset)
         return reach.start, reach.stop - 1
@@ -94,7 +94,7 @@ class Arena:
         placed = []
         for tensor in tensors:
             local = PlacedTensor(0, tensor.shape, tensor.strides, tensor.itemsize)
-            low, high = local.span()
+            low, high = local.ends()
             start = end + _GUARD - low
             # Aligned in the device's memory: the base is a multiple of all that matters.
             start += -start % tensor.align + tensor.skip
@@ -162,7 +162,7 @@ class Arena:
         if self._operations:
             where = f"beside the output of {self._operations[0].name}"
         for operation in self._operations:
-            low, high = operation.y.span()
+            low, high = operation.y.ends()
             if low - _GUARD <= first <= high + _GUARD:
                 inside = low <= first <= high
                 where = f"{'in' if inside else 'beside'} the output of {operation.name}"
