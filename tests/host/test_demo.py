@@ -298,7 +298,7 @@ def test_parts_can_be_chosen_and_queries_be_few(demo: Demo) -> None:
 def test_an_output_that_is_a_file_is_refused_at_once(demo: Demo, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("{}")
-    expected = f"bitlane: --output {file}: is no folder; expected one, or none yet"
+    expected = f"bitlane: --output {file}: is not a folder; expected one, or none yet"
     assert demo.refusal("digits", output=file) == expected
     expected = "bitlane: --output /proc/x: expected a folder that can be written to; /proc cannot"
     assert demo.refusal("parity", output="/proc/x") == expected

@@ -555,8 +555,8 @@ def test_progress_is_shown_on_a_terminal(run: CommandLine, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("none:", "--memory", "4"), "'4' is no size; expected 8 bytes or more"),
-        (("none:", "--memory", "many"), "'many' is no size"),
+        (("none:", "--memory", "4"), "'4' is not a size; expected 8 bytes or more"),
+        (("none:", "--memory", "many"), "'many' is not a size"),
         (("none:", "--seed", "x"), "'x': expected a whole number"),
         (("none:", "--seed", "-1"), "--seed: -1; expected 0 or more"),
         (("none:x",), "no link has the scheme 'none'"),

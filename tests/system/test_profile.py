@@ -9,10 +9,10 @@ import pytest
 
 from bitlane import dml
 from bitlane.command_line.cli import DONE
+from bitlane.driver.dry_run import RecordingDriver
 from bitlane.links.link import open_link
 from bitlane.model_file import load_model, prepare, run
-from bitlane.profile.activity import bursts, busy, ports, runs, stalls
-from bitlane.profile.noting import NotingDriver
+from bitlane.profile.activity import bursts, busy_spans, ports, recorded_commands, stalls
 from support.command_line import CommandLine
 
 pytestmark = pytest.mark.slow
@@ -28,12 +28,16 @@ def test_beats_and_stalls_are_those_that_the_circuit_counts(name: str) -> None:
     """The circuit's counters observe the ports from inside, independently of the recorder."""
     model = load_model(EXAMPLES / f"{name}.json", LEVEL)
     url = "sim:pysim?memory=64KiB&loops=2&record=9999&stall=0.3&seed=3"
-    with open_link(url) as link, NotingDriver(link) as driver, dml.Device(driver, LEVEL) as device:
+    with (
+        open_link(url) as link,
+        RecordingDriver(link) as driver,
+        dml.Device(driver, LEVEL) as device,
+    ):
         assert run(prepare(model, device), print)
         counters, recording = driver.counters(), link.recording
     assert recording is not None
-    assert len(runs(recording)) == len(driver.noted)
-    counted = sum(end - first for first, end in busy(recording))
+    assert len(recorded_commands(recording)) == len(driver.commands)
+    counted = sum(end - first for first, end in busy_spans(recording))
     assert counted == counters["BUSY_CYCLES"] > 0
     found = set[str]()
     for port, letter in zip(ports(recording), "ABY", strict=True):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from .._typing import AnyArray
 from ..errors import ArrayIndexError, ShapeError
-from ..lowering.moves import MovedBlock, Moves, Offsets, lower_moves
+from ..lowering.moves import ByteOffsets, MovedBlock, Moves, lower_moves
 from ..lowering.strided import broadcast_shapes
 from ..streaming.operands import host_memory, oversized
 from .elementwise import copy_value
@@ -55,7 +55,7 @@ class Selection:
         return (*rest[: self.position], *self.index_shape, *rest[self.position :])
 
     @property
-    def offsets(self) -> Offsets:
+    def offsets(self) -> ByteOffsets:
         """The byte offset from `rest` of each selected element, in C's order of the indices."""
         with host_memory("index", prod(self.index_shape) * np.dtype(np.int64).itemsize):
             total = np.zeros(self.index_shape, np.int64)
@@ -77,7 +77,7 @@ def _keep_axes(strided: Strided, axes: Sequence[int]) -> Strided:
     return Strided(shape, strides, strided.itemsize, strided.offset)
 
 
-def offsets_of(strided: Strided) -> Offsets:
+def offsets_of(strided: Strided) -> ByteOffsets:
     """Return the bytes from element 0 to each element, in C's order."""
     total = np.zeros((), np.int64)
     for count, stride in zip(strided.shape, strided.strides, strict=True):
@@ -256,7 +256,7 @@ def _move(value: Value, moves: Moves) -> None:
         driver.run(lower_moves(moves, driver.geometry))
 
 
-def _last_of_each(offsets: Offsets) -> tuple[Offsets, Offsets]:
+def _last_of_each(offsets: ByteOffsets) -> tuple[ByteOffsets, ByteOffsets]:
     """Return each offset once, in the order of their last positions, and these positions."""
     _, from_end = np.unique(offsets[::-1], return_index=True)
     last = np.sort(len(offsets) - 1 - from_end)

@@ -1,25 +1,14 @@
-"""`bitlane check MODEL`: says what is wrong with a model file, and executes nothing."""
+"""`bitlane check MODEL`: reports the first error of a model file, by a dry run."""
 
 import argparse
 from pathlib import Path
 
-from bitlane_rtl.abi import (
-    ABI_VERSION,
-    BIT_OPS,
-    CONTROL_BASE,
-    IDENTITY,
-    MAX_LOOPS,
-    REGISTERS,
-    Lane,
-    Mode,
-    register,
-)
-
 from .. import dml
 from ..driver.control import Control
+from ..driver.dry_run import LARGEST, DryRunDriver
+from ..driver.geometry import Geometry
 from ..links.link import open_link
 from ..model_file import load_model, prepare
-from ..profile.noting import PaperDriver
 from .cli import DONE, Group, Subparsers
 from .run import add_feature_level, feature_level
 
@@ -53,14 +42,14 @@ def check_model(
     url: str | None = None,
     level: dml.FeatureLevel = dml.FeatureLevel.LEVEL_4_1,
 ) -> int:
-    """Check the model file ``path``, for the device ``url`` if there is one; the exit code.
+    """Check the model file ``path``, for the device ``url`` if there is one; return the exit code.
 
-    Raises ``ModelFileError`` for what `run` would refuse before it executes anything, ``OSError``
-    if the file cannot be read, and ``LinkError`` if the device cannot be opened.
+    Raises ``ModelFileError`` if `run` would refuse the model before it executes anything,
+    ``OSError`` if the file cannot be read, and ``LinkError`` if the device cannot be opened.
     """
     model = load_model(path, level)
-    registers = _of_everything() if url is None else _of_device(url)
-    with PaperDriver(registers) as driver, dml.Device(driver, level) as device:
+    geometry = LARGEST if url is None else _read_geometry(url)
+    with DryRunDriver(geometry) as driver, dml.Device(driver, level) as device:
         dispatches = len(prepare(model, device).dispatches)
     found = {
         "resource": len(model.resources),
@@ -72,43 +61,9 @@ def check_model(
     return DONE
 
 
-def _of_device(url: str) -> dict[str, int]:
+def _read_geometry(url: str) -> Geometry:
     with open_link(url) as link:
-        control = Control(link)
-        control.geometry()
-        return control.registers()
-
-
-def _of_everything() -> dict[str, int]:
-    """The registers of a circuit with all operations, and all memory that there are addresses for.
-
-    Its sizes are the largest that there can be.
-    """
-    return dict.fromkeys((entry.name for entry in REGISTERS), 0) | {
-        "IDENTITY": IDENTITY,
-        "VERSION": ABI_VERSION,
-        "CAPABILITIES": _word(
-            "CAPABILITIES",
-            OPS=sum(1 << op for op in BIT_OPS),
-            LANES=sum(1 << lane for lane in Lane),
-            MODES=sum(1 << mode for mode in Mode),
-            READ_PORTS=2,
-        ),
-        "GEOMETRY": _word(
-            "GEOMETRY",
-            DATA_BYTES_LOG2=3,
-            LOOPS=MAX_LOOPS,
-            SLOTS_LOG2=5,
-            LENGTH_BITS=32,
-            COUNT_BITS=32,
-        ),
-        "MEMORY_LAST": CONTROL_BASE - 1,
-    }
-
-
-def _word(name: str, **values: int) -> int:
-    fields = register(name)
-    return sum(fields[field].insert(value) for field, value in values.items())
+        return Control(link).geometry()
 
 
 def _plural(name: str, count: int) -> str:

@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
 
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
-"""What the entry points `bitlane.commands` are called with.
+"""The argument of the entry points `bitlane.commands`.
 
-Each adds a parser that sets the defaults ``run``, what runs it, ``group``, its `Group`, and
+Each entry point adds a parser with the defaults ``run``, its function, ``group``, its `Group`, and
 ``extra``, the extra of bitlane that brings the packages that it needs, if any. Adding must take no
-time, and none of them.
+time and import none of these packages.
 """
 
 
 class Group(Enum):
-    """Headings of `bitlane --help`, in order. OTHERS has commands that set no group."""
+    """Headings of `bitlane --help`, in order. OTHERS has the commands without a group."""
 
     USE = "use"
     BOARDS = "boards"
@@ -46,7 +46,7 @@ class Group(Enum):
 DONE = 0
 CHECK_FAILED = 1
 UNUSABLE = 2
-"""Bad input, or a device that cannot do what was asked."""
+"""Exit code for bad input, or a device that cannot execute the request."""
 INTERRUPTED = 130
 """Ended by Ctrl-C, as shells count it: 128 + SIGINT."""
 
@@ -54,7 +54,7 @@ _TRACEBACK = "--traceback"
 
 
 def whole_number(text: str) -> int:
-    """The ``type`` of an argument that is a whole number; says so of any other text."""
+    """Convert the text of an argument to an integer. Raises ``ArgumentTypeError``."""
     try:
         return int(text)
     except ValueError:
@@ -62,10 +62,10 @@ def whole_number(text: str) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose complaints take one line, and which says what it cannot print."""
+    """A parser with error messages of one line, which raises if its output cannot be written."""
 
     def _print_message(self, message: str, file: "SupportsWrite[str] | None" = None) -> None:
-        # argparse's own keeps silent where the output takes nothing.
+        # argparse ignores an output that cannot be written to.
         print(message, end="", file=file or sys.stderr)
 
     def error(self, message: str) -> NoReturn:
@@ -104,7 +104,7 @@ def _new_parser() -> argparse.ArgumentParser:
 
 
 def whole_parser() -> argparse.ArgumentParser:
-    """The parser of all that is installed."""
+    """Return the parser of all installed commands."""
     commands = _commands()
     return _parser(commands, commands.keys())
 
@@ -114,7 +114,7 @@ def _commands() -> dict[str, EntryPoint]:
 
 
 def _parser(commands: Mapping[str, EntryPoint], load: Collection[str]) -> argparse.ArgumentParser:
-    """The command's parser. Only the subcommands in ``load`` get arguments and help."""
+    """Return the command's parser. Only the subcommands in ``load`` get arguments and help."""
     parser = _new_parser()
     parser.add_argument("-V", "--version", action="version", version=f"bitlane {__version__}")
     parser.add_argument(
@@ -144,7 +144,7 @@ def _parser(commands: Mapping[str, EntryPoint], load: Collection[str]) -> argpar
 
 
 def _lacking(name: str, error: ModuleNotFoundError, extra: str | None) -> BitlaneError:
-    """The error for a package that only ``extra`` brings. Raises ``error`` if it is ours."""
+    """Return the error for a package of ``extra``. Raises ``error`` if the package is bitlane's."""
     package = (error.name or "").partition(".")[0]
     if package.startswith("bitlane"):
         raise error
@@ -153,7 +153,7 @@ def _lacking(name: str, error: ModuleNotFoundError, extra: str | None) -> Bitlan
 
 
 def _one_line(error: BaseException) -> str:
-    """What a user reads of ``error``: the file first where there is one, never a line break."""
+    """Return the message of ``error`` on one line, with the file first where there is one."""
     text = str(error) or type(error).__name__
     if isinstance(error, OSError) and not isinstance(error, BitlaneError) and error.strerror:
         text = error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
@@ -167,14 +167,14 @@ def _expect_output() -> None:
 
 @contextmanager
 def _flushed() -> Iterator[None]:
-    """See that all output has gone where it should, however the block ends."""
+    """Flush standard output when the block ends, also by an error. Raises ``BitlaneError``."""
     try:
         yield
     finally:
         try:
             sys.stdout.flush()
         except OSError as error:
-            # Python would complain of what is left when it ends.
+            # Python would report the unwritten rest when it ends.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             if isinstance(error, BrokenPipeError):
                 raise
@@ -183,7 +183,7 @@ def _flushed() -> Iterator[None]:
 
 @contextmanager
 def _short_warnings() -> Iterator[None]:
-    """Print warnings like errors, without the line of the program that gave them."""
+    """Print warnings like errors, without the source line that issued them."""
 
     before = warnings.formatwarning
     warnings.formatwarning = lambda message, *_, **__: f"bitlane: {message}\n"
@@ -195,7 +195,7 @@ def _short_warnings() -> Iterator[None]:
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Let a termination signal end the block as Ctrl-C does: tools stop and files are cleared."""
+    """Let SIGTERM end the block as Ctrl-C does: tools stop and temporary files are removed."""
     if current_thread() is not main_thread():
         yield
         return
@@ -231,13 +231,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with _terminable(), _flushed(), _short_warnings():
             code = _run(words)
     except BrokenPipeError:
-        # The reader of our output has left, as in `bitlane info | head -1`: nothing to report.
+        # The reader has closed our output, as in `bitlane info | head -1`: nothing to report.
         return DONE
     except (BitlaneError, OSError, MemoryError, KeyboardInterrupt) as error:
         if shows_traceback:
             traceback.print_exc()
         if isinstance(error, KeyboardInterrupt):
-            # Amaranth complains of the parts of a circuit that is half made.
+            # Amaranth warns about the parts of an unfinished circuit.
             warnings.simplefilter("ignore")
             print("bitlane: stopped", file=sys.stderr)
             return INTERRUPTED
@@ -252,7 +252,7 @@ def _run(words: list[str]) -> int:
     if not words or first in ("-h", "--help"):
         parser = _parser(commands, commands.keys())
     else:
-        # The others stay unloaded: `info` need not wait for what `bench` imports.
+        # The others stay unloaded: `info` does not wait for the imports of `bench`.
         parser = _parser(commands, [first])
     if not words:
         parser.print_help(sys.stderr)

@@ -1,4 +1,4 @@
-"""`bitlane completion SHELL`: what makes a shell complete bitlane's words, written by shtab."""
+"""`bitlane completion SHELL`: a script by shtab with which a shell completes bitlane's words."""
 
 import argparse
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from .cli import DONE, Group, Subparsers, whole_parser
 
 _FILES = ("DIR", "FILE", "MODEL")
-"""How metavars begin in whose place a file is named."""
+"""Prefixes of metavars that stand for files."""
 
 
 def add_completion(subparsers: Subparsers) -> None:
@@ -39,7 +39,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
-    """The arguments of ``parser`` and of the parsers below it."""
+    """Yield the arguments of ``parser`` and of its subparsers."""
     for action in parser._actions:
         yield action
         if isinstance(action, argparse._SubParsersAction):

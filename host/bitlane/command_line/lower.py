@@ -1,4 +1,4 @@
-"""`bitlane lower MODEL`: the commands of a model file as text. Executes nothing."""
+"""`bitlane lower MODEL`: prints the commands of a model file, by a dry run."""
 
 import argparse
 
@@ -6,7 +6,7 @@ from ..default import default_url
 from ..driver.control import Control
 from ..links.link import open_link
 from ..model_file import load_model
-from ..profile.disassembly import lowered, lowered_text
+from ..profile.disassembly import disassemble, lower_model
 from .cli import DONE, Group, Subparsers
 from .run import add_feature_level, feature_level
 
@@ -18,7 +18,7 @@ def add_lower(subparsers: Subparsers) -> None:
         help="show the commands that a model file becomes",
         description="Print the commands that a device would get for each dispatch of a model file:"
         " operation, lanes, run and loops, and how each stream walks through memory. The device"
-        " is asked what it is; nothing is executed on it, and nothing written to it.",
+        " is identified only; nothing is executed on it, and nothing written to it.",
         epilog="exit codes: 0 shown, 2 bad input or no usable device",
     )
     parser.add_argument("model", metavar="MODEL", help="the model file")
@@ -37,7 +37,6 @@ def _run(arguments: argparse.Namespace) -> int:
     level = feature_level(arguments)
     model = load_model(arguments.model, level)
     with open_link(arguments.device) as link:
-        control = Control(link)
-        geometry, registers = control.geometry(), control.registers()
-    print(lowered_text(lowered(model, registers, level), geometry))
+        geometry = Control(link).geometry()
+    print(disassemble(lower_model(model, geometry, level), geometry))
     return DONE

@@ -1,11 +1,12 @@
-"""`bitlane run MODEL`: executes a model file of DxDispatch and prints what DxDispatch prints.
+"""`bitlane run MODEL`: executes a model file of DxDispatch and prints the lines of DxDispatch.
 
-Models in ONNX's format are `run_onnx`'s.
+`run_onnx` runs models in ONNX's format.
 """
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from os.path import realpath
 from pathlib import Path
@@ -13,26 +14,29 @@ from typing import Final
 
 from .. import dml
 from ..default import default_url
+from ..driver.driver import Driver
+from ..driver.dry_run import RecordingDriver
 from ..errors import BitlaneError
 from ..links.link import open_link
 from ..links.url import DeviceUrl
-from ..model_file import Line, load_model, prepare, run
-from ..profile.profile import NO_WATCH, Watch
+from ..model_file import Result, load_model, prepare, run
+from ..model_file.results import busy_cycles
+from ..profile.profile import RunProfile
 from .cli import CHECK_FAILED, DONE, Group, Subparsers, whole_number
 
 _LEVELS = {str(level): level for level in dml.FeatureLevel}
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """What is done besides running a model: comparing, repeating, and printing JSON."""
+class RunOptions:
+    """Options of a run: comparing results, repeating dispatches, and printing JSON."""
 
     check: bool = True
     iterations: int = 1
     json: bool = False
 
 
-_TEXT: Final = Shown()
+_DEFAULTS: Final = RunOptions()
 
 
 def add_run(subparsers: Subparsers) -> None:
@@ -114,7 +118,7 @@ def add_feature_level(parser: argparse.ArgumentParser) -> None:
 
 
 def feature_level(arguments: argparse.Namespace) -> dml.FeatureLevel:
-    """What the option `--feature-level` says."""
+    """Return the level of the option `--feature-level`."""
     return _LEVELS[arguments.feature_level]
 
 
@@ -125,7 +129,7 @@ def _run(arguments: argparse.Namespace) -> int:
         parsed.expect_simulated("--vcd")
         url = parsed.with_option("vcd", arguments.vcd)
     path, inputs, outputs = arguments.model, arguments.input, arguments.output
-    _expect_apart(path, arguments)
+    _expect_distinct(path, arguments)
     if Path(path).suffix.lower() == ".onnx":
         # What it needs is an extra.
         from .run_onnx import run_onnx
@@ -140,19 +144,21 @@ def _run(arguments: argparse.Namespace) -> int:
                 raise BitlaneError(f"{option}: {path} is an ONNX model; expected a model file")
         return run_onnx(path, url, inputs, outputs, check=arguments.check)
     if inputs or outputs:
-        raise BitlaneError(f"--input, --output: {path} is no ONNX model; expected MODEL.onnx")
+        raise BitlaneError(f"--input, --output: {path} is not an ONNX model; expected MODEL.onnx")
     if arguments.iterations < 1:
         raise BitlaneError(f"--iterations: {arguments.iterations}; expected 1 or more")
     if (arguments.trace or arguments.report) and arguments.iterations > 1:
         option = "--trace" if arguments.trace else "--report"
         raise BitlaneError(f"{option}: shows each dispatch once; expected --iterations 1")
-    shown = Shown(arguments.check, arguments.iterations, arguments.json)
-    watch = Watch(trace=arguments.trace, report=arguments.report)
-    return run_model(path, url, shown=shown, level=feature_level(arguments), watch=watch)
+    options = RunOptions(arguments.check, arguments.iterations, arguments.json)
+    profile = None
+    if arguments.trace or arguments.report:
+        profile = RunProfile(arguments.trace, arguments.report)
+    return run_model(path, url, options=options, level=feature_level(arguments), profile=profile)
 
 
-def _expect_apart(model: str, arguments: argparse.Namespace) -> None:
-    """Raises ``BitlaneError`` if one of the files to be written is another, or the model."""
+def _expect_distinct(model: str, arguments: argparse.Namespace) -> None:
+    """Raise ``BitlaneError`` if two of the files to be written are one, or one is the model."""
     taken = {realpath(model): "MODEL"}
     for option in ("vcd", "trace", "report"):
         file = getattr(arguments, option)
@@ -166,45 +172,53 @@ def run_model(
     path: str | Path,
     url: str,
     *,
-    shown: Shown = _TEXT,
+    options: RunOptions = _DEFAULTS,
     level: dml.FeatureLevel = dml.FeatureLevel.LEVEL_4_1,
-    watch: Watch = NO_WATCH,
+    profile: RunProfile | None = None,
 ) -> int:
-    """Run the model file ``path`` on the device ``url``; returns the exit code.
+    """Run the model file ``path`` on the device ``url``; return the exit code.
 
-    ``watch`` writes what the device did, also of a run that fails.
+    The files of ``profile`` are also written if the run fails.
 
     Raises ``ModelFileError`` before the device is opened if the file is wrong by itself, and
-    before anything is executed if the device cannot do what it asks.
+    before anything is executed if the device cannot run it.
     """
     model = load_model(path, level)
-    with (
-        open_link(watch.url(url)) as link,
-        watch.driver(link) as driver,
-        dml.Device(driver, level) as device,
-        watch.written(driver, model, level),
-    ):
+    with _open(url, profile, model.file) as driver, dml.Device(driver, level) as device:
         prepared = prepare(model, device)
-        if not shown.json:
-            print(f"Running on '{link.description}'", flush=True)
-        lines: list[Line] = []
+        if not options.json:
+            print(f"Running on '{driver.link.description}'", flush=True)
+        results: list[Result] = []
         passed = run(
             prepared,
-            lines.append if shown.json else print,
-            check=shown.check,
-            read_cycles=(
-                (lambda: driver.read_register("BUSY_CYCLES")) if driver.geometry.counters else None
-            ),
-            iterations=shown.iterations,
+            results.append if options.json else print,
+            check=options.check,
+            read_cycles=busy_cycles(driver),
+            iterations=options.iterations,
         )
-        if shown.json:
-            print(_as_json(link.description, passed, lines))
+        if options.json:
+            print(_as_json(driver.link.description, passed, results))
     return DONE if passed else CHECK_FAILED
 
 
-def _as_json(device: str, passed: bool, lines: Sequence[Line]) -> str:
-    """All that was done, by kind and in its order, as one JSON object."""
+@contextmanager
+def _open(url: str, profile: RunProfile | None, model: str) -> Iterator[Driver]:
+    """Open the device ``url``; with a ``profile`` write its files when the block ends."""
+    if profile is None:
+        with open_link(url) as link, Driver(link) as driver:
+            yield driver
+    else:
+        with (
+            open_link(profile.recording_url(url)) as link,
+            RecordingDriver(link) as driver,
+            profile.written(driver, model),
+        ):
+            yield driver
+
+
+def _as_json(device: str, passed: bool, results: Sequence[Result]) -> str:
+    """Return all results by kind, in their order, as one JSON object."""
     found: dict[str, object] = {"device": device, "passed": passed}
     for kind in ("dispatches", "checks", "resources", "files"):
-        found[kind] = [line.data for line in lines if line.kind == kind]
+        found[kind] = [each.data for each in results if each.kind == kind]
     return json.dumps(found, indent=2)

@@ -1,19 +1,16 @@
 """`bitlane run MODEL.onnx`: executes a graph of ONNX's bit operators on arrays from files."""
 
 from collections.abc import Sequence
-from io import BytesIO
 from os.path import realpath
 from pathlib import Path
-from time import perf_counter
-
-import numpy as np
 
 from .._typing import AnyArray
-from ..arrays import Array, compute, explain
-from ..device import Device, open_device
+from ..arrays import compute, explain
+from ..device import open_device
 from ..errors import BitlaneError, NpyError
-from ..files import expected_instead, write_atomically
-from ..model_file.images import read_npy
+from ..files import expected_instead
+from ..model_file.images import encode_npy, read_npy, write_file
+from ..model_file.results import busy_cycles, compare, measure
 from ..onnx import OnnxError, PreparedGraph, load
 from ..onnx.backend import reference_outputs
 from ..onnx.model import BitGraph, quoted
@@ -24,16 +21,42 @@ from .cli import CHECK_FAILED, DONE
 def run_onnx(
     path: str, url: str, inputs: Sequence[str], outputs: Sequence[str], *, check: bool = True
 ) -> int:
-    """Run the model ``path`` on the device ``url``; returns the exit code.
+    """Run the model ``path`` on the device ``url``; return the exit code.
 
     ``inputs`` and ``outputs``: NAME=FILE.npy. Outputs without a file are printed. Raises
-    ``OnnxError`` and what else is wrong with model, names or files before the device is opened.
+    ``OnnxError`` and ``BitlaneError`` for a wrong model, name or file before the device is opened.
     """
     model = load(path)
     try:
         graph = read_graph(model)
     except OnnxError as error:
         raise OnnxError(f"{path}: {error}") from error
+    targets = _targets(path, graph, outputs)
+    arrays = {name: _read(file) for name, file in _files("--input", inputs).items()}
+    graph.bind(arrays, {})
+    with open_device(url) as device:
+        results = PreparedGraph(graph, device).arrays(arrays)
+        print(f"Running on '{device.description}'", flush=True)
+        print(explain(*results))
+        timing = measure(lambda: compute(*results), busy_cycles(device.driver))
+        print(f"Graph {quoted(graph.name)}: {timing}")
+        tensors = [x.get() for x in results]
+    passed = True
+    if check:
+        want = reference_outputs(graph, {**graph.constants, **arrays})
+        passed = _check(graph, tensors, want)
+    for x, tensor in zip(graph.outputs, tensors, strict=True):
+        if x.name in targets:
+            write_file(targets[x.name], encode_npy(tensor))
+            print(f"Output {quoted(x.name)} written to '{targets[x.name]}'")
+        else:
+            # NumPy leaves out the middle of a long array.
+            print(f"Output {quoted(x.name)}: {tensor.dtype} of shape {tensor.shape}\n{tensor}")
+    return DONE if passed else CHECK_FAILED
+
+
+def _targets(path: str, graph: BitGraph, outputs: Sequence[str]) -> dict[str, Path]:
+    """Return the files of the outputs by name. Raises ``OnnxError`` and ``BitlaneError``."""
     targets = _files("--output", outputs)
     if len({realpath(file) for file in targets.values()}) < len(targets):
         raise OnnxError("--output: two go to the same file; expected one for each")
@@ -44,29 +67,11 @@ def run_onnx(
     for name in targets.keys() - {x.name for x in graph.outputs}:
         names = ", ".join(quoted(x.name) for x in graph.outputs)
         raise OnnxError(f"--output: {path} has no {quoted(name)}; expected {names}")
-    arrays = {name: _read(file) for name, file in _files("--input", inputs).items()}
-    graph.bind(arrays, {})
-    with open_device(url) as device:
-        results = PreparedGraph(graph, device).arrays(arrays)
-        print(f"Running on '{device.description}'", flush=True)
-        print(explain(*results))
-        print(f"Graph {quoted(graph.name)}: 1 iterations, {_time(device, results)}")
-        tensors = [x.get() for x in results]
-    passed = not check or _compare(
-        graph, tensors, reference_outputs(graph, {**graph.constants, **arrays})
-    )
-    for x, tensor in zip(graph.outputs, tensors, strict=True):
-        if x.name in targets:
-            _write(targets[x.name], tensor)
-            print(f"Output {quoted(x.name)} written to '{targets[x.name]}'")
-        else:
-            # NumPy leaves out the middle of a long array.
-            print(f"Output {quoted(x.name)}: {tensor.dtype} of shape {tensor.shape}\n{tensor}")
-    return DONE if passed else CHECK_FAILED
+    return targets
 
 
 def _files(option: str, words: Sequence[str]) -> dict[str, Path]:
-    """The files of ``words``, by name. Raises ``BitlaneError``."""
+    """Return the files of ``words`` by name. Raises ``BitlaneError``."""
     files: dict[str, Path] = {}
     for word in words:
         name, joint, file = word.partition("=")
@@ -87,39 +92,11 @@ def _read(file: Path) -> AnyArray:
         raise BitlaneError(f"--input: {file}; expected one that fits this memory") from None
 
 
-def _time(device: Device, results: Sequence[Array]) -> str:
-    """Compute ``results``; what that took."""
-    driver = device.driver
-    counted = driver.geometry.counters
-    before = driver.read_register("BUSY_CYCLES") if counted else 0
-    start = perf_counter()
-    compute(*results)
-    figures = f"{(perf_counter() - start) * 1000:.4f} ms median (CPU)"
-    if counted:
-        figures += f", {(driver.read_register('BUSY_CYCLES') - before) % 2**32} cycles"
-    return figures
-
-
-def _compare(graph: BitGraph, got: Sequence[AnyArray], wanted: Sequence[AnyArray]) -> bool:
-    """Print a line for each output; whether all bytes are those of the golden model."""
+def _check(graph: BitGraph, got: Sequence[AnyArray], want: Sequence[AnyArray]) -> bool:
+    """Print the comparison of each output with the golden model; return whether all are equal."""
     passed = True
-    for x, mine, other in zip(graph.outputs, got, wanted, strict=True):
-        left, right = (np.frombuffer(each.tobytes(), np.uint8) for each in (mine, other))
-        different = np.flatnonzero(left != right)
-        line = f"Check {quoted(x.name)}: {left.size} bytes equal"
-        if different.size:
-            first, passed = int(different[0]), False
-            line = (
-                f"Check {quoted(x.name)}: {different.size} of {left.size} bytes differ, first byte"
-                f" {first}: 0x{left[first]:02X}, expected 0x{right[first]:02X}"
-            )
-        print(line)
+    for x, left, right in zip(graph.outputs, got, want, strict=True):
+        comparison = compare(left, right)
+        passed = passed and not comparison.different
+        print(f"Check {quoted(x.name)}: {comparison}")
     return passed
-
-
-def _write(file: Path, tensor: AnyArray) -> None:
-    """Write a file of NumPy's, whole or not at all. Raises ``OSError``."""
-    buffer = BytesIO()
-    np.save(buffer, tensor, allow_pickle=False)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(file, buffer.getvalue())

@@ -1,4 +1,4 @@
-"""`bitlane validate URL`: checks a device step by step, and says pass or fail line by line."""
+"""`bitlane validate URL`: checks a device step by step, with one line of result each."""
 
 import argparse
 from typing import Final
@@ -55,7 +55,7 @@ def _size(text: str) -> int:
         size = 0
     if size < 8:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no size; expected 8 bytes or more, like 4096, 64KiB, 1MiB"
+            f"{text!r} is not a size; expected 8 bytes or more, like 4096, 64KiB, 1MiB"
         )
     return size
 

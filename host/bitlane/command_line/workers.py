@@ -1,6 +1,6 @@
-"""Processes that share a command's work: here, or those of a cluster of Dask's. Does none itself.
+"""Processes that share a command's work, on this computer or on a Dask cluster.
 
-What they are given and what they return is sent: it can be pickled.
+Arguments and results must be picklable, because they are sent between processes.
 """
 
 import argparse
@@ -44,7 +44,7 @@ def _count(text: str) -> int:
 
 
 def first_done(running: Collection[Future[_Result]], seconds: float) -> Collection[Future[_Result]]:
-    """Those of ``running`` that are done first. Raises ``BitlaneError`` if none is in time."""
+    """Return the first of ``running`` that end. Raises ``BitlaneError`` after ``seconds``."""
     done, _ = wait(running, seconds, FIRST_COMPLETED)
     if not done:
         raise BitlaneError(f"workers: none has done anything within {seconds:g} s; are there any?")
@@ -53,10 +53,10 @@ def first_done(running: Collection[Future[_Result]], seconds: float) -> Collecti
 
 @contextmanager
 def shared_by(arguments: argparse.Namespace) -> Iterator[tuple[Executor, int]]:
-    """What the options ask for, and how many calls it does at a time.
+    """Open the executor of the options; yield it and its number of workers.
 
-    What has not begun when the block ends is not done. Raises ``BitlaneError`` if there is no
-    such cluster, or it has no workers.
+    Calls that have not begun when the block ends are cancelled. Raises ``BitlaneError`` if the
+    cluster does not exist or has no workers.
     """
     if arguments.cluster is not None:
         with _cluster(arguments.cluster) as shared:
@@ -71,14 +71,14 @@ def shared_by(arguments: argparse.Namespace) -> Iterator[tuple[Executor, int]]:
 
 
 def _ignore_interrupts() -> None:
-    """Ctrl-C is for the command, which stops its workers."""
+    """Leave Ctrl-C to the command, which stops its workers."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @contextmanager
 def _cluster(address: str) -> Iterator[tuple[Executor, int]]:
     try:
-        # Hundreds of modules, for those alone who have a cluster.
+        # Imports hundreds of modules, which only a cluster needs.
         from ..dask import connect
     except ModuleNotFoundError as error:
         raise BitlaneError(

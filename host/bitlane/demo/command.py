@@ -1,4 +1,4 @@
-"""`bitlane demo`: runs the parts and the model files, and says whether all was right."""
+"""`bitlane demo`: runs the parts and the model files, and checks all results."""
 
 import argparse
 import importlib.util
@@ -16,7 +16,7 @@ from bitlane.default import default_url
 from bitlane.device import Device
 from bitlane.errors import BitlaneError
 from bitlane.files import expected_instead
-from bitlane.model_file import load_model, prepare, run
+from bitlane.model_file import Result, load_model, prepare, run
 from bitlane.terminal import track
 
 from . import digits, parity
@@ -30,18 +30,18 @@ def run_examples(
     say: Callable[[str], object],
     lap: Callable[[], object],
 ) -> bool:
-    """Run every model file, each dispatch compared with the NumPy model; whether all agreed.
+    """Run every model file with checks; return whether all results equal the NumPy model's.
 
-    Files that models write go into ``output``, which exists. What a model prints is shown only if
-    a check fails. ``lap`` is called after each command. Raises ``ModelFileError`` for a file that
-    is wrong or asks too much.
+    Files that models write go into ``output``, which exists. The results of a model are printed
+    only if a check fails. ``lap`` is called after each result. Raises ``ModelFileError`` for a
+    file that is wrong or needs more than the device has.
     """
     all_right = True
     for path in models:
-        lines: list[str] = []
+        results: list[Result] = []
 
-        def note(line: str, lines: list[str] = lines) -> None:
-            lines.append(line)
+        def note(result: Result, results: list[Result] = results) -> None:
+            results.append(result)
             lap()
 
         with dml.Device(device.driver) as face:
@@ -53,8 +53,8 @@ def run_examples(
         count = "1 dispatch" if dispatches == 1 else f"{dispatches} dispatches"
         say(f"  {path.stem:24}{count:14}{'identical' if right else 'DIFFERENT'}")
         if not right:
-            for line in lines:
-                say(f"    {line}")
+            for result in results:
+                say(f"    {result}")
     return all_right
 
 
@@ -64,7 +64,7 @@ _PACKAGES = {"examples": (), "digits": ("sklearn", "PIL"), "parity": ("sklearn",
 """Modules of the extra ``demo`` that each part needs."""
 
 _EXAMPLES = (Path(__file__).parent / "model_files", Path(__file__).parents[3] / "examples")
-"""Where an installed wheel has its model files, and where a checkout has them."""
+"""Folders of the model files: in an installed wheel, and in a checkout."""
 
 Print = Callable[[str], None]
 
@@ -128,7 +128,9 @@ def _run(arguments: argparse.Namespace) -> int:
             " expected a folder of them, like bitlane's own examples"
         )
     if arguments.output.exists() and not arguments.output.is_dir():
-        raise BitlaneError(f"--output {arguments.output}: is no folder; expected one, or none yet")
+        raise BitlaneError(
+            f"--output {arguments.output}: is not a folder; expected one, or none yet"
+        )
     wanted = expected_instead(arguments.output / "photo.png")
     if wanted is not None:
         raise BitlaneError(f"--output {arguments.output}: expected {wanted}")
@@ -161,9 +163,9 @@ def show(
     parts: Collection[str] = _PARTS,
     queries: int | None = None,
 ) -> bool:
-    """Run ``parts`` on ``device``, write pictures into ``output``; whether every check held.
+    """Run ``parts`` on ``device`` and write pictures into ``output``; return whether all passed.
 
-    A slow device gets part of the photo, and few queries unless ``queries`` says how many.
+    A slow device gets part of the photo, and few queries unless ``queries`` is their number.
     """
     slow = device.driver.link.slow
     step = parity.SLOW_STEP if slow else 1

@@ -16,23 +16,23 @@ Labels = npt.NDArray[np.int64]
 Indices = npt.NDArray[np.int64]
 
 THRESHOLD = 8
-"""A pixel of 0 to 16 counts as ink from here on."""
+"""Lowest value of a pixel, 0 to 16, that counts as ink."""
 
 HELD_OUT = 297
-"""The last images are the queries, so that writers differ from most of the database's."""
+"""Number of the last images, which are the queries: most have other writers than the database."""
 
 SLOW_HELD_OUT = 6
 """Number of queries on a slow device."""
 
 QUERIES_PER_CALL = 33
-"""Moves the progress bar."""
+"""Queries of one call; the progress bar advances after each call."""
 
 NEIGHBOURS = 5
 """Images that are found for each query."""
 
 
 class Searcher(Protocol):
-    """What the search needs of a device."""
+    """The methods of a device that the search needs."""
 
     def search(
         self, queries: Rows, database: Rows, k: int, /
@@ -56,7 +56,7 @@ class Digits:
 
 @dataclass(frozen=True)
 class Neighbours:
-    """What was found: ``distances`` and ``indices`` (queries, neighbours), the nearest first."""
+    """Result of a search: ``distances`` and ``indices`` (queries, neighbours), nearest first."""
 
     queries: Digits
     database: Digits
@@ -71,7 +71,7 @@ class Neighbours:
 
     @property
     def wrong(self) -> int:
-        """How many neighbours are not those that NumPy finds by sorting all distances."""
+        """Number of neighbours that differ from NumPy's, which sorts all distances."""
         differences = self.queries.rows[:, None] ^ self.database.rows
         every = np.bitwise_count(differences).sum(axis=-1, dtype=np.int32)
         order = np.argsort(every, axis=1, kind="stable")[:, :NEIGHBOURS]
@@ -99,7 +99,7 @@ def search(
     progress: Callable[[range], Iterable[int]] = iter,
     count: int = HELD_OUT,
 ) -> Neighbours:
-    """The nearest of the database to ``count`` held-out images, by ``device``.
+    """Search for the images of the database that are nearest to ``count`` held-out images.
 
     ``progress`` wraps the loop over calls.
     """

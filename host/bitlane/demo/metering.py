@@ -1,4 +1,4 @@
-"""What a part of the demo cost the circuit, from its own counters; and the table of all parts."""
+"""The cost of each part of the demo, from the circuit's counters, and the table of all parts."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +18,7 @@ _COUNTERS = ("BUSY_CYCLES", "A_BEATS", "B_BEATS", "Y_BEATS")
 
 @dataclass(frozen=True)
 class Cost:
-    """What a part took: beats over all ports, cycles with a command at work, and seconds.
+    """Cost of a part: beats over all ports, cycles with a command at work, and seconds.
 
     ``bound`` is the fewest cycles that any circuit would need: the beats of the busiest port,
     which takes one a cycle, summed over the laps.
@@ -32,7 +32,7 @@ class Cost:
 
     @property
     def beats_per_cycle(self) -> float:
-        """Of the busiest port, 1 at best; 0 if nothing ran."""
+        """Beats a cycle of the busiest port, at most 1; 0 if nothing ran."""
         return self.bound / self.cycles if self.cycles else 0.0
 
     def plus(self, other: "Cost") -> "Cost":
@@ -58,7 +58,7 @@ class Meter:
         return [self._read(counter) for counter in _COUNTERS]
 
     def lap(self) -> None:
-        """To be called after each operation, whose busiest port may be another than the last's."""
+        """Add the counts since the last lap: after each operation, as the busiest port varies."""
         now = self._counters()
         # The counters wrap; a lap stays far below 2**32 cycles.
         cycles, *beats = (
@@ -69,7 +69,7 @@ class Meter:
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
-        """Measures what happens inside; nothing is recorded if it raises."""
+        """Measure the block; nothing is recorded if it raises."""
         self._before = self._counters()
         self._part = Cost(name)
         start = time.monotonic()
@@ -86,7 +86,7 @@ class Meter:
 
 
 class MeteredDevice:
-    """What the demo calls of a device, a lap of ``meter`` after each."""
+    """The methods of a device that the demo calls, each followed by a lap of ``meter``."""
 
     def __init__(self, device: Device, meter: Meter) -> None:
         self._device = device

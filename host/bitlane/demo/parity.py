@@ -21,7 +21,7 @@ SLOW_STEP = 8
 
 
 class XorDevice(Protocol):
-    """What parity needs of a device."""
+    """The methods of a device that parity needs."""
 
     def bit_xor(
         self, a: Bytes, b: Bytes, /, *, out: Bytes | None = None

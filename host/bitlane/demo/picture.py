@@ -1,10 +1,13 @@
-"""The pictures that the demo writes. Drawing only: it must compute nothing that it shows."""
+"""The pictures that the demo writes. Draws results; it must not compute them."""
 
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageFont
+
+from bitlane.files import write_atomically
 
 from .digits import NEIGHBOURS, Neighbours
 
@@ -123,9 +126,6 @@ def photo_picture(
 def save(picture: Image.Image, path: Path) -> None:
     """Write ``picture`` as PNG, whole or not at all, making its folder if needed."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
-    try:
-        picture.save(part, format="PNG", optimize=True)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    buffer = BytesIO()
+    picture.save(buffer, format="PNG", optimize=True)
+    write_atomically(path, buffer.getvalue())

@@ -197,9 +197,12 @@ class Device(Closeable):
         """``CreateCommandRecorder``."""
         return CommandRecorder(self)
 
-    def create_command_list(self) -> CommandList:
-        """An empty command list, which DirectML has from Direct3D 12."""
-        return CommandList(self)
+    def create_command_list(self, label: str = "") -> CommandList:
+        """An empty command list, which DirectML has from Direct3D 12.
+
+        Drivers that record commands store those of each of its dispatches under ``label``.
+        """
+        return CommandList(self, label)
 
     def execute(self, *lists: CommandList) -> None:
         """Execute command lists, and wait until they are done.
@@ -213,7 +216,7 @@ class Device(Closeable):
         for command_list in lists:
             expect_type("Execute", "CommandList", command_list, CommandList)
             self._check_mine("Execute", command_list.device)
-        execute_steps(self, [step for command_list in lists for step in command_list.steps()])
+        execute_steps(self, [(each.label, step) for each in lists for step in each.steps()])
 
     @overload
     def run(

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import DmlError, DmlTypeError
-from ..lowering.fences import CommandGroup, insert_fences, lower_group
+from ..lowering.fences import CommandGroup, insert_fences_labelled, lower_group
 from ..lowering.strided import Streams, View
 from .binding import (
     Bindings,
@@ -71,8 +71,9 @@ class CommandList:
     Holds the buffers that they are bound to.
     """
 
-    def __init__(self, device: Parent) -> None:
+    def __init__(self, device: Parent, label: str = "") -> None:
         self.device = device
+        self.label = label
         self._recorded: list[Step | _Volatile] = []
 
     def __repr__(self) -> str:
@@ -138,24 +139,32 @@ def _resolve(table: BindingTable) -> Step:
     return Execution(target, *table.resolve_operator(target))
 
 
-def execute_steps(device: Parent, steps: Sequence[Step]) -> None:
-    """Execute ``steps``. Raises ``DmlError`` before the first one, and as `Driver.run` does."""
+_Pending: TypeAlias = list[tuple[str, list[CommandGroup]]]
+"""The command groups of each step with its label, until they are executed together."""
+
+
+def execute_steps(device: Parent, steps: Sequence[tuple[str, Step]]) -> None:
+    """Execute ``steps``, each with its label.
+
+    Raises ``DmlError`` before the first one, and as `Driver.run` does.
+    """
     with device.driver.lock:  # no other thread initialises an operator between check and run
-        _check_order(steps)
-        groups: list[CommandGroup] = []
+        _check_order([step for _, step in steps])
+        pending: _Pending = []
         copies: dict[CompiledOperator, dict[str, Buffer]] = {}
         scratches: dict[CompiledOperator, Scratch] = {}
-        for step in steps:
+        for label, step in steps:
             if isinstance(step, Execution):
                 owned = copies.get(step.operator, step.operator.owned)
                 scratch = scratches.get(step.operator) or step.operator.scratch
                 assert scratch is not None
-                groups += _groups(device, step, owned, scratch)
+                pending.append((label, _groups(device, step, owned, scratch)))
                 continue
             for operator, bindings in zip(step.operators, step.inputs, strict=True):
-                copies[operator] = _copy_owned(device, operator, bindings, groups)
+                copies[operator], groups = _copy_owned(device, operator, bindings, pending)
+                pending.append((label, groups))
                 scratches[operator] = scratch_of(device, operator.desc)
-        device.driver.run(insert_fences(groups))
+        device.driver.run_labelled(insert_fences_labelled(pending))
         # Not before: an operator whose initialisation failed can be initialised again.
         for operator, owned in copies.items():
             operator.owned = owned
@@ -195,24 +204,24 @@ def _wrong_state(operator: CompiledOperator, state: str, expected: str) -> Excep
 
 
 def _copy_owned(
-    device: Parent, operator: CompiledOperator, bindings: Bindings, groups: list[CommandGroup]
-) -> dict[str, Buffer]:
-    """Append copies of owned inputs to ``groups``; return the buffers that they fill.
+    device: Parent, operator: CompiledOperator, bindings: Bindings, pending: _Pending
+) -> tuple[dict[str, Buffer], list[CommandGroup]]:
+    """Return buffers for the inputs that DML owns, and the command groups that fill them.
 
     Afterwards the bound buffers belong to the caller alone again. A circuit without any of
-    ``COPYING`` cannot copy: then the bytes go down to the host and up again, between runs.
+    ``COPYING`` cannot copy: then all that is ``pending`` is executed, and the host copies.
     """
     driver = device.driver
     op = next((op for op in COPYING if op in driver.geometry.ops), None)
-    owned = {}
+    owned, groups = {}, []
     for (name, tensor), binding in zip(operator.desc.inputs, bindings, strict=True):
         if binding is None:
             continue
         size = tensor.total_tensor_size_in_bytes
         owned[name] = copy = device.create_buffer(size)
         if op is None:
-            driver.run(insert_fences(groups))
-            groups.clear()
+            driver.run_labelled(insert_fences_labelled(pending))
+            pending.clear()
             for start in range(0, size, PIECE):
                 count = min(PIECE, size - start)
                 copy.write(binding.buffer.read(count, binding.offset + start), start)
@@ -220,7 +229,7 @@ def _copy_owned(
         source, target = (View(x, (1,), 1) for x in (_address(binding), copy.address))
         streams = Streams(source, source if op.reads_b else None, target)
         groups.append(lower_group(op, (size,), streams, driver.geometry))
-    return owned
+    return owned, groups
 
 
 def _groups(
@@ -262,7 +271,7 @@ def run_operator(
     ]
     initialization = Initialization((operator,), (tuple(owned),))
     execution = Execution(operator, tuple(others), tuple(map(BufferBinding, results)))
-    execute_steps(device, [initialization, execution])
+    execute_steps(device, [("", initialization), ("", execution)])
     return [
         _elements(tensor, result) for (_, tensor), result in zip(desc.outputs, results, strict=True)
     ]

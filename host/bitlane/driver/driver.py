@@ -7,6 +7,7 @@ import gc
 from collections import deque
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from itertools import chain
 from numbers import Real
 from threading import RLock
 from typing import Final
@@ -24,6 +25,7 @@ from .allocator import Allocation, Allocator
 from .commands import Command
 from .control import Control
 from .fork import ForeignProcessLock, invalidate_after_fork
+from .geometry import Geometry
 from .queue import CommandQueue, Read, Words, Write
 
 DEFAULT_TIMEOUT: Final = 60.0
@@ -56,15 +58,20 @@ class Driver(Closeable):
         """Held during a call: other threads wait for it."""
         invalidate_after_fork(self)
         self._control = Control(link)
-        self._identify()
-        self.geometry = self._control.geometry()
+        self.geometry, self._queue = self._connect()
         self._allocator = Allocator(self.geometry.memory_base, self.geometry.memory_bytes)
         # Allocations that nothing refers to any more, until they are freed.
         self._discarded: deque[Allocation] = deque()
-        self._queue = CommandQueue(link, self._control, self.geometry.slots)
-        # The program before may have left the device busy, faulty or with other counts.
-        self._queue.clear()
         self._closed = False
+
+    def _connect(self) -> tuple[Geometry, CommandQueue]:
+        """Identify the device and reset its queue. Raises ``LinkError``."""
+        self._identify()
+        geometry = self._control.geometry()
+        queue = CommandQueue(self.link, self._control, geometry.slots)
+        # The program before may have left the device busy, faulty or with other counts.
+        queue.clear()
+        return geometry, queue
 
     @property
     def closed(self) -> bool:
@@ -209,6 +216,13 @@ class Driver(Closeable):
                 # A board may have got another bitstream meanwhile.
                 self._identify()
                 raise
+
+    def run_labelled(self, groups: Iterable[tuple[str, Iterable[Command]]]) -> None:
+        """Execute the commands of all ``groups`` in order, as `run` does.
+
+        The label of a group matters only to a `RecordingDriver`. Raises as `run` does.
+        """
+        self.run(chain.from_iterable(commands for _, commands in groups))
 
     def clear(self) -> None:
         """Reset the queue: FAULT, DOORBELL and RETIRED are 0 then.

@@ -5,6 +5,7 @@ Compares addresses. It does not change any other field of a command.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from bitlane_rtl.abi import Op
 
@@ -48,12 +49,31 @@ def insert_fences(groups: Iterable[CommandGroup]) -> Iterator[Command]:
     is the first, or may touch a byte that a group since the last fence writes, or write one that
     such a group reads: ranges of addresses are compared, not the bytes in them.
     """
-    since: list[CommandGroup] = []
-    for group in groups:
+    return chain.from_iterable(map(_Fences().insert, groups))
+
+
+def insert_fences_labelled(
+    labelled: Iterable[tuple[str, Iterable[CommandGroup]]],
+) -> Iterator[tuple[str, Iterator[Command]]]:
+    """Yield each label with the commands that `insert_fences` yields for its groups."""
+    fences = _Fences()
+    for label, groups in labelled:
+        yield label, chain.from_iterable(map(fences.insert, groups))
+
+
+class _Fences:
+    """Compares each group with those since the last fence."""
+
+    def __init__(self) -> None:
+        self._since: list[CommandGroup] = []
+
+    def insert(self, group: CommandGroup) -> Iterator[Command]:
+        """Yield the commands of ``group``, the first without its fence if it needs none."""
         commands = iter(group.commands)
         first = next(commands, None)
         if first is None:
-            continue
+            return
+        since = self._since
         fence = len(since) in (0, _REMEMBERED) or any(_depends(group, other) for other in since)
         if fence:
             since.clear()

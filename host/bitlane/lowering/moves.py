@@ -21,7 +21,7 @@ _PROGRESSION = 3
 """Fewest equidistant moves that become one command; two moves take two commands, which share one
 plan with all other moves of their block."""
 
-Offsets = NDArray[np.int64]
+ByteOffsets = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,8 @@ class Moves:
     """
 
     block: MovedBlock
-    sources: Offsets
-    targets: Offsets
+    sources: ByteOffsets
+    targets: ByteOffsets
 
 
 def lower_moves(moves: Moves, geometry: Geometry) -> Iterator[Command]:
@@ -66,7 +66,7 @@ def lower_moves(moves: Moves, geometry: Geometry) -> Iterator[Command]:
             fence = False
 
 
-def _progressions(sources: Offsets, targets: Offsets) -> Iterator[tuple[int, int]]:
+def _progressions(sources: ByteOffsets, targets: ByteOffsets) -> Iterator[tuple[int, int]]:
     """The first move and the number of moves of each command, all moves in order."""
     count = len(sources)
     steps = np.stack([np.diff(sources), np.diff(targets)])

@@ -4,6 +4,16 @@ from ..errors import ModelFileError
 from .model import Model
 from .parse import load_model
 from .prepare import PreparedModel, prepare
-from .run import Line, run
+from .results import Result
+from .run import execute_dispatches, run
 
-__all__ = ["Line", "Model", "ModelFileError", "PreparedModel", "load_model", "prepare", "run"]
+__all__ = [
+    "Model",
+    "ModelFileError",
+    "PreparedModel",
+    "Result",
+    "execute_dispatches",
+    "load_model",
+    "prepare",
+    "run",
+]

@@ -11,6 +11,9 @@ import numpy.typing as npt
 from numpy.typing import NDArray
 
 from ..dml import DataType
+from ..errors import ModelFileError, NpyError
+from ..files import write_atomically
+from .model import Resource, WriteFile
 from .node import Node
 
 if TYPE_CHECKING:
@@ -19,17 +22,12 @@ if TYPE_CHECKING:
     from PIL.Image import Image
     from PIL.ImageFile import ImageFile
 
-
-from ..errors import ModelFileError, NpyError
-from ..files import write_atomically
-from .model import Resource, WriteFile
-
 _MAGIC = b"\x93NUMPY"
 
 
 def read_npy(path: Path) -> NDArray[Any]:
-    """The array in the file ``path``. Raises ``NpyError``, ``OSError`` or ``MemoryError``."""
-    # NumPy takes other files, archives of arrays among them, for something else.
+    """Return the array in a file. Raises ``NpyError``, ``OSError`` or ``MemoryError``."""
+    # NumPy would also load archives of arrays.
     with path.open("rb") as file:
         if file.read(len(_MAGIC)) != _MAGIC:
             raise NpyError(f"a NumPy array file; {path.name} does not start like one")
@@ -40,6 +38,19 @@ def read_npy(path: Path) -> NDArray[Any]:
     return array
 
 
+def encode_npy(array: NDArray[Any]) -> bytes:
+    """Return the content of a NumPy array file."""
+    buffer = BytesIO()
+    np.save(buffer, array, allow_pickle=False)
+    return buffer.getvalue()
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all, and make its folder if needed. Raises ``OSError``."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, data)
+
+
 IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg"})
 
 IMAGE_TYPES = (DataType.FLOAT32, DataType.FLOAT16, DataType.UINT8)
@@ -47,18 +58,17 @@ IMAGE_TYPES = (DataType.FLOAT32, DataType.FLOAT16, DataType.UINT8)
 
 _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 _DEEP = frozenset("IF")
-"""How Pillow's modes of channels of 16 and 32 bits begin."""
+"""First letters of Pillow's modes with channels of 16 and 32 bits."""
 
 _UINT_LAST = 2**32 - 1
 
 
 def read_image(node: Node, source: Node, path: Path, data_type: DataType) -> npt.NDArray[np.uint8]:
-    """The bytes of a tensor in NCHW order that an image is; ``node`` is the resource.
+    """Return the bytes of an image as a tensor in NCHW order; ``node`` is the resource.
 
-    ``resampleSize`` ``[1, C, H, W]`` scales it; without, its own size is kept, and the channels
-    that keep all that it shows: 1 of grey, 3 of colour, 4 where there is transparency. Raises
-    ``ModelFileError``, for channels of more than 8 bits too, and ``OSError`` if the file cannot be
-    read.
+    ``resampleSize`` ``[1, C, H, W]`` scales the image; the default is its own size, with 1 channel
+    for grey, 3 for colour and 4 for transparency. Raises ``ModelFileError``, also for channels of
+    more than 8 bits, and ``OSError`` if the file cannot be read.
     """
     pillow = _pillow(source)
     _expect_type(node, data_type)
@@ -86,7 +96,7 @@ def read_image(node: Node, source: Node, path: Path, data_type: DataType) -> npt
 
 
 def check_image(node: Node, data_type: DataType, dimensions: tuple[int, ...], suffix: str) -> None:
-    """That a resource with these NCHW ``dimensions`` can be an image. Raises ``ModelFileError``."""
+    """Raise ``ModelFileError`` unless a resource of NCHW ``dimensions`` can be an image."""
     _pillow(node)
     if data_type not in IMAGE_TYPES:
         names = ", ".join(member.name for member in IMAGE_TYPES)
@@ -102,7 +112,7 @@ def check_image(node: Node, data_type: DataType, dimensions: tuple[int, ...], su
 def encode_image(
     values: npt.NDArray[np.generic], dimensions: tuple[int, ...], suffix: str, node: Node
 ) -> bytes:
-    """A PNG or JPEG file of a tensor in NCHW order. Floats are clamped to 0 to 1."""
+    """Return a PNG or JPEG file of a tensor in NCHW order. Floats are clamped to 0 to 1."""
     pillow = _pillow(node)
     _, channels, height, width = dimensions
     if values.dtype.kind == "f":
@@ -126,7 +136,7 @@ def _pillow(node: Node) -> "ModuleType":
 def _opened(pillow: "ModuleType", source: Node, path: Path) -> "ImageFile":
     try:
         image: ImageFile = pillow.open(path)
-        # Pillow cuts many deep channels to 8 bits; how the file has them stands here until then.
+        # Pillow cuts many deep channels to 8 bits in `load`, so that the file's mode is read first.
         deep = any("16" in str(tile[-1]) for tile in image.tile) or image.mode[0] in _DEEP
         image.load()
     except (pillow.UnidentifiedImageError, pillow.DecompressionBombError, SyntaxError) as error:
@@ -154,9 +164,9 @@ def _expect_type(node: Node, data_type: DataType) -> None:
 def write_resource(
     command: WriteFile, resource: Resource, data: npt.NDArray[np.uint8], file: str
 ) -> None:
-    """Write the bytes ``data`` of a resource as the command asks; ``file`` is the model file.
+    """Write the bytes ``data`` of a resource for the command; ``file`` is the model file.
 
-    ``.bin`` and ``.dat`` get the resource's content as it is, ``.npy`` and images the dimensions
+    ``.bin`` and ``.dat`` get the resource's content unchanged, ``.npy`` and images the dimensions
     of the command. Raises ``ModelFileError`` if the file cannot be written.
     """
     suffix = command.target.suffix.lower()
@@ -170,12 +180,9 @@ def write_resource(
             node = Node(file, command.path, str(command.target))
             encoded = encode_image(values, command.dimensions, suffix, node)
         else:
-            buffer = BytesIO()
-            np.save(buffer, values, allow_pickle=False)
-            encoded = buffer.getvalue()
+            encoded = encode_npy(values)
     try:
-        command.target.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(command.target, encoded)
+        write_file(command.target, encoded)
     except OSError as error:
         raise ModelFileError(
             file,

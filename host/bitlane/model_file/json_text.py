@@ -64,7 +64,7 @@ def _blank(text: str, file: str) -> str:
         elif kind == "close" and comma is not None:
             pieces[comma] = " "
         if kind not in ("space", "comment"):
-            # A comma that follows an opening bracket or a comma is no trailing one.
+            # A comma that follows an opening bracket or a comma is not a trailing one.
             comma = len(pieces) if kind == "comma" and _ends_value(pieces) else None
         pieces.append(piece)
     return "".join(pieces)
@@ -82,7 +82,7 @@ def _error(text: str, file: str, position: int, expected: str) -> ModelFileError
 
 
 def _rest(text: str, position: int) -> str:
-    """What stands at a position, up to the end of its line."""
+    """Return the text from a position to the end of its line, 20 characters at most."""
     rest = text[position : position + 20].split("\n")[0].rstrip()
     if rest:
         return rest
@@ -90,7 +90,7 @@ def _rest(text: str, position: int) -> str:
 
 
 def _expectation(message: str) -> str:
-    """The standard library's complaint as an expectation."""
+    """Return an error message of the standard library as an expectation."""
     known = {
         "Expecting value": "a value",
         "Expecting property name enclosed in double quotes": 'a name in double quotes, or "}"',

@@ -13,24 +13,25 @@ from ..dml import DataType, ExecutionFlags, OperatorDesc
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Values:
-    """Bytes of which only the number is known until ``data`` is called."""
+    """A number of bytes, which are made when ``data`` is called."""
 
     size: int
     data: Callable[[], npt.NDArray[np.uint8]]
 
     @classmethod
     def of(cls, data: npt.NDArray[np.uint8]) -> "Values":
-        """Bytes that are there already."""
+        """Wrap bytes that exist already."""
         return cls(data.size, lambda: data)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Resource:
-    """A buffer and what it starts with.
+    """A buffer and its initial content.
 
-    ``values`` are the initial ones, which stand first; ``content`` bytes are meant to be there
-    (``sizeInBytes``, or the initial values), ``size`` is that rounded up to a multiple of 4.
-    ``data_type`` is UNKNOWN for values of several types. ``array``: they are a whole ``.npy`` file.
+    ``values`` are the initial values, at the buffer's start; ``content`` is its number of bytes
+    (``sizeInBytes``, or the initial values), and ``size`` is ``content`` rounded up to a multiple
+    of 4. ``data_type`` is UNKNOWN for values of several types. ``array``: the values are a whole
+    ``.npy`` file.
     """
 
     name: str
@@ -47,13 +48,13 @@ class Resource:
 
     @property
     def elements(self) -> int:
-        """Elements that the initial values are; a part of one at the end does not count."""
+        """Number of whole elements of the initial values."""
         return self.values.size // self.data_type.itemsize
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """A tensor bound to the bytes of a resource from ``offset`` on. ``path`` is its place."""
+    """A tensor bound to the bytes of a resource from ``offset`` on; ``path`` in the file."""
 
     resource: str
     offset: int

@@ -31,9 +31,9 @@ _FIELDS = ("name", "elementOffset", "elementCount", "elementStride", "elementSiz
 def read_bindings(
     node: Node, tensors: Sequence[str], resources: Mapping[str, Resource], what: str
 ) -> dict[str, Binding]:
-    """A binding for each of ``tensors``, and for nothing else. Raises ``ModelFileError``.
+    """Return a binding for each of ``tensors``. Raises ``ModelFileError``, also for any other.
 
-    ``what`` says what the tensors are, for the error.
+    ``what`` describes the tensors in the error.
     """
     known = ", ".join(tensors) or "none here"
     for name, member in node.members().items():
@@ -133,7 +133,7 @@ def read_dispatchable(
 def dml_error(
     error: DmlError, file: str, tensor_paths: dict[str, str], otherwise: str
 ) -> ModelFileError:
-    """What DirectML refuses, at its place in the file; ``otherwise`` if it is no tensor's."""
+    """Return an error of DirectML with its path in the file; ``otherwise`` if not of a tensor."""
     if error.tensor in tensor_paths:
         path = f"{tensor_paths[error.tensor]}.{error.field}"
     else:
@@ -154,7 +154,7 @@ def _operator_type(kind: Node) -> OperatorType:
 
 
 def _desc_fields(node: Node) -> Node:
-    """Where the fields of the C structure stand: in ``desc`` or ``Desc``, or in place of it."""
+    """Return the node with the fields of the C structure: ``desc``, ``Desc`` or ``node``."""
     desc = node.optional("desc", "Desc")
     if desc is None:
         return node
@@ -169,7 +169,7 @@ def _tensor_names(desc_class: type[OperatorDesc]) -> tuple[str, ...]:
 
 
 def _tensor(node: Node) -> tuple[BufferTensorDesc, str]:
-    """A tensor, plain or wrapped in ``Type`` and ``Desc``; and where its fields stand."""
+    """Return a tensor, plain or wrapped in ``Type`` and ``Desc``, and the path of its fields."""
     if (kind := node.optional("Type")) is not None:
         kind.choice(["BUFFER"], "DML_TENSOR_TYPE_")
     fields = node
@@ -182,7 +182,7 @@ def _tensor(node: Node) -> tuple[BufferTensorDesc, str]:
     data_type = read_data_type(fields.required("DataType"))
     if data_type is DataType.UNKNOWN:
         raise fields.required("DataType").error("the type of the tensor's elements")
-    # What is a UINT in C but breaks one of DirectML's rules is left to those rules.
+    # DirectML's rules check the values; here each must be a UINT of C.
     sizes = fields.required("Sizes").integers()
     count, strides = fields.optional("DimensionCount"), fields.optional("Strides")
     if count is not None and count.integer() != len(sizes):
@@ -212,7 +212,7 @@ def _is_graph(node: Node) -> bool:
 def _owned_bindings(
     node: Node, desc: OperatorDesc, resources: dict[str, Resource]
 ) -> dict[str, Binding]:
-    """What the dispatchable binds at initialization: exactly the tensors that DML owns."""
+    """Return the bindings at initialization: exactly of the tensors that DML owns."""
     owned = [name for name, tensor in desc.inputs if tensor.owned]
     given = node.optional("bindings")
     if given is None:
@@ -293,7 +293,7 @@ def _expect_one_type(node: Node, resource: Resource) -> None:
 
 
 def _check_target(node: Node, path: Path) -> None:
-    """That the file can be created, as far as can be told without doing it."""
+    """Raise ``ModelFileError`` if the file cannot be created, without creating it."""
     if "\0" in node.text():
         raise node.error("a name without the character NUL")
     wanted = expected_instead(path)

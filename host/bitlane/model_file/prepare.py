@@ -1,4 +1,4 @@
-"""Creates all that a model needs on a device, and checks it. Executes nothing."""
+"""Creates and checks buffers, operators and command lists of a model. Executes nothing."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from .parse import dml_error
 
 @dataclass(frozen=True, slots=True)
 class PreparedModel:
-    """A model whose dispatches all wait to be executed."""
+    """A model with all of its dispatches recorded in command lists."""
 
     model: Model
     device: dml.Device
@@ -23,8 +23,8 @@ class PreparedModel:
 def prepare(model: Model, device: dml.Device) -> PreparedModel:
     """Create and check everything; nothing is executed, and nothing written to the device.
 
-    Raises ``ModelFileError`` for what DirectML or the device refuses, and for resources that do
-    not fit the device's memory.
+    Raises ``ModelFileError`` if DirectML or the device refuses the model, or if its resources do
+    not fit in the device's memory.
     """
     prepared = PreparedModel(
         model, device, _create_buffers(model, device), device.create_command_list(), {}
@@ -38,7 +38,7 @@ def prepare(model: Model, device: dml.Device) -> PreparedModel:
     for index, command in enumerate(model.commands):
         if isinstance(command, Dispatch):
             dispatchable = model.dispatchables[command.dispatchable]
-            commands = prepared.dispatches[index] = device.create_command_list()
+            commands = prepared.dispatches[index] = device.create_command_list(dispatchable.name)
             operator = operators[command.dispatchable]
             _record(prepared, commands, operator, dispatchable, command.bindings)
     return prepared
@@ -112,7 +112,7 @@ def _range(
 def _binding_error(
     error: dml.DmlError, model: Model, dispatchable: Dispatchable, bindings: dict[str, Binding]
 ) -> ModelFileError:
-    """What DirectML refuses of ``bindings``, in the words of model files."""
+    """Return an error of DirectML about ``bindings`` in the words of model files."""
     binding = bindings.get(error.tensor)
     places = {
         "Offset": (".elementOffset", f"{error.value} bytes"),
@@ -129,7 +129,7 @@ def _binding_error(
 def _check_contents(model: Model, dispatchable: Dispatchable, bindings: dict[str, Binding]) -> None:
     """Raise `ModelFileError` unless every input finds its elements in the resource's own values.
 
-    The bytes that round a resource up to a multiple of 4 are no values. A ``.npy`` file that is
+    The bytes that round a resource up to a multiple of 4 are not values. A ``.npy`` file that is
     bound from its start must hold what the tensor reaches, no more and no less.
     """
     for name, tensor in dispatchable.desc.inputs:

@@ -75,7 +75,7 @@ def print_verbose(values: Array) -> str:
 
 
 def plain(values: Array) -> list[int | float | str]:
-    """Elements as JSON has them; what is no finite number as model files write it."""
+    """Return elements for JSON; infinities and NaN as the strings of model files."""
     numbers: list[int | float] = values.tolist()
     return [x if isfinite(x) else str(x) for x in numbers]
 
@@ -131,7 +131,7 @@ def find_file(node: Node, folder: Path) -> Path:
     """The file that a ``sourcePath`` names, relative to the model file or to the current folder."""
     name = node.text()
     for path in (folder / name, Path(name)):
-        # Names that no file can have are none either.
+        # A name that no file can have raises.
         with suppress(OSError, ValueError):
             if path.is_file():
                 return path
@@ -207,7 +207,7 @@ def _sequence(values: Node, data_type: DataType) -> Values:
 
 
 def _made(node: Node, size: int, make: Callable[[], npt.NDArray[np.generic]]) -> Values:
-    """``size`` bytes that are not there before they are needed: a device may have less memory."""
+    """Return ``size`` bytes that are made when needed: a device may have less memory."""
 
     def data() -> Bytes:
         with _memory_of(node):

@@ -1,39 +1,28 @@
 """Executes a model's commands on a device and compares every dispatch with the golden model."""
 
-from collections.abc import Callable, Sequence
-from statistics import median, median_low
-from time import perf_counter
-from typing import Any, Self
+from collections.abc import Callable
+from itertools import groupby
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import reference
-from ..dml import CommandList
 from .images import write_resource
 from .model import Binding, Dispatch, Model, Print, WriteFile
 from .prepare import PreparedModel
-from .resources import plain, print_flat, print_verbose
-
-
-class Line(str):
-    """A line, or several. ``data`` says the same for programs; ``kind`` what it belongs to."""
-
-    __slots__ = ("data", "kind")
-
-    kind: str
-    """"dispatches", "checks", "resources" or "files"."""
-    data: dict[str, Any]
-
-    def __new__(cls, text: str, kind: str, data: dict[str, Any]) -> Self:
-        line = super().__new__(cls, text)
-        line.kind = kind
-        line.data = data
-        return line
+from .results import (
+    CheckResult,
+    DispatchResult,
+    PrintedResource,
+    Result,
+    WrittenResource,
+    compare,
+    measure,
+)
 
 
 class Golden:
-    """The golden model's copy of a model's resources, as they are before the first dispatch."""
+    """The golden model's copy of a model's resources, before the first dispatch."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -49,35 +38,30 @@ class Golden:
             for tensor, binding in dispatchable.bindings.items()
         }
 
-    def compare(self, command: Dispatch, got: npt.NDArray[np.uint8], iterations: int = 1) -> Line:
-        """The line of a check of ``got``, all of the output's resource; ``different``: wrong bytes.
+    def check(
+        self, command: Dispatch, got: npt.NDArray[np.uint8], iterations: int = 1
+    ) -> CheckResult:
+        """Compare all bytes of a dispatch's output resource, ``got`` from the device.
 
-        Dispatches are to be compared in their order, each once; ``iterations``: how often it was
+        Call it once for each dispatch, in their order. ``iterations``: how often the dispatch was
         executed.
         """
-        desc = self._model.dispatchables[command.dispatchable].desc
-        binding = command.bindings[desc.outputs[0][0]]
+        output = self._model.dispatchables[command.dispatchable].desc.outputs[0][0]
+        binding = command.bindings[output]
         want = self._after(command)
         for _ in range(1, iterations):
-            # What reads where it writes gives something else every time.
+            # A dispatch that reads its own output gives another result every time.
             self._memory[binding.resource], before = want, want
             want = self._after(command)
             if np.array_equal(want, before):
                 break
-        # After a difference go on with what the device has, so that it is reported once.
+        # Continue with the device's bytes, so that a difference is reported once.
         self._memory[binding.resource] = got
-        different = np.flatnonzero(got != want)
-        name = command.dispatchable
-        data = {"name": name, "bytes": got.size, "different": different.size}
-        if different.size == 0:
-            return Line(f"Check '{name}': {got.size} bytes equal", "checks", data)
-        first = int(different[0])
-        text = (
-            f"Check '{name}': {different.size} of {got.size} bytes differ, first"
-            f" byte {first} of '{binding.resource}' (byte {first - binding.offset} of"
-            f" {desc.outputs[0][0]}): 0x{got[first]:02X}, expected 0x{want[first]:02X}"
-        )
-        return Line(text, "checks", data)
+
+        def describe(byte: int) -> str:
+            return f"{byte} of '{binding.resource}' (byte {byte - binding.offset} of {output})"
+
+        return CheckResult(command.dispatchable, compare(got, want, describe))
 
     def _after(self, command: Dispatch) -> npt.NDArray[np.uint8]:
         """All of the output's resource after one more execution."""
@@ -97,22 +81,22 @@ class Golden:
 
 def run(
     prepared: PreparedModel,
-    write_line: Callable[[Line], object],
+    report: Callable[[Result], object],
     *,
     check: bool = True,
     read_cycles: Callable[[], int] | None = None,
     iterations: int = 1,
 ) -> bool:
-    """Carry out the commands, a line of text for each; whether all checks passed.
+    """Carry out all commands and ``report`` their results; return whether all checks passed.
 
-    Dispatches with nothing else between them are one job of the device: each acts as if all before
-    it were complete, but those that need nothing of each other run at the same time. With more
-    ``iterations`` than one each is a job by itself, executed so many times before the next. With
-    ``check``, the output's whole buffer is compared with the golden model's as every dispatch left
-    it, so that a job also ends where an output would be written again. ``read_cycles`` reads a
-    counter of the device's busy cycles, modulo 2**32.
+    Dispatches with no other command between them are one job of the device: each acts as if all
+    before it were complete, but independent ones run at the same time. With several ``iterations``
+    each dispatch is a job by itself, which is repeated before the next one begins. With ``check``,
+    the output's whole buffer is compared with the golden model's as every dispatch left it, so
+    that a job also ends where an output would be written again. ``read_cycles`` reads a counter of
+    the device's busy cycles, modulo 2**32.
 
-    Raises ``ModelFileError`` for a file that cannot be written, and what the driver raises.
+    Raises ``ModelFileError`` for a file that cannot be written, and the errors of the driver.
     """
     model = prepared.model
     for name, resource in model.resources.items():
@@ -121,116 +105,89 @@ def run(
         rest = buffer.size_in_bytes - values.size
         buffer.write(np.broadcast_to(np.uint8(0), rest), values.size)
     prepared.device.execute(prepared.initialization)
-    golden = Golden(model) if check else None
-    jobs = _Jobs(prepared, write_line, golden, _Clock(prepared, read_cycles, iterations))
+    batch = _Batch(prepared, report, Golden(model) if check else None, read_cycles, iterations)
     for index, command in enumerate(model.commands):
         if isinstance(command, Dispatch):
-            jobs.add(index, command)
+            batch.add(index, command)
             continue
-        jobs.finish()
-        write_line(
+        batch.execute()
+        report(
             _print(prepared, command) if isinstance(command, Print) else _write(prepared, command)
         )
-    jobs.finish()
-    return jobs.passed
+    batch.execute()
+    return batch.passed
 
 
-class _Jobs:
-    """Dispatches that wait to be executed together."""
+def execute_dispatches(prepared: PreparedModel) -> None:
+    """Execute the initialization and all dispatches as `run` does without checks, and no more.
+
+    No resource is sent, printed or written to a file. Raises the errors of the driver.
+    """
+    prepared.device.execute(prepared.initialization)
+    commands = enumerate(prepared.model.commands)
+    for is_dispatch, group in groupby(commands, lambda item: isinstance(item[1], Dispatch)):
+        if is_dispatch:
+            prepared.device.execute(*(prepared.dispatches[index] for index, _ in group))
+
+
+class _Batch:
+    """Collects dispatches that are executed together, as one job of the device."""
 
     def __init__(
         self,
         prepared: PreparedModel,
-        write_line: Callable[[Line], object],
+        report: Callable[[Result], object],
         golden: Golden | None,
-        clock: "_Clock",
+        read_cycles: Callable[[], int] | None,
+        iterations: int,
     ) -> None:
         self.passed = True
         self._prepared = prepared
-        self._write_line = write_line
+        self._report = report
         self._golden = golden
-        self._clock = clock
+        self._read_cycles = read_cycles
+        self._iterations = iterations
         self._waiting: dict[int, Dispatch] = {}
 
     def add(self, index: int, command: Dispatch) -> None:
-        """Let a dispatch, the command of number ``index``, be a part of the job if possible."""
+        """Add the dispatch with the number ``index``; execute those before it if it must wait."""
         written = map(self._output, self._waiting.values())
         again = self._golden is not None and self._output(command) in written
-        if again or self._clock.iterations > 1:
-            self.finish()
+        if again or self._iterations > 1:
+            self.execute()
         self._waiting[index] = command
 
-    def finish(self) -> None:
-        """Execute the dispatches that wait, and compare what they wrote."""
+    def execute(self) -> None:
+        """Execute all waiting dispatches, and check their outputs."""
         if not self._waiting:
             return
         lists = [self._prepared.dispatches[index] for index in self._waiting]
-        figures = self._clock.execute(lists)
+        device = self._prepared.device
+        timing = measure(lambda: device.execute(*lists), self._read_cycles, self._iterations)
         for command in self._waiting.values():
-            name = command.dispatchable
-            self._write_line(
-                Line(f"Dispatch '{name}': {figures}", "dispatches", {"name": name, **figures.data})
-            )
+            self._report(DispatchResult(command.dispatchable, timing, len(lists)))
             if self._golden is not None:
                 got = self._prepared.buffers[self._output(command)].read().view(np.uint8)
-                line = self._golden.compare(command, got, self._clock.iterations)
-                self._write_line(line)
-                self.passed = self.passed and line.data["different"] == 0
+                result = self._golden.check(command, got, self._iterations)
+                self._report(result)
+                self.passed = self.passed and not result.comparison.different
         self._waiting.clear()
 
     def _output(self, command: Dispatch) -> str:
-        """The name of the resource that a dispatch writes."""
+        """Return the name of the resource that a dispatch writes."""
         desc = self._prepared.model.dispatchables[command.dispatchable].desc
         return command.bindings[desc.outputs[0][0]].resource
 
 
-class _Clock:
-    """Executes jobs a number of times, and says how long they took."""
-
-    def __init__(
-        self, prepared: PreparedModel, read_cycles: Callable[[], int] | None, iterations: int
-    ) -> None:
-        self.iterations = iterations
-        self._execute = prepared.device.execute
-        self._read_cycles = read_cycles
-
-    def execute(self, lists: Sequence[CommandList]) -> Line:
-        """The medians of a job's iterations."""
-        times, counts = [], []
-        for _ in range(self.iterations):
-            before = self._read_cycles() if self._read_cycles else 0
-            start = perf_counter()
-            self._execute(*lists)
-            times.append((perf_counter() - start) * 1000)
-            if self._read_cycles:
-                counts.append((self._read_cycles() - before) % 2**32)
-        time = median(times)
-        data: dict[str, object] = {"iterations": self.iterations, "milliseconds": time}
-        text = f"{self.iterations} iterations, {time:.4f} ms median (CPU)"
-        if counts:
-            data["cycles"] = median_low(counts)
-            text += f", {data['cycles']} cycles"
-        if len(lists) > 1:
-            data["dispatches_in_job"] = len(lists)
-            text += f" for a job of {len(lists)} dispatches"
-        return Line(text, "dispatches", data)
-
-
-def _print(prepared: PreparedModel, command: Print) -> Line:
+def _print(prepared: PreparedModel, command: Print) -> PrintedResource:
     resource = prepared.model.resources[command.resource]
     size = resource.elements * resource.data_type.itemsize
     values = prepared.buffers[command.resource].read(size, 0, resource.data_type.dtype)
-    shown = f"\n{print_verbose(values)}" if command.verbose else f" {print_flat(values)}"
-    data = {"name": command.resource, "type": resource.data_type.name, "values": plain(values)}
-    return Line(f"Resource '{command.resource}':{shown}", "resources", data)
+    return PrintedResource(command.resource, resource.data_type.name, values, command.verbose)
 
 
-def _write(prepared: PreparedModel, command: WriteFile) -> Line:
+def _write(prepared: PreparedModel, command: WriteFile) -> WrittenResource:
     data = prepared.buffers[command.resource].read().view(np.uint8)
     resource = prepared.model.resources[command.resource]
     write_resource(command, resource, data, prepared.model.file)
-    return Line(
-        f"Resource '{command.resource}' written to '{command.target}'",
-        "files",
-        {"name": command.resource, "path": str(command.target)},
-    )
+    return WrittenResource(command.resource, command.target)

@@ -1,1 +1,1 @@
-"""What a device is given to do and what it did, for people to look at. Never changes either."""
+"""Text, trace and report of the commands of a run and of its recorded bus traffic."""

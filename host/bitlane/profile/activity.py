@@ -1,7 +1,4 @@
-"""What a recording says of a device's ports: bursts, beats, and who waited for whom.
-
-Reads recordings; never runs a device.
-"""
+"""Bursts, beats and stalls of a device's ports, from a recording; does not run a device."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,11 +17,11 @@ CAUSES: Final = {
     "write data awaited": "ready, not valid: the circuit has nothing to write yet",
     "response awaited": "all is written: the memory has not confirmed it yet",
 }
-"""Why a port stands still, and which side waits for which."""
+"""Causes of a stall, and the side that waits."""
 
 
 @dataclass(frozen=True, slots=True)
-class SeenPort:
+class RecordedPort:
     """A port of the memory, by its channels."""
 
     name: str
@@ -37,21 +34,21 @@ class SeenPort:
 
 
 @dataclass(frozen=True, slots=True)
-class SeenBurst:
+class RecordedBurst:
     """Beats of one address, in cycles."""
 
     address: int
     beats: int
     asked: int
-    """The address was taken."""
+    """Cycle in which the address was accepted."""
     first: int
     last: int
     """Its first and its last beat."""
 
 
 @dataclass(frozen=True, slots=True)
-class SeenStall:
-    """Cycles from ``first`` to before ``end`` in which a port stood still for one of `CAUSES`."""
+class RecordedStall:
+    """Cycles from ``first`` to before ``end`` in which a port stalled for one of `CAUSES`."""
 
     cause: str
     first: int
@@ -59,7 +56,7 @@ class SeenStall:
 
 
 @dataclass(frozen=True, slots=True)
-class SeenCommand:
+class RecordedCommand:
     """A command at work, in cycles; ``end`` is -1 if it has not ended."""
 
     submitted: int
@@ -68,19 +65,19 @@ class SeenCommand:
     faulted: bool = False
 
 
-def ports(recording: Recording) -> list[SeenPort]:
-    """The ports that carried anything."""
+def ports(recording: Recording) -> list[RecordedPort]:
+    """Return the ports that carried anything."""
     reads = "read A" if recording.valid["ar_b"].any() else "read"
     known = (
-        SeenPort(reads, "ar", "r"),
-        SeenPort("read B", "ar_b", "r_b"),
-        SeenPort("write", "aw", "w"),
+        RecordedPort(reads, "ar", "r"),
+        RecordedPort("read B", "ar_b", "r_b"),
+        RecordedPort("write", "aw", "w"),
     )
     return [port for port in known if recording.valid[port.address].any()]
 
 
-def runs(recording: Recording) -> list[SeenCommand]:
-    """All commands, in their order."""
+def recorded_commands(recording: Recording) -> list[RecordedCommand]:
+    """Return all commands, in their order."""
     cycles = recording.cycles
     rung, started = cycles[recording.doorbell], cycles[recording.started]
     ended = cycles[recording.retired | recording.faulted].tolist()
@@ -88,7 +85,7 @@ def runs(recording: Recording) -> list[SeenCommand]:
     submitted = rung[np.maximum(np.searchsorted(rung, started, "right") - 1, 0)].tolist()
     missing = len(submitted) - len(ended)
     return [
-        SeenCommand(*each)
+        RecordedCommand(*each)
         for each in zip(
             submitted,
             started.tolist(),
@@ -99,19 +96,19 @@ def runs(recording: Recording) -> list[SeenCommand]:
     ]
 
 
-def busy(recording: Recording) -> list[tuple[int, int]]:
-    """For each command that ended, in order, the first cycle that counts for it, and its end.
+def busy_spans(recording: Recording) -> list[tuple[int, int]]:
+    """Return the first cycle and the end of each command that ended, in order.
 
-    The circuit is busy from the cycle after a doorbell until all that was submitted has ended; so
-    is BUSY_CYCLES counted. A cycle counts for the oldest command that has not ended.
+    The circuit is busy, and BUSY_CYCLES counts, from the cycle after a doorbell until all
+    submitted commands have ended. A cycle counts for the oldest command that has not ended.
     """
     rung = recording.cycles[recording.doorbell]
     result: list[tuple[int, int]] = []
     before = 0
-    for run in runs(recording):
+    for run in recorded_commands(recording):
         if run.end < 0:
             break
-        # Without a doorbell between the last end and its start it had been submitted before.
+        # Without a doorbell between the last end and its start, the command was submitted before.
         place = int(np.searchsorted(rung, before))
         idle = place < len(rung) and int(rung[place]) < run.started
         result.append((int(rung[place]) + 1 if idle else before, run.end))
@@ -119,17 +116,17 @@ def busy(recording: Recording) -> list[tuple[int, int]]:
     return result
 
 
-def moved(recording: Recording, channel: str) -> NDArray[np.int64]:
-    """Beats that ``channel`` had carried at the beginning of each entry, and at the end."""
+def beats_carried(recording: Recording, channel: str) -> NDArray[np.int64]:
+    """Return the beats that ``channel`` had carried before each entry, and at the end."""
     fires = recording.valid[channel] & recording.ready[channel]
     return np.concatenate([[0], np.cumsum(fires * _lengths(recording))])
 
 
-def bursts(recording: Recording, port: SeenPort) -> list[SeenBurst]:
-    """The bursts of a port whose beats are all recorded, in their order."""
+def bursts(recording: Recording, port: RecordedPort) -> list[RecordedBurst]:
+    """Return the bursts of a port, in order; one that was cut off is left out."""
     asked = recording.valid[port.address] & recording.ready[port.address]
     beats = recording.beats[port.address][asked]
-    carried = moved(recording, port.data)
+    carried = beats_carried(recording, port.data)
     ends = np.cumsum(beats)
     whole = ends <= carried[-1]
     first = _cycles_of(recording, carried, (ends - beats)[whole])
@@ -141,36 +138,36 @@ def bursts(recording: Recording, port: SeenPort) -> list[SeenBurst]:
         first,
         last,
     )
-    return [SeenBurst(*each) for each in zip(*(x.tolist() for x in columns), strict=True)]
+    return [RecordedBurst(*each) for each in zip(*(x.tolist() for x in columns), strict=True)]
 
 
-def stalls(recording: Recording, port: SeenPort) -> list[SeenStall]:
-    """When a port stood still while a command was at work, and why."""
+def stalls(recording: Recording, port: RecordedPort) -> list[RecordedStall]:
+    """Return the stalls of a port while a command was at work, with their causes."""
     causes = _write_causes(recording) if port.writes else _read_causes(recording, port)
     names = list(CAUSES)
     return [
-        SeenStall(names[cause], first, end)
-        for cause, first, end in _joined(causes, recording)
+        RecordedStall(names[cause], first, end)
+        for cause, first, end in _join(causes, recording)
         if cause >= 0
     ]
 
 
 def _lengths(recording: Recording) -> NDArray[np.int64]:
-    """Cycles of each entry."""
+    """Return the number of cycles of each entry."""
     return np.diff(recording.cycles, append=recording.end)
 
 
 def _cycles_of(
     recording: Recording, carried: NDArray[np.int64], beats: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """The cycles of beats by number, of a channel that had ``carried`` so many."""
+    """Return the cycles of ``beats``, which are numbered; ``carried`` is the result of `moved`."""
     entries = np.searchsorted(carried, beats, "right") - 1
     result: NDArray[np.int64] = recording.cycles[entries] + beats - carried[entries]
     return result
 
 
-def _joined(causes: NDArray[np.int64], recording: Recording) -> Iterator[tuple[int, int, int]]:
-    """Entries of one cause behind each other as one: cause, first cycle and end."""
+def _join(causes: NDArray[np.int64], recording: Recording) -> Iterator[tuple[int, int, int]]:
+    """Join neighbouring entries of one cause; yield cause, first cycle and end."""
     changes = np.flatnonzero(np.diff(causes, prepend=-2))
     firsts = recording.cycles[changes]
     ends = np.append(firsts[1:], recording.end)
@@ -181,12 +178,12 @@ def _cause(name: str) -> int:
     return list(CAUSES).index(name)
 
 
-def _read_causes(recording: Recording, port: SeenPort) -> NDArray[np.int64]:
-    """The number of the cause for each entry; -1 where nothing stands still."""
+def _read_causes(recording: Recording, port: RecordedPort) -> NDArray[np.int64]:
+    """Return the number of the cause of each entry; -1 where the port does not stall."""
     valid, ready = recording.valid, recording.ready
     asked = valid[port.address] & ready[port.address]
     total = np.cumsum(np.where(asked, recording.beats[port.address], 0))
-    due = np.concatenate([[0], total[:-1]]) - moved(recording, port.data)[:-1]
+    due = np.concatenate([[0], total[:-1]]) - beats_carried(recording, port.data)[:-1]
     return np.select(
         [
             valid[port.data] & ready[port.data],
@@ -205,12 +202,12 @@ def _read_causes(recording: Recording, port: SeenPort) -> NDArray[np.int64]:
 
 
 def _write_causes(recording: Recording) -> NDArray[np.int64]:
-    """As `_read_causes`, of the port that writes."""
+    """Return the causes as `_read_causes` does, for the port that writes."""
     valid, ready = recording.valid, recording.ready
     ended = recording.retired | recording.faulted
     working: NDArray[np.int64] = np.cumsum(recording.started) - np.cumsum(ended)
     fires = valid["w"] & ready["w"]
-    # A lone command whose end comes before any further beat has written all it has to.
+    # A lone command that ends before any further beat has written all of its data.
     written = (_next(ended) < _next(fires)) & (working == 1)
     return np.select(
         [
@@ -232,7 +229,7 @@ def _write_causes(recording: Recording) -> NDArray[np.int64]:
 
 
 def _next(happens: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """For each entry the first one behind it in which something happens; their number if none."""
+    """Return the next entry in which ``happens`` is true, for each; their number if none."""
     places = np.flatnonzero(happens)
     padded = np.append(places, len(happens))
     result: NDArray[np.int64] = padded[np.searchsorted(places, np.arange(len(happens)), "right")]

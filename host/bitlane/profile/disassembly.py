@@ -1,90 +1,40 @@
-"""The commands that each dispatch of a model becomes on a device, and these as text.
+"""The commands that each dispatch of a model becomes on a device, as records and as text."""
 
-Nothing is executed: the device is paper, with the geometry of a real one.
-"""
-
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import groupby, islice
+from collections.abc import Sequence
 
 from bitlane_rtl.abi import Mode
 
 from .. import dml
 from ..driver.commands import Command, Walk
+from ..driver.dry_run import DryRunDriver, LabelledCommands
 from ..driver.geometry import Geometry
-from ..model_file import Model, PreparedModel, prepare
-from ..model_file.model import Dispatch
-from .noting import PaperDriver
+from ..model_file import Model, execute_dispatches, prepare
 
 _INDENT = "    "
 
 
-@dataclass(frozen=True, slots=True)
-class Dispatched:
-    """What a dispatch becomes."""
+def lower_model(
+    model: Model, geometry: Geometry, level: dml.FeatureLevel
+) -> list[LabelledCommands]:
+    """Return the commands of each dispatch for a device of ``geometry``, in a dry run.
 
-    name: str
-    """The dispatchable's; of what initializers copy: none."""
-    commands: tuple[Command, ...]
-
-
-def lowered(
-    model: Model, registers: Mapping[str, int], level: dml.FeatureLevel
-) -> list[Dispatched]:
-    """The commands of each dispatch, as a device with these ``registers`` would get them.
-
-    First come the copies of inputs that are OWNED_BY_DML, if there are any. Dispatches with
-    nothing else between them are one job: fences stand where one needs what another has done.
-
-    Raises ``ModelFileError`` for what the device refuses, and ``LinkError`` if ``registers`` are
-    those of no bitlane device.
+    The copies of inputs that are OWNED_BY_DML come first, without a label. Dispatches with no
+    other command between them are one job: a fence stands where one depends on another. Raises
+    ``ModelFileError`` if the device refuses the model.
     """
-    with PaperDriver(registers) as driver, dml.Device(driver, level) as device:
-        prepared = prepare(model, device)
-        device.execute(prepared.initialization)
-        copies = list(driver.noted)
-        lists = [prepared.dispatches[index] for index in sorted(prepared.dispatches)]
-        counts = []
-        for each in lists:
-            driver.noted.clear()
-            device.execute(each)
-            counts.append(len(driver.noted))
-        driver.noted.clear()
-        for job in _jobs(prepared):
-            device.execute(*job)
-        names = [x.dispatchable for x in model.commands if isinstance(x, Dispatch)]
-        return shared_out([*copies, *driver.noted], ["", *names], [len(copies), *counts])
+    with DryRunDriver(geometry) as driver, dml.Device(driver, level) as device:
+        execute_dispatches(prepare(model, device))
+        return driver.recorded
 
 
-def shared_out(
-    commands: Sequence[Command], names: Sequence[str], counts: Sequence[int]
-) -> list[Dispatched]:
-    """``commands`` in their order, so many to each of ``names``; who gets none is left out."""
-    rest = iter(commands)
-    return [
-        Dispatched(name, tuple(islice(rest, count)))
-        for name, count in zip(names, counts, strict=True)
-        if count
-    ]
-
-
-def _jobs(prepared: PreparedModel) -> Iterator[list[dml.CommandList]]:
-    """The lists of each run of dispatches with no other command between them."""
-    for dispatches, group in groupby(
-        enumerate(prepared.model.commands), lambda item: isinstance(item[1], Dispatch)
-    ):
-        if dispatches:
-            yield [prepared.dispatches[index] for index, _ in group]
-
-
-def lowered_text(dispatches: Sequence[Dispatched], geometry: Geometry) -> str:
-    """All commands, grouped by dispatch, behind a line on what the device is."""
+def disassemble(dispatches: Sequence[LabelledCommands], geometry: Geometry) -> str:
+    """Return all commands as text, grouped by dispatch, after a line on the device."""
     ports = "1 read port" if geometry.read_ports == 1 else f"{geometry.read_ports} read ports"
     sizes = f"beats of {8 * geometry.data_bytes} bits, {ports}, {geometry.loops} nested loops"
     lines = [f"For {sizes}, {geometry.slots} slots"]
     number = 0
     for each in dispatches:
-        what = f"Dispatch '{each.name}'" if each.name else "Initialization"
+        what = f"Dispatch '{each.label}'" if each.label else "Initialization"
         count = len(each.commands)
         lines += ["", f"{what}: {count} command{'s' * (count != 1)}"]
         for command in each.commands:
@@ -94,7 +44,7 @@ def lowered_text(dispatches: Sequence[Dispatched], geometry: Geometry) -> str:
 
 
 def command_text(command: Command, number: int) -> str:
-    """One command, of this ``number``: what it does, then a line for each of its streams.
+    """Return the text of the command ``number``: its fields, then a line for each stream.
 
     Loops are named from the inside out: ``run 10, loops 3 x 2`` are 2 times 3 runs of 10
     elements. A stream's jumps are the bytes that end a run, one for each loop, innermost first.
@@ -114,7 +64,7 @@ def command_text(command: Command, number: int) -> str:
 
 
 def walk_text(walk: Walk) -> str:
-    """How a stream walks, and between which addresses."""
+    """Return a stream's mode, first and last address, stride and jumps as text."""
     text = f"{walk.mode.name:<7} {walk.base:#010x} to {walk.last:#010x}"
     if walk.mode is Mode.STRIDED:
         text += f", stride {walk.stride:+}"

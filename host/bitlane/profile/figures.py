@@ -20,7 +20,7 @@ from bitlane_rtl.abi import Mode
 
 from ..driver.commands import Command, Walk
 from ..links.recording import Recording
-from .activity import CAUSES, SeenCommand, SeenPort, bursts, moved, stalls
+from .activity import CAUSES, RecordedCommand, RecordedPort, beats_carried, bursts, stalls
 
 PORT_COLOURS: Final = {
     "read": "#2a9d8f",
@@ -39,7 +39,7 @@ STALL_COLOURS: Final = dict(
 
 _COMMAND_COLOUR: Final = "#4c78d0"
 _POINTS: Final = 150
-"""Of a line; each is the mean of as many cycles as it takes, so that single ones do not show."""
+"""Points of a line; each is the mean of equally many cycles, so that single ones do not show."""
 
 _DRAWN: Final = 20_000
 """Spans of one kind that are drawn, the first ones: a browser still moves them smoothly."""
@@ -48,13 +48,13 @@ _ROW: Final = 26
 
 
 def first_cycle(recording: Recording) -> int:
-    """Where a drawing begins: where the host first submitted something."""
+    """Return the first cycle of a drawing: the first doorbell."""
     rung = recording.cycles[recording.doorbell]
     return int(rung[0]) if len(rung) else 0
 
 
-def rates(recording: Recording, ports: Sequence[SeenPort], cycles: Range1d) -> figure:
-    """Beats a cycle of each port, and the one beat that a port can carry."""
+def plot_rates(recording: Recording, ports: Sequence[RecordedPort], cycles: Range1d) -> figure:
+    """Plot the beats a cycle of each port, and the bound of one beat a cycle."""
     begin, end = first_cycle(recording), recording.end
     width = max(1, -(-(end - begin) // _POINTS))
     edges = np.append(np.arange(begin, end, width), end)
@@ -65,7 +65,7 @@ def rates(recording: Recording, ports: Sequence[SeenPort], cycles: Range1d) -> f
     plot.line([begin, end], [1, 1], line_dash="dashed", color="#888888", legend_label="bound")
     at = np.append(recording.cycles, recording.end)
     for port in ports:
-        carried = np.interp(edges, at, moved(recording, port.data))
+        carried = np.interp(edges, at, beats_carried(recording, port.data))
         rate = np.diff(carried) / np.diff(edges)
         x, y = np.repeat(edges, 2)[1:-1], np.repeat(rate, 2)
         plot.line(x, y, color=PORT_COLOURS[port.name], line_width=1.8, legend_label=port.name)
@@ -74,13 +74,13 @@ def rates(recording: Recording, ports: Sequence[SeenPort], cycles: Range1d) -> f
     return plot
 
 
-def spans(
+def plot_spans(
     recording: Recording,
-    ports: Sequence[SeenPort],
-    commands: Sequence[tuple[str, SeenCommand]],
+    ports: Sequence[RecordedPort],
+    commands: Sequence[tuple[str, RecordedCommand]],
     cycles: Range1d,
 ) -> figure:
-    """A row for the commands, which have names, and two for each port: bursts and stalls."""
+    """Plot a row for the commands, which have names, and two for each port: bursts and stalls."""
     rows = ["commands", *(name for x in ports for name in (x.name, f"{x.name} stalls"))]
     plot = _figure(cycles, FactorRange(factors=rows[::-1]), _ROW * len(rows) + 50)
     plot.xaxis.axis_label = "clock cycle"
@@ -153,26 +153,26 @@ def _figure(cycles: Range1d, rows: Range, height: int) -> figure:
     return plot
 
 
-_MOST_VISITS = 256
+_DRAWN_ELEMENTS = 256
 """Elements in a drawing."""
 _WIDTH, _HEIGHT, _MARGIN = 320, 96, 6
 
 
 def streams(command: Command) -> list[tuple[str, Walk, int]]:
-    """Name, walk and bytes of an element of each stream that the command has."""
+    """Return name, walk and element size in bytes of each stream of a command."""
     found = [("A", command.a, command.lane.bytes), ("Y", command.y, command.out_lane.bytes)]
     if command.b is not None:
         found.insert(1, ("B", command.b, command.lane.bytes))
     return found
 
 
-def visited(walk: Walk, run: int, counts: tuple[int, ...], size: int) -> Iterator[int]:
-    """Addresses of the elements of ``size`` bytes, in the order in which they are visited.
+def walk_addresses(walk: Walk, run: int, counts: tuple[int, ...], size: int) -> Iterator[int]:
+    """Yield the addresses of the elements of ``size`` bytes, in the order of the walk.
 
     A run that repeats one element, or is summed into one, visits it once for each of its elements.
     """
     step = {Mode.DENSE: size, Mode.STRIDED: walk.stride}.get(walk.mode, 0)
-    # Where the next run starts, seen from where its jumps count from.
+    # Bytes from the start of a run to the base of its jumps.
     behind = step * (run - 1) if walk.mode is Mode.STRIDED else 0
     start = walk.base
     for done in product(*(range(times) for times in reversed(counts))):
@@ -181,10 +181,12 @@ def visited(walk: Walk, run: int, counts: tuple[int, ...], size: int) -> Iterato
         start += behind + next((jump for jump, times, now in loops if now < times - 1), 0)
 
 
-def drawing(command: Command, name: str, walk: Walk, size: int) -> str:
-    """An SVG: elements in their order from left to right, their addresses from the top down."""
-    places = list(islice(visited(walk, command.run, command.counts, size), _MOST_VISITS + 1))
-    shown = places[:_MOST_VISITS]
+def draw_walk(command: Command, name: str, walk: Walk, size: int) -> str:
+    """Return an SVG: elements in order from left to right, addresses from the top down."""
+    addresses = list(
+        islice(walk_addresses(walk, command.run, command.counts, size), _DRAWN_ELEMENTS + 1)
+    )
+    shown = addresses[:_DRAWN_ELEMENTS]
     low, span = min(shown), max(max(shown) - min(shown), 1)
     across = (_WIDTH - 2 * _MARGIN) / max(len(shown) - 1, 1)
     points = [
@@ -193,7 +195,8 @@ def drawing(command: Command, name: str, walk: Walk, size: int) -> str:
     ]
     line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     dots = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="1.6"/>' for x, y in points)
-    more = f"first {_MOST_VISITS} elements" if len(places) > _DRAWN else f"{len(shown)} elements"
+    first = "first " if len(addresses) > len(shown) else ""
+    more = f"{first}{len(shown)} elements"
     label = f"{name}: {more}, {low:#x} to {low + span:#x}"
     return (
         f'<svg class="walk" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{label}">'

@@ -1,4 +1,4 @@
-"""A recording as trace events, which Perfetto and Chrome's own viewer draw. Writes text alone.
+"""A recording as trace events, which Perfetto and Chrome's own viewer draw.
 
 Source of the format: "Trace Event Format" of the Chromium project. Its times are microseconds; here
 one stands for one clock cycle.
@@ -10,24 +10,25 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from ..driver.dry_run import LabelledCommands
 from ..links.recording import Recording
-from .activity import CAUSES, bursts, ports, runs, stalls
-from .disassembly import Dispatched, command_text
+from .activity import CAUSES, bursts, ports, recorded_commands, stalls
+from .disassembly import command_text
 
 CUT: Final = "cut: the recording had no room for what came after cycle {}"
 
 _Event: TypeAlias = dict[str, Any]
 _PROCESS: Final = 1
 _COMMANDS: Final = 1
-"""Number of the track of commands; each port has one for its bursts, and one for its stalls."""
+"""Number of the commands' track; each port has a track of bursts and a track of stalls."""
 
 
 def write_trace(
-    path: Path, recording: Recording, dispatches: Sequence[Dispatched], device: str
+    path: Path, recording: Recording, dispatches: Sequence[LabelledCommands], device: str
 ) -> None:
-    """Write what ``recording`` says, an event a line. Raises ``OSError``.
+    """Write the events of ``recording``, one a line. Raises ``OSError``.
 
-    ``dispatches`` have the commands in the order in which the device got them.
+    ``dispatches`` have the commands in the order of their submission.
     """
     about = {"device": device, "time": "1 us is 1 clock cycle"}
     if recording.cut:
@@ -43,7 +44,7 @@ def write_trace(
 
 
 def _names(recording: Recording) -> Iterator[_Event]:
-    """What the tracks are called, and in which order they stand."""
+    """Yield the names of the tracks, and their order."""
     tracks = [
         "commands",
         *(name for x in ports(recording) for name in (x.name, f"{x.name} stalls")),
@@ -59,10 +60,12 @@ def _names(recording: Recording) -> Iterator[_Event]:
         }
 
 
-def _commands(recording: Recording, dispatches: Sequence[Dispatched]) -> Iterator[_Event]:
-    """From start to retirement, also where one begins before the last one ends."""
-    owners = [(each.name, command) for each in dispatches for command in each.commands]
-    for number, (run, (name, command)) in enumerate(zip(runs(recording), owners, strict=False)):
+def _commands(recording: Recording, dispatches: Sequence[LabelledCommands]) -> Iterator[_Event]:
+    """Yield each command from start to retirement, also where commands overlap."""
+    owners = [(each.label, command) for each in dispatches for command in each.commands]
+    for number, (run, (name, command)) in enumerate(
+        zip(recorded_commands(recording), owners, strict=False)
+    ):
         end = recording.end if run.end < 0 else run.end
         common = {"cat": "command", "id": number, "tid": _COMMANDS, "name": command.op.name}
         about = {

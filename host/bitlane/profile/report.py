@@ -1,4 +1,4 @@
-"""The page that `bitlane run --report` writes: self-contained, light and dark. Measures nothing."""
+"""The page of `bitlane run --report`: self-contained, light and dark."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -12,40 +12,58 @@ from bokeh.model import Model
 from bokeh.models import Range1d
 from bokeh.resources import Resources
 
+from ..driver.dry_run import LabelledCommands
 from ..driver.geometry import Geometry
 from ..links.recording import Recording
 from ..lowering.cost import beats
-from .activity import CAUSES, SeenCommand, SeenPort, bursts, busy, ports, runs, stalls
-from .disassembly import Dispatched, command_text, walk_text
-from .figures import PORT_COLOURS, STALL_COLOURS, drawing, first_cycle, rates, spans, streams
+from .activity import (
+    CAUSES,
+    RecordedCommand,
+    RecordedPort,
+    bursts,
+    busy_spans,
+    ports,
+    recorded_commands,
+    stalls,
+)
+from .disassembly import command_text, walk_text
+from .figures import (
+    PORT_COLOURS,
+    STALL_COLOURS,
+    draw_walk,
+    first_cycle,
+    plot_rates,
+    plot_spans,
+    streams,
+)
 from .perfetto import CUT
 
 _DRAWN_COMMANDS = 8
-"""Of each dispatch; all are told as text."""
+"""Commands of each dispatch that are drawn; the text has all of them."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
-    """A dispatch with what became of its commands; none of them if they were cut off."""
+class _RecordedDispatch:
+    """A dispatch with its recorded commands, without those that were cut off."""
 
-    dispatch: Dispatched
-    commands: tuple[SeenCommand, ...]
+    dispatch: LabelledCommands
+    commands: tuple[RecordedCommand, ...]
     first_number: int
 
     @property
     def name(self) -> str:
-        return self.dispatch.name or "initialization"
+        return self.dispatch.label or "initialization"
 
 
 def write_report(
     path: Path,
     recording: Recording,
-    dispatches: Sequence[Dispatched],
+    dispatches: Sequence[LabelledCommands],
     geometry: Geometry,
     titles: tuple[str, str],
 ) -> None:
-    """Write the page. ``titles``: what was run, and on which device. Raises ``OSError``."""
-    seen = _seen(recording, dispatches)
+    """Write the page. ``titles``: the model and the device. Raises ``OSError``."""
+    seen = _match(recording, dispatches)
     found = ports(recording)
     script, figures = _figures(recording, found, seen)
     model, device = map(escape, titles)
@@ -72,19 +90,19 @@ def write_report(
     path.write_text(text, encoding="utf-8")
 
 
-def _seen(recording: Recording, dispatches: Sequence[Dispatched]) -> list[_Seen]:
-    all_runs, number, result = runs(recording), 0, []
+def _match(recording: Recording, dispatches: Sequence[LabelledCommands]) -> list[_RecordedDispatch]:
+    all_runs, number, result = recorded_commands(recording), 0, []
     for each in dispatches:
         end = number + len(each.commands)
-        result.append(_Seen(each, tuple(all_runs[number:end]), number))
+        result.append(_RecordedDispatch(each, tuple(all_runs[number:end]), number))
         number = end
     return result
 
 
 def _figures(
-    recording: Recording, found: Sequence[SeenPort], seen: Sequence[_Seen]
+    recording: Recording, found: Sequence[RecordedPort], seen: Sequence[_RecordedDispatch]
 ) -> tuple[str, list[str]]:
-    """The script that draws, and where it draws."""
+    """Return the script that draws, and the elements that it draws into."""
     begin, end = first_cycle(recording), recording.end
     cycles = Range1d(start=begin, end=end, name="cycles")
     named = [
@@ -93,8 +111,8 @@ def _figures(
         for command, run in zip(each.dispatch.commands, each.commands, strict=False)
     ]
     drawn: dict[str, Model] = {
-        "rates": rates(recording, found, cycles),
-        "spans": spans(recording, found, named, cycles),
+        "rates": plot_rates(recording, found, cycles),
+        "spans": plot_spans(recording, found, named, cycles),
     }
     for name, plot in drawn.items():
         plot.name = name
@@ -112,7 +130,7 @@ def _cut(recording: Recording) -> Iterator[str]:
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Cells are HTML; those with a digit in front stand right."""
+    """Return a table of HTML cells; a cell that begins with a digit is aligned to the right."""
     lines = ["".join(f"<th>{head}</th>" for head in heads)]
     lines += ["".join(_cell(cell) for cell in row) for row in rows]
     body = "".join(f"<tr>{line}</tr>" for line in lines)
@@ -129,13 +147,13 @@ def _swatch(colour: str) -> str:
 
 def _summary(
     recording: Recording,
-    found: Sequence[SeenPort],
-    seen: Sequence[_Seen],
+    found: Sequence[RecordedPort],
+    seen: Sequence[_RecordedDispatch],
     geometry: Geometry,
 ) -> Iterator[str]:
-    """A line for each dispatch: its cycles, and those that its busiest port needs at least."""
+    """Yield a table of dispatches: their cycles, and the least that the busiest port needs."""
     rows = []
-    counted = busy(recording)
+    counted = busy_spans(recording)
     for each in seen:
         last_number = each.first_number + len(each.dispatch.commands)
         ended = counted[each.first_number : last_number]
@@ -169,7 +187,7 @@ def _summary(
     )
 
 
-def _stalls(recording: Recording, found: Sequence[SeenPort]) -> Iterator[str]:
+def _stalls(recording: Recording, found: Sequence[RecordedPort]) -> Iterator[str]:
     rows = []
     for port in found:
         lost = Counter[str]()
@@ -193,7 +211,7 @@ def _stalls(recording: Recording, found: Sequence[SeenPort]) -> Iterator[str]:
         yield "<p>They never did.</p>"
 
 
-def _dispatches(seen: Sequence[_Seen]) -> Iterator[str]:
+def _dispatches(seen: Sequence[_RecordedDispatch]) -> Iterator[str]:
     yield "<h2>Commands, and how they walk through memory</h2>"
     yield (
         "<p class=soft>Each drawing has the elements in their order from left to right, and their"
@@ -213,6 +231,6 @@ def _dispatches(seen: Sequence[_Seen]) -> Iterator[str]:
                 caption = f"{number} {command.op.name} {name}: {walk_text(walk)}"
                 yield (
                     f"<figure><figcaption>{caption}</figcaption>"
-                    f"{drawing(command, name, walk, size)}</figure>"
+                    f"{draw_walk(command, name, walk, size)}</figure>"
                 )
         yield "</div></section>"

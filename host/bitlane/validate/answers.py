@@ -1,6 +1,6 @@
-"""Answers known beforehand: DirectML's documented examples, and figures worked out by hand.
+"""Known answers: DirectML's documented examples, and figures worked out by hand.
 
-Nothing here is computed, by NumPy or otherwise, so that an error of the model's would show too.
+Nothing here is computed, so that an error of the NumPy model would show too.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class _Answer:
     b: tuple[int, ...]
     y: tuple[int, ...]
     out: int = 0
-    """Bytes of an element of the result, if not those of the operands."""
+    """Bytes of an element of the result; 0 if as the operands."""
     saturate: bool = False
     arithmetic: bool = False
     documented: bool = False
@@ -73,7 +73,7 @@ _DESCS: Final[dict[Op, Any]] = {desc.op: desc for desc in OPERATOR_DESCS.values(
 
 
 def check_answers(session: Session) -> str:
-    """Every answer that this circuit can give; those of DirectML through ``bitlane.dml``."""
+    """Check every answer that this circuit can give; those of DirectML by ``bitlane.dml``."""
     lanes = {lane.bytes for lane in session.geometry.lanes}
     done = documented = 0
     for answer in _ANSWERS:

@@ -1,4 +1,4 @@
-"""The steps that ask the device what it is, and measure how fast bytes move."""
+"""The steps that identify the device, and measure its bandwidth."""
 
 from collections.abc import Callable
 from functools import partial
@@ -19,7 +19,7 @@ _PATTERNS = (0, 0xFFFF_FFFF, 0x5555_5555, 0xAAAA_AAAA, 0x0123_4567)
 
 
 def check_link(session: Session) -> str:
-    """Identity and version, read often; a register that keeps what is written to it."""
+    """Check identity and version, read often, and a register that is written and read."""
     driver = session.driver
     seconds = []
     for _ in range(_TRIALS):
@@ -50,7 +50,7 @@ def check_link(session: Session) -> str:
 
 
 def describe_circuit(session: Session) -> list[str]:
-    """What the circuit was built with, in lines."""
+    """Return the sizes and abilities of the circuit, as lines of text."""
     has = session.geometry
     lanes = ", ".join(str(lane.bits) for lane in sorted(has.lanes)) or "no"
     modes = ", ".join(mode.name for mode in sorted(has.modes))
@@ -66,13 +66,13 @@ def describe_circuit(session: Session) -> list[str]:
 _FIRST: Final = 4096
 _MOST: Final = 16 << 20
 _SECONDS: Final = 0.5
-"""How long a measurement is to take, about; an eighth of it with ``quick``."""
+"""Duration of a measurement, about; an eighth of it with ``quick``."""
 
 _BACK: Final = "as they came back"
 
 
 def check_bandwidth(session: Session) -> str:
-    """Bytes a second in real time; a simulated line has a rate of its own in simulated time."""
+    """Measure bytes a second in real time, not in the simulated time of a simulated line."""
     driver = session.driver
     base = session.geometry.memory_base
     half = session.geometry.memory_bytes // 2

@@ -1,4 +1,4 @@
-"""A march over the device's memory: what is written anywhere must be there, and only there."""
+"""A march test of the device's memory: each location holds its own data and no other."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeAlias
@@ -15,19 +15,19 @@ _SMALLEST_CHUNK: Final = 1 << 10
 _LARGEST_CHUNK: Final = 1 << 20
 _QUICK_BYTES: Final = 1 << 14
 _NEAR_BYTES: Final = 1 << 26
-"""Of a memory that is the host's own: a simulator's has no address lines that could be broken."""
+"""Bytes tested of a memory of the host: a simulator has no address lines that could break."""
 
 _FAR_BYTES: Final = 1 << 22
-"""Of one behind a line, which takes two minutes for it at 3 Mbaud."""
+"""Bytes tested of a memory behind a line; they take two minutes at 3 Mbaud."""
 
 _GOLDEN: Final = np.uint32(0x9E3779B1)
 
 
 def check_memory(session: Session) -> str:
-    """All patterns over all memory, or over as much of both ends as the session says.
+    """Test all patterns over all memory, or over the session's ``memory_bytes`` at both ends.
 
-    By itself it takes 4 MiB of a memory behind a line, and 64 MiB of the host's own; with
-    ``quick`` 16 KiB of any.
+    The default is 4 MiB of a memory behind a line, and 64 MiB of the host's own; with ``quick``
+    16 KiB of any.
 
     One pattern is read and the next one written in the same pass, up or down in turn, as march
     tests do: a location that answers to two addresses, or a bit that changes with another, shows.
@@ -66,20 +66,20 @@ def check_memory(session: Session) -> str:
 def _expect_content(
     session: Session, got: NDArray[np.uint8], want: NDArray[np.uint8], first: int, pattern: str
 ) -> None:
-    """Raise ``CheckFailed`` if they differ; of memory with rows say also where, and which lines."""
+    """Raise ``CheckFailed`` if bytes differ, with bank, row and data lines of an SDRAM."""
     geometry = session.geometry
     rows = geometry.rows
     wrong = got ^ want
     if rows is None or not wrong.any():
         return expect_equal(got, want, first, f"of the pattern {pattern}")
 
-    def place(index: int) -> tuple[int, int, int]:
+    def locate(index: int) -> tuple[int, int, int]:
         return rows.locate(first - geometry.memory_base + index, geometry.data_bytes)
 
-    bank, row, _ = place(int(np.flatnonzero(wrong)[0]))
+    bank, row, _ = locate(int(np.flatnonzero(wrong)[0]))
     lines = sorted(
         {
-            place(int(index))[2] + bit
+            locate(int(index))[2] + bit
             for index in np.flatnonzero(wrong)
             for bit in range(8)
             if wrong[index] >> bit & 1
@@ -92,7 +92,7 @@ def _expect_content(
 
 
 def _spans(session: Session) -> list[tuple[int, int]]:
-    """First address and size of what is tested."""
+    """Return the first address and the size of each tested range."""
     geometry = session.geometry
     base, size = geometry.memory_base, geometry.memory_bytes
     limit = session.memory_bytes
@@ -116,7 +116,7 @@ def _cut(spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 
 
 def _patterns(session: Session) -> list[tuple[str, Callable[[Words], Words]]]:
-    """Name of each pattern, and the words that belong at given addresses."""
+    """Return the name of each pattern, and the function from addresses to words."""
     salt = np.uint32(session.random.integers(0, 1 << 32))
 
     def constant(value: int) -> Callable[[Words], Words]:

@@ -1,20 +1,24 @@
-"""Every operation of the circuit, on every width of elements, in every kind of layout."""
+"""Every operation on every width of elements and kind of layout; row sums and searches."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bitlane_rtl.abi import BIT_OPS, SHIFT_OPS, Lane, Mode, Op
 
-from .arena import Arena, Place, Tensor
+from .. import reference
+from ..device import Device
+from ..errors import CheckFailed
+from .arena import Arena, PlacedTensor, Tensor
 from .session import Session, plural
 
 _SIZES: Final = tuple(lane.bytes for lane in Lane)
 
 _Layout = tuple[str, tuple[Tensor, ...]]
-"""Its name, and the tensors A, B (if the operation has one) and Y."""
+"""Name of a layout, and the tensors A, B (if the operation reads B) and Y."""
 
 _KINDS: Final = {
     "gathered": "strided",
@@ -24,11 +28,11 @@ _KINDS: Final = {
     "rows with gaps": "dense",
     "4 dimensions": "strided",
 }
-"""What a layout is for the summary, if that is not its name."""
+"""Kinds of layouts in the summary, where the kind is not the name."""
 
 
 def check_operation(session: Session, op: Op) -> str:
-    """Random tensors against the NumPy model, all bytes around them included."""
+    """Compare random tensors with the NumPy model, all bytes around them included."""
     lanes = {lane.bytes for lane in session.geometry.lanes}
     sizes = [size for size in _SIZES if not op.splits_lanes or size in lanes]
     kinds: dict[str, None] = {}
@@ -36,8 +40,8 @@ def check_operation(session: Session, op: Op) -> str:
     for number, size in enumerate(sizes):
         for out in (1, 4) if op.counts else (size,):
             for name, tensors in layouts(session, op, size, out, quick=session.quick):
-                if (places := arena.make_room(tensors)) is not None:
-                    add_job(session, arena, op, name, places)
+                if (placed := arena.reserve(tensors)) is not None:
+                    add_operation(session, arena, op, name, placed)
                     kinds[_KINDS.get(name, name)] = None
         session.progress((number + 1) / len(sizes))
     arena.run()
@@ -45,12 +49,14 @@ def check_operation(session: Session, op: Op) -> str:
     return f"{plural(arena.done, 'tensor')} of {widths} bits: {', '.join(kinds)}"
 
 
-def add_job(session: Session, arena: Arena, op: Op, name: str, places: list[Place]) -> None:
-    """Add to ``arena`` what computes ``places``, the tensors of the layout ``name``."""
-    a, b, y = places[0], places[1] if op.reads_b else None, places[-1]
+def add_operation(
+    session: Session, arena: Arena, op: Op, name: str, placed: list[PlacedTensor]
+) -> None:
+    """Add ``op`` on ``placed``, the tensors of the layout ``name``, to ``arena``."""
+    a, b, y = placed[0], placed[1] if op.reads_b else None, placed[-1]
     if name == "in place":
         y = a
-    for x in places[:-1]:
+    for x in placed[:-1]:
         _set_edges(session, x, arena)
     saturate, arithmetic = (bool(x) for x in session.random.integers(0, 2, 2))
     text = f"{op.name} of {8 * a.itemsize} bits, {name}, shape {list(a.shape)}"
@@ -60,8 +66,8 @@ def add_job(session: Session, arena: Arena, op: Op, name: str, places: list[Plac
     arena.add(op, a, b, y, text, saturate=saturate, arithmetic=arithmetic)
 
 
-def _set_edges(session: Session, x: Place, arena: Arena) -> None:
-    """All bits, none, and the ones at the ends, which noise has too seldom."""
+def _set_edges(session: Session, x: PlacedTensor, arena: Arena) -> None:
+    """Set some elements to all bits, none, the lowest and the highest, which noise has seldom."""
     ones = (1 << 8 * x.itemsize) - 1
     edges = (ones, 0, 1, ones // 2 + 1)
     elements = x.of(arena.memory)
@@ -70,8 +76,8 @@ def _set_edges(session: Session, x: Place, arena: Arena) -> None:
             elements[index] = edges[session.random.integers(0, len(edges))]
 
 
-def _set_counts(session: Session, b: Place, arena: Arena) -> None:
-    """Counts from 0 to twice the width, and a few of any size."""
+def _set_counts(session: Session, b: PlacedTensor, arena: Arena) -> None:
+    """Set most counts to 0 to twice the width; a few stay of any size."""
     counts = b.of(arena.memory)
     for index in np.ndindex(counts.shape):
         if session.random.random() < 0.9:
@@ -81,7 +87,10 @@ def _set_counts(session: Session, b: Place, arena: Arena) -> None:
 def _packed(
     session: Session, shape: tuple[int, ...], item: int, *, fixed: int = 1, off: int = -1
 ) -> Tensor:
-    """Without gaps; ``off`` bytes from a beat, or some multiple of ``fixed`` less than one."""
+    """Return a tensor without gaps, which begins ``off`` bytes after the start of a beat.
+
+    ``off`` -1: a random multiple of ``fixed`` less than a beat.
+    """
     strides = [item]
     for count in shape[:0:-1]:
         strides.insert(0, strides[0] * count)
@@ -90,16 +99,16 @@ def _packed(
 
 
 def _stepped(shape: tuple[int, ...], steps: tuple[int, ...], item: int) -> Tensor:
-    """Steps in elements, so that runs can be strided; aligned."""
+    """Return an aligned tensor with ``steps`` in elements, so that runs can be strided."""
     return Tensor(shape, tuple(step * item for step in steps), item, 64, 0)
 
 
 def layouts(
     session: Session, op: Op, size: int, out: int, *, quick: bool = False
 ) -> Iterator[_Layout]:
-    """Layouts of A, B and Y; those that the circuit has a mode for, and what needs none."""
+    """Yield the layouts of A, B and Y that the circuit has modes for."""
     random, modes = session.random, session.geometry.modes
-    # Results of shifts and counts stand at multiples of the element; all else anywhere.
+    # Results of shifts and counts are aligned to their elements; all else is not.
     align = out if op.splits_lanes else 1
     inputs = 2 if op.reads_b else 1
 
@@ -158,7 +167,7 @@ _BY_SIMPLICITY: Final = (Op.COPY, Op.NOT, Op.XOR, Op.OR, Op.AND, Op.XNOR, Op.NOR
 
 
 def check_dma(session: Session) -> str:
-    """Runs from every byte of a beat to every byte of one, of up to five beats."""
+    """Check runs of up to five beats, from every byte of a beat to every byte of a beat."""
     has = session.geometry
     op = next((op for op in (*_BY_SIMPLICITY, *sorted(BIT_OPS)) if op in has.ops), Op.COPY)
     lanes = sorted(lane.bytes for lane in has.lanes)
@@ -179,12 +188,12 @@ def check_dma(session: Session) -> str:
             *[Tensor((count,), (item,), item, 64, beat - 1 - from_a)] * op.reads_b,
             Tensor((count,), (out,), out, 64, to_y - to_y % out),
         ]
-        if (places := arena.make_room(tensors)) is None:
+        if (placed := arena.reserve(tensors)) is None:
             continue
         lengths.add(count)
-        b = places[1] if op.reads_b else None
+        b = placed[1] if op.reads_b else None
         name = f"{op.name} of {count} elements from byte {from_a} to byte {to_y} of a beat"
-        arena.add(op, places[0], b, places[-1], name)
+        arena.add(op, placed[0], b, placed[-1], name)
         session.progress((number + 1) / len(offsets))
     arena.run()
     return (
@@ -197,7 +206,7 @@ _ROUNDS, _QUICK_ROUNDS = 32, 16
 
 
 def check_overlap(session: Session) -> str:
-    """Random tensors of all operations, as many as there is room for, in one go without FENCE."""
+    """Check random tensors of all operations, as many as fit, in one submission without FENCE."""
     random, has = session.random, session.geometry
     arena = Arena(session)
     rounds = _QUICK_ROUNDS if session.quick else _ROUNDS
@@ -209,10 +218,77 @@ def check_overlap(session: Session) -> str:
             out = int(random.choice((1, 4))) if op.counts else size
             choices = list(layouts(session, op, size, out))
             name, tensors = choices[random.integers(0, len(choices))]
-            places = arena.place(tensors)
-            if places is None:
+            placed = arena.try_reserve(tensors)
+            if placed is None:
                 break
-            add_job(session, arena, op, name, places)
+            add_operation(session, arena, op, name, placed)
         arena.run(together=True)
         session.progress((number + 1) / rounds)
     return f"{plural(arena.done, 'tensor')} by commands that do not wait for each other"
+
+
+_ROWS: Final = 5
+
+_Rows = NDArray[np.unsignedinteger]
+_Sums = Callable[[_Rows, _Rows], NDArray[np.generic]]
+
+
+def check_sums(session: Session) -> str:
+    """Compare sums of rows of many lengths, at all offsets, with the NumPy model."""
+    device, item = Device(session.driver), min(session.geometry.lanes).bytes
+    size = session.geometry.data_bytes // item or 1
+    lengths = (1, size + 1, size + 2, 3 * size - 1)
+    done = 0
+    for number, length in enumerate(lengths):
+        a, b = (_rows(session, length, item) for _ in range(2))
+        for name, measure, expected in _sums(session, device, a, b):
+            got = measure(a, b)
+            if not np.array_equal(got, expected):
+                raise CheckFailed(
+                    f"{name} of {_ROWS} rows of {length * item} bytes: {got.tolist()};"
+                    f" expected {expected.tolist()}"
+                )
+            done += _ROWS
+        session.progress((number + 1) / len(lengths))
+    return f"{done} sums of rows of {min(lengths) * item} to {max(lengths) * item} bytes"
+
+
+def check_search(session: Session) -> str:
+    """Compare a search of more rows than the array holds, many of them equal, with NumPy."""
+    array = session.geometry.search
+    assert array is not None
+    device, random = Device(session.driver), session.random
+    rows = random.integers(0, 2, (3 * array.units + 1, array.row_bytes), np.uint8)
+    queries = random.integers(0, 2, (min(array.queries, 9), array.row_bytes), np.uint8)
+    distances = reference.cardinality(queries[:, None] ^ rows)
+    nearest = np.argsort(distances, axis=1, kind="stable")[:, : array.nearest]
+    _, found = device.search(queries, rows, nearest.shape[1])
+    if not np.array_equal(found, nearest):
+        query = int((found != nearest).any(axis=1).argmax())
+        raise CheckFailed(
+            f"rows nearest to query {query}: {found[query].tolist()};"
+            f" expected {nearest[query].tolist()}"
+        )
+    where = f"{len(rows)} rows of {8 * array.row_bytes} bits"
+    return f"the {nearest.shape[1]} nearest to each of {len(queries)} queries in {where}"
+
+
+def _rows(session: Session, length: int, item: int) -> _Rows:
+    """Return rows of noise: ``length`` elements of ``item`` bytes, out of longer rows."""
+    skip = int(session.random.integers(0, 8))
+    noise = session.random.integers(0, 256, (_ROWS, (length + 9) * item), np.uint8)
+    return noise.view(f"<u{item}")[:, skip : skip + length]
+
+
+def _sums(
+    session: Session, device: Device, a: _Rows, b: _Rows
+) -> Iterator[tuple[str, _Sums, NDArray[np.generic]]]:
+    """Yield the sums of ``a`` and ``b`` that the device has operations for, and their results."""
+    has, count = session.geometry.ops, reference.cardinality
+    if Op.COUNT in has:
+        yield "cardinality", lambda a, _: device.cardinality(a), count(a)
+    if Op.COUNT_XOR in has:
+        yield "hamming", device.hamming, count(a ^ b)
+    if {Op.COUNT_AND, Op.COUNT_OR} <= has:
+        either = count(a | b)
+        yield "jaccard", device.jaccard, count(a & b) / np.where(either == 0, 1, either)

@@ -1,4 +1,4 @@
-"""Records that the circuit must refuse: the right code, nothing written, and work goes on."""
+"""Records that the circuit must refuse: the code is right, nothing is written, and it recovers."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -8,15 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitlane_rtl.abi import (
+    BIT_OPS,
     LOGIC_OPS,
     MAX_LOOPS,
     RECORD,
     SHIFT_OPS,
+    Bits,
     Lane,
     Mode,
     Op,
     Status,
     record_words,
+    seal,
 )
 
 from .. import reference
@@ -24,24 +27,75 @@ from ..driver.commands import Command, Walk, encode
 from ..driver.control import status_name
 from ..driver.queue import Words
 from ..errors import CheckFailed, DeviceFault
-from .records import (
-    CONTROL,
-    ELEMENTS,
-    SLOT,
-    looped,
-    plain_job,
-    sealed,
-    with_bits,
-    with_field,
-    with_word,
-)
 from .session import Session, expect_equal, plural
+
+ELEMENTS: Final = 5
+"""Elements of every test command."""
+
+SLOT: Final = 64
+"""Bytes from one tensor of a test command to the next."""
+
+CONTROL: Final[dict[str, Bits]] = {bits.name: bits for bits in RECORD["CONTROL"].bits}
+
+
+def plain_command(session: Session, address: int, slot: int) -> Command:
+    """Return a command for any circuit: its first operation, dense, slots 0 and 1 to ``slot``."""
+    has = session.geometry
+    op = min(BIT_OPS & has.ops, key=lambda op: (op.splits_lanes, op))
+    lane = min(has.lanes) if op.splits_lanes else Lane.BITS_8
+    out = Lane.BITS_8 if op.counts else lane
+
+    def walk(number: int, width: Lane) -> Walk:
+        base = address + number * SLOT
+        return Walk(base, base + ELEMENTS * width.bytes - 1)
+
+    b = walk(1, lane) if op.reads_b else None
+    return Command(op, lane, out, ELEMENTS, walk(0, lane), b, walk(slot, out), fence=True)
+
+
+def looped(command: Command, counts: tuple[int, ...]) -> Command:
+    """Return ``command`` in outer loops of ``counts`` iterations, whose steps are 0."""
+    jumps = (0,) * len(counts)
+    return replace(
+        command,
+        counts=counts,
+        a=replace(command.a, jumps=jumps),
+        b=None if command.b is None else replace(command.b, jumps=jumps),
+        y=replace(command.y, jumps=jumps),
+    )
+
+
+def with_word(words: Words, name: str, value: int) -> Words:
+    """Return ``words`` with ``value`` in the word ``name``, sealed."""
+    changed = words.copy()
+    changed[RECORD[name].word] = value % (1 << 32)
+    return sealed(changed)
+
+
+def with_bits(words: Words, name: str, bits: int) -> Words:
+    """Return ``words`` with ``bits`` of the word ``name`` inverted, sealed."""
+    return with_word(words, name, int(words[RECORD[name].word]) ^ bits)
+
+
+def with_field(words: Words, name: str, value: int) -> Words:
+    """Return ``words`` with ``value`` in the field ``name`` of CONTROL, sealed."""
+    bits = CONTROL[name]
+    rest = int(words[0]) & ~bits.insert((1 << bits.width) - 1)
+    return with_word(words, "CONTROL", rest | bits.insert(value))
+
+
+def sealed(words: Words) -> Words:
+    """Return a copy of ``words`` with the right seal."""
+    changed = words.copy()
+    changed[0] = seal(words.tolist())
+    return changed
+
 
 _DENSE: Final = (Mode.DENSE, Mode.DENSE, Mode.DENSE)
 
 
 def check_recovery(session: Session) -> str:
-    """Every bad record between two good ones: the first takes effect, the last does not."""
+    """Run every bad record between two good ones: the first takes effect, the last does not."""
     driver = session.driver
     buffer = driver.allocate(8 * SLOT)
     try:
@@ -59,7 +113,7 @@ def _provoke(session: Session, address: int, status: Status, name: str, words: W
     driver = session.driver
     before = session.random.integers(0, 256, 8 * SLOT, np.uint8)
     driver.write(address, before)
-    first, second = plain_job(session, address, 3), plain_job(session, address, 5)
+    first, second = plain_command(session, address, 3), plain_command(session, address, 5)
     try:
         driver.run([first, words, second])
     except DeviceFault as fault:
@@ -79,7 +133,7 @@ def _provoke(session: Session, address: int, status: Status, name: str, words: W
 
 
 def _expect(session: Session, command: Command, address: int, want: NDArray[np.uint8]) -> None:
-    """Do in ``want`` what a job of ``_good`` does."""
+    """Execute ``command`` in ``want``, a copy of the memory from ``address`` on."""
 
     def elements(walk: Walk, width: Lane) -> NDArray[np.unsignedinteger]:
         start = walk.base - address
@@ -99,9 +153,9 @@ def _compare(session: Session, address: int, want: NDArray[np.uint8], when: str)
 
 
 def _cases(session: Session, address: int) -> Iterator[tuple[Status, str, Words]]:
-    """What can be provoked on this circuit, by code."""
+    """Yield the bad records that this circuit can refuse, in the order of their codes."""
     has = session.geometry
-    good = plain_job(session, address, 4)
+    good = plain_command(session, address, 4)
     words = encode(good)
 
     without_b = np.zeros(record_words(Op.XOR, 1, _DENSE), "<u4")

@@ -1,6 +1,6 @@
-"""What the registers say of a command: one at a time, each of them wrong in one bit, or none.
+"""The registers after each command: one at a time, with one wrong bit or none.
 
-Submits without the driver's ring, whose waiting would hide how a command ended.
+Submits without the driver's queue, which would hide how a command ended.
 """
 
 from collections.abc import Iterator
@@ -29,12 +29,12 @@ from ..driver.commands import Command, encode
 from ..driver.control import status_name
 from ..driver.queue import Words
 from ..errors import CheckFailed
-from .records import CONTROL, SLOT, looped, plain_job, sealed, with_bits, with_field, with_word
+from .refusals import CONTROL, SLOT, looped, plain_command, sealed, with_bits, with_field, with_word
 from .session import Session, plural
 
 _WORD_BITS: Final = 32
 _STATE: Final = ("STATUS", "DOORBELL", "RETIRED", "FAULT", "FAULT_ADDRESS")
-"""Registers that stand side by side."""
+"""Adjacent registers."""
 
 _STATUS: Final = register("STATUS")
 _RETIRED: Final = _STATUS["DRAINED"].insert(1)
@@ -42,13 +42,13 @@ _STOPPED: Final = _RETIRED | _STATUS["BUSY"].insert(1) | _STATUS["FAULT"].insert
 """STATUS at the end of a command that was executed, and of one that was not."""
 
 _LEAST_ADDRESS_BITS: Final = 16
-"""What every circuit has. Beyond what it has, addresses wrap and may be inside the memory again."""
+"""Address bits of every circuit. With more bits than it has, an address may wrap into memory."""
 
 _WALKS: Final = 16
 """Walks out of the memory, of each stream."""
 
 _POLLS: Final = 100
-"""How often the registers are read until a command of a few bytes has ended."""
+"""Most reads of the registers until a command of a few bytes has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +64,15 @@ class _Case:
 
 
 def check_registers(session: Session) -> str:
-    """STATUS, RETIRED, FAULT and the rest, and the completions, to the bit.
+    """Compare STATUS, RETIRED, FAULT, the other registers and the completions bit by bit.
 
-    CLEAR follows each one. So that each slot is used, there are good commands before some.
+    CLEAR follows each command. Good commands go before some, so that each slot is used.
     """
     driver, slots = session.driver, session.geometry.slots
     buffer = driver.allocate(8 * SLOT)
     try:
         driver.clear()
-        plain = encode(plain_job(session, buffer.address, 4))
+        plain = encode(plain_command(session, buffer.address, 4))
         driver.exchange([(_slot(slot), plain) for slot in range(slots)], ())
         cases = list(_cases(session, buffer.address))
         for number, case in enumerate(cases):
@@ -92,7 +92,7 @@ def _slot(number: int) -> int:
 
 
 def _submit(session: Session, words: Words, index: int) -> None:
-    """Have the commands up to ``index`` executed, with ``words`` as the last of them."""
+    """Submit the commands up to ``index``, the last of which is ``words``."""
     doorbell = CONTROL_BASE + register("DOORBELL").offset
     count = np.array([index + 1], "<u4")
     session.driver.exchange([(_slot(index), words), (doorbell, count)], ())
@@ -121,7 +121,7 @@ def _compare(session: Session, case: _Case, index: int) -> None:
 
 
 def _end(session: Session, index: int) -> dict[str, int]:
-    """The registers when the command ``index`` has ended, or should have."""
+    """Return the registers when the command ``index`` has ended, or should have."""
     got = _state(session, index)
     for _ in range(_POLLS):
         if got["STATUS"] in (_RETIRED, _STOPPED):
@@ -140,7 +140,7 @@ def _state(session: Session, index: int) -> dict[str, int]:
 
 
 def _cases(session: Session, address: int) -> Iterator[_Case]:
-    job = plain_job(session, address, 4)
+    job = plain_command(session, address, 4)
     has, words = session.geometry, encode(job)
     for _ in range(has.slots):
         yield _Case("one with INTERRUPT", encode(job, interrupt=True), Status.OK)
@@ -177,7 +177,7 @@ def _case(words: Words, name: str, bit: int, status: Status) -> _Case:
 
 
 def _past_memory(session: Session, job: Command) -> Iterator[_Case]:
-    """Addresses that are wrong in one bit, and walks that begin in the memory and leave it."""
+    """Yield addresses that are wrong in one bit, and walks that leave the memory."""
     has, words = session.geometry, encode(job)
     streams = {"A": Port.READ_A, "B": Port.READ_B, "Y": Port.WRITE}
     if job.b is None:
@@ -198,7 +198,7 @@ def _past_memory(session: Session, job: Command) -> Iterator[_Case]:
 
 
 def _outside(session: Session) -> list[int]:
-    """Some addresses of beats behind the memory that the circuit has wires for."""
+    """Return some addresses of beats after the memory that the circuit has address bits for."""
     beat, end = session.geometry.data_bytes, session.geometry.memory_last + 1
     limit = 1 << _LEAST_ADDRESS_BITS
     if end >= limit:
@@ -207,7 +207,7 @@ def _outside(session: Session) -> list[int]:
 
 
 def _misaligned(session: Session, job: Command) -> Iterator[_Case]:
-    """Every bit of an address, stride or jump that an element's size does not allow."""
+    """Yield a case for every bit of an address, stride or jump that must be 0 for alignment."""
     has = session.geometry
     fits = [lane for lane in sorted(has.lanes) if lane.bytes <= has.data_bytes]
     if job.op not in LOGIC_OPS or Mode.STRIDED not in has.modes or not fits:

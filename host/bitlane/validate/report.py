@@ -1,4 +1,4 @@
-"""Runs the steps of a validation one after the other, a line of text for each."""
+"""Runs the steps of a validation in order, with one line of text for each."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,10 +12,9 @@ from ..terminal import Percentage
 from .answers import check_answers
 from .link import check_bandwidth, check_link, describe_circuit
 from .memory import check_memory
-from .operators import check_dma, check_operation, check_overlap
+from .operators import check_dma, check_operation, check_overlap, check_search, check_sums
 from .refusals import check_recovery
 from .registers import check_registers
-from .rows import check_search, check_sums
 from .session import Session, plural
 
 _NAME = 16
@@ -28,9 +27,9 @@ class _Step:
 
 
 def validate(session: Session, write_line: Callable[[str], object]) -> bool:
-    """Run all steps; whether all passed. A step that fails does not keep the next from running.
+    """Run all steps and return whether all passed; a step also runs after one that failed.
 
-    Only a device that does not answer any more ends it: then the last line says so.
+    Only a device that does not answer any more ends the validation, with a line that reports it.
     """
     started = perf_counter()
     steps = list(_steps(session))
@@ -87,10 +86,10 @@ def _steps(session: Session) -> Iterator[_Step]:
 
 
 def _answers(session: Session) -> bool:
-    """Whether a device that took too long works again, so that it pays to go on."""
+    """Return whether a device answers again after a timeout."""
     try:
         check_link(session)
-        # Nothing to do, but for getting a device going again that was given up.
+        # An empty run clears a device after a timeout.
         session.driver.run(())
     except BitlaneError:
         return False

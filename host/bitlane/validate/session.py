@@ -1,4 +1,4 @@
-"""What the steps of a validation share: the device, the seed, and how thorough to be."""
+"""The state that all steps of a validation share: device, random numbers and thoroughness."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -22,9 +22,9 @@ class Session:
     seed: int = 0
     quick: bool = False
     memory_bytes: int | None = None
-    """How much memory to march over; None: as much as `check_memory` finds right."""
+    """Bytes of memory to march over, or None for the default of `check_memory`."""
     progress: Callable[[float], object] = lambda fraction: None
-    """Is told how much of a step is done, 0 to 1."""
+    """Called with the fraction of a step that is done, 0 to 1."""
     random: np.random.Generator = field(init=False)
 
     def __post_init__(self) -> None:
@@ -36,27 +36,27 @@ class Session:
 
     @property
     def region_bytes(self) -> int:
-        """Bytes of a region of ``place_region``."""
+        """Number of bytes of a region of ``random_region``."""
         half = self.geometry.memory_bytes // 2
         return min(_REGION, half - half % 64)
 
-    def place_region(self) -> int:
-        """Where a small test is to work: anywhere in memory, at a multiple of 64."""
+    def random_region(self) -> int:
+        """Return a random address for a small test, a multiple of 64."""
         first = -(-self.geometry.memory_base // 64)
         last = (self.geometry.memory_last + 1 - self.region_bytes) // 64
         return 64 * int(self.random.integers(first, last + 1))
 
     def restart(self, step: str) -> None:
-        """Make what is random from here on depend on the seed and the step alone."""
+        """Reset the random numbers, so that they depend on the seed and the step alone."""
         self.random = np.random.default_rng([self.seed, *step.encode()])
 
 
 def expect_equal(
     got: NDArray[np.uint8], want: NDArray[np.uint8], base: int, where: str | Callable[[int], str]
 ) -> None:
-    """Raise ``CheckFailed`` for bytes that differ, of which the first stands at ``base``.
+    """Raise ``CheckFailed`` if bytes differ; the first byte is at the address ``base``.
 
-    ``where`` says what they are, or of the first difference's position what is there.
+    ``where`` describes the bytes, or is called with the index of the first difference.
     """
     different = np.flatnonzero(got != want)
     if different.size:

@@ -142,7 +142,7 @@ def test_a_bad_model_is_named(terminal: Terminal) -> None:
 
 def test_model_files_take_no_tensors(terminal: Terminal) -> None:
     message = terminal.refusal("m.json", "--input", "a=a.npy")
-    assert message.startswith("--input, --output: m.json is no ONNX model; expected MODEL.onnx")
+    assert message.startswith("--input, --output: m.json is not an ONNX model; expected MODEL.onnx")
 
 
 def test_a_result_that_cannot_be_written_is_known_before_anything_runs(terminal: Terminal) -> None:

@@ -11,22 +11,22 @@ import pytest
 from numpy.typing import NDArray
 
 from bitlane.driver.commands import Command, Walk
+from bitlane.driver.dry_run import LabelledCommands
 from bitlane.errors import BitlaneError
 from bitlane.links.recording import Recording
 from bitlane.profile.activity import (
-    SeenBurst,
-    SeenCommand,
-    SeenPort,
-    SeenStall,
+    RecordedBurst,
+    RecordedCommand,
+    RecordedPort,
+    RecordedStall,
     bursts,
-    busy,
+    busy_spans,
     ports,
-    runs,
+    recorded_commands,
     stalls,
 )
-from bitlane.profile.disassembly import Dispatched
 from bitlane.profile.perfetto import write_trace
-from bitlane.profile.profile import NO_WATCH, Watch
+from bitlane.profile.profile import RunProfile
 from bitlane_rtl.abi import Lane, Op
 from support.seeds import seeds
 
@@ -68,8 +68,8 @@ def drawn(
     )
 
 
-READ, WRITE = SeenPort("read", "ar", "r"), SeenPort("write", "aw", "w")
-READ_A, READ_B = SeenPort("read A", "ar", "r"), SeenPort("read B", "ar_b", "r_b")
+READ, WRITE = RecordedPort("read", "ar", "r"), RecordedPort("write", "aw", "w")
+READ_A, READ_B = RecordedPort("read A", "ar", "r"), RecordedPort("read B", "ar_b", "r_b")
 
 
 def together(recording: Recording) -> Recording:
@@ -107,14 +107,17 @@ def test_beats_belong_to_the_addresses_in_their_order() -> None:
         w="rrrrrxrrxr",
     )
     assert ports(recording) == [READ, WRITE]
-    assert bursts(recording, READ) == [SeenBurst(0x100, 3, 1, 3, 7), SeenBurst(0x200, 1, 3, 8, 8)]
+    assert bursts(recording, READ) == [
+        RecordedBurst(0x100, 3, 1, 3, 7),
+        RecordedBurst(0x200, 1, 3, 8, 8),
+    ]
     # Data may come before its address.
-    assert bursts(recording, WRITE) == [SeenBurst(0x300, 2, 7, 5, 8)]
+    assert bursts(recording, WRITE) == [RecordedBurst(0x300, 2, 7, 5, 8)]
 
 
 def test_a_burst_that_is_not_all_there_is_left_out() -> None:
     recording = drawn({"ar": [(0x100, 2), (0x200, 2)]}, ar="xxrrr", r="rrxxx")
-    assert bursts(recording, READ) == [SeenBurst(0x100, 2, 0, 2, 3)]
+    assert bursts(recording, READ) == [RecordedBurst(0x100, 2, 0, 2, 3)]
 
 
 def test_two_ports_read_where_there_are_two() -> None:
@@ -125,10 +128,10 @@ def test_two_ports_read_where_there_are_two() -> None:
 def test_a_read_port_waits_for_the_memory_or_the_circuit() -> None:
     recording = drawn({"ar": [(0x100, 4)]}, ar="vvxrrrrrrrrrrr", r="..rrrxxvvxrxrr")
     assert stalls(recording, READ) == [
-        SeenStall("request not taken", 0, 2),
-        SeenStall("read data awaited", 3, 5),
-        SeenStall("read data not taken", 7, 9),
-        SeenStall("read data awaited", 10, 11),
+        RecordedStall("request not taken", 0, 2),
+        RecordedStall("read data awaited", 3, 5),
+        RecordedStall("read data not taken", 7, 9),
+        RecordedStall("read data awaited", 10, 11),
     ]
 
 
@@ -141,10 +144,10 @@ def test_a_write_port_waits_for_data_for_the_memory_and_for_the_response() -> No
         retired="............x.",
     )
     assert stalls(recording, WRITE) == [
-        SeenStall("write data awaited", 2, 4),
-        SeenStall("write data awaited", 5, 6),
-        SeenStall("write data not taken", 6, 8),
-        SeenStall("response awaited", 9, 12),
+        RecordedStall("write data awaited", 2, 4),
+        RecordedStall("write data awaited", 5, 6),
+        RecordedStall("write data not taken", 6, 8),
+        RecordedStall("response awaited", 9, 12),
     ]
 
 
@@ -162,11 +165,11 @@ def test_commands_overlap_end_in_order_and_may_fail() -> None:
         retired="......x.x.....",
         faulted="...........x..",
     )
-    assert runs(recording) == [
-        SeenCommand(0, 1, 6),
-        SeenCommand(0, 3, 8),
-        SeenCommand(4, 9, 11, faulted=True),
-        SeenCommand(4, 12, -1),
+    assert recorded_commands(recording) == [
+        RecordedCommand(0, 1, 6),
+        RecordedCommand(0, 3, 8),
+        RecordedCommand(4, 9, 11, faulted=True),
+        RecordedCommand(4, 12, -1),
     ]
 
 
@@ -180,9 +183,9 @@ def test_a_cycle_counts_for_the_oldest_command_that_has_not_ended() -> None:
     )
     # The second was submitted with the first, the third while the second was at work; then the
     # circuit had nothing to do, and the fourth has not ended.
-    assert busy(recording) == [(1, 6), (6, 8), (8, 10)]
+    assert busy_spans(recording) == [(1, 6), (6, 8), (8, 10)]
     recording = drawn({}, doorbell="x...x..", started=".x...x.", retired="..x...x")
-    assert busy(recording) == [(1, 2), (5, 6)]
+    assert busy_spans(recording) == [(1, 2), (5, 6)]
 
 
 @pytest.mark.parametrize("seed", seeds(1, 5))
@@ -211,7 +214,7 @@ def test_long_entries_say_what_single_cycles_do(seed: int) -> None:
 # --- the trace of `bitlane run --trace` -----------------------------------------------------------
 
 COMMAND = Command(Op.NOT, Lane.BITS_8, Lane.BITS_8, 24, Walk(0x100, 0x117), None, Walk(0, 0x17))
-DISPATCHES = [Dispatched("first", (COMMAND,)), Dispatched("second", (COMMAND,))]
+DISPATCHES = [LabelledCommands("first", [COMMAND]), LabelledCommands("second", [COMMAND])]
 
 
 def written(path: Path, *, cut: bool = False) -> dict[str, Any]:
@@ -281,18 +284,17 @@ def test_a_cut_is_told_in_the_trace(tmp_path: Path) -> None:
     assert [(x["ts"], x["s"]) for x in trace["traceEvents"] if x["name"] == text] == [(12, "g")]
 
 
-def test_a_device_is_asked_to_record_only_if_something_is_to_be_written(tmp_path: Path) -> None:
-    watch = Watch(trace=tmp_path / "t.json")
-    assert NO_WATCH.url("serial:x") == "serial:x"
-    assert watch.url("sim") == "sim?record=200000"
-    assert watch.url("sim:pysim?width=32") == "sim:pysim?width=32&record=200000"
-    assert watch.url("sim?record=5&width=32") == "sim?record=5&width=32"
+def test_a_profile_makes_the_device_record_unless_it_does(tmp_path: Path) -> None:
+    profile = RunProfile(trace=tmp_path / "t.json")
+    assert profile.recording_url("sim") == "sim?record=200000"
+    assert profile.recording_url("sim:pysim?width=32") == "sim:pysim?width=32&record=200000"
+    assert profile.recording_url("sim?record=5&width=32") == "sim?record=5&width=32"
     with pytest.raises(BitlaneError, match="--trace: serial:x is not a simulated device"):
-        watch.url("serial:x")
+        profile.recording_url("serial:x")
     for path, wanted in (
         (tmp_path / "no" / "t.json", "a folder that is there"),
         (tmp_path, "a file, not a folder"),
         (Path("/proc/t.json"), "a folder that can be written to"),
     ):
         with pytest.raises(BitlaneError, match=f"--trace: {path}; expected {wanted}"):
-            Watch(trace=path).url("sim")
+            RunProfile(trace=path).recording_url("sim")

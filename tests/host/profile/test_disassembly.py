@@ -11,11 +11,10 @@ import bitlane.command_line.lower
 from bitlane import dml
 from bitlane.driver.commands import Command, Walk
 from bitlane.driver.control import Control
-from bitlane.errors import LinkError
+from bitlane.driver.dry_run import RecordingDriver
 from bitlane.model_file import load_model, prepare, run
-from bitlane.profile.disassembly import command_text, lowered
-from bitlane.profile.figures import drawing, streams, visited
-from bitlane.profile.noting import NotingDriver
+from bitlane.profile.disassembly import command_text, lower_model
+from bitlane.profile.figures import draw_walk, streams, walk_addresses
 from bitlane_rtl.abi import Lane, Mode, Op
 from support.command_line import CommandLine
 from support.host.model_driver import NotingLink
@@ -64,11 +63,11 @@ def test_a_device_gets_just_these_commands(path: Path) -> None:
     """Fences too: where dispatches are one job, and where something else stands between them."""
     link = NotingLink(cycles=None)
     model = load_model(path, LEVEL)
-    with NotingDriver(link) as driver, dml.Device(driver, LEVEL) as device:
-        expected = lowered(model, Control(link).registers(), LEVEL)
+    with RecordingDriver(link) as driver, dml.Device(driver, LEVEL) as device:
+        expected = lower_model(model, Control(link).geometry(), LEVEL)
         run(prepare(model, device), lambda line: None, check=False)
-        assert [command for each in expected for command in each.commands] == driver.noted
-    assert len(link.log) == len(driver.noted) >= 1
+        assert [command for each in expected for command in each.commands] == driver.commands
+    assert len(link.log) == len(driver.commands) >= 1
 
 
 def test_dispatches_with_nothing_between_them_are_one_job(tmp_path: Path) -> None:
@@ -83,7 +82,7 @@ def test_dispatches_with_nothing_between_them_are_one_job(tmp_path: Path) -> Non
         model["resources"]["other"] = model["resources"]["out"]
         path = tmp_path / "m.json"
         path.write_text(json.dumps(model))
-        dispatches = lowered(load_model(path), Control(NotingLink()).registers(), LEVEL)
+        dispatches = lower_model(load_model(path), Control(NotingLink()).geometry(), LEVEL)
         return [command.fence for each in dispatches for command in each.commands]
 
     assert fences([]) == [True, False]
@@ -94,7 +93,7 @@ def test_a_circuit_with_less_gets_other_commands() -> None:
     """Three rows of two elements, or without loops two columns of three."""
     model = load_model(EXAMPLES / "strided.json", LEVEL)
     counts = [
-        sum(len(each.commands) for each in lowered(model, Control(link).registers(), LEVEL))
+        sum(len(each.commands) for each in lower_model(model, Control(link).geometry(), LEVEL))
         for link in (NotingLink(), NotingLink(loops=1))
     ]
     assert counts == [1, 2]
@@ -108,10 +107,8 @@ def test_a_model_that_the_device_cannot_run_is_refused(
     use(NotingLink(), monkeypatch)
     old = ("--feature-level", "2_1")
     assert "FeatureLevel" in run.refuse("lower", str(EXAMPLES / "hamming.json"), *old)
-    model = load_model(EXAMPLES / "bit_xor.json", LEVEL)
-    registers = Control(NotingLink()).registers() | {"GEOMETRY": 0}
-    with pytest.raises(LinkError, match="describe no circuit"):
-        lowered(model, registers, LEVEL)
+    use(NotingLink(data_bytes=1), monkeypatch)
+    assert "describe no circuit" in run.refuse("lower", str(EXAMPLES / "bit_xor.json"))
 
 
 def test_a_command_shows_all_that_it_holds() -> None:
@@ -160,17 +157,27 @@ def test_loops_are_walked_by_their_steps(seed: int) -> None:
         for ks in product(*map(range, reversed(counts)))
         for e in range(run)
     ]
-    assert list(visited(walk, run, counts, size)) == expected, f"seed {seed}"
+    assert list(walk_addresses(walk, run, counts, size)) == expected, f"seed {seed}"
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.json")), ids=lambda path: path.stem)
 def test_a_walk_stays_between_its_ends(path: Path) -> None:
     level = dml.FeatureLevel.LEVEL_4_1
-    for each in lowered(load_model(path, level), Control(NotingLink()).registers(), level):
+    for each in lower_model(load_model(path, level), Control(NotingLink()).geometry(), level):
         for command in each.commands:
             for name, walk, size in streams(command):
-                places = list(visited(walk, command.run, command.counts, size))
+                places = list(walk_addresses(walk, command.run, command.counts, size))
                 assert max(places) + size - 1 == walk.last
                 assert min(places) >= 0
-                text = drawing(command, name, walk, size)
+                text = draw_walk(command, name, walk, size)
                 assert text.count("<circle") == min(len(places), 256)
+
+
+def test_a_drawing_of_a_long_walk_names_its_limit() -> None:
+    def label(run: int) -> str:
+        walk = Walk(0, run - 1)
+        command = Command(Op.NOT, Lane.BITS_8, Lane.BITS_8, run, walk, None, walk)
+        return draw_walk(command, "A", walk, 1).partition("<title>")[2].partition("</title>")[0]
+
+    assert label(256) == "A: 256 elements, 0x0 to 0xff"
+    assert label(257) == "A: first 256 elements, 0x0 to 0xff"

@@ -59,4 +59,4 @@ class Runner:
         with dml.Device(self.driver) as device:
             prepared = prepare(loaded, device)
             assert self.driver.model.calls == []
-            return run(prepared, note or self.lines.append, **options)
+            return run(prepared, lambda result: (note or self.lines.append)(str(result)), **options)
