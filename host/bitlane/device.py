@@ -19,7 +19,6 @@ from .closeable import Closeable
 from .driver.driver import Driver
 from .errors import LinkError
 from .links.link import open_link
-from .lowering.strided import order_of
 from .search import search_once
 from .streaming.eager import Target, compute
 from .streaming.operands import (
@@ -142,7 +141,7 @@ class Device(BitOperators, Closeable):
         shape = result_shape(a, b)
         dtype = dtype.newbyteorder("=")
         output = None if out is None else use_output(out, shape, dtype)
-        order = new_order(shape, a, b) if output is None else order_of(output.strides)
+        order = new_order(shape, a if output is None else output, b)
         if 0 in shape:
             return np.empty(shape, dtype) if output is None else output
         inputs = [

@@ -131,7 +131,7 @@ def count_type(dtype: DTypeLike | None, out: object) -> np.dtype[Any]:
 
 def result_shape(a: AnyArray, b: AnyArray | None) -> tuple[int, ...]:
     """The shape that NumPy's broadcasting gives. Raises ``ShapeError``."""
-    if b is None or a.shape == b.shape:
+    if b is None or a.shape == b.shape or b.ndim == 0:
         return a.shape
     shape = broadcast_shapes(a.shape, b.shape)
     if prod(shape) > sys.maxsize:

@@ -30,7 +30,10 @@ _FUNCTIONS: Final = {
     Op.SHIFT_LEFT: np.left_shift,
     Op.SHIFT_RIGHT: np.right_shift,
 }
-"""NumPy's functions for what is not logic; all logic has the types of ``np.bitwise_and``."""
+"""NumPy's functions for operations that are not logic."""
+
+_LOGIC: Final = np.bitwise_and
+"""NumPy's function whose types all logic has."""
 
 
 def kind_of(value: object) -> Kind:
@@ -108,7 +111,7 @@ def meeting_type(op: Op, a: Kind, b: Kind, *, encoding: bool) -> np.dtype[Any]:
     ):
         return a.newbyteorder("=")
     try:
-        resolved = _FUNCTIONS.get(op, np.bitwise_and).resolve_dtypes((a, b, None))
+        resolved = _FUNCTIONS.get(op, _LOGIC).resolve_dtypes((a, b, None))
     except TypeError:
         names = [x.__name__ if isinstance(x, type) else str(x) for x in (a, b)]
         raise DataTypeError(
