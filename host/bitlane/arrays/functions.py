@@ -71,7 +71,11 @@ def type_of(x: Any) -> Any:
     return x.dtype if isinstance(x, Array) else x
 
 
-implements(np.can_cast)(lambda from_, to, casting="safe": np.can_cast(type_of(from_), to, casting))
+@implements(np.can_cast)
+def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
+    return np.can_cast(type_of(from_), to, casting)
+
+
 implements(np.result_type)(lambda *given: np.result_type(*(type_of(x) for x in given)))
 implements(np.ndim)(lambda a: a.ndim)
 implements(np.shape)(lambda a: a.shape)

@@ -64,15 +64,14 @@ class Abilities:
     """Row layout of the memory (SDRAM banks and rows), or None for a flat memory."""
     search: ArraySizes | None = None
 
-    @property
-    def abilities(self) -> "Abilities":
-        """The abilities alone, without any memory."""
-        return self
+    abilities: "Abilities" = field(init=False, repr=False, compare=False)
+    """The abilities alone, without any memory."""
+    memory: range = field(init=False, repr=False, compare=False)
+    """Addresses that commands may touch: without a memory all of them."""
 
-    @property
-    def memory(self) -> range:
-        """Addresses that commands may touch: without a memory all of them."""
-        return _ALL_ADDRESSES
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "abilities", self)
+        object.__setattr__(self, "memory", _ALL_ADDRESSES)
 
     @property
     def longest_run(self) -> int:
@@ -88,12 +87,10 @@ class Geometry(Abilities):
     """First byte that commands may touch."""
     memory_last: int
     """Last byte that commands may touch."""
-    memory: range = field(init=False, repr=False, compare=False)
-    abilities: Abilities = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        # Built once: every lowered operation needs both.
-        own = {each.name: getattr(self, each.name) for each in fields(Abilities)}
+        # Attributes, not properties: every call reads both.
+        own = {each.name: getattr(self, each.name) for each in fields(Abilities) if each.init}
         object.__setattr__(self, "abilities", Abilities(**own))
         object.__setattr__(self, "memory", range(self.memory_base, self.memory_last + 1))
 
