@@ -1,4 +1,4 @@
-"""The catalogue of operators: name, operation, operands and documentation stand here alone.
+"""The catalogue of operators: the one place with their names, operations, operands and docs.
 
 A device, a pool of devices, the functions of `bitlane` and those of `bitlane.dask` have these
 methods; each says only how an operation is computed.

@@ -39,6 +39,16 @@ Nothing here was run on hardware: cycles are those of the simulated circuit, are
 of the place-and-route tools. Each section says when and with which version of bitlane it was
 measured, and is marked where that is not the version of this page."""
 
+_SUMMARY = (
+    "64 KiB XOR, with start-up",
+    "64 KiB XOR, half of all handshakes stalled",
+    "64 B NOT, doorbell to last response (N = 8)",
+    "256 rows of 64 B at odd addresses",
+    "256 pairs of rows of 256 B, row sums",
+    "256 KiB XOR on SDRAM, all three streams, with refresh",
+)
+"""The rows of the first table, which README shows, too."""
+
 _CYCLES = """On a memory that takes every request and beat at once and answers in the next cycle
 (or as said), with bursts of 16 beats. *bound*: what the buses allow. *peer*: the best that another
 open core was measured to reach on such a memory, recorded. *ratio*: measured to bound."""
@@ -78,7 +88,9 @@ def page(records: Sequence[Record], picture: str | None) -> str:
 
     Of several records of one kind the rows are joined, in their order.
     """
-    text = ["# Performance", "", _HEAD, ""]
+    text = ["# Performance", ""]
+    text += _summary(_of(records, "cycles"))
+    text += [_HEAD, ""]
     text += _cycles(_of(records, "cycles"), picture)
     text += _area(_of(records, "area"))
     text += _seconds(
@@ -118,6 +130,15 @@ def _number(value: float | None, digits: int = 3) -> str:
 
 def _met(met: bool | None) -> str:
     return {None: "-", True: "yes", False: "**no**"}[met]
+
+
+def _summary(records: Sequence[Record]) -> list[str]:
+    rows = {row["work"]: row for record in records for row in record["rows"] if row["width"] == 64}
+    shown = [_cycle_row(rows[work]) for work in _SUMMARY if work in rows]
+    if not shown:
+        return []
+    heads = ("Work, 64 bits", "Unit", "Bound", "Measured")
+    return _table(heads, ((row[0], row[1], row[3], row[5]) for row in shown), left=2)
 
 
 def _cycles(records: Sequence[Record], picture: str | None) -> list[str]:
