@@ -203,8 +203,8 @@ class Status(Code):
     PAST_MEMORY = (
         7,
         """BASE or LAST of a stream of the operation is outside MEMORY_BASE to MEMORY_LAST:
-        refused, PORT is NONE. Or, though these are inside, the walk leads out: stopped at the
-        first burst that would have left the memory, which was not started; PORT is its port""",
+        refused, PORT is NONE. Or both are inside, but a stride or jump leads outside: stopped
+        before the first burst that would leave the memory; PORT is the port of that burst""",
     )
     READ_ERROR = 8, "the memory answered a read with SLVERR or DECERR (AXI4 A3.4.4)"
     WRITE_ERROR = 9, "the memory answered a write with SLVERR or DECERR"

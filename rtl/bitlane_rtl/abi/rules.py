@@ -24,23 +24,23 @@ RULES = (
         any access to an address that is not a multiple of 4, with SLVERR, and it has no effect;
         a write without any strobe has no effect and is answered OKAY.
 
-        What is not mapped reads 0 and ignores writes, and is answered OKAY. So does the ring when
-        it is read, a write-only register when it is read, and a read-only one when it is written.
+        An address that is not mapped reads 0, ignores writes, and is answered OKAY. The same holds
+        for reads of the ring and of write-only registers, and for writes to read-only registers.
         Bits that belong to no field read 0 and may be written with anything.
 
-        Reading never changes anything.
+        Reads have no side effects.
         """,
     ),
     Rule(
         "Elements and runs",
         """
-        An element of A and B has 1 << LANE bytes, one of Y 1 << OUT_LANE; for logic, too, whose
-        result does not depend on it. RUN counts elements. Bytes are in little-endian order, and
-        addresses need no alignment but what MISALIGNED says.
+        An element of A and B has 1 << LANE bytes, and an element of Y 1 << OUT_LANE. This also
+        holds for logic, although its result does not depend on the lane. RUN counts elements. Bytes
+        are in little-endian order, and addresses need no alignment except where MISALIGNED says so.
 
-        A run is the innermost loop. A DENSE run reads or writes consecutive bytes; a STRIDED one
-        an element at a time, `*_STRIDE` bytes apart; a REPEAT one reads one element, once, and
-        uses it for the whole run. The loops outside move the start of the run.
+        A run is the innermost loop. A DENSE run reads or writes consecutive bytes. A STRIDED run
+        reads or writes an element at a time, `*_STRIDE` bytes apart. A REPEAT run reads one element
+        once and uses it for the whole run. The loops around the run move its start.
 
         With Y_MODE SUM a run has RUN elements of A and B, and one of Y: the sum of their counts.
         """,
@@ -94,53 +94,56 @@ RULES = (
     Rule(
         "SEARCH",
         """
-        A is a database of RUN bytes, B a batch of queries: rows, one behind the other, from any
-        byte on. Each is one DENSE run, as is Y; LOOPS is 1, LANE BITS_8 and OUT_LANE BITS_32. RUN
-        is A's; how much there is of B and Y, BASE and LAST say.
+        A is a database of RUN bytes, and B a batch of queries. Both consist of contiguous rows and
+        may start at any byte. A, B and Y are one DENSE run each; LOOPS is 1, LANE BITS_8 and
+        OUT_LANE BITS_32. RUN is the length of A; BASE and LAST give the lengths of B and Y.
 
-        Y has for each row of B, in their order, 1 << SEARCH.NEAREST_LOG2 entries of 8 bytes:
-        distance, then number, the nearest first. Of rows of A at one distance the first ones are
-        found, in their order. Entries that no row fills are 0xFFFFFFFF twice, and last.
+        For each row of B, in order, Y has 1 << SEARCH.NEAREST_LOG2 entries of 8 bytes, the nearest
+        first: the distance, then the number of the row of A. Of rows at equal distances, those with
+        lower numbers are found, and come first. Entries without a row come last; both of their
+        words are 0xFFFFFFFF.
         """,
     ),
     Rule(
         "Submitting commands",
         """
         Commands are counted from 0 since reset or CLEAR; command i uses slot i modulo the slots.
-        Write the words in use, in any order, then a DOORBELL above i; one doorbell may submit
-        several. DOORBELL may exceed RETIRED by at most the slots, and stays or grows.
+        Write the words in use, in any order, then a number above i to DOORBELL; one such write may
+        submit several commands. DOORBELL may exceed RETIRED by at most the slots, and must not
+        decrease.
 
         Any other DOORBELL stops the engine with BAD_DOORBELL and PORT NONE. None of the commands
-        that it would submit causes any bus traffic, and their records are not looked at. INDEX is
+        that it would submit causes any bus traffic, and their records are not checked. INDEX is
         RETIRED. INTERRUPT.PENDING is set and the completion of slot RETIRED modulo the slots is
         written with BAD_DOORBELL, also if no command is pending. Commands that were submitted
         before and have not retired are stopped, too, and may have written some of their bytes, all
-        of them right. DOORBELL reads as last written, also by writes after the fault.
+        of them right. DOORBELL reads as last written, even if that was after the fault.
 
         The words of a slot must not change from the doorbell until its command has retired. Before
-        it they may be written at any time, while other commands run, too: the circuit reads ahead,
-        and again whatever was read before the last write.
+        the doorbell they may be written at any time, also while other commands run: the circuit
+        prefetches words, and fetches them again after each write to the ring.
 
         Words that a command does not use are not read and may hold anything.
 
-        The seal finds any one wrong bit outside CONTROL, and lets 1 in 256 random damages pass.
+        The seal detects any single wrong bit outside CONTROL. Of random changes, it does not detect
+        1 in 256.
         """,
     ),
     Rule(
         "Order, hazards and FENCE",
         """
         Commands start and retire in order, and overlap: the reads of one begin while earlier ones
-        still read and write. A command with FENCE starts when all earlier ones have retired, and
-        so have their write responses.
+        still read and write. A command with FENCE starts when all earlier ones have retired, and so
+        after all their write responses.
 
         Set FENCE on a command that reads or writes a byte that an earlier one writes, or writes a
         byte that an earlier one reads, unless the host has seen that one retire, or a command
-        between them has FENCE. Without it nothing is promised of such bytes.
+        between them has FENCE. Otherwise the values of such bytes are undefined.
 
-        In place: a step is an element of Y and those of A and B that it is made of. No step may
-        read a byte that an earlier step of the same command writes; it may read what itself or a
-        later one writes. So Y may be A or B exactly, with elements of one size. What a byte holds
-        that a command writes twice is undefined.
+        A command may work in place. One step reads elements of A and B and writes the element of Y
+        that is computed from them. No step may read a byte that an earlier step of the same command
+        writes; it may read bytes that the step itself or a later one writes. So Y may be exactly A
+        or B, with elements of one size. A byte that a command writes twice is undefined.
         """,
     ),
     Rule(
@@ -166,8 +169,8 @@ RULES = (
         would have left the memory; with TIMEOUT of the oldest burst on PORT that has not been
         answered to its end, whether the memory has taken its request or not.
 
-        Nothing new is started on the bus then. Bursts that are open end legally: reads are taken,
-        the rest of a write is sent without strobes.
+        After a fault, no burst is started. Open bursts are completed by the rules of the bus: read
+        data is accepted, and the rest of a write is sent without strobes.
         """,
     ),
     Rule(
@@ -185,9 +188,9 @@ RULES = (
     Rule(
         "CLEAR",
         """
-        CLEAR takes effect when no bus transaction is open: STATUS.DRAINED. With a memory that
-        never answers it waits for ever, and only reset helps. Wait until FAULT and DOORBELL read
-        0, and write neither DOORBELL nor the ring before that.
+        CLEAR takes effect when no bus transaction is open: STATUS.DRAINED. If the memory never
+        answers, CLEAR never takes effect, and only a reset helps. Wait until FAULT and DOORBELL
+        read 0, and write neither DOORBELL nor the ring before that.
 
         FAULT, DOORBELL, RETIRED and STATUS.BUSY are 0 then, and the next command is number 0 in
         slot 0. INTERRUPT, both PENDING and ENABLE, TIMEOUT, the counters, the completions and the
@@ -198,14 +201,14 @@ RULES = (
         "On the memory's bus",
         """
         Bursts are INCR, of whole beats, of 16 beats at most, and never cross a block of 16 beats;
-        AxADDR is always a multiple of the beat. Y's bytes are chosen by strobes. Of A and B whole
-        beats are read, with the bytes beside the operand; MEMORY_BASE and the end of the memory
-        are multiples of the beat, so none of them lies outside.
+        AxADDR is always a multiple of the beat. Strobes select the bytes of Y. A and B are read in
+        whole beats, including bytes beside the operand; MEMORY_BASE and the end of the memory are
+        multiples of the beat, so none of these bytes is outside.
 
-        A burst's first W comes with its AW, and neither waits for the other: W may be taken before
-        AW, and the data of a burst before its address.
+        The first W of a burst is valid together with its AW, and neither waits for the other: W may
+        be accepted before AW, and so the data of a burst before its address.
 
-        Identifiers are constant, so responses come back in order (AXI4 A5.3).
+        Identifiers are constant, so responses arrive in order (AXI4 A5.3).
         """,
     ),
 )

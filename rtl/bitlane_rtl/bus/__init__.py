@@ -1,1 +1,1 @@
-"""Faces of the engine towards buses and memories that others define."""
+"""Adapters from the engine's ports to AXI and to memories: single-port, banked and SDRAM."""

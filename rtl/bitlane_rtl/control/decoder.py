@@ -186,7 +186,7 @@ class Decoder(wiring.Component):
                 decoded.ratio.eq(Mux(widens, out_lane - lane, lane - out_lane)),
                 decoded.plain.eq(self.plain),
             ]
-            with m.If(_strided(stored.CONTROL)):  # else the nest may still use it
+            with m.If(_strided(stored.CONTROL)):  # else the loop nest may still use it
                 m.d.sync += self.loops.run.eq(stored.RUN - 1)
 
     def _command(self, m: Module, stored: Any, decoded: Any) -> None:

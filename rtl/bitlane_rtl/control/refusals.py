@@ -83,7 +83,7 @@ class Refusals(wiring.Component):
     code : ``Out(8)``
         Lowest `Status` that applies to the words taken so far, or OK.
     good : ``Out(1)``
-        It is OK.
+        ``code`` is OK.
 
     Latency: ``code`` and ``good`` follow the last word by 1 cycle, and CONTROL by 2. Throughput:
     ``columns`` words a cycle.

@@ -1,1 +1,1 @@
-"""Finds the rows of a database that are nearest to queries. It uses streams, and no engine."""
+"""Finds the rows of a database that are nearest to queries. It does not depend on the engine."""
