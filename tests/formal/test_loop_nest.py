@@ -1,4 +1,4 @@
-"""The nest issues each run or element to every stream once and in order, and then ends."""
+"""The loop nest sends each run or element to every stream once and in order, and then ends."""
 
 from typing import Any
 
@@ -31,14 +31,14 @@ class IssuesAll(Contract):
         totals, strided = self._registered(m, nest, start)
         left = [self._follow(m, nest, start, name, totals, strided[name]) for name in STREAMS]
         m.d.comb += Assert(nest.walking | ~Cat(left).any())
-        # The nest never pauses longer than a run has elements, so it issues every step.
+        # The loop nest never pauses longer than a run has elements, so it issues every step.
         silent = nest.walking & ~Cat(getattr(nest, name).valid for name in STREAMS).any()
         cycles = Signal(range(MOST + 1))
         m.d.sync += cycles.eq(Mux(silent, cycles + 1, 0))
         m.d.comb += Assert(~silent | (cycles < MOST - 1))
 
     def _command(self, m: Module, nest: LoopNest) -> Value:
-        """Drive the nest as its users must; return ``start``."""
+        """Drive the loop nest as its users must; return ``start``."""
         loops: Any = nest.loops
         start, plain = self.anything(1, "start"), self.anything(1, "plain")
         totals = [loops.run, *loops.counts]
@@ -55,7 +55,7 @@ class IssuesAll(Contract):
             Assume(nest.used.as_value().any()),
         ]
         m.d.comb += [Assume(total.as_signed() != -2) for total in totals]
-        # The loops stay constant while the nest walks.
+        # The loops stay constant while the loop nest walks.
         was = before(m, Cat(totals))
         m.d.comb += Assume(~nest.walking | (Cat(totals) == was))
         return start
