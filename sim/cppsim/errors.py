@@ -2,6 +2,8 @@
 
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 _INNER = ("amaranth", "cppsim")
 """Packages that a warning does not point at."""
@@ -13,6 +15,16 @@ class SimulationError(Exception):
 
 class BatchError(SimulationError):
     """A batch cannot be made, or a program does not fit its circuit. One line with the cure."""
+
+
+@contextmanager
+def memory_for(what: str) -> Iterator[None]:
+    """Raise ``BatchError`` instead of ``MemoryError``, with ``what`` as its subject."""
+    try:
+        yield
+    except MemoryError as error:
+        hint = "repeat less, or run fewer instances at a time"
+        raise BatchError(f"{what} takes more memory than there is: {hint}") from error
 
 
 def warn_user(warning: Warning, *inner: str) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import BatchError
-from ..model.program import Program
+from ..model.program import Program, expect_program
 from .circuit import PortChoice, batch_circuit
 from .folder import write_folder
 from .record import Recording, Testbench, record_testbench
@@ -71,5 +71,6 @@ class Batch(Runner):
         """
         if not self.fresh:
             raise BatchError("a folder begins at power-on: export before anything runs")
+        expect_program(program, "export")
         rows = self.all_rows()
         write_folder(Path(folder), self.written, self.instances, rows, program)

@@ -114,6 +114,9 @@ def batch_circuit(
     dut: Any, clocks: Collection[str] | None = None, watch: Collection[str] = ()
 ) -> BatchCircuit:
     """Lower ``dut``; the parameters are those of `Batch`. Raises ``BatchError``."""
+    for what, names in (("clocks", clocks), ("watch", watch)):
+        if isinstance(names, str):
+            raise BatchError(f"{what}: {names!r}; expected a list of names")
     try:
         prepared = Fragment.get(dut, None).prepare()
         lowered = lower(prepared)
@@ -121,9 +124,9 @@ def batch_circuit(
         lines = str(error).splitlines()[:2] or [type(error).__name__]
         raise BatchError(" ".join(line.strip() for line in lines)) from error
     circuit = BatchCircuit(lowered)
-    names = PortChoice(dut, clocks, watch).names(prepared)
-    _choose(circuit, names)
-    _clock(circuit, prepared.fragment.domains, names, clocks)
+    port_names = PortChoice(dut, clocks, watch).names(prepared)
+    _choose(circuit, port_names)
+    _clock(circuit, prepared.fragment.domains, port_names, clocks)
     _tell(circuit)
     _rows(circuit)
     return circuit

@@ -11,9 +11,9 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import BatchError
+from ..errors import BatchError, memory_for
 from ..model.ports import Words, as_array, counted
-from ..model.program import Encoded, Program
+from ..model.program import Encoded, Program, expect_program
 from .cuda import Cuda, NoGpu
 from .description import BrokenOff, Description, MemoryPlace, Source
 from .threads import Threads
@@ -134,7 +134,7 @@ class Runner:
         for first in range(0, self.instances, most):
             end = min(first + most, self.instances)
             rows = np.broadcast_to(self._power_on, (end - first, self._power_on.size))
-            with _memory_for("the batch"):
+            with memory_for("the batch"):
                 self._parts.append((first, end, self._unload(self.compiled.allocate(rows))))
 
     def _unload(self, part: Any) -> Any:
@@ -206,9 +206,8 @@ class Runner:
 
         Raises ``BrokenOff`` if it ends before all instances have finished.
         """
-        if not isinstance(program, Program):
-            raise BatchError(f"run takes a Program, not {program!r}")
-        with _memory_for("the program"):
+        expect_program(program, "run")
+        with memory_for("the program"):
             encoded = program.encoded(self.description.ports, self.instances)
         return self.run_encoded(encoded)
 
@@ -220,7 +219,7 @@ class Runner:
     def _run_encoded(self, program: Encoded) -> dict[str, NDArray[Any]]:
         if not self._whole:
             raise BatchError("an earlier run broke off; make a new batch")
-        with _memory_for("what the program gives"):
+        with memory_for("the result of the program"):
             columns = np.zeros((self.instances, program.columns), np.uint64)
         done, reason = np.zeros(self.instances, np.bool_), ""
         self._whole = False
@@ -323,15 +322,6 @@ def _backend(chosen: Backend | str, written: Written, threads: int | None) -> Ba
     if chosen == "cuda":
         return Cuda(partial(written.source, chosen))
     return Threads(written.source(chosen), threads)
-
-
-@contextmanager
-def _memory_for(what: str) -> Iterator[None]:
-    try:
-        yield
-    except MemoryError as error:
-        hint = "repeat less, or run fewer instances at a time"
-        raise BatchError(f"{what} takes more memory than there is: {hint}") from error
 
 
 def _mebibytes(size: int) -> str:

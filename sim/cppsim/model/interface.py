@@ -5,11 +5,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..errors import BatchError
+from ..errors import BatchError, memory_for
 from ..netlist.design import Elaborated
 from ..netlist.storage import Buffers, StoragePort, check_storage
-from .ports import PortPlace, Words
-from .program import Encoded, Program
+from .ports import ByPort, PortPlace, Words
+from .program import Encoded, Program, expect_program
 
 Prepared = Callable[[Sequence[int]], list[int]]
 """Runs a prepared program with new columns, and returns its results in the order of execution."""
@@ -88,11 +88,11 @@ class AnyModel(ABC):
 
         Raises ``BatchError`` for a program that does not fit, and ``SimulationError``.
         """
-        if not isinstance(program, Program):
-            raise BatchError(f"run takes a Program, not {program!r}")
-        encoded = program.encoded(self.places, 1)
-        columns = self._columns(program, encoded)
-        return {result.name: result.alone(columns) for result in encoded.results}
+        expect_program(program, "run")
+        with memory_for("the program"):
+            encoded = program.encoded(self.places, 1)
+            columns = self._columns(program, encoded)
+            return {result.name: result.alone(columns) for result in encoded.results}
 
     def prepare(self, program: Program) -> Prepared:
         """Encode ``program`` for many runs until ``close``, each with other columns.
@@ -101,6 +101,7 @@ class AnyModel(ABC):
         word of 64 bits each; they must fit their ports, which is not checked. Results are words in
         the order of execution. Raises ``BatchError`` for another number of columns.
         """
+        expect_program(program, "prepare")
         encoded = program.encoded(self.places, 1)
         wanted = encoded.input.shape[-1]
 
@@ -133,7 +134,7 @@ def fitting_value(place: PortPlace, value: int) -> int:
 
     Raises ``TypeError`` for a value that is not a whole number.
     """
-    number = operator.index(value)
+    number = _whole(place.name, value)
     if not place.input:
         raise ValueError(f"{place.name} is not an input")
     if not 0 <= number < 1 << place.width:
@@ -142,15 +143,26 @@ def fitting_value(place: PortPlace, value: int) -> int:
 
 
 def counted_cycles(cycles: int) -> int:
-    """Return ``cycles``. Raises ``ValueError`` unless it is from 0 to 2**63 - 1."""
-    if not 0 <= cycles < 1 << 63:
-        raise ValueError(f"cycles: {cycles}; expected 0 to 2**63 - 1")
-    return cycles
+    """Return ``cycles``. Raises ``ValueError`` unless it is from 0 to 2**63 - 1.
+
+    Raises ``TypeError`` for a value that is not a whole number.
+    """
+    number = _whole("cycles", cycles)
+    if not 0 <= number < 1 << 63:
+        raise ValueError(f"cycles: {number}; expected 0 to 2**63 - 1")
+    return number
+
+
+def _whole(what: str, value: int) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{what}: {value!r}; expected a whole number") from None
 
 
 def _places(widths: Mapping[str, int], inputs: Mapping[str, int]) -> dict[str, PortPlace]:
     """Return the places of ports whose words lie in the order of ``widths``."""
-    places, first = {}, 0
+    places, first = ByPort[PortPlace](), 0
     for name, width in widths.items():
         places[name] = PortPlace(name, width, False, first, name in inputs, name not in inputs)
         first += places[name].words

@@ -16,7 +16,7 @@ from ..netlist.numbers import from_words, to_words
 from ..netlist.storage import Buffers, StoragePort
 from .build import Library, build
 from .interface import AnyModel, counted_cycles, fitting_value
-from .ports import Words
+from .ports import ByPort, Words
 from .program import Encoded, Program
 from .waveforms import Waveform
 
@@ -90,9 +90,9 @@ class Model(AnyModel):
         circuit = component if isinstance(component, Elaborated) else _circuit(component)
         super().__init__(circuit, storage, buffers)
         # As in an UNTIL: the first word, and 32 bits up the last.
-        self._numbers = {
-            name: x.first | x.first + x.words - 1 << 32 for name, x in self.places.items()
-        }
+        self._numbers = ByPort(
+            (name, x.first | x.first + x.words - 1 << 32) for name, x in self.places.items()
+        )
         self.library: Library = (build_with or partial(build, owner=owner))(
             circuit, self._storage, waveform=vcd is not None
         )
@@ -103,7 +103,7 @@ class Model(AnyModel):
         for number, name in enumerate(dict.fromkeys(port.buffer for port in self._storage)):
             array = self._buffers[name]
             self._calls.model_buffer(self._model, number, array.ctypes.data, array.size)
-        self._values: dict[str, ctypes.Array[Any]] = {}
+        self._values = ByPort[ctypes.Array[Any]]()
         for name, place in self.places.items():
             pointer = self._calls.model_word(self._model, place.first)
             self._values[name] = (ctypes.c_uint64 * place.words).from_address(pointer)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,6 +32,13 @@ class PortPlace:
     @property
     def words(self) -> int:
         return word_count(self.width)
+
+
+class ByPort(dict[str, _Place]):
+    """A dictionary by the names of ports. A missing name is a ``KeyError`` that lists the ports."""
+
+    def __missing__(self, name: object) -> NoReturn:
+        raise KeyError(f"no port {name!r}; there are: {', '.join(sorted(self))}")
 
 
 def found(places: Mapping[str, _Place], name: str, kind: str) -> _Place:
@@ -110,10 +117,9 @@ def fitting(port: PortPlace, values: ArrayLike, shape: tuple[int, ...]) -> Words
         if array.shape == shape[:axes] + wide:
             break
     else:
-        wanted = ", ".join(map(str, shape + wide))
         whole = f" or ({shape[0]},)" if wide else ""
         raise BatchError(
-            f"port {port.name!r} takes an array of shape ({wanted}){whole}, not {array.shape}"
+            f"port {port.name!r} takes an array of shape {shape + wide}{whole}, not {array.shape}"
         )
     if wide:
         array = _wide(port, array)

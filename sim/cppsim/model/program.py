@@ -223,7 +223,7 @@ class Program:
         bits have a last axis of words, the least significant first, in two's complement if they are
         signed; or they take whole numbers, of shape (instances,) alone.
         """
-        return self._add(Item(Opcode.SET, port, values))
+        return self._add(Item(Opcode.SET, _text(port, "port"), values))
 
     def step(self, cycles: int = 1) -> "Program":
         """Let ``cycles`` pass."""
@@ -236,11 +236,11 @@ class Program:
         or 0 if the port was 0 at every edge.
         """
         amount = counted(limit, "limit", 1)
-        return self._add(Item(Opcode.UNTIL, port, name or port, amount))
+        return self._add(Item(Opcode.UNTIL, *_port_and_name(port, name), amount))
 
     def get(self, port: str, name: str | None = None) -> "Program":
         """Read a port; the name of the result is ``name``, by default that of the port."""
-        return self._add(Item(Opcode.GET, port, name or port))
+        return self._add(Item(Opcode.GET, *_port_and_name(port, name)))
 
     @contextmanager
     def repeat(self, times: int) -> Iterator["Program"]:
@@ -298,6 +298,22 @@ class Program:
             known.add(result.name)
         instructions = np.array(encoder.rows, dtype=np.uint64).reshape(-1, 4)
         return Encoded(instructions, columns, tuple(encoder.results), total)
+
+
+def expect_program(program: Program, caller: str) -> None:
+    """Raise ``BatchError`` unless ``program`` is a `Program`."""
+    if not isinstance(program, Program):
+        raise BatchError(f"{caller} takes a Program, not {program!r}")
+
+
+def _text(name: str, what: str) -> str:
+    if not isinstance(name, str):
+        raise BatchError(f"{what}: {name!r}; expected a string")
+    return name
+
+
+def _port_and_name(port: str, name: str | None) -> tuple[str, str]:
+    return _text(port, "port"), _text(port if name is None else name, "name of a result")
 
 
 def _all(items: Sequence[Item]) -> Iterator[Item]:

@@ -16,7 +16,7 @@ from ..netlist.numbers import WORD, from_words, to_words
 from ..netlist.storage import Buffers, StorageAccess, StoragePort
 from .circuit import Circuit
 from .interface import AnyModel, counted_cycles, fitting_value
-from .ports import Words, as_array
+from .ports import ByPort, Words, as_array
 from .program import Encoded, Item, Opcode, Program
 
 _PERIOD = 1e-6
@@ -100,7 +100,7 @@ class ReferenceModel(AnyModel):
         circuit = Circuit(component)
         super().__init__(circuit, storage, buffers)
         self._cycles = 0
-        self._ports = {**circuit.inputs, **circuit.outputs}
+        self._ports = ByPort({**circuit.inputs, **circuit.outputs})
         self._job: _Job | None = None
         self._error: Exception | None = None
         self._fault = self._broken = ""
@@ -147,8 +147,8 @@ class ReferenceModel(AnyModel):
         self._do(job)
 
     def until(self, port: str, limit: int) -> bool:
-        program = Program().until(port, limit, "passed") if counted_cycles(limit) else Program()
         self._ports[port]
+        program = Program().until(port, limit, "passed") if counted_cycles(limit) else Program()
         return bool(self.run(program).get("passed"))
 
     def _results(self, program: Program, encoded: Encoded, columns: Sequence[int]) -> list[int]:

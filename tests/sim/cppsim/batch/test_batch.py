@@ -297,7 +297,7 @@ def _queue() -> Batch:
         (lambda x: x.set("count", 1), "'count' is driven by the design; only inputs can be set"),
         (lambda x: x.set("by", 128), "'by': 128 does not fit 7 bits"),
         (lambda x: x.set("by", [0, -1, 3]), "'by': -1 does not fit 7 bits"),
-        (lambda x: x.set("by", [1, 2]), r"'by' takes an array of shape \(3\), not \(2,\)"),
+        (lambda x: x.set("by", [1, 2]), r"'by' takes an array of shape \(3,\), not \(2,\)"),
         (lambda x: x.set("by", [0.5] * 3), "'by' takes integers, not float64"),
         (lambda x: x.set("limit", [1, 2]), r"of shape \(3, 2\) or \(3,\), not \(2,\)"),
         (lambda x: x.until("high", 0), "limit: 0; expected a whole number from 1 on"),
@@ -308,10 +308,13 @@ def _queue() -> Batch:
         (lambda x: x.set("limit", [[0, 1 << 36]] * 3), "'limit': words that do not fit 100 bits"),
         (lambda x: x.step(1 << 64), "cycles: 18446744073709551616 is more than"),
         (lambda x: x.run(_repeated(1 << 33)), "times: 8589934592 is more than 4294967296"),
-        (lambda x: x.run(_repeated(1 << 32)), "program gives takes more memory than there is: re"),
+        (lambda x: x.run(_repeated(1 << 32)), "result of the program takes more memory than there"),
         (lambda x: x.run(_nested(1 << 32, 2)), "another: 8589934592 is more than 4294967296"),
         (lambda x: x.run(_nested(*[1 << 32] * 3)), "another: 18446744073709551616 is more than 4"),
         (lambda x: x.run(None), "run takes a Program, not None"),  # type: ignore[arg-type]
+        (lambda x: x.export("folder", None), "export takes a Program, not None"),  # type: ignore[arg-type]
+        (lambda x: x.get(3), "port: 3; expected a string"),  # type: ignore[arg-type]
+        (lambda x: x.run(Program().get("by", 3)), "name of a result: 3; expected a string"),  # type: ignore[arg-type]
         (lambda x: _queue().set_memory("storage", [[1], [1, 2]]), "not rows of different lengths"),
         (lambda x: _queue().set_memory("storage", [[0, 64]] * 4), "takes numbers of 70 bits"),
         (
@@ -324,6 +327,8 @@ def _queue() -> Batch:
         (lambda x: Batch(Counter(), 1 << 50, "threads"), r"instances take .*: run \d+ at a time"),
         (lambda x: Batch(Counter(), 1, watch=["a.b"]), "no signal 'a.b'"),
         (lambda x: Batch(Counter(), 1, clocks=["fast"]), "no clock domain 'fast'; there are: sync"),
+        (lambda x: Batch(Counter(), 1, watch="count"), "watch: 'count'; expected a list of names"),
+        (lambda x: Batch(Counter(), 1, clocks="sync"), "clocks: 'sync'; expected a list of names"),
         (lambda x: Batch(Loop(), 1), "[Cc]ombinational"),
     ],
 )

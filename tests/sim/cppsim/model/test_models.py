@@ -185,6 +185,14 @@ def test_results_have_different_names(mixer: AnyModel) -> None:
         mixer.run("count")  # type: ignore[arg-type]
 
 
+def test_results_that_no_memory_holds_are_refused() -> None:
+    program = Program()
+    with program.repeat(1 << 32):
+        program.get("o")
+    with pytest.raises(BatchError, match="the program takes more memory than there is"):
+        Model(Inverter()).run(program)
+
+
 def test_a_wait_in_vain_is_0_and_the_program_goes_on(mixer: AnyModel) -> None:
     assert mixer.run(Program().until("rare", 12).step(100).get("go")) == {"rare": 0, "go": 0}
     assert mixer.cycles == 112
@@ -312,9 +320,12 @@ def test_unfit_values_and_ports_are_refused(make: Maker) -> None:
     for call, arguments, error, message in (
         (evaluator.set, ("i", 8), ValueError, "i: 8 does not fit in 3 bits"),
         (evaluator.set, ("o", 1), ValueError, "o is not an input"),
-        (evaluator.set, ("q", 1), KeyError, "q"),
-        (evaluator.get, ("q",), KeyError, "q"),
-        (evaluator.until, ("q", 1), KeyError, "q"),
+        (evaluator.set, ("q", 1), KeyError, "no port 'q'; there are: i, o, rst"),
+        (evaluator.get, ("q",), KeyError, "no port 'q'; there are: i, o, rst"),
+        (evaluator.until, ("q", 1), KeyError, "no port 'q'; there are: i, o, rst"),
+        (evaluator.set, ("i", 0.5), TypeError, "i: 0.5; expected a whole number"),
+        (evaluator.step, (0.5,), TypeError, "cycles: 0.5; expected a whole number"),
+        (evaluator.until, ("i", None), TypeError, "cycles: None; expected a whole number"),
     ):
         with pytest.raises(error, match=message):
             call(*arguments)
