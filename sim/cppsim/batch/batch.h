@@ -146,7 +146,7 @@ struct Run {
 
   // Execute the instructions of the lanes in `ready` up to their next clock cycle, or to the end.
   void follow(W ready) {
-    while (any(ready)) {
+    while (any(ready) && !STOPPED) {
       uint32_t at = ~uint32_t(0);
       each(ready, [&](uint32_t lane) { at = lanes[lane].next < at ? lanes[lane].next : at; });
       W whose = none();
@@ -205,7 +205,7 @@ struct Run {
 
   void run() {
     if (share.fresh) ask(BEGIN);
-    for (follow(t.active); any(t.active);) {
+    for (follow(t.active); any(t.active) && !STOPPED;) {
       work.due = next_due();
       W high = counted();
       ask(PASS);

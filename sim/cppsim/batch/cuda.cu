@@ -101,6 +101,7 @@ inline void workers_together() { BARRIER(1, WORKERS); }
 #define EACH(k, count) for (uint32_t k = WORKER; k < (count); k += WORKERS)
 #define TOGETHER() workers_together()
 #define DELEGATE(work) all_together(), all_together()
+#define STOPPED false // a launch runs to its end
 
 #include SOURCE // the design, and the interpreter of programs in batch.h
 

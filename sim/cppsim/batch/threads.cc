@@ -18,6 +18,9 @@ typedef Word W __attribute__((vector_size(LANES / 8), may_alias));
 #define TOGETHER()
 #define DELEGATE(work) perform(work)
 
+static thread_local const volatile uint32_t *stop; // not 0 once the caller gives up
+#define STOPPED (*stop != 0)
+
 inline W none() { return W{}; }
 inline W all() { return ~W{}; }
 inline Word &part(W &w, uint32_t number) { return reinterpret_cast<Word *>(&w)[number]; }
@@ -44,7 +47,9 @@ inline void set_number(W *first, uint32_t lane, uint64_t value) {
 extern "C" __attribute__((visibility("default"))) void
 batch_run(W *words, uint8_t *rows, const Instruction *program, uint64_t count,
           const uint64_t *input, uint64_t inputs, uint64_t *output, uint64_t outputs,
-          uint64_t instances, uint64_t first, uint64_t last, uint32_t fresh) {
+          uint64_t instances, uint64_t first, uint64_t last, uint32_t fresh,
+          const volatile uint32_t *stopped) {
+  stop = stopped;
   for (uint64_t tile = first; tile < last; tile++) {
     const uint64_t i = tile * LANES, left = instances - i;
     W *const own = words + tile * CORE_WORDS;

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..compiling.library import bind, provide
 from ..model.ports import Words, counted
-from ..model.program import Encoded
+from ..model.program import Encoded, Opcode
 from .description import Source, around
 
 _WIDEST = (
@@ -22,6 +22,9 @@ _WIDEST = (
     ({"avx2"}, 256, ("-mavx2",)),
 )
 """Features of x86 processors, the bits of a word for them, and the compiler's flags."""
+
+_SHORT = 1 << 14
+"""Most turns of a program that runs on the caller's thread, which does not see Ctrl-C meanwhile."""
 
 _ALIGNED = 64
 """Alignment of words in bytes, a cache line."""
@@ -72,6 +75,7 @@ class Threads:
         taken = np.ascontiguousarray(program.input)
         output = np.zeros((count, program.columns), np.uint64)
         instructions = np.ascontiguousarray(program.instructions)
+        stop = ctypes.c_uint32()
 
         def tile(number: int) -> None:
             self._run(
@@ -79,21 +83,25 @@ class Threads:
                 *(instructions.ctypes.data, len(instructions)),
                 *(taken.ctypes.data, taken.shape[1]),
                 *(output.ctypes.data, program.columns),
-                *(count, number, number + 1, fresh),
+                *(count, number, number + 1, fresh, ctypes.addressof(stop)),
             )
 
-        self._for_each(tile, -(-count // self._lanes))
+        tiles = -(-count // self._lanes)
+        if min(tiles, self.threads) == 1 and _most_turns(program) <= _SHORT:
+            for number in range(tiles):
+                tile(number)
+        else:
+            self._for_each(tile, tiles, stop)
         return output
 
-    def _for_each(self, work: Callable[[int], None], count: int) -> None:
+    def _for_each(
+        self, work: Callable[[int], None], count: int, stop: ctypes.c_uint32 | None = None
+    ) -> None:
         """Call ``work`` with each number below ``count``; return when all calls have returned.
 
-        The pool lives as long as the backend: to start one takes longer than a short program.
+        ``stop`` becomes 1 after an interrupt. The pool lives as long as the backend: to start one
+        takes longer than a short program.
         """
-        if min(count, self.threads) == 1:
-            for number in range(count):
-                work(number)
-            return
         if self._pool is None or self._pool_process != os.getpid():
             # A forked process has none of its parent's threads.
             self._pool = ThreadPoolExecutor(self.threads, "cppsim batch")
@@ -102,6 +110,10 @@ class Threads:
         try:
             for call in calls:
                 call.result()
+        except BaseException:
+            if stop is not None:
+                stop.value = 1
+            raise
         finally:
             # After an interrupt, no thread may write to an instance that the caller reads.
             for call in calls:
@@ -115,6 +127,19 @@ class Threads:
     def put_rows(self, instances: tuple[Any, Any], rows: NDArray[np.uint8]) -> None:
         """Replace the bytes of all memories."""
         instances[1][...] = rows
+
+
+def _most_turns(program: Encoded) -> int:
+    """Return how many instructions and cycles an instance executes at most."""
+    turns, times, around = 0, 1, list[int]()
+    for code, _, amount, _ in program.instructions.tolist():
+        if code == Opcode.REPEAT:
+            around.append(times)
+            times *= amount
+        elif code == Opcode.AGAIN:
+            times = around.pop()
+        turns += times * (1 + amount * (code in (Opcode.STEP, Opcode.UNTIL)))
+    return turns
 
 
 def threads_source(text: str, lanes: int, *, ternary: bool = False) -> str:
@@ -144,7 +169,7 @@ def _entry(source: str, flags: tuple[str, ...]) -> Any:
     address, number = ctypes.c_void_p, ctypes.c_uint64
     arguments = (
         *(address, address, address, number, address, number, address, number),
-        *(number, number, number, ctypes.c_uint32),
+        *(number, number, number, ctypes.c_uint32, address),
     )
     library = ctypes.CDLL(str(provide(source, flags)))
     return bind(library, {"batch_run": (None, arguments)}).batch_run

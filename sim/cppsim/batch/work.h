@@ -128,7 +128,7 @@ inline void pass(Work &x) {
     if (!EDGES) high |= met(x, false);
     turn++;
     if (FIRST) x.t.turn = turn;
-  } while (!any(high) && turn < x.due);
+  } while (!any(high) && turn < x.due && !STOPPED);
   if (FIRST) x.whose = high;
 }
 

@@ -44,8 +44,14 @@ _SIGNATURES: Signatures = {
 }
 
 
+_SLICE = 1 << 20
+"""Most cycles of one call into compiled code; Python sees Ctrl-C between two calls."""
+
+
 class Model(AnyModel):
     """A circuit compiled to C++.
+
+    Ctrl-C ends `step` and `until` within a million cycles, and `run` when its program ends.
 
     Parameters
     ----------
@@ -140,7 +146,11 @@ class Model(AnyModel):
 
     def step(self, cycles: int = 1) -> None:
         self._stale = True
-        legal = self._calls.model_step(self._handle, counted_cycles(cycles))
+        count = counted_cycles(cycles)
+        while count > _SLICE:
+            self.step(_SLICE)
+            count -= _SLICE
+        legal = self._calls.model_step(self._handle, count)
         if self._prints or not legal:
             self._listen()
         if not legal:
@@ -150,6 +160,10 @@ class Model(AnyModel):
         self._stale = True
         came = ctypes.c_int()
         number, most = self._numbers[port], counted_cycles(limit)
+        while most > _SLICE:
+            if self.until(port, _SLICE):
+                return True
+            most -= _SLICE
         legal = self._calls.model_run_until(self._handle, number, most, ctypes.byref(came))
         if self._prints or not legal:
             self._listen()

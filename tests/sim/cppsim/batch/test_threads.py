@@ -114,6 +114,33 @@ def test_a_forked_process_starts_its_own_threads() -> None:
     assert succeed("timeout", "60", sys.executable, "-c", _FORKED) == "both\n"
 
 
+_INTERRUPTED = """
+import os, signal, threading
+from cppsim import Batch, Model
+from support.sim.zoo import Registers
+
+few = Batch(Registers(8), 3, "threads")
+many = Batch(Registers(8), 1200, "threads", threads=2)
+model = Model(Registers(8))
+for each in few, many, model:
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        each.step(1 << 60)
+    except KeyboardInterrupt:
+        print("step")
+threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    model.until("data", 1 << 60)
+except KeyboardInterrupt:
+    print("until")
+"""
+
+
+def test_an_interrupt_ends_a_long_wait() -> None:
+    printed = succeed("timeout", "60", sys.executable, "-W", "ignore", "-c", _INTERRUPTED)
+    assert printed.split() == ["step"] * 3 + ["until"]
+
+
 def test_an_error_in_one_tile_waits_for_the_others(batch: Batch) -> None:
     backend = batch.compiled
     assert isinstance(backend, threads.Threads)
