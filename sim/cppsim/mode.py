@@ -41,7 +41,7 @@ def default_mode(otherwise: Mode = Mode.ALWAYS) -> Mode:
     """
     if _chosen is not None:
         return _chosen
-    named = os.environ.get(MODE_VARIABLE, otherwise.value)
+    named = os.environ.get(MODE_VARIABLE) or otherwise.value
     try:
         return Mode(named)
     except ValueError as error:

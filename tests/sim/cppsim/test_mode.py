@@ -53,6 +53,11 @@ def test_an_unknown_mode_names_the_modes() -> None:
         cppsim.Simulator(counter(), mode="fast")
 
 
+def test_an_empty_variable_names_no_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(MODE_VARIABLE, "")
+    assert default_mode(Mode.CHECK) is Mode.CHECK
+
+
 def test_an_unknown_mode_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MODE_VARIABLE, "fast")
     message = "CPPSIM: 'fast' is not a mode; expected off, auto, always, check"
