@@ -66,6 +66,7 @@ public:
     destroy();
     std::memset(memory, 0, sizeof memory);
     new (memory) typename Circuit::Top();
+    earlier += cycles;
     cycles = 0;
     storage_fault = 0;
     heard.told.count = 0;
@@ -76,13 +77,15 @@ public:
 
   // Returns false when a rule was broken.
   bool edge() {
+    if (waves) show(false);
     storage_fault = Circuit::edge(top(), buffers, heard);
     cycles++;
-    if (waves) show();
+    if (waves) show(true);
     return !storage_fault && !heard.failed;
   }
 
   bool step(uint64_t count) {
+    if (waves) show(cycles != 0);
     while (count--)
       if (!edge()) return false;
     return true;
@@ -92,6 +95,7 @@ public:
   bool run_until(uint64_t port, uint64_t limit, bool &high) {
     const size_t first = uint32_t(port), last = port >> 32;
     const uint64_t *condition = Circuit::word(top(), first);
+    if (waves) show(cycles != 0);
     // A sample for waveforms settles the words that are kept.
     if (Circuit::kept(first) && !waves) {
       while (limit-- && !high) {
@@ -150,18 +154,16 @@ public:
     return count;
   }
 
-  // After edge number `cycles`, which are 1 us apart: the clock is high for half a cycle, then low.
-  void show() {
-    Circuit::clock(top(), true);
-    if (!sample(waves, 1000000000 * cycles - 500000000)) {
-      Circuit::clock(top(), false);
-      if (!sample(waves, 1000000000 * cycles)) return;
-    }
-    waves = nullptr;
+  // Shows the circuit at the last edge, with a high clock, or half a cycle behind it. Edges are 1 us
+  // apart. An input that is set between two edges changes at the first, as in Amaranth's simulator.
+  void show(bool high) {
+    Circuit::clock(top(), high);
+    if (sample(waves, 1000000000 * (earlier + cycles) - 500000000 * high)) waves = nullptr;
   }
 
   Buffer buffers[Circuit::buffers + 1] = {};
   uint64_t cycles = 0;
+  uint64_t earlier = 0; // cycles before the last reset
   size_t storage_fault = 0;
   Heard heard;
   void *waves = nullptr;
@@ -212,6 +214,8 @@ private:
   }                                                                                                \
   EXPORT uint64_t *model_shown(Model *model) { return Circuit::shown(model->top()); }              \
   EXPORT void model_waves(Model *model, void *waves, int (*sample)(void *, uint64_t)) {            \
+    if (model->waves) model->show(model->cycles != 0);                                             \
+    if (model->waves) model->show(false);                                                          \
     model->waves = waves;                                                                          \
     model->sample = sample;                                                                        \
   }

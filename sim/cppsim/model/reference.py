@@ -111,6 +111,7 @@ class ReferenceModel(AnyModel):
         if self._storage:
             self._simulator.add_process(self._serve)
         self._simulator.add_testbench(self._work)
+        self._vcd = vcd
         if vcd is not None:
             self._files.enter_context(self._simulator.write_vcd(str(vcd)))
         self._do(self._nothing)
@@ -169,6 +170,9 @@ class ReferenceModel(AnyModel):
         return np.array(words, np.uint64).reshape(1, encoded.columns)
 
     def reset(self) -> None:
+        """Return to the state at power-on. Raises ``SimulationError`` if waveforms are written."""
+        if self._vcd is not None:
+            raise SimulationError(f"{self._vcd}: waveforms cannot begin again; make a new model")
         self._simulator.reset()
         self._cycles = 0
         self._fault = self._broken = ""

@@ -4,7 +4,8 @@ Signals have their names and submodules. A clock cycle is 1 us.
 """
 
 import ctypes
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 
@@ -52,11 +53,13 @@ class Waveform:
         self._waves = Waves(handle, areas, variables, self._file)
         self._waves.sample(0)
         calls.model_waves(model, self._waves.handle, sample)
+        self._end: Callable[[], object] = partial(calls.model_waves, model, None, None)
 
     def close(self) -> None:
         """Finish the file. Raises ``SimulationError`` if it could not be written."""
         try:
             with self._file:
+                self._end()
                 whole = self._waves.flush()
         except OSError as error:
             raise SimulationError("the waveform file could not be written") from error

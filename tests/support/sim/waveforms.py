@@ -46,7 +46,7 @@ def _declared(header: str) -> Iterable[tuple[str, str]]:
                 scopes.append(name)
             case ["$upscope", "$end"]:
                 scopes.pop()
-            case ["$var", kind, size, code, name, "$end"]:
+            case ["$var", kind, size, code, name, *_, "$end"]:
                 yield f"{'.'.join([*scopes, name])}: {kind} {size}", code
 
 

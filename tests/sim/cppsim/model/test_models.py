@@ -3,6 +3,7 @@
 import gc
 import random
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,8 @@ from cppsim.model.reference import ReferenceModel
 from cppsim.netlist.storage import StorageAccess, StoragePort
 from support.seeds import slow
 from support.sim.evaluated import READS, STORAGE, Chain, Comparer, Inverter, Keeper, Mixer, Ripple
+from support.sim.waveforms import seen
+from support.sim.zoo import Registers
 
 Maker = Callable[..., AnyModel]
 
@@ -394,6 +397,44 @@ def test_waveform_shows_every_cycle(make: Maker, tmp_path: Path) -> None:
     history = [line.split()[0] for line in lines if line.endswith(f" {identifier}")]
     values = [int(entry[1:], 2) for entry in history if entry.startswith("b")]
     assert values[-3:] == [5, 1, 12]
+
+
+def test_waveforms_are_those_of_amaranths_simulator(tmp_path: Path) -> None:
+    shown = []
+    for kind in (ReferenceModel, Model):
+        file = tmp_path / f"{kind.name}.vcd"
+        with closing(kind(Registers(70), vcd=file)) as model:
+            for number in range(6):
+                model.set("data", number << 66)
+                model.set("go", number % 3 == 0)
+                model.step(number)
+                model.until("clear", 2)
+                model.run(Program().set("step", number % 4).set("clear", [number == 3]).step(2))
+        waveforms = seen(file.read_text())
+        shown.append({name.rpartition(".")[2]: values for name, values in waveforms.items()})
+    slow, fast = shown
+    clock = "clk: wire 1"
+    end = slow[clock][-1][0]
+    assert fast[clock].pop() == (end + 500_000_000, "0")
+    assert fast.keys() <= slow.keys()
+    assert {name: slow[name] for name in fast} == fast
+
+
+def test_a_reset_continues_the_waveforms(tmp_path: Path) -> None:
+    file = tmp_path / "wave.vcd"
+    with closing(Model(Registers(8), vcd=file)) as model:
+        for _ in range(2):
+            model.set("go", 1)
+            model.step(2)
+            model.reset()
+        model.step()
+    counted = next(x for name, x in seen(file.read_text()).items() if "counted" in name)
+    # In half cycles: a reset shows while the clock is low.
+    expected = (0, 5), (1, 8), (3, 11), (4, 5), (5, 8), (7, 11), (8, 5)
+    assert counted == [(time * 500_000_000, f"{value:b}") for time, value in expected]
+    with closing(ReferenceModel(Registers(8), vcd=file)) as reference:
+        with pytest.raises(SimulationError, match=r"wave\.vcd: waveforms cannot begin again"):
+            reference.reset()
 
 
 class Unread(wiring.Component):
