@@ -52,6 +52,7 @@ class Model(AnyModel):
     """A circuit compiled to C++.
 
     Ctrl-C ends `step` and `until` within a million cycles, and `run` when its program ends.
+    One thread at a time may use a model.
 
     Parameters
     ----------
