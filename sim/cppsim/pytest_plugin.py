@@ -103,5 +103,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     chosen = config.getoption("--cppsim")
-    mode = Mode(chosen) if chosen else default_mode(_DEFAULT)
+    try:
+        mode = Mode(chosen) if chosen else default_mode(_DEFAULT)
+    except ValueError as error:
+        raise pytest.UsageError(str(error)) from None
     config.pluginmanager.register(_Plugin(mode), f"{_NAME} in {mode.value}")

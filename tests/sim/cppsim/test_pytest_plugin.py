@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support.processes import succeed
+from support.processes import run_python, succeed
 from support.seeds import slow
 
 SUITE = """
@@ -149,6 +149,14 @@ def test_a_suite_is_checked(tmp_path: Path) -> None:
 
 def test_a_suite_is_left_to_amaranth_if_asked(tmp_path: Path) -> None:
     assert "cppsim, mode" not in suite(tmp_path, "PySimEngine", "-p", "cppsim", "--cppsim=off")
+
+
+def test_an_unknown_mode_in_the_environment_is_one_line(tmp_path: Path) -> None:
+    environment = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "CPPSIM": "fast"}
+    ran = run_python("-m", "pytest", "-p", "cppsim", cwd=tmp_path, **environment)
+    assert ran.returncode == pytest.ExitCode.USAGE_ERROR
+    message = "ERROR: CPPSIM: 'fast' is not a mode; expected off, auto, always, check"
+    assert ran.stderr.strip() == message
 
 
 def test_the_default_compiles_no_short_simulation_and_says_so(tmp_path: Path) -> None:
