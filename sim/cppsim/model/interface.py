@@ -134,7 +134,10 @@ def fitting_value(place: PortPlace, value: int) -> int:
 
     Raises ``TypeError`` for a value that is not a whole number.
     """
-    number = _whole(place.name, value)
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise _not_whole(place.name, value) from None
     if not place.input:
         raise ValueError(f"{place.name} is not an input")
     if not 0 <= number < 1 << place.width:
@@ -147,17 +150,17 @@ def counted_cycles(cycles: int) -> int:
 
     Raises ``TypeError`` for a value that is not a whole number.
     """
-    number = _whole("cycles", cycles)
+    try:
+        number = operator.index(cycles)
+    except TypeError:
+        raise _not_whole("cycles", cycles) from None
     if not 0 <= number < 1 << 63:
         raise ValueError(f"cycles: {number}; expected 0 to 2**63 - 1")
     return number
 
 
-def _whole(what: str, value: int) -> int:
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise TypeError(f"{what}: {value!r}; expected a whole number") from None
+def _not_whole(what: str, value: object) -> TypeError:
+    return TypeError(f"{what}: {value!r}; expected a whole number")
 
 
 def _places(widths: Mapping[str, int], inputs: Mapping[str, int]) -> dict[str, PortPlace]:
