@@ -42,7 +42,7 @@ class AnyModel(ABC):
         self._storage = tuple(storage)
         # Compiled code points into these arrays, so they live as long as the model.
         self._buffers = dict(buffers or {})
-        check_storage(self._storage, self._buffers, self.widths)
+        check_storage(self._storage, self._buffers, self.widths, circuit.input_widths)
 
     @property
     def description(self) -> str:

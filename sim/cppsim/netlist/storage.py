@@ -1,6 +1,6 @@
 """Ports of a synchronous RAM that lies outside the circuit, and the arrays that it stores."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -51,16 +51,30 @@ class StoragePort:
 
 
 def check_storage(
-    ports: Sequence[StoragePort], buffers: Buffers, widths: Mapping[str, int]
+    ports: Sequence[StoragePort],
+    buffers: Buffers,
+    widths: Mapping[str, int],
+    inputs: Collection[str],
 ) -> None:
-    """Raise ``SimulationError`` unless every storage port fits its buffer and the circuit."""
+    """Raise ``SimulationError`` unless every storage port fits its buffer and the circuit.
+
+    ``widths`` has all ports of the circuit, and ``inputs`` those that it does not drive.
+    """
     for port in ports:
+        if not isinstance(port.access, StorageAccess):
+            raise SimulationError(
+                f"storage port {port.data}: access {port.access!r}; expected a StorageAccess"
+            )
         for name in port.ports:
             if name not in widths:
                 raise SimulationError(f"storage port {port.data}: the circuit has no port {name!r}")
         width = widths[port.data]
         if not width or width % 8:
             raise SimulationError(f"storage port {port.data}: {width} bits; expected whole bytes")
+        if port.access is StorageAccess.READ and port.data not in inputs:
+            raise SimulationError(
+                f"storage port {port.data}: an output of the circuit; expected an input, for READ"
+            )
         if port.access is StorageAccess.WRITE and widths[port.mask] != width // 8:
             raise SimulationError(
                 f"storage port {port.mask}: {widths[port.mask]} bits; expected {width // 8},"

@@ -5,6 +5,7 @@ import random
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -300,12 +301,14 @@ def test_access_past_the_buffer_raises(make: Maker) -> None:
         ({"data": "nothing"}, "no port 'nothing'"),
         ({"data": "wide"}, "100 bits; expected whole bytes"),
         ({"buffer": "rom"}, "no buffer 'rom'"),
+        ({"data": "write_data"}, "write_data: an output of the circuit; expected an input"),
+        ({"access": "read"}, "read_data: access 'read'; expected a StorageAccess"),
     ],
 )
 def test_storage_that_does_not_fit_is_refused(
-    make: Maker, changes: dict[str, str], message: str
+    make: Maker, changes: dict[str, Any], message: str
 ) -> None:
-    port = StoragePort(access=StorageAccess.READ, **(READS | changes))
+    port = StoragePort(**({"access": StorageAccess.READ} | READS | changes))
     with pytest.raises(SimulationError, match=message):
         make(Mixer(), storage=[port], buffers={"ram": ram()})
 
