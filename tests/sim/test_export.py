@@ -202,6 +202,14 @@ def test_words_that_do_not_exist(option: str, value: str, cli: CommandLine) -> N
     assert list(Path().iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("value", "reason"), [("3,x", "not all are whole numbers"), ("1,2,3,4,5", "5 numbers")]
+)
+def test_a_search_array_of_other_words(value: str, reason: str, cli: CommandLine) -> None:
+    refused = cli.refuse("export", "-o", "x.v", "--search", value)
+    assert f"argument --search: '{value}': {reason}; expected UNITS[,ROW_BITS" in refused
+
+
 def test_a_failed_write_names_the_file_and_leaves_nothing(
     monkeypatch: pytest.MonkeyPatch, cli: CommandLine
 ) -> None:

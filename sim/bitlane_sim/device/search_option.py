@@ -9,9 +9,12 @@ SEARCH_FORM = "UNITS[,ROW_BITS[,QUERIES[,NEAREST]]]"
 
 def search_numbers(text: str) -> dict[str, int]:
     """The parameters of the array that ``text`` describes. Raises ``ValueError``."""
-    numbers = [int(word) for word in text.split(",")]
+    try:
+        numbers = [int(word) for word in text.split(",")]
+    except ValueError:
+        raise ValueError("not all are whole numbers") from None
     if len(numbers) > 4:
-        raise ValueError(f"search: {len(numbers)} numbers; expected {SEARCH_FORM}")
+        raise ValueError(f"{len(numbers)} numbers")
     return dict(zip(("units", "row_bits", "queries", "nearest"), numbers, strict=False))
 
 
