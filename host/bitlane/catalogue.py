@@ -208,3 +208,8 @@ class BitOperators(ABC):
     @abstractmethod
     def _jaccard(self, a: ArrayLike, b: ArrayLike, reduction: Reduction) -> NDArray[np.float64]:
         """Compute `jaccard`."""
+
+
+# As for the other operators, Python's messages show the name that users call.
+for _method in (BitOperators.cardinality, BitOperators.hamming, BitOperators.jaccard):
+    _method.__qualname__ = _method.__name__

@@ -44,6 +44,12 @@ def test_every_face_has_the_operator_and_its_documentation(name: str) -> None:
         assert ("self" in parameters) == (face is not bitlane)
 
 
+@pytest.mark.parametrize("name", ["cardinality", "hamming", "jaccard"])
+def test_messages_show_the_names_that_users_call(name: str) -> None:
+    with pytest.raises(TypeError, match=rf"^{name}\(\) missing .* required positional argument"):
+        getattr(bitlane, name)()
+
+
 def test_modules_of_functions_name_the_whole_catalogue() -> None:
     public = {name for name in vars(BitOperators) if not name.startswith("_")}
     assert assigned(ROOT / "functions.py") == public
