@@ -201,7 +201,9 @@ class Device(Closeable):
         """An empty command list, which DirectML has from Direct3D 12.
 
         Drivers that record commands store those of each of its dispatches under ``label``.
+        Raises ``DmlTypeError`` unless it is text.
         """
+        expect_type("CreateCommandList", "Label", label, str)
         return CommandList(self, label)
 
     def execute(self, *lists: CommandList) -> None:

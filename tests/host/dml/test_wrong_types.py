@@ -119,6 +119,11 @@ def test_objects_of_the_api(wrong: Any, bench: Bench) -> None:
     assert len(bench.commands) == 0
 
 
+def test_labels_are_text(bench: Bench) -> None:
+    refuse(lambda: bench.device.create_command_list(NOTHING), r"CreateCommandList\.Label is None")
+    assert bench.device.create_command_list("layer 1").label == "layer 1"
+
+
 def initializers_table(bench: Bench) -> Any:
     return bench.device.create_binding_table(bench.device.create_operator_initializer([]))
 
