@@ -121,6 +121,15 @@ def test_small_circuits_give_the_same(data_bytes: int, loops: int) -> None:
         device.bit_count(a)
 
 
+@pytest.mark.parametrize("dtype", ["u2", "i4", "f8"])
+def test_counts_of_32_bits_need_no_lane_as_wide_as_the_element(dtype: str) -> None:
+    device = model(lanes=frozenset({Lane.BITS_8}))
+    a = random((6, 8), dtype)[::2, ::-1]
+    assert same(device.bit_count(a, np.uint32), reference.bit_count(a).astype(np.uint32))
+    with pytest.raises(UnsupportedError, match="lanes for COUNT"):
+        device.bit_count(a, np.uint8)
+
+
 def test_an_operation_that_the_circuit_lacks() -> None:
     device = model(ops=frozenset({Op.NOT}))
     with pytest.raises(UnsupportedError, match="without XOR"):
