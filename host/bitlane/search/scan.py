@@ -121,11 +121,11 @@ class _Layout:
         start = round_up(self.queries * self._database.stride)
         self._tiles = (start, start + tile)
         start += 2 * tile
-        half = (room - start) // 2 // ALIGNMENT * ALIGNMENT
-        most = self._backend.tile(max(0, half), self.queries, max(1, self._database.count))
-        if 0 in most:
+        half = max(0, (room - start) // 2 // ALIGNMENT * ALIGNMENT)
+        count = max(1, self._database.count)
+        if 0 in self._backend.tile(half, self.queries, count):
             return False
-        self._result_room = round_up(self._backend.result_bytes(*most))
+        self._result_room = min(half, round_up(self._backend.result_bytes(self.queries, count)))
         self._results = (start, start + self._result_room)
         self.size = start + 2 * self._result_room
         return True

@@ -231,6 +231,18 @@ def test_a_tile_is_sent_while_the_one_before_is_compared() -> None:
     expect(device.search(rows[7:9], rows, 3), nearest(rows[7:9], rows, 3))
 
 
+def test_results_of_few_rows_and_many_queries_take_all_the_room() -> None:
+    device = model(memory_bytes=1 << 14)
+    rows, queries = random((330, 16), "u1"), random((20, 16), "u1", 2)
+    index = BinaryIndex(device, 128, metric="jaccard")
+    index.add(rows[:300])
+    index.add(rows[300:])
+    log = link_of(device).log
+    log.clear()
+    expect(index.search(queries, 3), nearest(queries, rows, 3, "jaccard"))
+    assert len(log) == 22
+
+
 def test_a_file_is_searched_in_pieces(device: Device, tmp_path: Path) -> None:
     rows = np.memmap(tmp_path / "rows", np.uint8, "w+", shape=(1500, 64))
     rows[:] = random((1500, 64), "u1")
