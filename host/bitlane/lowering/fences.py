@@ -16,7 +16,7 @@ from .routes import Shift
 from .strided import Streams, overlap
 
 _REMEMBERED = 16
-"""Groups that a group is compared with; then a fence follows. No ring holds more at a time."""
+"""Groups that a group is compared with; then a fence follows, so that comparing stays cheap."""
 
 
 @dataclass(frozen=True, slots=True)

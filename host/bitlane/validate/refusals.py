@@ -125,14 +125,14 @@ def _provoke(session: Session, address: int, status: Status, name: str, words: W
     else:
         raise CheckFailed(f"{name}: the record was executed; expected {status.name}")
     want = before.copy()
-    _expect(session, first, address, want)
+    _expect(first, address, want)
     _compare(session, address, want, f"after the refusal of {name}")
     driver.run([second])
-    _expect(session, second, address, want)
+    _expect(second, address, want)
     _compare(session, address, want, f"after the job that followed {name}")
 
 
-def _expect(session: Session, command: Command, address: int, want: NDArray[np.uint8]) -> None:
+def _expect(command: Command, address: int, want: NDArray[np.uint8]) -> None:
     """Execute ``command`` in ``want``, a copy of the memory from ``address`` on."""
 
     def elements(walk: Walk, width: Lane) -> NDArray[np.unsignedinteger]:
