@@ -115,7 +115,7 @@ def test_a_program_gives_the_same_ports_other_values_in_order() -> None:
         program.replaced("c", 1)
     with pytest.raises(BatchError, match=r"'a' is set 2 times: .*\(instances, 2\), not \(2,\)"):
         program.replaced("a", [1, 2])
-    with pytest.raises(BatchError, match=r"'w_en' takes an array of shape \(2\), not \(3,\)"):
+    with pytest.raises(BatchError, match=r"'w_en' takes an array of shape \(2,\), not \(3,\)"):
         batch.run(Program().set("w_en", 0).replaced("w_en", [1, 1, 1]))
 
 
