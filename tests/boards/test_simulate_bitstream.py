@@ -4,6 +4,7 @@ One board is built here from source to file; the others in tests/verify.
 """
 
 import os
+import re
 import select
 import subprocess
 import sys
@@ -103,6 +104,11 @@ def shown_by_a_job(found: Ice40Netlist, flips: Sequence[Flip]) -> list[Flip]:
     return [flips[number] for number in sorted(model.diverged)]
 
 
+def without_bytes(message: str) -> str:
+    """Return ``message`` without received bytes: answers repeat a random session number."""
+    return re.sub(r"first( [0-9a-f]{2})+", "first ...", message)
+
+
 def test_a_flipped_bit_in_the_file_is_caught(bitstream: Path, tmp_path: Path) -> None:
     """A short test does not notice every flip; out of a dozen, it notices one."""
     bits = Bitstream.read(bitstream)
@@ -122,6 +128,7 @@ def test_a_flipped_bit_in_the_file_is_caught(bitstream: Path, tmp_path: Path) ->
             # The flip must also be caught if it is read back from a file.
             write(bits, file)
         assert sum(a != b for a, b in zip(file.read_bytes(), bitstream.read_bytes(), strict=True))
-        assert validated(bitstream_model(BOARD, file), BOARD, memory_bytes=1024) == caught
+        again = validated(bitstream_model(BOARD, file), BOARD, memory_bytes=1024)
+        assert without_bytes(again) == without_bytes(caught)
         return
     pytest.fail("none of 12 flipped bits was caught")
