@@ -167,7 +167,7 @@ def test_no_text_is_written_if_yosys_is_missing_or_fails(
     ("words", "message"),
     [
         (["-o", "x.txt"], "--output: x.txt has no ending .v"),
-        (["-o", "no/x.v"], "--output: no is no folder; make it first"),
+        (["-o", "no/x.v"], "--output: no is not a folder; make it first"),
         (["-o", "folder.v"], "--output: folder.v is a folder; expected a file"),
         (["-o", "my core.v"], "--output: a module cannot be called 'my core'"),
         (["-o", "x.v", "--prefix", "small"], "--prefix: a module cannot be called 'small'"),

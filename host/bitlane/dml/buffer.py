@@ -93,7 +93,7 @@ class Buffer(Closeable):
             size = (self.size_in_bytes - offset) // itemsize * itemsize
         self._check(offset, size)
         if size % itemsize:
-            raise ValueError(f"{size} bytes are no whole number of {np.dtype(dtype)}")
+            raise ValueError(f"{size} bytes are not a whole number of {np.dtype(dtype)}")
         if size == 0:
             return np.empty(0, dtype)
         data = self.device.driver.read(self.address + offset, size)

@@ -96,7 +96,7 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """Where a tensor comes from: an output of a node or, if that is None, an input of the graph."""
+    """The source of a tensor: output ``index`` of ``node``; for None, an input of the graph."""
 
     node: int | None
     index: int
@@ -108,13 +108,13 @@ class Connections:
 
     nodes: tuple[NodeDesc, ...]
     operands: tuple[tuple[Port, ...], ...]
-    """Of each node, where its inputs come from."""
+    """The sources of the inputs of each node."""
     results: tuple[Port, ...]
-    """Where the outputs of the graph come from."""
+    """The sources of the graph's outputs."""
     order: tuple[int, ...]
-    """The nodes, each behind those that it needs."""
+    """The nodes in an order in which each follows the nodes that it reads."""
     inputs: NamedTensors
-    """What each input of the graph is called, and the tensor that it is read as."""
+    """The name of each input of the graph, and the tensor that its readers declare."""
     outputs: NamedTensors
 
 
@@ -148,7 +148,7 @@ def connect(graph: GraphDesc) -> Connections:
 
 
 def _nodes(graph: GraphDesc) -> tuple[NodeDesc, ...]:
-    """There are nodes, and an output at least; every list is one of what it should be."""
+    """Check the types of all lists; require a node and an output. Return the nodes."""
     expect_type("CompileGraph", "Desc", graph, GraphDesc)
     for field, count, least in (
         ("InputCount", graph.input_count, 0),
@@ -257,7 +257,7 @@ def _check_leaving(graph: GraphDesc, nodes: Sequence[NodeDesc]) -> None:
 def _inputs(graph: GraphDesc, nodes: Sequence[NodeDesc]) -> NamedTensors:
     """Every input of the graph is read, by tensors of one size that are all owned, or none of them.
 
-    That each has a reader is no published rule: without one it would be no tensor.
+    DirectML does not publish that each has a reader; without one the input would have no tensor.
     """
     readers: defaultdict[int, list[InputGraphEdgeDesc]] = defaultdict(list)
     for edge in graph.input_edges:
@@ -287,7 +287,7 @@ def _inputs(graph: GraphDesc, nodes: Sequence[NodeDesc]) -> NamedTensors:
 
 
 def _check_tensors(nodes: Sequence[NodeDesc], edge: IntermediateGraphEdgeDesc) -> None:
-    """What one node writes and another reads is of one size, and not DirectML's own."""
+    """Require one size at both ends of an edge, and no tensor that DirectML owns."""
     made, output = nodes[edge.from_node_index].outputs[edge.from_node_output_index]
     read, tensor = nodes[edge.to_node_index].inputs[edge.to_node_input_index]
     where = f"Nodes[{edge.to_node_index}]"

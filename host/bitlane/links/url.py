@@ -36,9 +36,7 @@ class DeviceUrl:
                     f"device {self.text!r}: no option {name!r}; choose {', '.join(known)}"
                 )
             if name in values:
-                raise LinkError(
-                    f"device {self.text!r}: option {name} is given twice; expected once"
-                )
+                raise LinkError(f"device {self.text!r}: option {name} occurs twice; expected once")
             parse, meaning = known[name]
             try:
                 values[name] = parse(text)

@@ -131,7 +131,7 @@ class SimulatorLink(Link):
         offset = address - CONTROL_BASE
         if offset % WORD_BYTES or size % WORD_BYTES or offset + size > CONTROL_SIZE:
             raise LinkError(
-                f"{self.description}: {size} bytes at {address:#x} are no whole words of the"
+                f"{self.description}: {size} bytes at {address:#x} are not whole words of the"
                 " control window"
             )
         return range(offset, offset + size, WORD_BYTES)
@@ -163,7 +163,7 @@ def _writable(file: str | None) -> Iterator[str | None]:
         return
     path = Path(file)
     if not path.parent.is_dir():
-        raise ValueError(f"vcd: {path.parent} is no folder; make it first")
+        raise ValueError(f"vcd: {path.parent} is not a folder; make it first")
     new = not path.exists()
     with path.open("ab"):
         pass

@@ -156,7 +156,7 @@ def _size(text: str) -> int:
         return parse_size(text)
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no number of bytes; expected one like 4096, 0x1000, 64KiB, 1GiB"
+            f"{text!r} is not a number of bytes; expected one like 4096, 0x1000, 64KiB, 1GiB"
         ) from None
 
 

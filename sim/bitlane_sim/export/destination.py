@@ -101,7 +101,7 @@ def destination(
         )
     place = found.module.parent if folder is None else folder.absolute().parent
     if not place.is_dir():
-        raise ExportError(f"{found.option}: {place} is no folder; make it first")
+        raise ExportError(f"{found.option}: {place} is not a folder; make it first")
     if folder is not None and not force and folder.exists() and any(folder.iterdir()):
         raise ExportError(
             f"--folder: {folder} is not empty; choose another, or --force to replace what is there"

@@ -87,7 +87,7 @@ class GateModel(PinModel):
     def set(self, port: str, value: int) -> None:
         signals = self._signals[port]
         if port not in self.netlist.inputs:
-            raise ValueError(f"{port} is no input")
+            raise ValueError(f"{port} is not an input")
         if not 0 <= value < 1 << len(signals):
             raise ValueError(f"{port}: {value} does not fit in {len(signals)} bits")
         for bit, signal in enumerate(signals):

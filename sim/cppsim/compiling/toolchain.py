@@ -123,7 +123,7 @@ def find_compiler(owner: str = "cppsim") -> Compiler:
         if version is not None:
             return Compiler(command, version)
     if chosen:
-        raise SimulationError(f"{variable}: {chosen!r} is no C++ compiler that runs")
+        raise SimulationError(f"{variable}: {chosen!r} is not a C++ compiler that runs")
     raise SimulationError(
         f"no C++ compiler found: install g++ or clang++, or run pip install '{owner}[compiler]'"
     )

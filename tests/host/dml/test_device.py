@@ -126,7 +126,7 @@ def test_buffers_refuse_bytes_outside(offset: int, size: int) -> None:
 
 def test_buffers_refuse_parts_of_elements() -> None:
     buffer = dml.Device(ModelDriver()).create_buffer(8)
-    with pytest.raises(ValueError, match="6 bytes are no whole number of uint32"):
+    with pytest.raises(ValueError, match="6 bytes are not a whole number of uint32"):
         buffer.read(6, dtype=np.uint32)
 
 

@@ -227,7 +227,7 @@ def test_unusable_ports(number: int | None, message: str, monkeypatch: pytest.Mo
         ("timeout=inf", "option timeout is 'inf'"),
         ("speed=1", "no option 'speed'; choose baud, timeout"),
         ("baud=9600&parity=even", "no option 'parity'"),
-        ("baud=9600&baud=19200", "option baud is given twice; expected once"),
+        ("baud=9600&baud=19200", "option baud occurs twice; expected once"),
     ],
 )
 def test_bad_options(query: str, message: str) -> None:

@@ -30,7 +30,7 @@ def test_options_are_read() -> None:
     assert DeviceUrl.parse("sim").options(KNOWN) == {}
     for query, complaint in [
         ("depth=3", "no option 'depth'; choose width, vcd"),
-        ("width=32&width=64", "option width is given twice; expected once"),
+        ("width=32&width=64", "option width occurs twice; expected once"),
         ("width=x", "option width is 'x'; expected a width in bits"),
     ]:
         with pytest.raises(LinkError, match=complaint):

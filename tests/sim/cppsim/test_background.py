@@ -150,7 +150,7 @@ def test_what_cannot_be_compiled_is_told_once_the_run_is_long() -> None:
 @pytest.mark.usefixtures("impatient")
 def test_without_a_compiler_it_is_told_once_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CPPSIM_CXX", "no-such-compiler")
-    with pytest.warns(cppsim.FallbackWarning, match="no-such-compiler' is no C"):
+    with pytest.warns(cppsim.FallbackWarning, match="no-such-compiler' is not a C"):
         run_until(lambda engine: bool(engine.reason))
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -112,7 +112,7 @@ def test_a_waveform_file_that_cannot_be_written_fails_before_the_build(
         raise SimulationError("no such tool")
 
     monkeypatch.setattr(bitlane_sim.device.link, "Simulator", fail)
-    with pytest.raises(LinkError, match="missing is no folder; make it first"):
+    with pytest.raises(LinkError, match="missing is not a folder; make it first"):
         open_link(f"sim?vcd={tmp_path}/missing/w.vcd")
     with pytest.raises(LinkError, match="no such tool"):
         open_link(f"sim?vcd={tmp_path}/w.vcd")
@@ -125,7 +125,7 @@ def test_a_waveform_file_that_cannot_be_written_fails_before_the_build(
     [
         ("sim:verilator", "no evaluator 'verilator'; choose compiled or pysim"),
         ("sim?speed=9", "no option 'speed'; choose width, ports, memory"),
-        ("sim?width=64&width=32", "option width is given twice; expected once"),
+        ("sim?width=64&width=32", "option width occurs twice; expected once"),
         ("sim?width=33", "option width: 33 is not supported; expected 32, 64 or 128"),
         (
             "sim?memory=8",
@@ -137,7 +137,7 @@ def test_a_waveform_file_that_cannot_be_written_fails_before_the_build(
         ("sim?latency=256", "option latency is '256'; expected more cycles"),
         ("sim?stall=1", "option stall is '1'; expected chance"),
         ("sim?vcd", "option vcd is ''; expected file"),
-        ("sim?vcd=/nowhere/w.vcd", "vcd: /nowhere is no folder; make it first"),
+        ("sim?vcd=/nowhere/w.vcd", "vcd: /nowhere is not a folder; make it first"),
         ("sim?vcd=/", "Is a directory: '/'"),
         ("sim?ops=not,nonsense", "option ops is 'not,nonsense'; expected operations, separated"),
         ("sim?modes=strided", "modes: DENSE is missing"),
@@ -180,8 +180,8 @@ def test_evaluator_depends_on_the_compiler(
     assert choose_evaluator() == "compiled"
     monkeypatch.setenv("BITLANE_CXX", "no-such-compiler")
     assert choose_evaluator() == "pysim"
-    assert "BITLANE_CXX: 'no-such-compiler' is no C++ compiler" in capsys.readouterr().err
-    with pytest.raises(LinkError, match="BITLANE_CXX: 'no-such-compiler' is no"):
+    assert "BITLANE_CXX: 'no-such-compiler' is not a C++ compiler" in capsys.readouterr().err
+    with pytest.raises(LinkError, match="BITLANE_CXX: 'no-such-compiler' is not a"):
         open_link("sim:compiled?memory=64KiB&width=32&ports=1&loops=1&ops=not")
 
 

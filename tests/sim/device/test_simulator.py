@@ -137,7 +137,7 @@ def test_addresses_outside_of_the_memory_are_refused(
     ("address", "size"), [(CONTROL_BASE + 2, 4), (CONTROL_BASE, 3), (CONTROL_BASE + 0x3FFC, 8)]
 )
 def test_parts_of_control_words_are_refused(link: SimulatorLink, address: int, size: int) -> None:
-    with pytest.raises(LinkError, match="are no whole words of the control window"):
+    with pytest.raises(LinkError, match="are not whole words of the control window"):
         link.read(address, size)
 
 

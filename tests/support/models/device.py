@@ -126,7 +126,7 @@ class ModelLink(Interpreter, Link):
     def _window_offset(address: int, size: int) -> int:
         offset = address - CONTROL_BASE
         assert offset % 4 == 0, f"{address:#x} is no whole word of the control window"
-        assert size % 4 == 0, f"{size} bytes are no whole words of the control window"
+        assert size % 4 == 0, f"{size} bytes are not whole words of the control window"
         assert offset + size <= CONTROL_SIZE, f"{size} bytes at {address:#x} pass the window"
         return offset
 
