@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from bitlane.driver.commands import encode
 from bitlane_rtl.abi import BEATS_PER_BLOCK, RING_OFFSET, Op, register
 from bitlane_rtl.bus.sdram.memory import SdramMemory
-from bitlane_rtl.bus.sdram.part import AS4C16M16SA_7, SdramTiming
+from bitlane_rtl.bus.sdram.part import AS4C16M16SA_7, SdramPart, SdramTiming
 from bitlane_rtl.bus.sdram.pins import SdramPins
 from bitlane_rtl.configurations import full
 from bitlane_rtl.engine import Engine
@@ -23,7 +23,7 @@ from cppsim.errors import SimulationError
 
 from ..campaigns.commands import move
 from ..pins.model import CircuitModel
-from ..pins.sdram import SdramModel, SplitPins
+from ..pins.sdram import SdramChip, SdramModel, SplitPins
 
 CLOCK_HZ = 100_000_000
 _PART = AS4C16M16SA_7
@@ -59,25 +59,29 @@ class SdramSystem(wiring.Component):
     irq: Signal
     sdram: Any
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, part: SdramPart) -> None:
+        address_bits = (part.size - 1).bit_length()
+        self._part = part
         self._configuration = replace(
-            full(width), address_width=_ADDRESS_BITS, memory_bytes=_PART.size
+            full(width), address_width=address_bits, memory_bytes=part.size
         )
         super().__init__(
             {
                 "control": Out(ControlPort()),
-                "host": In(ByteAccess(_ADDRESS_BITS)),
+                "host": In(ByteAccess(address_bits)),
                 "irq": Out(1),
-                "sdram": Out(SdramPins(_PART)),
+                "sdram": Out(SdramPins(part)),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        width = self._configuration.data_width
-        timing = SdramTiming.of(_PART, CLOCK_HZ)
-        m.submodules.engine = engine = Engine(self._configuration)
-        m.submodules.memory = memory = SdramMemory(_ADDRESS_BITS, width, _PART, timing)
+        configuration, part = self._configuration, self._part
+        timing = SdramTiming.of(part, CLOCK_HZ)
+        m.submodules.engine = engine = Engine(configuration)
+        m.submodules.memory = memory = SdramMemory(
+            configuration.address_width, configuration.data_width, part, timing
+        )
         wiring.connect(m, wiring.flipped(self.control), engine.control)
         wiring.connect(m, wiring.flipped(self.host), memory.host)
         wiring.connect(m, engine.read_a, memory.a)
@@ -138,27 +142,27 @@ class _Streams(wiring.Component):
 
 
 @contextmanager
-def powered(component: wiring.Component, stops: str) -> Iterator[SdramModel]:
+def powered(
+    component: wiring.Component, stops: str, part: SdramPart = _PART
+) -> Iterator[SdramModel]:
     """``component`` with a chip that has been started. ``stops`` is a port that is low until then.
 
     Raises ``SimulationError``.
     """
-    model = SdramModel(CircuitModel(SplitPins(component)), _PART, CLOCK_HZ)
+    model = SdramModel(CircuitModel(SplitPins(component)), part, CLOCK_HZ)
     try:
-        timing = SdramTiming.of(_PART, CLOCK_HZ)
+        timing = SdramTiming.of(part, CLOCK_HZ)
         model.run_until(stops, timing.pause + 100)
         yield model
     finally:
         model.close()
 
 
-def placed(
-    words: NDArray[np.uint32], data_width: int, first: int, count: int
-) -> NDArray[np.uint32]:
-    """``count`` words from byte ``first`` on, where the controller has them among a chip's."""
-    banks, rows, columns = words.shape
-    number = first * 8 // _PART.width + np.arange(count)
-    block = BEATS_PER_BLOCK * data_width // _PART.width
+def placed(chip: SdramChip, data_width: int, first: int, count: int) -> NDArray[np.int64]:
+    """Return the positions of ``count`` words from byte ``first`` on in ``chip.words``, flat."""
+    (banks, rows, columns), width = chip.words.shape, chip.part.width
+    number = first * 8 // width + np.arange(count)
+    block = BEATS_PER_BLOCK * data_width // width
     above = number // block // banks
     bank, row, column = (
         number // block % banks,
@@ -181,19 +185,19 @@ def reads(width: int, size: int, first: tuple[int, ...]) -> Transfer:
         return Transfer(words, model.chip.counts.edges - start)
 
 
-def logic(width: int, op: Op, size: int) -> Transfer:
+def logic(width: int, op: Op, size: int, part: SdramPart = _PART) -> Transfer:
     """``op`` on ``size`` bytes, its operands and output one behind the other, from its doorbell to
     its interrupt.
 
     Raises ``SimulationError`` if the result is wrong or does not come.
     """
     random = np.random.default_rng(0)
-    count = size * 8 // _PART.width
-    with powered(SdramSystem(width), "irq") as model:
+    count = size * 8 // part.width
+    with powered(SdramSystem(width, part), "irq", part) as model:
         flat = model.chip.words.reshape(-1)
-        a, b, y = (placed(model.chip.words, width, first, count) for first in (0, size, 2 * size))
-        flat[a] = random.integers(0, 1 << _PART.width, count)
-        flat[b] = random.integers(0, 1 << _PART.width, count)
+        a, b, y = (placed(model.chip, width, first, count) for first in (0, size, 2 * size))
+        flat[a] = random.integers(0, 1 << part.width, count)
+        flat[b] = random.integers(0, 1 << part.width, count)
         record = encode(move(op, size, 0, size if op.reads_b else None, 2 * size), interrupt=True)
         for number, word in enumerate(record.tolist()):
             _write(model, RING_OFFSET + 4 * number, word)
@@ -208,7 +212,9 @@ def logic(width: int, op: Op, size: int) -> Transfer:
         for _ in range(16):
             model.run_until("irq", 1)
         after = model.chip.counts
-        right = flat[y] == (flat[a] ^ flat[b] if op is Op.XOR else flat[a] ^ 0xFFFF)
+        right = flat[y] == (
+            flat[a] ^ flat[b] if op is Op.XOR else flat[a] ^ ((1 << part.width) - 1)
+        )
         if not came or not right.all():
             raise SimulationError(f"bench: {op.name} on SDRAM went wrong")
     words = after.words_read - before.words_read + after.words_written - before.words_written

@@ -14,7 +14,7 @@
 
 // Times in nanoseconds.
 struct Part {
-  uint32_t width, row_bits, column_bits, bank_bits, first_refreshes;
+  uint32_t width, masks, row_bits, column_bits, bank_bits, first_refreshes; // masks: 0 or 1
   double period; // of the clock
   double rcd, rp, ras, longest_ras, rc, rfc, rrd, wr, mrd, retention, pause;
   double clocks[4]; // the shortest period by CAS latency; 0: not supported
@@ -260,7 +260,8 @@ private:
 typedef int (*RunUntil)(void *model, size_t port, uint64_t limit, int *came);
 
 // A model at whose pins a chip is. A pointer to the lowest byte of each port of one bit, which show
-// after an edge what they were before it: ras_n, cas_n, we_n, bank, address, mask, o, oe; then i.
+// after an edge what they were before it: ras_n, cas_n, we_n, bank, address, mask if the part has
+// masks, o, oe; then i.
 struct Board {
   Chip *chip;
   void *model;
@@ -289,7 +290,7 @@ EXPORT int sdram_run_until(Board *board, size_t port, uint64_t limit, int *came)
     pins.command = gather(bits, 3) ^ 7; // the levels are low where it is active
     pins.bank = gather(bits, part.bank_bits);
     pins.address = gather(bits, part.row_bits);
-    pins.mask = gather(bits, part.width / 8);
+    pins.mask = gather(bits, part.masks * part.width / 8);
     pins.o = gather(bits, part.width);
     pins.oe = gather(bits, 1);
     chip.edge(pins);

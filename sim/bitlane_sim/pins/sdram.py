@@ -33,7 +33,7 @@ _SIGNATURES: Signatures = {
 _LATENCIES = 4
 
 
-_SIZES = ("width", "row_bits", "column_bits", "bank_bits", "first_refreshes")
+_SIZES = ("width", "masks", "row_bits", "column_bits", "bank_bits", "first_refreshes")
 _TIMES = (
     *("activate_to_access", "precharge", "active", "longest_active", "row_cycle"),
     *("refresh_cycle", "activate_to_activate", "write_recovery", "mode_cycle"),
@@ -105,7 +105,7 @@ class SdramChip:
         return int(self._calls.sdram_level(self.handle))
 
     def edge(self, command: int, bank: int, address: int, mask: int, o: int, oe: int) -> None:
-        """A clock edge, with this at the pins."""
+        """A clock edge, with this at the pins; ``mask`` is 0 if the part has no masks."""
         levels = _Levels(command, bank, address, mask, o, oe)
         self._calls.sdram_edge(self.handle, ctypes.byref(levels))
 

@@ -3,10 +3,10 @@
 from dataclasses import replace
 from typing import Any
 
-from amaranth.hdl import Cat
+from amaranth.hdl import C, Cat
 
 from bitlane_rtl.bus.sdram.memory import SdramMemory
-from bitlane_rtl.bus.sdram.part import AS4C16M16SA_7, SdramTiming
+from bitlane_rtl.bus.sdram.part import AS4C16M16SA_7, EM638325_6H, SdramTiming
 from bitlane_rtl.bus.sdram.pins import ChipCommand
 from bitlane_sim.pins.sdram import SdramChip
 from support.rtl.streams import compiled
@@ -17,17 +17,23 @@ PART = replace(AS4C16M16SA_7, pause=200)
 """One that starts soon."""
 
 
+WITHOUT_MASKS = replace(EM638325_6H, pause=200)
+"""One whose masks the FPGA does not drive, with words of 32 bits."""
+
 SLOW = replace(PART, active=80, row_cycle=80, mode_cycle=100)
 """A part with a tRAS longer than an access, and a tMRD longer than the start of a burst."""
 
 
-def memory(data_width: int, read_ports: int = 2, *, slow: bool = False) -> Any:
-    """Return a compiled controller for `PART` or `SLOW`."""
-    return compiled(_memory, data_width, read_ports, slow=slow)
+PARTS = {"fast": PART, "slow": SLOW, "without masks": WITHOUT_MASKS}
 
 
-def _memory(data_width: int, read_ports: int, slow: bool) -> SdramMemory:
-    part = SLOW if slow else PART
+def memory(data_width: int, read_ports: int = 2, *, part: str = "fast") -> Any:
+    """Return a compiled controller for one of `PARTS`."""
+    return compiled(_memory, data_width, read_ports, part)
+
+
+def _memory(data_width: int, read_ports: int, name: str) -> SdramMemory:
+    part = PARTS[name]
     timing = SdramTiming.of(part, CLOCK_HZ)
     return SdramMemory(32, data_width, part, timing, read_ports=read_ports)
 
@@ -47,7 +53,8 @@ class ChipAtPins:
     async def run(self, ctx: Any) -> None:
         pins, chip = self._pins, self._chip
         command = ~Cat(pins.ras_n, pins.cas_n, pins.we_n)
-        watched = (command, pins.bank, pins.address, pins.mask, pins.o, pins.oe)
+        mask = getattr(pins, "mask", C(0))
+        watched = (command, pins.bank, pins.address, mask, pins.o, pins.oe)
         cycle = 0
         while True:
             ctx.set(pins.i, chip.level)

@@ -27,8 +27,8 @@ class Requester(enum.Enum, shape=2):
 class ChipLayout:
     """The mapping of byte addresses and beats of ``data_width`` bits to ``part``.
 
-    Raises ``ValueError`` unless a beat is a burst of 2, 4 or 8 words, a row holds a block, and the
-    chip has an address line for PRECHARGE of all banks.
+    Raises ``ValueError`` unless a beat is a burst of 1, 2, 4 or 8 words, a row holds a block, and
+    the chip has an address line for PRECHARGE of all banks.
     """
 
     def __init__(self, part: SdramPart, data_width: int) -> None:
@@ -36,9 +36,9 @@ class ChipLayout:
         self.data_width = data_width
         self.words = data_width // part.width
         """Words in a beat, which is the chip's burst length."""
-        if self.words not in (2, 4, 8) or self.words * part.width != data_width:
+        if self.words not in (1, 2, 4, 8) or self.words * part.width != data_width:
             raise ValueError(
-                f"data_width: {data_width} bits are no 2, 4 or 8 words of {part.width} bits"
+                f"data_width: {data_width} bits are not 1, 2, 4 or 8 words of {part.width} bits"
             )
         self.word_bits = exact_log2(self.words)
         self.byte_bits = exact_log2(data_width // 8)

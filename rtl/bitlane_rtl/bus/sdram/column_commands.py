@@ -18,6 +18,8 @@ class ColumnCommands(wiring.Component):
     Members
     -------
     i : ``In(stream.Signature(PlacedBurst(layout)))``
+    stall : ``In(1)``
+        The command pins are taken in this cycle.
     fires : ``Out(1)``
         READ or WRITE of ``beat`` is issued in this cycle.
     beat : ``Out(PlacedBurst(layout))``
@@ -48,6 +50,7 @@ class ColumnCommands(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(burst)),
+                "stall": In(1),
                 "fires": Out(1),
                 "beat": Out(burst),
                 "last": Out(1),
@@ -72,7 +75,7 @@ class ColumnCommands(wiring.Component):
             self.last.eq(burst.length == 0),
             # The chip releases the lines half a cycle after its last word; `turn` adds a cycle.
             self.drives.eq((writing & (turn == 0)) | (driven & (slot != 0))),
-            self.fires.eq(active & (slot == 0) & (~burst.write | driven)),
+            self.fires.eq(active & ~self.stall & (slot == 0) & (~burst.write | driven)),
             self.i.ready.eq(~active | (self.fires & self.last)),
         ]
         m.d.sync += [

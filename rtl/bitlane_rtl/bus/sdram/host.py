@@ -1,4 +1,4 @@
-"""Turns each byte access of the host into a burst of one beat. It caches nothing."""
+"""Turns each byte access of the host into bursts of one beat. It caches nothing."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from ...ports.signatures import ByteAccess
 from .burst import ChipLayout
+from .partial_beats import replaced
 
 __all__ = ["Host"]
 
@@ -13,15 +14,20 @@ __all__ = ["Host"]
 class Host(wiring.Component):
     """Stores the host's access until it is complete.
 
+    A read or write is one burst. To a chip without masks, a write is a read and then a write of the
+    beat with one byte replaced.
+
     Members
     -------
     port : ``In(ByteAccess(address_width))``
     requests : ``Out(1)``
         An access waits for the arbiter.
     address, write : ``Out(address_width)``, ``Out(1)``
-        The access's byte address, and 1 if it is a write.
+        The burst's byte address, and 1 if it is to be written.
+    merging : ``Out(1)``
+        A beat has been requested to replace its byte: nobody else may write until it is written.
     granted : ``In(1)``
-        The arbiter grants the access in this cycle.
+        The arbiter grants the burst in this cycle.
     data, strobe : ``Out(data_width)``, ``Out(data_width // 8)``
         The beat to write.
     written : ``In(1)``
@@ -32,16 +38,19 @@ class Host(wiring.Component):
         The beat that was read.
 
     Latency: a write is ready at once if no access is stored; a read 2 cycles after ``arrived``.
+    Throughput: the next access is stored once the burst of the last one has been issued.
     """
 
     def __init__(self, layout: ChipLayout, address_width: int) -> None:
         self._layout = layout
+        self._masks = layout.part.masks
         super().__init__(
             {
                 "port": In(ByteAccess(address_width)),
                 "requests": Out(1),
                 "address": Out(address_width),
                 "write": Out(1),
+                "merging": Out(1),
                 "granted": In(1),
                 "data": Out(layout.data_width),
                 "strobe": Out(layout.data_width // 8),
@@ -63,24 +72,35 @@ class Host(wiring.Component):
         beat = Signal.like(self.beat, reset_less=True)
         arrived = Signal()
         byte = address[: self._layout.byte_bits]
+        copies = value.replicate(bytes_)
+        again = Signal()
+        if self._masks:
+            m.d.comb += [self.write.eq(write), self.data.eq(copies)]
+        else:
+            m.d.comb += [
+                again.eq(arrived & write),
+                self.data.eq(replaced(beat, copies, self.strobe)),
+            ]
+            with m.If(self.granted):
+                m.d.sync += self.merging.eq(write & ~self.write)
+            with m.If(again | self.written):
+                m.d.sync += self.write.eq(again)
         m.d.comb += [
             self.requests.eq(requesting),
             self.address.eq(address),
-            self.write.eq(write),
-            self.data.eq(value.replicate(bytes_)),
             self.strobe.eq(1 << byte),
             port.ready.eq(Mux(port.write, ~busy, answers)),
             port.read_data.eq(value),
         ]
         m.d.sync += [
             arrived.eq(self.arrived),
-            answers.eq(arrived),
-            requesting.eq((requesting & ~self.granted) | (port.enable & ~busy)),
+            answers.eq(arrived & ~again),
+            requesting.eq((requesting & ~self.granted) | (port.enable & ~busy) | again),
             busy.eq((busy & ~(self.written | answers)) | (port.enable & ~busy)),
         ]
         with m.If(self.arrived):
             m.d.sync += beat.eq(self.beat)
-        with m.If(arrived):
+        with m.If(arrived & ~again):
             m.d.sync += value.eq(beat.word_select(byte, 8))
         with m.If(~busy):
             m.d.sync += [

@@ -33,7 +33,7 @@ class SdramMemory(wiring.Component):
     Parameters
     ----------
     address_width, data_width
-        Widths of the ports, in bits. A beat is 2, 4 or 8 words of the chip.
+        Widths of the ports, in bits. A beat is 1, 2, 4 or 8 words of the chip.
     part
         The chip. Address bits above its size are ignored.
     timing
@@ -55,8 +55,9 @@ class SdramMemory(wiring.Component):
     later if no row is open in its bank; tRCD + tRP later if another row is. A response arrives 2
     cycles after the burst's last WRITE.
     Throughput: the data lines are always busy if consecutive bursts lie in different banks or in
-    one row. A turn from reads to writes costs ``cas + 2`` cycles, a turn back ``cas``; a refresh
-    costs tRP + tRFC and the time to open the rows again.
+    one row; beats of one word wait a cycle for each PRECHARGE and ACTIVATE. A turn from reads to
+    writes costs ``cas + 2`` cycles, a turn back ``cas``; a refresh costs tRP + tRFC and the time to
+    open the rows again. Without masks, a burst with partial beats costs a read and two turns more.
     Undefined: the order of reads and writes that wait at the same time. Each reader must accept its
     beats without waiting for the other reader.
 
@@ -111,11 +112,15 @@ class SdramMemory(wiring.Component):
         m.d.comb += [
             arbiter.stop.eq(refresher.stop),
             rows.held.eq(columns.held),
-            rows.bus.eq(~columns.fires),
             rows.close_all.eq(refresher.command == ChipCommand.PRECHARGE),
             columns.opens.eq((rows.command == ChipCommand.ACTIVATE) << rows.o.p.bank),
             self.started.eq(refresher.started),
         ]
+        if layout.words == 1:
+            # A READ or WRITE in every cycle would let no row be opened until a burst has ended.
+            m.d.comb += [rows.bus.eq(1), columns.stall.eq(rows.command != ChipCommand.NONE)]
+        else:
+            m.d.comb += rows.bus.eq(~columns.fires)
         beat = columns.beat
         of_host = beat.requester == Requester.HOST
         reads, writes = columns.fires & ~beat.write, columns.fires & beat.write
@@ -128,6 +133,9 @@ class SdramMemory(wiring.Component):
             write_path.host.eq(of_host),
             write_path.host_data.eq(host.data),
             write_path.host_strobe.eq(host.strobe),
+            write_path.arrived.eq(read_path.write),
+            write_path.beat.eq(read_path.beat),
+            write_path.arrived_last.eq(read_path.beat_last),
             host.written.eq(writes & of_host),
             host.arrived.eq(read_path.host),
             host.beat.eq(read_path.beat),
@@ -145,7 +153,9 @@ class SdramMemory(wiring.Component):
             self._connect_request(m, arbiter, requester, port.request, read_path.room)
         for port, beats in zip(readers, read_path.data, strict=True):
             wiring.connect(m, beats, wiring.flipped(port.data))
-        self._connect_request(m, arbiter, Requester.WRITE, self.write.request, write_path.whole)
+        may_write = write_path.whole & ~host.merging
+        request = self._connect_request(m, arbiter, Requester.WRITE, self.write.request, may_write)
+        self._read_partial_beats(m, request, arbiter.bursts[Requester.WRITE.value], write_path)
         wiring.connect(m, wiring.flipped(self.write.data), write_path.data)
         wiring.connect(m, write_path.response, wiring.flipped(self.write.response))
         m.d.comb += [
@@ -154,7 +164,7 @@ class SdramMemory(wiring.Component):
                 arbiter.granted[Requester.A.value] | arbiter.granted[Requester.B.value]
             ),
             read_path.length.eq(arbiter.o.p.length),
-            arbiter.requests[Requester.HOST.value].eq(host.requests),
+            arbiter.requests[Requester.HOST.value].eq(host.requests & ~write_path.merging),
             host.granted.eq(arbiter.granted[Requester.HOST.value]),
         ]
         self._locate(m, arbiter.bursts[Requester.HOST.value], Requester.HOST, host.address)
@@ -162,7 +172,8 @@ class SdramMemory(wiring.Component):
 
     def _connect_request(
         self, m: Module, arbiter: Arbiter, requester: Requester, request: Any, may: Value
-    ) -> None:
+    ) -> Any:
+        """Connect a port's requests, made while ``may``; return the stream that holds the next."""
         burst = arbiter.bursts[requester.value]
         # A half-rate slice cuts the engine's paths; the arbiter takes no more than that.
         m.submodules[f"request_{requester.name.lower()}"] = hold = HalfRateRegister(
@@ -176,6 +187,22 @@ class SdramMemory(wiring.Component):
             arbiter.requests[requester.value].eq(hold.o.valid & may),
             hold.o.ready.eq(arbiter.granted[requester.value]),
         ]
+        return hold.o
+
+    def _read_partial_beats(
+        self, m: Module, request: Any, burst: Any, write_path: WritePath
+    ) -> None:
+        """Read partial beats of a burst to write, whose ``request`` stays: see `PartialBeats`."""
+        # A burst stays in its block, so the column's other bits do not change.
+        beat = slice(0, self._layout.beat_bits)
+        _, _, column = self._layout.parts(request.p.address)
+        with m.If(~write_path.write):
+            m.d.comb += [
+                burst.write.eq(0),
+                burst.column[beat].eq(column[beat] + write_path.first),
+                burst.length.eq(write_path.length),
+                request.ready.eq(0),
+            ]
 
     def _locate(self, m: Module, burst: Any, requester: Requester, address: Value) -> None:
         bank, row, column = self._layout.parts(address)
@@ -227,10 +254,11 @@ class SdramMemory(wiring.Component):
     ) -> None:
         """Connect the data and mask pins to the read and write data paths."""
         self._register(m, "o", write_path.word)
-        mask = Mux(columns.drives, write_path.mask, 0) | (~refresher.started).replicate(
-            len(write_path.mask)
-        )
-        self._register(m, "mask", mask)
+        if self._layout.part.masks:
+            mask = Mux(columns.drives, write_path.mask, 0) | (~refresher.started).replicate(
+                len(write_path.mask)
+            )
+            self._register(m, "mask", mask)
         drives, driven = Signal(), Signal()
         word = Signal.like(self.pins.i, reset_less=True, attrs=_AT_PIN)
         m.d.sync += [drives.eq(columns.drives), driven.eq(drives), word.eq(self.pins.i)]

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from ...abi.rows import Rows
 
-__all__ = ["AS4C16M16SA_7", "SdramPart", "SdramTiming"]
+__all__ = ["AS4C16M16SA_7", "EM638325_6H", "SdramPart", "SdramTiming"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -16,6 +16,9 @@ class SdramPart:
     name: str
     width: int
     """Bits in a word, a multiple of 8."""
+    masks: bool = True
+    """Whether the FPGA drives the chip's masks (DQM). Without them a word is written as a whole, so
+    the controller first reads a beat of which only some bytes are written."""
     row_bits: int
     column_bits: int
     """A row has ``2**column_bits`` words."""
@@ -140,4 +143,32 @@ AS4C16M16SA_7 = SdramPart(
 )
 """32 MiB, Alliance AS4C16M16SA rev. 3.0, tables 16 and 17, the slower grade. At 100 MHz its cycles
 are also enough for IS42S16160G-7, MT48LC16M16A2-75 and W9825G6KH-6, which boards have in its place.
+"""
+
+EM638325_6H = SdramPart(
+    name="EM638325-6H",
+    width=32,
+    masks=False,
+    row_bits=11,
+    column_bits=8,
+    bank_bits=2,
+    clocks=MappingProxyType({2: 10, 3: 6}),
+    activate_to_access=18,
+    precharge=18,
+    active=42,
+    longest_active=100_000,
+    row_cycle=60,
+    refresh_cycle=60,
+    activate_to_activate=12,
+    write_recovery=15,
+    mode_cycle=12,
+    retention=32e6,
+    pause=200_000,
+    first_refreshes=8,
+    output_hold=2,
+    access=6,
+)
+"""8 MiB, Etron EM638325 rev. 1.4, on the Colorlight i5, which holds DQM low. No time is shorter
+than that of M12L64322A, which fits in its place. The data sheet asks for 4,096 refreshes in 64 ms:
+each of the 2,048 rows once in 32 ms.
 """

@@ -41,7 +41,8 @@ class SdramPins(wiring.Signature):
     bank : ``Out(bank_bits)``
     address : ``Out(row_bits)``
     mask : ``Out(width // 8)``
-        DQM: 1 for bytes that are not written, or not read two edges later.
+        DQM: 1 for bytes that are not written, or not read two edges later. Exists only if the part
+        has ``masks``.
     o, i : ``Out(width)``, ``In(width)``
         The data lines.
     oe : ``Out(1)``
@@ -56,7 +57,7 @@ class SdramPins(wiring.Signature):
                 "we_n": Out(1),
                 "bank": Out(part.bank_bits),
                 "address": Out(part.row_bits),
-                "mask": Out(part.width // 8),
+                **({"mask": Out(part.width // 8)} if part.masks else {}),
                 "o": Out(part.width),
                 "oe": Out(1),
                 "i": In(part.width),

@@ -44,9 +44,10 @@ class ReadPath(wiring.Component):
     room : ``Out(1)``
         The FIFO has space for a burst of any length.
     data : ``Out(stream.Signature(read_data(data_width)))``, one per reader
-    host : ``Out(1)``
-        ``beat`` is the host's and valid in this cycle.
-    beat : ``Out(data_width)``
+    host, write : ``Out(1)``
+        ``beat`` is the host's, or a partial beat for the write path, and valid in this cycle.
+    beat, beat_last : ``Out(data_width)``, ``Out(1)``
+        The beat, and whether it is the last of its burst.
 
     Latency: a beat is at its port ``cas + words + 4`` cycles after its READ.
     Throughput: a word a cycle, if readers accept a beat in as many cycles as it has words. Each
@@ -69,7 +70,9 @@ class ReadPath(wiring.Component):
                 "room": Out(1),
                 "data": Out(port).array(readers),
                 "host": Out(1),
+                "write": Out(1),
                 "beat": Out(width),
+                "beat_last": Out(1),
             }
         )
 
@@ -90,14 +93,18 @@ class ReadPath(wiring.Component):
         m.d.sync += early.eq(Cat(early, self.word)[layout.part.width :])
         arrived = marks[-1]
         of_host = arrived.requester == Requester.HOST
+        # Only a part without masks has reads of the write path.
+        of_write = (arrived.requester == Requester.WRITE) & (not layout.part.masks)
         m.d.comb += [
             self.beat.eq(Cat(early, self.word)),
+            self.beat_last.eq(arrived.last),
             self.host.eq(arrived.valid & of_host),
+            self.write.eq(arrived.valid & of_write),
         ]
         beat = data.StructLayout({"data": layout.data_width, "last": 1, "to_b": 1})
         m.submodules.beats = beats = Fifo(beat, _DEPTH, credit=True, registered=True)
         m.d.comb += [
-            beats.i.valid.eq(arrived.valid & ~of_host),
+            beats.i.valid.eq(arrived.valid & ~of_host & ~of_write),
             beats.i.p.data.eq(self.beat),
             beats.i.p.last.eq(arrived.last),
             beats.i.p.to_b.eq(arrived.requester == Requester.B),

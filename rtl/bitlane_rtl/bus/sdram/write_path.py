@@ -2,16 +2,19 @@
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal
-from amaranth.lib import stream, wiring
+from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ...abi import BEATS_PER_BLOCK
 from ...ports.signatures import write_data
 from ...streams.fifo import Fifo
 from .burst import ChipLayout
+from .partial_beats import PartialBeats, replaced
 
 __all__ = ["WritePath"]
+
+_DEPTH = 2 * BEATS_PER_BLOCK
 
 _OWED = 8
 """Highest number of responses that may wait."""
@@ -20,14 +23,25 @@ _OWED = 8
 class WritePath(wiring.Component):
     """The write data path: buffers bursts and splits beats into words.
 
+    Of a chip without masks, the partial beats of a burst are read before it is written: see
+    `PartialBeats`.
+
     Members
     -------
     data : ``In(stream.Signature(write_data(data_width)))``
     response : ``Out(stream.Signature(1))``
     whole : ``Out(1)``
-        All beats of the next burst are in the FIFO, and its response has space.
+        The next burst may be requested: all its beats are in the FIFO, and its response has space.
+    write : ``Out(1)``
+        1 to write the next burst, 0 to read its partial beats. Always 1 with masks.
+    first, length : ``Out(range(BEATS_PER_BLOCK))``
+        What to read of it: the first beat, and the number of beats less one.
     granted : ``In(1)``
         The arbiter grants that burst in this cycle. Allowed only while ``whole``.
+    merging : ``Out(1)``
+        Partial beats have been requested: nobody else may write until the next burst is granted.
+    arrived, beat, arrived_last : ``In(1)``, ``In(data_width)``, ``In(1)``
+        A partial beat arrives, the last one that was requested.
     begins : ``In(1)``
         A WRITE is issued in this cycle.
     last : ``In(1)``
@@ -51,7 +65,14 @@ class WritePath(wiring.Component):
                 "data": In(stream.Signature(write_data(width))),
                 "response": Out(stream.Signature(1)),
                 "whole": Out(1),
+                "write": Out(1),
+                "first": Out(layout.beat_bits),
+                "length": Out(layout.beat_bits),
                 "granted": In(1),
+                "merging": Out(1),
+                "arrived": In(1),
+                "beat": In(width),
+                "arrived_last": In(1),
                 "begins": In(1),
                 "last": In(1),
                 "host": In(1),
@@ -64,40 +85,77 @@ class WritePath(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        width = self._layout.data_width
-        m.submodules.beats = beats = Fifo(write_data(width), 2 * BEATS_PER_BLOCK)
-        wiring.connect(m, wiring.flipped(self.data), beats.i)
-        entered = self.data.valid & self.data.ready & self.data.p.last
-        # The FIFO holds at most this many bursts, because a burst has one beat or more.
-        bursts = Signal(range(2 * BEATS_PER_BLOCK + 1))
+        complete, beat = (self._buffer if self._layout.part.masks else self._merge)(m)
         owed = Signal(range(_OWED + 1))
-        responded = Signal()
-        m.d.sync += bursts.eq(bursts + entered - self.granted)
+        responded, ended = Signal(), Signal()
+        # Two granted bursts may still be in flight, and one more may be granted.
         m.d.comb += [
             self.response.valid.eq(owed != 0),
             self.response.payload.eq(0),
             responded.eq(self.response.valid & self.response.ready),
-            # Two granted bursts may still be in flight, and one more may be granted.
-            self.whole.eq((bursts != 0) & (owed <= _OWED - 4)),
-            beats.o.ready.eq(self.begins & ~self.host),
+            self.whole.eq(complete & (owed <= _OWED - 4)),
         ]
-        ended = Signal()
         m.d.sync += [
             ended.eq(self.begins & self.last & ~self.host),
             owed.eq(owed + ended - responded),
         ]
-        self._cut(m, beats.o)
+        self._cut(m, beat)
         return m
+
+    def _buffer(self, m: Module) -> tuple[Value, Any]:
+        """Buffer beats whose partial words the chip masks.
+
+        Returns whether a burst is complete, and the beat to write.
+        """
+        m.submodules.beats = beats = Fifo(write_data(self._layout.data_width), _DEPTH)
+        wiring.connect(m, wiring.flipped(self.data), beats.i)
+        entered = self.data.valid & self.data.ready & self.data.p.last
+        # The FIFO holds at most this many bursts, because a burst has one beat or more.
+        bursts = Signal(range(_DEPTH + 1))
+        m.d.sync += bursts.eq(bursts + entered - self.granted)
+        m.d.comb += [self.write.eq(1), beats.o.ready.eq(self.begins & ~self.host)]
+        return bursts != 0, beats.o.p
+
+    def _merge(self, m: Module) -> tuple[Value, Any]:
+        """Buffer beats, and replace bytes of those that were read. Returns the same."""
+        width = self._layout.data_width
+        stored = data.StructLayout({"beat": write_data(width), "marked": 1})
+        m.submodules.beats = beats = Fifo(stored, _DEPTH)
+        m.submodules.partial = partial = PartialBeats(self._layout)
+        whole = Signal(write_data(width))
+        m.d.comb += [
+            beats.i.valid.eq(self.data.valid),
+            beats.i.p.beat.eq(self.data.payload),
+            beats.i.p.marked.eq(partial.marked),
+            self.data.ready.eq(beats.i.ready),
+            beats.o.ready.eq(self.begins & ~self.host),
+            partial.enters.eq(self.data.valid & self.data.ready),
+            partial.strobe.eq(self.data.p.strobe),
+            partial.last.eq(self.data.p.last),
+            self.write.eq(partial.write),
+            self.first.eq(partial.first),
+            self.length.eq(partial.length),
+            partial.granted.eq(self.granted),
+            self.merging.eq(partial.busy),
+            partial.arrived.eq(self.arrived),
+            partial.old.eq(self.beat),
+            partial.old_last.eq(self.arrived_last),
+            partial.begins.eq(beats.o.ready),
+            partial.is_marked.eq(beats.o.p.marked),
+            whole.eq(beats.o.p.beat),
+            whole.data.eq(replaced(partial.o, beats.o.p.beat.data, beats.o.p.beat.strobe)),
+        ]
+        return partial.whole, whole
 
     def _cut(self, m: Module, beat: Any) -> None:
         part, width = self._layout.part, self._layout.data_width
-        data = Mux(self.host, self.host_data, beat.p.data)
-        masks = ~Mux(self.host, self.host_strobe, beat.p.strobe)
+        content = Mux(self.host, self.host_data, beat.data)
+        masks = ~Mux(self.host, self.host_strobe, beat.strobe)
         rest = Signal(width - part.width, reset_less=True)
         rest_masks = Signal(len(masks) - part.width // 8)
         now, now_masks = Signal(width), Signal(width // 8)
         m.d.comb += [
-            now.eq(Mux(self.begins, data, rest)),
+            now.eq(Mux(self.begins, content, rest)),
             now_masks.eq(Mux(self.begins, masks, rest_masks)),
             self.word.eq(now),
             self.mask.eq(now_masks),

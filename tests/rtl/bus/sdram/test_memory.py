@@ -5,16 +5,17 @@ import pytest
 
 from bitlane_sim.pins.sdram import SdramChip
 from support.rtl.bursts import BYTES, check_at_random
-from support.rtl.sdram import CLOCK_HZ, PART, ChipAtPins, memory
+from support.rtl.sdram import CLOCK_HZ, PART, PARTS, ChipAtPins, memory
 from support.rtl.streams import ALL_STALLS, Sink, Source, Stalls, simulate
 from support.seeds import slow
 
 
+@pytest.mark.parametrize("part", ["fast", "without masks"])
 @pytest.mark.parametrize("read_ports", [1, 2])
 @pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
-def test_engine_and_host_reach_the_right_bytes(stalls: Stalls, read_ports: int) -> None:
-    dut = memory(8 * BYTES, read_ports)
-    chip = SdramChip(PART, CLOCK_HZ)
+def test_engine_and_host_reach_the_right_bytes(stalls: Stalls, read_ports: int, part: str) -> None:
+    dut = memory(8 * BYTES, read_ports, part=part)
+    chip = SdramChip(PARTS[part], CLOCK_HZ)
     check_at_random(dut, read_ports, stalls, [ChipAtPins(dut.pins, chip)])
 
 
