@@ -9,7 +9,10 @@ from .board import Board
 
 __all__ = ["Board", "boards"]
 
-_MODULES = ("icebreaker", "hx8k", "ulx3s", "tangnano9k", "icepi_zero", "icesugar_pro")
+_MODULES = (
+    *("icebreaker", "hx8k", "ulx3s", "tangnano9k", "icepi_zero", "icesugar_pro"),
+    "colorlight_i5",
+)
 
 
 def boards() -> dict[str, Board]:

@@ -51,7 +51,8 @@ class Board:
     family: Family
 
     platform: str
-    """``module:class`` of its description in amaranth-boards: pins, package and speed."""
+    """``module:class`` of its description, in amaranth-boards or in `platforms`: pins, package and
+    speed."""
 
     chip: bytes
     """Bytes that name the chip in a bitstream, directly behind its preamble."""
@@ -75,8 +76,9 @@ class Board:
     baud: int = DEFAULT_BAUD
 
     busy_led: int | str = 0
-    fault_led: int | str = 1
-    """LEDs of the platform that show the engine's state: numbers, or colours of ``rgb_led``."""
+    fault_led: int | str | None = 1
+    """LEDs of the platform that show the engine's state: numbers, or colours of ``rgb_led``. A
+    board with one LED has no ``fault_led``."""
 
     drive_high: tuple[tuple[str, str], ...] = ()
     """Pins that are driven to 1, each as a resource and a part of it."""

@@ -25,7 +25,7 @@ from ..board import Board, Family
 from .pll import ECP5, GW1N_9C, ICE40, ecp5_pll, gowin_pll, ice40_pll, settings
 from .top import Top
 
-__all__ = ["SDRAM_PINS", "BoardTop", "expect_clock", "leds", "load_platform"]
+__all__ = ["BoardTop", "expect_clock", "leds", "load_platform", "sdram_pins"]
 
 _PLLS = {
     Family.ICE40: (ICE40, ice40_pll),
@@ -34,7 +34,7 @@ _PLLS = {
 }
 """The limits of each family's PLL, and the function that instantiates it."""
 
-SDRAM_PINS = {
+_SDRAM_PINS = {
     "ras": "ras_n",
     "cas": "cas_n",
     "we": "we_n",
@@ -42,7 +42,6 @@ SDRAM_PINS = {
     "a": "address",
     "dqm": "mask",
 }
-"""Names of `SdramPins`' members by those of amaranth-boards; the data lines are called ``dq``."""
 
 RESET_SECONDS = 15e-6
 """Length of the reset. iCE40's block RAM reads zeros for about 3 us after configuration
@@ -73,11 +72,22 @@ def expect_clock(board: Board, platform: Any) -> None:
 
 def leds(board: Board, platform: Any) -> dict[str, Any]:
     """Return the ports of the board's LEDs by the names of `Top`'s ports."""
-    chosen = {"busy": board.busy_led, "fault": board.fault_led}
+    chosen: dict[str, int | str] = {"busy": board.busy_led}
+    if board.fault_led is not None:
+        chosen["fault"] = board.fault_led
     if any(isinstance(which, str) for which in chosen.values()):
         colours = platform.request("rgb_led", dir="-")
         return {name: getattr(colours, str(colour)) for name, colour in chosen.items()}
     return {name: platform.request("led", number, dir="-") for name, number in chosen.items()}
+
+
+def sdram_pins(board: Board) -> dict[str, str]:
+    """Return the names of `SdramPins`' outputs by those of amaranth-boards.
+
+    The data lines are called ``dq`` there. A board may have no pins for ``clk_en`` and ``cs``.
+    """
+    without = set() if board.sdram and board.sdram.masks else {"dqm"}
+    return {name: member for name, member in _SDRAM_PINS.items() if name not in without}
 
 
 class PowerOn(Elaboratable):
@@ -156,10 +166,11 @@ class BoardTop(Elaboratable):
         clock: Any = io.DDRBuffer(io.Direction.Output, ports.clk)
         m.submodules.sdram_clk = clock
         m.d.comb += [clock.o[0].eq(0), clock.o[1].eq(1)]
-        for name, member in SDRAM_PINS.items():
+        for name, member in sdram_pins(self._board).items():
             drive(name, getattr(pins, member))
-        drive("clk_en", Const(1))
-        drive("cs", Const(0))
+        for name, level in (("clk_en", 1), ("cs", 0)):
+            if hasattr(ports, name):
+                drive(name, Const(level))
         m.submodules.sdram_dq = lines = io.Buffer(io.Direction.Bidir, ports.dq)
         m.d.comb += [lines.o.eq(pins.o), lines.oe.eq(pins.oe), pins.i.eq(lines.i)]
 

@@ -11,7 +11,7 @@ from typing import Any
 from amaranth.lib.io import DifferentialPort
 
 from ..board import Board
-from ..flow.platform import SDRAM_PINS, leds, load_platform
+from ..flow.platform import leds, load_platform, sdram_pins
 
 __all__ = ["BoardPin", "Side", "board_pins"]
 
@@ -61,12 +61,12 @@ def board_pins(board: Board) -> dict[str, BoardPin]:
         side = Side.IN if role in ("clk", "rx") else Side.OUT
         pins[role] = BoardPin(line.name, line.metadata[0].name, bool(port.invert[0]), side)
     if board.sdram:
-        pins |= dict(_sdram_pins(platform.request("sdram", dir="-")))
+        pins |= dict(_sdram_pins(board, platform.request("sdram", dir="-")))
     return pins
 
 
-def _sdram_pins(ports: Any) -> Iterator[tuple[str, BoardPin]]:
-    sides = [(name, member, Side.OUT) for name, member in SDRAM_PINS.items()]
+def _sdram_pins(board: Board, ports: Any) -> Iterator[tuple[str, BoardPin]]:
+    sides = [(name, member, Side.OUT) for name, member in sdram_pins(board).items()]
     sides += [("dq", "o", Side.OUT), ("dq", "i", Side.IN), ("dq", "oe", Side.ENABLE)]
     for name, member, side in sides:
         line = getattr(ports, name).io

@@ -21,10 +21,11 @@ from support.boards.session import SILENCE, connect, opened, validated
 
 pytestmark = pytest.mark.slow
 
-SLOW = {"icesugar-pro", "ulx3s-search"}
-"""Boards that are not built here. The line of icesugar-pro takes 29 times as long as others, and so
-would its simulation; apart from line and pins, the board equals the Icepi Zero. ulx3s-search takes
-15 minutes to place and route its array; `test_routed_unit` tests one routed unit of it."""
+SLOW = {"icesugar-pro", "colorlight-i5", "ulx3s-search"}
+"""Boards that are not built here. The line of icesugar-pro and colorlight-i5 takes 29 times as long
+as others, and so would their simulation. Apart from line and pins, the former equals the Icepi
+Zero; `test_sdram` runs the RTL of the latter on a faster line. ulx3s-search takes 15 minutes to
+place and route its array; `test_routed_unit` tests one routed unit of it."""
 
 BOARDS = sorted(set(boards()) - {"icebreaker-bram"} - SLOW)
 
