@@ -117,6 +117,29 @@ def operands_of(value: Any) -> "Sequence[Any]":
     return ()
 
 
+def chunks_of(message: Any) -> "Sequence[Any]":
+    """Return the parts of a format: texts, and pairs of a value and its format specifier."""
+    chunks: Sequence[Any] = message._chunks
+    return chunks
+
+
+def reports_of(statements: Any) -> "Iterator[Any]":
+    """Yield the prints and checks among statements, in the order of the netlist's cells."""
+    for statement in statements:
+        if isinstance(statement, ast.Switch):
+            for _, inner, _ in statement.cases:
+                yield from reports_of(inner)
+        elif isinstance(statement, ast.Print | ast.Property):
+            yield statement
+
+
+def all_reports_of(design: Any) -> "Iterator[Any]":
+    """Yield the prints and checks of a prepared design, always in the same order."""
+    for fragment in design.fragments:
+        for statements in fragment.statements.values():
+            yield from reports_of(statements)
+
+
 def enum_value(shown: Any) -> Any:
     """Return the value that a format of an enumeration shows."""
     return shown._value

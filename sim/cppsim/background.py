@@ -19,7 +19,7 @@ from typing import IO, Any, NoReturn
 
 from amaranth.hdl import MemoryData, Signal
 
-from .amaranth_internals import memories_of, signals_of
+from .amaranth_internals import all_reports_of, memories_of, signals_of
 from .compiling.cache import CacheWarning
 from .compiling.library import prepare, provide
 from .cpp.simulation import SimulationSource, write_simulation
@@ -201,8 +201,8 @@ def _detach(answer: int) -> None:
 
 
 def _things(design: Any) -> list[Any]:
-    """Return the signals and memories of a design, in the same order in both processes."""
-    return [*signals_of(design), *memories_of(design)]
+    """Return the objects that a lowered design refers to, in the same order in both processes."""
+    return [*signals_of(design), *memories_of(design), *all_reports_of(design)]
 
 
 class _Writer(pickle.Pickler):

@@ -284,8 +284,8 @@ class CheckedState(CompiledState):
         return converged
 
     def _report(self, event: Event, values: Any) -> None:
-        if id(event.cell) not in self._watches:
-            self.messages.append(said(event.cell, values))
+        if id(event) not in self._watches:
+            self.messages.append(said(event.statement, values))
         super()._report(event, values)
 
 

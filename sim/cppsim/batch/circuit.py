@@ -11,7 +11,6 @@ from typing import Any, cast
 from amaranth.hdl import Fragment, Signal, Value
 from amaranth.lib import wiring
 
-from ..amaranth_internals import nir
 from ..errors import BatchError
 from ..model.circuit import named_signals
 from ..netlist.design import Bits, DesignPort, Memory, Notice
@@ -204,7 +203,7 @@ def _always_clocked(circuit: BatchCircuit, clock: int) -> None:
     find_enables(design)
     circuit.names = {x.name: x.bits for x in design.ports if x.name}
     lowered.events = [
-        Event(told.enable, told.values, event.cell)
+        Event(told.enable, told.values, event.statement)
         for told, event in zip(design.notices, events, strict=True)
     ]
     design.notices = []
@@ -216,9 +215,8 @@ def _always_clocked(circuit: BatchCircuit, clock: int) -> None:
 def _tell(circuit: BatchCircuit) -> None:
     lowered = circuit.lowered
     for number, event in enumerate((*lowered.events, *lowered.watches)):
-        prints = isinstance(event.cell, nir.SyncPrint | nir.AsyncPrint)
-        if not prints and event.cell.kind in ("assert", "assume"):
-            circuit.checks[number] = worded(event.cell)
+        if event.kind in ("assert", "assume"):
+            circuit.checks[number] = worded(event.statement)
 
 
 def _rows(circuit: BatchCircuit) -> None:

@@ -9,7 +9,7 @@ from amaranth.hdl import ClockDomain, Elaboratable, Fragment, Instance, Module, 
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..amaranth_internals import PortDirection, nir
+from ..amaranth_internals import PortDirection
 from ..errors import SimulationError
 from ..netlist.design import CLOCK, Bits, DesignPort, Elaborated, Notice, PlainDesign, digest_of
 from ..netlist.enables import find_enables
@@ -147,9 +147,9 @@ def named_signals(prepared: Any) -> Iterator[tuple[str, Signal]]:
 
 def _notices(event: Event) -> Iterator[Notice]:
     """Yield the notice of ``event``; covers have none."""
-    prints = isinstance(event.cell, nir.SyncPrint | nir.AsyncPrint)
-    if prints or event.cell.kind != "cover":
-        message = parts_of(event.cell.format)
+    prints = event.kind == "print"
+    if event.kind != "cover":
+        message = parts_of(event.statement.message)
         values: tuple[Bits, ...] = event.values
         yield Notice(event.enable, values, message if prints else message or _UNSAID, not prints)
 

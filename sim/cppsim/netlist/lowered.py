@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from amaranth.hdl import MemoryData, Signal
 
-from ..amaranth_internals import SignalDict, nir, pin_blame
+from ..amaranth_internals import SignalDict, ast, chunks_of, pin_blame
 from .design import Bits, FormattedValue, Memory, PlainDesign, formatted
 from .numbers import WORD, to_words, word_count
 
@@ -43,11 +43,16 @@ class StateInput:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A print or check of Amaranth's ``cell``: reported where ``enable`` is 1, with ``values``."""
+    """A print or check, Amaranth's ``statement``: reported where ``enable`` is 1."""
 
     enable: int
     values: tuple[Bits, ...]
-    cell: Any
+    statement: Any
+
+    @property
+    def kind(self) -> str:
+        """Return ``print``, ``assert``, ``assume`` or ``cover``."""
+        return kind_of(self.statement)
 
 
 @dataclass(slots=True)
@@ -123,38 +128,39 @@ def edge_sides(edge: ClockEdge, before: _Value, after: _Value) -> tuple[_Value, 
 _FAILURES = {"assert": "Assertion violated", "assume": "Assumption violated"}
 
 
-def report(cell: Any, values: Sequence[int]) -> None:
-    """Print what ``cell`` prints of ``values``; raise ``AssertionError`` where it is a check."""
-    text = said(cell, values)
-    if _kind(cell) in _FAILURES:
-        pin_blame(cell.src_loc, AssertionError(text))
+def report(statement: Any, values: Sequence[int]) -> None:
+    """Print the message of ``statement``; raise ``AssertionError`` with it for a failed check."""
+    text = said(statement, values)
+    if kind_of(statement) in _FAILURES:
+        pin_blame(statement.src_loc, AssertionError(text))
     print(text, end="")
 
 
-def said(cell: Any, values: Sequence[int]) -> str:
-    """Return the message of ``cell`` with ``values``."""
-    text, kind = formatted(parts_of(cell.format), values), _kind(cell)
+def said(statement: Any, values: Sequence[int]) -> str:
+    """Return the message of ``statement`` with ``values``."""
+    text, kind = formatted(parts_of(statement.message), values), kind_of(statement)
     if kind == "print":
         return text
     if kind == "cover":
-        filename, line = cell.src_loc
+        filename, line = statement.src_loc
         return f"Coverage hit at {filename}:{line}: {text}\n"
-    return _FAILURES[kind] if cell.format is None else f"{_FAILURES[kind]}: {text}"
+    return _FAILURES[kind] if statement.message is None else f"{_FAILURES[kind]}: {text}"
 
 
-def worded(cell: Any) -> str:
-    """Return the message of ``cell``, a check, with ``{}`` in place of values."""
-    text = "".join(x if isinstance(x, str) else "{}" for x in parts_of(cell.format))
-    return _FAILURES[_kind(cell)] + (f": {text}" if cell.format is not None else "")
+def worded(statement: Any) -> str:
+    """Return the message of ``statement``, a check, with ``{}`` in place of values."""
+    text = "".join(x if isinstance(x, str) else "{}" for x in parts_of(statement.message))
+    return _FAILURES[kind_of(statement)] + (f": {text}" if statement.message is not None else "")
 
 
-def _kind(cell: Any) -> str:
-    return "print" if isinstance(cell, nir.SyncPrint | nir.AsyncPrint) else str(cell.kind)
+def kind_of(statement: Any) -> str:
+    """Return the `Event.kind` of a statement."""
+    return "print" if isinstance(statement, ast.Print) else str(statement.kind.value)
 
 
 def parts_of(message: Any) -> tuple[str | FormattedValue, ...]:
-    """A format of Amaranth's netlist, or None, in plain form."""
+    """Return the plain form of a format of Amaranth, which may be None."""
     return tuple(
-        x if isinstance(x, str) else FormattedValue(len(x.value), x.signed, x.format_desc)
-        for x in (message.chunks if message is not None else ())
+        x if isinstance(x, str) else FormattedValue(len(x[0]), x[0].shape().signed, x[1])
+        for x in (chunks_of(message) if message is not None else ())
     )

@@ -21,6 +21,7 @@ from ..amaranth_internals import (
     nir,
     operands_of,
     read_ports_of,
+    reports_of,
 )
 from .cells import CellWriter, bits_of, result_of
 from .decisions import Decisions
@@ -68,10 +69,13 @@ class _Lowering:
         self._resets: dict[int, Any] = {}
         """The domain of each clocked read, by its cell."""
         self._rows: list[MemoryData] = []
+        self._reports: list[Any] = []
+        """Prints and checks in the order of their cells."""
         self._visit(design.fragment)
 
     def lowered(self) -> Lowered:
         lowered, cells = self._lowered, self._netlist.cells
+        reports = iter(self._reports)
         reads: dict[int, list[MemoryRead]] = {}
         writes: dict[int, list[MemoryWrite]] = {}
         for number, cell in enumerate(cells):
@@ -91,7 +95,7 @@ class _Lowering:
                 case nir.SyncWritePort():
                     writes.setdefault(cell.memory, []).append(self._write(cell))
                 case nir.SyncPrint() | nir.SyncProperty() | nir.AsyncPrint() | nir.AsyncProperty():
-                    self._event(cell)
+                    self._event(cell, next(reports))
                 case nir.AssignmentList():
                     result = result_of(number, len(cell.default))
                     self._writer.equate(result, self._decisions.result(cell))
@@ -124,7 +128,7 @@ class _Lowering:
 
         def changed(event: Event) -> Event:
             enable = same.get(event.enable, event.enable)
-            return Event(enable, tuple(map(change, event.values)), event.cell)
+            return replace(event, enable=enable, values=tuple(map(change, event.values)))
 
         for signal, value in self._netlist.signals.items():
             lowered.signals[signal] = change(bits_of(value))
@@ -145,6 +149,8 @@ class _Lowering:
     def _visit(self, fragment: Any) -> None:
         """Note what combinational logic drives, what clocks start as, and what resets reads."""
         signals, driven = self._netlist.signals, self._lowered.driven
+        for statements in fragment.statements.values():
+            self._reports += reports_of(statements)
         for statement in fragment.statements.get("comb", ()):
             for signal in driven_signals(statement):
                 driven[signal] = True
@@ -302,8 +308,8 @@ class _Lowering:
 
     # --- what a simulation shows --------------------------------------------------------------
 
-    def _event(self, cell: Any) -> None:
-        """Prints, and checks that fail or are covered."""
+    def _event(self, cell: Any, statement: Any) -> None:
+        """Note a print, a check that fails, or a cover that is hit."""
         writer, enable = self._writer, int(cell.en)
         if isinstance(cell, nir.SyncProperty | nir.AsyncProperty):
             test = int(cell.test)
@@ -315,9 +321,9 @@ class _Lowering:
         values = tuple(bits_of(x.value) for x in chunks if isinstance(x, nir.FormatValue))
         if isinstance(cell, nir.SyncPrint | nir.SyncProperty):
             enable = writer.all_of(self._active(cell), enable)
-            self._lowered.events.append(Event(enable, values, cell))
+            self._lowered.events.append(Event(enable, values, statement))
         else:
-            self._lowered.watches.append(Event(enable, values, cell))
+            self._lowered.watches.append(Event(enable, values, statement))
 
 
 _WIDEST = 1 << 16

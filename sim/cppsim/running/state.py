@@ -34,7 +34,7 @@ class CompiledState(SettledState):
         self._triggers = triggers
         self._numbers: dict[int, int] = {}
         self.reported: set[Any] = set()
-        self._watches = {id(x.cell) for x in lowered.watches}
+        self._watches = {id(x) for x in lowered.watches}
         self.readers = Readers(self)
         self.clocks = self.timeline = Clocks(self.model.native)
 
@@ -46,9 +46,7 @@ class CompiledState(SettledState):
         """Set bits of the design to these ``levels``, from power-on, with no step due."""
         self.model.resume(levels)
         watches = self._watches
-        self.reported = {
-            (id(x.cell), values) for x, values in self.model.told() if id(x.cell) in watches
-        }
+        self.reported = {(id(x), values) for x, values in self.model.told() if id(x) in watches}
         self.fresh = self.due = False
 
     def get_signal(self, signal: Signal) -> int:
@@ -160,8 +158,8 @@ class CompiledState(SettledState):
     def _report_messages(self) -> None:
         reported = set()
         for event, values in self.model.told():
-            if id(event.cell) in self._watches:
-                key = (id(event.cell), values)
+            if id(event) in self._watches:
+                key = (id(event), values)
                 reported.add(key)
                 if key in self.reported:
                     continue
@@ -170,7 +168,7 @@ class CompiledState(SettledState):
 
     def _report(self, event: Event, values: Sequence[int]) -> None:
         """Report a message of the design."""
-        report(event.cell, values)
+        report(event.statement, values)
 
     def _write(self) -> bool:
         """Write pending values; return whether anything changed, or a waker was called."""
