@@ -7,6 +7,7 @@ hence ``Any``.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,6 +23,7 @@ MemoryInstance: Any = _mem.MemoryInstance
 MemoryRow: Any = vars(_mem.MemoryData)["_Row"]
 NetlistEmitter: Any = _ir.NetlistEmitter
 PortDirection: Any = _ir.PortDirection
+RequirePosedge: Any = _ir.RequirePosedge
 
 _waits: Any = _async
 AsyncProcess: Any = _waits.AsyncProcess
@@ -145,10 +147,32 @@ def enum_value(shown: Any) -> Any:
     return shown._value
 
 
-def read_ports_of(memory: Any) -> "Iterator[tuple[str, Any, Any]]":
-    """Yield the domain, the data and the address of each read port of a memory's instance."""
+def read_ports_of(memory: Any) -> "Iterator[tuple[str, Any, Any, Any, tuple[int, ...]]]":
+    """Yield the domain, data, address and enable of each read port of a memory's instance.
+
+    They are followed by the numbers of the write ports for which the port is transparent.
+    """
     for port in memory._read_ports:
-        yield port._domain, port._data, port._addr
+        yield port._domain, port._data, port._addr, port._en, port._transparent_for
+
+
+def write_ports_of(memory: Any) -> "Iterator[tuple[str, Any, Any, Any]]":
+    """Yield the domain, data, address and enable of each write port of a memory's instance."""
+    for port in memory._write_ports:
+        yield port._domain, port._data, port._addr, port._en
+
+
+def rows_of(memory: Any) -> "Sequence[int]":
+    """Return the rows of a memory at power-on; negative numbers are possible."""
+    rows: Sequence[int] = memory.init._raw
+    return rows
+
+
+def signal_ports_of(design: Any) -> "Iterator[tuple[Any, str]]":
+    """Yield the signals among the ports of a prepared design, and their directions if known."""
+    for _, port, direction in design.ports:
+        if isinstance(port, hdl.Signal):
+            yield port, direction.value if direction is not None else ""
 
 
 def signals_of(design: Any) -> "list[Any]":
@@ -180,13 +204,23 @@ def prepared_design(simulator: Any) -> Any:
     return simulator._design
 
 
+class _Emitter(NetlistEmitter):  # type: ignore[misc]
+    """Leaves out the formats of signals, of which the netlist of a simulation shows none."""
+
+    def emit_signal_fields(self) -> None:
+        pass
+
+
 def emitted_netlist(design: Any) -> Any:
     """Return the netlist of ``design`` for simulation, in which undriven signals are registers.
 
-    Like ``build_netlist``, without the ports of modules, which take a third of its time.
+    Like ``build_netlist``, without the ports of modules, which take a third of its time. Ports have
+    the order of their names: that of ports for missing domains differs from process to process.
     """
     netlist = nir.Netlist()
-    emitter = NetlistEmitter(netlist, design, all_undef_to_ff=True)
+    ordered = copy(design)
+    ordered.ports = sorted(design.ports, key=lambda port: str(port[0]))
+    emitter = _Emitter(netlist, ordered, all_undef_to_ff=True)
     emitter.emit_fragment(design.fragment, None)
     netlist.check_comb_cycles()
     netlist.resolve_all_nets()

@@ -4,7 +4,6 @@ The process has low priority, and ends with the `Build` that started it.
 """
 
 import gc
-import io
 import os
 import pickle
 import signal
@@ -12,58 +11,20 @@ import sys
 import tempfile
 import warnings
 import weakref
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from functools import cache
 from typing import IO, Any, NoReturn
 
-from amaranth.hdl import MemoryData, Signal
-
-from .amaranth_internals import all_reports_of, memories_of, signals_of
 from .compiling.cache import CacheWarning
-from .compiling.library import prepare, provide
-from .cpp.simulation import SimulationSource, write_simulation
+from .compiling.library import prepare
+from .designs import Written, built
 from .errors import SimulationError, warn_user
 from .native import native
-from .netlist.lowered import Lowered
-from .netlist.lowering import lower
-
-Written = tuple[Lowered, SimulationSource]
 
 _running: set[int] = set()
 """Processes that are not known to have ended."""
 
 _NICE = 5
 """Niceness: a busy process of normal priority gets three times as much of a processor."""
-
-
-def written(design: Any) -> Written:
-    """Return ``design`` as C++. Raises ``SimulationError`` if it cannot be compiled."""
-    try:
-        with _uncollected():
-            lowered = lower(design)
-            return lowered, write_simulation(lowered)
-    except SimulationError:
-        raise
-    except Exception as error:
-        # The first place is enough of a combinational cycle's path.
-        lines = str(error).splitlines()[:2] or [type(error).__name__]
-        raise SimulationError(" ".join(line.strip() for line in lines)) from error
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Put garbage collections off: a netlist is many objects, and nearly none of them is garbage.
-
-    5,000 signals take 8.8 s with collections, and 5.0 s without.
-    """
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def can_build() -> bool:
@@ -98,16 +59,16 @@ class Build:
             return self._result
         self._answer.seek(0)
         try:
-            answer, caught = _Reader(self._answer, self._design).load()
+            reason, caught = pickle.load(self._answer)
         except (EOFError, pickle.UnpicklingError):
             raise SimulationError("the process that compiles has been ended") from None
         finally:
             self._end()
         for warning in caught:
             warn_user(warning)
-        if isinstance(answer, str):
-            raise SimulationError(answer)
-        self._result = answer
+        if reason:
+            raise SimulationError(reason)
+        self._result = built(self._design)
         return self._result
 
 
@@ -160,28 +121,17 @@ def _work(design: Any, answer: IO[bytes]) -> NoReturn:
     try:
         _detach(answer.fileno())
         with warnings.catch_warnings(record=True) as caught:
+            reason = ""
             try:
-                lowered, source = written(design)
-                provide(source.text)
+                built(design)
                 native()
-                _send((lowered, source), caught, design, answer)
             except SimulationError as error:
-                _send(str(error), caught, design, answer)
+                reason = str(error)
+        messages = [x.message for x in caught if isinstance(x.message, CacheWarning)]
+        answer.write(pickle.dumps((reason, messages)))
+        answer.flush()
     finally:
         os._exit(0)
-
-
-def _send(
-    what: Written | str,
-    caught: Sequence[warnings.WarningMessage],
-    design: Any,
-    answer: IO[bytes],
-) -> None:
-    content = io.BytesIO()
-    cache = [one.message for one in caught if isinstance(one.message, CacheWarning)]
-    _Writer(content, design).dump((what, cache))
-    answer.write(content.getbuffer())
-    answer.flush()
 
 
 def _detach(answer: int) -> None:
@@ -195,35 +145,6 @@ def _detach(answer: int) -> None:
         os.dup2(nothing, stream)
     os.closerange(3, answer)
     os.closerange(answer + 1, os.sysconf("SC_OPEN_MAX"))
-
-
-# --- between both -----------------------------------------------------------------------------
-
-
-def _things(design: Any) -> list[Any]:
-    """Return the objects that a lowered design refers to, in the same order in both processes."""
-    return [*signals_of(design), *memories_of(design), *all_reports_of(design)]
-
-
-class _Writer(pickle.Pickler):
-    def __init__(self, file: IO[bytes], design: Any) -> None:
-        super().__init__(file, pickle.HIGHEST_PROTOCOL)
-        self._numbers = {id(thing): number for number, thing in enumerate(_things(design))}
-
-    def persistent_id(self, thing: Any) -> int | None:
-        number = self._numbers.get(id(thing))
-        if number is None and isinstance(thing, Signal | MemoryData):
-            raise SimulationError(f"{thing!r} is not in the design")
-        return number
-
-
-class _Reader(pickle.Unpickler):
-    def __init__(self, file: IO[bytes], design: Any) -> None:
-        super().__init__(file)
-        self._things = _things(design)
-
-    def persistent_load(self, number: Any) -> Any:
-        return self._things[number]
 
 
 _SHORT = 0.2

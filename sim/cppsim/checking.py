@@ -219,7 +219,7 @@ def _assignments(fragment: Any) -> Iterator[tuple[Any, Any]]:
     """Yield the signals that combinational logic drives, with the signals that it reads."""
     yield from _assigned(fragment.statements.get("comb", ()), SignalSet())
     if isinstance(fragment, MemoryInstance):
-        for domain, data, address in read_ports_of(fragment):
+        for domain, data, address, *_ in read_ports_of(fragment):
             if domain == "comb":
                 yield driven_signals(data), read_signals(address)
     for inner, *_ in fragment.subfragments:

@@ -12,7 +12,8 @@ from typing import Any
 from amaranth.hdl import Value
 
 from .amaranth_internals import VCDWriter, empty_design
-from .background import Switch, Written, fall_back, written
+from .background import Switch, fall_back
+from .designs import Written, built, known
 from .errors import SimulationError
 from .hand_over import hand_over_clocks, hand_over_state, is_at_rest
 from .mode import Mode, default_mode
@@ -56,21 +57,28 @@ class Engine(RunningEngine):
         self.compiled, self.reason = False, ""
         self._switch: Switch | None = None
         self._waves: dict[Any, SimulatorWaves] = {}
-        if mode not in (Mode.OFF, Mode.AUTO):
-            try:
-                self._begin_compiled(design)
+        try:
+            ready = self._ready(design, mode)
+            if ready is not None:
+                self._begin_compiled(design, ready)
                 return
-            except SimulationError as error:
-                self.reason = str(error)
-                fall_back(self.reason)
+        except SimulationError as error:
+            self.reason = str(error)
+            fall_back(self.reason)
         start = perf_counter()
         super().__init__(design)
         self._own_wakers = [len(slot.wakers) for slot in self._state.slots]
         if mode is Mode.AUTO:
             self._switch = Switch(design, perf_counter() - start)
 
-    def _begin_compiled(self, design: Any) -> None:
-        lowered, source = written(design)
+    def _ready(self, design: Any, mode: Mode) -> Written | None:
+        """Return the compiled design, None to begin in Amaranth's simulator."""
+        if mode is Mode.OFF:
+            return None
+        return known(design) if mode is Mode.AUTO else built(design)
+
+    def _begin_compiled(self, design: Any, ready: Written) -> None:
+        lowered, source = ready
         super().__init__(empty_design())
         self._design = design
         self._set_state(self.state_type(lowered, self._active_triggers, source))

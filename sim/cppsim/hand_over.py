@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .amaranth_internals import ClockProcess, PyMemoryState, PyRTLProcess, PySignalState
-from .cpp.simulation import SimulationSource
+from .designs import Written
 from .netlist.lowered import Lowered
 from .running.slots import SignalSlot
 from .running.state import CompiledState
@@ -25,7 +25,7 @@ def is_at_rest(state: Any, processes: "set[Any]") -> bool:
 def hand_over_state(
     before: Any,
     own: Sequence[int],
-    written: tuple[Lowered, SimulationSource],
+    ready: Written,
     triggers: "set[Any]",
 ) -> CompiledState:
     """Return a compiled state with the values, slots and wakers of ``before``.
@@ -34,7 +34,7 @@ def hand_over_state(
     Slots have the same numbers. Edges attach themselves again, and `hand_over_clocks` sets the
     time. Raises ``SimulationError`` if the design cannot be compiled.
     """
-    lowered, source = written
+    lowered, source = ready
     state = CompiledState(lowered, triggers, source)
     state.pending = before.pending
     state.resume(_levels(before, lowered))

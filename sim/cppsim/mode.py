@@ -19,7 +19,7 @@ class Mode(Enum):
     OFF = "off"
     """Amaranth's simulator runs the design."""
     AUTO = "auto"
-    """Amaranth's simulator runs the design until a background process has compiled it."""
+    """Amaranth's simulator runs the design unless, or until, it has been compiled."""
     ALWAYS = "always"
     """Compiled code runs the design from the beginning."""
     CHECK = "check"

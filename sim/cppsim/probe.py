@@ -260,8 +260,8 @@ class Probes:
     def __init__(self, lowered: Lowered, model: CompiledModel) -> None:
         self._signals: Mapping[Signal, Bits] = lowered.signals
         self._model = model
-        self.limit = max(_LEAST, len(model.source.steps) // _WORTH)
-        self.patience = len(model.source.steps) // _CALL
+        self.limit = max(_LEAST, model.source.step_count // _WORTH)
+        self.patience = model.source.step_count // _CALL
 
     def is_settled(self, signal: Signal) -> bool:
         """Whether settling is what brings a signal up to date."""

@@ -40,9 +40,10 @@ class Simulator(AmaranthSimulator):
     Parameters
     ----------
     mode : Mode or str, optional
-        ``"always"`` compiles the design first. ``"auto"`` starts in Amaranth's simulator, compiles
-        in a forked process, and hands the running simulation over to compiled code. ``"off"`` is
-        Amaranth's simulator, and ``"check"`` compares both. Default: `default_mode`.
+        ``"always"`` compiles the design first. ``"auto"`` does without that if the design is in the
+        cache. Otherwise it starts in Amaranth's simulator, compiles in a forked process, and hands
+        the running simulation over to compiled code. ``"off"`` is Amaranth's simulator, and
+        ``"check"`` compares both. Default: `default_mode`.
     """
 
     _engine: Any

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -125,13 +125,23 @@ class Builder:
 
         Raises ``SimulationError`` if the files cannot be written.
         """
+        key = self._key(content)
+        with self._writing():
+            return Cache(self.owner).cached(self.kind, key, fill)
+
+    def known_folder(self, content: Iterable[str]) -> Path | None:
+        """Return the cached folder of ``content``, None if it is damaged or was never filled.
+
+        Raises ``SimulationError`` if there is no compiler.
+        """
+        return Cache(self.owner).known(self.kind, self._key(content))
+
+    def _key(self, content: Iterable[str]) -> str:
         compiler = self.find_compiler()
         parts = [*compiler.command, compiler.version, *self.flags_for(compiler)]
         for path in (path for folder in self.headers for path in sorted(folder.glob("*.h"))):
             parts += [path.name, path.read_text(encoding="utf-8")]
-        key = content_key(*parts, *content)
-        with self._writing():
-            return Cache(self.owner).cached(self.kind, key, fill)
+        return content_key(*parts, *content)
 
     def compile(self, sources: Sequence[Path], folder: Path) -> None:
         """Compile ``sources`` to the library in ``folder``. Raises ``SimulationError``."""
@@ -143,6 +153,13 @@ class Builder:
         if not _is_complete(library):
             raise SimulationError(f"{compiler.name} reported success, but wrote no whole library")
 
+    def compile_text(self, text: str, folder: Path) -> None:
+        """Compile a C++ source to the library in ``folder``. Raises ``SimulationError``."""
+        source = folder / "source.cc"
+        source.write_text(text, encoding="utf-8")
+        self.compile([source], folder)
+        source.unlink()
+
     @staticmethod
     def library(folder: Path) -> Path:
         """Return the path of the library in ``folder``."""
@@ -150,14 +167,7 @@ class Builder:
 
     def from_text(self, text: str) -> Path:
         """Return the path of the library of a C++ source. Raises ``SimulationError``."""
-
-        def fill(folder: Path) -> None:
-            source = folder / "source.cc"
-            source.write_text(text, encoding="utf-8")
-            self.compile([source], folder)
-            source.unlink()
-
-        return self.library(self.folder([text], fill))
+        return self.library(self.folder([text], partial(self.compile_text, text)))
 
     def from_files(self, *sources: Path) -> Path:
         """Return the path of the library of C++ files. Raises ``SimulationError``.
@@ -184,9 +194,10 @@ class Builder:
         return (*LIBRARY, *self.flags, *tuned, *(f"-I{folder}" for folder in self.headers))
 
 
-def builder(flags: tuple[str, ...] = ("-O1",)) -> Builder:
-    """Return the builder of a design's library with these ``flags``."""
-    return Builder("cppsim", "a design", flags, (selecting,), (HEADERS,))
+def builder(source: str = "", flags: tuple[str, ...] = ()) -> Builder:
+    """Return the builder of libraries for designs like ``source``, with ``flags`` more."""
+    level = "-Og" if len(source) > _LARGE and not flags else "-O1"
+    return Builder("cppsim", "a design", (level, *flags), (selecting,), (HEADERS,))
 
 
 def prepare() -> None:
@@ -199,17 +210,12 @@ def provide(source: str, flags: tuple[str, ...] = ()) -> Path:
 
     ``flags`` are for this source alone. Raises ``SimulationError`` if it cannot be compiled.
     """
-    level = "-Og" if len(source) > _LARGE and not flags else "-O1"
-    return builder((level, *flags)).from_text(source)
-
-
-def load(source: str) -> Any:
-    """Return the library of a design's C++ ``source``, with its functions. Raises as `provide`."""
-    return _loaded(provide(source))
+    return builder(source, flags).from_text(source)
 
 
 @lru_cache(maxsize=256)
-def _loaded(path: Path) -> Any:
+def load(path: Path) -> Any:
+    """Return the library of a design, with its functions. Raises ``SimulationError``."""
     # PyDLL holds the interpreter's lock: calls are many, and shorter than giving the lock up.
     try:
         return bind(ctypes.PyDLL(str(path)), _SIMULATION)

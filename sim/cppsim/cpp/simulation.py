@@ -6,6 +6,7 @@ before a testbench reads them. All state except memories is one array of words.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from ..netlist.design import Bits
 from ..netlist.lowered import Event, InputWord, Lowered, clock_plan, edge_sides
@@ -53,14 +54,20 @@ class SimulationSource:
 
     Attributes
     ----------
+    text
+        The C++; from the cache its digest.
+    library
+        The compiled C++, once there is one.
     places
         The words that hold a tuple of bits; a bit without a place is a constant.
     settled
         Tuples of bits whose words are valid only after ``settle``.
     stored
         The word of each bit of the state that logic reads, and the bit's place there.
-    steps
-        The statements that follow from the state, in order.
+    steps, step_count
+        The statements that follow from the state, in order, and their number.
+    registers
+        The bits of each register.
     inputs, passive
         Words that no step changes; those that need no step after a change.
     quiet
@@ -75,10 +82,13 @@ class SimulationSource:
     """
 
     text: str = ""
+    library: Path | None = None
     places: dict[Bits, tuple[WordPlace, ...]] = field(default_factory=dict)
     settled: set[Bits] = field(default_factory=set)
     stored: dict[int, tuple[int, int]] = field(default_factory=dict)
     steps: list[Statement] = field(default_factory=list)
+    step_count: int = 0
+    registers: list[Bits] = field(default_factory=list)
     inputs: set[int] = field(default_factory=set)
     passive: set[int] = field(default_factory=set)
     quiet: dict[int, tuple[int, int]] = field(default_factory=dict)
@@ -114,6 +124,8 @@ class _Simulation(Writer):
         self._find_quiet_clocks()
         if not self._derived and not self._lowered.watches:
             self._source.passive = self._source.inputs - self._source.seen.keys()
+        self._source.step_count = len(self._steps)
+        self._source.registers = [register.result for register in self._design.registers]
         self._source.size = max(1, len(self._source.starts))
         self._source.text = _TEXT.format(
             size=self._source.size,

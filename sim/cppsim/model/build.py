@@ -91,10 +91,7 @@ def build(
         started = time.monotonic()
         design = circuit.design
         shown = dict(sorted(design.names.items())) if waveform else {}
-        source = folder / "source.cc"
-        source.write_text(_source(circuit, design, storage, shown), encoding="utf-8")
-        compile_as.compile([source], folder)
-        source.unlink()
+        compile_as.compile_text(_source(circuit, design, storage, shown), folder)
         about = {
             "seconds": round(time.monotonic() - started, 3),
             "messages": list(map(_described, design.notices)),

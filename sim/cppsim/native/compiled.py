@@ -19,9 +19,9 @@ _FORMATS: dict[int, Any] = {8: "B", 16: "H", 32: "I", 64: "Q"}
 
 
 class CompiledModel:
-    """One instance of a lowered design with the C++ ``source``, compiled if it is not yet.
+    """One instance of a lowered design whose C++ ``source`` has a library.
 
-    Raises ``SimulationError`` if it cannot be compiled.
+    Raises ``SimulationError`` if the library cannot be loaded.
 
     Attributes
     ----------
@@ -44,9 +44,9 @@ class CompiledModel:
         self.source = source
         self._events: list[Event] = [*lowered.events, *lowered.watches]
         self._sizes = [[word_count(len(bits)) for bits in event.values] for event in self._events]
-        self._design = lowered.design
         self._memories = {id(x): number for number, x in enumerate(lowered.design.memories)}
-        self._library = library = load(source.text)
+        assert source.library is not None
+        self._library = library = load(source.library)
         # A plain number is what ctypes hands over fastest.
         self._handle = library.simulation_create()
         if not self._handle:
@@ -88,8 +88,8 @@ class CompiledModel:
         Other bits keep their values. The next messages have been reported before. Raises
         ``SimulationError`` for a register without level.
         """
-        for register in self._design.registers:
-            if not levels.keys() >= set(register.result):
+        for bits in self.source.registers:
+            if not levels.keys() >= set(bits):
                 raise SimulationError("a register has no signal")
         words = self.words
         for bit, (word, place) in self.source.stored.items():

@@ -137,7 +137,7 @@ class CellWriter:
             case "PriorityMatch" | "Match":
                 self._first(number, int(cell.en), self.conditions(cell))
             case kind:
-                raise NotPlain(f"{kind} is not known here{_about(cell)}")
+                raise not_known(kind, cell)
 
     def _operator(self, number: int, cell: Any) -> None:
         kind, operands = cell.operator, tuple(map(bits_of, cell.inputs))
@@ -223,8 +223,9 @@ def result_of(number: int, width: int) -> Bits:
     return tuple(range(number << 16, (number << 16) + width))
 
 
-def _about(cell: Any) -> str:
-    """Return the name and source line of a cell of Amaranth's, if it has them."""
-    name, place = getattr(cell, "type", ""), getattr(cell, "src_loc", None)
+def not_known(kind: str, thing: Any) -> NotPlain:
+    """Return the error for a part of a design, with its name and source line if it has them."""
+    name, place = getattr(thing, "type", ""), getattr(thing, "src_loc", None)
     words = [repr(name)] * bool(name) + (["at {}:{}".format(*place)] if place else [])
-    return f": {' '.join(words)}" if words else ""
+    about = f": {' '.join(words)}" if words else ""
+    return NotPlain(f"{kind} is not known here{about}")

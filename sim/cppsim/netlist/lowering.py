@@ -160,7 +160,7 @@ class _Lowering:
                     self._starts.setdefault(int(signals[signal][0]), signal.init & 1)
         if isinstance(fragment, MemoryInstance):
             self._rows.append(memory_of(fragment))
-            for domain_name, data, _ in read_ports_of(fragment):
+            for domain_name, data, *_ in read_ports_of(fragment):
                 if domain_name == "comb":
                     for signal in driven_signals(data):
                         driven[signal] = True

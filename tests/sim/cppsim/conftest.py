@@ -1,10 +1,14 @@
 """Fixtures that the tests of cppsim share."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from cppsim import designs
 from cppsim.mode import Mode, set_default_mode
+from support.sim.recomputed import recompute
 
 
 @pytest.fixture(autouse=True)
@@ -13,3 +17,20 @@ def _compiled() -> Iterator[None]:
     set_default_mode(Mode.ALWAYS)
     yield
     set_default_mode(None)
+
+
+@pytest.fixture(autouse=True)
+def _recomputed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compare a share of the designs from the cache with the same designs written anew."""
+    recompute(monkeypatch.setattr)
+
+
+@pytest.fixture
+def change(monkeypatch: pytest.MonkeyPatch, fresh_cache: Path) -> Callable[..., None]:
+    """Return a function like ``setattr`` for code that writes designs, as if its file changed."""
+
+    def changed(thing: Any, name: str, value: Any) -> None:
+        monkeypatch.setattr(thing, name, value)
+        monkeypatch.setattr(designs, "_CODE", f"{name} has changed")
+
+    return changed

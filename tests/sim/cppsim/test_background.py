@@ -16,10 +16,10 @@ from amaranth.hdl import Fragment, Instance, Module, Signal
 from amaranth.sim import Simulator
 
 import cppsim
-from cppsim import FallbackWarning, background
+from cppsim import FallbackWarning, background, designs
 from cppsim.background import Build
 from cppsim.compiling.cache import CacheWarning
-from cppsim.compiling.library import _loaded
+from cppsim.compiling.library import load
 from cppsim.compiling.toolchain import find_compiler
 from cppsim.errors import SimulationError
 from cppsim.mode import Mode, set_default_mode
@@ -117,7 +117,8 @@ def whole(cache: Path) -> list[Path]:
 def test_a_long_run_goes_on_in_compiled_code(cache: Path) -> None:
     engine = run_until(lambda engine: engine.compiled)
     assert engine.reason == ""
-    assert {x.name for x in whole(cache)[0].iterdir()} == {"library.so", "checksums.json"}
+    files = {"library.so", "layout.pickle", "checksums.json"}
+    assert {x.name for x in whole(cache)[0].iterdir()} == files
     assert len(whole(cache)) == 1
 
 
@@ -245,7 +246,7 @@ def test_sources_are_the_same_whatever_the_order_of_sets() -> None:
     count = len(seeds(1, 6))
     script = (
         "from amaranth.hdl import Fragment\n"
-        "from cppsim.background import written\n"
+        "from cppsim.designs import written\n"
         "from support.sim.random_designs import random_machine\n"
         f"for seed in range({count}):\n"
         "    design = Fragment.get(random_machine(seed).module, None).prepare()\n"
@@ -277,7 +278,7 @@ def test_a_damaged_library_is_compiled_anew(cache: Path, impatient: None, size: 
     content = library.read_bytes()
     library.unlink()  # this process has it in memory
     library.write_bytes(content[:size])
-    _loaded.cache_clear()
+    load.cache_clear()
     with pytest.warns(CacheWarning, match=r": damaged; it is built anew$") as warned:
         run_until(lambda engine: engine.compiled)
     assert [warning.filename for warning in warned] == [__file__]
@@ -293,12 +294,12 @@ def test_no_garbage_is_collected_while_a_design_is_written(
         during.append(gc.isenabled())
         raise SimulationError("no luck")
 
-    monkeypatch.setattr(background, "lower", fail)
+    monkeypatch.setattr(designs, "lower", fail)
     was = gc.isenabled()
     (gc.enable if enabled else gc.disable)()
     try:
         with pytest.raises(SimulationError, match="no luck"):
-            background.written(prepared())
+            designs.built(prepared())
         during.append(gc.isenabled())
     finally:
         (gc.enable if was else gc.disable)()

@@ -1,6 +1,6 @@
 """Compiled code and Amaranth's simulator side by side: bugs in either are named where they are."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from operator import methodcaller
 from typing import Any
@@ -32,7 +32,7 @@ def test_random_machines_are_the_same_at_all_times(pack: Sequence[int]) -> None:
 # --- bugs that are planted in the code generator --------------------------------------------------
 
 
-def test_a_constant_of_too_few_bits_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_constant_of_too_few_bits_is_found(change: Callable[..., None]) -> None:
     m, given, mixed, other = Module(), Signal(40), Signal(40, name="mixed"), Signal(41)
     m.d.comb += [mixed.eq(given ^ C(5 << 32, 40)), other.eq(mixed + 1)]
 
@@ -42,7 +42,7 @@ def test_a_constant_of_too_few_bits_is_found(monkeypatch: pytest.MonkeyPatch) ->
             await ctx.delay(1e-6)
 
     cppsim.check(m, work)
-    monkeypatch.setattr(words, "literal", lambda value: f"{value & 0xFFFFFFFF:#x}ull")
+    change(words, "literal", lambda value: f"{value & 0xFFFFFFFF:#x}ull")
     said = rf"^mixed and 1 more \({line_of(mixed)}\) is .*, and 0x500000000 in Amaranth's simulator"
     with pytest.raises(cppsim.Difference, match=said):
         cppsim.check(m, work)
@@ -52,7 +52,7 @@ def unextended(operand: str, width: int) -> str:
     return f"int64_t({operand})"
 
 
-def test_a_sign_that_is_not_extended_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sign_that_is_not_extended_is_found(change: Callable[..., None]) -> None:
     m, given, below = Module(), Signal(signed(8), init=3), Signal(name="below")
     m.d.sync += [given.eq(given - 1), below.eq(given < 1)]
 
@@ -61,13 +61,13 @@ def test_a_sign_that_is_not_extended_is_found(monkeypatch: pytest.MonkeyPatch) -
             await ctx.tick()
 
     cppsim.check(m, work, clocks=1e-6)
-    monkeypatch.setattr(words, "_sign_extended", unextended)
+    change(words, "_sign_extended", unextended)
     said = rf"below \({line_of(below)}\) is 0, and 1 in .*, at 4.5e-06 s, cycle 5 of clk"
     with pytest.raises(cppsim.Difference, match=said):
         cppsim.check(m, work, clocks=1e-6)
 
 
-def test_a_write_enable_that_is_dropped_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_enable_that_is_dropped_is_found(change: Callable[..., None]) -> None:
     m = Module()
     m.submodules.memory = memory = Memory(shape=16, depth=4, init=[0x1234] * 4)
     port = memory.write_port(granularity=8)
@@ -80,7 +80,7 @@ def test_a_write_enable_that_is_dropped_is_found(monkeypatch: pytest.MonkeyPatch
             await ctx.tick()
 
     cppsim.check(m, work, clocks={"sync": 1e-6})
-    monkeypatch.setattr(edge, "_merge", lambda target, data, mask: data)
+    change(edge, "_merge", lambda target, data, mask: data)
     said = r"row 2 of memory \(.*:\d+\) is 43981, and 43828 in Amaranth's simulator, at 5e-07 s"
     with pytest.raises(cppsim.Difference, match=said):
         cppsim.check(m, work, clocks={"sync": 1e-6})
@@ -149,11 +149,11 @@ def test_a_design_that_cannot_be_compiled_is_not_taken_for_checked() -> None:
         cppsim.check(m)
 
 
-def test_the_cause_is_named_and_not_what_follows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cause_is_named_and_not_what_follows(change: Callable[..., None]) -> None:
     m, given = Module(), Signal(signed(8), init=-3)
     last, middle, first = Signal(4), Signal(4), Signal(4, name="first")
     m.d.comb += [last.eq(middle + 1), middle.eq(first + 1), first.eq(given < 1)]
-    monkeypatch.setattr(words, "_sign_extended", unextended)
+    change(words, "_sign_extended", unextended)
 
     async def work(ctx: Any) -> None:
         await ctx.delay(1e-6)
@@ -164,10 +164,10 @@ def test_the_cause_is_named_and_not_what_follows(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("run", [("advance",), ("run",), ("run_until", 1e-6)], ids=lambda x: x[0])
 def test_simulators_check_if_they_are_told(
-    run: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch
+    run: tuple[Any, ...], change: Callable[..., None]
 ) -> None:
     m, given, below = Module(), Signal(signed(8), init=-3), Signal(name="below")
     m.d.comb += below.eq(given < 1)
-    monkeypatch.setattr(words, "_sign_extended", unextended)
+    change(words, "_sign_extended", unextended)
     with pytest.raises(cppsim.Difference, match=r"^below .* is 0, and 1 in Amaranth's simulator"):
         methodcaller(*run)(cppsim.Simulator(m, mode="check"))

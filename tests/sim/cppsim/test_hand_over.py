@@ -12,7 +12,7 @@ from amaranth.sim import DomainReset
 
 import cppsim
 from cppsim import simulator
-from cppsim.background import Written, written
+from cppsim.designs import Written, built
 from cppsim.mode import Mode
 from support.seeds import seeds
 from support.sim.amaranth import Simulator
@@ -25,7 +25,7 @@ from support.sim.written_once import machine
 
 @cache
 def written_machine(seed: int) -> Written:
-    return written(Fragment.get(machine(seed).module, None).prepare())
+    return built(Fragment.get(machine(seed).module, None).prepare())
 
 
 @pytest.mark.parametrize("seed", seeds(2, 10))

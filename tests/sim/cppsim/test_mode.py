@@ -37,6 +37,7 @@ def test_the_default_compiles_and_forks_nothing(monkeypatch: pytest.MonkeyPatch)
         assert engine_of(simulator) is engine
 
 
+@pytest.mark.usefixtures("fresh_cache")
 @pytest.mark.parametrize("by", ["argument", "environment", "process"])
 def test_auto_is_chosen_by_name(monkeypatch: pytest.MonkeyPatch, by: str) -> None:
     if by == "environment":
@@ -45,6 +46,12 @@ def test_auto_is_chosen_by_name(monkeypatch: pytest.MonkeyPatch, by: str) -> Non
         set_default_mode(Mode.AUTO)
     options: dict[str, Any] = {"mode": "auto"} if by == "argument" else {}
     assert not engine_of(cppsim.Simulator(counter(), **options)).compiled
+
+
+@pytest.mark.usefixtures("fresh_cache")
+def test_auto_begins_with_a_design_from_the_cache() -> None:
+    for mode, compiled in (("auto", False), ("always", True), ("auto", True)):
+        assert engine_of(cppsim.Simulator(counter(), mode=mode)).compiled is compiled
 
 
 def test_an_unknown_mode_names_the_modes() -> None:

@@ -61,14 +61,14 @@ def test_what_differs_only_side_by_side_is_no_less_a_failure() -> None:
 
 
 def test_a_shared_design_is_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    written, times = cppsim.engine.written, list[object]()
+    built, times = cppsim.engine.built, list[object]()
 
     def counted(design: object) -> object:
         times.append(design)
-        return written(design)
+        return built(design)
 
     monkeypatch.setattr("support.sim.written_once._kept", {})
-    monkeypatch.setattr("support.sim.written_once.written", counted)
+    monkeypatch.setattr("support.sim.written_once.built", counted)
     write_once(monkeypatch.setattr)
     shown = [trace(machine(1), cppsim.Engine, steps=9, seed=1) for _ in range(2)]
     assert shown[0] == shown[1] == trace(machine(1), "pysim", steps=9, seed=1)

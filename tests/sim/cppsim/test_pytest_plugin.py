@@ -159,6 +159,7 @@ def test_an_unknown_mode_in_the_environment_is_one_line(tmp_path: Path) -> None:
     assert ran.stderr.strip() == message
 
 
+@pytest.mark.usefixtures("fresh_cache")
 def test_the_default_compiles_no_short_simulation_and_says_so(tmp_path: Path) -> None:
     said = suite(tmp_path, "_AutoEngine", "-p", "cppsim")
     assert "cppsim, mode auto" in said

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from cppsim.background import Written, written
+from cppsim.designs import Written, built
 from cppsim.engine import Engine
 from cppsim.mode import Mode
 from support.seeds import seeds
@@ -48,8 +48,11 @@ class Switching:
 
             def __init__(self, design: Any) -> None:
                 super().__init__(design)
-                self._switch: Any = _Chosen(ready or written(design), number)
+                self._switch: Any = _Chosen(ready or built(design), number)
                 made.append(self)
+
+            def _ready(self, design: Any, mode: Mode) -> None:
+                """Begin in Amaranth's simulator."""
 
             def advance(self) -> bool:
                 self.advances += 1

@@ -6,7 +6,7 @@ from typing import Any
 
 from cppsim import engine
 from cppsim.amaranth_internals import memories_of, signals_of
-from cppsim.background import Written, written
+from cppsim.designs import Written, built
 
 from .random_designs import RandomDesign, random_machine
 
@@ -34,7 +34,7 @@ def write_once(replace: Callable[[Any, str, Any], None]) -> None:
     def found(design: Any) -> Written:
         key = tuple(map(id, (*signals_of(design), *memories_of(design))))
         if key not in _kept:
-            _kept[key] = design, written(design)
+            _kept[key] = design, built(design)
         return _kept[key][1]
 
-    replace(engine, "written", found)
+    replace(engine, "built", found)

@@ -11,7 +11,7 @@ from amaranth.hdl import Module, Signal
 
 import cppsim
 from cppsim import FallbackWarning
-from cppsim.compiling.library import load
+from cppsim.compiling.library import load, provide
 from cppsim.compiling.toolchain import find_compiler
 from cppsim.errors import SimulationError
 from support.processes import run_python
@@ -93,7 +93,7 @@ def test_a_compiler_that_cannot_be_started(
 
 def test_a_library_without_the_functions_of_a_design(fresh_cache: Path) -> None:
     with pytest.raises(SimulationError, match=r"not a library of a design: .*simulation_create"):
-        load("int nothing;\n")
+        load(provide("int nothing;\n"))
 
 
 FULL = """\
