@@ -10,13 +10,19 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..amaranth_internals import PortDirection
+from ..compiling.library import content_key
+from ..compiling.sources import source_digest
 from ..errors import SimulationError
-from ..netlist.design import CLOCK, Bits, DesignPort, Elaborated, Notice, PlainDesign, digest_of
+from ..netlist.design import CLOCK, Bits, DesignPort, Elaborated, Notice, PlainDesign
 from ..netlist.enables import find_enables
+from ..netlist.fingerprint import fingerprint
 from ..netlist.lowered import Event, parts_of
 from ..netlist.lowering import lower
 
 RESET = "rst"
+
+_AMARANTH = source_digest("amaranth.hdl")
+"""The digest of the code that makes a netlist of a prepared design."""
 
 
 class Circuit(Elaboratable, Elaborated):
@@ -91,14 +97,28 @@ class Circuit(Elaboratable, Elaborated):
 
     @cached_property
     def _digest(self) -> str:
-        return digest_of(self._design)
+        mark = fingerprint(self._prepared)
+        numbers = {id(thing): number for number, thing in enumerate(mark.objects)}
+        ports = [(name, numbers[id(x)]) for name, (x, _) in self._ports().items()]
+        names = [(name, numbers[id(x)]) for name, x in named_signals(self._prepared)]
+        return content_key(mark.digest, repr(ports), repr(names), _AMARANTH)
 
     @cached_property
     def _design(self) -> PlainDesign:
+        return _plain_design(self._prepared, self.domain.clk, self._ports())
+
+    @cached_property
+    def _prepared(self) -> Any:
         # Elaborated once: for a whole system that takes a second.
         fragment: Any = Fragment.get(self, None)
         _replace_instances(fragment, self._cells)
-        return _plain_design(fragment, self.domain.clk, self.inputs, self.outputs)
+        return fragment.prepare(ports=self._ports())
+
+    def _ports(self) -> "dict[str, tuple[Any, Any]]":
+        """Return the signal and the direction of each port, the clock by its own name included."""
+        given = {self.domain.clk.name: self.domain.clk, **self.inputs}
+        ports = {name: (value, PortDirection.Input) for name, value in given.items()}
+        return ports | {name: (x, PortDirection.Output) for name, x in self.outputs.items()}
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -111,24 +131,19 @@ _UNSAID = ("an assertion failed",)
 
 
 def _plain_design(
-    fragment: Any, clock: Signal, inputs: Mapping[str, Any], outputs: Mapping[str, Any]
+    prepared: Any, clock: Signal, ports: "Mapping[str, tuple[Any, Any]]"
 ) -> PlainDesign:
-    """Return the plain form of ``fragment``, which only the rising edges of ``clock`` change.
+    """Return the plain form of a design that only the rising edges of ``clock`` change.
 
-    Its ports are the clock, called by its own name, ``inputs`` and ``outputs``. Signals keep their
-    names, with those of the submodules before them; nothing is trimmed.
+    Signals keep their names, with those of the submodules before them; nothing is trimmed.
 
     Raises ``NotPlain`` for other edges, and what Amaranth raises of a design.
     """
-    given = {clock.name: clock, **inputs}
-    ports = {name: (value, PortDirection.Input) for name, value in given.items()}
-    ports |= {name: (value, PortDirection.Output) for name, value in outputs.items()}
-    prepared = fragment.prepare(ports=ports)
     lowered = lower(prepared, clock=clock)
     design = lowered.design
     design.ports = [
-        DesignPort(name, name not in given, lowered.signals[value])
-        for name, (value, _) in ports.items()
+        DesignPort(name, direction is PortDirection.Output, lowered.signals[value])
+        for name, (value, direction) in ports.items()
     ]
     design.names = {name: lowered.signals[signal] for name, signal in named_signals(prepared)}
     events = (*lowered.events, *lowered.watches)

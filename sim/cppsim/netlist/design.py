@@ -4,9 +4,6 @@ Every operand has exactly the width that its operation works at, so that a back 
 any language about how widths or signs extend.
 """
 
-import hashlib
-import io
-import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -233,16 +230,6 @@ class Elaborated(ABC):
     @abstractmethod
     def digest(self) -> str:
         """A digest of the design, which may exist without the design itself."""
-
-
-def digest_of(design: PlainDesign) -> str:
-    """SHA-256 of a design."""
-    content = io.BytesIO()
-    pickler = pickle.Pickler(content, protocol=5)
-    # What is equal is written equally, whether or not it is one object.
-    pickler.fast = True
-    pickler.dump(design)
-    return hashlib.sha256(content.getbuffer()).hexdigest()
 
 
 def messages_of(
