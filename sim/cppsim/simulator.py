@@ -10,6 +10,7 @@ from amaranth.sim import Simulator as AmaranthSimulator
 from .amaranth_internals import engine_of, femtoseconds_of
 from .background import FallbackWarning
 from .checking import CheckedEngine
+from .designs import uncollected
 from .engine import Engine
 from .mode import Mode, default_mode
 from .running.running import RunningEngine
@@ -51,7 +52,8 @@ class Simulator(AmaranthSimulator):
 
     def __init__(self, toplevel: Any, *, mode: Mode | str | None = None) -> None:
         chosen = default_mode() if mode is None else Mode(mode)
-        super().__init__(toplevel, engine=_ENGINES[chosen])
+        with uncollected():
+            super().__init__(toplevel, engine=_ENGINES[chosen])
 
     def run(self) -> None:
         if isinstance(self._engine, RunningEngine):

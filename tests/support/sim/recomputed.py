@@ -17,7 +17,7 @@ SALT = "RECOMPUTE"
 """The environment variable."""
 
 _SHARE = 16
-"""One design of so many is compared; the fingerprint decides which."""
+"""One of this number of designs is compared; the fingerprint decides which."""
 
 
 def recompute(replace: Callable[[Any, str, Any], None]) -> None:
