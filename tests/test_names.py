@@ -44,7 +44,6 @@ ON_PURPOSE: Mapping[str, str] = {
     "bitlane_sim.campaigns.Bytes": "NumPy's type, in modules that import nothing of each other",
     "bitlane_sim.bench.line": "each benchmark prints its own line",
     "bitlane_sim.bench.main": "programs of their own",
-    "cppsim.signals_of": "of a design, and of an expression that is probed",
 }
 """Names that two things of one package share, each with the reason."""
 

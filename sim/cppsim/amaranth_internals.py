@@ -135,13 +135,6 @@ def reports_of(statements: Any) -> "Iterator[Any]":
             yield statement
 
 
-def all_reports_of(design: Any) -> "Iterator[Any]":
-    """Yield the prints and checks of a prepared design, always in the same order."""
-    for fragment in design.fragments:
-        for statements in fragment.statements.values():
-            yield from reports_of(statements)
-
-
 def enum_value(shown: Any) -> Any:
     """Return the value that a format of an enumeration shows."""
     return shown._value
@@ -175,19 +168,9 @@ def signal_ports_of(design: Any) -> "Iterator[tuple[Any, str]]":
             yield port, direction.value if direction is not None else ""
 
 
-def signals_of(design: Any) -> "list[Any]":
-    """Return all signals of a prepared design, always in the same order."""
-    return list(design.signal_lca)
-
-
 def memory_of(instance: Any) -> Any:
     """Return the memory of its instance in a fragment."""
     return instance._data
-
-
-def memories_of(design: Any) -> "list[Any]":
-    """Return all memories of a prepared design, always in the same order."""
-    return [memory_of(x) for x in design.fragments if isinstance(x, MemoryInstance)]
 
 
 def made_signals(design: Any) -> Any:
@@ -204,7 +187,7 @@ def prepared_design(simulator: Any) -> Any:
     return simulator._design
 
 
-class _Emitter(NetlistEmitter):  # type: ignore[misc]
+class _Emitter(NetlistEmitter):
     """Leaves out the formats of signals, of which the netlist of a simulation shows none."""
 
     def emit_signal_fields(self) -> None:

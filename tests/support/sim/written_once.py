@@ -4,9 +4,11 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from amaranth.hdl import MemoryData, Signal
+
 from cppsim import engine
-from cppsim.amaranth_internals import memories_of, signals_of
 from cppsim.designs import Written, built
+from cppsim.netlist.fingerprint import fingerprint
 
 from .random_designs import RandomDesign, random_machine
 
@@ -32,7 +34,8 @@ def write_once(replace: Callable[[Any, str, Any], None]) -> None:
     """
 
     def found(design: Any) -> Written:
-        key = tuple(map(id, (*signals_of(design), *memories_of(design))))
+        objects = fingerprint(design).objects
+        key = tuple(id(x) for x in objects if isinstance(x, Signal | MemoryData))
         if key not in _kept:
             _kept[key] = design, built(design)
         return _kept[key][1]
