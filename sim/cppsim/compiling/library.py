@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 
 from ..errors import SimulationError
 from .cache import Cache
-from .flags import LIBRARY, selecting
+from .flags import LIBRARY, hasty, selecting
 from .notice import noticed
 from .toolchain import Compiler, find_compiler
 
@@ -34,11 +34,16 @@ HEADERS = Path(str(files("cppsim") / "cpp"))
 
 _LIBRARY = "library.so"
 
-_LARGE = 500_000
-"""Characters of a source from which on GCC's time at ``-O1`` grows faster than the source.
+_LEVELS = ((500_000, "-O1"), (2_000_000, "-Og"))
+"""Levels of optimization, each for sources of up to so many characters; longer ones have ``-O0``.
 
-2,000 registers with an enable each, 760,000 characters: 8.3 s and 316,000 cycles/s at ``-O1``,
-3.0 s and 272,000 cycles/s at ``-Og``.
+GCC's time for a function grows faster than the function. Registers, many with an enable each:
+
+- 2,000 registers, 760,000 characters: 8.3 s and 316,000 cycles/s at ``-O1``, 3.0 s and 272,000
+  cycles/s at ``-Og``.
+- 5,000 registers, 1,500,000 characters: 7.8 s and 50,000 cycles/s at ``-Og``, 2.9 s and 22,000
+  cycles/s at ``-O0``; ``-O1`` does not end within 100 s.
+- 20,000 registers, 6,200,000 characters: 21 s at ``-O0``; ``-Og`` does not end within 150 s.
 """
 
 _SECTIONS = ((40, 48), (58, 60), (60, 62))
@@ -186,7 +191,8 @@ class Builder:
 
 def builder(flags: tuple[str, ...] = ("-O1",)) -> Builder:
     """Return the builder of a design's library with these ``flags``."""
-    return Builder("cppsim", "a design", flags, (selecting,), (HEADERS,))
+    tuning = (selecting, hasty) if "-Og" in flags else (selecting,)
+    return Builder("cppsim", "a design", flags, tuning, (HEADERS,))
 
 
 def prepare() -> None:
@@ -199,8 +205,12 @@ def provide(source: str, flags: tuple[str, ...] = ()) -> Path:
 
     ``flags`` are for this source alone. Raises ``SimulationError`` if it cannot be compiled.
     """
-    level = "-Og" if len(source) > _LARGE and not flags else "-O1"
+    level = "-O1" if flags else _level(source)
     return builder((level, *flags)).from_text(source)
+
+
+def _level(source: str) -> str:
+    return next((level for most, level in _LEVELS if len(source) <= most), "-O0")
 
 
 def load(source: str) -> Any:
