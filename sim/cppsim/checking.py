@@ -320,6 +320,7 @@ class CheckedEngine(Engine):
 
     def add_clock_process(self, clock: Signal, *, phase: int, period: int) -> None:
         PySimEngine.add_clock_process(self, clock, phase=phase, period=period)
+        self._clocks.append((phase, period))
         if self._comparison:
             self._comparison.clocks.append(Clock(clock.name, phase, period))
 

@@ -9,7 +9,6 @@ from amaranth.sim import Simulator as AmaranthSimulator
 
 from .amaranth_internals import engine_of, femtoseconds_of
 from .background import FallbackWarning
-from .checking import CheckedEngine
 from .engine import Engine
 from .mode import Mode, default_mode
 from .running.running import RunningEngine
@@ -27,8 +26,15 @@ _ENGINES: dict[Mode, Any] = {
     Mode.OFF: "pysim",
     Mode.AUTO: _AutoEngine,
     Mode.ALWAYS: _CompiledEngine,
-    Mode.CHECK: CheckedEngine,
 }
+
+
+def _engine_for(mode: Mode) -> Any:
+    if mode is Mode.CHECK:
+        from .checking import CheckedEngine  # only here: few simulations are checked
+
+        return CheckedEngine
+    return _ENGINES[mode]
 
 
 class Simulator(AmaranthSimulator):
@@ -50,7 +56,7 @@ class Simulator(AmaranthSimulator):
 
     def __init__(self, toplevel: Any, *, mode: Mode | str | None = None) -> None:
         chosen = default_mode() if mode is None else Mode(mode)
-        super().__init__(toplevel, engine=_ENGINES[chosen])
+        super().__init__(toplevel, engine=_engine_for(chosen))
 
     def run(self) -> None:
         if isinstance(self._engine, RunningEngine):
