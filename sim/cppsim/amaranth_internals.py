@@ -139,6 +139,12 @@ def read_ports_of(memory: Any) -> "Iterator[tuple[str, Any, Any]]":
         yield port._domain, port._data, port._addr
 
 
+def write_domains_of(memory: Any) -> "Iterator[str]":
+    """Yield the domain of each write port of a memory's instance."""
+    for port in memory._write_ports:
+        yield port._domain
+
+
 def signals_of(design: Any) -> "list[Any]":
     """Return all signals of a prepared design, always in the same order."""
     return list(design.signal_lca)
