@@ -131,6 +131,8 @@ class Model(AnyModel):
         number = fitting_value(self.places[port], value)
         data = self._data(port)
         self._stale = True
+        if number < 0:
+            number += 1 << self.widths[port]
         if len(data) == 1:
             data[0] = number
         else:
@@ -141,9 +143,10 @@ class Model(AnyModel):
         if self._stale:
             self._calls.model_settle(self._handle)
             self._stale = False
-        if len(data) == 1:
-            return int(data[0])
-        return from_words(data)
+        value = int(data[0]) if len(data) == 1 else from_words(data)
+        if self.places[port].signed and value >> self.widths[port] - 1:
+            value -= 1 << self.widths[port]
+        return value
 
     def step(self, cycles: int = 1) -> None:
         self._stale = True

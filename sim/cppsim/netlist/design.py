@@ -8,7 +8,7 @@ import hashlib
 import io
 import pickle
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import islice
@@ -218,6 +218,11 @@ class Elaborated(ABC):
     @abstractmethod
     def output_widths(self) -> Mapping[str, int]:
         """Bits of every output, by name."""
+
+    @property
+    def signed(self) -> Collection[str]:
+        """Names of the signed inputs and outputs."""
+        return ()
 
     @property
     def widths(self) -> dict[str, int]:
