@@ -35,7 +35,7 @@ _SIGNATURES: Signatures = {
     "model_settle": (None, (_ADDRESS,)),
     "model_step": (ctypes.c_int, (_ADDRESS, _NUMBER)),
     "model_run_until": (ctypes.c_int, (_ADDRESS, _NUMBER, _NUMBER, _ADDRESS)),
-    "model_run": (_NUMBER, (_ADDRESS, _ADDRESS, _NUMBER, _ADDRESS, _ADDRESS)),
+    "model_run": (_NUMBER, (_ADDRESS, _ADDRESS, _NUMBER, _ADDRESS, _ADDRESS, ctypes.c_int)),
     "model_cycles": (_NUMBER, (_ADDRESS,)),
     "model_storage_fault": (_SIZE, (_ADDRESS,)),
     "model_told": (_SIZE, (_ADDRESS, _ADDRESS)),
@@ -46,12 +46,14 @@ _SIGNATURES: Signatures = {
 
 _SLICE = 1 << 20
 """Most cycles of one call into compiled code; Python sees Ctrl-C between two calls."""
+_PAUSED = (1 << 64) - 1
+"""``PAUSED`` of ported.h: a program is to be resumed."""
 
 
 class Model(AnyModel):
     """A circuit compiled to C++.
 
-    Ctrl-C ends `step` and `until` within a million cycles, and `run` when its program ends.
+    Ctrl-C ends `step`, `until` and `run` within a million cycles.
     One thread at a time may use a model.
 
     Parameters
@@ -184,9 +186,10 @@ class Model(AnyModel):
         results = np.zeros((1, encoded.columns), np.uint64)
         rows, taken = encoded.instructions, np.ascontiguousarray(encoded.input)
         self._stale = True
-        done = self._calls.model_run(
-            self._handle, rows.ctypes.data, len(rows), taken.ctypes.data, results.ctypes.data
-        )
+        data = rows.ctypes.data, len(rows), taken.ctypes.data, results.ctypes.data
+        done = self._calls.model_run(self._handle, *data, 0)
+        while done == _PAUSED:
+            done = self._calls.model_run(self._handle, *data, 1)
         if self._prints or done < len(rows):
             self._listen()
         if done < len(rows):

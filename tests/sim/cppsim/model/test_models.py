@@ -2,6 +2,7 @@
 
 import gc
 import random
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -21,6 +22,7 @@ from cppsim.model.program import Program
 from cppsim.model.reference import ReferenceModel
 from cppsim.netlist.numbers import from_words
 from cppsim.netlist.storage import StorageAccess, StoragePort
+from support.processes import succeed
 from support.seeds import slow
 from support.sim.evaluated import READS, STORAGE, Chain, Comparer, Inverter, Keeper, Mixer, Ripple
 from support.sim.waveforms import seen
@@ -516,3 +518,55 @@ def test_signed_ports_take_and_show_what_those_of_a_batch_do(make: Maker, width:
         for runs in (model, batch):
             with pytest.raises(BatchError, match=f"'number': {number} does not fit {width} bits,"):
                 runs.run(program)
+
+
+LONG = 2_700_000
+"""Cycles of a program that pauses: more than two million."""
+
+
+def counts(component: wiring.Component, program: Program) -> list[int]:
+    with closing(Model(component)) as model:
+        calls, run = 0, model._calls.model_run
+
+        def counted(*arguments: object) -> int:
+            nonlocal calls
+            calls += 1
+            return int(run(*arguments))
+
+        model._calls.model_run = counted
+        results = model.run(program)
+        return [calls, model.cycles, *np.asarray(results["above"]).reshape(-1).tolist()]
+
+
+def test_a_long_program_goes_on_where_it_paused() -> None:
+    steps = Program().set("number", 5).step(LONG).set("number", 6).step().get("above")
+    assert counts(Successor(8), steps) == [3, LONG + 1, 7]
+    waits = Program().until("above", 10, "first").set("number", -1).step()
+    waits.until("above", LONG, "never").set("number", 7).step().get("above")
+    assert counts(Successor(8), waits) == [3, LONG + 4, 8]
+    loops = Program()
+    with loops.repeat(3):
+        with loops.repeat(LONG // 9):
+            loops.set("number", 1).step().set("number", 2).step(2)
+        loops.get("above")
+    assert counts(Successor(8), loops) == [3, LONG, 3, 3, 3]
+
+
+_INTERRUPTED = """
+import os, signal, threading
+from cppsim import Model, Program
+from support.sim.zoo import Registers
+
+for program in (Program().step(1 << 60), Program().until("data", 1 << 60)):
+    model = Model(Registers(8))
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        model.run(program)
+    except KeyboardInterrupt:
+        print("interrupted", model.run(Program().step(3).get("data")))
+"""
+
+
+def test_ctrl_c_ends_a_program() -> None:
+    printed = succeed("timeout", "60", sys.executable, "-W", "ignore", "-c", _INTERRUPTED)
+    assert printed.split("\n")[:2] == ["interrupted {'data': 0}"] * 2
