@@ -1,4 +1,4 @@
-"""Where Amaranth's simulator differs from its own netlist: how a design is written without that."""
+"""Changes of a design that avoid known differences of Amaranth's simulator from its netlist."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any

@@ -34,10 +34,10 @@ HEADERS = Path(str(files("cppsim") / "cpp"))
 
 _LIBRARY = "library.so"
 
-_LEVELS = ((500_000, "-O1"), (2_000_000, "-Og"))
-"""Levels of optimization, each for sources of up to so many characters; longer ones have ``-O0``.
+_LEVELS = ((500_000, "-O1"), (1_250_000, "-Og"))
+"""Levels of optimization, each with the longest source that has it; longer ones have ``-O0``.
 
-GCC's time for a function grows faster than the function. Registers, many with an enable each:
+GCC's time for a function grows faster than the function. Registers, most with an enable each:
 
 - 2,000 registers, 760,000 characters: 8.3 s and 316,000 cycles/s at ``-O1``, 3.0 s and 272,000
   cycles/s at ``-Og``.

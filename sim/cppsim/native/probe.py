@@ -100,9 +100,10 @@ class ProbeProgram:
         self.words = frozenset(x.a for x in instructions if x.code is Code.FETCH)
         self.signed = signed
         self._opened = opened
-        self._place((_Instruction * len(instructions))(*starmap(_Instruction, instructions)))
+        self.place((_Instruction * len(instructions))(*starmap(_Instruction, instructions)))
 
-    def _place(self, instructions: Any) -> None:
+    def place(self, instructions: Any) -> None:
+        """Execute ``instructions`` from now on: an array in memory."""
         count = len(instructions)
         self._instructions = instructions
         self._content = _Program(instructions, (ctypes.c_uint64 * count)(), count)
@@ -119,7 +120,7 @@ class ProbeProgram:
         if not self._opened:
             return self
         made = copy(self)
-        made._place(type(self._instructions).from_buffer_copy(self._instructions))
+        made.place(type(self._instructions).from_buffer_copy(self._instructions))
         made.hold(constants)
         return made
 
