@@ -3,7 +3,6 @@
 import argparse
 
 from .compiling.cache import CACHE
-from .compiling.entries import entries
 from .errors import SimulationError
 
 
@@ -20,7 +19,7 @@ def main() -> None:
 
 
 def _show() -> str:
-    found = entries(CACHE.folder())
+    found = CACHE.entries()
     size = sum(entry.size for entry in found)
     return f"{CACHE.folder()}: {len(found)} entries, {size:,} bytes of {CACHE.limit():,}"
 

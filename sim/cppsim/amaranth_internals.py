@@ -8,6 +8,7 @@ hence ``Any``.
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
+from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any
 
@@ -133,6 +134,16 @@ def reports_of(statements: Any) -> "Iterator[Any]":
                 yield from reports_of(inner)
         elif isinstance(statement, ast.Print | ast.Property):
             yield statement
+
+
+constant_parts: "Callable[[Any], tuple[int, bool, int]]" = attrgetter(
+    "_shape._width", "_shape._signed", "_value"
+)
+"""The width of a constant, whether it is signed, and its value; faster than by its properties."""
+operator_parts: "Callable[[Any], tuple[str, Sequence[Any]]]" = attrgetter("_operator", "_operands")
+"""The operator of an expression, and its operands."""
+slice_parts: "Callable[[Any], tuple[int, int, Any]]" = attrgetter("_start", "_stop", "_value")
+"""The first bit of a slice, the one behind its last, and the value."""
 
 
 def enum_value(shown: Any) -> Any:

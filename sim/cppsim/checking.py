@@ -24,11 +24,15 @@ from .amaranth_internals import (
     read_ports_of,
     read_signals,
 )
+from .cures import cure_of_row, cure_of_signal
 from .engine import Engine
 from .errors import SimulationError
 from .mode import Mode
 from .netlist.lowered import Event, said
 from .running.state import CompiledState
+
+_Found = tuple[str, str]
+"""A difference, and what to change in the design, if that is known."""
 
 Row = tuple[MemoryData, int]
 """A memory, and the number of one of its rows."""
@@ -158,21 +162,23 @@ class Comparison:
 
     def expect_same(self, now: int) -> None:
         """Raise `Difference`, dated ``now`` femtoseconds, if anything differs."""
-        said = self._rows() or self._values() or self._messages()
-        if said:
+        found = self._rows() or self._values() or self._messages()
+        if found:
+            said, cure = found
             cycles = "".join(f", cycle {x.cycle(now)} of {x.name}" for x in self.clocks[:1])
-            raise Difference(f"{said}, at {now / 1e15:.9g} s{cycles}")
+            raise Difference(f"{said}, at {now / 1e15:.9g} s{cycles}{cure}")
 
-    def _values(self) -> str:
+    def _values(self) -> _Found | None:
         value = self._shadow.value
         differing = SignalDict((x, slot) for x, slot in self._signals if slot.curr != value(x))
         if not differing:
-            return ""
+            return None
         causes = self._causes(differing) or list(differing)
         cause = min(causes, key=lambda signal: (signal.src_loc, signal.name))
         others = len(differing) - 1
         also = f" and {others} more" if others else ""
-        return _text(f"{cause.name}{also}", differing[cause].curr, value(cause), cause.src_loc)
+        said = _text(f"{cause.name}{also}", differing[cause].curr, value(cause), cause.src_loc)
+        return said, cure_of_signal(self._design.fragment, cause)
 
     def _causes(self, differing: Any) -> list[Any]:
         """Return the signals that do not depend on other differing signals."""
@@ -184,7 +190,7 @@ class Comparison:
                     follows.add(signal)
         return [signal for signal in differing if signal not in follows]
 
-    def _rows(self) -> str:
+    def _rows(self) -> _Found | None:
         written = self._shadow.written
         for memory in self._shadow.memories:
             found = self._state.slots[self._state.get_memory(memory)].data
@@ -195,18 +201,19 @@ class Comparison:
             for row, value in enumerate(self._shadow.rows(memory)):
                 if found[row] != value:
                     name = f"row {row} of {memory.name}"
-                    return _text(name, found[row], value, memory.src_loc)
+                    said = _text(name, found[row], value, memory.src_loc)
+                    return said, cure_of_row(self._design.fragment, memory)
         written.clear()
-        return ""
+        return None
 
-    def _messages(self) -> str:
+    def _messages(self) -> _Found | None:
         # The messages of one point in time have no order.
         found, expected = sorted(self._state.messages), sorted(self._shadow.messages)
         self._state.messages.clear()
         self._shadow.messages.clear()
         if found == expected:
-            return ""
-        return f"compiled code says {found}, Amaranth's simulator {expected}"
+            return None
+        return f"compiled code says {found}, Amaranth's simulator {expected}", ""
 
 
 def _text(name: str, found: int, expected: int, src_loc: tuple[str, int] | None) -> str:
@@ -320,6 +327,7 @@ class CheckedEngine(Engine):
 
     def add_clock_process(self, clock: Signal, *, phase: int, period: int) -> None:
         PySimEngine.add_clock_process(self, clock, phase=phase, period=period)
+        self._clocks.append((phase, period))
         if self._comparison:
             self._comparison.clocks.append(Clock(clock.name, phase, period))
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from time import perf_counter
 from typing import Any
 
-from amaranth.hdl import Value
+from amaranth.hdl import Signal, Value
 
 from .amaranth_internals import VCDWriter, empty_design
 from .background import Switch, fall_back
@@ -57,6 +57,12 @@ class Engine(RunningEngine):
         self.compiled, self.reason = False, ""
         self._switch: Switch | None = None
         self._waves: dict[Any, SimulatorWaves] = {}
+        self._clocks: list[tuple[int, int]] = []
+        """The phase and the period of each clock."""
+        self._changed_over = -1
+        """The time of the last cycle before compiled code."""
+        self._earlier = (0, 0)
+        """`cycles` before the last reset."""
         try:
             ready = self._ready(design, mode)
             if ready is not None:
@@ -96,7 +102,23 @@ class Engine(RunningEngine):
             raise SimulationError(
                 "reset: a waveform file is open, and its time cannot go back; close it first"
             )
+        self._earlier, self._changed_over = self.cycles(), -1
         super().reset()
+
+    def add_clock_process(self, clock: Signal, *, phase: int, period: int) -> None:
+        super().add_clock_process(clock, phase=phase, period=period)
+        self._clocks.append((phase, period))
+
+    def cycles(self) -> tuple[int, int]:
+        """Return how many cycles of clocks compiled code ran, and how many there were."""
+        earlier, all_earlier = self._earlier
+        total = self._cycles_until(self.now)
+        compiled = total - self._cycles_until(self._changed_over) if self.compiled else 0
+        return earlier + compiled, all_earlier + total
+
+    def _cycles_until(self, time: int) -> int:
+        """Return how many cycles of clocks have begun at ``time``."""
+        return sum(max(0, (time - phase) // period + 1) for phase, period in self._clocks)
 
     def _advance(self) -> bool:
         if self._switch is not None:
@@ -124,6 +146,7 @@ class Engine(RunningEngine):
         state = hand_over_state(before, self._own_wakers, ready, self._active_triggers)
         self._processes = hand_over_clocks(state, before.timeline, self._processes)
         self._set_state(state)
+        self._changed_over = self.now
         self.forget()
         for writer in list(self._vcd_writers):
             writer.state = state

@@ -6,12 +6,12 @@ everything is faster.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from amaranth.hdl import Signal
+from amaranth.hdl import Const, Signal
 
 from .amaranth_internals import NetlistEmitter, ast, nir, operands_of
 from .cpp.words import WordPlace, adjacent, repeated, words_of
@@ -32,6 +32,7 @@ from .netlist.design import (
 from .netlist.lowered import Lowered
 from .netlist.numbers import WORD
 from .netlist.passes import narrow, rewrite
+from .structure import open_constants, structure_of
 
 _KNOWN = (ast.Const, ast.Operator, ast.Slice, ast.Part, ast.Concat, ast.SwitchValue)
 """Expressions beside signals that have a plain form."""
@@ -50,6 +51,16 @@ class PlainExpression:
     cells: list[PlainCell]
     bits: Bits
     signed: bool
+
+
+class _Emitter(NetlistEmitter):
+    """Emits an expression with the values in ``given``, by ``id``, as inputs."""
+
+    given: Mapping[int, tuple[Any, bool]]
+
+    def emit_rhs(self, module: int, value: Any) -> tuple[Any, bool]:
+        found = self.given.get(id(value))
+        return super().emit_rhs(module, value) if found is None else found
 
 
 def signals_of(value: Any) -> list[Signal]:
@@ -73,23 +84,34 @@ def signals_of(value: Any) -> list[Signal]:
     return list(signals.values())
 
 
-def lower_expression(value: Any, bits_of_signal: Callable[[Signal], Bits]) -> PlainExpression:
+def lower_expression(
+    value: Any,
+    bits_of_signal: Callable[[Signal], Bits],
+    opened: Iterable[tuple[Const, Bits]] = (),
+) -> PlainExpression:
     """Return the plain form of ``value``, with the bits of its signals as passed.
 
-    Raises ``NotPlain`` if there is none, or if ``bits_of_signal`` raises ``KeyError``.
+    The constants in ``opened`` have these bits in place of their values. Raises ``NotPlain`` if
+    there is no plain form, or if ``bits_of_signal`` raises ``KeyError``.
     """
     netlist = nir.Netlist()
     netlist.add_module(None, (), src_loc=None, cell_src_loc=None)
     given: list[int] = [0, 1]
+
+    def nets_of(bits: Bits) -> Any:
+        first = len(given)
+        given.extend(bits)
+        return nir.Value(nir.Net.from_cell(0, first + place) for place in range(len(bits)))
+
     for signal in signals_of(value):
         try:
-            first, bits = len(given), bits_of_signal(signal)
+            bits = bits_of_signal(signal)
         except KeyError:
             raise NotPlain(f"{signal.name} is not in the design") from None
-        given += bits
-        nets = (nir.Net.from_cell(0, first + place) for place in range(len(bits)))
-        netlist.signals[signal] = nir.Value(nets)
-    result, signed = NetlistEmitter(netlist, None).emit_rhs(0, value)
+        netlist.signals[signal] = nets_of(bits)
+    emitter = _Emitter(netlist, None)
+    emitter.given = {id(x): (nets_of(bits), x.shape().signed) for x, bits in opened}
+    result, signed = emitter.emit_rhs(0, value)
     writer = CellWriter()
     for number, cell in enumerate(netlist.cells[1:], 1):
         writer.take(number, cell)
@@ -132,6 +154,13 @@ class ProgramWriter:
         self._instructions: dict[Instruction, int] = {}
         self._widths: dict[int, int] = {}
         """Bits of the values of steps."""
+        self._opened: list[tuple[int, int]] = []
+
+    def open(self, bits: Bits) -> None:
+        """Make ``bits`` the next of the constants that the program leaves open."""
+        value = self._put(Code.CONSTANT, len(self._opened) + 1, mask=0)
+        self._define(bits, value)
+        self._opened.append((value, (1 << len(bits)) - 1))
 
     def step(self, step: Any) -> None:
         """Compute the result of a cell or read of a memory, after all that it depends on.
@@ -153,7 +182,7 @@ class ProgramWriter:
             # The last value is the program's.
             zero = self._constant(0)
             instructions = [*self._instructions, Instruction(Code.PICK, result, zero)]
-        return ProbeProgram(instructions, signed=signed)
+        return ProbeProgram(instructions, signed=signed, opened=self._opened)
 
     def _put(self, code: Code, *operands: int, **more: int) -> int:
         instruction = Instruction(code, *operands, **more)
@@ -243,7 +272,23 @@ _LEAST = 32
 _CALL = 2000
 """Steps of a design that are settled while a short program is called."""
 _FIRST_SHOWN = 1 << 61
-"""First number of the bits for settled values of signals, above all other numbers."""
+"""First number of the bits for settled values of signals, above those of expressions."""
+_FIRST_OPEN = 1 << 62
+"""First number of the bits for constants that a structure leaves open."""
+_REMEMBERED = 4096
+"""Limit of the structures with a program. A testbench has as many as it has lines."""
+
+
+_Known = dict[tuple[Any, ...], tuple[Any, ProbeProgram | None]]
+"""By the key of a structure: an expression of it, which holds its signals, and the program."""
+
+
+def _opened(value: Any) -> Iterator[tuple[Const, Bits]]:
+    """Yield the constants that the structure of ``value`` leaves open, with bits for them."""
+    first = _FIRST_OPEN
+    for constant in open_constants(value):
+        yield constant, tuple(range(first, first + len(constant)))
+        first += len(constant)
 
 
 class Probes:
@@ -255,6 +300,8 @@ class Probes:
         Instructions instead of settling, which is faster than more of them.
     patience : int
         Programs to call before settling is faster, after which there is nothing to compute.
+    written : int
+        The number of programs written. Expressions of one structure share theirs.
     """
 
     def __init__(self, lowered: Lowered, model: CompiledModel) -> None:
@@ -262,6 +309,9 @@ class Probes:
         self._model = model
         self.limit = max(_LEAST, model.source.step_count // _WORTH)
         self.patience = model.source.step_count // _CALL
+        self.written = 0
+        self._settled: _Known = {}
+        self._alone: _Known = {}
 
     def is_settled(self, signal: Signal) -> bool:
         """Whether settling is what brings a signal up to date."""
@@ -280,14 +330,36 @@ class Probes:
 
         Those that are settled show that of which settling was the last.
         """
-        shown: dict[int, tuple[int, int]] = {}
-        return self._program(value, lambda signal: self._shown(signal, shown), [shown])
+        return self._of(value, self._settled, self._write_settled)
 
     def of_expression(self, value: Any) -> ProbeProgram | None:
         """As `of_settled`, but signals are what settling would let them show.
 
         None also if settling is faster.
         """
+        return self._of(value, self._alone, self._write_alone)
+
+    def _of(
+        self, value: Any, known: _Known, write: Callable[[Any], ProbeProgram | None]
+    ) -> ProbeProgram | None:
+        """Return a copy of the program for the structure of ``value``."""
+        structure = structure_of(value)
+        if structure is None:
+            return None
+        key, constants = structure
+        if key not in known:
+            if len(known) == _REMEMBERED:
+                known.clear()
+            known[key] = value, write(value)
+            self.written += 1
+        _, program = known[key]
+        return None if program is None else program.holding(constants)
+
+    def _write_settled(self, value: Any) -> ProbeProgram | None:
+        shown: dict[int, tuple[int, int]] = {}
+        return self._program(value, lambda signal: self._shown(signal, shown), [shown])
+
+    def _write_alone(self, value: Any) -> ProbeProgram | None:
         shown: dict[int, tuple[int, int]] = {}
 
         def bits_of(signal: Signal) -> Bits:
@@ -311,8 +383,11 @@ class Probes:
         self, value: Any, bits_of: Callable[[Signal], Bits], stored: Sequence[Places]
     ) -> ProbeProgram | None:
         writer = ProgramWriter(stored, self._model.address_of)
+        opened = list(_opened(value))
         try:
-            expression = lower_expression(value, bits_of)
+            expression = lower_expression(value, bits_of, opened)
+            for _, bits in opened:
+                writer.open(bits)
             read = [bits for cell in expression.cells for bits in cell.operands]
             for number in self._cone([expression.bits, *read]):
                 writer.step(self._model.source.steps[number])

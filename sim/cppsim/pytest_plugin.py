@@ -1,11 +1,11 @@
 """A plugin for pytest: ``pytest -p cppsim`` runs a suite for ``amaranth.sim`` in compiled code.
 
-``--cppsim=off|auto|always|check`` selects the mode. The summary counts the simulations that were
-compiled and gives the reason for the others. Tests and their imports need no change.
+``--cppsim=off|auto|always|check`` selects the mode. The summary counts the cycles in compiled code,
+and gives the reason for simulations without it. Tests and their imports need no change.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -20,10 +20,19 @@ _SHORT = "the run ended before the design was compiled"
 
 
 class Tally:
-    """Counts simulations by the reason why compiled code did not run them, empty if it did."""
+    """Counts simulations, and the cycles of their clocks.
+
+    Attributes
+    ----------
+    reasons : Counter
+        The simulations by the reason why compiled code did not run them, empty if it did.
+    cycles : Counter
+        ``"all"`` cycles, and those in ``"compiled"`` code.
+    """
 
     def __init__(self) -> None:
         self.reasons: Counter[str] = Counter()
+        self.cycles: Counter[str] = Counter()
         self._open: list[Any] = []
 
     def add(self, engine: Any) -> None:
@@ -38,12 +47,26 @@ class Tally:
             self._count(self._open.pop())
 
     def _count(self, engine: Any) -> None:
+        compiled, total = engine.cycles()
+        self.cycles.update(compiled=compiled, all=total)
         self.reasons[engine.reason or ("" if engine.compiled else _SHORT)] += 1
+
+    def add_counts(self, counts: Mapping[str, Mapping[str, int]]) -> None:
+        """Add the `counts` of another tally."""
+        self.reasons.update(counts.get("reasons", {}))
+        self.cycles.update(counts.get("cycles", {}))
+
+    def counts(self) -> dict[str, dict[str, int]]:
+        """Return all counts as plain data."""
+        return {"reasons": dict(self.reasons), "cycles": dict(self.cycles)}
 
     def lines(self) -> Iterator[str]:
         """Yield the lines of the summary, the most frequent reason first."""
         compiled, total = self.reasons[""], self.reasons.total()
-        yield f"{compiled} of {total} simulations ran in compiled code"
+        yield (
+            f"compiled code ran {self.cycles['compiled']:,} of {self.cycles['all']:,} cycles,"
+            f" in {compiled} of {total} simulations"
+        )
         for reason, count in self.reasons.most_common():
             if reason:
                 yield f"{count} in Amaranth's simulator: {reason}"
@@ -72,12 +95,12 @@ class _Plugin:
         self.tally.close()
         output = getattr(session.config, "workeroutput", None)
         if output is not None:
-            output[_NAME] = dict(self.tally.reasons)
+            output[_NAME] = self.tally.counts()
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """Add the counts of a worker of pytest-xdist."""
-        self.tally.reasons.update(getattr(node, "workeroutput", {}).get(_NAME, {}))
+        self.tally.add_counts(getattr(node, "workeroutput", {}).get(_NAME, {}))
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         if self._undo and self.tally.reasons:

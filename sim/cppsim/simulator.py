@@ -9,7 +9,6 @@ from amaranth.sim import Simulator as AmaranthSimulator
 
 from .amaranth_internals import engine_of, femtoseconds_of
 from .background import FallbackWarning
-from .checking import CheckedEngine
 from .designs import uncollected
 from .engine import Engine
 from .mode import Mode, default_mode
@@ -28,8 +27,15 @@ _ENGINES: dict[Mode, Any] = {
     Mode.OFF: "pysim",
     Mode.AUTO: _AutoEngine,
     Mode.ALWAYS: _CompiledEngine,
-    Mode.CHECK: CheckedEngine,
 }
+
+
+def _engine_for(mode: Mode) -> Any:
+    if mode is Mode.CHECK:
+        from .checking import CheckedEngine  # only here: few simulations are checked
+
+        return CheckedEngine
+    return _ENGINES[mode]
 
 
 class Simulator(AmaranthSimulator):
@@ -53,7 +59,7 @@ class Simulator(AmaranthSimulator):
     def __init__(self, toplevel: Any, *, mode: Mode | str | None = None) -> None:
         chosen = default_mode() if mode is None else Mode(mode)
         with uncollected():
-            super().__init__(toplevel, engine=_ENGINES[chosen])
+            super().__init__(toplevel, engine=_engine_for(chosen))
 
     def run(self) -> None:
         if isinstance(self._engine, RunningEngine):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import SimulationError, warn_user
-from .entries import WORK, entries, is_whole, remove, seal, shrink, sweep
+from .entries import WORK, Entry, entries, is_whole, remove, seal, shrink, sweep
 
 __all__ = ["CACHE", "Cache", "CacheWarning"]
 
@@ -58,9 +58,22 @@ class Cache:
             raise SimulationError(f"{variable}: {chosen!r} is not a number of MiB; expected 2048")
         return int(chosen) << 20
 
+    def entries(self) -> list[Entry]:
+        """Return the entries, those used last at the end.
+
+        Raises ``SimulationError`` if there is something else in place of the folder.
+        """
+        folder = self.folder()
+        if folder.exists() and not folder.is_dir():
+            raise SimulationError(f"{self.variable}: {folder} is a file; expected a folder")
+        return entries(folder)
+
     def clear(self) -> tuple[int, int]:
-        """Remove all entries; return their number and their bytes. Raises ``OSError``."""
-        found = entries(self.folder())
+        """Remove all entries; return their number and their bytes.
+
+        Raises ``OSError``, and as `entries`.
+        """
+        found = self.entries()
         for entry in found:
             remove(entry.folder)
         sweep(self.folder())

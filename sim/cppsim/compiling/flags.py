@@ -5,7 +5,7 @@ No other place gives a compiler a flag that only some compilers take.
 
 from .toolchain import Compiler
 
-__all__ = ["LIBRARY", "selecting", "straight"]
+__all__ = ["LIBRARY", "hasty", "selecting", "straight"]
 
 LIBRARY = ("-std=c++17", "-shared", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-w")
 """Flags of every library, which GCC, Clang and ziglang take."""
@@ -25,6 +25,15 @@ def selecting(compiler: Compiler) -> tuple[str, ...]:
         return ()
     kinds = ("predictable", "unpredictable")
     return tuple(f"--param=max-rtl-if-conversion-{kind}-cost={_BRANCH_COST}" for kind in kinds)
+
+
+def hasty(compiler: Compiler) -> tuple[str, ...]:
+    """Return flags that leave out what takes GCC longest in a large function at ``-Og``.
+
+    The source computes nothing twice. Looking for it takes 4 of 12 s for 5,000 registers; without
+    it the circuit does 0.97 times as many cycles a second.
+    """
+    return ("-fno-tree-fre",) if compiler.is_gcc else ()
 
 
 def straight(compiler: Compiler) -> tuple[str, ...]:

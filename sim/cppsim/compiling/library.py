@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 
 from ..errors import SimulationError
 from .cache import Cache
-from .flags import LIBRARY, selecting
+from .flags import LIBRARY, hasty, selecting
 from .notice import noticed
 from .toolchain import Compiler, find_compiler
 
@@ -34,11 +34,16 @@ HEADERS = Path(str(files("cppsim") / "cpp"))
 
 _LIBRARY = "library.so"
 
-_LARGE = 500_000
-"""Characters of a source from which on GCC's time at ``-O1`` grows faster than the source.
+_LEVELS = ((500_000, "-O1"), (1_250_000, "-Og"))
+"""Levels of optimization, each with the longest source that has it; longer ones have ``-O0``.
 
-2,000 registers with an enable each, 760,000 characters: 8.3 s and 316,000 cycles/s at ``-O1``,
-3.0 s and 272,000 cycles/s at ``-Og``.
+GCC's time for a function grows faster than the function. Registers, most with an enable each:
+
+- 2,000 registers, 760,000 characters: 8.3 s and 316,000 cycles/s at ``-O1``, 3.0 s and 272,000
+  cycles/s at ``-Og``.
+- 5,000 registers, 1,500,000 characters: 7.8 s and 50,000 cycles/s at ``-Og``, 2.9 s and 22,000
+  cycles/s at ``-O0``; ``-O1`` does not end within 100 s.
+- 20,000 registers, 6,200,000 characters: 21 s at ``-O0``; ``-Og`` does not end within 150 s.
 """
 
 _SECTIONS = ((40, 48), (58, 60), (60, 62))
@@ -196,8 +201,9 @@ class Builder:
 
 def builder(source: str = "", flags: tuple[str, ...] = ()) -> Builder:
     """Return the builder of libraries for designs like ``source``, with ``flags`` more."""
-    level = "-Og" if len(source) > _LARGE and not flags else "-O1"
-    return Builder("cppsim", "a design", (level, *flags), (selecting,), (HEADERS,))
+    level = "-O1" if flags else next((x for most, x in _LEVELS if len(source) <= most), "-O0")
+    tuning = (selecting, hasty) if level == "-Og" else (selecting,)
+    return Builder("cppsim", "a design", (level, *flags), tuning, (HEADERS,))
 
 
 def prepare() -> None:

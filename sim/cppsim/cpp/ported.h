@@ -53,6 +53,21 @@ struct Instruction {
 
 constexpr size_t DEPTH = 8; // of repeats within one another
 
+constexpr uint64_t SLICE = 1 << 20; // cycles of a program after which its caller may hear Ctrl-C
+constexpr uint64_t PAUSED = ~uint64_t(0);
+
+// Where a program is, in the middle of an instruction if it `waits`.
+struct Place {
+  const uint64_t *input;
+  uint64_t *output;
+  uint64_t number = 0;
+  bool waits = false;
+  uint64_t left = 0;  // most cycles of this STEP or UNTIL
+  uint64_t began = 0; // the cycle before it
+  size_t depth = 0;
+  uint64_t loops[DEPTH] = {};
+};
+
 template <class Circuit> class Model {
 public:
   Model() { new (memory) typename Circuit::Top(); }
@@ -114,41 +129,49 @@ public:
   }
 
   // Takes columns from `input` and appends results to `output`. Returns `count`, or the number of
-  // an instruction that broke a rule.
-  uint64_t run(const Instruction *program, uint64_t count, const uint64_t *input, uint64_t *output) {
-    uint64_t loops[DEPTH];
-    size_t depth = 0;
-    bool stale = true;
-    for (uint64_t i = 0; i < count; i++) {
-      const Instruction &x = program[i];
-      const uint64_t began = cycles;
-      bool high = false;
+  // an instruction that broke a rule; or PAUSED after some cycles, to `resume` there.
+  uint64_t run(const Instruction *program, uint64_t count, const uint64_t *input, uint64_t *output,
+               bool resume) {
+    Place at = resume ? place : Place{input, output};
+    const uint64_t end = cycles + SLICE;
+    bool stale = true, high = false;
+    for (; at.number < count; at.number++) {
+      const Instruction &x = program[at.number];
       switch (x.code) {
       case SET:
       case TAKE:
-        *Circuit::word(top(), x.port) = x.code == SET ? x.value : *input++;
+        *Circuit::word(top(), x.port) = x.code == SET ? x.value : *at.input++;
         stale = true;
         break;
       case GET:
         if (stale) settle();
         stale = false;
-        *output++ = *Circuit::word(top(), x.port);
+        *at.output++ = *Circuit::word(top(), x.port);
         break;
       case STEP:
-        if (!step(x.value)) return i;
-        stale = true;
-        break;
       case UNTIL:
-        if (!run_until(x.port, x.value, high)) return i;
-        *output++ = high ? cycles - began : 0;
+        if (!at.waits) at.left = x.value, at.began = cycles;
+        at.waits = true;
+        high = false;
+        do {
+          if (cycles == end) {
+            place = at;
+            return PAUSED;
+          }
+          const uint64_t most = at.left < end - cycles ? at.left : end - cycles;
+          if (!(x.code == STEP ? step(most) : run_until(x.port, most, high))) return at.number;
+          at.left -= most;
+        } while (at.left && !high);
+        at.waits = false;
+        if (x.code == UNTIL) *at.output++ = high ? cycles - at.began : 0;
         stale = true;
         break;
       case REPEAT:
-        loops[depth++] = x.value;
+        at.loops[at.depth++] = x.value;
         break;
       case AGAIN:
-        if (--loops[depth - 1]) i = x.port - 1;
-        else depth--;
+        if (--at.loops[at.depth - 1]) at.number = x.port - 1;
+        else at.depth--;
       }
     }
     return count;
@@ -170,6 +193,8 @@ public:
   int (*sample)(void *waves, uint64_t femtoseconds) = nullptr; // of waves.h
 
 private:
+  Place place = {};
+
   void destroy() {
     using Top = typename Circuit::Top;
     top().~Top();
@@ -201,8 +226,8 @@ private:
     return legal;                                                                                  \
   }                                                                                                \
   EXPORT uint64_t model_run(Model *model, const driver::Instruction *program, uint64_t count,      \
-                            const uint64_t *input, uint64_t *output) {                             \
-    return model->run(program, count, input, output);                                              \
+                            const uint64_t *input, uint64_t *output, int resume) {                 \
+    return model->run(program, count, input, output, resume != 0);                                 \
   }                                                                                                \
   EXPORT uint64_t model_cycles(Model *model) { return model->cycles; }                             \
   EXPORT size_t model_storage_fault(Model *model) { return model->storage_fault; }                 \

@@ -87,6 +87,11 @@ class Circuit(Elaboratable, Elaborated):
         return {name: len(value) for name, value in self.outputs.items()}
 
     @property
+    def signed(self) -> list[str]:
+        ports = {**self.inputs, **self.outputs}
+        return [name for name, value in ports.items() if value.shape().signed]
+
+    @property
     def design(self) -> PlainDesign:
         """Raises ``NotPlain``, a `SimulationError`, and what Amaranth raises of a design."""
         return copy(self._design)

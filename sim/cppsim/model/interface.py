@@ -8,7 +8,7 @@ from typing import Any
 from ..errors import BatchError, memory_for
 from ..netlist.design import Elaborated
 from ..netlist.storage import Buffers, StoragePort, check_storage
-from .ports import ByPort, PortPlace, Words
+from .ports import ByPort, PortPlace, Words, kind_of, misfit
 from .program import Encoded, Program, expect_program
 
 Prepared = Callable[[Sequence[int]], list[int]]
@@ -18,8 +18,9 @@ Prepared = Callable[[Sequence[int]], list[int]]
 class AnyModel(ABC):
     """One instance of a circuit with one clock; it serves the storage ports of the circuit.
 
-    Values are unsigned integers of the port's width. A value that is set is seen by the next clock
-    edge and by the next ``get``; ``get`` returns the value that a probe shows between two edges.
+    Values are integers in the range of the port's shape, as in `Batch`. A value that is set is seen
+    by the next clock edge and by the next ``get``; ``get`` returns the value that a probe shows
+    between two edges.
     """
 
     name: str
@@ -38,7 +39,7 @@ class AnyModel(ABC):
         self, circuit: Elaborated, storage: Sequence[StoragePort], buffers: Buffers | None
     ) -> None:
         self.widths = circuit.widths
-        self.places = _places(self.widths, circuit.input_widths)
+        self.places = _places(circuit)
         self._storage = tuple(storage)
         # Compiled code points into these arrays, so they live as long as the model.
         self._buffers = dict(buffers or {})
@@ -58,7 +59,7 @@ class AnyModel(ABC):
     def set(self, port: str, value: int) -> None:
         """Drive an input.
 
-        Raises ``KeyError`` for an unknown port, and ``ValueError`` for a value that is too wide or
+        Raises ``KeyError`` for an unknown port, and ``ValueError`` for a value out of its range or
         a port that is not an input.
         """
 
@@ -140,8 +141,8 @@ def fitting_value(place: PortPlace, value: int) -> int:
         raise _not_whole(place.name, value) from None
     if not place.input:
         raise ValueError(f"{place.name} is not an input")
-    if not 0 <= number < 1 << place.width:
-        raise ValueError(f"{place.name}: {number} does not fit in {place.width} bits")
+    if misfit(place, number, number) is not None:
+        raise ValueError(f"{place.name}: {number} does not fit in {kind_of(place)}")
     return number
 
 
@@ -163,10 +164,12 @@ def _not_whole(what: str, value: object) -> TypeError:
     return TypeError(f"{what}: {value!r}; expected a whole number")
 
 
-def _places(widths: Mapping[str, int], inputs: Mapping[str, int]) -> dict[str, PortPlace]:
-    """Return the places of ports whose words lie in the order of ``widths``."""
+def _places(circuit: Elaborated) -> dict[str, PortPlace]:
+    """Return the places of ports whose words lie in the order of the circuit's widths."""
     places, first = ByPort[PortPlace](), 0
-    for name, width in widths.items():
-        places[name] = PortPlace(name, width, False, first, name in inputs, name not in inputs)
-        first += places[name].words
+    inputs, signed = circuit.input_widths, circuit.signed
+    for name, width in circuit.widths.items():
+        place = PortPlace(name, width, name in signed, first, name in inputs, name not in inputs)
+        places[name] = place
+        first += place.words
     return places

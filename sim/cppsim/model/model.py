@@ -35,7 +35,7 @@ _SIGNATURES: Signatures = {
     "model_settle": (None, (_ADDRESS,)),
     "model_step": (ctypes.c_int, (_ADDRESS, _NUMBER)),
     "model_run_until": (ctypes.c_int, (_ADDRESS, _NUMBER, _NUMBER, _ADDRESS)),
-    "model_run": (_NUMBER, (_ADDRESS, _ADDRESS, _NUMBER, _ADDRESS, _ADDRESS)),
+    "model_run": (_NUMBER, (_ADDRESS, _ADDRESS, _NUMBER, _ADDRESS, _ADDRESS, ctypes.c_int)),
     "model_cycles": (_NUMBER, (_ADDRESS,)),
     "model_storage_fault": (_SIZE, (_ADDRESS,)),
     "model_told": (_SIZE, (_ADDRESS, _ADDRESS)),
@@ -46,12 +46,14 @@ _SIGNATURES: Signatures = {
 
 _SLICE = 1 << 20
 """Most cycles of one call into compiled code; Python sees Ctrl-C between two calls."""
+_PAUSED = (1 << 64) - 1
+"""``PAUSED`` of ported.h: a program is to be resumed."""
 
 
 class Model(AnyModel):
     """A circuit compiled to C++.
 
-    Ctrl-C ends `step` and `until` within a million cycles, and `run` when its program ends.
+    Ctrl-C ends `step`, `until` and `run` within a million cycles.
     One thread at a time may use a model.
 
     Parameters
@@ -131,6 +133,8 @@ class Model(AnyModel):
         number = fitting_value(self.places[port], value)
         data = self._data(port)
         self._stale = True
+        if number < 0:
+            number += 1 << self.widths[port]
         if len(data) == 1:
             data[0] = number
         else:
@@ -141,9 +145,10 @@ class Model(AnyModel):
         if self._stale:
             self._calls.model_settle(self._handle)
             self._stale = False
-        if len(data) == 1:
-            return int(data[0])
-        return from_words(data)
+        value = int(data[0]) if len(data) == 1 else from_words(data)
+        if self.places[port].signed and value >> self.widths[port] - 1:
+            value -= 1 << self.widths[port]
+        return value
 
     def step(self, cycles: int = 1) -> None:
         self._stale = True
@@ -181,9 +186,10 @@ class Model(AnyModel):
         results = np.zeros((1, encoded.columns), np.uint64)
         rows, taken = encoded.instructions, np.ascontiguousarray(encoded.input)
         self._stale = True
-        done = self._calls.model_run(
-            self._handle, rows.ctypes.data, len(rows), taken.ctypes.data, results.ctypes.data
-        )
+        data = rows.ctypes.data, len(rows), taken.ctypes.data, results.ctypes.data
+        done = self._calls.model_run(self._handle, *data, 0)
+        while done == _PAUSED:
+            done = self._calls.model_run(self._handle, *data, 1)
         if self._prints or done < len(rows):
             self._listen()
         if done < len(rows):

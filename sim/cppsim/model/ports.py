@@ -96,12 +96,19 @@ def _whole_numbers(array: NDArray[Any], what: str, kind: np.dtype[Any]) -> NDArr
     return found.reshape(array.shape)
 
 
+def misfit(port: PortPlace, low: int, high: int) -> int | None:
+    """Return the one of the numbers from ``low`` to ``high`` that does not fit; None if all fit."""
+    least = -(1 << port.width >> 1) if port.signed else 0
+    if low < least:
+        return low
+    return high if high >= least + (1 << port.width) else None
+
+
 def expect_fit(port: PortPlace, low: int, high: int) -> None:
     """Raise ``BatchError`` unless numbers from ``low`` to ``high`` fit ``port``."""
-    least = -(1 << port.width - 1) if port.signed else 0
-    if low < least or high >> port.width - port.signed > 0:
-        value = low if low < least else high
-        raise BatchError(f"port {port.name!r}: {value} does not fit {_kind(port)}")
+    value = misfit(port, low, high)
+    if value is not None:
+        raise BatchError(f"port {port.name!r}: {value} does not fit {kind_of(port)}")
 
 
 def fitting(port: PortPlace, values: ArrayLike, shape: tuple[int, ...]) -> Words:
@@ -150,7 +157,7 @@ def _wide(port: PortPlace, array: NDArray[Any]) -> NDArray[Any]:
         last = array[..., -1].astype(np.uint64)
         if (last == extended(last, port.width, signed=port.signed)).all():
             return array
-    raise BatchError(f"port {port.name!r}: words that do not fit {_kind(port)}")
+    raise BatchError(f"port {port.name!r}: words that do not fit {kind_of(port)}")
 
 
 def extended(last: Words, width: int, *, signed: bool) -> Words:
@@ -161,5 +168,6 @@ def extended(last: Words, width: int, *, signed: bool) -> Words:
     return last << np.uint64(spare) >> np.uint64(spare)
 
 
-def _kind(port: PortPlace) -> str:
+def kind_of(port: PortPlace) -> str:
+    """Return the width of a port, and whether it is signed, in words."""
     return f"{port.width} bits{', signed' if port.signed else ''}"

@@ -133,7 +133,7 @@ class ReferenceModel(AnyModel):
 
         async def job(context: SimulatorContext) -> None:
             nonlocal value
-            value = self._unsigned(port, context.get(self._ports[port]))
+            value = context.get(self._ports[port])
 
         self._do(job)
         return value

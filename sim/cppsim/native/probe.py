@@ -2,6 +2,7 @@
 
 import ctypes
 from collections.abc import Callable, Sequence
+from copy import copy
 from enum import IntEnum, auto
 from functools import cache, partial
 from itertools import starmap
@@ -88,13 +89,40 @@ class ProbeProgram:
         Its value is to be taken as a signed one.
     """
 
-    def __init__(self, instructions: Sequence[Instruction], *, signed: bool = False) -> None:
-        count = len(instructions)
-        listed = (_Instruction * count)(*starmap(_Instruction, instructions))
-        self._content = _Program(listed, (ctypes.c_uint64 * count)(), count)
-        self.address = ctypes.addressof(self._content)
+    def __init__(
+        self,
+        instructions: Sequence[Instruction],
+        *,
+        signed: bool = False,
+        opened: Sequence[tuple[int, int]] = (),
+    ) -> None:
+        """Place the program; ``opened`` has the number and mask of each constant `hold` sets."""
         self.words = frozenset(x.a for x in instructions if x.code is Code.FETCH)
         self.signed = signed
+        self._opened = opened
+        self.place((_Instruction * len(instructions))(*starmap(_Instruction, instructions)))
+
+    def place(self, instructions: Any) -> None:
+        """Execute ``instructions`` from now on: an array in memory."""
+        count = len(instructions)
+        self._instructions = instructions
+        self._content = _Program(instructions, (ctypes.c_uint64 * count)(), count)
+        self.address = ctypes.addressof(self._content)
+        self._constants = [(instructions[number], mask) for number, mask in self._opened]
+
+    def hold(self, constants: Sequence[int]) -> None:
+        """Set the open constants."""
+        for (instruction, mask), value in zip(self._constants, constants, strict=True):
+            instruction.mask = value & mask
+
+    def holding(self, constants: Sequence[int]) -> "ProbeProgram":
+        """Return a copy with these open constants; itself if it has none."""
+        if not self._opened:
+            return self
+        made = copy(self)
+        made.place(type(self._instructions).from_buffer_copy(self._instructions))
+        made.hold(constants)
+        return made
 
     def __len__(self) -> int:
         return int(self._content.count)

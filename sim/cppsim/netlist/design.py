@@ -5,7 +5,7 @@ any language about how widths or signs extend.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import islice
@@ -215,6 +215,11 @@ class Elaborated(ABC):
     @abstractmethod
     def output_widths(self) -> Mapping[str, int]:
         """Bits of every output, by name."""
+
+    @property
+    def signed(self) -> Collection[str]:
+        """Names of the signed inputs and outputs."""
+        return ()
 
     @property
     def widths(self) -> dict[str, int]:

@@ -74,10 +74,12 @@ class Tick(TickTrigger):
         return await Repeat(self.sampler, count)
 
     async def until(self, condition: ValueLike) -> tuple[Any, ...]:
-        plain = not isinstance(condition, ValueCastable) or isinstance(condition.shape(), Shape)
-        if not isinstance(condition, ValueLike) or not plain:
-            return tuple(await super().until(condition))  # which raises
-        return await Until(self.sample(condition).sampler, Value.cast(condition))
+        if not isinstance(condition, Value):
+            plain = not isinstance(condition, ValueCastable) or isinstance(condition.shape(), Shape)
+            if not isinstance(condition, ValueLike) or not plain:
+                return tuple(await super().until(condition))  # which raises
+            condition = Value.cast(condition)
+        return await Until(self.sampler, condition)
 
 
 _TRIGGERS = (Wait, PyTriggerState)

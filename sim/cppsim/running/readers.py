@@ -7,13 +7,14 @@ by Amaranth.
 from collections.abc import Callable
 from functools import partial
 from typing import Any
-from weakref import ref
 
 from amaranth.hdl import Const, Signal, Value
 
 from ..amaranth_internals import ast, eval_value
+from ..native.probe import ProbeProgram
 from ..netlist.design import NotPlain
 from ..probe import signals_of
+from ..structure import Structure, structure_of
 from .slots import SettledState
 
 Reader = Callable[[], int]
@@ -26,7 +27,43 @@ _WORTH = 64
 _WORTH_ALONE = 4096
 """Settlings of a design for one value after which a program for that value is faster."""
 _REMEMBERED = 4096
-"""Limit of the expressions that are counted; testbenches make many that they use once."""
+"""Limit of the structures that are counted. A testbench has as many as it has lines."""
+_READERS = 1 << 16
+"""Limit of the readers of single expressions."""
+
+
+class Shape:
+    """The expressions of one structure.
+
+    Attributes
+    ----------
+    reader : callable or None
+        Returns the value of an expression with the constants that `hold` was called with last.
+        None until the structure has been read often.
+    left : int
+        Reads until it has been.
+    latest : Value
+        The expression that was read last; it also holds the signals of the structure.
+    """
+
+    def __init__(self, value: Value, constants: tuple[int, ...]) -> None:
+        self.latest = value
+        self.left = _WORTH
+        self.reader: Reader | None = None
+        self._constants = constants
+        self._programs: list[ProbeProgram] = []
+
+    def add(self, program: ProbeProgram) -> None:
+        """Let `hold` set the constants of ``program``, too."""
+        program.hold(self._constants)
+        self._programs.append(program)
+
+    def hold(self, constants: tuple[int, ...]) -> None:
+        """Set the constants of the next read."""
+        if constants != self._constants:
+            self._constants = constants
+            for program in self._programs:
+                program.hold(constants)
 
 
 class Readers:
@@ -44,11 +81,12 @@ class Readers:
         self.known: dict[int, Reader] = {}
         self._held: list[Value] = []
         """References to the expressions in `known`, so that their ``id`` is not reused."""
-        self._counted: dict[int, list[Any]] = {}
-        """By ``id``: a reference to an expression, and how often it was read."""
+        self._walked: tuple[Any, Structure | None] = None, None
+        """The expression whose structure was needed last, and that structure."""
+        self._shapes: dict[tuple[Any, ...], Shape] = {}
 
     def read(self, value: Any) -> int:
-        """Return the value of an expression; make a reader when it has been read often.
+        """Return the value of an expression; make a reader when its structure is read often.
 
         Raises the exceptions of Amaranth's simulator.
         """
@@ -66,39 +104,77 @@ class Readers:
                 return (self.read(part) ^ sign) - sign
         if type(value) is Const:
             return value.value
-        if self._pays(value):
+        if self._is_direct(value):
             return self.of(value)()
-        return int(eval_value(self._state, value))
-
-    def _pays(self, value: Value) -> bool:
-        """Count a read; return whether a reader is worth making."""
-        probes = self._probes
-        if isinstance(value, Signal) and not (probes.patience and probes.is_settled(value)):
-            return True
-        counted = self._counted.get(id(value))
-        if counted is None or counted[0]() is not value:
-            if len(self._counted) > _REMEMBERED:
-                self._counted.clear()
-            counted = self._counted[id(value)] = [ref(value), 0]
-        counted[1] += 1
-        return bool(counted[1] > _WORTH)
+        structure = self.structure(value)
+        if structure is None:
+            return int(eval_value(self._state, value))
+        shape = self._shape(value, structure)
+        again, shape.latest = shape.latest is value, value
+        if again and shape.left <= 0:
+            return self.of(value)()
+        return self._evaluate(shape, value, structure[1])
 
     def of(self, value: Value) -> Reader:
-        """Return the reader of an expression."""
+        """Return the reader of an expression that is kept."""
         known = self.known.get(id(value))
         if known is None:
-            known = self.known[id(value)] = self._reader(value)
+            if len(self.known) == _READERS:
+                self.known.clear()
+                self._held.clear()
+            known = self.known[id(value)] = self._reader(value, _ignore)
             self._held.append(value)
-            self._counted.pop(id(value), None)
         return known
 
-    def _reader(self, value: Value) -> Reader:
+    def passing(self, value: Value) -> tuple[Reader, bool]:
+        """Return the reader of an expression that may be new each time.
+
+        Also return whether a program reads it: a signal, or a structure that has been read often.
+        """
+        structure = None if type(value) is Signal else self.structure(value)
+        if structure is None:
+            return self.of(value), type(value) is Signal
+        shape = self._shape(value, structure)
+        return partial(self._evaluate, shape, value, structure[1]), shape.reader is not None
+
+    def _is_direct(self, value: Value) -> bool:
+        probes = self._probes
+        return type(value) is Signal and not (probes.patience and probes.is_settled(value))
+
+    def structure(self, value: Value) -> Structure | None:
+        """Return the structure of an expression; None if it has an unknown part."""
+        if type(value) is Signal:
+            return (id(value),), ()
+        if value is not self._walked[0]:
+            self._walked = value, structure_of(value)
+        return self._walked[1]
+
+    def _shape(self, value: Value, structure: Structure) -> Shape:
+        key, constants = structure
+        shape = self._shapes.get(key)
+        if shape is None:
+            if len(self._shapes) == _REMEMBERED:
+                self._shapes.clear()
+            shape = self._shapes[key] = Shape(value, constants)
+        return shape
+
+    def _evaluate(self, shape: Shape, value: Value, constants: tuple[int, ...]) -> int:
+        if shape.reader is None:
+            shape.left -= 1
+            if shape.left or self._probes.of_settled(value) is None:
+                return int(eval_value(self._state, value))
+            shape.reader = self._reader(value, shape.add)
+        shape.hold(constants)
+        return shape.reader()
+
+    def _reader(self, value: Value, add: Callable[[ProbeProgram], None]) -> Reader:
+        """Return a reader of ``value``, and pass each of its programs to ``add``."""
         probes, address = self._probes, self._state.model.address
         try:
             signals = signals_of(value)
         except NotPlain:
             return partial(eval_value, self._state, value)
-        shown = self._shown(value)
+        shown = self._shown(value, add)
         if not any(map(probes.is_settled, signals)):
             return shown
         if not probes.patience:
@@ -106,11 +182,14 @@ class Readers:
 
         def alone() -> Reader | None:
             program = probes.of_expression(value)
-            return None if program is None else program.on(address)
+            if program is None:
+                return None
+            add(program)
+            return program.on(address)
 
         return _looked_at(self._state, shown, alone)
 
-    def _shown(self, value: Value) -> Reader:
+    def _shown(self, value: Value, add: Callable[[ProbeProgram], None]) -> Reader:
         """Return a reader for use after settling."""
         state, probes = self._state, self._probes
         place = probes.only_place(value) if isinstance(value, Signal) else None
@@ -118,10 +197,15 @@ class Readers:
             return _part(state.model.words, place.word, place.shift, (1 << place.width) - 1)
         program = probes.of_settled(value)
         if program is not None:
+            add(program)
             return program.on(state.model.address)
         if isinstance(value, Signal):
             return partial(getattr, state.slots[state.get_signal(value)], "curr")
         return partial(eval_value, state, value)
+
+
+def _ignore(_: ProbeProgram) -> None:
+    pass
 
 
 def _part(words: memoryview, word: int, shift: int, mask: int) -> Reader:

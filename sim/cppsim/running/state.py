@@ -8,9 +8,14 @@ from amaranth.hdl import MemoryData, Signal, Value
 from ..amaranth_internals import PyMemoryChange, PyMemoryState, PySignalState
 from ..cpp.simulation import SimulationSource
 from ..netlist.lowered import Event, Lowered, report
+from ..structure import Structure
 from .clocks import Clocks, Condition
 from .readers import Readers
 from .slots import MemorySlot, SettledState, SignalSlot
+
+_Found = tuple[list[Condition], bool]
+_REMEMBERED = 256
+"""Limit of the expressions whose conditions are cached."""
 
 
 class CompiledState(SettledState):
@@ -36,6 +41,8 @@ class CompiledState(SettledState):
         self.reported: set[Any] = set()
         self._watches = {id(x) for x in lowered.watches}
         self.readers = Readers(self)
+        self._conditions: dict[Structure, tuple[Value, _Found | None]] = {}
+        """With an expression of each structure, which holds its signals."""
         self.clocks = self.timeline = Clocks(self.model.native)
 
     def reset(self) -> None:
@@ -80,11 +87,22 @@ class CompiledState(SettledState):
         found = self.slots[self.get_signal(signal)]
         return found if isinstance(found, SignalSlot) else None
 
-    def conditions(self, value: Value) -> tuple[list[Condition], bool] | None:
+    def conditions(self, value: Value) -> _Found | None:
         """Return conditions for ``value`` not being 0, and whether they need a settled model.
 
         None if compiled code cannot evaluate it.
         """
+        structure = self.readers.structure(value)
+        if structure is None:
+            return None
+        known = self._conditions.get(structure)
+        if known is None:
+            if len(self._conditions) == _REMEMBERED:
+                self._conditions.clear()
+            known = self._conditions[structure] = value, self._new_conditions(value)
+        return known[1]
+
+    def _new_conditions(self, value: Value) -> _Found | None:
         slot = self.slot(value) if isinstance(value, Signal) else None
         if slot is not None and not slot.settled:
             found = slot.conditions()

@@ -46,8 +46,10 @@ class Edge:
     def forget(self) -> None:
         """Attach to the engine's new state."""
         self._attached = self._clocked = False
+        # Programs are of the state that they were written for.
+        self._watch((), settles=False)
         for wait in self.waits:
-            wait.sampler.forget()
+            wait.forget()
         if self.waits:
             self._attach()
             self.plan()
@@ -64,8 +66,8 @@ class Edge:
 
     def drop(self, wait: "Wait") -> None:
         """Remove a wait."""
+        # Its target and conditions stay until compiled code stops for nobody: see `reach`.
         self.waits.pop(wait, None)
-        self.plan()
 
     def happen(self) -> None:
         """Count a change, and activate all waits."""
@@ -77,7 +79,7 @@ class Edge:
         waits = self._ended(all_of_them=False)
         if not waits:
             # Only here: a process that waits once often waits again.
-            self._aim()
+            self.plan()
         return waits
 
     def _ended(self, *, all_of_them: bool) -> "list[Wait]":
@@ -99,8 +101,10 @@ class Edge:
 
     def _aim(self) -> None:
         """Set the count at which compiled code stops for the first wait."""
-        self._target = min((wait.target for wait in self.waits), default=NEVER)
-        self.control.target = self._target
+        target = NEVER
+        for wait in self.waits:
+            target = min(target, wait.target)
+        self._target = self.control.target = target
 
     def _attach(self) -> None:
         """Register with the clock or, for another signal, as a waker."""
@@ -126,18 +130,22 @@ class Edge:
             return
         conditions: dict[Condition, None] = {}
         settles = False
+        find = self._engine.state.conditions
         for wait in self.waits:
             for value in wait.conditions:
-                found = self._engine.state.conditions(value)
+                found = find(value)
                 if found is None:
                     wait.target = 0
                     break
                 conditions |= dict.fromkeys(found[0])
                 settles |= found[1]
         self._aim()
-        if tuple(conditions) != self._watched:
-            self._watched = tuple(conditions)
-            self.control.watch(self._watched, settles=settles)
+        self._watch(tuple(conditions), settles=settles)
+
+    def _watch(self, conditions: tuple[Condition, ...], *, settles: bool) -> None:
+        if conditions != self._watched:
+            self._watched = conditions
+            self.control.watch(conditions, settles=settles)
 
 
 class Sampler:
@@ -147,32 +155,32 @@ class Sampler:
     ----------
     domain : ClockDomain
         The clock domain of the ticks.
+    edges : list of Edge
+        The edges that end a wait: the clock's active one, and that of an asynchronous reset.
     read : callable or None
         Returns the result of a wait that ends now; None until the first wait, and after a change
         of the engine's state.
+    reset : callable
+        Returns the domain's reset; set with `read`.
     """
 
     def __init__(self, engine: Any, process: Any, domain: Any, sampled: Sequence[Any]) -> None:
         self.engine, self.process, self.domain = engine, process, domain
         self._sampled = sampled
-        self.read: Callable[[Wait], tuple[Any, ...]] | None = None
-
-    def edges(self) -> list[Edge]:
-        """Return the edges that end a wait: the clock's active one, and an asynchronous reset."""
-        domain = self.domain
-        edges = [self.engine.edge(domain.clk, int(domain.clk_edge == "pos"))]
+        self.edges = [engine.edge(domain.clk, int(domain.clk_edge == "pos"))]
         if domain.async_reset and domain.rst is not None:
-            edges.append(self.engine.edge(domain.rst, 1))
-        return edges
+            self.edges.append(engine.edge(domain.rst, 1))
+        self.read: Callable[[Wait], tuple[Any, ...]] | None = None
+        self.reset: Callable[[], int] = _never
 
     def forget(self) -> None:
         """Prepare again at the next wait, as the engine has another state."""
         self.read = None
 
     def prepare(self) -> Callable[["Wait"], tuple[Any, ...]]:
-        """Set and return `read`. Raises as ``Value.cast``."""
+        """Set and return `read`, and set `reset`. Raises as ``Value.cast``."""
         reads = [_expression_reader(self.engine, expr) for expr in self._sampled]
-        reset = self.reset_reader()
+        reset = self.reset = self._reset_reader()
         if self.domain.async_reset and self.domain.rst is not None:
             self.read = lambda wait: (
                 wait.hit(0),
@@ -185,10 +193,9 @@ class Sampler:
             self.read = lambda _: (True, reset() != 0)
         return self.read
 
-    def reset_reader(self) -> Callable[[], int]:
-        """Return a reader of the domain's reset."""
+    def _reset_reader(self) -> Callable[[], int]:
         if self.domain.rst is None:
-            return lambda: 0
+            return _never
         return value_reader(self.engine, self.domain.rst)
 
 
@@ -217,13 +224,17 @@ class Wait:
 
     def __init__(self, sampler: "Sampler") -> None:
         self.sampler, self.process = sampler, sampler.process
-        self.edges = sampler.edges()
+        self.edges = sampler.edges
         self.hits: list[Edge] | None = [] if len(self.edges) > 1 else None
         self.broken = False
         self.result: tuple[Any, ...] = ()
         if sampler.read is None:
             # An expression that cannot be sampled raises now.
             sampler.prepare()
+
+    def forget(self) -> None:
+        """Prepare again, as the engine has another state."""
+        self.sampler.forget()
 
     def begin(self) -> None:
         self.broken = False
@@ -298,12 +309,16 @@ class Repeat(Wait):
         # An asynchronous reset may follow the tick before the process runs.
         self.choosy = len(self.edges) == 1
         self.target = self._goal = self.edges[0].control.count + count
-        self._resets = sampler.reset_reader()
         if sampler.domain.rst is not None:
             self.conditions = (sampler.domain.rst,)
 
     def over(self) -> bool:
         return self.done() or bool(self._resets())
+
+    def _resets(self) -> int:
+        if self.sampler.read is None:
+            self.sampler.prepare()
+        return self.sampler.reset()
 
     def done(self) -> bool:
         return bool(self.edges[0].control.count >= self._goal)
@@ -327,16 +342,21 @@ class Repeat(Wait):
 
 
 class Until(Repeat):
-    """The wait for ticks without a reset until the last sample is not 0."""
+    """The wait for ticks without a reset until ``condition`` is not 0."""
 
     def __init__(self, sampler: "Sampler", condition: Value) -> None:
         super().__init__(sampler, 1)
         self._condition, self._patience = condition, _PATIENCE
-        self._holds = value_reader(sampler.engine, condition)
-        if isinstance(condition, Signal):
+        self._met = False
+        self._holds, frequent = passing_reader(sampler.engine, condition)
+        if frequent:
             self._compile_condition()
         else:
             self.target = 0
+
+    def forget(self) -> None:
+        super().forget()
+        self._holds, _ = passing_reader(self.sampler.engine, self._condition)
 
     def _compile_condition(self) -> None:
         """Let compiled code evaluate the condition, if it can."""
@@ -353,18 +373,30 @@ class Until(Repeat):
                 self.edges[0].plan()
         return False
 
-    def done(self) -> bool:
-        return bool(self.result[-1])
+    def run(self) -> None:
+        self._met = bool(self._holds())
+        super().run()
 
-    def values(self) -> tuple[Any, ...]:
-        return self.result[2:-1]
+    def done(self) -> bool:
+        return self._met
+
+
+def _never() -> int:
+    return 0
 
 
 def value_reader(engine: Any, value: Value) -> Callable[[], int]:
-    """Return a reader of a value."""
+    """Return a reader of a value that is kept."""
     if isinstance(engine.state, CompiledState) and isinstance(value, Signal):
         return engine.state.readers.of(value)
     return lambda: int(engine.get_value(value))
+
+
+def passing_reader(engine: Any, value: Value) -> tuple[Callable[[], int], bool]:
+    """Return a reader of a value that may be new each time, and whether a program reads it."""
+    if isinstance(engine.state, CompiledState):
+        return engine.state.readers.passing(value)
+    return lambda: int(engine.get_value(value)), isinstance(value, Signal)
 
 
 def _expression_reader(engine: Any, expr: Any) -> Callable[[], Any]:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from amaranth.hdl import MemoryData, Signal
-from vcd.writer import VCDPhaseError
 
 from ..amaranth_internals import (
     MemoryRow,
@@ -73,6 +72,8 @@ class SimulatorWaves(Waves):
                 self.add(femtoseconds, "".join(lines))
             super().sample(femtoseconds)
         except BackwardsError:
+            from vcd.writer import VCDPhaseError  # only here: pyvcd takes 10 ms
+
             raise VCDPhaseError(f"Out of order timestamp: {femtoseconds}") from None
 
     def close(self, now: int) -> None:

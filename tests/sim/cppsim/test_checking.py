@@ -6,10 +6,11 @@ from operator import methodcaller
 from typing import Any
 
 import pytest
-from amaranth.hdl import Assert, C, Format, Instance, Module, Print, Signal, signed
+from amaranth.hdl import Assert, C, ClockDomain, Format, Instance, Module, Print, Signal, signed
 from amaranth.lib.memory import Memory
 
 import cppsim
+from cppsim.checking import Shadow
 from cppsim.cpp import edge, words
 from cppsim.errors import SimulationError
 from support.seeds import seeds
@@ -171,3 +172,56 @@ def test_simulators_check_if_they_are_told(
     change(words, "_sign_extended", unextended)
     with pytest.raises(cppsim.Difference, match=r"^below .* is 0, and 1 in Amaranth's simulator"):
         methodcaller(*run)(cppsim.Simulator(m, mode="check"))
+
+
+# --- differences that are known, with the change that avoids them ---------------------------------
+
+
+@pytest.mark.parametrize(
+    ("shape", "seen"),
+    [(4, lambda x: ~x), (4, methodcaller("as_signed")), (signed(4), methodcaller("as_unsigned"))],
+    ids=["inverted", "signed", "unsigned"],
+)
+@pytest.mark.parametrize("clocked", [False, True])
+def test_a_part_select_past_a_value_comes_with_its_cure(
+    shape: Any, seen: Any, *, clocked: bool
+) -> None:
+    def design(*, by_signal: bool) -> Module:
+        m, offset = Module(), Signal(3, init=2)
+        x, chosen = Signal(shape, init=C(0b1001, shape).value), Signal(4, name="chosen")
+        whole = Signal(seen(x).shape())
+        m.d.comb += whole.eq(seen(x))
+        selected = (whole if by_signal else seen(x)).bit_select(offset, 4)
+        m.d["sync" if clocked else "comb"] += chosen.eq(selected)
+        return m
+
+    async def work(ctx: Any) -> None:
+        await ctx.delay(3e-6)
+
+    clocks = 1e-6 if clocked else None
+    cppsim.check(design(by_signal=True), work, clocks=clocks)
+    said = r"^chosen .*; past an inverted or reinterpreted value, a part-select differs "
+    with pytest.raises(cppsim.Difference, match=said) as raised:
+        cppsim.check(design(by_signal=False), work, clocks=clocks)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_row_of_two_domains_comes_with_another_cure(
+    monkeypatch: pytest.MonkeyPatch, *, shared: bool
+) -> None:
+    m = Module()
+    m.domains += ClockDomain("a", reset_less=True), ClockDomain("b", reset_less=True)
+    m.submodules.memory = memory = Memory(shape=8, depth=2, init=[])
+    for number, domain in enumerate("ab" if shared else "aa", start=1):
+        port = memory.write_port(domain=domain)
+        m.d.comb += [port.en.eq(1), port.data.eq(number), port.addr.eq(0)]
+    # Amaranth's simulator takes writes of several domains in any order.
+    monkeypatch.setattr(Shadow, "rows", lambda _, memory: [7] * memory.depth)
+
+    async def work(ctx: Any) -> None:
+        await ctx.tick("a")
+
+    with pytest.raises(cppsim.Difference, match=r"^row 0 of memory ") as raised:
+        cppsim.check(m, work, clocks=dict.fromkeys("ab" if shared else "a", 1e-6))
+    assert ("; a row that several domains write" in str(raised.value)) is shared

@@ -50,6 +50,19 @@ def test_random_testbenches_hear_the_same(seed: int, monkeypatch: pytest.MonkeyP
         assert switching.made[0].compiled, (seed, number)
 
 
+@pytest.mark.parametrize(("advances", "compiled"), [(0, 20), (10, 15), (1000, 0)])
+def test_cycles_are_counted_where_they_ran(advances: int, compiled: int) -> None:
+    m, count = Module(), Signal(8)
+    m.d.sync += count.eq(count + 1)
+    made: Any = Simulator(m, engine=Switching(advances).engine)
+    made.add_clock(1e-6)
+    for _ in range(2):
+        # Compiled code runs all of it after a reset.
+        made.run_until(10e-6)
+        made.reset()
+    assert made._engine.cycles() == (compiled, 20)
+
+
 @same_on(advances=5)
 def test_waits_of_all_kinds_go_on(sim: Bench) -> None:
     m, count, pair = Module(), Signal(8), Signal(2)

@@ -1,6 +1,7 @@
 """The default mode compiles first; the mode that forks a process is chosen by name."""
 
 import os
+import sys
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from amaranth.sim import Simulator
 
 import cppsim
 from cppsim.mode import MODE_VARIABLE, Mode, default_mode, set_default_mode
+from support.processes import succeed
 
 
 @pytest.fixture(autouse=True)
@@ -70,3 +72,14 @@ def test_an_unknown_mode_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
     message = "CPPSIM: 'fast' is not a mode; expected off, auto, always, check"
     with pytest.raises(ValueError, match=f"^{message}$"):
         default_mode()
+
+
+def test_the_import_leaves_out_what_few_simulations_need() -> None:
+    loaded = succeed(
+        sys.executable,
+        "-c",
+        "import sys, cppsim; cppsim.Simulator; print(*sorted(sys.modules))",
+    ).split()
+    assert "cppsim.simulator" in loaded
+    rarely = {"cppsim.batch", "cppsim.checking", "cppsim.model", "numpy", "pytest", "vcd"}
+    assert not rarely.intersection(loaded)

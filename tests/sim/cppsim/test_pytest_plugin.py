@@ -138,13 +138,13 @@ def test_a_suite_runs_compiled_and_the_summary_says_what_did_not(
     words = ("-p", plugin, "--cppsim=always", *options)
     said = suite(tmp_path, "_CompiledEngine", *words, others=others)
     assert "cppsim, mode always" in said
-    assert "7 of 8 simulations ran in compiled code" in said
+    assert "compiled code ran 6 of 6 cycles, in 7 of 8 simulations" in said
     assert "1 in Amaranth's simulator: Instance is not known here" in said
 
 
 def test_a_suite_is_checked(tmp_path: Path) -> None:
     said = suite(tmp_path, "CheckedEngine", "-p", "cppsim", "--cppsim=check")
-    assert "7 of 8 simulations ran in compiled code" in said
+    assert "compiled code ran 6 of 6 cycles, in 7 of 8 simulations" in said
 
 
 def test_a_suite_is_left_to_amaranth_if_asked(tmp_path: Path) -> None:
@@ -163,5 +163,5 @@ def test_an_unknown_mode_in_the_environment_is_one_line(tmp_path: Path) -> None:
 def test_the_default_compiles_no_short_simulation_and_says_so(tmp_path: Path) -> None:
     said = suite(tmp_path, "_AutoEngine", "-p", "cppsim")
     assert "cppsim, mode auto" in said
-    assert "0 of 8 simulations ran in compiled code" in said
+    assert "compiled code ran 0 of 6 cycles, in 0 of 8 simulations" in said
     assert "8 in Amaranth's simulator: the run ended before the design was compiled" in said

@@ -117,6 +117,21 @@ def test_a_limit_that_is_not_a_number(fresh_cache: Path, monkeypatch: pytest.Mon
     assert not fresh_cache.exists()
 
 
+@pytest.mark.parametrize("words", [[], ["--clear"]])
+def test_a_file_in_place_of_the_folder_is_one_line(
+    fresh_cache: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+) -> None:
+    fresh_cache.write_text("notes", encoding="utf-8")
+    monkeypatch.setattr(sys, "argv", ["cppsim", "cache", *words])
+    with pytest.raises(SystemExit):
+        command.main()
+    told = f"python -m cppsim: CPPSIM_CACHE: {fresh_cache} is a file; expected a folder\n"
+    assert capsys.readouterr().err == told
+
+
 def test_the_command_shows_and_clears(
     fresh_cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

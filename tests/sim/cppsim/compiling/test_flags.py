@@ -10,7 +10,7 @@ from bitlane_sim.pins import model as pins
 from cppsim import native
 from cppsim.batch import threads
 from cppsim.compiling import library
-from cppsim.compiling.flags import selecting, straight
+from cppsim.compiling.flags import hasty, selecting, straight
 from cppsim.compiling.toolchain import Compiler, find_compiler
 from cppsim.errors import SimulationError
 from cppsim.model import build
@@ -57,12 +57,12 @@ OTHERS = (
 @pytest.mark.parametrize("version", OTHERS)
 def test_a_compiler_that_is_not_gcc_is_given_none_of_gccs_flags(version: str) -> None:
     compiler = Compiler(("g++",), version)
-    assert (selecting(compiler), straight(compiler)) == ((), ())
+    assert (hasty(compiler), selecting(compiler), straight(compiler)) == ((), (), ())
 
 
 def test_gcc_is_given_flags_of_its_own() -> None:
     compiler = Compiler(("c++",), GCC)
-    assert (len(selecting(compiler)), len(straight(compiler))) == (2, 3)
+    assert [len(flags(compiler)) for flags in (hasty, selecting, straight)] == [1, 2, 3]
 
 
 def test_a_large_source_is_compiled_with_less_effort(
@@ -75,7 +75,8 @@ def test_a_large_source_is_compiled_with_less_effort(
         raise SimulationError("no luck")
 
     monkeypatch.setattr(Compiler, "run", note)
-    for source, flags in (("", ()), (" " * 600_000, ()), (" " * 600_000, ("-mavx2",))):
+    large, huge = " " * 600_000, " " * 2_100_000
+    for source, flags in (("", ()), (large, ()), (large, ("-mavx2",)), (huge, ())):
         with pytest.raises(SimulationError, match="no luck"):
             library.provide(source, flags)
-    assert levels == ["-O1", "-Og", "-O1"]
+    assert levels == ["-O1", "-Og", "-O1", "-O0"]

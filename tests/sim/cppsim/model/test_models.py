@@ -2,6 +2,7 @@
 
 import gc
 import random
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -13,12 +14,15 @@ from amaranth.hdl import Elaboratable, Module, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from cppsim.batch.batch import Batch
 from cppsim.errors import BatchError, SimulationError
 from cppsim.model.interface import AnyModel
 from cppsim.model.model import Model
 from cppsim.model.program import Program
 from cppsim.model.reference import ReferenceModel
+from cppsim.netlist.numbers import from_words
 from cppsim.netlist.storage import StorageAccess, StoragePort
+from support.processes import succeed
 from support.seeds import slow
 from support.sim.evaluated import READS, STORAGE, Chain, Comparer, Inverter, Keeper, Mixer, Ripple
 from support.sim.waveforms import seen
@@ -161,11 +165,11 @@ def test_a_list_may_have_small_numbers_beside_large_ones(make: Maker) -> None:
     assert model.run(program)["o"].tolist() == [1, (1 << 63) + 1]
 
 
-def test_signed_ports_have_unsigned_values(make: Maker) -> None:
+def test_signed_ports_have_signed_values(make: Maker) -> None:
     model = make(Echo())
     model.set("i", 3)
-    assert model.get("negative") == 0b11101
-    assert model.run(Program().get("negative")) == {"negative": 0b11101}
+    assert model.get("negative") == -3
+    assert model.run(Program().get("negative")) == {"negative": -3}
 
 
 def test_numbers_of_cycles_are_not_negative_and_fit_63_bits(mixer: AnyModel) -> None:
@@ -481,3 +485,88 @@ def agree(slow: AnyModel, fast: AnyModel) -> None:
 @pytest.mark.parametrize("circuit", [Ripple, Chain])
 def test_bits_of_a_signal_may_depend_on_others_of_it(circuit: Callable[[], Elaboratable]) -> None:
     agree(ReferenceModel(circuit()), Model(circuit()))
+
+
+class Successor(wiring.Component):
+    """Adds 1 to a signed number."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__({"number": In(signed(width)), "above": Out(signed(width + 1))})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.d.sync += self.above.eq(self.number + 1)
+        return m
+
+
+@pytest.mark.parametrize("width", [1, 8, 64, 100])
+def test_signed_ports_take_and_show_what_those_of_a_batch_do(make: Maker, width: int) -> None:
+    model, batch = make(Successor(width)), Batch(Successor(width), 1, backend="threads")
+    least, most = -(1 << width - 1), (1 << width - 1) - 1
+    for number in (0, most, -1, least):
+        program = Program().set("number", number).step().get("above")
+        model.set("number", number)
+        assert model.get("number") == number
+        model.step()
+        assert model.get("above") == model.run(program)["above"] == number + 1
+        words = batch.run(program)["above"].reshape(-1).tolist()
+        assert from_words(x % (1 << 64) for x in words) == (number + 1) % (1 << 64 * len(words))
+    for number in (least - 1, most + 1):
+        with pytest.raises(ValueError, match=f"^number: {number} does not fit in {width} bits, si"):
+            model.set("number", number)
+        program = Program().set("number", number)
+        for runs in (model, batch):
+            with pytest.raises(BatchError, match=f"'number': {number} does not fit {width} bits,"):
+                runs.run(program)
+
+
+LONG = 2_700_000
+"""Cycles of a program that pauses: more than two million."""
+
+
+def counts(component: wiring.Component, program: Program) -> list[int]:
+    with closing(Model(component)) as model:
+        calls, run = 0, model._calls.model_run
+
+        def counted(*arguments: object) -> int:
+            nonlocal calls
+            calls += 1
+            return int(run(*arguments))
+
+        model._calls.model_run = counted
+        results = model.run(program)
+        return [calls, model.cycles, *np.asarray(results["above"]).reshape(-1).tolist()]
+
+
+def test_a_long_program_goes_on_where_it_paused() -> None:
+    steps = Program().set("number", 5).step(LONG).set("number", 6).step().get("above")
+    assert counts(Successor(8), steps) == [3, LONG + 1, 7]
+    waits = Program().until("above", 10, "first").set("number", -1).step()
+    waits.until("above", LONG, "never").set("number", 7).step().get("above")
+    assert counts(Successor(8), waits) == [3, LONG + 4, 8]
+    loops = Program()
+    with loops.repeat(3):
+        with loops.repeat(LONG // 9):
+            loops.set("number", 1).step().set("number", 2).step(2)
+        loops.get("above")
+    assert counts(Successor(8), loops) == [3, LONG, 3, 3, 3]
+
+
+_INTERRUPTED = """
+import os, signal, threading
+from cppsim import Model, Program
+from support.sim.zoo import Registers
+
+for program in (Program().step(1 << 60), Program().until("data", 1 << 60)):
+    model = Model(Registers(8))
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        model.run(program)
+    except KeyboardInterrupt:
+        print("interrupted", model.run(Program().step(3).get("data")))
+"""
+
+
+def test_ctrl_c_ends_a_program() -> None:
+    printed = succeed("timeout", "60", sys.executable, "-W", "ignore", "-c", _INTERRUPTED)
+    assert printed.split("\n")[:2] == ["interrupted {'data': 0}"] * 2

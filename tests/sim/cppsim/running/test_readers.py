@@ -1,11 +1,23 @@
 """Testbenches and processes read the same values as in pysim, by every method of reading."""
 
 import random
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 import pytest
-from amaranth.hdl import Cat, ClockDomain, ClockSignal, Module, Signal, Value, signed
+from amaranth.hdl import (
+    Array,
+    Cat,
+    ClockDomain,
+    ClockSignal,
+    Const,
+    Module,
+    Mux,
+    Signal,
+    Value,
+    signed,
+)
 from amaranth.lib.data import StructLayout
 
 import cppsim
@@ -170,6 +182,81 @@ def test_expressions_that_are_made_anew_each_time(sim: Bench) -> None:
             sim.seen.append([context.get(value) for _ in range(1 + number % 5)])
 
     sim.run(m, work, clock=None)
+
+
+FRESH: dict[str, Callable[[Signal, Signal, int], Value]] = {
+    "equal": lambda a, b, n: a == n,
+    "sum": lambda a, b, n: (a + n) ^ b[2:5],
+    "difference": lambda a, b, n: n - (b.as_signed() * 3),
+    "two constants": lambda a, b, n: (a == n) & (b == n + 1),
+    "shift": lambda a, b, n: Const(n, 40) >> a[:4],
+    "slice": lambda a, b, n: (b + n)[1:6],
+    "part": lambda a, b, n: Const(n * 77, 32).bit_select(a, 5),
+    "choice": lambda a, b, n: Mux(a > b, n, ~b),
+    "array": lambda a, b, n: Array([a, n & 7, b])[b[:2]],
+    "negative": lambda a, b, n: a.as_signed() < Const(-n, signed(9)),
+    "wide constant": lambda a, b, n: (Cat(a, b) ^ Const(n << 65, 80))[60:80],
+    "joined": lambda a, b, n: Cat(Const(n, 5), a, Const(1, 2)),
+}
+
+
+@same_on(fast_forwarding)
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("made", FRESH.values(), ids=FRESH)
+def test_expressions_that_differ_in_constants(
+    sim: Bench, made: Callable[[Signal, Signal, int], Value]
+) -> None:
+    m, given, above = Module(), Signal(8), Signal(8)
+    m.d.comb += above.eq(given * 5)
+
+    async def work(context: Any) -> None:
+        for number in (0, 3, 3, 17, 255, 1, 3, 86):
+            context.set(given, number ^ 2)
+            sim.seen += [context.get(made(given, above, number)) for _ in range(2)]
+            context.set(given, number)
+            sim.seen.append(context.get(made(above, given, number)))
+
+    sim.run(m, work, clock=None)
+
+
+@same_on(fast_forwarding)
+@pytest.mark.usefixtures("eager")
+def test_one_constant_at_two_places_is_not_two_constants(sim: Bench) -> None:
+    m, a, b = Module(), Signal(8), Signal(8)
+    m.d.comb += b.eq(a + 2)
+    three = Const(3)
+
+    async def work(context: Any) -> None:
+        for number in range(8):
+            context.set(a, number)
+            for value in ((a == three) | (b == three), (a == 3) | (b == 5), (a == 1) | (b == 3)):
+                sim.seen.append(context.get(value))
+
+    sim.run(m, work, clock=None)
+
+
+def test_a_thousand_expressions_of_one_structure_are_one_program() -> None:
+    layout = StructLayout({"low": 3, "high": 13})
+    m, count, data = Module(), Signal(16, init=1023), Signal(layout)
+    m.d.sync += [count.eq(count + 1), data.eq(count)]
+    made = cppsim.Simulator(m, mode=Mode.ALWAYS)
+    probes = made._engine._state.probes
+    written = []
+
+    async def work(context: Any) -> None:
+        for number in range(1024, 2024):  # constants of one width
+            await context.tick().until(count == number)
+            high = number >> 3
+            assert context.get(data.high) == high
+            assert context.get((data.high + number) ^ count) == high + number ^ number + 1
+            written.append(probes.written)
+
+    made.add_clock(1e-6)
+    made.add_testbench(work)
+    made.run()
+    # The condition alone, and both expressions after settling.
+    assert written[-1] == 3
+    assert written.index(3) < 100
 
 
 @same_on(fast_forwarding)

@@ -1,0 +1,65 @@
+"""Changes of a design that avoid known differences of Amaranth's simulator from its netlist."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from amaranth.hdl import MemoryData, Signal
+
+from .amaranth_internals import (
+    MemoryInstance,
+    ast,
+    driven_signals,
+    memory_of,
+    operands_of,
+    write_ports_of,
+)
+
+_PART = (
+    "; past an inverted or reinterpreted value, a part-select differs between Amaranth's simulator"
+    " and its netlist: assign that value to a signal of its shape, and select from the signal"
+)
+_ROW = (
+    "; a row that several domains write at one edge has no defined value: give the clocks"
+    " different phases, or let one domain write"
+)
+
+
+def cure_of_signal(fragment: Any, signal: Signal) -> str:
+    """Return what to change in a design where ``signal`` differs; empty if that is not known."""
+    for driven, values in _assignments(fragment):
+        if signal in driven and any(map(_selects_past, values)):
+            return _PART
+    return ""
+
+
+def cure_of_row(fragment: Any, memory: MemoryData) -> str:
+    """Return what to change in a design where a row differs; empty if that is not known."""
+    if isinstance(fragment, MemoryInstance) and memory_of(fragment) is memory:
+        return _ROW if len({domain for domain, *_ in write_ports_of(fragment)}) > 1 else ""
+    return "".join(cure_of_row(inner, memory) for inner, *_ in fragment.subfragments)
+
+
+def _assignments(fragment: Any) -> Iterator[tuple[Any, list[Any]]]:
+    """Yield the signals that assignments drive, and the values that decide what they become."""
+    for statements in fragment.statements.values():
+        yield from _assigned(statements, [])
+    for inner, *_ in fragment.subfragments:
+        yield from _assignments(inner)
+
+
+def _assigned(statements: Iterable[Any], tests: list[Any]) -> Iterator[tuple[Any, list[Any]]]:
+    for statement in statements:
+        if isinstance(statement, ast.Switch):
+            for _, inner, _ in statement.cases:
+                yield from _assigned(inner, [*tests, statement.test])
+        elif isinstance(statement, ast.Assign):
+            yield driven_signals(statement), [*tests, statement.rhs]
+
+
+def _selects_past(value: Any) -> bool:
+    """Return whether a part-select of an inverted or reinterpreted value is in ``value``."""
+    if isinstance(value, ast.Part):
+        whole = value.value
+        if isinstance(whole, ast.Operator) and whole.operator in ("~", "s", "u"):
+            return True
+    return any(map(_selects_past, operands_of(value)))
