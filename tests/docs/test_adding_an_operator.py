@@ -14,7 +14,7 @@ import pytest
 from support.docs.pages import ROOT, blocks
 from support.seeds import slow, stride
 
-PAGE = ROOT / "docs" / "adding_an_operator.md"
+PAGE = ROOT / "docs" / "extending.md"
 
 TRY = """
 import sys
