@@ -160,7 +160,7 @@ MEASURED = {
 
 ELSEWHERE = {
     ("docs/extending.md", "diff"): "tests/docs/test_extending.py",
-    ("docs/integrating.md", "c"): "tests/system/test_integrating.py",
+    ("docs/first_hour_fpga.md", "c"): "tests/system/test_first_hour_fpga.py",
     ("examples/soc/README.md", "text"): "tests/system/test_soc_example.py",
 }
 """Blocks that another test runs: page and language, and the file of that test."""
@@ -195,7 +195,7 @@ def having(*languages: str) -> list[Path]:
 @pytest.mark.parametrize(
     "page",
     # Only the environment of the full tier has all programs that this page names.
-    [slow(page) if page.name == "integrating.md" else page for page in having(*SHELL)],
+    [slow(page) if page.name == "first_hour_fpga.md" else page for page in having(*SHELL)],
     ids=name,
 )
 def test_the_commands_of_a_page_are_taken(page: Path) -> None:
