@@ -5,11 +5,14 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import numpy as np
 import pytest
+from amaranth.hdl import Module, Signal
 
 import bitlane
+import cppsim
 from support.docs.pages import ROOT
 
 Call = tuple[str, str]
@@ -18,8 +21,9 @@ Call = tuple[str, str]
 
 def steps(page: str, heading: str) -> list[list[Call]]:
     """Return the functions that each numbered step below ``heading`` links."""
-    text = (ROOT / page).read_text(encoding="utf-8").partition(f"\n## {heading}\n")[2]
-    numbered = re.split(r"^\d+\. ", text.partition("\n## ")[0], flags=re.M)[1:]
+    text = (ROOT / page).read_text(encoding="utf-8")
+    below = re.split(rf"^#+ {heading}\n", text, flags=re.M)[1]
+    numbered = re.split(r"^\d+\. ", re.split(r"^##", below, flags=re.M)[0], flags=re.M)[1:]
     return [
         [
             ((ROOT / page).parent.joinpath(file).resolve().relative_to(ROOT).as_posix(), name)
@@ -53,6 +57,26 @@ def test_a_call_of_the_host_takes_the_way_that_the_page_shows() -> None:
     with bitlane.open("sim:pysim?width=32&memory=4KiB&slots=2") as device:
         called = calls(lambda: device.bit_xor(a[::-1], a[:, :, ::-1]))
     compare(steps("docs/host.md", "The way of one call"), called)
+
+
+def test_a_design_takes_the_way_through_cppsim_that_the_page_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CPPSIM_CACHE", str(tmp_path))
+    m, count = Module(), Signal(8)
+    m.d.sync += count.eq(count + 3)
+
+    async def testbench(ctx: Any) -> None:
+        await ctx.tick().repeat(10)
+        assert ctx.get(count) == 30
+
+    def simulate() -> None:
+        simulator = cppsim.Simulator(m, mode="always")
+        simulator.add_clock(1e-6)
+        simulator.add_testbench(testbench)
+        simulator.run()
+
+    compare(steps("docs/cppsim.md", "The way of a design"), calls(simulate))
 
 
 def compare(walk: list[list[Call]], called: list[Call]) -> None:
