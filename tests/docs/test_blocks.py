@@ -166,7 +166,7 @@ ELSEWHERE = {
 """Blocks that another test runs: page and language, and the file of that test."""
 
 DRAWN = {
-    "design → Amaranth's netlist": "a drawing",
+    "design → netlist": "a drawing",
     "NumPy arrays\n": "a drawing",
     "JUMP_k = step_k": "a formula, which tests/host/driver checks",
     " 0  loop nest -> steps": "a table, which tests/docs/test_claims.py compares",
