@@ -27,7 +27,7 @@ OPTIONS :=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check prove compilers verify mutants flips lint bench figures performance batches gpu docs registers drawing package pins venv clean distclean moved
+.PHONY: help demo test check prove compilers verify mutants flips lint bench figures performance batches gpu docs notebooks registers drawing package pins venv clean distclean moved
 
 help: ## List the targets
 	@echo "bitlane: DirectML's bit operators on an FPGA. Targets:"
@@ -106,6 +106,9 @@ gpu: ## Compare a GPU with threads and the single simulator, and measure it (BAT
 docs: $(CHECK_READY) ## Build the site from docs/ and the docstrings into build/site
 	@$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -b html docs build/site
 	@echo "wrote build/site/index.html"
+
+notebooks: $(CHECK_READY) ## Write docs/*.ipynb from the two first hours, and run their cells
+	@PYTHONPATH=tests $(BIN)/python -m support.docs.notebooks
 
 registers: $(DEMO_READY) ## Write docs/registers.md from the contract between circuit and driver
 	@$(BIN)/python -m bitlane.command_line.registers_page > docs/registers.md.new

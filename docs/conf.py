@@ -37,17 +37,18 @@ html_show_sphinx = False
 html_copy_source = False
 
 ELSEWHERE = {
-    "](../examples/README.md": "](elsewhere/model_files.md",
-    "](../examples/soc/README.md": "](elsewhere/system_on_chip.md",
-    "](../sim/cppsim/README.md": "](elsewhere/cppsim.md",
-    "](../CONTRIBUTING.md": "](elsewhere/contributing.md",
+    "examples/README.md": "model_files.md",
+    "examples/soc/README.md": "system_on_chip.md",
+    "sim/cppsim/README.md": "cppsim.md",
+    "CONTRIBUTING.md": "contributing.md",
 }
-"""Links to pages that lie outside this folder, and the pages here that include them."""
+"""Pages outside this folder, and the pages in ``elsewhere`` that include them."""
 
 
 def _adapt_page(app: Sphinx, page: str, source: list[str]) -> None:
+    up = "../" * page.count("/")
     for there, here in ELSEWHERE.items():
-        source[0] = source[0].replace(there, here)
+        source[0] = source[0].replace(f"]({up}../{there}", f"]({up}elsewhere/{here}")
 
 
 def _adapt_docstring(

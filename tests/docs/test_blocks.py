@@ -159,14 +159,15 @@ MEASURED = {
 """Output blocks that are not compared: their first words, and the reason."""
 
 ELSEWHERE = {
-    ("docs/adding_an_operator.md", "diff"): "tests/docs/test_adding_an_operator.py",
-    ("docs/integrating.md", "c"): "tests/system/test_integrating.py",
+    ("docs/extending.md", "diff"): "tests/docs/test_extending.py",
+    ("docs/first_hour_fpga.md", "c"): "tests/system/test_first_hour_fpga.py",
     ("examples/soc/README.md", "text"): "tests/system/test_soc_example.py",
 }
 """Blocks that another test runs: page and language, and the file of that test."""
 
 DRAWN = {
-    "design → Amaranth's netlist": "a drawing",
+    "design → netlist": "a drawing",
+    "NumPy arrays\n": "a drawing",
     "JUMP_k = step_k": "a formula, which tests/host/driver checks",
     " 0  loop nest -> steps": "a table, which tests/docs/test_claims.py compares",
     "byte             01234567": "a drawing, which tests/docs/test_claims.py compares",
@@ -195,7 +196,7 @@ def having(*languages: str) -> list[Path]:
 @pytest.mark.parametrize(
     "page",
     # Only the environment of the full tier has all programs that this page names.
-    [slow(page) if page.name == "integrating.md" else page for page in having(*SHELL)],
+    [slow(page) if page.name == "first_hour_fpga.md" else page for page in having(*SHELL)],
     ids=name,
 )
 def test_the_commands_of_a_page_are_taken(page: Path) -> None:

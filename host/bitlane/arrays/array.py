@@ -14,6 +14,7 @@ from numpy.typing import DTypeLike
 from bitlane_rtl.abi import Op
 
 from .._typing import AnyArray
+from ..compiler.explain import Explanation
 from ..compiler.explain import explain as explain_nodes
 from ..compiler.nodes import broadcast, copy_ordered
 from ..errors import CopyError, DataTypeError, MissingError, NotOfferedError, ShapeError
@@ -499,7 +500,7 @@ def compute(*arrays: Array) -> None:
     compute_values(*_values("compute", arrays))
 
 
-def explain(*arrays: Array) -> str:
+def explain(*arrays: Array) -> Explanation:
     """Return a table of the commands that compute ``arrays``, on one device, as one job.
 
     Each line has the elements, bytes and estimated cycles of a command; the last lines have their
@@ -508,7 +509,7 @@ def explain(*arrays: Array) -> str:
     values = _values("explain", arrays)
     nodes = [value.node for value in values if value.pending]
     if not nodes:
-        return "computed already: no commands"
+        return Explanation("computed already: no commands")
     return explain_nodes(values[0].device.driver.geometry, nodes)
 
 

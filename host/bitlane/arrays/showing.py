@@ -17,14 +17,23 @@ from .value import Value
 
 def format_text(value: Value) -> str:
     """Return type, shape and elements as NumPy prints them; a pending array says that it is."""
-    what, shown = _show(value)
+    note, shown = _show(value)
+    what = _describe(value) + note
     return f"<{what}>" if shown is None else f"<{what}\n{shown}>"
 
 
 def format_html(value: Value) -> str:
-    """Return `format_text` as HTML, for notebooks."""
-    what, shown = _show(value)
-    return f"<div>{escape(what)}</div>" + ("" if shown is None else f"<pre>{escape(shown)}</pre>")
+    """Return a table of shape, type, device and state in HTML, and the elements below it."""
+    note, shown = _show(value)
+    facts = {
+        "shape": value.shape,
+        "dtype": value.dtype,
+        "device": value.device.driver.link.description,
+        "state": (_state(value) or "computed") + note,
+    }
+    rows = [f"<tr><th>{key}</th><td>{escape(str(x))}</td></tr>" for key, x in facts.items()]
+    elements = "" if shown is None else f"<pre>{escape(shown)}</pre>"
+    return f"<table>{''.join(rows)}</table>{elements}"
 
 
 def summarize(value: Value) -> str:
@@ -33,21 +42,28 @@ def summarize(value: Value) -> str:
 
 
 def _describe(value: Value) -> str:
+    state = _state(value)
+    what = f"bitlane.Array: shape {value.shape}, {value.dtype}, on {value.device!r}"
+    return f"{what}, {state}" if state else what
+
+
+def _state(value: Value) -> str:
+    """Return "freed", "pending", or "" for an array whose elements are on the device."""
     node = value.node
     freed = isinstance(node, Stored) and node.storage.closed
-    state = ", freed" if freed else ", pending" if value.pending else ""
-    return f"bitlane.Array: shape {value.shape}, {value.dtype}, on {value.device!r}{state}"
+    return "freed" if freed else "pending" if value.pending else ""
 
 
 def _show(value: Value) -> tuple[str, str | None]:
-    what, node = _describe(value), value.node
+    """Return a note on elements that cannot be read, and the elements, None if there are none."""
+    node = value.node
     if not isinstance(node, Stored) or node.storage.closed:
-        return what, None
+        return "", None
     try:
-        return what, _format_elements(value)
+        return "", _format_elements(value)
     except BitlaneError as error:
         # Debuggers show arrays of a device that is closed or busy, too.
-        return f"{what}, not shown: {error}", None
+        return f", not shown: {error}", None
 
 
 def _format_elements(value: Value) -> str:

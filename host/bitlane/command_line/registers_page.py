@@ -2,15 +2,22 @@
 
 from collections.abc import Iterable, Sequence
 from inspect import cleandoc
+from textwrap import wrap
 
 from bitlane_rtl import abi
 from bitlane_rtl.abi import RECORD, Lane, Mode, Op
 
 from ..driver.commands import Command, Walk, encode
 
+_WIDTH = 100
+"""Characters in a line of text."""
+
+_ROW_WIDTH = 125
+"""Characters in a row of a table; a longer meaning is a list item below the table."""
+
 STORY = """\
-XOR of 3 rows of 10 elements of 16 bits. A's elements stand 4 bytes apart and its rows 64, from
-0x1002; one row of B, at 0x2000, serves all three; Y's rows follow each other from 0x3000."""
+XOR of 3 rows of 10 elements of 16 bits. A's elements are 4 bytes apart and its rows 64 bytes, from
+0x1002. One row of B, at 0x2000, is used for all three. Y's rows are contiguous from 0x3000."""
 
 EXAMPLE = Command(
     Op.XOR,
@@ -59,10 +66,36 @@ _ACCESS = {
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
-    lines = [heads, ["---"] * len(heads), *rows]
-    texts = ["| " + " | ".join(str(cell) for cell in line) + " |" for line in lines]
-    # Two powers in a line would make what stands between them bold.
-    return [text.replace("**", "^") for text in texts] + [""]
+    """Return a table and an empty line. Long cells of its last column follow as a list."""
+    lines = [heads, ["---"] * len(heads)]
+    below: list[str] = []
+    for row in rows:
+        *first, last = (_plain(str(cell)) for cell in row)
+        if len(_row([*first, last])) > _ROW_WIDTH:
+            below += _wrapped(f"- {first[1]}: {last}")
+            last = "see below"
+        lines.append([*first, last])
+    return [*map(_row, lines), "", *below, *([""] if below else [])]
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _plain(text: str) -> str:
+    """Return ``text`` without powers: two of them in a line would make the text between bold."""
+    return text.replace("**", "^")
+
+
+def _wrapped(text: str) -> list[str]:
+    """Return the lines of a paragraph or of an item of a list."""
+    return wrap(
+        text,
+        _WIDTH,
+        subsequent_indent="  " if text.startswith("- ") else "",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _position(bits: abi.Bits) -> str:
@@ -81,9 +114,9 @@ def _codes(title: str, codes: type[abi.Code]) -> list[str]:
 
 
 def _paragraphs(text: str) -> list[str]:
-    """``text`` with each of its paragraphs on a line."""
+    """Return the lines of the paragraphs of ``text``, with an empty line after each."""
     paragraphs = cleandoc(text).split("\n\n")
-    return [line for part in paragraphs for line in (" ".join(part.split()), "")]
+    return [line for part in paragraphs for line in (*_wrapped(" ".join(part.split())), "")]
 
 
 def _reset(entry: abi.Register) -> str:
@@ -137,19 +170,17 @@ def _record() -> list[str]:
     return [
         "## Command record",
         "",
-        (
+        *_paragraphs(
             f"{abi.RECORD_WORDS} words, of which a command uses the leading 6 (one operand),"
             " 8 (two operands) or 12 + 4 (loops - 1): the last if there is more than one"
             " loop or any stream is STRIDED (see Words in use). The circuit reads no others. The"
             f" bytes of the words in use XOR to RECORD_SEAL, `{abi.RECORD_SEAL:#04x}`."
         ),
-        "",
         *_table(("Word", "Field", "Meaning"), words),
-        (
+        *_paragraphs(
             "With byte steps `step_k` of loop `k`, where loop 0 is the run and takes part only if"
             " the stream is STRIDED:"
         ),
-        "",
         "```text",
         "JUMP_k = step_k - sum(step_i * (count_i - 1) for i < k)",
         "```",
@@ -171,12 +202,11 @@ def page() -> str:
         "",
         "<!-- Written by `make registers` from rtl/bitlane_rtl/abi/. Change it there. -->",
         "",
-        (
+        *_paragraphs(
             f"ABI version {abi.ABI_VERSION}, identity `{abi.IDENTITY:#010x}`. All words are 32"
             " bits, little-endian. Offsets are bytes from the start of the control window, which is"
             f" {abi.CONTROL_SIZE // 1024} KiB and which a link shows at `{abi.CONTROL_BASE:#010x}`."
         ),
-        "",
         *_window(),
         *_record(),
         "## Codes",

@@ -1,7 +1,9 @@
 """Cost tables: the passes of a device for expressions, and estimated cycles. Executes nothing."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from itertools import islice
 from math import prod
 
@@ -37,7 +39,25 @@ class PassCost:
         return self.commands, self.runs, self.read, self.written, self.cycles
 
 
-def explain(geometry: Abilities, roots: Sequence[Expression]) -> str:
+class Explanation(str):
+    """A table of passes as text, which Python's prompt prints and notebooks show as a table."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        head, *rows = (re.split(" {2,}", line) for line in self.splitlines())
+        lines = [_html_row("th", head), *(_html_row("td", row) for row in rows)]
+        return f"<table>{''.join(lines)}</table>"
+
+
+def _html_row(tag: str, cells: Sequence[str]) -> str:
+    return f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in cells)}</tr>"
+
+
+def explain(geometry: Abilities, roots: Sequence[Expression]) -> Explanation:
     """Return a table of the passes that compute ``roots`` in one run, beside those without fusion.
 
     Cycles are estimated for a memory that answers at once. Raises ``LayoutError`` or
@@ -47,18 +67,20 @@ def explain(geometry: Abilities, roots: Sequence[Expression]) -> str:
     return table(pass_costs(fused, geometry), pass_costs(plan_passes(roots, geometry), geometry))
 
 
-def table(passes: Sequence[PassCost], plain: Sequence[PassCost]) -> str:
+def table(passes: Sequence[PassCost], plain: Sequence[PassCost]) -> Explanation:
     """Return a line for each pass; their sum, and that of ``plain``, the passes without fusion."""
     cells = [["pass", "elements", "commands", "runs", "bytes read", "bytes written", "cycles"]]
     cells += [[x.name, x.elements, *map(_grouped, x.numbers)] for x in passes]
     cells += [_total("fused", passes), _total("unfused", plain)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if column < 2 else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in cells
+    return Explanation(
+        "\n".join(
+            "  ".join(
+                cell.ljust(width) if column < 2 else cell.rjust(width)
+                for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+            ).rstrip()
+            for line in cells
+        )
     )
 
 

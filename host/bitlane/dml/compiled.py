@@ -14,7 +14,7 @@ import numpy as np
 
 from bitlane_rtl.abi import Op
 
-from ..compiler.explain import pass_costs, table
+from ..compiler.explain import Explanation, pass_costs, table
 from ..compiler.fusion import fuse
 from ..compiler.memory import MemoryPlan, allocate, write_into
 from ..compiler.nodes import (
@@ -70,7 +70,7 @@ class Program:
         only = nodes[0] if len(nodes) == 1 else None
         return only.in_place if isinstance(only, OperatorDesc) else InPlace.NONE
 
-    def explain(self, geometry: Abilities) -> str:
+    def explain(self, geometry: Abilities) -> Explanation:
         """Return a table of the passes of a dispatch, beside those without fusion."""
         plain = _Builder(self.connections, geometry, list).plan()
         return table(pass_costs(self.memory.plan, geometry), pass_costs(plain, geometry))

@@ -3,6 +3,7 @@
 import copy
 import gc
 import pickle
+import re
 from collections.abc import Callable
 from html import escape
 from itertools import groupby
@@ -84,16 +85,42 @@ def test_its_representation_has_its_elements(device: Device) -> None:
         assert repr(x) == f"<{what}\n{np.array2string(a)}>"
         assert np.array2string(x, separator=",") == np.array2string(a, separator=",")
         assert f"{x}" == repr(x)
-        assert (
-            x._repr_html_() == f"<div>{escape(what)}</div><pre>{escape(np.array2string(a))}</pre>"
-        )
+        html = x._repr_html_()
+        assert html.endswith(f"</table><pre>{escape(np.array2string(a))}</pre>")
+        assert facts(html) == {
+            "shape": str(a.shape),
+            "dtype": str(a.dtype),
+            "device": escape(device.description),
+            "state": "computed",
+        }
+
+
+def facts(html: str) -> dict[str, str]:
+    """Return the rows of the table that a notebook shows for an array."""
+    return dict(re.findall(r"<tr><th>(\w+)</th><td>(.*?)</td></tr>", html))
+
+
+def test_a_notebook_shows_the_passes_as_a_table(device: Device) -> None:
+    x = device.asarray(np.arange(12, dtype=np.uint8)) ^ 1
+    shown = bitlane.explain(x)
+    cells = re.findall(r"<t[hd]>(.*?)</t[hd]>", shown._repr_html_())
+    assert shown._repr_html_().count("<tr>") == len(shown.splitlines()) == 4
+    assert cells[:3] == ["pass", "elements", "commands"]
+    assert cells[7:9] == ["XOR", "12 of 8 bits"]
+    assert len(cells) == 4 * 7
+    assert repr(shown) == str(shown)
+    x.get()
+    assert bitlane.explain(x)._repr_html_() == (
+        "<table><tr><th>computed already: no commands</th></tr></table>"
+    )
 
 
 def test_the_representation_of_what_is_pending_says_so_and_computes_nothing(device: Device) -> None:
     x = device.asarray(random((2, 3), "u4")) ^ 1
     link_of(device).traffic.clear()
     assert repr(x) == f"<bitlane.Array: shape (2, 3), uint32, on {device!r}, pending>"
-    assert x._repr_html_() == f"<div>{escape(repr(x)[1:-1])}</div>"
+    assert facts(x._repr_html_())["state"] == "pending"
+    assert x._repr_html_().endswith("</table>")
     assert x.pending
     assert link_of(device).traffic == []
 

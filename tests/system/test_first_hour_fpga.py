@@ -1,4 +1,4 @@
-"""docs/integrating.md: its commands run, its C drives a core, and its table what is written."""
+"""docs/first_hour_fpga.md: its commands run, its C drives a core, and its table lists the files."""
 
 import ctypes
 import os
@@ -18,7 +18,7 @@ from support.processes import run
 
 pytestmark = pytest.mark.slow
 
-PAGE = Path(__file__).parents[2] / "docs" / "integrating.md"
+PAGE = Path(__file__).parents[2] / "docs" / "first_hour_fpga.md"
 CONFIGURATION = Configuration(memory_bytes=1 << 13, slots=4)
 
 
@@ -39,8 +39,9 @@ def write_programs(folder: Path) -> list[str]:
 
 
 def test_every_block_is_of_a_language_that_is_run() -> None:
-    opened = re.findall(r"^```(\w*)$", PAGE.read_text(encoding="utf-8"), flags=re.M)
-    assert [x for x in opened if x] == [x for x in opened if x in ("sh", "c")]
+    """`tests/docs/test_blocks.py` runs the rest."""
+    opened = re.findall(r"^```(\w+)$", PAGE.read_text(encoding="utf-8"), flags=re.M)
+    assert set(opened) == {"c", "console", "python", "sh"}
     assert len(blocks("sh")) == 4
     assert len(blocks("c")) == 3
 
@@ -59,7 +60,10 @@ def test_its_commands_run_one_after_the_other(tmp_path: Path) -> None:
         assert "warning" not in (ran.stdout + ran.stderr).lower(), ran.stderr
     for name in ("pages/index.html", "core_peakrdl.h", "bitlane.o", "xor.o", "handler.o"):
         assert (tmp_path / name).is_file(), name
-    listed = re.findall(r"^\| (`[^|]+) \|", PAGE.read_text(encoding="utf-8"), flags=re.M)
+    (table,) = re.findall(
+        r"^\| File .*\n((?:\|.*\n)+)", PAGE.read_text(encoding="utf-8"), flags=re.M
+    )
+    listed = re.findall(r"^\| (`[^|]+) \|", table, flags=re.M)
     named = {name for cell in listed for name in re.findall(r"`([^`]+)`", cell)}
     assert {path.name for path in (tmp_path / "hardware").iterdir()} == named
 
