@@ -51,7 +51,15 @@ class Command:
     """Iterations of the loops outside the run, innermost first."""
     saturate: bool = False
     arithmetic: bool = False
+    test: bool = False
+    negate: bool = False
     fence: bool = False
+
+    @property
+    def title(self) -> str:
+        """The operation, with what becomes of its counts: ``COUNT_XOR TEST NEGATE``."""
+        flags = {"TEST": self.test, "NEGATE": self.negate}
+        return " ".join([self.op.name, *(name for name, is_set in flags.items() if is_set)])
 
     @property
     def loops(self) -> int:
@@ -72,6 +80,8 @@ class Command:
             self.counts,
             self.saturate,
             self.arithmetic,
+            self.test,
+            self.negate,
             fence,
         )
 
@@ -111,6 +121,8 @@ def encode(command: Command, *, interrupt: bool = False) -> NDArray[np.uint32]:
         command.arithmetic,
         command.fence,
         interrupt,
+        command.test,
+        command.negate,
     )
     words[_WORD["CONTROL"]] = _pack(control)
     words[_WORD["CONTROL"]] = seal(words)
@@ -134,6 +146,8 @@ class _Control(NamedTuple):
     arithmetic: bool
     fence: bool
     interrupt: bool
+    test: bool
+    negate: bool
 
 
 @lru_cache(maxsize=512)

@@ -1,4 +1,4 @@
-"""Counts the ones of each lane. A count must never reach into another lane."""
+"""Counts the ones of each lane, or adds tests of elements. No count may reach into another lane."""
 
 from collections.abc import Collection, Sequence
 
@@ -21,6 +21,10 @@ class Popcount(wiring.Component):
     the counts of bytes and behind the counts of 32 bits: four additions in a row would be the
     slowest path of a whole engine.
 
+    A test takes the place of the count of its element's lowest byte, and no other byte of the
+    element counts. So the tree gives the test in the lane of the element, and in wider lanes the
+    sum of tests.
+
     Latency: 1 cycle from the inputs to ``o`` and 2 to ``o_64``. Throughput: one word a cycle.
 
     Members
@@ -31,10 +35,14 @@ class Popcount(wiring.Component):
         Count; else all counts are 0.
     lane : ``In(2)``
         An ``abi.Lane`` out of ``lanes``, no wider than ``width``; else counts are undefined.
+    test : ``In(1)``
+        Count ``tests``, not the ones of ``a``.
+    tests : ``In(width / 8)``
+        A bit for each byte, as from `LaneTests`.
     a : ``In(width)``
         The word to count in.
     inside : ``In(width / 8)``
-        The bytes of ``a`` to count; the others count as 0.
+        The bytes of ``a`` and ``tests`` to count; the others count as 0.
     o : ``Out(width)``
         Counts of the last ``a`` taken, 0 in 64-bit lanes.
     o_64 : ``Out(width)``
@@ -50,6 +58,8 @@ class Popcount(wiring.Component):
                 "load": In(2),
                 "enable": In(1),
                 "lane": In(2),
+                "test": In(1),
+                "tests": In(width // 8),
                 "a": In(width),
                 "inside": In(width // 8),
                 "o": Out(width),
@@ -92,9 +102,10 @@ class Popcount(wiring.Component):
 
     def _count_byte(self, m: Module, byte: int) -> Signal:
         """Return the ones of ``byte``, in stage 1."""
+        ones = tree_sum(self.a.word_select(byte, 8))[:4]
+        ones = Mux(self.test, self.tests[byte], ones)
         # A Mux behind the sum is free: it becomes a reset of the register.
-        ones = Mux(self.inside[byte], tree_sum(self.a.word_select(byte, 8))[:4], 0)
-        return register(m, self.load[0], ones, f"ones_8_{byte}")
+        return register(m, self.load[0], Mux(self.inside[byte], ones, 0), f"ones_8_{byte}")
 
 
 def _in_lanes(counts: Sequence[Value], lane: Lane) -> Value:

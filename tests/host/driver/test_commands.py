@@ -41,9 +41,7 @@ def any_commands(draw: st.DrawFn) -> Command:
         walk([Mode.DENSE, Mode.STRIDED, Mode.REPEAT]) if op.reads_b else None,
         walk([Mode.DENSE, Mode.STRIDED, Mode.SUM]),
         tuple(draw(words_32) for _ in range(loops - 1)),
-        draw(st.booleans()),
-        draw(st.booleans()),
-        draw(st.booleans()),
+        *(draw(st.booleans()) for _ in range(5)),
     )
 
 
@@ -65,6 +63,8 @@ def test_every_field_stands_where_the_contract_puts_it(command: Command, interru
         "ARITHMETIC": command.arithmetic,
         "FENCE": command.fence,
         "INTERRUPT": interrupt,
+        "TEST": command.test,
+        "NEGATE": command.negate,
     }
     expected = dict.fromkeys(RECORD, 0)
     expected["CONTROL"] = words[0]
@@ -129,3 +129,10 @@ def test_a_sealed_records_bytes_xor_to_the_seal_whatever_seal_it_had(old: int) -
     sealed = np.array([seal(words), *words[1:]], "<u4")
     assert np.bitwise_xor.reduce(sealed.view(np.uint8)) == RECORD_SEAL
     assert sealed[0] & 0xFFFFFF == 0x123456
+
+
+@given(any_commands())
+def test_a_title_names_the_operation_and_its_tests(command: Command) -> None:
+    op, *tests = command.title.split()
+    assert op == command.op.name
+    assert ("TEST" in tests, "NEGATE" in tests) == (command.test, command.negate)

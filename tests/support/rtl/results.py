@@ -48,6 +48,17 @@ def compute_element(
     return result ^ ones if op in (Op.NAND, Op.NOR, Op.XNOR, Op.NOT) else result
 
 
+def truth_of(count: int, *, negate: bool) -> int:
+    """Return the test of a count: whether it is 0 if ``negate``, else whether it is not."""
+    return int((count == 0) == negate)
+
+
+def truths(counts: int, lane: Lane, width: int, *, negate: bool) -> int:
+    """Return `truth_of` each count in a lane of a word of ``width`` bits."""
+    tests = [truth_of(count, negate=negate) for count in split(counts, lane.bits, width)]
+    return join(tests, lane.bits)
+
+
 def compute(
     op: Op, a: int, b: int, lane: Lane, width: int, saturate: bool = False, arithmetic: bool = False
 ) -> int:
