@@ -22,7 +22,7 @@ from ..compiler.nodes import (
     window,
 )
 from ..errors import DataTypeError, NotOfferedError, OtherDeviceError, OutOfRangeError
-from ..lowering.routes import Shift
+from ..lowering.routes import Options
 from ..streaming.operands import expect_supported, fit_integer, shown
 from ..streaming.promotion import NEGATED, TRUE, Casting, expect_alike, kind_of, meeting_type
 from .strided import Strided, normalize_axes
@@ -119,7 +119,7 @@ def apply_typed(
         return apply(Op.XOR, a, _TRUE)
     if truth and op in NEGATED:
         return apply(Op.XOR, apply(NEGATED[op], a, b), _TRUE)
-    return apply(op, a, b, shift=Shift.of(saturate=True, arithmetic=dtype.kind == "i"))
+    return apply(op, a, b, options=Options.of(saturate=True, arithmetic=dtype.kind == "i"))
 
 
 def copy_value(value: Value) -> Value:

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from bitlane_rtl.abi import LOGIC_OPS, Op
 
 from ..driver.geometry import Abilities
-from ..lowering.routes import Shift
+from ..lowering.routes import Options
 from .nodes import Applied, Argument, Constant, Expression, Stored, Viewed, Widened, apply, window
 from .passes import operands, operands_first, reach
 
@@ -296,7 +296,7 @@ def _equivalents(node: Applied, polarity: bool) -> Iterator[tuple[Op, tuple[bool
         if op in (Op.XOR, Op.XNOR):
             yield _INVERSE[op], (True, False)
             yield op, (False, False)
-    elif node.op is Op.SHIFT_RIGHT and Shift.ARITHMETIC in node.shift:
+    elif node.op is Op.SHIFT_RIGHT and Options.ARITHMETIC in node.options:
         yield node.op, (polarity, True)
     elif polarity:
         yield node.op, (True, True)

@@ -12,7 +12,7 @@ from bitlane_rtl.abi import Op
 
 from ..driver.driver import Storage
 from ..errors import LayoutError, ShapeError
-from ..lowering.routes import Shift
+from ..lowering.routes import Options
 from ..lowering.strided import (
     WIDTHS,
     View,
@@ -131,7 +131,7 @@ class Applied(_Computed):
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     itemsize: int
-    shift: Shift = Shift.NONE
+    options: Options = Options.NONE
     summed: tuple[int, ...] = ()
     """Axes of the operands along which the results, which are counts, are added up."""
     _cached: "ref[Stored] | None" = field(default=None, init=False)
@@ -174,7 +174,7 @@ def apply(
     b: Expression | None = None,
     *,
     itemsize: int | None = None,
-    shift: Shift = Shift.SATURATE,
+    options: Options = Options.SATURATE,
 ) -> Applied:
     """Return ``op`` of ``a`` and ``b``, which broadcast as NumPy's operands do.
 
@@ -196,7 +196,7 @@ def apply(
     shape = a.shape if b is None else broadcast_shapes(a.shape, b.shape)
     order = _order(shape, operands)
     strides = packed_strides(shape, order, itemsize)
-    return Applied(op, a, b, shape, strides, itemsize, shift)
+    return Applied(op, a, b, shape, strides, itemsize, options)
 
 
 def add_up(count: Applied, axes: tuple[int, ...]) -> Applied:

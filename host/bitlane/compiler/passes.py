@@ -14,7 +14,7 @@ from ..driver.geometry import Abilities
 from ..errors import NoRunError, UnsupportedError
 from ..lowering.cost import cycles
 from ..lowering.fences import CommandGroup, lower_group
-from ..lowering.routes import Shift
+from ..lowering.routes import Options
 from ..lowering.strided import WIDTHS, Streams, View, order_of, packed_strides
 from .nodes import (
     Applied,
@@ -131,7 +131,7 @@ class Pass:
     a: Location
     b: Location | None
     y: Location
-    shift: Shift = Shift.NONE
+    options: Options = Options.NONE
 
     @property
     def operands(self) -> tuple[Location, ...]:
@@ -147,7 +147,7 @@ class Pass:
         """Return the commands for streams at what ``locate`` returns. Raises as `lower`."""
         b = None if self.b is None else locate(self.b)
         streams = Streams(locate(self.a), b, locate(self.y))
-        return lower_group(self.op, self.shape, streams, geometry, self.shift)
+        return lower_group(self.op, self.shape, streams, geometry, self.options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +230,7 @@ class _Writer:
         if node.summed:
             self.passes += self._sum(node, a, b, y)
         else:
-            self.passes.append(Pass(node.op, shape, a, b, y, node.shift))
+            self.passes.append(Pass(node.op, shape, a, b, y, node.options))
 
     def _sum(self, node: Applied, a: Location, b: Location | None, y: Location) -> list[Pass]:
         """Return the pass that adds counts up; without one run, after a pass that packs them."""
@@ -267,7 +267,7 @@ class _Writer:
         top = y.window(node.itemsize - narrow, node.strides, narrow)
         self.passes.append(Pass(Op.COPY, node.shape, source, None, top))
         self.passes.append(
-            Pass(Op.SHIFT_RIGHT, node.shape, y, count, y, Shift.SATURATE | Shift.ARITHMETIC)
+            Pass(Op.SHIFT_RIGHT, node.shape, y, count, y, Options.SATURATE | Options.ARITHMETIC)
         )
 
     def _masked(self, node: Widened, source: Location, y: Location) -> list[Pass]:

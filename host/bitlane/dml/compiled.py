@@ -29,7 +29,7 @@ from ..compiler.nodes import (
 from ..compiler.passes import ConstantPool, Location, Pass, Plan, plan_passes
 from ..driver.geometry import Abilities
 from ..errors import DmlError
-from ..lowering.routes import Shift
+from ..lowering.routes import Options
 from ..lowering.strided import View, order_of, packed_strides
 from .buffer import Buffer, Parent
 from .graph import Connections, Port
@@ -172,7 +172,7 @@ class _Builder:
         else:
             b = operands[1] if node.op.reads_b else None
             size = node.output_tensor.data_type.itemsize
-            value = apply(node.op, operands[0], b, itemsize=size, shift=Shift.NONE)
+            value = apply(node.op, operands[0], b, itemsize=size, options=Options.NONE)
             if _is_dense(node.output_tensor):
                 order = order_of(node.output_tensor.element_strides)
                 value = replace(value, strides=packed_strides(value.shape, order, size))

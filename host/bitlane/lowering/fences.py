@@ -12,7 +12,7 @@ from bitlane_rtl.abi import Op
 from ..driver.commands import Command
 from ..driver.geometry import Abilities
 from .lower import lower
-from .routes import Shift
+from .routes import Options
 from .strided import Streams, overlap
 
 _REMEMBERED = 16
@@ -33,13 +33,13 @@ def lower_group(
     shape: tuple[int, ...],
     streams: Streams,
     geometry: Abilities,
-    shift: Shift = Shift.NONE,
+    options: Options = Options.NONE,
 ) -> CommandGroup:
     """Return the commands of `lower`, and the addresses that they touch. Raises as `lower`."""
     a, b, y = streams
     operands = (a,) if b is None else (a, b)
     reads = tuple([view.span(shape) for view in operands])
-    return CommandGroup(lower(op, shape, streams, geometry, shift), reads, y.span(shape))
+    return CommandGroup(lower(op, shape, streams, geometry, options), reads, y.span(shape))
 
 
 def insert_fences(groups: Iterable[CommandGroup]) -> Iterator[Command]:

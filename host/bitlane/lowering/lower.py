@@ -16,7 +16,7 @@ from ..driver.geometry import Abilities
 from ..errors import LayoutError, UnsupportedError
 from .cost import beats
 from .loopnest import Axis, LoopTile, Offsets, flip
-from .routes import LANES, Nest, Shift, element_routes, sum_route
+from .routes import LANES, Nest, Options, element_routes, sum_route
 from .strided import WIDTHS, Streams, View, span
 
 _COMMAND_COST: Final = 32
@@ -28,7 +28,7 @@ def lower(
     shape: tuple[int, ...],
     streams: Streams,
     geometry: Abilities,
-    shift: Shift = Shift.NONE,
+    options: Options = Options.NONE,
 ) -> Iterator[Command]:
     """Return commands that set every element of Y to ``op`` of the same elements of A and B.
 
@@ -57,11 +57,11 @@ def lower(
     if not op.reads_b:
         b = None
     if op not in SHIFT_OPS:
-        shift = Shift.NONE
+        options = Options.NONE
     elif op is not Op.SHIFT_RIGHT:
-        shift &= Shift.SATURATE
+        options &= Options.SATURATE
     relative = Streams(a.relative(), None if b is None else b.relative(), y.relative())
-    lowered = _lower(op, shape, relative, geometry.abilities, shift)
+    lowered = _lower(op, shape, relative, geometry.abilities, options)
     addresses = Offsets(a.address, 0 if b is None else b.address, y.address)
     _expect_inside(lowered, addresses, geometry)
     return lowered.commands(addresses)
@@ -91,7 +91,7 @@ class _Lowered:
 
 @lru_cache(maxsize=512)
 def _lower(
-    op: Op, shape: tuple[int, ...], streams: Streams, abilities: Abilities, shift: Shift
+    op: Op, shape: tuple[int, ...], streams: Streams, abilities: Abilities, options: Options
 ) -> _Lowered:
     """Choose the cheapest route and cut it. ``streams``: at the lowest addresses aligned alike."""
     sums = op.counts and (
@@ -115,12 +115,12 @@ def _lower(
     origin = Offsets(first.a + start.a, first.b + start.b, first.y + start.y)
     nest = Nest(axes, origin, a.itemsize, y.itemsize, b is not None)
     routes = [sum_route(nest, abilities)] if sums else element_routes(op, nest, abilities)
-    options = []
+    candidates = []
     for route in routes:
         tiles = route.cut(abilities)
-        templates = [route.command(op, tile, b is not None, shift) for tile in tiles]
-        options.append((_cost(tiles, templates, origin, abilities), tiles, templates))
-    _, tiles, templates = min(options, key=lambda option: option[0])
+        templates = [route.command(op, tile, b is not None, options) for tile in tiles]
+        candidates.append((_cost(tiles, templates, origin, abilities), tiles, templates))
+    _, tiles, templates = min(candidates, key=lambda candidate: candidate[0])
     spans = [None if x is None else span(shape, x.strides, x.itemsize) for x in streams]
     return _Lowered(
         tuple(tiles), tuple([each.moved(*start, fence=False) for each in templates]), tuple(spans)

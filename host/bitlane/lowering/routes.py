@@ -17,8 +17,8 @@ LANES: Final = {lane.bytes: lane for lane in Lane}
 _SUM_BYTES: Final = Lane.BITS_32.bytes
 
 
-class Shift(IntFlag):
-    """Options of shifts; other operations ignore them."""
+class Options(IntFlag):
+    """Options of an operation, as bits of CONTROL. `lower` drops those without an effect."""
 
     NONE = 0
     SATURATE = 1
@@ -65,7 +65,7 @@ class Route:
         limits = LoopLimits(abilities.longest_run // wider, most, abilities.loops)
         return cut_nest(self.run, self.others, limits)
 
-    def command(self, op: Op, tile: LoopTile, has_b: bool, shift: Shift) -> Command:
+    def command(self, op: Op, tile: LoopTile, has_b: bool, options: Options) -> Command:
         """Return the command for ``tile``, of tensors whose first elements are at 0."""
         size = self.size_in
         return Command(
@@ -77,8 +77,8 @@ class Route:
             b=self._walk(tile, "b", self.mode_b, size) if has_b else None,
             y=self._walk(tile, "y", self.mode_y, self.size_out),
             counts=tuple(axis.count for axis in tile.loops),
-            saturate=Shift.SATURATE in shift,
-            arithmetic=Shift.ARITHMETIC in shift,
+            saturate=Options.SATURATE in options,
+            arithmetic=Options.ARITHMETIC in options,
         )
 
     def _walk(self, tile: LoopTile, stream: Stream, mode: Mode, size: int) -> Walk:

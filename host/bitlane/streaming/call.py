@@ -17,7 +17,7 @@ from ..driver.commands import Command, encode
 from ..driver.geometry import Abilities
 from ..driver.queue import Words
 from ..lowering.lower import lower
-from ..lowering.routes import Shift
+from ..lowering.routes import Options
 from ..lowering.strided import Streams, View, packed_strides
 from .transfer import Layout, Source
 
@@ -43,14 +43,14 @@ class Call:
         op: Op,
         result: PackedResult,
         sources: tuple[Source, ...],
-        shift: Shift,
+        options: Options,
         abilities: Abilities,
     ) -> None:
         self.op = op
         self.shape, self.order, self.itemsize = result
         self.summed = len(self.order) < len(self.shape)
         """Whether results, which are counts, are added up along the last axis."""
-        self._shift = shift
+        self._options = options
         self._abilities = abilities
         self._sources = sources
         self.axes = (*self.order, len(self.order)) if self.summed else self.order
@@ -108,7 +108,7 @@ class Call:
         strides = self.result_strides(shape)
         y = View(result, strides, self.itemsize)
         streams = Streams(views[0], views[1] if len(views) > 1 else None, y)
-        return lower(self.op, shape, streams, self._abilities, self._shift)
+        return lower(self.op, shape, streams, self._abilities, self._options)
 
 
 call_of = lru_cache(maxsize=512)(Call)

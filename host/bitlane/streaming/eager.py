@@ -21,7 +21,7 @@ from ..driver.allocator import round_up
 from ..driver.driver import Driver
 from ..driver.queue import Write
 from ..errors import OutOfDeviceMemory
-from ..lowering.routes import Shift
+from ..lowering.routes import Options
 from ..lowering.strided import View
 from ..terminal import Percentage, progress_is_wanted
 from .call import Call, PackedResult, call_of
@@ -40,8 +40,8 @@ _SHOWN_TILE: Final = 1 << 20
 """Bytes in one direction of a tile where progress is shown."""
 
 
-_LOGICAL: Final = Shift.SATURATE
-_ARITHMETIC: Final = Shift.SATURATE | Shift.ARITHMETIC
+_LOGICAL: Final = Options.SATURATE
+_ARITHMETIC: Final = Options.SATURATE | Options.ARITHMETIC
 
 
 class Target(NamedTuple):
@@ -69,8 +69,8 @@ def compute(
     dtype = target.dtype if len(inputs) > 1 else None
     result = PackedResult(target.shape, target.order, target.dtype.itemsize)
     sources = tuple([source_of(x, dtype) for x in inputs])
-    shift = _ARITHMETIC if arithmetic else _LOGICAL
-    call = call_of(op, result, sources, shift, driver.geometry.abilities)
+    options = _ARITHMETIC if arithmetic else _LOGICAL
+    call = call_of(op, result, sources, options, driver.geometry.abilities)
     with driver.lock:
         if _fits(driver, call):
             data = _in_one_tile(driver, call, inputs)

@@ -14,7 +14,7 @@ from .. import dml
 from ..dml.operators import OPERATOR_DESCS
 from ..errors import CheckFailed
 from ..lowering.lower import lower
-from ..lowering.routes import Shift
+from ..lowering.routes import Options
 from ..lowering.strided import Streams, View
 from .session import Session, plural
 
@@ -133,8 +133,8 @@ def _raw(session: Session, answer: _Answer) -> list[int]:
             views[1] if len(views) > 1 else None,
             View(target, (out.itemsize,), out.itemsize),
         )
-        shift = Shift.of(saturate=answer.saturate, arithmetic=answer.arithmetic)
-        commands = lower(answer.op, (count,), streams, driver.geometry, shift)
+        options = Options.of(saturate=answer.saturate, arithmetic=answer.arithmetic)
+        commands = lower(answer.op, (count,), streams, driver.geometry, options)
         driver.run(commands)
         got: list[int] = driver.read(target, count * out.itemsize).view(out).tolist()
         return got

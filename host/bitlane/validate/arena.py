@@ -15,7 +15,7 @@ from bitlane_rtl.abi import Op
 from .. import reference
 from ..driver.commands import Command
 from ..lowering.lower import lower
-from ..lowering.routes import Shift
+from ..lowering.routes import Options
 from ..lowering.strided import Streams, View, span
 from .session import Session, expect_equal
 
@@ -151,8 +151,8 @@ class Arena:
     def _commands(self, operation: _Operation) -> Iterator[Command]:
         b = None if operation.b is None else self._view(operation.b)
         streams = Streams(self._view(operation.a), b, self._view(operation.y))
-        shift = Shift.of(saturate=operation.saturate, arithmetic=operation.arithmetic)
-        return lower(operation.op, operation.y.shape, streams, self._session.geometry, shift)
+        options = Options.of(saturate=operation.saturate, arithmetic=operation.arithmetic)
+        return lower(operation.op, operation.y.shape, streams, self._session.geometry, options)
 
     def _view(self, place: PlacedTensor) -> View:
         return View(self._base + place.offset, place.strides, place.itemsize)

@@ -10,7 +10,7 @@ from bitlane.driver.commands import Command
 from bitlane.driver.geometry import Geometry
 from bitlane.errors import LayoutError, UnsupportedError
 from bitlane.lowering.lower import lower
-from bitlane.lowering.routes import Shift
+from bitlane.lowering.routes import Options
 from bitlane.lowering.strided import Streams, View
 from bitlane_rtl.abi import Op
 
@@ -61,8 +61,8 @@ def _popcount(geometry: Geometry) -> Iterable[Command]:
 
 def _shift(geometry: Geometry) -> Iterable[Command]:
     a, b, y = View(4, (52, 4), 4), View(1032, (4, 0), 4), View(_EVEN, (48, 4), 4)
-    shift = Shift.SATURATE | Shift.ARITHMETIC
-    return lower(Op.SHIFT_RIGHT, (3, 12), Streams(a, b, y), geometry, shift)
+    options = Options.SATURATE | Options.ARITHMETIC
+    return lower(Op.SHIFT_RIGHT, (3, 12), Streams(a, b, y), geometry, options)
 
 
 def _row_sums(geometry: Geometry) -> Iterable[Command]:

@@ -15,7 +15,7 @@ from bitlane import reference
 from bitlane.driver.commands import Command
 from bitlane.driver.geometry import Geometry
 from bitlane.lowering.lower import lower
-from bitlane.lowering.routes import Shift
+from bitlane.lowering.routes import Options
 from bitlane.lowering.strided import Streams, View
 from bitlane_rtl.abi import BIT_OPS, LOGIC_OPS, SHIFT_OPS, Mode, Op
 
@@ -50,8 +50,8 @@ class Trial:
         if self.summed:
             y = y._replace(strides=y.strides[:-1])
         streams = Streams(self.a.moved(base), b, y)
-        shift = Shift.of(saturate=self.saturate, arithmetic=self.arithmetic)
-        return lower(self.op, self.shape, streams, geometry, shift)
+        options = Options.of(saturate=self.saturate, arithmetic=self.arithmetic)
+        return lower(self.op, self.shape, streams, geometry, options)
 
     def apply(self, memory: Bytes) -> None:
         """Apply the operation to ``memory``."""

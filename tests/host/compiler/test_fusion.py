@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bitlane.compiler.evaluate import evaluate
 from bitlane.compiler.nodes import Constant, Expression, apply, copy_ordered, narrow, window
 from bitlane.driver.driver import Driver
-from bitlane.lowering.routes import Shift
+from bitlane.lowering.routes import Options
 from bitlane_rtl.abi import Op
 from support.host.tensors import download, upload
 from support.models.device import ModelLink
@@ -87,7 +87,9 @@ def copy(x: Any) -> Any:
 def shift(x: Any, count: Any) -> Any:
     """Return a saturating arithmetic shift to the right."""
     if isinstance(x, Node):
-        return Node(apply(Op.SHIFT_RIGHT, x.of, count.of, shift=Shift.SATURATE | Shift.ARITHMETIC))
+        return Node(
+            apply(Op.SHIFT_RIGHT, x.of, count.of, options=Options.SATURATE | Options.ARITHMETIC)
+        )
     return np.right_shift(x.view("i4"), np.minimum(count, 31).view("i4"))
 
 

@@ -18,7 +18,7 @@ from bitlane.driver.commands import Command, encode
 from bitlane.driver.geometry import Geometry
 from bitlane.errors import LayoutError, NoRunError, UnsupportedError
 from bitlane.lowering.lower import lower
-from bitlane.lowering.routes import Shift
+from bitlane.lowering.routes import Options
 from bitlane.lowering.strided import Streams, View, packed_strides
 from bitlane_rtl.abi import BIT_OPS, COUNT_OPS, LOGIC_OPS, RECORD_WORDS, SHIFT_OPS, Lane, Mode, Op
 from support.models.record import Interpreter, Record
@@ -178,8 +178,8 @@ def test_any_layout_on_any_circuit(
         small[...] = random.integers(0, 8 * b.itemsize + 9, shape) % 256
     after = model.memory.copy()
     try:
-        shift = Shift.of(saturate=saturate, arithmetic=arithmetic)
-        got = list(lower(op, shape, Streams(a, b, y), geometry, shift))
+        options = Options.of(saturate=saturate, arithmetic=arithmetic)
+        got = list(lower(op, shape, Streams(a, b, y), geometry, options))
     except LayoutError:
         assert op not in LOGIC_OPS
         assert y.address % y.itemsize or any(stride % y.itemsize for stride in y.strides)

@@ -23,7 +23,7 @@ from bitlane.compiler.nodes import (
     window,
 )
 from bitlane.driver.driver import Driver
-from bitlane.lowering.routes import Shift
+from bitlane.lowering.routes import Options
 from bitlane_rtl.abi import Op
 from support.host.tensors import download, upload
 
@@ -181,8 +181,8 @@ def _shift(step: Step, x: Value, values: list[Value]) -> Value:
         array = np.right_shift(a.view(signed), near.astype(signed)).view(a.dtype)
     else:
         array = (np.left_shift if op is Op.SHIFT_LEFT else np.right_shift)(a, count)
-    shift = Shift.of(saturate=saturate, arithmetic=arithmetic)
-    return np.asarray(array), apply(op, node_a, node_b, shift=shift)
+    options = Options.of(saturate=saturate, arithmetic=arithmetic)
+    return np.asarray(array), apply(op, node_a, node_b, options=options)
 
 
 def _invert(step: Step, x: Value, values: list[Value]) -> Value:
