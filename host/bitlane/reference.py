@@ -123,15 +123,21 @@ def compute(
     *,
     saturate: bool = False,
     arithmetic: bool = False,
+    test: bool = False,
+    negate: bool = False,
     count_dtype: npt.DTypeLike = np.uint8,
 ) -> Array:
-    """Any operation of the circuit. ``b`` is required where ``op.reads_b``, else ignored."""
+    """Any operation of the circuit. ``b`` is required where ``op.reads_b``, else ignored.
+
+    With ``test``, a count becomes 1 where it is not 0, and with ``negate``, too, 1 where it is 0.
+    """
     if op is Op.COPY:
         return _as(native(a), a)
     if op is Op.NOT:
         return bit_not(a)
     if op.counts:
-        return bit_count(compute(op.counted, a, b), count_dtype)
+        counts = bit_count(compute(op.counted, a, b), count_dtype)
+        return ((counts == 0) == negate).astype(counts.dtype) if test else counts
     if b is None:
         raise TypeError(f"{op.name} has two operands")
     if op is Op.SHIFT_LEFT:

@@ -15,7 +15,7 @@ from bitlane.dml import (
     ElementWiseBitShiftLeftOperatorDesc,
     ElementWiseBitXorOperatorDesc,
 )
-from bitlane_rtl.abi import BIT_OPS, Op
+from bitlane_rtl.abi import BIT_OPS, COUNT_OPS, Op
 
 TYPES = [data_type for data_type in DataType if data_type is not DataType.UNKNOWN]
 WIDTHS = [8, 16, 32, 64]
@@ -65,6 +65,17 @@ def test_agrees_with_python_integers(op: Op, width: int, saturate: bool, arithme
 def test_counts_the_native_encoding_of_every_type(data_type: DataType) -> None:
     ones = np.full(3, 0xFF, dtype=np.uint8).repeat(data_type.itemsize).view(data_type.dtype)
     assert reference.bit_count(ones).tolist() == [data_type.itemsize * 8] * 3
+
+
+@pytest.mark.parametrize("negate", [False, True])
+@pytest.mark.parametrize("out", [np.uint8, np.uint32])
+@pytest.mark.parametrize("op", sorted(COUNT_OPS))
+def test_a_test_of_a_count_is_a_truth_value(op: Op, out: type, negate: bool) -> None:
+    a, b = np.array([0, 0, 1 << 63, 6], np.uint64), np.array([0, 1, 1 << 63, 5], np.uint64)
+    counted = {Op.COUNT_AND: a & b, Op.COUNT_OR: a | b, Op.COUNT_XOR: a ^ b, Op.COUNT: a}[op]
+    got = reference.compute(op, a, b, test=True, negate=negate, count_dtype=out)
+    assert got.dtype == out
+    assert got.tolist() == [(x == 0) is negate for x in counted.tolist()]
 
 
 def test_counts_minus_one_as_all_ones() -> None:

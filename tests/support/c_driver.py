@@ -56,7 +56,7 @@ class _Walk(ctypes.Structure):
 class _Command(ctypes.Structure):
     _fields_ = (
         *((x, ctypes.c_uint32) for x in ("op", "lane", "out_lane", "saturate", "arithmetic")),
-        *((x, ctypes.c_uint32) for x in ("fence", "interrupt", "run", "loops")),
+        *((x, ctypes.c_uint32) for x in ("fence", "interrupt", "test", "negate", "run", "loops")),
         ("counts", ctypes.c_uint32 * (MAX_LOOPS - 1)),
         *((x, _Walk) for x in ("a", "b", "y")),
     )
@@ -166,7 +166,8 @@ def _c_command(command: Command, interrupt: bool) -> _Command:
     result = _Command()
     # Members that are not set hold rubbish, which must not matter.
     ctypes.memset(ctypes.byref(result), 0xAA, ctypes.sizeof(result))
-    for name in ("op", "lane", "out_lane", "saturate", "arithmetic", "fence", "run", "loops"):
+    names = ("op", "lane", "out_lane", "saturate", "arithmetic", "test", "negate", "fence")
+    for name in (*names, "run", "loops"):
         setattr(result, name, int(getattr(command, name)))
     result.interrupt = int(interrupt)
     for number, count in enumerate(command.counts[: MAX_LOOPS - 1]):
@@ -201,6 +202,8 @@ def command_of(task: Task) -> Command:
         tuple(task.a.counts[1:]),
         task.saturate,
         task.arithmetic,
+        task.test,
+        task.negate,
         task.fence,
     )
 
@@ -217,7 +220,7 @@ def random_command(generator: random.Random) -> Command:
         stride, *jumps = [_signed(generator) for _ in range(loops)]
         return Walk(base, last, mode, stride, tuple(jumps))
 
-    flags = [generator.random() < 0.5 for _ in range(3)]
+    flags = [generator.random() < 0.5 for _ in range(5)]
     return Command(
         op,
         generator.choice(list(Lane)),

@@ -51,6 +51,8 @@ class Command:
     """Iterations of the loops outside the run, innermost first."""
     saturate: bool = False
     arithmetic: bool = False
+    test: bool = False
+    negate: bool = False
     fence: bool = False
 
     @property
@@ -72,6 +74,8 @@ class Command:
             self.counts,
             self.saturate,
             self.arithmetic,
+            self.test,
+            self.negate,
             fence,
         )
 
@@ -111,6 +115,8 @@ def encode(command: Command, *, interrupt: bool = False) -> NDArray[np.uint32]:
         command.arithmetic,
         command.fence,
         interrupt,
+        command.test,
+        command.negate,
     )
     words[_WORD["CONTROL"]] = _pack(control)
     words[_WORD["CONTROL"]] = seal(words)
@@ -134,6 +140,8 @@ class _Control(NamedTuple):
     arithmetic: bool
     fence: bool
     interrupt: bool
+    test: bool
+    negate: bool
 
 
 @lru_cache(maxsize=512)

@@ -9,14 +9,14 @@ from functools import lru_cache
 from itertools import product
 from typing import Final
 
-from bitlane_rtl.abi import LOGIC_OPS, SHIFT_OPS, Mode, Op
+from bitlane_rtl.abi import LOGIC_OPS, Mode, Op
 
 from ..driver.commands import Command
 from ..driver.geometry import Abilities
 from ..errors import LayoutError, UnsupportedError
 from .cost import beats
 from .loopnest import Axis, LoopTile, Offsets, flip
-from .routes import LANES, Nest, Options, element_routes, sum_route
+from .routes import LANES, Nest, Options, element_routes, lanes_text, sum_route, sum_test_route
 from .strided import WIDTHS, Streams, View, span
 
 _COMMAND_COST: Final = 32
@@ -35,9 +35,9 @@ def lower(
     Views have one stride for each axis of ``shape``. B is ignored if the operation has no second
     operand. If ``op`` counts bits, counts are added up along axes of several elements in which Y,
     of 4-byte elements, has stride 0, and along last axes for which Y has no stride; sums are
-    modulo 2**32. Y may be the very same view as A or B; any other overlap with them gives undefined
-    values. The first command has FENCE set; the others are independent of each other. A shape that
-    holds a zero needs none.
+    modulo 2**32, and with TEST they are sums of the elements' tests. Y may be the very same view as
+    A or B; any other overlap with them gives undefined values. The first command has FENCE set; the
+    others are independent of each other. A shape that holds a zero needs none.
 
     Raises
     ------
@@ -49,22 +49,30 @@ def lower(
     RowTooLongError
         They have more bytes than a run may have: see ``Abilities.longest_run``.
     UnsupportedError
-        The device was built without the operation, the lane or sums.
+        The device was built without the operation, the lane or sums; or TEST is an option of an
+        operation that does not count, or NEGATE without TEST.
     """
     if 0 in shape:
         return iter(())
     a, b, y = streams
     if not op.reads_b:
         b = None
-    if op not in SHIFT_OPS:
-        options = Options.NONE
-    elif op is not Op.SHIFT_RIGHT:
-        options &= Options.SATURATE
+    options = _effective(op, options)
     relative = Streams(a.relative(), None if b is None else b.relative(), y.relative())
     lowered = _lower(op, shape, relative, geometry.abilities, options)
     addresses = Offsets(a.address, 0 if b is None else b.address, y.address)
     _expect_inside(lowered, addresses, geometry)
     return lowered.commands(addresses)
+
+
+def _effective(op: Op, options: Options) -> Options:
+    """Return the options that have an effect on ``op``."""
+    tests = options & (Options.TEST | Options.NEGATE)
+    if tests == Options.NEGATE or (tests and not op.counts):
+        raise UnsupportedError(f"options: {tests!r} of {op.name}; expected TEST, of a count")
+    if op is Op.SHIFT_RIGHT:
+        return options & (Options.SATURATE | Options.ARITHMETIC)
+    return options & Options.SATURATE if op is Op.SHIFT_LEFT else tests
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +105,7 @@ def _lower(
     sums = op.counts and (
         len(streams.y.strides) < len(shape)
         or _repeats(shape, streams.y)
-        or _counts_by_bytes(streams, abilities)
+        or (not options and _counts_by_bytes(streams, abilities))
     )
     if sums:
         lacking = len(shape) - len(streams.y.strides)
@@ -114,7 +122,10 @@ def _lower(
     first = Offsets(a.address, 0 if b is None else b.address, y.address)
     origin = Offsets(first.a + start.a, first.b + start.b, first.y + start.y)
     nest = Nest(axes, origin, a.itemsize, y.itemsize, b is not None)
-    routes = [sum_route(nest, abilities)] if sums else element_routes(op, nest, abilities)
+    if sums:
+        routes = [sum_test_route(nest, abilities) if options else sum_route(nest, abilities)]
+    else:
+        routes = element_routes(op, nest, abilities)
     candidates = []
     for route in routes:
         tiles = route.cut(abilities)
@@ -183,9 +194,9 @@ def _expect_views(
     if sums and y.itemsize != LANES[4].bytes:
         raise LayoutError(f"Y: sums of {op.name} in elements of {y.itemsize} bytes; expected 4")
     if not sums and op not in LOGIC_OPS and LANES[a.itemsize] not in abilities.lanes:
-        has = ", ".join(str(lane.bits) for lane in sorted(abilities.lanes))
         raise UnsupportedError(
-            f"op: this device has no {8 * a.itemsize}-bit lanes for {op.name}; it has {has}"
+            f"op: this device has no {8 * a.itemsize}-bit lanes for {op.name}; it has"
+            f" {lanes_text(abilities)}"
         )
     if op not in LOGIC_OPS:
         _expect_aligned(op, shape, y)

@@ -26,10 +26,23 @@ class Options(IntFlag):
     ARITHMETIC = 2
     """A shift to the right fills with the sign bit."""
 
+    TEST = 4
+    """A count becomes 1 if it is not 0."""
+    NEGATE = 8
+    """With TEST: a count becomes 1 if it is 0, and 0 if it is not."""
+
     @classmethod
-    def of(cls, *, saturate: bool = False, arithmetic: bool = False) -> Self:
+    def of(
+        cls,
+        *,
+        saturate: bool = False,
+        arithmetic: bool = False,
+        test: bool = False,
+        negate: bool = False,
+    ) -> Self:
         """Return the options that are true."""
-        return cls(cls.SATURATE * saturate + cls.ARITHMETIC * arithmetic)
+        shifts = cls.SATURATE * saturate + cls.ARITHMETIC * arithmetic
+        return cls(shifts + cls.TEST * test + cls.NEGATE * negate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +92,8 @@ class Route:
             counts=tuple(axis.count for axis in tile.loops),
             saturate=Options.SATURATE in options,
             arithmetic=Options.ARITHMETIC in options,
+            test=Options.TEST in options,
+            negate=Options.NEGATE in options,
         )
 
     def _walk(self, tile: LoopTile, stream: Stream, mode: Mode, size: int) -> Walk:
@@ -146,10 +161,42 @@ def sum_route(nest: Nest, abilities: Abilities) -> Route:
         mode_b = _mode_of(run.b, dense.count) if nest.has_b else Mode.DENSE
         route = replace(route, run=run, mode_a=_mode_of(run.a, dense.count), mode_b=mode_b)
         if len(summed) > 2 or not _is_walkable(route, nest.origin, abilities):
-            raise NoRunError(
-                f"sum: {' x '.join(str(axis.count) for axis in summed)} bytes that are"
-                f" {', '.join(str(axis.a) for axis in summed)} bytes apart; expected one run"
-            )
+            raise _no_run(summed, "bytes")
+    return _expect_short(route, abilities)
+
+
+def sum_test_route(nest: Nest, abilities: Abilities) -> Route:
+    """Return the run that has all elements of a sum of tests, which depends on their lane.
+
+    Raises ``NoRunError``, ``RowTooLongError`` or ``UnsupportedError``.
+    """
+    size = nest.size_in
+    if LANES[size] not in abilities.lanes:
+        raise UnsupportedError(
+            f"op: this device has no {8 * size}-bit lanes for sums of tests; it has"
+            f" {lanes_text(abilities)}"
+        )
+    merged = merge(nest.axes)
+    others = tuple(axis for axis in merged if axis.y)
+    summed = [axis for axis in merged if not axis.y]
+    run = summed[0] if summed else Axis(1, size, int(nest.has_b) * size, 0)
+    modes = _mode_of(run.a, size), _mode_of(run.b, size) if nest.has_b else Mode.DENSE
+    route = Route(run, others, size, _SUM_BYTES, *modes, Mode.SUM)
+    is_dense = set(modes) == {Mode.DENSE}
+    if len(summed) > 1 or not (is_dense or _is_walkable(route, nest.origin, abilities)):
+        raise _no_run(summed, "elements")
+    return _expect_short(route, abilities)
+
+
+def _no_run(summed: Sequence[Axis], units: str) -> NoRunError:
+    return NoRunError(
+        f"sum: {' x '.join(str(axis.count) for axis in summed)} {units} that are"
+        f" {', '.join(str(axis.a) for axis in summed)} bytes apart; expected one run"
+    )
+
+
+def _expect_short(route: Route, abilities: Abilities) -> Route:
+    """Return ``route``, of a sum. Raises ``RowTooLongError`` if a run cannot be as long."""
     if route.run.count * route.size_in > abilities.longest_run:
         raise RowTooLongError(
             f"sum: {route.run.count * route.size_in} bytes a row; expected"
@@ -159,13 +206,18 @@ def sum_route(nest: Nest, abilities: Abilities) -> Route:
     return route
 
 
+def lanes_text(abilities: Abilities) -> str:
+    """Return the widths of the lanes that are built, as text."""
+    return ", ".join(str(lane.bits) for lane in sorted(abilities.lanes))
+
+
 def _widest_lane(size: int, abilities: Abilities) -> int:
     """Return the bytes of the widest lane that divides ``size``. ``UnsupportedError``."""
     sizes = [lane.bytes for lane in abilities.lanes if size % lane.bytes == 0]
     if not sizes:
-        has = ", ".join(str(lane.bits) for lane in sorted(abilities.lanes))
         raise UnsupportedError(
-            f"op: this device has no lanes for sums of {size} bytes; it has {has} bits"
+            f"op: this device has no lanes for sums of {size} bytes; it has"
+            f" {lanes_text(abilities)} bits"
         )
     return max(sizes)
 

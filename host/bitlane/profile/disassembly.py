@@ -57,7 +57,8 @@ def command_text(command: Command, number: int) -> str:
     ]
     if command.counts:
         words.append(f"loops {' x '.join(map(str, command.counts))}")
-    words += [name for name in ("saturate", "arithmetic", "fence") if getattr(command, name)]
+    flags = ("saturate", "arithmetic", "test", "negate", "fence")
+    words += [name for name in flags if getattr(command, name)]
     streams = [("A", command.a), ("B", command.b), ("Y", command.y)]
     lines = [f"{_INDENT}{name} {walk_text(walk)}" for name, walk in streams if walk is not None]
     return "\n".join([", ".join(words), *lines])

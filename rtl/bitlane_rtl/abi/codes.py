@@ -164,7 +164,7 @@ class Mode(Code):
     SUM = (
         3,
         """Y only, of counts: one element of 32 bits a run, the sum of its counts modulo 2**32,
-        which does not depend on LANE""",
+        which depends on LANE only with TEST""",
     )
 
 
@@ -184,9 +184,9 @@ class Status(Code):
     BAD_CONTROL = (
         4,
         """a bit of CONTROL that belongs to no field, or RESERVED in use, is not 0; a mode that
-        CAPABILITIES.MODES lacks; REPEAT for Y; SUM for A or B, or for Y of an operation that does
-        not count; a B_MODE other than DENSE without B; LOOPS is 0 or above GEOMETRY.LOOPS; of a
-        SEARCH, LOOPS is not 1 or a mode not DENSE""",
+        CAPABILITIES.MODES lacks; REPEAT for Y; SUM for A or B; TEST, or SUM for Y, of an operation
+        that does not count; NEGATE without TEST; a B_MODE other than DENSE without B; LOOPS is 0 or
+        above GEOMETRY.LOOPS; of a SEARCH, LOOPS is not 1 or a mode not DENSE""",
     )
     BAD_SIZE = (
         5,

@@ -89,6 +89,8 @@ _CONTROL_BITS = (
     Bits("ARITHMETIC", 18, 1, "SHIFT_RIGHT fills with the sign bit; else with 0"),
     Bits("FENCE", 19, 1, "start only once every earlier command has retired"),
     Bits("INTERRUPT", 20, 1, "raise the interrupt when this command retires"),
+    Bits("TEST", 21, 1, "counts only: a count becomes 1 if it is not 0; see TEST and NEGATE"),
+    Bits("NEGATE", 22, 1, "TEST only: a count becomes 1 if it is 0, and 0 if it is not"),
     Bits("SEAL", 24, 8, "makes the bytes of the words in use XOR to RECORD_SEAL"),
 )
 

@@ -46,6 +46,18 @@ RULES = (
         """,
     ),
     Rule(
+        "TEST and NEGATE",
+        """
+        A count is 0 exactly if the result of the logic is. With TEST, an element of Y is 1 where
+        the count is not 0, and 0 where it is; with TEST and NEGATE, it is 1 where the count is 0,
+        and 0 where it is not. So COUNT_XOR gives 1 for elements of A and B that differ with TEST,
+        and for elements that are equal with TEST and NEGATE.
+
+        With Y_MODE SUM an element of Y is the number of elements of A and B, of LANE each, whose
+        test is 1.
+        """,
+    ),
+    Rule(
         "Words in use",
         """
         A record without B uses 6 words, one with B 8; both use 12 + 4 (LOOPS - 1) if LOOPS is more

@@ -8,6 +8,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi import (
+    COUNT_OPS,
     RECORD,
     RECORD_SEAL,
     SEARCH_ENTRY_BYTES,
@@ -241,7 +242,9 @@ class Refusals(wiring.Component):
         for stream in STREAMS:
             built = result if stream == "Y" else operands
             bad |= ~control[f"{stream.lower()}_mode"].matches(*sorted(built))
-        bad |= self._sums() & ~counts(control.op)
+        counted = counts(control.op) if config.ops & COUNT_OPS else Const(0)
+        bad |= (self._sums() | control.test) & ~counted
+        bad |= control.negate & ~(control.test & counted)
         bad |= self._searches() & ((control.loops != 1) | ~self._dense(*STREAMS))
         return bad | (~reads_b(control.op) & ~self._dense("B"))
 

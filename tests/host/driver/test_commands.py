@@ -41,9 +41,7 @@ def any_commands(draw: st.DrawFn) -> Command:
         walk([Mode.DENSE, Mode.STRIDED, Mode.REPEAT]) if op.reads_b else None,
         walk([Mode.DENSE, Mode.STRIDED, Mode.SUM]),
         tuple(draw(words_32) for _ in range(loops - 1)),
-        draw(st.booleans()),
-        draw(st.booleans()),
-        draw(st.booleans()),
+        *(draw(st.booleans()) for _ in range(5)),
     )
 
 
@@ -65,6 +63,8 @@ def test_every_field_stands_where_the_contract_puts_it(command: Command, interru
         "ARITHMETIC": command.arithmetic,
         "FENCE": command.fence,
         "INTERRUPT": interrupt,
+        "TEST": command.test,
+        "NEGATE": command.negate,
     }
     expected = dict.fromkeys(RECORD, 0)
     expected["CONTROL"] = words[0]

@@ -10,6 +10,7 @@ from bitlane.driver.commands import Command
 from bitlane.driver.geometry import Geometry
 from bitlane.errors import LayoutError, NoRunError, RowTooLongError, UnsupportedError
 from bitlane.lowering.lower import lower
+from bitlane.lowering.routes import Options
 from bitlane.lowering.strided import Streams, View, packed_strides
 from bitlane_rtl.abi import Lane, Mode, Op
 
@@ -152,3 +153,57 @@ def test_an_element_without_a_lane_is_counted_by_its_bytes() -> None:
     assert (command.lane, command.run, command.y.mode) == (Lane.BITS_16, 4, Mode.SUM)
     with pytest.raises(UnsupportedError, match="no 64-bit lanes"):
         one((9,), view, None, View(1024, (1,), 1), lanes=frozenset({Lane.BITS_16}))
+
+
+TEST = Options.TEST
+
+
+def sum_of_tests(
+    shape: tuple[int, ...], a: View, y: View, options: Options, **changes: Any
+) -> Command:
+    """Return the only command of a sum of tests."""
+    geometry = dataclasses.replace(GEOMETRY, **changes)
+    (command,) = lower(Op.COUNT, shape, Streams(a, None, y), geometry, options)
+    return command
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 8])
+@pytest.mark.parametrize("options", [TEST, TEST | Options.NEGATE])
+def test_a_sum_of_tests_has_the_lane_of_its_elements(size: int, options: Options) -> None:
+    command = sum_of_tests(
+        (50, 8), View(0, (8 * size, size), size), View(1 << 20, (4, 0), 4), options
+    )
+    assert (command.lane, command.run, command.counts) == (Lane(size.bit_length() - 1), 8, (50,))
+    assert (command.test, command.negate) == (True, Options.NEGATE in options)
+    whole = sum_of_tests(
+        (50, 8), View(0, (8 * size, size), size), View(1 << 20, (0, 0), 4), options
+    )
+    assert (whole.run, whole.counts, whole.y.mode) == (400, (), Mode.SUM)
+
+
+def test_a_sum_of_tests_is_of_one_run_in_a_lane_that_is_built() -> None:
+    columns = sum_of_tests((300, 7), View(0, (14, 2), 2), View(0x4000, (0, 4), 4), TEST)
+    assert (columns.run, columns.a.mode, columns.a.stride) == (300, Mode.STRIDED, 14)
+    single = sum_of_tests((9, 1), View(0, (4, 4), 4), View(0x4000, (4,), 4), TEST)
+    assert (single.run, single.counts, single.y.mode) == (1, (9,), Mode.SUM)
+    narrow = sum_of_tests((9,), View(0, (8,), 8), View(0x4000, (0,), 4), TEST, data_bytes=4)
+    assert (narrow.run, narrow.lane) == (9, Lane.BITS_64)
+    gaps = (5, 7, 3), View(0, (200, 16, 1), 1), View(1 << 20, (4, 0, 0), 4)
+    with pytest.raises(NoRunError, match="7 x 3 elements that are 16, 1 bytes apart"):
+        sum_of_tests(*gaps, TEST)
+    with pytest.raises(NoRunError, match="9 elements that are 16 bytes apart"):
+        sum_of_tests((9,), View(0, (16,), 8), View(0x4000, (0,), 4), TEST, data_bytes=4)
+    with pytest.raises(RowTooLongError, match="16777216 bytes a row"):
+        sum_of_tests((1 << 21,), View(0, (8,), 8), View(1 << 25, (0,), 4), TEST)
+    work = (9,), View(0, (8,), 8), View(1024, (4,), 4)
+    lacking = {"lanes": frozenset({Lane.BITS_16})}
+    for y in (work[2], View(1024, (0,), 4)):
+        with pytest.raises(UnsupportedError, match="no 64-bit lanes for"):
+            sum_of_tests(*work[:2], y, TEST, **lacking)
+
+
+@pytest.mark.parametrize(("op", "options"), [(Op.XOR, TEST), (Op.COUNT_XOR, Options.NEGATE)])
+def test_a_test_is_of_a_count(op: Op, options: Options) -> None:
+    view = View(0, (1,), 1)
+    with pytest.raises(UnsupportedError, match=f"of {op.name}; expected TEST, of a count"):
+        lower(op, (9,), Streams(view, view, view), GEOMETRY, options)

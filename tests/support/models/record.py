@@ -386,6 +386,8 @@ def _compute(
     if op.counts:
         ones = a if op is Op.COUNT else _LOGIC[op & 3](a, rest[0])
         result = np.bitwise_count(ones).astype(_DTYPES[out_lane])
+        if control["TEST"]:
+            result = (result == 0 if control["NEGATE"] else result != 0).astype(_DTYPES[out_lane])
     elif op is Op.COPY:
         result = a.copy()
     elif op is Op.NOT:

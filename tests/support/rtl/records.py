@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bitlane_rtl.abi import RECORD, RECORD_WORDS, Mode, Op, record_words, seal
-from support.rtl.results import compute_element
+from support.rtl.results import compute_element, truth_of
 from support.rtl.walks import Walk
 
 _MASK = (1 << 32) - 1
@@ -22,6 +22,8 @@ class Task:
     y: Walk
     saturate: bool = False
     arithmetic: bool = False
+    test: bool = False
+    negate: bool = False
     fence: bool = False
     interrupt: bool = False
     overrides: dict[str, int] = field(default_factory=dict)
@@ -48,6 +50,8 @@ def pack(task: Task) -> list[int]:
         "ARITHMETIC": task.arithmetic,
         "FENCE": task.fence,
         "INTERRUPT": task.interrupt,
+        "TEST": task.test,
+        "NEGATE": task.negate,
     }
     words = dict.fromkeys(RECORD, 0)
     words["RUN"] = task.a.counts[0]
@@ -91,6 +95,8 @@ def apply(task: Task, memory: npt.NDArray[np.uint8]) -> None:
     for a_start, b_start, y_start in zip(task.a.runs(), b.runs(), task.y.runs(), strict=True):
         pairs = zip(task.a.elements(a_start), b.elements(b_start), strict=True)
         results = [compute_element(task.op, load(x), load(y), lane.bits, *flags) for x, y in pairs]
+        if task.test:
+            results = [truth_of(count, negate=task.negate) for count in results]
         if task.y.mode is Mode.SUM:
             results = [sum(results)]
         for result, y_at in zip(results, task.y.elements(y_start), strict=True):

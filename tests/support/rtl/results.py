@@ -48,6 +48,11 @@ def compute_element(
     return result ^ ones if op in (Op.NAND, Op.NOR, Op.XNOR, Op.NOT) else result
 
 
+def truth_of(count: int, *, negate: bool) -> int:
+    """Return the test of a count: whether it is 0 if ``negate``, else whether it is not."""
+    return int((count == 0) == negate)
+
+
 def compute(
     op: Op, a: int, b: int, lane: Lane, width: int, saturate: bool = False, arithmetic: bool = False
 ) -> int:

@@ -30,13 +30,16 @@ _LEFT, _RIGHT = int(Op.SHIFT_LEFT), int(Op.SHIFT_RIGHT)
 class Computation:
     """The operation on each element: ``op`` on ``bits`` bits. Arrays of (elements,).
 
-    ``saturate`` and ``arithmetic`` are masks: how shifts are done.
+    ``saturate`` and ``arithmetic`` are masks: how shifts are done. So are ``test`` and ``negate``:
+    where a count becomes 1 if it is not 0, and if it is.
     """
 
     op: Array
     bits: Array
     saturate: Array
     arithmetic: Array
+    test: Array
+    negate: Array
 
     @property
     def mask(self) -> Array:
@@ -53,7 +56,9 @@ def compute(how: Computation, a: Array, b: Array) -> Array:
     inverted = is_one_of(counted, [op for op in LOGIC_OPS if op & 4])
     logic = xp.where(inverted, ~logic, logic) & mask
     shifts = (op == _LEFT) | (op == _RIGHT)
-    result = xp.where(op >= 12, ones_in(logic), logic)
+    tested = ((logic == 0) == how.negate).astype(logic.dtype)
+    counts = xp.where(how.test, tested, ones_in(logic))
+    result = xp.where(op >= 12, counts, logic)
     if bool(shifts.any()):
         result = xp.where(shifts, _shifted(how, a, b), result)
     return result
@@ -193,6 +198,8 @@ class _Execution:
             8 * shape.sizes["A"][some.owner],
             fields.control("SATURATE")[some.owner] != 0,
             fields.control("ARITHMETIC")[some.owner] != 0,
+            fields.control("TEST")[some.owner] != 0,
+            fields.control("NEGATE")[some.owner] != 0,
         )
         streams.store(compute(how, streams.load("A"), streams.load("B")), shape.sums)
         left = (ports != 0) & (expected.status[active] == _OK)

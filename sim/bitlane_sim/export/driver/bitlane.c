@@ -79,7 +79,9 @@ static uint32_t control_of(const struct bitlane_command *command, uint32_t b_mod
          BITLANE_PUT(command->saturate, BITLANE_CONTROL_SATURATE) |
          BITLANE_PUT(command->arithmetic, BITLANE_CONTROL_ARITHMETIC) |
          BITLANE_PUT(command->fence, BITLANE_CONTROL_FENCE) |
-         BITLANE_PUT(command->interrupt, BITLANE_CONTROL_INTERRUPT);
+         BITLANE_PUT(command->interrupt, BITLANE_CONTROL_INTERRUPT) |
+         BITLANE_PUT(command->test, BITLANE_CONTROL_TEST) |
+         BITLANE_PUT(command->negate, BITLANE_CONTROL_NEGATE);
 }
 
 /* How many leading words the circuit reads. */
@@ -128,7 +130,7 @@ static void make_dense(struct bitlane_walk *walk) {
 void bitlane_dense(struct bitlane_command *command, uint32_t op, uint32_t bytes) {
   command->op = op;
   command->lane = command->out_lane = BITLANE_LANE_BITS_8;
-  command->saturate = command->arithmetic = 0;
+  command->saturate = command->arithmetic = command->test = command->negate = 0;
   command->fence = command->interrupt = 1;
   command->run = bytes;
   command->loops = 1;

@@ -57,7 +57,7 @@ struct bitlane_command {
   uint32_t op;       /* BITLANE_OP_* */
   uint32_t lane;     /* BITLANE_LANE_*, of A and B */
   uint32_t out_lane; /* BITLANE_LANE_*, of Y */
-  uint32_t saturate, arithmetic, fence, interrupt; /* 0 or 1 */
+  uint32_t saturate, arithmetic, fence, interrupt, test, negate; /* 0 or 1 */
   uint32_t run;   /* elements in a run */
   uint32_t loops; /* nested loops in use, the run included */
   uint32_t counts[BITLANE_MAX_LOOPS - 1]; /* iterations of the others, innermost first */
