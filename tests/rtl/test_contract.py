@@ -132,7 +132,29 @@ IGNORED = {
     "A_LAST beyond what A touches": Claim(OK, task(Op.XOR), {"A_LAST": 8191}),
 }
 
-CLAIMS = {"lanes": LANES, "alignment": ALIGNMENT, "ignored": IGNORED}
+TESTS = {
+    **{
+        f"{name} of {lane.bits} bits, {mode.name}": Claim(
+            OK, replace(task(Op.COUNT_AND, lane, BITS_32, y=mode), test=True, negate=negate)
+        )
+        for name, negate in (("TEST", False), ("NEGATE", True))
+        for lane in Lane
+        for mode in (DENSE, STRIDED, SUM)
+    },
+    "to 8 bits": Claim(OK, replace(task(Op.COUNT_XOR, BITS_64, BITS_8), test=True)),
+    "TEST of logic": Claim(BAD_CONTROL, task(Op.XOR), {"TEST": 1}),
+    "TEST of a shift": Claim(BAD_CONTROL, task(Op.SHIFT_LEFT, BITS_32), {"TEST": 1}),
+    "NEGATE of logic": Claim(BAD_CONTROL, task(Op.XOR), {"NEGATE": 1}),
+    "NEGATE without TEST": Claim(BAD_CONTROL, COUNT, {"NEGATE": 1}),
+    "counts that are not built": Claim(
+        Status.BAD_OP, COUNT, {"TEST": 1}, {"ops": frozenset({Op.XOR})}
+    ),
+    "logic, counts are not built": Claim(
+        BAD_CONTROL, task(Op.XOR), {"TEST": 1}, {"ops": frozenset({Op.XOR})}
+    ),
+}
+
+CLAIMS = {"lanes": LANES, "alignment": ALIGNMENT, "ignored": IGNORED, "tests": TESTS}
 
 
 def claims() -> Iterator[Any]:
@@ -152,7 +174,7 @@ def test_what_the_page_says_of_records(claim: Claim) -> None:
     expected = bench.memory.data.copy()
     if claim.status is OK:
         apply(wanted, expected)
-    given = Task(wanted.op, wanted.a, wanted.b, wanted.y, overrides=claim.overrides)
+    given = replace(wanted, overrides=claim.overrides)
     executed = ending(0, 1), (claim.status, Port.NONE, 0, 0)
     assert bench.execute([given]) == executed[claim.status is not OK]
     assert np.array_equal(bench.memory.data, expected)

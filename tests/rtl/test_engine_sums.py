@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bitlane_rtl.abi import COUNT_OPS, Lane, Mode, Op, Port, Status
-from support.commands import logic
+from support.commands import logic, random_tests
 from support.rtl.bench import SIZE, SMALL, EngineBench, configuration
 from support.rtl.records import Task, apply
 from support.rtl.streams import ALL_STALLS, NO_STALLS, STALLS, Stalls
@@ -18,11 +18,11 @@ HALF = SIZE // 2
 """First address of the sums; operands are below it."""
 
 
-def sums(op: Op, a: Walk, b: Walk | None, y: int, step: int = 4) -> Task:
+def sums(op: Op, a: Walk, b: Walk | None, y: int, step: int = 4, **tests: bool) -> Task:
     """Return a command that stores each run's sum, ``step`` bytes apart from address ``y`` on."""
     runs = [1] * len(a.counts)
     runs[1:2] = [step] * (len(a.counts) > 1)
-    return Task(op, a, b, Walk(y, a.counts, runs, Mode.SUM, Lane.BITS_32))
+    return Task(op, a, b, Walk(y, a.counts, runs, Mode.SUM, Lane.BITS_32), **tests)
 
 
 def rows(base: int, size: int, number: int, step: int) -> Walk:
@@ -53,7 +53,8 @@ def test_rows_of_every_length_at_any_byte(
         a = rows(generator.randrange(64), size, 3, size + generator.randrange(3))
         b = rows(1024 + generator.randrange(64), size, 3, generator.choice([0, size]))
         op = generator.choice(sorted(COUNT_OPS))
-        tasks.append(sums(op, a, b if op.reads_b else None, HALF + 16 * number))
+        tests = random_tests(generator, op)
+        tasks.append(sums(op, a, b if op.reads_b else None, HALF + 16 * number, **tests))
     for first in range(0, len(tasks), config.slots):
         bench = EngineBench(config, latency, stalls, stalls.seed)
         bench.check(tasks[first : first + config.slots])
@@ -77,7 +78,9 @@ def test_operands_that_stride_and_repeat(width: int, lane: Lane, a_mode: Mode) -
             for mode in (a_mode, b_mode)
         )
         y = Walk(HALF + 64 * number, counts, [1, 4, 20], Mode.SUM, Lane.BITS_32)
-        tasks += [Task(Op.COUNT_OR, a, b, y), logic(Op.NOT, 3, None, HALF + 1024 * number + 512, 9)]
+        tests = random_tests(generator, Op.COUNT_AND)
+        tasks.append(Task(Op.COUNT_AND, a, b, y, **tests))
+        tasks.append(logic(Op.NOT, 3, None, HALF + 1024 * number + 512, 9))
     bench.check(tasks)
 
 

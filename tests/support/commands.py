@@ -45,6 +45,12 @@ def random_form(
     return Form(op, lane, out_lane, (a, b if op.reads_b else Mode.DENSE, y))
 
 
+def random_tests(generator: random.Random, op: Op) -> dict[str, bool]:
+    """Return TEST and NEGATE of ``op``: a third of counts is tested, and a third negated, too."""
+    test, negate = generator.choice([(False, False), (True, False), (True, True)])
+    return {"test": op.counts and test, "negate": op.counts and negate}
+
+
 @dataclass(frozen=True, kw_only=True)
 class RandomCommands:
     """A description of commands for a circuit of ``configuration``, to draw them from.
@@ -95,6 +101,7 @@ class RandomCommands:
             walk(y, y_mode, form.out_lane, aligned=aligned, disjoint=self.disjoint),
             saturate=generator.random() < 0.5,
             arithmetic=generator.random() < 0.5,
+            **random_tests(generator, form.op),
             fence=generator.random() < self.fences,
             interrupt=generator.random() < self.interrupts,
         )

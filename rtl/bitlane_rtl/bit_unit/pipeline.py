@@ -102,7 +102,7 @@ class Pipeline(wiring.Component):
         sideband = [self._sideband(m, inverts)]
         for stage in range(latency):
             sideband.append(register(m, load[stage], sideband[-1], f"sideband_{stage + 1}"))
-        counts, counts_64 = self._count(m, load, op, word)
+        counts, counts_64 = self._count(m, valid, load, op, word)
         shifted = self._shift(m, load, op, inverts)
 
         result = Mux(op.is_logic, word, 0)
@@ -185,23 +185,30 @@ class Pipeline(wiring.Component):
         return logic.o, logic.negate
 
     def _count(
-        self, m: Module, load: list[Signal], op: OpDecode, word: Value
+        self, m: Module, valid: list[Signal], load: list[Signal], op: OpDecode, word: Value
     ) -> tuple[Value, Value]:
         """Return the counts of ``word`` in stage 2, and in 64-bit lanes in stage 3; else 0."""
         width = self._data_width
         if not self._ops & COUNT_OPS:
             return Const(0, width), Const(0, width)
-        m.submodules.popcount = popcount = Popcount(width, self._counted)
+        operation = self.i.p.operation
+        pairs = Lane.BITS_64 in self._lanes - self._counted
+        m.submodules.popcount = popcount = Popcount(width, self._counted, pairs=pairs)
         m.d.comb += [
             popcount.load.eq(Cat(load[:2])),
             popcount.enable.eq(op.counts),
-            popcount.lane.eq(self.i.p.operation.lane),
+            popcount.lane.eq(operation.lane),
+            popcount.sums.eq(operation.sums if self._sums else 0),
+            popcount.test.eq(operation.test & op.counts),
+            popcount.negate.eq(operation.negate),
             popcount.a.eq(word),
             popcount.inside.eq(self.i.p.inside if self._sums else -1),
         ]
-        if self._sums:
-            with m.If(self.i.p.operation.sums):
-                m.d.comb += popcount.lane.eq(max(self._counted))
+        if pairs:
+            m.d.comb += [
+                popcount.valid.eq(Cat(self.i.valid, valid[0])),
+                popcount.error.eq(self.i.p.edge.error),
+            ]
         return popcount.o, popcount.o_64
 
     def _shift(self, m: Module, load: list[Signal], op: OpDecode, inverts: Value) -> Value:

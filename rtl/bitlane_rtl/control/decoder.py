@@ -203,6 +203,8 @@ class Decoder(wiring.Component):
             operation.saturate.eq(control.saturate),
             operation.arithmetic.eq(control.arithmetic),
             operation.sums.eq(sums(control, self._configuration)),
+            operation.test.eq(control.test),
+            operation.negate.eq(control.negate),
             command.reads_b.eq(reads_b(control.op)),
         ]
         form = command.form

@@ -17,7 +17,11 @@ class Operation(data.Struct):
     saturate: 1
     arithmetic: 1
     sums: 1
-    """The result of a run is the sum of its counts, which does not depend on ``lane``."""
+    """The result of a run is the sum of its counts; only with ``test`` it depends on ``lane``."""
+    test: 1
+    """A count becomes 1 if it is not 0."""
+    negate: 1
+    """With ``test``, a count becomes 1 if it is 0, and 0 if it is not."""
 
 
 class Edge(data.Struct):

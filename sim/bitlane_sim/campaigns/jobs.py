@@ -70,6 +70,12 @@ def _row_sums(geometry: Geometry) -> Iterable[Command]:
     return lower(Op.COUNT_XOR, (7, 19), Streams(a, b, y), geometry)
 
 
+def _tests(geometry: Geometry) -> Iterable[Command]:
+    a, b, y = View(_A - 1, (24, 2), 2), View(_B, (0, 2), 2), View(_EVEN, (4, 0), 4)
+    options = Options.TEST | Options.NEGATE
+    return lower(Op.COUNT_AND, (7, 11), Streams(a, b, y), geometry, options)
+
+
 def _two(geometry: Geometry) -> Iterable[Command]:
     return [*_dense(Op.XOR, 90, geometry), *_dense(Op.NOT, 90, geometry, at=95)]
 
@@ -80,6 +86,7 @@ _JOBS: dict[str, Callable[[Geometry], Iterable[Command]]] = {
     "popcount": _popcount,
     "shift, broadcast": _shift,
     "row sums": _row_sums,
+    "sums of tests": _tests,
     "two commands": _two,
 }
 

@@ -41,6 +41,8 @@ class Trial:
     y: View
     saturate: bool = False
     arithmetic: bool = False
+    test: bool = False
+    negate: bool = False
     summed: bool = False
 
     def commands(self, geometry: Geometry, base: int) -> Iterator[Command]:
@@ -50,7 +52,9 @@ class Trial:
         if self.summed:
             y = y._replace(strides=y.strides[:-1])
         streams = Streams(self.a.moved(base), b, y)
-        options = Options.of(saturate=self.saturate, arithmetic=self.arithmetic)
+        options = Options.of(
+            saturate=self.saturate, arithmetic=self.arithmetic, test=self.test, negate=self.negate
+        )
         return lower(self.op, self.shape, streams, geometry, options)
 
     def apply(self, memory: Bytes) -> None:
@@ -61,6 +65,8 @@ class Trial:
             *operands,
             saturate=self.saturate,
             arithmetic=self.arithmetic,
+            test=self.test,
+            negate=self.negate,
             count_dtype=f"<u{self.y.itemsize}",
         )
         if self.summed:
@@ -106,7 +112,8 @@ def random_trial(random: np.random.Generator, geometry: Geometry) -> Trial:
     b = _view(random, shape, itemsize, int(parts[random.integers(2)])) if op.reads_b else None
     if not op.counts and random.random() < 0.2:
         a = y
-    flags = random.random(2) < 0.5
+    flags = random.random(4) < 0.5
+    test = op.counts and bool(flags[2])
     return Trial(
         op,
         shape,
@@ -115,6 +122,8 @@ def random_trial(random: np.random.Generator, geometry: Geometry) -> Trial:
         y,
         saturate=op in SHIFT_OPS and bool(flags[0]),
         arithmetic=op is Op.SHIFT_RIGHT and bool(flags[1]),
+        test=test,
+        negate=test and bool(flags[3]),
         summed=summed,
     )
 

@@ -9,7 +9,8 @@ import pytest
 
 from bitlane_rtl.abi import BIT_OPS, COUNT_OPS, LOGIC_OPS, SHIFT_OPS, Lane, Op
 from bitlane_rtl.bit_unit.bit_unit import BitUnit
-from support.rtl.results import compute, join, random_counts, random_word, split
+from support.commands import random_tests
+from support.rtl.results import compute, join, random_counts, random_word, split, truth_of, truths
 from support.rtl.streams import (
     ALL_STALLS,
     NO_STALLS,
@@ -73,12 +74,13 @@ class Traffic:
         """A run of ``beats`` beats, even if its elements take two each."""
         generator = self.generator
         out_lane = generator.choice([Lane.BITS_8, Lane.BITS_32]) if op.counts else lane
-        operation = {
+        operation: dict[str, Any] = {
             "op": op,
             "lane": lane,
             "out_lane": out_lane,
             "saturate": generator.random() < 0.5,
             "arithmetic": generator.random() < 0.5,
+            **random_tests(generator, op),
         }
         pairs = lane.bits > self.width and op.splits_lanes
         slot = generator.randrange(0, 8, 2) if pairs else generator.randrange(8)
@@ -95,6 +97,8 @@ class Traffic:
                 bool(operation["saturate"]),
                 bool(operation["arithmetic"]),
             )
+            if operation["test"]:
+                result = truths(result, lane, unit * self.width, negate=operation["negate"])
             edges = [self._edge(first + k == beats - 1, slot) for k in range(unit)]
             # `test_beat_pairs` covers what follows a first beat in error.
             edges[: unit - 1] = [edge | {"error": False} for edge in edges[: unit - 1]]
@@ -106,22 +110,31 @@ class Traffic:
                 )
             self._expect(result, operation, edges, pairs)
 
-    def summed(self, op: Op, sizes: Sequence[int], *, error: int | None = None) -> None:
-        """Runs of ``sizes`` bytes of which the ones are summed, in beats filled up with rubbish.
+    def summed(self, op: Op, lane: Lane, sizes: Sequence[int], *, error: int | None = None) -> None:
+        """Runs of ``sizes`` bytes of which counts or tests are summed, filled up with rubbish.
 
-        ``error``: the beat, counted over all runs, from which on all could not be read.
+        The bytes of a run are rounded up to whole elements. ``error``: the beat, counted over all
+        runs, from which on all could not be read.
         """
         size, generator = self.width // 8, self.generator
-        operation = {"op": op, "lane": generator.randrange(4), "out_lane": Lane.BITS_32, "sums": 1}
+        operation: dict[str, Any] = {"op": op, "lane": lane, "out_lane": Lane.BITS_32, "sums": 1}
+        operation |= random_tests(generator, op)
         number = 0
-        for left in sizes:
-            total = 0
+        for length in sizes:
+            left = -(-length // lane.bytes) * lane.bytes
+            counts: list[int] = []
             while left > 0:
                 inside = (1 << min(left, size)) - 1
                 a, b = (random_word(generator, self.width) for _ in range(2))
                 ones = compute(op, a, b, Lane.BITS_8, self.width)
-                counts = split(ones, 8, self.width)[: min(left, size)]
-                total, left = total + sum(counts), left - size
+                counts += split(ones, 8, self.width)[: min(left, size)]
+                left -= size
+                total = sum(counts)
+                if operation["test"]:
+                    elements = [
+                        counts[k : k + lane.bytes] for k in range(0, len(counts), lane.bytes)
+                    ]
+                    total = sum(truth_of(sum(x), negate=operation["negate"]) for x in elements)
                 bad = error is not None and number >= error
                 edge = {**self._edge(left <= 0, 0), "error": bad}
                 self.beats.append(
@@ -302,7 +315,7 @@ def some_sums(
         op = generator.choice(sorted(ops))
         if op.counts and generator.random() < 0.7:
             sizes = [generator.randint(1, width // 2) for _ in range(generator.randint(1, 4))]
-            traffic.summed(op, sizes)
+            traffic.summed(op, generator.choice(sorted(lanes)), sizes)
         else:
             traffic.command(op, generator.choice(lanes_of(op, lanes, width)), 2)
     return traffic
@@ -343,7 +356,7 @@ def test_sums_of_wide_beats() -> None:
 @pytest.mark.parametrize("error", range(7))
 def test_beats_in_error_come_through_whatever_of_their_run_is_missing(error: int) -> None:
     traffic = Traffic(64, random.Random(error))
-    traffic.summed(Op.COUNT_AND, [24, 8, 31], error=error)
+    traffic.summed(Op.COUNT_AND, Lane.BITS_8, [24, 8, 31], error=error)
     traffic.check(unit(64, ALL_OPS, sums=True))
 
 

@@ -38,7 +38,7 @@ ROWS = pack(
 )
 REFUSED = pack(logic(Op.NOT, 0, None, 0x30000, 64))
 
-OPERATION = ("op", "lane", "out_lane", "saturate", "arithmetic")
+OPERATION = ("op", "lane", "out_lane", "saturate", "arithmetic", "test", "negate")
 """Fields of CONTROL that the data path gets unaltered."""
 
 

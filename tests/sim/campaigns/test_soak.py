@@ -79,6 +79,8 @@ def test_trials_are_of_every_kind() -> None:
         [trial for trial in some if min(trial.a.strides) < 0],
         [trial for trial in some if 0 in trial.a.strides],
         [trial for trial in some if trial.saturate],
+        [trial for trial in some if trial.test],
+        [trial for trial in some if trial.negate and trial.summed],
     ):
         assert 20 < len(found) < 1500
     for trial in some:

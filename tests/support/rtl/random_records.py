@@ -8,11 +8,13 @@ from typing import Any
 
 from bitlane_rtl.abi import RECORD, RECORD_WORDS, Lane, Op
 from bitlane_rtl.configuration import Configuration
-from support.commands import random_form
+from support.commands import random_form, random_tests
 from support.models.record import Interpreter, Record
 from support.rtl.records import reseal
 
 _CONTROL = {bits.name: bits for bits in RECORD["CONTROL"].bits}
+_UNNAMED = [at for at in range(32) if not any(bits.extract(1 << at) for bits in _CONTROL.values())]
+"""The bits of CONTROL that belong to no field."""
 
 
 def interpreter(configuration: Configuration, **options: Any) -> Interpreter:
@@ -61,6 +63,7 @@ def _good_record(generator: random.Random, configuration: Configuration) -> list
     }
     flags = ("SATURATE", "ARITHMETIC", "FENCE", "INTERRUPT")
     fields |= {name: generator.getrandbits(1) for name in flags}
+    fields |= {name.upper(): value for name, value in random_tests(generator, form.op).items()}
     words = [generator.getrandbits(32) for _ in range(RECORD_WORDS)]
     words[0] = sum(_CONTROL[name].insert(value) for name, value in fields.items())
     for name, entry in RECORD.items():
@@ -101,7 +104,7 @@ def _spoil(generator: random.Random, configuration: Configuration, words: list[i
     if generator.random() < 0.4:
         bits = generator.choice([*_CONTROL.values(), None])
         if bits is None:
-            words[0] ^= 1 << generator.randrange(21, 24)
+            words[0] ^= 1 << generator.choice(_UNNAMED)
         else:
             most = (1 << bits.width) - 1
             values = [generator.randint(0, most), most]

@@ -53,6 +53,12 @@ def truth_of(count: int, *, negate: bool) -> int:
     return int((count == 0) == negate)
 
 
+def truths(counts: int, lane: Lane, width: int, *, negate: bool) -> int:
+    """Return `truth_of` each count in a lane of a word of ``width`` bits."""
+    tests = [truth_of(count, negate=negate) for count in split(counts, lane.bits, width)]
+    return join(tests, lane.bits)
+
+
 def compute(
     op: Op, a: int, b: int, lane: Lane, width: int, saturate: bool = False, arithmetic: bool = False
 ) -> int:
