@@ -13,6 +13,7 @@ from ..abi import COUNT_OPS, SHIFT_OPS, Lane, Op
 from ..primitives import register
 from ..streams.beats import Edge, Operands, Result
 from .beat_pairs import PairedOperands, PairedResult
+from .lane_tests import LaneTests
 from .logic import Logic
 from .op_decode import OpDecode, decode
 from .popcount import Popcount
@@ -43,7 +44,8 @@ class Pipeline(wiring.Component):
     ======  =====================  =========================  ========================  ==========
     Stage   Logic                  Popcount                   Shifter                   RowSum
     ======  =====================  =========================  ========================  ==========
-    1       compute the word       count the ones of bytes    decode counts and fills
+    1       compute the word       count the ones of bytes,   decode counts and fills
+                                   or test elements
     2       invert, if no shifts   add up to 32 bits          move whole bytes
     3                              add up to 64 bits          move single bits          add up
     ======  =====================  =========================  ========================  ==========
@@ -102,7 +104,7 @@ class Pipeline(wiring.Component):
         sideband = [self._sideband(m, inverts)]
         for stage in range(latency):
             sideband.append(register(m, load[stage], sideband[-1], f"sideband_{stage + 1}"))
-        counts, counts_64 = self._count(m, valid, load, op, word)
+        counts, counts_64 = self._count(m, load, op, word)
         shifted = self._shift(m, load, op, inverts)
 
         result = Mux(op.is_logic, word, 0)
@@ -185,31 +187,41 @@ class Pipeline(wiring.Component):
         return logic.o, logic.negate
 
     def _count(
-        self, m: Module, valid: list[Signal], load: list[Signal], op: OpDecode, word: Value
+        self, m: Module, load: list[Signal], op: OpDecode, word: Value
     ) -> tuple[Value, Value]:
         """Return the counts of ``word`` in stage 2, and in 64-bit lanes in stage 3; else 0."""
-        width = self._data_width
+        width, operation = self._data_width, self.i.p.operation
         if not self._ops & COUNT_OPS:
             return Const(0, width), Const(0, width)
-        operation = self.i.p.operation
-        pairs = Lane.BITS_64 in self._lanes - self._counted
-        m.submodules.popcount = popcount = Popcount(width, self._counted, pairs=pairs)
+        m.submodules.popcount = popcount = Popcount(width, self._counted)
         m.d.comb += [
             popcount.load.eq(Cat(load[:2])),
             popcount.enable.eq(op.counts),
             popcount.lane.eq(operation.lane),
-            popcount.sums.eq(operation.sums if self._sums else 0),
-            popcount.test.eq(operation.test & op.counts),
-            popcount.negate.eq(operation.negate),
+            popcount.test.eq(operation.test),
+            popcount.tests.eq(self._tests(m, load[0], word)),
             popcount.a.eq(word),
             popcount.inside.eq(self.i.p.inside if self._sums else -1),
         ]
-        if pairs:
-            m.d.comb += [
-                popcount.valid.eq(Cat(self.i.valid, valid[0])),
-                popcount.error.eq(self.i.p.edge.error),
-            ]
+        if self._sums:
+            with m.If(operation.sums):
+                m.d.comb += popcount.lane.eq(max(self._counted))
         return popcount.o, popcount.o_64
+
+    def _tests(self, m: Module, load: Value, word: Value) -> Value:
+        """Return the tests of the elements of ``word`` in stage 1."""
+        operation = self.i.p.operation
+        pairs = Lane.BITS_64 in self._lanes - self._counted
+        m.submodules.tests = tests = LaneTests(self._data_width, self._counted, pairs=pairs)
+        m.d.comb += [
+            tests.a.eq(word),
+            tests.lane.eq(operation.lane),
+            tests.negate.eq(operation.negate),
+            *([tests.test.eq(operation.test)] if pairs else []),
+        ]
+        if pairs:
+            m.d.comb += tests.take.eq(load & self.i.valid)
+        return tests.o
 
     def _shift(self, m: Module, load: list[Signal], op: OpDecode, inverts: Value) -> Value:
         """Return the shifted word in stage 3; all its bits are ``inverts`` if it is not shifted."""

@@ -1,4 +1,4 @@
-"""Counts the ones of each lane, or tests whether it has any. Lanes must never reach into others."""
+"""Counts the ones of each lane, or adds tests of elements. No count may reach into another lane."""
 
 from collections.abc import Collection, Sequence
 
@@ -8,7 +8,6 @@ from amaranth.lib.wiring import In, Out
 
 from ..abi import Lane
 from ..primitives import register, tree_sum
-from .lane_tests import LaneTests
 from .lanes import at_least
 
 __all__ = ["Popcount"]
@@ -22,17 +21,11 @@ class Popcount(wiring.Component):
     the counts of bytes and behind the counts of 32 bits: four additions in a row would be the
     slowest path of a whole engine.
 
-    Tests need no tree: they go the way of counts of up to 32 bits. A sum of tests is counted in the
-    widest of ``lanes``, as a sum of counts.
+    A test takes the place of the count of its element's lowest byte, and no other byte of the
+    element counts. So the tree gives the test in the lane of the element, and in wider lanes the
+    sum of tests.
 
     Latency: 1 cycle from the inputs to ``o`` and 2 to ``o_64``. Throughput: one word a cycle.
-
-    Parameters
-    ----------
-    width, lanes
-        Bits of a word, and the lanes to build.
-    pairs
-        Whether elements of 64 bits can be two words, the low half first. Only tests need to know.
 
     Members
     -------
@@ -41,29 +34,23 @@ class Popcount(wiring.Component):
     enable : ``In(1)``
         Count; else all counts are 0.
     lane : ``In(2)``
-        An ``abi.Lane`` out of ``lanes``, no wider than ``width``; else counts are undefined. With
-        ``pairs``, it may be that of 64 bits; counts are those of 32 bits then.
-    sums : ``In(1)``
-        Count in the widest of ``lanes``; tests are those of elements of ``lane``, added up.
-    test, negate : ``In(1)``
-        Test whether elements have a one, or with both, whether they have none. ``negate`` is 0
-        without ``test``, and ``test`` is 0 without ``enable``.
-    valid, error : ``In(2)``, ``In(1)``
-        As those of `LaneTests`. Only with ``pairs``.
+        An ``abi.Lane`` out of ``lanes``, no wider than ``width``; else counts are undefined.
+    test : ``In(1)``
+        Count ``tests``, not the ones of ``a``.
+    tests : ``In(width / 8)``
+        A bit for each byte, as from `LaneTests`.
     a : ``In(width)``
         The word to count in.
     inside : ``In(width / 8)``
-        The bytes of ``a`` to count and test; the others count as 0, and so do tests of them.
+        The bytes of ``a`` and ``tests`` to count; the others count as 0.
     o : ``Out(width)``
-        Counts of the last ``a`` taken, 0 in 64-bit lanes; or its tests. Undefined if these are
-        summed in 64-bit lanes.
+        Counts of the last ``a`` taken, 0 in 64-bit lanes.
     o_64 : ``Out(width)``
-        Counts of the ``a`` before in 64-bit lanes, or sums of its tests there; 0 in other lanes.
+        Counts of the ``a`` before in 64-bit lanes, 0 in others.
     """
 
-    def __init__(self, width: int, lanes: Collection[Lane], *, pairs: bool = False) -> None:
+    def __init__(self, width: int, lanes: Collection[Lane]) -> None:
         self._lanes = frozenset(lane for lane in lanes if lane.bits <= width)
-        self._pairs = pairs
         if not self._lanes:
             raise ValueError(f"lanes: none of them fits into {width} bits")
         super().__init__(
@@ -71,10 +58,8 @@ class Popcount(wiring.Component):
                 "load": In(2),
                 "enable": In(1),
                 "lane": In(2),
-                "sums": In(1),
                 "test": In(1),
-                "negate": In(1),
-                **({"valid": In(2), "error": In(1)} if pairs else {}),
+                "tests": In(width // 8),
                 "a": In(width),
                 "inside": In(width // 8),
                 "o": Out(width),
@@ -85,8 +70,6 @@ class Popcount(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         sums = {Lane.BITS_8: [self._count_byte(m, byte) for byte in range(len(self.a) // 8)]}
-        tests = self._test(m, sums[Lane.BITS_8])
-        summed = register(m, self.load[0], self.sums, "summed")
         selected = {
             lane: register(m, self.load[0], self._is_selected(lane), f"selected_{lane.bits}")
             for lane in sorted(self._lanes)
@@ -101,22 +84,11 @@ class Popcount(wiring.Component):
         counts: Value = Const(0)
         for lane in sorted(self._lanes - {Lane.BITS_64}):
             counts |= _in_lanes([Mux(selected[lane], ones, 0) for ones in sums[lane]], lane)
-        # Registers cut sums of 64 bits behind those of 32 bits.
-        widest = max(self._lanes)
-        totals = self._totals(tests, min(widest, Lane.BITS_32))
-        tested = _in_lanes(tests, Lane.BITS_8)
-        if widest < Lane.BITS_64:
-            tested = Mux(summed, _in_lanes(totals, widest), tested)
-        m.d.comb += self.o.eq(counts | tested)
+        m.d.comb += self.o.eq(counts)
         if Lane.BITS_64 in self._lanes:
             halves = [
-                register(
-                    m,
-                    self.load[1],
-                    Mux(selected[Lane.BITS_64], ones, 0) | Mux(summed, total, 0),
-                    f"ones_32_{k}_2",
-                )
-                for k, (ones, total) in enumerate(zip(sums[Lane.BITS_32], totals, strict=True))
+                register(m, self.load[1], Mux(selected[Lane.BITS_64], ones, 0), f"ones_32_{k}_2")
+                for k, ones in enumerate(sums[Lane.BITS_32])
             ]
             pairs = zip(halves[::2], halves[1::2], strict=True)
             m.d.comb += self.o_64.eq(_in_lanes([low + high for low, high in pairs], Lane.BITS_64))
@@ -125,39 +97,15 @@ class Popcount(wiring.Component):
     def _is_selected(self, lane: Lane) -> Value:
         """Return whether to count in ``lane``, one of the lanes that are built."""
         wider = [other for other in self._lanes if other > lane]
-        counted = Mux(self.sums, max(self._lanes), self.lane)
-        selected = self.enable & ~self.test & at_least(counted, lane, self._lanes)
-        return selected & ~at_least(counted, min(wider), self._lanes) if wider else selected
+        selected = self.enable & at_least(self.lane, lane, self._lanes)
+        return selected & ~at_least(self.lane, min(wider), self._lanes) if wider else selected
 
     def _count_byte(self, m: Module, byte: int) -> Signal:
         """Return the ones of ``byte``, in stage 1."""
-        # A Mux behind the sum is free: it becomes a reset of the register. A byte outside must not
-        # count as an element of zeros.
         ones = tree_sum(self.a.word_select(byte, 8))[:4]
-        return register(
-            m, self.load[0], Mux(self.inside[byte], ones, self.negate), f"ones_8_{byte}"
-        )
-
-    def _test(self, m: Module, ones: Sequence[Signal]) -> Signal:
-        """Return the tests of elements, each at the lowest byte of its lane, in stage 2."""
-        m.submodules.tests = tests = LaneTests(len(self.a), self._lanes, pairs=self._pairs)
-        m.d.comb += [
-            tests.load.eq(self.load),
-            tests.lane.eq(self.lane),
-            tests.test.eq(self.test),
-            tests.negate.eq(self.negate),
-            tests.ones.eq(Cat(ones)),
-        ]
-        if self._pairs:
-            m.d.comb += [tests.valid.eq(self.valid), tests.error.eq(self.error)]
-        return tests.o
-
-    @staticmethod
-    def _totals(tests: Signal, lane: Lane) -> list[Value]:
-        """Return how many of ``tests`` are 1 in each ``lane``."""
-        return [
-            tree_sum(tests[byte : byte + lane.bytes]) for byte in range(0, len(tests), lane.bytes)
-        ]
+        ones = Mux(self.test, self.tests[byte], ones)
+        # A Mux behind the sum is free: it becomes a reset of the register.
+        return register(m, self.load[0], Mux(self.inside[byte], ones, 0), f"ones_8_{byte}")
 
 
 def _in_lanes(counts: Sequence[Value], lane: Lane) -> Value:

@@ -244,7 +244,7 @@ class Refusals(wiring.Component):
             bad |= ~control[f"{stream.lower()}_mode"].matches(*sorted(built))
         counted = counts(control.op) if config.ops & COUNT_OPS else Const(0)
         bad |= (self._sums() | control.test) & ~counted
-        bad |= control.negate & ~(control.test & counted)
+        bad |= control.negate & ~control.test
         bad |= self._searches() & ((control.loops != 1) | ~self._dense(*STREAMS))
         return bad | (~reads_b(control.op) & ~self._dense("B"))
 

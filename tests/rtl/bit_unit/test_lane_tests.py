@@ -1,4 +1,4 @@
-"""The tests of elements, also of those of two beats."""
+"""The tests of elements, also of those of two words."""
 
 import random
 from typing import Any
@@ -14,9 +14,19 @@ from support.seeds import slow
 ALL = frozenset(Lane)
 
 
-def ones_of(generator: random.Random, width: int) -> list[int]:
-    """Return the ones in each byte of a word, most of them none."""
-    return [generator.choice([0, 0, 0, 1, 2, 4, 8]) for _ in range(width // 8)]
+def sparse_word(generator: random.Random, width: int) -> int:
+    """Return a word of which most bytes are 0, and most others have a single one."""
+    word = 0
+    for low in range(0, width, 8):
+        if generator.random() < 0.3:
+            word |= generator.choice([1 << generator.randrange(8), generator.getrandbits(8)]) << low
+    return word
+
+
+def expected(word: int, lane: Lane, width: int, negate: bool) -> list[bool]:
+    """Return a test for each byte of a word of whole elements."""
+    tests = [bool(element) is not negate for element in split(word, lane.bits, width)]
+    return [not byte % lane.bytes and tests[byte // lane.bytes] for byte in range(width // 8)]
 
 
 @pytest.mark.parametrize("width", [32, 64, slow(128)])
@@ -34,76 +44,56 @@ def test_a_test_stands_at_the_lowest_byte_of_its_element(
     circuit = LaneTests(width, built, pairs=False)
     seed = f"{width} {built}"
     generator = random.Random(seed)
+    words = [1 << bit for bit in range(width)]
+    words += [sparse_word(generator, width) for _ in range(150)]
 
     async def check(ctx: Any) -> None:
-        want: list[int] = []
-        for step in range(200):
-            lane, test = generator.choice(built), generator.random() < 0.8
-            negate = test and generator.random() < 0.5
-            ones = ones_of(generator, width)
-            load = not step or generator.random() < 0.7
-            for name, value in (("lane", lane), ("test", test), ("negate", negate)):
-                ctx.set(getattr(circuit, name), value)
-            ctx.set(circuit.load, load)
-            await ctx.tick()
-            ctx.set(circuit.ones, ones)
-            if load:
-                taken = lane, test, negate
-            lane, test, negate = taken
-            want = [0] * (width // 8)
-            for byte in range(0, width // 8, lane.bytes):
-                want[byte] = test and any(ones[byte : byte + lane.bytes]) is not negate
-            assert split(ctx.get(circuit.o), 1, width // 8) == want, f"step {step}, seed {seed}"
+        for word in words:
+            lane, negate = generator.choice(built), generator.random() < 0.5
+            ctx.set(circuit.a, word)
+            ctx.set(circuit.lane, lane)
+            ctx.set(circuit.negate, negate)
+            got = split(ctx.get(circuit.o), 1, width // 8)
+            assert got == expected(word, lane, width, negate), f"{word:#x} {lane}, seed {seed}"
 
     simulate(circuit, check)
 
 
-def test_an_element_of_two_beats_is_tested_with_its_second() -> None:
+def test_an_element_of_two_words_is_tested_with_its_second() -> None:
     circuit = LaneTests(32, ALL - {Lane.BITS_64}, pairs=True)
     generator = random.Random("pairs")
-    beats: list[tuple[Lane, list[int], bool, int, bool]] = []
-    for _ in range(120):
-        lane, negate = (
-            generator.choice([Lane.BITS_64, Lane.BITS_64, *Lane]),
-            generator.random() < 0.5,
-        )
-        first, second = ones_of(generator, 32), ones_of(generator, 32)
-        if lane != Lane.BITS_64:
-            want = [
-                not byte % lane.bytes and any(second[byte : byte + lane.bytes]) is not negate
-                for byte in range(4)
-            ]
-            beats.append((lane, second, negate, sum(x << k for k, x in enumerate(want)), False))
-        elif generator.random() < 0.2:
-            # A first beat in error is an element alone.
-            beats.append((lane, first, negate, any(first) is not negate, True))
+    given: list[tuple[bool, Lane, bool, int, list[bool] | None]] = []
+    for _ in range(200):
+        lane, negate = generator.choice([Lane.BITS_64, *Lane]), generator.random() < 0.5
+        word = sparse_word(generator, 64)
+        first, second = word & 0xFFFF_FFFF, word >> 32
+        if generator.random() < 0.2:
+            # Not tested, so it is not a pair.
+            given.append((False, lane, negate, first, None))
+        elif lane == Lane.BITS_64:
+            tests = expected(word, lane, 64, negate)
+            given.append((True, lane, negate, first, [False] * 4))
+            given.append((True, lane, negate, second, tests[:4]))
         else:
-            beats.append((lane, first, negate, 0, False))
-            beats.append((lane, second, negate, any(first + second) is not negate, False))
+            given.append((True, lane, negate, first, expected(first, lane, 32, negate)))
 
     async def check(ctx: Any) -> None:
-        ctx.set(circuit.test, 1)
-        before: tuple[list[int], int] | None = None
-        pending = list(beats)
-        while pending or before:
-            valid, moves = bool(pending) and generator.random() < 0.7, generator.random() < 0.7
-            if valid:
-                lane, ones, negate, want, error = pending[0]
-                ctx.set(circuit.lane, lane)
+        for test, lane, negate, word, want in given:
+            while True:
+                takes = generator.random() < 0.7
+                for name, value in (("take", takes), ("test", test), ("lane", lane)):
+                    ctx.set(getattr(circuit, name), value)
                 ctx.set(circuit.negate, negate)
-                ctx.set(circuit.error, error)
-            else:
-                ctx.set(circuit.lane, generator.choice(list(Lane)))
-                ctx.set(circuit.error, generator.random() < 0.5)
-            ctx.set(circuit.ones, before[0] if before else ones_of(generator, 32))
-            ctx.set(circuit.valid, valid | (before is not None) << 1)
-            ctx.set(circuit.load, 3 * moves)
-            if before:
-                assert ctx.get(circuit.o) == before[1]
-            await ctx.tick()
-            if moves:
-                before = (ones, want) if valid else None
-                if valid:
-                    pending.pop(0)
+                ctx.set(circuit.a, word)
+                if want is not None:
+                    assert split(ctx.get(circuit.o), 1, 4) == want
+                await ctx.tick()
+                if takes:
+                    break
+                if generator.random() < 0.5:
+                    # Another word waits, but is not taken.
+                    ctx.set(circuit.take, 0)
+                    ctx.set(circuit.a, generator.getrandbits(32))
+                    await ctx.tick()
 
     simulate(circuit, check)
