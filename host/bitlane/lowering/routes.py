@@ -44,6 +44,14 @@ class Options(IntFlag):
         shifts = cls.SATURATE * saturate + cls.ARITHMETIC * arithmetic
         return cls(shifts + cls.TEST * test + cls.NEGATE * negate)
 
+    @property
+    def flags(self) -> dict[str, bool]:
+        """All options by their names in small letters, as a `Command` has them."""
+        return {name.lower(): bool(self & option) for name, option in _OPTIONS.items()}
+
+
+_OPTIONS: Final = {name: each for name, each in Options.__members__.items() if each}
+
 
 @dataclass(frozen=True, slots=True)
 class Nest:
@@ -90,10 +98,7 @@ class Route:
             b=self._walk(tile, "b", self.mode_b, size) if has_b else None,
             y=self._walk(tile, "y", self.mode_y, self.size_out),
             counts=tuple(axis.count for axis in tile.loops),
-            saturate=Options.SATURATE in options,
-            arithmetic=Options.ARITHMETIC in options,
-            test=Options.TEST in options,
-            negate=Options.NEGATE in options,
+            **options.flags,
         )
 
     def _walk(self, tile: LoopTile, stream: Stream, mode: Mode, size: int) -> Walk:

@@ -28,10 +28,13 @@ class _Answer:
     y: tuple[int, ...]
     out: int = 0
     """Bytes of an element of the result; 0 if as the operands."""
-    saturate: bool = False
-    arithmetic: bool = False
+    options: Options = Options.NONE
     documented: bool = False
 
+
+_SATURATE: Final = Options.SATURATE
+_TEST: Final = Options.TEST
+_NEGATE: Final = Options.TEST | Options.NEGATE
 
 _ANSWERS: Final = (
     # ns-directml-dml_element_wise_bit_not_operator_desc and ..._bit_count_..., "Example".
@@ -46,6 +49,11 @@ _ANSWERS: Final = (
     _Answer(Op.COUNT_OR, 2, (0xFF00, 0x8001, 0), (0x00FF, 0x0001, 0), (16, 2, 0), out=4),
     _Answer(Op.COUNT_XOR, 1, (0, 128, 42, 255), (255, 128, 15, 1), (8, 0, 3, 7)),
     _Answer(Op.COUNT_XOR, 8, (2**64 - 1, 2**63, 0x0F), (0, 2**63, 0xF0), (64, 0, 8), out=1),
+    _Answer(Op.COUNT, 1, (0, 128, 1, 255), (), (0, 1, 1, 1), options=_TEST),
+    _Answer(Op.COUNT, 2, (0, 0x8000, 256), (), (1, 0, 0), out=4, options=_NEGATE),
+    _Answer(Op.COUNT_AND, 4, (2**31, 2**31, 6), (2**31, 1, 9), (1, 0, 0), out=1, options=_TEST),
+    _Answer(Op.COUNT_OR, 1, (0, 0, 16), (0, 8, 0), (1, 0, 0), options=_NEGATE),
+    _Answer(Op.COUNT_XOR, 8, (2**63, 2**32, 5), (2**63, 1, 5), (1, 0, 1), out=1, options=_NEGATE),
     _Answer(Op.AND, 1, (0, 128, 42, 255), (255, 129, 15, 85), (0, 128, 10, 85)),
     _Answer(Op.OR, 1, (0, 128, 42, 255), (255, 1, 15, 85), (255, 129, 47, 255)),
     _Answer(Op.XOR, 1, (0, 128, 42, 255), (255, 128, 15, 1), (255, 0, 37, 254)),
@@ -55,7 +63,7 @@ _ANSWERS: Final = (
     _Answer(Op.XNOR, 1, (0, 128, 42, 255), (255, 128, 15, 1), (0, 255, 218, 1)),
     # Counts of the width and more: modulo the width as DirectML, or saturated as NumPy.
     _Answer(Op.SHIFT_LEFT, 1, (1, 1, 129, 255), (0, 7, 1, 9), (1, 128, 2, 254)),
-    _Answer(Op.SHIFT_LEFT, 1, (1, 1, 129, 255), (0, 7, 1, 9), (1, 128, 2, 0), saturate=True),
+    _Answer(Op.SHIFT_LEFT, 1, (1, 1, 129, 255), (0, 7, 1, 9), (1, 128, 2, 0), options=_SATURATE),
     _Answer(Op.SHIFT_RIGHT, 2, (0x8000, 0xFFFF, 1, 3), (15, 16, 17, 65535), (1, 0xFFFF, 0, 0)),
     _Answer(
         Op.SHIFT_RIGHT,
@@ -63,8 +71,7 @@ _ANSWERS: Final = (
         (0x8000_0000, 0x8000_0000, 0x4000_0000, 7),
         (31, 32, 32, 1),
         (2**32 - 1, 2**32 - 1, 0, 3),
-        saturate=True,
-        arithmetic=True,
+        options=_SATURATE | Options.ARITHMETIC,
     ),
     _Answer(Op.SHIFT_LEFT, 8, (1, 3, 1), (63, 63, 32), (2**63, 2**63, 2**32)),
 )
@@ -91,11 +98,11 @@ def check_answers(session: Session) -> str:
 
 
 def _is_directml(answer: _Answer) -> bool:
-    return answer.op in _DESCS and not answer.saturate and not answer.arithmetic
+    return answer.op in _DESCS and not answer.options
 
 
 def _show(answer: _Answer) -> str:
-    flags = "".join(f", {name}" for name in ("saturate", "arithmetic") if getattr(answer, name))
+    flags = "".join(f", {name}" for name, is_set in answer.options.flags.items() if is_set)
     operands = f"{list(answer.a)}" + (f" and {list(answer.b)}" if answer.b else "")
     return f"{answer.op.name} of {operands} in {8 * answer.itemsize} bits{flags}"
 
@@ -133,8 +140,7 @@ def _raw(session: Session, answer: _Answer) -> list[int]:
             views[1] if len(views) > 1 else None,
             View(target, (out.itemsize,), out.itemsize),
         )
-        options = Options.of(saturate=answer.saturate, arithmetic=answer.arithmetic)
-        commands = lower(answer.op, (count,), streams, driver.geometry, options)
+        commands = lower(answer.op, (count,), streams, driver.geometry, answer.options)
         driver.run(commands)
         got: list[int] = driver.read(target, count * out.itemsize).view(out).tolist()
         return got

@@ -59,8 +59,7 @@ class _Operation:
     a: PlacedTensor
     b: PlacedTensor | None
     y: PlacedTensor
-    saturate: bool
-    arithmetic: bool
+    options: Options
     name: str
 
 
@@ -112,12 +111,10 @@ class Arena:
         b: PlacedTensor | None,
         y: PlacedTensor,
         name: str,
-        *,
-        saturate: bool = False,
-        arithmetic: bool = False,
+        options: Options = Options.NONE,
     ) -> None:
         """Add the operation that computes ``y``; ``name`` describes it in messages."""
-        self._operations.append(_Operation(op, a, b, y, saturate, arithmetic, name))
+        self._operations.append(_Operation(op, a, b, y, options, name))
 
     def run(self, *, together: bool = False) -> None:
         """Execute and compare all operations. Raises ``CheckFailed``, and the errors of the driver.
@@ -139,9 +136,8 @@ class Arena:
                 operation.op,
                 operation.a.of(want),
                 None if operation.b is None else operation.b.of(want),
-                saturate=operation.saturate,
-                arithmetic=operation.arithmetic,
                 count_dtype=target.dtype,
+                **operation.options.flags,
             ).view(target.dtype)
         got = driver.read(self._base, want.size)
         expect_equal(got, want, self._base, self._where)
@@ -151,8 +147,8 @@ class Arena:
     def _commands(self, operation: _Operation) -> Iterator[Command]:
         b = None if operation.b is None else self._view(operation.b)
         streams = Streams(self._view(operation.a), b, self._view(operation.y))
-        options = Options.of(saturate=operation.saturate, arithmetic=operation.arithmetic)
-        return lower(operation.op, operation.y.shape, streams, self._session.geometry, options)
+        shape, geometry = operation.y.shape, self._session.geometry
+        return lower(operation.op, shape, streams, geometry, operation.options)
 
     def _view(self, place: PlacedTensor) -> View:
         return View(self._base + place.offset, place.strides, place.itemsize)

@@ -12,6 +12,7 @@ from bitlane_rtl.abi import BIT_OPS, SHIFT_OPS, Lane, Mode, Op
 from .. import reference
 from ..device import Device
 from ..errors import CheckFailed
+from ..lowering.routes import Options
 from .arena import Arena, PlacedTensor, Tensor
 from .session import Session, plural
 
@@ -58,12 +59,22 @@ def add_operation(
         y = a
     for x in placed[:-1]:
         _set_edges(session, x, arena)
-    saturate, arithmetic = (bool(x) for x in session.random.integers(0, 2, 2))
     text = f"{op.name} of {8 * a.itemsize} bits, {name}, shape {list(a.shape)}"
     if op in SHIFT_OPS and b is not None:
         _set_counts(session, b, arena)
-        text += f"{', saturating' * saturate}{', arithmetic' * arithmetic}"
-    arena.add(op, a, b, y, text, saturate=saturate, arithmetic=arithmetic)
+    options = _options(session, op)
+    text += "".join(f", {name}" for name, is_set in options.flags.items() if is_set)
+    arena.add(op, a, b, y, text, options)
+
+
+def _options(session: Session, op: Op) -> Options:
+    """Return random options that have an effect on ``op``."""
+    first, second = (bool(x) for x in session.random.integers(0, 2, 2))
+    if op.counts:
+        return Options.of(test=first, negate=first and second)
+    return Options.of(
+        saturate=op in SHIFT_OPS and first, arithmetic=op is Op.SHIFT_RIGHT and second
+    )
 
 
 def _set_edges(session: Session, x: PlacedTensor, arena: Arena) -> None:
