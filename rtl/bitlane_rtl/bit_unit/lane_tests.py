@@ -78,7 +78,9 @@ class LaneTests(wiring.Component):
 
     def _pair(self, m: Module, found: list[Value], lowest: list[Value]) -> None:
         """Test an element of two words with its second word, and with what the first one had."""
-        first, second, held = Signal(), Signal(), Signal()
+        first = Signal()
+        second = Signal()
+        held = Signal()
         m.d.comb += first.eq(self.test & (self.lane == Lane.BITS_64) & ~second)
         with m.If(self.take):
             m.d.sync += [second.eq(first), held.eq(first & found[0])]
