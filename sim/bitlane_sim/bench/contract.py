@@ -195,6 +195,10 @@ def _row_sums(simulator: Simulator, width: int) -> Iterator[Row]:
     ):
         job = execute(simulator, [command])
         yield Row(work, width, "of bound", 1.0, goal, None, job.bound / job.done)
+    job = execute(simulator, [commands.array_equal(_SIZE)])
+    work = "two arrays of 64 KiB, whether they are equal"
+    least = 0.998 if width <= 64 else None
+    yield Row(work, width, "of bound", 1.0, least, None, job.bound / job.done)
 
 
 _LINE = "{:55} {:>4}  {:15} {:>7} {:>7} {:>6} {:>9} {:>6}  {}"

@@ -102,6 +102,13 @@ def pairs(number: int, size: int) -> Command:
     return _row_sums(number, size, _rows_at(A, number, size, size), _rows_at(B, number, size, size))
 
 
+def array_equal(size: int) -> Command:
+    """Count the bytes that differ in two arrays of ``size`` bytes: 0 if they are equal."""
+    y = Walk(Y, Y + Lane.BITS_32.bytes - 1, Mode.SUM)
+    a, b = dense(A, size), dense(B, size)
+    return Command(Op.COUNT_XOR, Lane.BITS_8, Lane.BITS_32, size, a, b, y, test=True)
+
+
 def odd_pairs(number: int, size: int) -> Command:
     """Return `pairs` of rows with gaps between them: A has every offset in a beat, B odd ones."""
     a, b = _rows_at(A + 1, number, size, size + 2), _rows_at(B + 3, number, size, size + 4)
