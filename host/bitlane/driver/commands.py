@@ -56,6 +56,12 @@ class Command:
     fence: bool = False
 
     @property
+    def title(self) -> str:
+        """The operation, with what becomes of its counts: ``COUNT_XOR TEST NEGATE``."""
+        flags = {"TEST": self.test, "NEGATE": self.negate}
+        return " ".join([self.op.name, *(name for name, is_set in flags.items() if is_set)])
+
+    @property
     def loops(self) -> int:
         """Nested loops in use, the run included."""
         return 1 + len(self.counts)

@@ -67,7 +67,7 @@ def _commands(recording: Recording, dispatches: Sequence[LabelledCommands]) -> I
         zip(recorded_commands(recording), owners, strict=False)
     ):
         end = recording.end if run.end < 0 else run.end
-        common = {"cat": "command", "id": number, "tid": _COMMANDS, "name": command.op.name}
+        common = {"cat": "command", "id": number, "tid": _COMMANDS, "name": command.title}
         about = {
             "dispatch": name,
             "submitted": run.submitted,

@@ -106,7 +106,7 @@ def _figures(
     begin, end = first_cycle(recording), recording.end
     cycles = Range1d(start=begin, end=end, name="cycles")
     named = [
-        (f"{each.name}: {command.op.name}", run)
+        (f"{each.name}: {command.title}", run)
         for each in seen
         for command, run in zip(each.dispatch.commands, each.commands, strict=False)
     ]
@@ -228,7 +228,7 @@ def _dispatches(seen: Sequence[_RecordedDispatch]) -> Iterator[str]:
             each.dispatch.commands[:_DRAWN_COMMANDS], each.first_number
         ):
             for name, walk, size in streams(command):
-                caption = f"{number} {command.op.name} {name}: {walk_text(walk)}"
+                caption = f"{number} {command.title} {name}: {walk_text(walk)}"
                 yield (
                     f"<figure><figcaption>{caption}</figcaption>"
                     f"{draw_walk(command, name, walk, size)}</figure>"

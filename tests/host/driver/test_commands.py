@@ -129,3 +129,10 @@ def test_a_sealed_records_bytes_xor_to_the_seal_whatever_seal_it_had(old: int) -
     sealed = np.array([seal(words), *words[1:]], "<u4")
     assert np.bitwise_xor.reduce(sealed.view(np.uint8)) == RECORD_SEAL
     assert sealed[0] & 0xFFFFFF == 0x123456
+
+
+@given(any_commands())
+def test_a_title_names_the_operation_and_its_tests(command: Command) -> None:
+    op, *tests = command.title.split()
+    assert op == command.op.name
+    assert ("TEST" in tests, "NEGATE" in tests) == (command.test, command.negate)
