@@ -25,6 +25,8 @@ class BitUnit(wiring.Component):
     count of 64-bit lanes in beats of 64 bits or more; else 2 with a count; else 1.
     Throughput: one beat a cycle.
 
+    The test of an element takes the place of its count, in the same cycle.
+
     A run that is summed is counted in the widest lane that is built. All its results but the last
     are ``partial``; the last one has the sum in every 32 bits and the lane of 32 bits. A beat in
     error is not ``partial``, because the rest of its run may never arrive.
