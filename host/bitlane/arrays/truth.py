@@ -10,10 +10,11 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from bitlane_rtl.abi import Op
+from bitlane_rtl.abi import LOGIC_OPS, Op
 
 from .._typing import AnyArray
 from ..compiler.nodes import Applied, Constant, Expression, add_up, apply, broadcast, truth_of
+from ..compiler.passes import operands
 from ..errors import DataTypeError, OutOfRangeError
 from ..streaming.operands import plain
 from ..streaming.promotion import kind_of, meeting_type
@@ -151,7 +152,7 @@ def _fit_integer(number: Any, dtype: np.dtype[Any]) -> AnyArray | None:
     if isinstance(value, float):
         if not isfinite(value) or value != int(value):
             return None
-        if abs(value) >= _EXACT and dtype.itemsize == 8:
+        if _EXACT <= abs(value) <= 1 << 64 and dtype.itemsize == 8:
             raise DataTypeError(
                 f"b: {value} beside {dtype}, which NumPy rounds to compare them; expected an"
                 " integer"
@@ -205,14 +206,14 @@ TRUTHS: Final = frozenset([*_ONE, *_TWO])
 """NumPy's universal functions whose results are truth values."""
 
 
-def decide(device: DeviceLike, ufunc: np.ufunc, operands: Sequence[Compared]) -> Value:
+def decide(device: DeviceLike, ufunc: np.ufunc, inputs: Sequence[Compared]) -> Value:
     """Return the truth values of a universal function among `TRUTHS`.
 
     Raises what `compare` does.
     """
     if ufunc in _TWO:
-        return _TWO[ufunc](device, *operands)
-    (x,) = operands
+        return _TWO[ufunc](device, *inputs)
+    (x,) = inputs
     return _ONE[ufunc](as_value(device, "x", np.asarray(x) if isinstance(x, float) else x))
 
 
@@ -291,6 +292,10 @@ def _sum_any(counts: Applied, axes: tuple[int, ...], longest: int) -> Expression
 
 
 def _part(counts: Applied, axis: int, part: slice) -> Applied:
-    """Return the counts of a part of an axis."""
-    source = broadcast(counts.a, counts.shape)
-    return apply(counts.op, index_node(source, (*(slice(None),) * axis, part)))
+    """Return the counts of a part of an axis; logic is done on that part of its operands."""
+    key = (*(slice(None),) * axis, part)
+    inner = counts.a
+    if isinstance(inner, Applied) and inner.op in LOGIC_OPS and not inner.cached:
+        parts = [index_node(broadcast(x, inner.shape), key) for x in operands(inner)]
+        return apply(counts.op, apply(inner.op, *parts))
+    return apply(counts.op, index_node(inner, key))
