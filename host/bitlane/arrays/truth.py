@@ -100,13 +100,17 @@ def compare(device: DeviceLike, a: Compared, b: Compared, *, negate: bool = Fals
     for x, y in ((a, b), (b, a)):
         if isinstance(x, Value) and _is_number(y):
             return _compare_number(as_value(device, "x", x), y, negate=negate)
-    if _are_floats(a, b):
-        x, y = _both(device, a, b)
-        node = floats.is_equal(x.node, y.node, x.dtype, negate=negate)
-    else:
-        x, y = _meet(device, a, b)
-        node = truth_of(apply(Op.XOR, x.node, y.node), negate=not negate)
-    return Value(device, BOOL, node, (x, y))
+    x, y = (_both if _are_floats(a, b) else _meet)(device, a, b)
+    return Value(device, BOOL, equal_typed(x.dtype, x.node, y.node, negate=negate), (x, y))
+
+
+def equal_typed(
+    dtype: np.dtype[Any], a: Expression, b: Expression, *, negate: bool = False
+) -> Expression:
+    """Return whether elements of ``dtype`` are equal, or with ``negate`` differ."""
+    if dtype.kind == "f":
+        return floats.is_equal(a, b, dtype, negate=negate)
+    return truth_of(apply(Op.XOR, a, b), negate=not negate)
 
 
 def _is_number(x: Compared) -> bool:
