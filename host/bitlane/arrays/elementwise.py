@@ -260,9 +260,13 @@ def sum_counts(value: Value, axes: Axes, dtype: DTypeLike | None, *, keep: bool)
 
 def add_axes(value: Value, axes: tuple[int, ...]) -> Value:
     """Return ``value`` with axes of one element at ``axes``."""
-    rank = len(value.shape) + len(axes)
-    key = tuple([None if axis in axes else slice(None) for axis in range(rank)])
+    key = _with_axes(axes, len(value.shape) + len(axes))
     return value.derived(index_node(value.node, key))
+
+
+def _with_axes(axes: Sequence[int], rank: int) -> tuple[slice | None, ...]:
+    """Return the index that inserts axes of one element at ``axes`` of ``rank``."""
+    return tuple([None if axis in axes else slice(None) for axis in range(rank)])
 
 
 def _as_ones(counts: Expression, width: int) -> Expression:
@@ -294,17 +298,24 @@ def reduce(op: Op, value: Value, axes: int | Sequence[int] | None, *, keep: bool
         )
     rank = len(value.shape)
     chosen = normalize_axes(range(rank) if axes is None else axes, rank)
-    node = value.node
-    for axis in sorted(chosen, key=lambda axis: -abs(value.node.strides[axis])):
-        node = _reduce_axis(op, node, axis, truth=value.dtype.kind == "b")
-    if not keep:
-        node = index_node(
-            node, (*(0 if axis in chosen else slice(None) for axis in range(rank)), ...)
-        )
+    node = reduce_axes(op, value.node, chosen, truth=value.dtype.kind == "b")
+    if keep:
+        node = index_node(node, _with_axes(chosen, rank))
     if all(value.shape[axis] == 1 for axis in chosen):
         # Nothing was combined: the result must not share the memory all the same.
         node = apply(Op.COPY, node)
     return value.derived(node)
+
+
+def reduce_axes(
+    op: Op, node: Expression, axes: Sequence[int], *, truth: bool = False
+) -> Expression:
+    """Reduce ``node``, of ``truth`` values or not, along ``axes``, which it then lacks."""
+    outermost_first = sorted(axes, key=lambda axis: -abs(node.strides[axis]))
+    for axis in outermost_first:
+        node = _reduce_axis(op, node, axis, truth=truth)
+    key = tuple([0 if axis in axes else slice(None) for axis in range(len(node.shape))])
+    return index_node(node, key)
 
 
 def _reduce_axis(op: Op, node: Expression, axis: int, *, truth: bool) -> Expression:

@@ -10,11 +10,12 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from bitlane_rtl.abi import LOGIC_OPS, Op
+from bitlane_rtl.abi import LOGIC_OPS, Mode, Op
 
 from .._typing import AnyArray
 from ..compiler.nodes import Applied, Constant, Expression, add_up, apply, broadcast, truth_of
 from ..compiler.passes import operands
+from ..driver.geometry import Geometry
 from ..errors import DataTypeError, OutOfRangeError
 from ..streaming.operands import plain
 from ..streaming.promotion import kind_of, meeting_type
@@ -30,6 +31,7 @@ from .elementwise import (
     chosen_axes,
     elementwise,
     index_node,
+    reduce_axes,
     sum_counts,
     to_device,
 )
@@ -38,8 +40,6 @@ from .value import DeviceLike, Value
 
 Compared: TypeAlias = "Operand | float"
 """A float of Python's takes the type of the array beside it, as an integer of Python's does."""
-
-_UINT32: Final = np.dtype(np.uint32)
 
 _EXACT: Final = 1 << 53
 """No integer is rounded to a float64 below this but the integer of the same value."""
@@ -229,20 +229,20 @@ def any_true(value: Value, axes: Axes, *, keep: bool = False) -> Value:
 
     ``keep``: the axes stay, with one element.
     """
-    counts = apply(Op.COUNT, floats.magnitude(value.node, value.dtype))
-    return _test_along(value, counts, axes, keep=keep, negate=False)
+    node = floats.magnitude(value.node, value.dtype)
+    return _test_along(value, node, axes, keep=keep, negate=False)
 
 
 def all_true(value: Value, axes: Axes, *, keep: bool = False) -> Value:
     """Return whether all elements along ``axes``, all for None, are not 0; see `any_true`."""
-    counts = apply(Op.COUNT, is_true(value, negate=True).node)
-    return _test_along(value, counts, axes, keep=keep, negate=True)
+    node = is_true(value, negate=True).node
+    return _test_along(value, node, axes, keep=keep, negate=True)
 
 
 def count_true(value: Value, axes: Axes, *, keep: bool = False) -> Value:
     """Return how many elements along ``axes``, all for None, are not 0, as uint32.
 
-    Raises ``ShapeError``, and ``RowTooLongError`` when it is computed.
+    Raises ``ShapeError``; ``RowTooLongError`` or ``UnsupportedError`` when it is computed.
     """
     return sum_counts(is_true(value), axes, None, keep=keep)
 
@@ -257,49 +257,44 @@ def arrays_equal(device: DeviceLike, a: Operand, b: Operand) -> bool:
     else:
         x, y = _meet(device, a, b)
         differences = Value(device, x.dtype, apply(Op.XOR, x.node, y.node), (x, y))
-    counts = apply(Op.COUNT, differences.node)
-    sums = _sum_any(counts, tuple(range(len(counts.shape))), _longest_row(device))
-    return not download(differences.derived(sums, _UINT32)).item()
+    one = _join(differences.node, range(len(differences.shape)), device.driver.geometry)
+    return not download(differences.derived(one, np.dtype(f"u{one.itemsize}"))).item()
 
 
-def _test_along(value: Value, counts: Applied, axes: Axes, *, keep: bool, negate: bool) -> Value:
-    """Return whether any of ``counts``, made from ``value``, is not 0 along ``axes``, or none."""
-    chosen = chosen_axes(axes, len(counts.shape))
-    if 0 in counts.shape:
-        shape = tuple([n for axis, n in enumerate(counts.shape) if axis not in chosen])
-        sums: Expression = broadcast(TRUE, shape)
-        sums = apply(Op.XOR, sums, TRUE)
-    else:
-        sums = _sum_any(counts, chosen, _longest_row(value.device))
-    truth = value.derived(truth_of(sums, negate=negate), BOOL)
+def _test_along(value: Value, node: Expression, axes: Axes, *, keep: bool, negate: bool) -> Value:
+    """Return whether any element of ``node``, made from ``value``, is not 0, or none is."""
+    chosen = chosen_axes(axes, len(node.shape))
+    joined = _join(node, chosen, value.device.driver.geometry)
+    truth = value.derived(truth_of(joined, negate=negate), BOOL)
     return add_axes(truth, chosen) if keep else truth
 
 
-def _longest_row(device: DeviceLike) -> int:
-    """Return the most bytes whose ones one sum counts."""
-    return min(device.driver.geometry.longest_run, _MOST_SUMMED)
+def _join(node: Expression, axes: Sequence[int], geometry: Geometry) -> Expression:
+    """Return elements that are not 0 where any element of ``node`` along ``axes`` is not 0."""
+    sums = Mode.SUM in geometry.modes and Op.COUNT in geometry.ops and len(geometry.lanes) == 4
+    if 0 in node.shape or not sums:
+        return reduce_axes(Op.OR, node, axes)
+    return _sum_ones(node, tuple(axes), min(geometry.longest_run, _MOST_SUMMED))
 
 
-def _sum_any(counts: Applied, axes: tuple[int, ...], longest: int) -> Expression:
-    """Return elements of 32 bits that are not 0 where any of ``counts`` along ``axes`` is not 0.
+def _sum_ones(node: Expression, axes: tuple[int, ...], longest: int) -> Expression:
+    """Return how many bits along ``axes`` are 1, up to ``longest`` bytes at a time, joined by OR.
 
-    Rows of more than ``longest`` bytes are halved until they are short enough.
+    Rows that are longer are halved until they are not.
     """
-    shape = counts.shape
-    if counts.a.itemsize * prod(shape[axis] for axis in axes) <= longest:
-        return add_up(counts, axes)
-    axis = max(axes, key=lambda axis: shape[axis])
-    half = shape[axis] // 2
-    parts = [_part(counts, axis, part) for part in (slice(half), slice(half, None))]
-    low, high = (_sum_any(part, axes, longest) for part in parts)
+    if node.itemsize * prod(node.shape[axis] for axis in axes) <= longest:
+        return add_up(apply(Op.COUNT, node), axes)
+    axis = max(axes, key=lambda axis: node.shape[axis])
+    half = node.shape[axis] // 2
+    parts = [_part(node, axis, part) for part in (slice(half), slice(half, None))]
+    low, high = (_sum_ones(part, axes, longest) for part in parts)
     return apply(Op.OR, low, high)
 
 
-def _part(counts: Applied, axis: int, part: slice) -> Applied:
-    """Return the counts of a part of an axis; logic is done on that part of its operands."""
+def _part(node: Expression, axis: int, part: slice) -> Expression:
+    """Return a part of an axis; logic is done on that part of its operands."""
     key = (*(slice(None),) * axis, part)
-    inner = counts.a
-    if isinstance(inner, Applied) and inner.op in LOGIC_OPS and not inner.cached:
-        parts = [index_node(broadcast(x, inner.shape), key) for x in operands(inner)]
-        return apply(counts.op, apply(inner.op, *parts))
-    return apply(counts.op, index_node(inner, key))
+    if isinstance(node, Applied) and node.op in LOGIC_OPS and not node.cached:
+        parts = [index_node(broadcast(x, node.shape), key) for x in operands(node)]
+        return apply(node.op, *parts)
+    return index_node(node, key)

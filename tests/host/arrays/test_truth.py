@@ -328,8 +328,37 @@ def test_a_device_without_the_lane_is_refused_by_name() -> None:
     with pytest.raises(UnsupportedError, match="no 16-bit lanes for sums of tests"):
         np.count_nonzero(x).get()
     assert np.array_equal(x, np.zeros(3, np.uint16))
-    with pytest.raises(UnsupportedError, match="no 32-bit lanes for COUNT"):
+    with pytest.raises(UnsupportedError, match="no 16-bit lanes for COUNT"):
         np.any(x).get()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"modes": frozenset(Mode) - {Mode.SUM}},
+        {"modes": frozenset({Mode.DENSE})},
+        {"lanes": frozenset({Lane.BITS_8, Lane.BITS_16})},
+    ],
+)
+def test_devices_without_sums_reduce_by_logic(changes: dict[str, Any]) -> None:
+    device = model(**changes)
+    a = random((5, 7), "u2", 1) % np.uint16(2)
+    x = device.asarray(a)
+    assert np.array_equal(x, a)
+    assert not np.array_equal(x, a[::-1])
+    for axis in (None, 0, 1, ()):
+        assert same(np.any(x, axis).get(), np.asarray(np.any(a, axis)))
+        assert same(np.all(x == a[0], axis).get(), np.asarray(np.all(a == a[0], axis)))
+
+
+def test_a_device_of_logic_alone_compares_whole_arrays() -> None:
+    device = model(ops=frozenset({Op.XOR, Op.OR}))
+    a = random((5, 7), "u4")
+    x = device.asarray(a)
+    assert np.array_equal(x, a)
+    assert not np.array_equal(x, a[::-1])
+    with pytest.raises(UnsupportedError, match="built without COUNT"):
+        (x == a).get()
 
 
 def test_the_array_apis_functions(device: Device) -> None:
