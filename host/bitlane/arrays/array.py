@@ -37,8 +37,7 @@ from .numpy_protocols import apply_function, apply_ufunc, expect_offered, offers
 from .showing import format_html, format_text, summarize
 from .strided import Strided, as_shape
 from .transfers import CPU, download, make_capsule, replace
-from .truth import TRUTHS, Compared, all_true, any_true
-from .truth import decide as decide_values
+from .truth import TRUTHS, Compared, all_true, any_true, find_truth
 from .value import DeviceLike, Value, expect_device, free, overwrite
 from .value import compute as compute_values
 
@@ -459,7 +458,7 @@ def operate(op: Op, *inputs: Any, out: Any = None) -> Any:
 def decide(ufunc: np.ufunc, *inputs: Any, out: Any = None) -> Any:
     """Return the truth values of a universal function among `TRUTHS`, or write them out."""
     device = _device_of(*inputs, out)
-    return _result(decide_values(device, ufunc, _compared(inputs)), out)
+    return _result(find_truth(device, ufunc, _compared(inputs)), out)
 
 
 def _compared(inputs: Sequence[Any]) -> list[Compared]:

@@ -13,7 +13,7 @@ from bitlane_rtl.abi import Op
 
 from ..errors import NotOfferedError
 from .elementwise import as_value, elementwise, reduce, sum_counts
-from .truth import TRUTHS, all_true, any_true, decide
+from .truth import TRUTHS, all_true, any_true, find_truth
 from .value import DeviceLike, Value
 
 _UFUNCS: Final[Mapping[np.ufunc, Op]] = {
@@ -45,7 +45,7 @@ def apply_ufunc(
     """
     if method == "__call__":
         if ufunc in TRUTHS:
-            result = decide(device, ufunc, operands)
+            result = find_truth(device, ufunc, operands)
         else:
             result = elementwise(device, _UFUNCS[ufunc], operands)
     else:

@@ -210,7 +210,7 @@ TRUTHS: Final = frozenset([*_ONE, *_TWO])
 """NumPy's universal functions whose results are truth values."""
 
 
-def decide(device: DeviceLike, ufunc: np.ufunc, inputs: Sequence[Compared]) -> Value:
+def find_truth(device: DeviceLike, ufunc: np.ufunc, inputs: Sequence[Compared]) -> Value:
     """Return the truth values of a universal function among `TRUTHS`.
 
     Raises what `compare` does.
