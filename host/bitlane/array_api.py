@@ -38,6 +38,7 @@ from .arrays.functions import (
 from .arrays.functions import concatenate as concat
 from .arrays.functions import count_nonzero as _count_nonzero
 from .arrays.functions import take as _take
+from .arrays.functions import where as _where
 from .arrays.value import DeviceLike, expect_device
 from .default import default_device
 from .errors import DataTypeError, MissingError, NotOfferedError, ShapeError
@@ -117,6 +118,7 @@ __all__ = [
     "uint32",
     "uint64",
     "unstack",
+    "where",
     "zeros",
     "zeros_like",
 ]
@@ -243,6 +245,12 @@ def isnan(x: Array, /) -> Array:
 def signbit(x: Array, /) -> Array:
     """Return whether the sign of each element is set."""
     return _decide(np.signbit, x)
+
+
+def where(condition: Array, x1: Any, x2: Any, /) -> Array:
+    """Return the elements of ``x1`` where ``condition`` is true, else those of ``x2``."""
+    _expect_arrays(condition)
+    return _where(condition, x1, x2)
 
 
 def any(x: Array, /, *, axis: Axes = None, keepdims: Any = False) -> Array:

@@ -38,6 +38,7 @@ from .showing import format_html, format_text, summarize
 from .strided import Strided, as_shape
 from .transfers import CPU, download, make_capsule, replace
 from .truth import TRUTHS, Compared, all_true, any_true, find_truth
+from .truth import choose as choose_values
 from .value import DeviceLike, Value, expect_device, free, overwrite
 from .value import compute as compute_values
 
@@ -459,6 +460,12 @@ def decide(ufunc: np.ufunc, *inputs: Any, out: Any = None) -> Any:
     """Return the truth values of a universal function among `TRUTHS`, or write them out."""
     device = _device_of(*inputs, out)
     return _result(find_truth(device, ufunc, _compared(inputs)), out)
+
+
+def choose(condition: Any, a: Any, b: Any) -> Array:
+    """Return the elements of ``a`` where ``condition`` is not 0, else those of ``b``."""
+    device = _device_of(condition, a, b)
+    return Array(choose_values(device, as_operand("condition", condition), *_compared((a, b))))
 
 
 def _compared(inputs: Sequence[Any]) -> list[Compared]:

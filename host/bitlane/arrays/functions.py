@@ -12,7 +12,7 @@ import numpy as np
 from ..errors import DataTypeError, NotOfferedError, OutOfRangeError, ShapeError
 from ..lowering.strided import broadcast_shapes
 from ..streaming.operands import as_array, as_integer, host_memory, oversized
-from .array import Array, as_operand
+from .array import Array, as_operand, choose
 from .elementwise import to_device
 from .numpy_protocols import implements
 from .strided import as_list, as_shape, normalize_axes, normalize_axis
@@ -58,6 +58,12 @@ implements(np.any)(
 implements(np.all)(
     lambda a, axis=None, out=None, keepdims=False: a.all(axis, out, keepdims),
 )
+
+
+@implements(np.where)
+def where(condition: Any, x: Any, y: Any) -> Array:
+    """Choose the elements of ``x`` where ``condition`` is not 0, else those of ``y``."""
+    return choose(condition, x, y)
 
 
 @implements(np.count_nonzero)

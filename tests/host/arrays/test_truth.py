@@ -163,6 +163,19 @@ def test_reductions_of_universal_functions_and_methods(device: Device) -> None:
     assert out.tolist() == a.all(0).tolist()
 
 
+@pytest.mark.parametrize("kind", [*KINDS, *FLOATS])
+def test_elements_are_chosen_as_in_numpy(device: Device, kind: str) -> None:
+    a, b = random((5, 7), "u1", 1).astype(kind), random(7, "u1", 2).astype(kind)
+    chosen = random((5, 1), "u1", 3) > 99
+    x, y, c = (device.asarray(each) for each in (a, b, chosen))
+    assert same(np.where(c, x, y).get(), np.where(chosen, a, b))
+    assert same(np.where(x, x, b).get(), np.where(a, a, b))
+    number: float = 1.5 if kind in FLOATS else 1
+    assert same(np.where(c, number, x).get(), np.where(chosen, number, a))
+    assert same(np.where(chosen, x, 1).get(), np.where(chosen, a, 1))
+    assert len(passes(np.where(c, x, y))) <= 7
+
+
 # --- arrays that are equal ------------------------------------------------------------------------
 
 
@@ -310,6 +323,14 @@ def test_comparisons_are_computed_before_their_operands_change(device: Device) -
     equal = x == a
     x[...] = 0
     assert equal.get().all()
+
+
+def test_a_choice_of_one_argument_is_refused(device: Device) -> None:
+    x = device.asarray(np.zeros(3, np.uint8))
+    with pytest.raises(bitlane.NotOfferedError, match=r"np\.where: .*missing"):
+        np.where(x)
+    with pytest.raises(bitlane.DataTypeError, match="uint8 and float32"):
+        np.where(x, x, np.zeros(3, np.float32))
 
 
 def test_arrays_on_two_devices_are_refused(device: Device) -> None:
