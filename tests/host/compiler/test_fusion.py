@@ -273,9 +273,15 @@ def test_truth_values_are_inverted_and_added_up_without_a_pass(bench: Bench) -> 
     ones = [7, 8]  # of the bytes 0xFE and 0xFF
     assert bench.passes(roots[1]) == ["COUNT_AND", "COUNT_XOR"]
     assert bench.values()[0] == np.take(ones, (x & y != 0).view("u1")).sum()
-    bits = apply(Op.XOR, invert(truth_of(a)), Constant(b"\1"))
-    bench.passes(bits)
-    assert np.array_equal(bench.values()[0], ~(x != 0).view("u1") ^ np.uint8(1))
+    truth = (x != 0).view("u1")
+    cases = [
+        (apply(Op.XOR, invert(truth_of(a)), Constant(b"\1")), ~truth ^ np.uint8(1)),
+        (apply(Op.XOR, truth_of(a), Constant(b"\3")), truth ^ np.uint8(3)),
+        (add_up(truth_of(truth_of(a), negate=True), (0,)), (x == 0).sum()),
+    ]
+    bench.passes(*[node for node, _ in cases])
+    for got, (_, expected) in zip(bench.values(), cases, strict=True):
+        assert np.array_equal(got, expected)
 
 
 def test_truth_values_that_others_need_are_not_tested_twice(bench: Bench) -> None:
