@@ -37,8 +37,7 @@ from .numpy_protocols import apply_function, apply_ufunc, expect_offered, offers
 from .showing import format_html, format_text, summarize
 from .strided import Strided, as_shape
 from .transfers import CPU, download, make_capsule, replace
-from .truth import TRUTHS, Compared, all_true, any_true, find_truth
-from .truth import choose as choose_values
+from .truth import TRUTHS, Compared, all_true, any_true, find_truth, select_elements
 from .value import DeviceLike, Value, expect_device, free, overwrite
 from .value import compute as compute_values
 
@@ -465,7 +464,7 @@ def decide(ufunc: np.ufunc, *inputs: Any, out: Any = None) -> Any:
 def choose(condition: Any, a: Any, b: Any) -> Array:
     """Return the elements of ``a`` where ``condition`` is not 0, else those of ``b``."""
     device = _device_of(condition, a, b)
-    return Array(choose_values(device, as_operand("condition", condition), *_compared((a, b))))
+    return Array(select_elements(device, as_operand("condition", condition), *_compared((a, b))))
 
 
 def _compared(inputs: Sequence[Any]) -> list[Compared]:

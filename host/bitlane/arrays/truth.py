@@ -202,7 +202,7 @@ def combine(device: DeviceLike, a: Compared, b: Compared, *, op: Op) -> Value:
     return elementwise(device, op, (is_true(x), is_true(y)))
 
 
-def choose(device: DeviceLike, condition: Operand, a: Compared, b: Compared) -> Value:
+def select_elements(device: DeviceLike, condition: Operand, a: Compared, b: Compared) -> Value:
     """Return the elements of ``a`` where ``condition`` is not 0, else those of ``b``.
 
     In the type in which both meet, floats of one type included; up to seven passes. Raises
