@@ -17,7 +17,6 @@ from ..compiler.passes import count_pending
 from ..driver.driver import Driver, Storage
 from ..driver.fork import fork_safe_lock
 from ..errors import BusyError, DataTypeError, FreedError, ShapeError
-from ..lowering.routes import Options
 from ..streaming.operands import shown
 from .strided import Strided
 
@@ -273,8 +272,7 @@ def _settle(value: Value, result: Stored) -> None:
     for dependent in dependents:
         dependent.storages.add(result.storage)
     node = value.node
-    tests = isinstance(node, Applied) and Options.TEST in node.options
-    if isinstance(node, Applied) and node.op.counts and not node.summed and not tests:
+    if isinstance(node, Applied) and node.op.counts and not node.summed:
         usage_of(result.storage).counts = (value.dtype, node.a.itemsize)
     value.node = result
     value.storages = WeakSet({result.storage})

@@ -207,7 +207,7 @@ def test_equal_is_one_command_and_one_word_to_the_host(device: Device) -> None:
     assert not np.array_equal(x, y)
 
 
-@pytest.mark.parametrize("place", [0, 1023, 4095, 4096, 9999])
+@pytest.mark.parametrize("place", [0, 1250, 2500, 4999, 5000, 9999])
 @pytest.mark.parametrize("kind", ["u1", "u2"])
 def test_rows_longer_than_a_sum_are_halved(place: int, kind: str) -> None:
     a = np.zeros((4, 10000), kind)
