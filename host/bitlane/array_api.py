@@ -1,7 +1,8 @@
 """The Python array API standard for arrays on a device, as far as bits and bytes go.
 
-The bitwise functions, data types, creation, and manipulation: what takes no arithmetic. Anything
-else is refused by name. Functions that make an array take ``device=``; None is the default one.
+The bitwise functions, tests of elements, data types, creation, and manipulation: what takes no
+arithmetic. Anything else is refused by name. Functions that make an array take ``device=``; None
+is the default one.
 """
 
 from collections.abc import Sequence
@@ -17,7 +18,8 @@ from bitlane_rtl.abi import Op
 
 from . import arrays
 from .arrays import Array
-from .arrays.array import operate
+from .arrays.array import decide, operate
+from .arrays.elementwise import Axes
 from .arrays.functions import (
     broadcast_arrays,
     expand_dims,
@@ -34,7 +36,9 @@ from .arrays.functions import (
     unstack,
 )
 from .arrays.functions import concatenate as concat
+from .arrays.functions import count_nonzero as _count_nonzero
 from .arrays.functions import take as _take
+from .arrays.functions import where as _where
 from .arrays.value import DeviceLike, expect_device
 from .default import default_device
 from .errors import DataTypeError, MissingError, NotOfferedError, ShapeError
@@ -45,6 +49,8 @@ __array_api_version__ = "2024.12"
 __all__ = [
     "__array_api_version__",
     "__array_namespace_info__",
+    "all",
+    "any",
     "arange",
     "asarray",
     "astype",
@@ -59,9 +65,11 @@ __all__ = [
     "broadcast_to",
     "can_cast",
     "concat",
+    "count_nonzero",
     "e",
     "empty",
     "empty_like",
+    "equal",
     "expand_dims",
     "eye",
     "finfo",
@@ -78,6 +86,9 @@ __all__ = [
     "int32",
     "int64",
     "isdtype",
+    "isfinite",
+    "isinf",
+    "isnan",
     "linspace",
     "logical_and",
     "logical_not",
@@ -87,6 +98,7 @@ __all__ = [
     "moveaxis",
     "nan",
     "newaxis",
+    "not_equal",
     "ones",
     "ones_like",
     "permute_dims",
@@ -95,6 +107,7 @@ __all__ = [
     "reshape",
     "result_type",
     "roll",
+    "signbit",
     "squeeze",
     "stack",
     "take",
@@ -105,6 +118,7 @@ __all__ = [
     "uint32",
     "uint64",
     "unstack",
+    "where",
     "zeros",
     "zeros_like",
 ]
@@ -168,38 +182,101 @@ def bitwise_right_shift(x1: Any, x2: Any, /) -> Array:
     return _operate(Op.SHIFT_RIGHT, x1, x2)
 
 
-def logical_and(x1: Any, x2: Any, /) -> Array:
-    """Return whether both truth values are true. Raises ``DataTypeError`` for other types."""
-    return _operate(Op.AND, *_expect_truth_values(x1, x2))
-
-
-def logical_or(x1: Any, x2: Any, /) -> Array:
-    """Return whether one or both of two truth values are true. Raises ``DataTypeError``."""
-    return _operate(Op.OR, *_expect_truth_values(x1, x2))
-
-
-def logical_xor(x1: Any, x2: Any, /) -> Array:
-    """Return whether one of two truth values is true. Raises ``DataTypeError`` for other types."""
-    return _operate(Op.XOR, *_expect_truth_values(x1, x2))
-
-
-def logical_not(x: Array, /) -> Array:
-    """Return whether a truth value is false. Raises ``DataTypeError`` for other types."""
-    return _operate(Op.NOT, *_expect_truth_values(x))
-
-
 def _operate(op: Op, *operands: Any) -> Array:
-    if not any(isinstance(x, Array) for x in operands):
-        raise DataTypeError("x: expected an array on a device (array_api.asarray makes one)")
+    _expect_arrays(*operands)
     result: Array = operate(op, *operands)
     return result
 
 
-def _expect_truth_values(*operands: Any) -> tuple[Any, ...]:
-    for x in operands:
-        if np.result_type(type_of(x)) != bool:
-            raise DataTypeError(f"x: data type {np.result_type(type_of(x))}; expected truth values")
-    return operands
+def _expect_arrays(*operands: Any) -> None:
+    """Raise ``DataTypeError`` unless one of ``operands`` is an array on a device."""
+    if not [x for x in operands if isinstance(x, Array)]:
+        raise DataTypeError("x: expected an array on a device (array_api.asarray makes one)")
+
+
+# --- tests of elements ----------------------------------------------------------------------------
+
+
+def equal(x1: Any, x2: Any, /) -> Array:
+    """Return whether elements are equal: floats as IEEE 754 says."""
+    return _decide(np.equal, x1, x2)
+
+
+def not_equal(x1: Any, x2: Any, /) -> Array:
+    """Return whether elements differ: floats as IEEE 754 says."""
+    return _decide(np.not_equal, x1, x2)
+
+
+def logical_and(x1: Any, x2: Any, /) -> Array:
+    """Return whether both elements are true, or not 0."""
+    return _decide(np.logical_and, x1, x2)
+
+
+def logical_or(x1: Any, x2: Any, /) -> Array:
+    """Return whether one or both of two elements are true, or not 0."""
+    return _decide(np.logical_or, x1, x2)
+
+
+def logical_xor(x1: Any, x2: Any, /) -> Array:
+    """Return whether one of two elements is true, or not 0, and the other is not."""
+    return _decide(np.logical_xor, x1, x2)
+
+
+def logical_not(x: Array, /) -> Array:
+    """Return whether each element is false, or 0."""
+    return _decide(np.logical_not, x)
+
+
+def isfinite(x: Array, /) -> Array:
+    """Return whether each element is neither infinite nor a NaN."""
+    return _decide(np.isfinite, x)
+
+
+def isinf(x: Array, /) -> Array:
+    """Return whether each element is infinite."""
+    return _decide(np.isinf, x)
+
+
+def isnan(x: Array, /) -> Array:
+    """Return whether each element is a NaN."""
+    return _decide(np.isnan, x)
+
+
+def signbit(x: Array, /) -> Array:
+    """Return whether the sign of each element is set."""
+    return _decide(np.signbit, x)
+
+
+def where(condition: Array, x1: Any, x2: Any, /) -> Array:
+    """Return the elements of ``x1`` where ``condition`` is true, else those of ``x2``."""
+    _expect_arrays(condition)
+    return _where(condition, x1, x2)
+
+
+def any(x: Array, /, *, axis: Axes = None, keepdims: Any = False) -> Array:
+    """Return whether any element along ``axis``, all for None, is true, or not 0."""
+    _expect_arrays(x)
+    result: Array = x.any(axis, keepdims=keepdims)
+    return result
+
+
+def all(x: Array, /, *, axis: Axes = None, keepdims: Any = False) -> Array:
+    """Return whether all elements along ``axis``, all for None, are true, or not 0."""
+    _expect_arrays(x)
+    result: Array = x.all(axis, keepdims=keepdims)
+    return result
+
+
+def count_nonzero(x: Array, /, *, axis: Axes = None, keepdims: Any = False) -> Array:
+    """Count the elements along ``axis``, all for None, that are true, or not 0, as int64."""
+    _expect_arrays(x)
+    return _count_nonzero(x, axis, keepdims=keepdims).astype(int64)
+
+
+def _decide(ufunc: np.ufunc, *operands: Any) -> Array:
+    _expect_arrays(*operands)
+    result: Array = decide(ufunc, *operands)
+    return result
 
 
 # --- data types ---------------------------------------------------------------------------------

@@ -9,7 +9,17 @@ import bitlane
 from bitlane.compiler.evaluate import evaluate
 from bitlane.compiler.explain import pass_costs
 from bitlane.compiler.fusion import fuse
-from bitlane.compiler.nodes import Constant, Expression, apply, copy_ordered, narrow, widen, window
+from bitlane.compiler.nodes import (
+    Constant,
+    Expression,
+    add_up,
+    apply,
+    copy_ordered,
+    narrow,
+    truth_of,
+    widen,
+    window,
+)
 from bitlane.compiler.passes import plan_passes
 from bitlane.driver.driver import Driver
 from bitlane_rtl.abi import Op
@@ -59,6 +69,8 @@ DENSE: dict[str, Callable[[Expression, Expression], Expression]] = {
     "a count of bytes in words": lambda a, b: apply(
         Op.COUNT, window(a, 0, (ROWS * COLUMNS // 2,), (1,), 1), itemsize=4
     ),
+    "a test": lambda a, b: truth_of(apply(Op.XOR, a, b), negate=True),
+    "a sum of tests": lambda a, b: add_up(truth_of(apply(Op.XOR, a, b)), (0, 1)),
     "a chain": lambda a, b: apply(
         Op.NAND, apply(Op.XNOR, a, b), apply(Op.SHIFT_RIGHT, apply(Op.NOT, b), a)
     ),

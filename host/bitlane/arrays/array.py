@@ -38,6 +38,7 @@ from .numpy_protocols import apply_function, apply_ufunc, expect_offered, offers
 from .showing import format_html, format_text, summarize
 from .strided import Strided, as_shape
 from .transfers import CPU, download, make_capsule, replace
+from .truth import TRUTHS, Compared, all_true, any_true, find_truth, select_elements
 from .value import DeviceLike, Value, expect_device, free, overwrite
 from .value import compute as compute_values
 
@@ -60,8 +61,8 @@ def _operators(op: Op) -> tuple[Callable[..., Any], Callable[..., Any], Callable
 def _refused(symbol: str) -> Callable[..., NoReturn]:
     def refuse(self: object, *others: object) -> NoReturn:
         raise NotOfferedError(
-            f"operator {symbol}: arrays on a device have ^ & | ~ << >> and np.array_equal alone;"
-            " np.asarray(x) brings the elements to the host for it"
+            f"operator {symbol}: arrays on a device have ^ & | ~ << >> == != alone; np.asarray(x)"
+            " brings the elements to the host for it"
         )
 
     return refuse
@@ -139,13 +140,22 @@ class Array:
         result: Array = operate(Op.NOT, self)
         return result
 
-    __eq__ = _refused("==")
-    __ne__ = _refused("!=")
+    # Arrays have no hash, as NumPy's have none.
+    def __eq__(self, other: Any) -> "Array":  # type: ignore[override]
+        result: Array = decide(np.equal, self, other)
+        return result
+
+    def __ne__(self, other: Any) -> "Array":  # type: ignore[override]
+        result: Array = decide(np.not_equal, self, other)
+        return result
+
+    def __contains__(self, element: Any) -> bool:
+        return bool((self == element).any())
+
     __lt__ = _refused("<")
     __le__ = _refused("<=")
     __gt__ = _refused(">")
     __ge__ = _refused(">=")
-    __contains__ = _refused("in")
     __add__ = __radd__ = __iadd__ = _refused("+")
     __sub__ = __rsub__ = __isub__ = _refused("-")
     __mul__ = __rmul__ = __imul__ = _refused("*")
@@ -173,6 +183,14 @@ class Array:
         computed, or of views of them, it is up to four.
         """
         return _result(sum_counts(self._value, axis, dtype, keep=keepdims), out)
+
+    def any(self, axis: Axes = None, out: Any = None, keepdims: bool = False) -> Any:
+        """Whether any element along ``axis``, all for None, is not 0; two passes over memory."""
+        return _result(any_true(self._value, axis, keep=keepdims), out)
+
+    def all(self, axis: Axes = None, out: Any = None, keepdims: bool = False) -> Any:
+        """Whether all elements along ``axis``, all for None, are not 0; two passes over memory."""
+        return _result(all_true(self._value, axis, keep=keepdims), out)
 
     # --- views ----------------------------------------------------------------------------------
 
@@ -251,7 +269,8 @@ class Array:
     def astype(self, dtype: DTypeLike, *, copy: bool = True) -> "Array":
         """Return the elements as another integer type or truth values, cast on the device.
 
-        Without ``copy`` it may be the array itself. Raises ``DataTypeError`` for floats.
+        Without ``copy`` it may be the array itself. Raises ``DataTypeError`` for floats, except as
+        truth values: whether each is not 0.
         """
         kind = as_dtype(dtype)
         if kind == self.dtype and not copy:
@@ -374,7 +393,8 @@ class Array:
         expect_offered(ufunc, method)
         (out,) = options.pop("out", None) or (None,)
         device = _device_of(*inputs, out)
-        return _result(apply_ufunc(device, ufunc, method, _operands(inputs), options), out)
+        operands = _compared(inputs) if ufunc in TRUTHS else _operands(inputs)
+        return _result(apply_ufunc(device, ufunc, method, operands, options), out)
 
     def __array_function__(
         self, function: Any, types: Any, arguments: tuple[Any, ...], options: dict[str, Any]
@@ -434,6 +454,24 @@ def operate(op: Op, *inputs: Any, out: Any = None) -> Any:
     """Return ``op`` as NumPy's operators and universal functions define it, or write it out."""
     device = _device_of(*inputs, out)
     return _result(elementwise(device, op, _operands(inputs)), out)
+
+
+def decide(ufunc: np.ufunc, *inputs: Any, out: Any = None) -> Any:
+    """Return the truth values of a universal function among `TRUTHS`, or write them out."""
+    device = _device_of(*inputs, out)
+    return _result(find_truth(device, ufunc, _compared(inputs)), out)
+
+
+def choose(condition: Any, a: Any, b: Any) -> Array:
+    """Return the elements of ``a`` where ``condition`` is not 0, else those of ``b``."""
+    device = _device_of(condition, a, b)
+    return Array(select_elements(device, as_operand("condition", condition), *_compared((a, b))))
+
+
+def _compared(inputs: Sequence[Any]) -> list[Compared]:
+    """Return operands, of which a Python float has no type of its own."""
+    names = zip("ab", inputs, strict=False)
+    return [x if type(x) is float else as_operand(name, x) for name, x in names]
 
 
 def _device_of(*operands: Any) -> DeviceLike:

@@ -18,37 +18,43 @@ from ..compiler.nodes import (
     apply,
     broadcast,
     narrow,
+    truth_of,
     widen,
     window,
 )
 from ..errors import DataTypeError, NotOfferedError, OtherDeviceError, OutOfRangeError
 from ..lowering.routes import Options
 from ..streaming.operands import expect_supported, fit_integer, shown
-from ..streaming.promotion import NEGATED, TRUE, Casting, expect_alike, kind_of, meeting_type
+from ..streaming.promotion import NEGATED, Casting, expect_alike, kind_of, meeting_type
+from .floats import magnitude
 from .strided import Strided, normalize_axes
 from .transfers import constant, upload
 from .value import DeviceLike, Value
 
 _UINT8: Final = np.dtype(np.uint8)
 _UINT32: Final = np.dtype(np.uint32)
+BOOL: Final = np.dtype(np.bool_)
+
+TRUE: Final = Constant(b"\1")
+"""Truth values are inverted by XOR with it."""
 
 
 def cast(value: Value, dtype: np.dtype[Any]) -> Value:
-    """Return ``value`` as ``dtype``, perhaps the same. Raises ``DataTypeError`` for floats."""
+    """Return ``value`` as ``dtype``, perhaps the same.
+
+    Raises ``DataTypeError`` for floats, whose truth alone is computed.
+    """
     if value.dtype == dtype:
         return value
+    if dtype.kind == "b":
+        return value.derived(truth_of(magnitude(value.node, value.dtype)), dtype)
     if "f" in (value.dtype.kind, dtype.kind):
         raise DataTypeError(
             f"astype: from {value.dtype} to {dtype}; expected integers or truth values, as floats"
             " take arithmetic (x.get().astype(...) converts on the host; view keeps the bits)"
         )
     node, size = value.node, dtype.itemsize
-    if dtype.kind == "b":
-        # 1 shifted right by a number is 1 for 0 alone.
-        one = (1).to_bytes(node.itemsize, "little")
-        zero = apply(Op.SHIFT_RIGHT, Constant(one), node)
-        node = apply(Op.XOR, narrow(zero, 1), _TRUE)
-    elif size < node.itemsize:
+    if size < node.itemsize:
         node = narrow(node, size)
     else:
         node = widen(node, size, signed=value.dtype.kind == "i")
@@ -56,8 +62,6 @@ def cast(value: Value, dtype: np.dtype[Any]) -> Value:
 
 
 Operand: TypeAlias = "Value | AnyArray | int"
-
-_TRUE: Final = Constant(TRUE.tobytes())
 
 
 def elementwise(
@@ -116,9 +120,9 @@ def apply_typed(
     """
     truth = dtype.kind == "b"
     if truth and op is Op.NOT:
-        return apply(Op.XOR, a, _TRUE)
+        return apply(Op.XOR, a, TRUE)
     if truth and op in NEGATED:
-        return apply(Op.XOR, apply(NEGATED[op], a, b), _TRUE)
+        return apply(Op.XOR, apply(NEGATED[op], a, b), TRUE)
     return apply(op, a, b, options=Options.of(saturate=True, arithmetic=dtype.kind == "i"))
 
 
@@ -183,7 +187,7 @@ def drop_extra_axes(value: Value, rank: int) -> Value:
     extra = max(0, len(value.shape) - rank)
     if set(value.shape[:extra]) != {1}:
         return value
-    return value.derived(_index(value.node, (0,) * extra))
+    return value.derived(index_node(value.node, (0,) * extra))
 
 
 # --- sums and reductions ------------------------------------------------------------------------
@@ -251,10 +255,18 @@ def sum_counts(value: Value, axes: Axes, dtype: DTypeLike | None, *, keep: bool)
     else:
         result = apply(Op.COPY, broadcast(Constant(bytes(_UINT32.itemsize)), shape))
     sums = value.derived(result, _UINT32)
-    if keep:
-        key = tuple([None if axis in chosen else slice(None) for axis in range(len(node.shape))])
-        sums = sums.derived(_index(result, key))
-    return cast(sums, kind)
+    return cast(add_axes(sums, chosen) if keep else sums, kind)
+
+
+def add_axes(value: Value, axes: tuple[int, ...]) -> Value:
+    """Return ``value`` with axes of one element at ``axes``."""
+    key = _with_axes(axes, len(value.shape) + len(axes))
+    return value.derived(index_node(value.node, key))
+
+
+def _with_axes(axes: Sequence[int], rank: int) -> tuple[slice | None, ...]:
+    """Return the index that inserts axes of one element at ``axes`` of ``rank``."""
+    return tuple([None if axis in axes else slice(None) for axis in range(rank)])
 
 
 def _as_ones(counts: Expression, width: int) -> Expression:
@@ -286,15 +298,24 @@ def reduce(op: Op, value: Value, axes: int | Sequence[int] | None, *, keep: bool
         )
     rank = len(value.shape)
     chosen = normalize_axes(range(rank) if axes is None else axes, rank)
-    node = value.node
-    for axis in sorted(chosen, key=lambda axis: -abs(value.node.strides[axis])):
-        node = _reduce_axis(op, node, axis, truth=value.dtype.kind == "b")
-    if not keep:
-        node = _index(node, (*(0 if axis in chosen else slice(None) for axis in range(rank)), ...))
+    node = reduce_axes(op, value.node, chosen, truth=value.dtype.kind == "b")
+    if keep:
+        node = index_node(node, _with_axes(chosen, rank))
     if all(value.shape[axis] == 1 for axis in chosen):
         # Nothing was combined: the result must not share the memory all the same.
         node = apply(Op.COPY, node)
     return value.derived(node)
+
+
+def reduce_axes(
+    op: Op, node: Expression, axes: Sequence[int], *, truth: bool = False
+) -> Expression:
+    """Reduce ``node``, of ``truth`` values or not, along ``axes``, which it then lacks."""
+    outermost_first = sorted(axes, key=lambda axis: -abs(node.strides[axis]))
+    for axis in outermost_first:
+        node = _reduce_axis(op, node, axis, truth=truth)
+    key = tuple([0 if axis in axes else slice(None) for axis in range(len(node.shape))])
+    return index_node(node, key)
 
 
 def _reduce_axis(op: Op, node: Expression, axis: int, *, truth: bool) -> Expression:
@@ -309,16 +330,16 @@ def _reduce_axis(op: Op, node: Expression, axis: int, *, truth: bool) -> Express
     while count > 1:
         half, rest = divmod(count, 2)
         if rest:
-            odd.append(_index(node, (*before, slice(2 * half, None))))
-        low = _index(node, (*before, slice(half)))
-        node = apply(op, low, _index(node, (*before, slice(half, 2 * half))))
+            odd.append(index_node(node, (*before, slice(2 * half, None))))
+        low = index_node(node, (*before, slice(half)))
+        node = apply(op, low, index_node(node, (*before, slice(half, 2 * half))))
         count = half
     for each in odd:
         node = apply(op, node, each)
     return node
 
 
-def _index(node: Expression, key: tuple[object, ...]) -> Expression:
+def index_node(node: Expression, key: tuple[object, ...]) -> Expression:
     """Return the window of ``node`` that integers, slices and None select."""
     part = Strided(node.shape, node.strides, node.itemsize).index(key)
     return window(node, part.offset, part.shape, part.strides)

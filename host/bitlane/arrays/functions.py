@@ -9,16 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from bitlane_rtl.abi import Op
-
 from ..errors import DataTypeError, NotOfferedError, OutOfRangeError, ShapeError
 from ..lowering.strided import broadcast_shapes
 from ..streaming.operands import as_array, as_integer, host_memory, oversized
-from .array import Array, as_operand
-from .elementwise import elementwise, reduce, to_device
+from .array import Array, as_operand, choose
+from .elementwise import to_device
 from .numpy_protocols import implements
 from .strided import as_list, as_shape, normalize_axes, normalize_axis
 from .transfers import download, reserve, upload
+from .truth import arrays_equal, count_true
 from .value import Value, overwrite
 
 Axes = int | Sequence[int]
@@ -26,18 +25,13 @@ Axes = int | Sequence[int]
 
 @implements(np.array_equal)
 def _array_equal(a1: Any, a2: Any) -> bool:
-    """Compare on the device: one element of a result comes to the host.
-
-    Raises ``DataTypeError`` for floats, and where NumPy has no integer type for both.
-    """
+    """Compare on the device: one element of a result comes to the host. Raises as `compare`."""
     if np.shape(a1) != np.shape(a2):
         return False
     like = a1 if isinstance(a1, Array) else a2
     if not like.size:
         return True
-    pair = as_operand("a", a1), as_operand("b", a2)
-    differences = elementwise(like.device, Op.XOR, pair)
-    return not download(reduce(Op.OR, differences, None)).item()
+    return arrays_equal(like.device, as_operand("a", a1), as_operand("b", a2))
 
 
 @implements(np.copyto)
@@ -58,6 +52,26 @@ implements(np.copy)(copy)
 implements(np.array2string)(
     lambda a, *given, **options: np.array2string(a.get(), *given, **options)
 )
+implements(np.any)(
+    lambda a, axis=None, out=None, keepdims=False: a.any(axis, out, keepdims),
+)
+implements(np.all)(
+    lambda a, axis=None, out=None, keepdims=False: a.all(axis, out, keepdims),
+)
+
+
+@implements(np.where)
+def where(condition: Any, x: Any, y: Any) -> Array:
+    """Choose the elements of ``x`` where ``condition`` is not 0, else those of ``y``."""
+    return choose(condition, x, y)
+
+
+@implements(np.count_nonzero)
+def count_nonzero(a: Array, axis: Axes | None = None, *, keepdims: bool = False) -> Array:
+    """Count the elements along ``axis``, all for None, that are not 0, as uint32."""
+    return Array(count_true(a._value, axis, keep=keepdims))
+
+
 implements(np.sum)(
     lambda a, axis=None, dtype=None, out=None, keepdims=False: a.sum(axis, dtype, out, keepdims)
 )

@@ -12,7 +12,8 @@ import numpy as np
 from bitlane_rtl.abi import Op
 
 from ..errors import NotOfferedError
-from .elementwise import Operand, as_value, elementwise, reduce, sum_counts
+from .elementwise import as_value, elementwise, reduce, sum_counts
+from .truth import TRUTHS, all_true, any_true, find_truth
 from .value import DeviceLike, Value
 
 _UFUNCS: Final[Mapping[np.ufunc, Op]] = {
@@ -25,7 +26,8 @@ _UFUNCS: Final[Mapping[np.ufunc, Op]] = {
     np.bitwise_count: Op.COUNT,
 }
 _SUM: Final = np.add
-_REDUCTIONS: Final = (np.bitwise_and, np.bitwise_or, np.bitwise_xor, _SUM)
+_TRUTH_REDUCTIONS: Final = {np.logical_and: all_true, np.logical_or: any_true}
+_REDUCTIONS: Final = (np.bitwise_and, np.bitwise_or, np.bitwise_xor, _SUM, *_TRUTH_REDUCTIONS)
 _DEFAULTS: Final = {"where": True, "casting": "same_kind", "order": "K", "subok": True}
 
 
@@ -33,7 +35,7 @@ def apply_ufunc(
     device: DeviceLike,
     ufunc: np.ufunc,
     method: str,
-    operands: Sequence[Operand],
+    operands: Sequence[Any],
     options: dict[str, Any],
 ) -> Value:
     """Return the result of a universal function that is offered, or of its ``reduce``.
@@ -42,12 +44,17 @@ def apply_ufunc(
     do.
     """
     if method == "__call__":
-        result = elementwise(device, _UFUNCS[ufunc], operands)
+        if ufunc in TRUTHS:
+            result = find_truth(device, ufunc, operands)
+        else:
+            result = elementwise(device, _UFUNCS[ufunc], operands)
     else:
         x = as_value(device, "x", operands[0])
         axes, keep = options.pop("axis", 0), bool(options.pop("keepdims", False))
         if ufunc is _SUM:
             result = sum_counts(x, axes, options.pop("dtype", None), keep=keep)
+        elif ufunc in _TRUTH_REDUCTIONS:
+            result = _TRUTH_REDUCTIONS[ufunc](x, axes, keep=keep)
         else:
             result = reduce(_UFUNCS[ufunc], x, axes, keep=keep)
     for option, value in options.items():
@@ -61,7 +68,7 @@ def apply_ufunc(
 
 def expect_offered(ufunc: np.ufunc, method: str) -> None:
     """Raise ``NotOfferedError``, by name, for another universal function or method."""
-    offered = {"__call__": _UFUNCS, "reduce": _REDUCTIONS}
+    offered = {"__call__": TRUTHS | _UFUNCS.keys(), "reduce": _REDUCTIONS}
     if ufunc not in offered.get(method, ()):
         raise NotOfferedError(
             f"{_name_of(ufunc, method)}: not on a device; np.asarray(x) brings the elements to the"

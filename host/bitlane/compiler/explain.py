@@ -119,8 +119,7 @@ def _cost(step: Pass, commands: Sequence[Command], taken: int) -> PassCost:
         read += sum(_bytes(command, walk, command.lane.bytes) for walk in operands)
         written += _bytes(command, command.y, command.out_lane.bytes)
     runs = sum(prod(command.counts) for command in commands)
-    name = f"{step.op.name} SUM" if step.sums else step.op.name
-    return PassCost(name, elements, len(commands), runs, read, written, taken)
+    return PassCost(step.name, elements, len(commands), runs, read, written, taken)
 
 
 def _bytes(command: Command, walk: Walk, size: int) -> int:

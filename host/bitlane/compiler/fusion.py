@@ -1,7 +1,8 @@
 """Rewriting of expressions to equal ones that need fewer passes over memory.
 
 Inversions go into the operations around them: NAND, NOR, XNOR, De Morgan's laws. Logic goes into
-the count behind it where the circuit does both at once. Rewrites trees; computes nothing.
+the count behind it where the circuit does both at once, and tests of counts go into the sum or the
+inversion of their truth values. Rewrites trees; computes nothing.
 """
 
 from collections import Counter, defaultdict
@@ -32,12 +33,13 @@ _DUAL: Final = {Op.AND: Op.NOR, Op.OR: Op.NAND, Op.NAND: Op.OR, Op.NOR: Op.AND}
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """One way to compute a signal: ``op`` of ``operands``."""
+    """One way to compute a signal: ``op`` of ``operands``, with ``options``."""
 
     cost: int
     """Estimated cycles, with those for operands that nothing else uses."""
     op: Op
     operands: tuple[Signal, ...]
+    options: Options
 
 
 def fuse(roots: Sequence[Expression], abilities: Abilities) -> list[Expression]:
@@ -94,48 +96,68 @@ class _Rewriting:
             candidates = [
                 *self._logic_candidates(node, polarity),
                 *self._count_candidates(node, polarity),
+                *self._test_candidates(node, polarity),
             ]
             if candidates:
                 self._best[node, polarity] = min(candidates, key=_cost_of)
         if (node, True) not in self._best and (node, False) not in self._best:
             # The circuit cannot do it: lowering says so.
-            self._best[node, True] = self._candidate(own, node.op, operands(node), (True, True))
+            signs = (True, True)
+            self._best[node, True] = self._candidate(node, node.op, operands(node), signs)
         for polarity in (True, False):
             other = self._best.get((node, not polarity))
             if other and other.op is not Op.NOT:
-                candidate = _Candidate(other.cost + own, Op.NOT, ((node, not polarity),))
+                cost, inverse = other.cost + own, ((node, not polarity),)
+                candidate = _Candidate(cost, Op.NOT, inverse, Options.NONE)
                 known = self._best.get((node, polarity), candidate)
                 self._best[node, polarity] = min(known, candidate, key=_cost_of)
 
     def _logic_candidates(self, node: Applied, polarity: bool) -> Iterator[_Candidate]:
         for op, signs in _equivalents(node, polarity):
             if op in self._abilities.ops:
-                yield self._candidate(self._weight(node), op, operands(node), signs)
+                yield self._candidate(node, op, operands(node), signs)
 
     def _count_candidates(self, node: Applied, polarity: bool) -> Iterator[_Candidate]:
         """Yield ways to count the result of a logic operation without writing it."""
         counts = {op.counted: op for op in self._abilities.ops if op.counts}
         if node.op is not Op.COUNT or not polarity:
             return
-        own = self._weight(node)
         inner, same = self._canonical[node.a]
         if op := counts.get(Op.XOR):
             ones = self._ones.setdefault(inner.itemsize, Constant(b"\xff" * inner.itemsize))
             self._canonical[ones] = (ones, True)
-            yield self._candidate(own, op, (inner, ones), (not same, True))
+            yield self._candidate(node, op, (inner, ones), (not same, True))
         if isinstance(inner, Applied) and self._readers[inner] == 1 and inner.op in LOGIC_OPS:
             for logic, signs in _equivalents(inner, same):
                 if op := counts.get(logic):
-                    yield self._candidate(own, op, operands(inner), signs)
+                    yield self._candidate(node, op, operands(inner), signs)
+
+    def _test_candidates(self, node: Applied, polarity: bool) -> Iterator[_Candidate]:
+        """Yield ways to add up or to invert the truth values of a test without writing them."""
+        if not polarity:
+            return
+        toggled = Options.NONE
+        source, inverts = _inverted_truth(node)
+        if inverts:
+            toggled = Options.NEGATE
+        elif not (node.op is Op.COUNT and node.summed and Options.TEST not in node.options):
+            return
+        inner, same = self._canonical[source]
+        known = self._best.get((inner, True))
+        if same and known and self._readers[inner] == 1 and Options.TEST in known.options:
+            cost = known.cost - self._weight(inner) + self._weight(node)
+            yield replace(known, cost=cost, options=known.options ^ toggled)
 
     def _candidate(
-        self, own: int, op: Op, nodes: tuple[Expression, ...], signs: tuple[bool, ...]
+        self, node: Applied, op: Op, nodes: tuple[Expression, ...], signs: tuple[bool, ...]
     ) -> _Candidate:
+        """Return the candidate that computes ``node`` by ``op`` of ``nodes`` or their inverses."""
         needed = []
-        for node, sign in zip(nodes, signs, strict=False):
-            inner, same = self._canonical[node]
+        for each, sign in zip(nodes, signs, strict=False):
+            inner, same = self._canonical[each]
             needed.append((inner, same == sign))
-        return _Candidate(own + sum(map(self._cost, needed)), op, tuple(needed))
+        cost = self._weight(node) + sum(map(self._cost, needed))
+        return _Candidate(cost, op, tuple(needed), node.options)
 
     def _cost(self, signal: Signal) -> int:
         """Return the cycles that an operand adds to the node that reads it."""
@@ -190,8 +212,9 @@ class _Rewriting:
             candidate = self._best[signal]
             a, *rest = (self._built[each] for each in candidate.operands)
             b = rest[0] if rest else None
-            if (candidate.op, a, b) != (node.op, node.a, node.b):
-                new = replace(node, op=candidate.op, a=a, b=b)
+            made = (candidate.op, a, b, candidate.options)
+            if made != (node.op, node.a, node.b, node.options):
+                new = replace(node, op=candidate.op, a=a, b=b, options=candidate.options)
         elif isinstance(node, Widened):
             new = replace(node, source=self._built[self._canonical[node.source]])
         elif isinstance(node, Viewed):
@@ -282,6 +305,15 @@ def _passed_through(node: Expression) -> tuple[Expression | None, bool]:
             if bits in ({0}, {0xFF}):
                 return x, (bits == {0}) == (node.op is Op.XOR)
     return None, False
+
+
+def _inverted_truth(node: Applied) -> tuple[Expression, bool]:
+    """Return the operand whose truth values ``node`` inverts and True, or an operand and False."""
+    if node.op is Op.XOR and node.b is not None:
+        for x, y in ((node.a, node.b), (node.b, node.a)):
+            if isinstance(y, Constant) and y.content == b"\1":
+                return x, True
+    return node.a, False
 
 
 def _equivalents(node: Applied, polarity: bool) -> Iterator[tuple[Op, tuple[bool, bool]]]:

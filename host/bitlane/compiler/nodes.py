@@ -202,7 +202,8 @@ def apply(
 def add_up(count: Applied, axes: tuple[int, ...]) -> Applied:
     """Return the sums of counts along ``axes``, none of them empty, in 4 bytes modulo 2**32.
 
-    The counts themselves are not stored. Raises ``LayoutError`` unless ``count`` counts.
+    The counts, or the results of their tests, are not stored. Raises ``LayoutError`` unless
+    ``count`` counts.
     """
     if not count.op.counts or count.summed:
         raise LayoutError(f"count: {count.op.name}; expected an operation that counts, unsummed")
@@ -210,7 +211,15 @@ def add_up(count: Applied, axes: tuple[int, ...]) -> Applied:
     shape = tuple([count.shape[axis] for axis in remaining])
     order = order_of(tuple([count.strides[axis] for axis in remaining]))
     strides = packed_strides(shape, order, _SUM)
-    return Applied(count.op, count.a, count.b, shape, strides, _SUM, summed=axes)
+    return Applied(count.op, count.a, count.b, shape, strides, _SUM, count.options, axes)
+
+
+def truth_of(source: Expression, *, negate: bool = False) -> Applied:
+    """Return 1 for each element of ``source`` that is not 0, else 0, in a byte.
+
+    ``negate``: 1 for each that is 0.
+    """
+    return apply(Op.COUNT, source, options=Options.of(test=True, negate=negate))
 
 
 def copy_ordered(source: Expression, order: tuple[int, ...]) -> Applied:

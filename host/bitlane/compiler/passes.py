@@ -138,6 +138,12 @@ class Pass:
         return (self.a,) if self.b is None else (self.a, self.b)
 
     @property
+    def name(self) -> str:
+        """The operation, with what the circuit does to its counts: ``COUNT_XOR TEST SUM``."""
+        tests = [flag.name for flag in (Options.TEST, Options.NEGATE) if flag in self.options]
+        return " ".join([self.op.name, *filter(None, tests), *["SUM"] * self.sums])
+
+    @property
     def sums(self) -> bool:
         """Whether results are added up along the axes in which ``y`` does not move."""
         steps = zip(self.shape, self.y.view.strides, strict=True)
@@ -237,7 +243,7 @@ class _Writer:
         shape, steps = node.operand_shape, iter(y.view.strides)
         strides = [0 if axis in node.summed else next(steps) for axis in range(len(shape))]
         into = y.window(0, tuple(strides), y.view.itemsize)
-        step = Pass(node.op, shape, a, b, into)
+        step = Pass(node.op, shape, a, b, into, node.options)
         try:
             step.lower(_view_of, self._abilities)
         except NoRunError:
@@ -252,7 +258,7 @@ class _Writer:
         )
         return [
             Pass(node.op.counted, shape, a, b, rows),
-            Pass(Op.COUNT, shape, rows, None, into),
+            Pass(Op.COUNT, shape, rows, None, into, node.options),
         ]
 
     def _widen(self, node: Widened, y: Location) -> None:

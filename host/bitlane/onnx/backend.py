@@ -14,14 +14,16 @@ from .. import reference
 from .._typing import AnyArray
 from ..arrays import Array, compute, explain
 from ..arrays.elementwise import apply_typed
+from ..arrays.truth import equal_typed
 from ..arrays.value import Value
 from ..closeable import Closeable
+from ..compiler.nodes import Expression
 from ..default import default_device
 from ..device import Device, open_device
 from ..errors import LayoutError, OnnxError, SettingError, ShapeError
 from ..links.link import is_known
 from ..streaming.operands import as_array
-from .model import BitGraph, BitTensor, Tensor, quoted
+from .model import BitGraph, BitNode, BitTensor, Tensor, quoted
 from .parse import expect_opset, newest_opset, read_graph, read_node
 
 
@@ -38,11 +40,7 @@ def build_outputs(graph: BitGraph, device: Device, tensors: Mapping[str, Array])
         try:
             # Nodes, not arrays: a chain of arrays takes memory and time of its length's square,
             # and a view of an array computes it.
-            nodes[each.output] = (
-                operands[0]
-                if each.op is None
-                else apply_typed(each.op, types[each.inputs[0]], *operands)
-            )
+            nodes[each.output] = _apply(each, types[each.inputs[0]], operands)
         except (ShapeError, LayoutError) as error:
             raise type(error)(f"{each.label}: {error}") from None
         types[each.output] = each.dtype
@@ -57,6 +55,15 @@ def build_outputs(graph: BitGraph, device: Device, tensors: Mapping[str, Array])
     return results
 
 
+def _apply(node: BitNode, dtype: np.dtype[Any], operands: Sequence[Expression]) -> Expression:
+    """Return ``node`` of ``operands``, whose elements are of ``dtype``."""
+    if node.op is None:
+        return operands[0]
+    if node.op is Op.COUNT_XOR:
+        return equal_typed(dtype, *operands)
+    return apply_typed(node.op, dtype, *operands)
+
+
 def reference_outputs(graph: BitGraph, tensors: Mapping[str, AnyArray]) -> list[AnyArray]:
     """Return the outputs of ``graph`` by the golden model.
 
@@ -69,6 +76,8 @@ def reference_outputs(graph: BitGraph, tensors: Mapping[str, AnyArray]) -> list[
         operands = [values[name].view(np.uint8) if truth else values[name] for name in node.inputs]
         if node.op is None:
             result = first
+        elif node.op is Op.COUNT_XOR:
+            result = np.asarray(np.equal(*operands))
         elif truth and node.op is Op.NOT:
             result = reference.bit_xor(operands[0], np.uint8(1))
         else:
@@ -133,8 +142,8 @@ class PreparedGraph(base.BackendRep, Closeable):
 
 
 class Backend(base.Backend):
-    """The operators And, Or, Xor, Not, BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot, BitShift and
-    BitCast, and graphs of them, on a device.
+    """The operators And, Or, Xor, Not, Equal, BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot,
+    BitShift and BitCast, and graphs of them, on a device.
 
     ``device``: "CPU" for the default one, or what ``bitlane.open`` takes or gives.
     """

@@ -60,7 +60,10 @@ class BitTensor:
 
 @dataclass(frozen=True, slots=True)
 class BitNode:
-    """``op`` of ``inputs``; without ``op`` the same bits as another type, ``dtype``."""
+    """``op`` of ``inputs``; without ``op`` the same bits as another type, ``dtype``.
+
+    COUNT_XOR stands for the test of its counts: whether the inputs are equal.
+    """
 
     label: str
     """The node in messages: ``node 'name' (Xor)``."""

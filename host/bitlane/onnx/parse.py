@@ -121,11 +121,13 @@ _OPERATORS: Final[Mapping[str, Op | None]] = {
     "BitwiseNot": Op.NOT,
     "BitwiseOr": Op.OR,
     "BitwiseXor": Op.XOR,
+    "Equal": Op.COUNT_XOR,
     "Not": Op.NOT,
     "Or": Op.OR,
     "Xor": Op.XOR,
 }
-"""The circuit's operation of each operator; None where an attribute selects it."""
+"""The circuit's operation of each operator, for Equal the one whose counts are tested; None where
+an attribute selects it."""
 
 _VERSIONS: Final = {
     **dict.fromkeys(("And", "Or", "Xor"), (7,)),
@@ -133,8 +135,9 @@ _VERSIONS: Final = {
     **dict.fromkeys(("BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor"), (18,)),
     "BitShift": (11, 28),
     "BitCast": (26,),
+    "Equal": (7, 11, 13, 19),
 }
-"""The opsets of the supported definitions. And, Or and Xor broadcast as NumPy from 7 on."""
+"""The opsets of the supported definitions. And, Equal, Or and Xor broadcast as NumPy from 7 on."""
 
 _DIRECTIONS: Final = {b"LEFT": Op.SHIFT_LEFT, b"RIGHT": Op.SHIFT_RIGHT}
 
@@ -175,6 +178,8 @@ def read_node(
         if direction not in _DIRECTIONS:
             raise OnnxError(f"{label}: direction {direction!r:.40}; expected LEFT or RIGHT")
         op = _DIRECTIONS[direction]
+    if operator == "Equal":
+        dtype = _TYPES["BOOL"]
     if operator == "BitCast":
         dtype = read_type(f"{label}: to", attributes["to"])
         if dtype.itemsize != dtypes[0].itemsize:

@@ -21,6 +21,14 @@ from support.host.arrays import KINDS, OPERATORS, model, random, same
 from support.seeds import examples
 from support.system.devices import DEVICES, opened
 
+COMPARISONS: list[np.ufunc] = [
+    np.equal,
+    np.not_equal,
+    np.logical_and,
+    np.logical_or,
+    np.logical_xor,
+]
+
 
 class Program:
     """NumPy's arrays, and beside each the array on a device that must always be equal to it."""
@@ -37,7 +45,7 @@ class Program:
         actions = [
             *(self.new, self.view, self.view, self.compute, self.compute, self.compute),
             *(self.invert, self.in_place, self.in_place, self.assign, self.convert, self.reduce),
-            *(self.look, self.forget),
+            *(self.compare, self.compare, self.test, self.look, self.forget),
         ]
         for _ in range(steps):
             self._draw(st.sampled_from(actions))()
@@ -116,6 +124,30 @@ class Program:
         self.steps.append(f"{function.__name__}.reduce({number}, {axes}, keepdims={keep})")
         expected = np.asarray(function.reduce(host, axis=axes, keepdims=keep))
         self._keep(expected, function.reduce(here, axis=axes, keepdims=keep))
+
+    def compare(self) -> None:
+        function = self._draw(st.sampled_from(COMPARISONS))
+        first, (host, here) = self._pick()
+        name, other_host, other_here = self._operand(host.shape)
+        self.steps.append(f"{function.__name__}({first}, {name})")
+        expected = self._expected(lambda: np.asarray(function(host, other_host)))
+        kinds = {x.dtype.str for x in (host, other_host) if isinstance(x, np.ndarray) and x.ndim}
+        mixed = len(kinds) > 1 and np.result_type(*kinds).kind == "f"
+        if expected is None or (mixed and function in COMPARISONS[:2]):
+            _refuses(lambda: function(here, other_here), self)
+        else:
+            self._keep(expected, function(here, other_here))
+
+    def test(self) -> None:
+        number, (host, here) = self._pick()
+        axes = self._draw(st.sampled_from([None, *range(host.ndim)]))
+        keep = self._draw(st.booleans())
+        function = self._draw(st.sampled_from([np.any, np.all, np.count_nonzero]))
+        self.steps.append(f"{function.__name__}({number}, {axes}, keepdims={keep})")
+        expected = np.asarray(function(host, axis=axes, keepdims=keep))
+        if function is np.count_nonzero:
+            expected = np.asarray(expected, np.uint32)
+        self._keep(expected, function(here, axis=axes, keepdims=keep))
 
     def look(self) -> None:
         self._compare(self._pick()[0])

@@ -22,6 +22,7 @@ from bitlane import (
     NotOfferedError,
     OtherDeviceError,
     OutOfDeviceMemory,
+    OutOfRangeError,
     ShapeError,
 )
 from bitlane.arrays import elementwise as operations
@@ -206,9 +207,17 @@ def test_what_another_thread_computes_while_it_is_noted_stays_as_it_was(
     [
         (lambda x: x + 1, NotOfferedError, r"operator \+: .*np\.asarray\(x\)"),
         (lambda x: 1 - x, NotOfferedError, "operator -"),
-        (lambda x: x == x, NotOfferedError, r"np\.array_equal"),
-        (lambda x: x < 3, NotOfferedError, "operator <"),
-        (lambda x: 3 in x, NotOfferedError, "operator in"),
+        (lambda x: x < 3, NotOfferedError, r"operator <: .* == != alone; np\.asarray\(x\)"),
+        (lambda x: x == "text", DataTypeError, "b: data type"),
+        (lambda x: None in x, DataTypeError, "b: data type object"),
+        (lambda x: x == np.zeros(3, "f4"), DataTypeError, "uint8 and float32; expected integers"),
+        (lambda x: x != np.zeros(3, "u1"), ShapeError, "do not broadcast"),
+        (lambda x: x.view("u4").astype("u8") == 2.0**60, DataTypeError, "which NumPy rounds"),
+        (lambda x: x.view("f4") == 10**400, OutOfRangeError, "expected a number that float64"),
+        (lambda x: np.any(x, axis=2), ShapeError, "axis: 2"),
+        (lambda x: np.all(x, where=[True]), NotOfferedError, r"np\.all: .* not take where"),
+        (lambda x: np.equal(x, 1, where=x), NotOfferedError, r"np\.equal: where is not offered"),
+        (lambda x: np.array_equal(x, x, equal_nan=True), NotOfferedError, "equal_nan"),
         (lambda x: abs(x), NotOfferedError, "abs"),
         (lambda x: x.mean(), MissingError, r"x\.get\(\)\.mean does it on the host"),
         (lambda x: x.ravel(), MissingError, r"np\.ravel\(x\) does it on the device"),

@@ -9,7 +9,16 @@ import pytest
 from numpy.typing import NDArray
 
 from bitlane.compiler.evaluate import evaluate
-from bitlane.compiler.nodes import Constant, Expression, apply, copy_ordered, narrow, window
+from bitlane.compiler.nodes import (
+    Constant,
+    Expression,
+    add_up,
+    apply,
+    copy_ordered,
+    narrow,
+    truth_of,
+    window,
+)
 from bitlane.driver.driver import Driver
 from bitlane.lowering.routes import Options
 from bitlane_rtl.abi import Op
@@ -252,3 +261,32 @@ def test_a_copy_gathers_once_for_all_its_readers(bench: Bench) -> None:
     assert bench.passes(apply(Op.XOR, copy, other)) == ["XOR"]
     both = [apply(op, copy, other) for op in (Op.XOR, Op.AND)]
     assert sorted(bench.passes(*both)) == ["AND", "COPY", "XOR"]
+
+
+def test_truth_values_are_inverted_and_added_up_without_a_pass(bench: Bench) -> None:
+    a, b, *_ = bench.leaves
+    x, y, *_ = bench.arrays
+    equal = truth_of(apply(Op.AND, a, b), negate=True)
+    roots = [apply(Op.XOR, equal, Constant(b"\1")), add_up(apply(Op.COUNT, invert(equal)), (0,))]
+    assert bench.passes(roots[0]) == ["COUNT_AND"]
+    assert np.array_equal(bench.values()[0], (x & y != 0).view("u1"))
+    ones = [7, 8]  # of the bytes 0xFE and 0xFF
+    assert bench.passes(roots[1]) == ["COUNT_AND", "COUNT_XOR"]
+    assert bench.values()[0] == np.take(ones, (x & y != 0).view("u1")).sum()
+    truth = (x != 0).view("u1")
+    cases = [
+        (apply(Op.XOR, invert(truth_of(a)), Constant(b"\1")), ~truth ^ np.uint8(1)),
+        (apply(Op.XOR, truth_of(a), Constant(b"\3")), truth ^ np.uint8(3)),
+        (add_up(truth_of(truth_of(a), negate=True), (0,)), (x == 0).sum()),
+    ]
+    bench.passes(*[node for node, _ in cases])
+    for got, (_, expected) in zip(bench.values(), cases, strict=True):
+        assert np.array_equal(got, expected)
+
+
+def test_truth_values_that_others_need_are_not_tested_twice(bench: Bench) -> None:
+    a, b, *_ = bench.leaves
+    equal = truth_of(apply(Op.XOR, a, b), negate=True)
+    inverted = apply(Op.XOR, equal, Constant(b"\1"))
+    count = add_up(apply(Op.COUNT, equal), (0,))
+    assert sorted(bench.passes(equal, inverted, count)) == ["COUNT", "COUNT_XOR", "XOR"]

@@ -53,6 +53,36 @@ def test_operators_fuse_as_arrays_do(device: Device) -> None:
     assert same(prepared.run([a, b]).y, ~(a ^ b) & np.uint32(7))
 
 
+def test_equal_and_its_inverse_are_one_pass(device: Device) -> None:
+    nodes = [node("Equal", "a b", "e"), node("Not", "e", "y")]
+    graph = model_of(nodes, {"a": ("i2", ["n", 1]), "b": ("i2", [5])}, {"y": ("?", ["n", 5])})
+    a, b = random((3, 1), "i2", 1) % np.int16(2), random(5, "i2", 2) % np.int16(2)
+    prepared = prepare(graph, device)
+    lines = prepared.explain([a, b]).splitlines()
+    assert [line.split("  ")[0] for line in lines[1:]] == ["COUNT_XOR TEST", "fused", "unfused"]
+    assert same(prepared.run([a, b]).y, a != b)
+
+
+@pytest.mark.parametrize("opset", [7, 11, 13, 19, 28])
+def test_equal_of_truth_values_in_every_opset(device: Device, opset: int) -> None:
+    declared = {"a": ("?", [4]), "b": ("?", [4])}
+    graph = model_of([node("Equal", "a b", "y")], declared, {"y": ("?", [4])}, opset=opset)
+    a, b = np.array([0, 0, 1, 1], bool), np.array([0, 1, 0, 1], bool)
+    assert same(prepare(graph, device).run([a, b]).y, a == b)
+
+
+@pytest.mark.parametrize("kind", ["f2", "f4", "f8"])
+def test_floats_are_equal_as_onnxs_reference_says(device: Device, kind: str) -> None:
+    declared = {"a": (kind, [6]), "b": (kind, [6])}
+    graph = model_of([node("Equal", "a b", "y")], declared, {"y": ("?", [6])})
+    a = np.array([0.0, -0.0, np.nan, np.inf, 1, -1], kind)
+    b = np.array([-0.0, -0.0, np.nan, np.inf, 1, 1], kind)
+    prepared = prepare(graph, device)
+    (wanted,) = ReferenceEvaluator(graph).run(None, {"a": a, "b": b})
+    assert same(prepared.run([a, b]).y, np.asarray(wanted))
+    assert same(reference_outputs(prepared.graph, {"a": a, "b": b})[0], np.asarray(wanted))
+
+
 def test_a_bitcast_takes_no_pass_and_parts_none(device: Device) -> None:
     xor, inverted = node("BitwiseXor", "a b", "x"), node("BitwiseNot", "c", "y")
     nodes = [xor, node("BitCast", "x", "c", to=6), inverted]

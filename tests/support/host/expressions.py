@@ -19,6 +19,7 @@ from bitlane.compiler.nodes import (
     add_up,
     apply,
     broadcast,
+    truth_of,
     widen,
     window,
 )
@@ -151,7 +152,8 @@ def _partner(step: Step, x: Value, values: list[Value]) -> Value:
     """Return a value that ``x`` broadcasts with, or a constant."""
     width = x[0].itemsize
     noise = np.random.default_rng(step.second).bytes(width)
-    content = [noise, bytes(width), b"\xff" * width][step.second % 3]
+    one = (1).to_bytes(width, "little")
+    content = [noise, bytes(width), b"\xff" * width, one][step.second % 4]
     fitting: list[Value] = [(np.frombuffer(content, f"<u{width}").reshape(()), Constant(content))]
     for y in values:
         pairs = zip(reversed(x[0].shape), reversed(y[0].shape), strict=False)
@@ -199,10 +201,19 @@ def _count(step: Step, x: Value, values: list[Value]) -> Value:
     return np.bitwise_count(x[0]).astype(f"<u{width}"), apply(Op.COUNT, x[1], itemsize=width)
 
 
+def _test(step: Step, x: Value, values: list[Value]) -> Value:
+    """Test one operand, or a logic operation on two."""
+    array, node = _logic(step, x, values) if step.choice % 3 else x
+    negate = bool(step.second % 2)
+    return np.asarray((array != 0) ^ negate).view("u1"), truth_of(node, negate=negate)
+
+
 def _sum(step: Step, x: Value, values: list[Value]) -> Value:
-    """Sum the counts of bits of one operand, or of a logic operation on two."""
+    """Sum the counts of bits of one operand, or of a logic operation on two, or their tests."""
     array, node = _logic(step, x, values) if step.choice % 3 else x
     axes = tuple([axis for axis in range(array.ndim) if step.second >> axis & 1])
+    if step.choice % 2:
+        array, node = np.asarray(array != 0).view("u1"), truth_of(node)
     counts = np.bitwise_count(array).astype("<u4")
     sums = np.asarray(counts.sum(axes, np.uint32)) if axes else counts
     return sums, add_up(apply(Op.COUNT, node, itemsize=4), axes)
@@ -259,6 +270,7 @@ _STEPS: dict[str, Callable[[Step, Value, list[Value]], Value | None]] = {
     "copy": _copy,
     "count": _count,
     "sum": _sum,
+    "test": _test,
     "widen": _widen,
     "narrow": _narrow,
     "slice": _slice,

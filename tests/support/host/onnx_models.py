@@ -88,7 +88,9 @@ def made_up(seed: int) -> tuple[ModelProto, dict[str, NDArray[Any]]]:
             new = FLOATS.get(new, new) if new != dtype and choose.integers(2) else new
             operator, attributes = "BitCast", {"to": code(new)}
         elif dtype == "?":
-            operator = one_of(["Not", "And", "Or", "Xor"])
+            operator = one_of(["Not", "And", "Or", "Xor", "Equal"])
+        elif choose.integers(5) == 0:
+            operator, new = "Equal", "?"
         else:
             logic = [f"Bitwise{name}" for name in ("Not", "And", "Or", "Xor")]
             operator = one_of([*logic, "BitShift", "BitShift"])

@@ -1,0 +1,399 @@
+"""Comparisons, tests, `any`, `all` and counts of elements: NumPy's truth values, in few passes."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import bitlane
+from bitlane import array_api
+from bitlane.device import Device
+from bitlane.errors import OtherDeviceError, RowTooLongError, UnsupportedError
+from bitlane_rtl.abi import Lane, Mode, Op
+from support.host.arrays import KINDS, link_of, model, random, same
+from support.seeds import examples
+
+FLOATS = ["f2", "f4", "f8"]
+TESTS: list[np.ufunc] = [np.logical_not, np.isnan, np.isfinite, np.isinf, np.signbit]
+PAIRS: list[np.ufunc] = [
+    np.equal,
+    np.not_equal,
+    np.logical_and,
+    np.logical_or,
+    np.logical_xor,
+]
+REDUCTIONS: list[Callable[..., Any]] = [np.any, np.all, np.count_nonzero]
+
+
+def special(kind: str) -> NDArray[Any]:
+    """Return numbers of each sort, both zeros, the least and the greatest, and all sorts of NaN."""
+    if np.dtype(kind).kind != "f":
+        limits = [0, 1] if kind == "?" else [np.iinfo(kind).min, np.iinfo(kind).max, 0, 1]
+        return np.array(limits, kind)
+    info = np.finfo(kind)
+    numbers = [0.0, -0.0, 1, -1, np.nan, -np.nan, np.inf, -np.inf, info.max, -info.max]
+    numbers += [info.tiny, info.smallest_subnormal, -info.smallest_subnormal]
+    array = np.array(numbers, kind)
+    unsigned = f"u{array.itemsize}"
+    signalling = array[6:8].view(unsigned) | np.array(1, unsigned)
+    return np.concatenate([array, signalling.view(kind)])
+
+
+def passes(x: Any) -> list[str]:
+    """Return the names of the passes that compute ``x``."""
+    lines = bitlane.explain(x).splitlines()[1:-2]
+    return [line.split("  ")[0] for line in lines]
+
+
+@pytest.mark.parametrize("function", PAIRS)
+@pytest.mark.parametrize("kind", [*KINDS, *FLOATS])
+def test_pairs_are_numpys(device: Device, function: np.ufunc, kind: str) -> None:
+    a, b = special(kind)[:, None], special(kind)
+    x, y = device.asarray(a), device.asarray(b)
+    with np.errstate(all="ignore"):
+        expected, own = function(a, b), function(a, a)
+    for got in (function(x, y), function(x, b), function(a, y), function(x, y).copy()):
+        assert same(got.get(), expected)
+    assert same(function(x, x).get(), own)
+
+
+@pytest.mark.parametrize("function", TESTS)
+@pytest.mark.parametrize("kind", [*KINDS, *FLOATS])
+def test_tests_are_numpys(device: Device, function: np.ufunc, kind: str) -> None:
+    a = special(kind)
+    with np.errstate(all="ignore"):
+        expected = function(a)
+    assert same(function(device.asarray(a)).get(), expected)
+
+
+@pytest.mark.parametrize("kind", FLOATS)
+def test_every_encoding_of_16_bits_and_many_others_are_tested_as_numpy_does(kind: str) -> None:
+    device = model(memory_bytes=1 << 20)
+    a = np.arange(1 << 16, dtype="u2").view("f2") if kind == "f2" else random(20000, kind)
+    x = device.asarray(a)
+    with np.errstate(all="ignore"):
+        for function in TESTS:
+            assert same(function(x).get(), function(a))
+        assert same(x.astype(bool).get(), a.astype(bool))
+    assert same((x == x[::-1]).get(), a == a[::-1])
+    assert same((x != x).get(), a != a)
+
+
+@pytest.mark.parametrize("kind", [*KINDS, *FLOATS])
+@pytest.mark.parametrize(
+    "number",
+    [
+        *(0, 1, -1, True, 255, 256, -128, 2**31, 2**63, -(2**63), 2**64, 10**30),
+        *(0.0, -0.0, 0.1, 1.0, -1.0, 2.0**52, 1e300, float("inf"), float("nan")),
+        *(np.uint8(1), np.int64(300), np.uint64(2**64 - 1), np.float16(1), np.bool_(True)),
+        *(np.float32(0.1), np.float64(0.1), np.float64(-0.0), np.array(1), np.array(1.0, ">f4")),
+    ],
+)
+def test_numbers_are_compared_by_their_value(device: Device, kind: str, number: Any) -> None:
+    a = np.concatenate([special(kind), np.array([0.1], kind)])
+    x = device.asarray(a)
+    with np.errstate(all="ignore"):
+        # NumPy compares truth values with integers of 64 bits alone.
+        expected = (a.astype("u1") if kind == "?" else a) == number
+    assert same((x == number).get(), expected)
+    assert same((number != x).get(), ~expected)
+    assert len(passes(x == number)) == 1
+
+
+@examples(0.4)
+@given(data=st.data())
+def test_types_meet_as_in_numpy_or_are_refused(data: st.DataObject) -> None:
+    device = model()
+    kinds = data.draw(st.tuples(st.sampled_from(KINDS), st.sampled_from(KINDS)))
+    a, b = (np.append(special(kind), random(6, "u1", 1) % 3) for kind in kinds)
+    a, b = a.astype(kinds[0])[:, None], b.astype(kinds[1])
+    x, y = device.asarray(a), device.asarray(b)
+    if np.result_type(a, b).kind == "f":
+        with pytest.raises(bitlane.DataTypeError, match="int64"):
+            x == y  # noqa: B015
+        return
+    assert same((x == y).get(), a == b)
+    assert same((x != y).get(), a != b)
+
+
+@pytest.mark.parametrize("function", REDUCTIONS)
+@pytest.mark.parametrize("kind", ["?", "u1", "i4", "f2", "f8"])
+@pytest.mark.parametrize("axis", [None, 0, 1, -1, (0, 2), (2, 1), ()])
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_reductions_are_numpys(
+    device: Device, function: Callable[..., Any], kind: str, axis: Any, keepdims: bool
+) -> None:
+    chosen = random((4, 5, 6), "u1", 3) % 4
+    chosen[1], chosen[:, 2], chosen[:, :, 3] = 0, 1, 2
+    a = special(kind)[chosen % len(special(kind))]
+    for host, here in ((a, device.asarray(a)), (a.T, device.asarray(a).T)):
+        expected = np.asarray(function(host, axis=axis, keepdims=keepdims))
+        got = function(here, axis=axis, keepdims=keepdims)
+        assert got.pending
+        if function is np.count_nonzero:
+            expected = expected.astype(np.uint32)
+        assert same(got.get(), expected)
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0), ()])
+@pytest.mark.parametrize("function", REDUCTIONS)
+def test_reductions_of_nothing_are_numpys(
+    device: Device, shape: tuple[int, ...], function: Callable[..., Any]
+) -> None:
+    a = np.zeros(shape, np.uint16)
+    x = device.asarray(a)
+    for axis in (None, *range(len(shape))):
+        assert function(x, axis=axis).tolist() == np.asarray(function(a, axis=axis)).tolist()
+
+
+def test_reductions_of_universal_functions_and_methods(device: Device) -> None:
+    a = random((3, 4), "u2") % np.uint16(2)
+    x = device.asarray(a)
+    for function in (np.logical_and, np.logical_or):
+        for axis in (0, 1, None):
+            expected = np.asarray(function.reduce(a, axis=axis))
+            assert same(function.reduce(x, axis=axis).get(), expected)
+    assert same(x.any(0, keepdims=True).get(), a.any(0, keepdims=True))
+    out = np.zeros(4, np.int16)
+    assert x.all(0, out) is out
+    assert out.tolist() == a.all(0).tolist()
+
+
+@pytest.mark.parametrize("kind", [*KINDS, *FLOATS])
+def test_elements_are_chosen_as_in_numpy(device: Device, kind: str) -> None:
+    a, b = random((5, 7), "u1", 1).astype(kind), random(7, "u1", 2).astype(kind)
+    chosen = random((5, 1), "u1", 3) > 99
+    x, y, c = (device.asarray(each) for each in (a, b, chosen))
+    assert same(np.where(c, x, y).get(), np.where(chosen, a, b))
+    assert same(np.where(x, x, b).get(), np.where(a, a, b))
+    number: float = 1.5 if kind in FLOATS else 1
+    assert same(np.where(c, number, x).get(), np.where(chosen, number, a))
+    assert same(np.where(chosen, x, 1).get(), np.where(chosen, a, 1))
+    assert len(passes(np.where(c, x, y))) <= 7
+
+
+# --- arrays that are equal ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [*KINDS, *FLOATS])
+def test_arrays_are_equal_as_numpy_says(device: Device, kind: str) -> None:
+    a = special(kind)
+    x = device.asarray(a)
+    cases: list[Any] = [a, a[::-1], a[:-1], a[:0], special("?"), list(a[:1])]
+    for b in cases:
+        expected = np.array_equal(a, b)
+        assert np.array_equal(x, b) is expected
+        assert np.array_equal(b, x) is expected
+    zeros = device.asarray(np.array([0.0, 1]).astype(kind))
+    assert np.array_equal(zeros, np.array([-0.0, 1]).astype(kind))
+    assert not np.array_equal(zeros, np.array([-0.0, 0]).astype(kind))
+
+
+def test_equal_is_one_command_and_one_word_to_the_host(device: Device) -> None:
+    a = random((64, 8), "u4")
+    x, y = device.asarray(a), device.asarray(a.copy())
+    link_of(device).traffic.clear()
+    link_of(device).log.clear()
+    assert np.array_equal(x, y)
+    (record,) = link_of(device).log
+    assert (record.op, record.modes[2]) == (Op.COUNT_XOR, Mode.SUM)
+    reads = [size for kind, at, size in link_of(device).traffic if kind == "read" and size == 4]
+    assert len(reads) >= 1
+    y[5, 3] ^= 1
+    assert not np.array_equal(x, y)
+
+
+@pytest.mark.parametrize("place", [0, 1250, 2500, 4999, 5000, 9999])
+@pytest.mark.parametrize("kind", ["u1", "u2"])
+def test_rows_longer_than_a_sum_are_halved(place: int, kind: str) -> None:
+    a = np.zeros((4, 10000), kind)
+    device = model(memory_bytes=4 * a.nbytes + (1 << 14), length_bits=12)
+    x = device.asarray(a)
+    b = a.copy()
+    b[2, place] = 1
+    y = device.asarray(b)
+    assert np.array_equal(x, a)
+    assert not np.array_equal(x, y)
+    assert np.any(y, axis=1).tolist() == [False, False, True, False]
+    assert np.all(y == x, axis=1).tolist() == [True, True, False, True]
+    assert not np.all(x == y)
+    assert np.all(x == a)
+    with pytest.raises(RowTooLongError, match="expected 4095 at most"):
+        np.count_nonzero(y, axis=1).get()
+
+
+def test_differences_of_long_rows_are_not_stored() -> None:
+    a = random(40000, "u1")
+    device = model(memory_bytes=3 * a.nbytes, length_bits=12)
+    x, y = device.asarray(a), device.asarray(a)
+    _held = device.asarray(a[:-4096])
+    assert np.array_equal(x, y)
+    assert not np.any(x ^ y)
+
+
+# --- passes ---------------------------------------------------------------------------------------
+
+PASSES: dict[str, tuple[Callable[[Any, Any], Any], list[str]]] = {
+    "equal": (lambda x, y: x == y, ["COUNT_XOR TEST NEGATE"]),
+    "not equal": (lambda x, y: x != y, ["COUNT_XOR TEST"]),
+    "inverted equal": (lambda x, y: ~(x == y), ["COUNT_XOR TEST"]),
+    "twice inverted": (lambda x, y: ~~(x == y), ["COUNT_XOR TEST NEGATE"]),
+    "logical not of equal": (lambda x, y: np.logical_not(x == y), ["COUNT_XOR TEST"]),
+    "not": (lambda x, y: np.logical_not(x), ["COUNT TEST NEGATE"]),
+    "or": (lambda x, y: np.logical_or(x, y), ["COUNT_OR TEST"]),
+    "and": (lambda x, y: np.logical_and(x, y), ["COUNT TEST", "COUNT TEST", "AND"]),
+    "truth": (lambda x, y: x.astype(bool), ["COUNT TEST"]),
+    "truth of logic": (lambda x, y: (x & y).astype(bool), ["COUNT_AND TEST"]),
+    "a bit": (lambda x, y: (x & 4) != 0, ["COUNT_AND TEST"]),
+    "count": (lambda x, y: np.count_nonzero(x ^ y), ["COUNT_XOR TEST SUM"]),
+    "count of equal": (lambda x, y: np.count_nonzero(x == y), ["COUNT_XOR TEST NEGATE SUM"]),
+    "count of not equal": (lambda x, y: (~(x == y)).sum(axis=1), ["COUNT_XOR TEST SUM"]),
+    "any": (lambda x, y: np.any(x & y), ["COUNT_AND SUM", "COUNT TEST"]),
+    "all": (lambda x, y: np.all(x), ["COUNT TEST NEGATE SUM", "COUNT TEST NEGATE"]),
+    "all equal": (lambda x, y: np.all(x == y, 1), ["COUNT_XOR TEST SUM", "COUNT TEST NEGATE"]),
+}
+
+
+@pytest.mark.parametrize(("make", "expected"), PASSES.values(), ids=PASSES)
+def test_tests_take_no_pass_beside_the_logic(
+    device: Device, make: Callable[[Any, Any], Any], expected: list[str]
+) -> None:
+    a, b = random((5, 12), "u4", 1) & np.uint32(6), random((5, 12), "u4", 2) & np.uint32(5)
+    result = make(device.asarray(a), device.asarray(b))
+    assert passes(result) == expected
+    assert np.array_equal(result.get(), make(a, b))
+
+
+def test_floats_take_the_passes_that_the_page_says(device: Device) -> None:
+    x, y = device.asarray(special("f4")), device.asarray(special("f4"))
+    calls = [x == 1.5, x == 0, np.signbit(x), x.astype(bool), np.count_nonzero(x)]
+    assert [len(passes(each)) for each in calls] == [1] * 5
+    assert [len(passes(each)) for each in (np.isfinite(x), np.isinf(x))] == [2, 2]
+    assert [len(passes(each)) for each in (np.isnan(x), x == x)] == [3, 3]
+    assert [len(passes(each)) for each in (x == y, x != y)] == [8, 8]
+
+
+def test_truth_values_that_others_need_are_written_once(device: Device) -> None:
+    a, b = random(40, "u2", 1) % np.uint16(3), random(40, "u2", 2) % np.uint16(3)
+    x, y = device.asarray(a), device.asarray(b)
+    equal = x == y
+    differ, count = ~equal, np.count_nonzero(equal)
+    link_of(device).log.clear()
+    bitlane.compute(equal, differ, count)
+    assert [record.op for record in link_of(device).log].count(Op.COUNT_XOR) == 1
+    assert same(equal.get(), a == b)
+    assert same(differ.get(), a != b)
+    assert int(count) == np.count_nonzero(a == b)
+
+
+# --- as objects -----------------------------------------------------------------------------------
+
+
+def test_in_and_truth_of_one_element(device: Device) -> None:
+    x = device.asarray(np.array([[3, 5], [7, 9]], np.uint8))
+    assert 7 in x
+    assert 8 not in x
+    assert 300 not in x
+    assert bool(np.all(x != 0))
+    assert not (x == 4).any()
+    assert np.array_equal(x[x == 7], [7])
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(x)
+    with pytest.raises(bitlane.ShapeError, match="4 elements"):
+        bool(x == x)
+
+
+def test_results_may_be_written_to_arrays(device: Device) -> None:
+    a, b = random(9, "u4", 1) % np.uint32(2), random(9, "u4", 2) % np.uint32(2)
+    x, y = device.asarray(a), device.asarray(b)
+    assert np.equal(x, y, out=x) is x
+    assert x.tolist() == (a == b).tolist()
+    out = np.zeros(9, bool)
+    assert np.not_equal(y, a, out=out) is out
+    assert out.tolist() == (a != b).tolist()
+
+
+def test_comparisons_are_computed_before_their_operands_change(device: Device) -> None:
+    a = random(9, "u4")
+    x = device.asarray(a)
+    equal = x == a
+    x[...] = 0
+    assert equal.get().all()
+
+
+def test_a_choice_of_one_argument_is_refused(device: Device) -> None:
+    x = device.asarray(np.zeros(3, np.uint8))
+    with pytest.raises(bitlane.NotOfferedError, match=r"np\.where: .*missing"):
+        np.where(x)
+    with pytest.raises(bitlane.DataTypeError, match="uint8 and float32"):
+        np.where(x, x, np.zeros(3, np.float32))
+
+
+def test_arrays_on_two_devices_are_refused(device: Device) -> None:
+    x = device.asarray(np.zeros(3, np.uint8))
+    other = model().asarray(np.zeros(3, np.uint8))
+    for function in (np.equal, np.logical_or, np.array_equal):
+        with pytest.raises(OtherDeviceError, match="expected one on"):
+            function(x, other)
+
+
+def test_a_device_without_the_lane_is_refused_by_name() -> None:
+    device = model(lanes=frozenset({Lane.BITS_8}))
+    x = device.asarray(np.zeros(3, np.uint16))
+    with pytest.raises(UnsupportedError, match="no 16-bit lanes for COUNT_XOR"):
+        (x == device.asarray(np.ones(3, np.uint16))).get()
+    with pytest.raises(UnsupportedError, match="no 16-bit lanes for sums of tests"):
+        np.count_nonzero(x).get()
+    assert np.array_equal(x, np.zeros(3, np.uint16))
+    with pytest.raises(UnsupportedError, match="no 16-bit lanes for COUNT"):
+        np.any(x).get()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"modes": frozenset(Mode) - {Mode.SUM}},
+        {"modes": frozenset({Mode.DENSE})},
+        {"lanes": frozenset({Lane.BITS_8, Lane.BITS_16})},
+    ],
+)
+def test_devices_without_sums_reduce_by_logic(changes: dict[str, Any]) -> None:
+    device = model(**changes)
+    a = random((5, 7), "u2", 1) % np.uint16(2)
+    x = device.asarray(a)
+    assert np.array_equal(x, a)
+    assert not np.array_equal(x, a[::-1])
+    for axis in (None, 0, 1, ()):
+        assert same(np.any(x, axis).get(), np.asarray(np.any(a, axis)))
+        assert same(np.all(x == a[0], axis).get(), np.asarray(np.all(a == a[0], axis)))
+
+
+def test_a_device_of_logic_alone_compares_whole_arrays() -> None:
+    device = model(ops=frozenset({Op.XOR, Op.OR}))
+    a = random((5, 7), "u4")
+    x = device.asarray(a)
+    assert np.array_equal(x, a)
+    assert not np.array_equal(x, a[::-1])
+    with pytest.raises(UnsupportedError, match="built without COUNT"):
+        (x == a).get()
+
+
+def test_the_array_apis_functions(device: Device) -> None:
+    xp = array_api
+    a, b = random((2, 3), "i2", 1) % np.int16(2), random((2, 3), "i2", 2) % np.int16(2)
+    x, y = xp.asarray(a, device=device), xp.asarray(b, device=device)
+    for name in ("equal", "not_equal", "logical_and", "logical_or", "logical_xor"):
+        assert same(getattr(xp, name)(x, y).get(), getattr(np, name)(a, b))
+    for name in ("logical_not", "isnan", "isinf", "isfinite", "signbit"):
+        assert same(getattr(xp, name)(x).get(), getattr(np, name)(a))
+    for axis, keep in ((None, False), (1, True), ((0, 1), False)):
+        for name in ("any", "all", "count_nonzero"):
+            expected = np.asarray(getattr(np, name)(a, axis=axis, keepdims=keep))
+            assert same(getattr(xp, name)(x, axis=axis, keepdims=keep).get(), expected)
+    for call in (xp.any, xp.all, xp.count_nonzero, xp.isnan):
+        with pytest.raises(bitlane.DataTypeError, match="expected an array on a device"):
+            call(a)
