@@ -112,7 +112,7 @@ def read_folder(folder: Path) -> StoredBatch:
         description = Description.from_dict(about["description"])
         program = Encoded.from_parts(about["program"], arrays["instructions"], arrays["input"])
         instances = int(about["instances"])
-        if len(program.input) != instances or len(arrays["rows"]) not in (1, instances):
+        if program.input.shape[-1] != instances or len(arrays["rows"]) not in (1, instances):
             raise ValueError(f"it has not the data of {instances} instances")
     except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
         raise BatchError(f"{folder} is not a complete batch: {error}; export it again") from error

@@ -215,8 +215,48 @@ inline void levels(const Tile &t) { phase(t, LEVELS_LEVELS, LEVELS_LEVEL_COUNT);
 inline void settle(const Tile &t) { phase(t, SETTLE_LEVELS, SETTLE_LEVEL_COUNT); }
 
 inline W &word_of(const Tile &t, uint32_t bit) {
-  return words_of(t)[(is_state(bit) ? STATE : 0) + (bit >> 7)];
+  return words_of(t)[(is_state(bit) ? STATE : 0) + (bit >> 1)];
 }
 
 // The levels have already overwritten the state.
 inline void advance(Tile &) {}
+
+// --- columns ----------------------------------------------------------------------------------------
+
+inline uint64_t operand(const Share &share, uint64_t column, uint32_t lane) {
+  switch (share.bytes) {
+  case 1: return share.operand<uint8_t>(column)[lane];
+  case 2: return share.operand<uint16_t>(column)[lane];
+  case 4: return share.operand<uint32_t>(column)[lane];
+  }
+  return share.operand<uint64_t>(column)[lane];
+}
+
+// A warp moves a column for the lanes of a part.
+OUTLINE void take(const Tile &t, const Share &share, uint32_t port, uint64_t column, const W &whose) {
+  const uint32_t *const bits = BITS + PORTS[port], count = PORTS[port + 1] - PORTS[port];
+  for (uint32_t number = OWN_WARP; number < PARTS; number += WARPS) {
+    const Word own = part(whose, number);
+    const uint32_t bit = threadIdx.x % WARP, lane = lane_of(number, bit);
+    const uint64_t value = own >> bit & 1 ? operand(share, column, lane) : uint64_t(0);
+    for (uint32_t k = 0; k < count; k += WARP) {
+      const Word word = turned(Word(value >> k));
+      if (k + bit >= count) continue;
+      Word &to = part(word_of(t, bits[k + bit]), number);
+      to = (to & ~own) | (word & own);
+    }
+  }
+}
+
+OUTLINE void give(const Tile &t, const Share &share, uint32_t port, uint64_t column, const W &whose) {
+  const uint32_t *const bits = BITS + PORTS[port], count = PORTS[port + 1] - PORTS[port];
+  for (uint32_t number = OWN_WARP; number < PARTS; number += WARPS) {
+    const uint32_t bit = threadIdx.x % WARP, lane = lane_of(number, bit);
+    uint64_t value = 0;
+    for (uint32_t k = 0; k < count; k += WARP) {
+      const Word word = k + bit < count ? part(word_of(t, bits[k + bit]), number) : Word(0);
+      value |= uint64_t(turned(word)) << k;
+    }
+    if (has(whose, lane)) share.result(column)[lane] = value;
+  }
+}

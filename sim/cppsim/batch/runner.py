@@ -56,8 +56,8 @@ class Backend(Protocol):
     def allocate(self, rows: NDArray[np.uint8]) -> Any:
         """Allocate one instance at power-on for each of ``rows``, the bytes of its memories."""
 
-    def run(self, instances: Any, program: Encoded, *, fresh: bool) -> Words:
-        """Run ``program``; return its results as (instances, columns)."""
+    def run(self, instances: Any, program: Encoded, output: Words) -> None:
+        """Run ``program``; write its results to ``output``, of shape (columns, instances)."""
         ...
 
     def rows(self, instances: Any) -> NDArray[np.uint8]:
@@ -220,21 +220,21 @@ class Runner:
         if not self._whole:
             raise BatchError("an earlier run broke off; make a new batch")
         with memory_for("the result of the program"):
-            columns = np.zeros((self.instances, program.columns), np.uint64)
+            output = np.zeros((program.columns, self.instances), np.uint64)
         done, reason = np.zeros(self.instances, np.bool_), ""
         self._whole = False
         for number, (first, end, kept) in enumerate(self._parts):
             try:
                 part = self._load(kept)
-                own = replace(program, input=program.input[first:end])
-                columns[first:end] = self.compiled.run(part, own, fresh=self._fresh)
+                own = replace(program, input=program.input[:, first:end])
+                self.compiled.run(part, own, output[:, first:end])
                 self._parts[number] = first, end, self._unload(part)
             except BatchError as error:
                 reason = reason or str(error)
             else:
                 done[first:end] = True
         self._fresh, self._whole = False, not reason
-        results = {result.name: result.taken(columns) for result in program.results}
+        results = {result.name: result.taken(output) for result in program.results}
         if reason:
             through = f"; the error has results of {done.sum()} of {self.instances} instances"
             raise BrokenOff(f"{reason}{through if done.any() else ''}", done, results)

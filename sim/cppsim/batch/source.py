@@ -24,7 +24,7 @@ constexpr uint64_t ROW_BYTES = {row_bytes};
 constexpr uint32_t NUMBERS = {numbers}, STATE = {state}, STATES = {states};
 constexpr uint32_t ENDED_WORDS = {ended_words};
 constexpr uint32_t {sizes};
-constexpr uint32_t LANE_WORDS = {lane_words}; // of a block, where its instances are in the program
+constexpr uint32_t GROUP_WORDS = {group_words}; // of a block, for the groups of its instances
 constexpr bool EDGES = {edges}, CLOCKED = {clocked};
 
 {words}
@@ -45,7 +45,7 @@ _KEPT = ("cycles", "failed", "failed_at")
 
 Checks are numbered from 1."""
 
-_LANE_WORDS = 768
+_GROUP_WORDS = 896
 """Words of a tile that hold the program counters and loops of a block's instances."""
 
 _ALIGNED = 4
@@ -107,7 +107,7 @@ class WrittenBatch:
         if backend != "threads":
             tables = self._level_tables
             shared_words, shared_bytes = tables.words, tables.bytes
-            block_words = -(-(_LANE_WORDS + shared_words + ended) // _ALIGNED) * _ALIGNED
+            block_words = -(-(_GROUP_WORDS + shared_words + ended) // _ALIGNED) * _ALIGNED
             sizes["BLOCK_WORDS"] = block_words
             parts["tables"] = "\n".join(tables.lines())
         description = Description(
@@ -142,7 +142,7 @@ class WrittenBatch:
             states=gates.state_words,
             ended_words=ended,
             sizes=", ".join(f"{name} = {size}" for name, size in sizes.items()),
-            lane_words=_LANE_WORDS,
+            group_words=_GROUP_WORDS,
             edges=_truth(lowered.edges),
             clocked=_truth([*lowered.edges, *lowered.watches]),
             words=header("cpp", "words.h"),
@@ -165,24 +165,21 @@ class WrittenBatch:
         yield from pairs("MADE", gates.derived_levels)
         yield from pairs("CHECK", gates.checks, "CHECKS")
         yield f"constexpr uint32_t EVENT_COUNT = {gates.clocked_checks};"
-        firsts, bits, constants = [0], list[int](), list[int]()
+        firsts, bits = [0], list[int]()
         for port in ports.values():
             for low in range(0, port.width, WORD) if port.name in self._circuit.names else ():
-                word = self._circuit.names[port.name][low : low + WORD]
-                constants.append(sum(1 << place for place, bit in enumerate(word) if bit == 1))
-                bits += [self._bit(bit) | place for place, bit in enumerate(word) if bit > 1]
+                bits += map(self._bit, self._circuit.names[port.name][low : low + WORD])
                 firsts.append(len(bits))
-        yield f"constexpr uint32_t PORT_WORDS = {len(constants)};"
+        yield f"constexpr uint32_t PORT_WORDS = {len(firsts) - 1};"
         yield from table("PORT", firsts, "PORTS")
         yield from table("BIT", bits, "BITS")
-        yield from table("CONSTANT", constants, "CONSTANTS", "uint64_t")
 
     def _bit(self, bit: int) -> int:
-        """Return the entry of a bit in the table BITS; its index in the port is to be added."""
+        """Return the entry of a bit in the table BITS."""
         if bit in self._gates.stored:
             region, word = self._gates.stored[bit]
-            return word << 7 | (region == "q") << 6
-        return self._gates.combinational[bit] << 7
+            return word << 1 | (region == "q")
+        return self._gates.combinational.get(bit, bit) << 1
 
     # --- memories and ports -------------------------------------------------------------------
 

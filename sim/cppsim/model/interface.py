@@ -103,7 +103,7 @@ class AnyModel(ABC):
         """
         expect_program(program, "prepare")
         encoded = program.encoded(self.places, 1)
-        wanted = encoded.input.shape[-1]
+        wanted = len(encoded.input)
 
         def run(columns: Sequence[int]) -> list[int]:
             if len(columns) != wanted:
@@ -118,7 +118,7 @@ class AnyModel(ABC):
 
     @abstractmethod
     def _columns(self, program: Program, encoded: Encoded) -> Words:
-        """Execute a program; return its results in the order of execution, as (1, words)."""
+        """Execute a program; return its results in the order of execution, as (words, 1)."""
 
     @abstractmethod
     def reset(self) -> None:
