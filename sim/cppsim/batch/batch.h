@@ -234,6 +234,8 @@ struct Run {
       stale = true;
       wake(high | work.whose);
     }
+    // After an interrupt, each instance is where it was stopped, between two cycles.
+    for (ready = all; all;) end(groups[0]);
     if (frozen) ask(END);
     else if (t.q != t.b + STATE)
       for (uint32_t k = 0; k < STATES; k++) t.b[STATE + k] = t.q[k];

@@ -110,15 +110,21 @@ class Runner:
         self.compiled = _backend(backend, written, threads)
         self.description = self.compiled.description
         self._parts: list[tuple[int, int, Any]] = []
+        """The first instance of each part, the one behind its last, and its state."""
         self._device: DeviceBackend | None = None
         """The backend, if its memory holds only one part of the instances at a time."""
-        self._fresh, self._whole = True, True
         self._calls = Lock()
         self._power_on = np.frombuffer(written.rows, np.uint8)
-        self._divide()
+        self._size = self._divided()
+        self._allocate()
 
-    def _divide(self) -> None:
-        """Allocate all instances; on a GPU with too little memory in parts that take turns."""
+    def reset(self) -> None:
+        """Return all instances to power-on: inputs, memories and cycles, also after an error."""
+        with self._alone():
+            self._allocate()
+
+    def _divided(self) -> int:
+        """Return the most instances of a part; on a GPU with too little memory there are several."""
         size = max(1, self.description.instance_bytes)
         free = int(self.compiled.free_bytes() * _SHARE)
         most = free // (size * self.compiled.together) * self.compiled.together
@@ -131,11 +137,18 @@ class Runner:
             self._device = self.compiled
             parts = -(-self.instances // most)
             warnings.warn(BatchWarning(f"{text}: they run in {parts} parts"), stacklevel=4)
-        for first in range(0, self.instances, most):
-            end = min(first + most, self.instances)
+        return most
+
+    def _allocate(self) -> None:
+        """Allocate all instances at power-on, in place of those before."""
+        self._fresh, self._whole = True, False
+        self._parts.clear()
+        for first in range(0, self.instances, self._size):
+            end = min(first + self._size, self.instances)
             rows = np.broadcast_to(self._power_on, (end - first, self._power_on.size))
             with memory_for("the batch"):
                 self._parts.append((first, end, self._unload(self.compiled.allocate(rows))))
+        self._whole = True
 
     def _unload(self, part: Any) -> Any:
         """Make room for the next part, if there are several."""
@@ -218,11 +231,11 @@ class Runner:
 
     def _run_encoded(self, program: Encoded) -> dict[str, NDArray[Any]]:
         if not self._whole:
-            raise BatchError("an earlier run broke off; make a new batch")
+            raise BatchError("an earlier run broke off; call reset, or make a new batch")
         with memory_for("the result of the program"):
             output = np.zeros((program.columns, self.instances), np.uint64)
         done, reason = np.zeros(self.instances, np.bool_), ""
-        self._whole = False
+        self._fresh = False
         for number, (first, end, kept) in enumerate(self._parts):
             try:
                 part = self._load(kept)
@@ -233,7 +246,7 @@ class Runner:
                 reason = reason or str(error)
             else:
                 done[first:end] = True
-        self._fresh, self._whole = False, not reason
+        self._whole = not reason
         results = {result.name: result.taken(output) for result in program.results}
         if reason:
             through = f"; the error has results of {done.sum()} of {self.instances} instances"

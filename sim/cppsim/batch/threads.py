@@ -112,10 +112,13 @@ class Threads:
                 stop.value = 1
             raise
         finally:
-            # After an interrupt, no thread may write to an instance that the caller reads.
+            # After an interrupt, no thread may write to an instance that the caller reads, and a
+            # second one comes too late: each thread stops after its cycle.
             for call in calls:
                 call.cancel()
-            wait(calls)
+            while not all(call.done() for call in calls):
+                with suppress(KeyboardInterrupt):
+                    wait(calls)
 
     def rows(self, instances: tuple[Any, Any]) -> NDArray[np.uint8]:
         """Return the bytes of all memories, as (instances, bytes)."""

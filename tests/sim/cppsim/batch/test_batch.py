@@ -177,6 +177,20 @@ def test_memories_are_arrays(backend: str) -> None:
     assert (batch.memory("storage") == rows[0]).all()
 
 
+def test_a_reset_returns_to_power_on(backend: str) -> None:
+    batch = Batch(SyncFIFO(width=8, depth=4), 3, backend)
+    program = Program().set("w_en", 1).set("w_data", np.arange(3)).step(2).get("level")
+    before = batch.run(program)
+    rows = batch.memory("storage")
+    assert rows.any()
+    batch.reset()
+    assert not batch.cycles.any()
+    assert not batch.get("w_en").any()
+    assert not batch.memory("storage").any()
+    assert batch.run(program)["level"].tolist() == before["level"].tolist() == [2, 2, 2]
+    assert (batch.memory("storage") == rows).all()
+
+
 def test_a_check_that_fails_is_told_of_its_instance_alone(backend: str) -> None:
     batch = Batch(Counter(), 3, backend)
     batch.set("by", np.array([1, 60, 0]))
@@ -240,8 +254,12 @@ def test_what_was_through_is_kept_when_a_launch_is_killed(monkeypatch: pytest.Mo
     done = error.value.done
     assert 0 < done.sum() < 60
     assert error.value.results["r_data"].tolist() == (np.arange(60) * done).tolist()
-    with pytest.raises(BatchError, match="an earlier run broke off; make a new batch"):
+    with pytest.raises(BatchError, match="an earlier run broke off; call reset"):
         batch.step()
+    gpu.asarray = copy
+    batch.reset()
+    batch.step()
+    assert set(batch.cycles.tolist()) == {1}
 
 
 def test_a_folder_runs_without_amaranth(tmp_path: Path) -> None:
