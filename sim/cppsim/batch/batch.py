@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import BatchError
+from ..model.ports import NamedSignals
 from ..model.program import Program, expect_program
 from .circuit import PortChoice, batch_circuit
 from .folder import write_folder
@@ -46,8 +47,13 @@ class Batch(Runner):
         threads: int | None = None,
     ) -> None:
         self._choice = PortChoice(dut, clocks, watch)
-        self.written = write_batch(batch_circuit(dut, clocks, watch))
+        circuit = batch_circuit(dut, clocks, watch)
+        self._names = NamedSignals(circuit.signals)
+        self.written = write_batch(circuit)
         super().__init__(self.written, instances, backend, threads)
+
+    def _name_of(self, port: Any) -> str:
+        return self._names.name_of(port)
 
     def record(self, testbench: Testbench, *, limit: int = 1 << 20) -> Recording:
         """Run ``testbench`` on one instance from power-on; return its actions as a program for all.
@@ -73,4 +79,5 @@ class Batch(Runner):
             raise BatchError("a folder begins at power-on: export before anything runs")
         expect_program(program, "export")
         rows = self.all_rows()
-        write_folder(Path(folder), self.written, self.instances, rows, program)
+        named = program.named(self._name_of)
+        write_folder(Path(folder), self.written, self.instances, rows, named)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import BatchError, memory_for
 from ..model.ports import Words, as_array, counted
-from ..model.program import Encoded, Program, expect_program
+from ..model.program import Encoded, Port, Program, expect_program
 from .cuda import Cuda, NoGpu
 from .description import BrokenOff, Description, MemoryPlace, Source
 from .threads import Threads
@@ -124,7 +124,7 @@ class Runner:
             self._allocate()
 
     def _divided(self) -> int:
-        """Return the most instances of a part; on a GPU with too little memory there are several."""
+        """Return the most instances of a part; a GPU with too little memory has several."""
         size = max(1, self.description.instance_bytes)
         free = int(self.compiled.free_bytes() * _SHARE)
         most = free // (size * self.compiled.together) * self.compiled.together
@@ -170,33 +170,34 @@ class Runner:
 
     # --- programs -----------------------------------------------------------------------------
 
-    def set(self, port: str, values: ArrayLike) -> None:
+    def set(self, port: Port, values: ArrayLike) -> None:
         """Set an input: one number for all, or integers of shape (instances,).
 
+        Ports are called by their names, fields of structures ``port.field``, or are the signals.
         Ports of more than 64 bits also take (instances, words), the form that `get` returns. Raises
         ``BatchError`` for a port that does not exist or is not an input, and for arrays of another
         shape, type or range.
         """
         self.run(Program().set(port, values))
 
-    def get(self, port: str) -> NDArray[Any]:
+    def get(self, port: Port) -> NDArray[Any]:
         """Return the values of a port, as (instances,); if wider than 64 bits (instances, words).
 
         Words are ``uint64``, the least significant first. Values of a signed port are in two's
         complement and sign-extended to whole words.
         """
-        return self.run(Program().get(port))[port]
+        return self.run(Program().get(port, "value"))["value"]
 
     def step(self, cycles: int = 1) -> None:
         """Run ``cycles`` clock cycles."""
         self.run(Program().step(cycles))
 
-    def until(self, port: str, limit: int) -> NDArray[np.bool_]:
+    def until(self, port: Port, limit: int) -> NDArray[np.bool_]:
         """Run to the first edge before which ``port`` is not 0, at most ``limit`` cycles.
 
         Return which instances got there, as (instances,); `cycles` has the cycles of each.
         """
-        return np.asarray(self.run(Program().until(port, limit))[port] != 0)
+        return np.asarray(self.run(Program().until(port, limit, "cycles"))["cycles"] != 0)
 
     @property
     def cycles(self) -> NDArray[Any]:
@@ -220,9 +221,16 @@ class Runner:
         Raises ``BrokenOff`` if it ends before all instances have finished.
         """
         expect_program(program, "run")
+        named = program.named(self._name_of)
         with memory_for("the program"):
-            encoded = program.encoded(self.description.ports, self.instances)
+            encoded = named.encoded(self.description.ports, self.instances)
         return self.run_encoded(encoded)
+
+    def _name_of(self, port: Any) -> str:
+        """Return the name of a port. Raises ``BatchError`` for anything but a name."""
+        if not isinstance(port, str):
+            raise BatchError(f"port {port!r}: a batch without its design takes names")
+        return port
 
     def run_encoded(self, program: Encoded) -> dict[str, NDArray[Any]]:
         """Run a program that is already encoded; see `run`."""

@@ -8,7 +8,7 @@ from typing import Any
 from ..errors import BatchError, memory_for
 from ..netlist.design import Elaborated
 from ..netlist.storage import Buffers, StoragePort, check_storage
-from .ports import ByPort, PortPlace, Words
+from .ports import ByPort, NamedSignals, PortPlace, Words
 from .program import Encoded, Program, expect_program
 
 Prepared = Callable[[Sequence[int]], list[int]]
@@ -39,6 +39,7 @@ class AnyModel(ABC):
     ) -> None:
         self.widths = circuit.widths
         self.places = _places(self.widths, circuit.input_widths)
+        self._names = NamedSignals(circuit.signals)
         self._storage = tuple(storage)
         # Compiled code points into these arrays, so they live as long as the model.
         self._buffers = dict(buffers or {})
@@ -90,6 +91,7 @@ class AnyModel(ABC):
         """
         expect_program(program, "run")
         with memory_for("the program"):
+            program = program.named(self._names.name_of)
             encoded = program.encoded(self.places, 1)
             columns = self._columns(program, encoded)
             return {result.name: result.alone(columns) for result in encoded.results}
@@ -102,6 +104,7 @@ class AnyModel(ABC):
         the order of execution. Raises ``BatchError`` for another number of columns.
         """
         expect_program(program, "prepare")
+        program = program.named(self._names.name_of)
         encoded = program.encoded(self.places, 1)
         wanted = len(encoded.input)
 

@@ -5,7 +5,7 @@ simulator. All instances follow the same instructions, each with its own values,
 long as its own conditions take. Compiled code takes instructions, input columns and result columns.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from enum import IntEnum
@@ -25,6 +25,10 @@ REPEATS = 1 << 32
 """Most times that an instruction is executed by the repeats around it."""
 
 
+Port = Any
+"""A port's name, or the signal itself, for which `Program.named` finds the name."""
+
+
 class Opcode(IntEnum):
     """The instructions, as in batch.h and ported.h."""
 
@@ -37,12 +41,15 @@ class Opcode(IntEnum):
     AGAIN = 6
 
 
+_ON_PORTS = (Opcode.SET, Opcode.GET, Opcode.UNTIL)
+
+
 @dataclass(frozen=True, slots=True)
 class Item:
     """An instruction. ``amount`` is of cycles, or of repetitions of ``body``."""
 
     code: Opcode
-    port: str = ""
+    port: Port = ""
     values: Any = None
     amount: int = 0
     body: "tuple[Item, ...]" = ()
@@ -253,20 +260,20 @@ class Program:
     def __init__(self) -> None:
         self._items: list[Item] = []
 
-    def set(self, port: str, values: ArrayLike) -> "Program":
+    def set(self, port: Port, values: ArrayLike) -> "Program":
         """Set an input: one number for all, or an array of integers with an axis of instances.
 
-        Within ``repeat`` the array may have an axis for each loop behind it. Ports of more than 64
+        ``port`` is a name or a signal, here and elsewhere. Within ``repeat`` the array may have an axis for each loop behind it. Ports of more than 64
         bits have a last axis of words, the least significant first, in two's complement if they are
         signed; or they take whole numbers, of shape (instances,) alone.
         """
-        return self._add(Item(Opcode.SET, _text(port, "port"), values))
+        return self._add(Item(Opcode.SET, _port(port), values))
 
     def step(self, cycles: int = 1) -> "Program":
         """Let ``cycles`` pass."""
         return self._add(Item(Opcode.STEP, amount=counted(cycles, "cycles", 0)))
 
-    def until(self, port: str, limit: int, name: str | None = None) -> "Program":
+    def until(self, port: Port, limit: int, name: str | None = None) -> "Program":
         """Let cycles pass up to the first edge before which ``port`` is not 0, ``limit`` at most.
 
         The result ``name``, by default the name of the port, is the number of cycles that passed,
@@ -275,7 +282,7 @@ class Program:
         amount = counted(limit, "limit", 1)
         return self._add(Item(Opcode.UNTIL, *_port_and_name(port, name), amount))
 
-    def get(self, port: str, name: str | None = None) -> "Program":
+    def get(self, port: Port, name: str | None = None) -> "Program":
         """Read a port; the name of the result is ``name``, by default that of the port."""
         return self._add(Item(Opcode.GET, *_port_and_name(port, name)))
 
@@ -289,16 +296,17 @@ class Program:
             body, self._items = tuple(self._items), before
         self._add(Item(Opcode.REPEAT, amount=counted(times, "times", 1, REPEATS), body=body))
 
-    def replaced(self, port: str, values: ArrayLike) -> "Program":
+    def replaced(self, port: Port, values: ArrayLike) -> "Program":
         """Return the program with other values wherever it sets ``port``.
 
         If it does so once, ``values`` are as `set` takes them; else a number is for every time, and
         an array has a second axis of one place for each time, in order. Raises ``BatchError`` if
         that does not fit.
         """
-        times = sum(1 for x in _all(self._items) if x.code is Opcode.SET and x.port == port)
+        port = _port(port)
+        times = sum(1 for x in _all(self._items) if x.code is Opcode.SET and _same(x.port, port))
         if not times:
-            names = dict.fromkeys(x.port for x in _all(self._items) if x.code is Opcode.SET)
+            names = dict.fromkeys(str(x.port) for x in _all(self._items) if x.code is Opcode.SET)
             raise BatchError(f"no port {port!r} is set; set are: {', '.join(names) or 'none'}")
         each: list[Any] = [values] * times
         if times > 1 and not _is_number(values):
@@ -309,6 +317,12 @@ class Program:
             each = [array[:, k] for k in range(times)]
         other = Program()
         other._items = _replaced(self._items, port, iter(each))
+        return other
+
+    def named(self, name_of: Callable[[Port], str]) -> "Program":
+        """Return the program with the name of each port, which ``name_of`` returns."""
+        other = Program()
+        other._items = _named(self._items, name_of)
         return other
 
     def _add(self, item: Item) -> "Program":
@@ -354,8 +368,31 @@ def _text(name: str, what: str) -> str:
     return name
 
 
-def _port_and_name(port: str, name: str | None) -> tuple[str, str]:
-    return _text(port, "port"), _text(port if name is None else name, "name of a result")
+def _port(port: Port) -> Port:
+    signal = port.as_value() if hasattr(port, "as_value") else port
+    return signal if hasattr(signal, "eq") else _text(port, "port")
+
+
+def _same(port: Port, other: Port) -> bool:
+    # Signals compare to a signal.
+    return port is other or (isinstance(port, str) and isinstance(other, str) and port == other)
+
+
+def _port_and_name(port: Port, name: str | None) -> tuple[Port, str | None]:
+    if name is None:
+        return _port(port), port if isinstance(port, str) else None
+    return _port(port), _text(name, "name of a result")
+
+
+def _named(items: Sequence[Item], name_of: Callable[[Port], str]) -> list[Item]:
+    """Return ``items`` with names of ports, which also name the results that have no name."""
+    named = []
+    for item in items:
+        port = name_of(item.port) if item.code in _ON_PORTS else ""
+        values = port if item.values is None and item.code is not Opcode.SET else item.values
+        body = tuple(_named(item.body, name_of))
+        named.append(replace(item, port=port, values=values, body=body))
+    return named
 
 
 def _all(items: Sequence[Item]) -> Iterator[Item]:
@@ -367,7 +404,7 @@ def _all(items: Sequence[Item]) -> Iterator[Item]:
 def _replaced(items: Sequence[Item], port: str, each: Iterator[Any]) -> list[Item]:
     found = []
     for item in items:
-        if item.code is Opcode.SET and item.port == port:
+        if item.code is Opcode.SET and _same(item.port, port):
             found.append(replace(item, values=next(each)))
         else:
             found.append(replace(item, body=tuple(_replaced(item.body, port, each))))

@@ -222,6 +222,11 @@ class Elaborated(ABC):
         return {**self.input_widths, **self.output_widths}
 
     @property
+    def signals(self) -> Mapping[str, object]:
+        """The signals of ports by name, if they are at hand."""
+        return {}
+
+    @property
     @abstractmethod
     def design(self) -> PlainDesign:
         """The design, with the clock and the ports by name. The caller may change it."""

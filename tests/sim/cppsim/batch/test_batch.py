@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from amaranth.hdl import Assert, ClockDomain, Elaboratable, Format, Module, Signal
-from amaranth.lib import wiring
+from amaranth.hdl import Assert, ClockDomain, Elaboratable, Format, Module, Signal, signed
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 from numpy.typing import NDArray
 
-from cppsim import Batch, BatchError, BatchWarning, BrokenOff, Program
+from cppsim import Batch, BatchError, BatchWarning, BrokenOff, Model, Program, ReferenceModel
 from cppsim.batch import cuda
 from cppsim.batch.__main__ import main
 from cppsim.batch.folder import open_folder
@@ -175,6 +175,54 @@ def test_memories_are_arrays(backend: str) -> None:
     assert batch.get("r_data").tolist() == [[0, 1], [2, 2], [3, 3]]
     batch.set_memory("storage", rows[0])
     assert (batch.memory("storage") == rows[0]).all()
+
+
+class Streamed(wiring.Component):
+    """A register of a stream's payload, which is a structure; the sum of its fields."""
+
+    i: In(stream.Signature(data.StructLayout({"low": 3, "pair": data.ArrayLayout(signed(4), 2)})))
+    total: Out(signed(8))
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        first, second = self.i.payload.pair
+        m.d.sync += self.total.eq(self.i.payload.low + first + second)
+        return m
+
+
+def test_fields_of_structures_are_ports(backend: str) -> None:
+    batch = Batch(Streamed(), 2, backend)
+    batch.set("i__payload.low", np.array([1, 7]))
+    batch.set("i__payload.pair.1", np.array([-8, 3]))
+    assert batch.get("i__payload").tolist() == [0b1000_0000_001, 0b0011_0000_111]
+    assert batch.get("i__payload.pair.1").tolist() == [-8, 3]
+    batch.set("i__payload", 0b0000_1111_000)
+    assert batch.get("i__payload.pair.0").tolist() == [-1, -1]
+    batch.step()
+    assert batch.get("total").tolist() == [-1, -1]
+    with pytest.raises(BatchError, match="port 'i__payload.low': 8 does not fit 3 bits"):
+        batch.set("i__payload.low", 8)
+    with pytest.raises(BatchError, match="no port 'i.payload'; did you mean 'i__payload'"):
+        batch.get("i.payload")
+
+
+def test_signals_are_names_of_their_ports(backend: str) -> None:
+    dut = Streamed()
+    batch = Batch(dut, 2, backend)
+    batch.set(dut.i.payload, np.array([1, 2]))
+    program = Program()
+    with program.repeat(2):
+        program.set(dut.i.payload, np.array([[1, 2], [3, 4]])).step().get(dut.total)
+    assert batch.run(program)["total"].tolist() == [[1, 2], [3, 4]]
+    assert batch.run(program.replaced(dut.i.payload, 5))["total"].tolist() == [[5, 5], [5, 5]]
+    assert batch.get(dut.total).tolist() == [5, 5]
+    assert batch.until(dut.total, 3).all()
+    for model in (Model(dut), ReferenceModel(dut)):
+        one = Program().set(dut.i.payload, [6]).step().get(dut.total)
+        assert model.run(one) == {"total": 6}
+        model.close()
+    with pytest.raises(BatchError, match=r"is not a port; there are: .*i__payload"):
+        batch.get(Streamed().total)
 
 
 def test_a_reset_returns_to_power_on(backend: str) -> None:
