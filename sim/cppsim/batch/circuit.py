@@ -13,7 +13,7 @@ from amaranth.lib import data, wiring
 
 from ..errors import BatchError
 from ..model.circuit import named_signals
-from ..netlist.design import Bits, DesignPort, Memory, Notice
+from ..netlist.design import Bits, DesignPort, FormattedValue, Memory, Notice
 from ..netlist.enables import find_enables
 from ..netlist.lowered import Event, Lowered, StateInput, worded
 from ..netlist.lowering import lower
@@ -118,7 +118,7 @@ class BatchCircuit:
     clocks : list of str
         Clocks that a cycle raises and lowers; empty if every step is an edge.
     memories : dict of str to Memory
-    checks : dict of int to str
+    checks : dict of int to tuple
         Messages of failed checks, by the numbers of their events.
     """
 
@@ -129,7 +129,7 @@ class BatchCircuit:
     driven: set[str] = field(default_factory=set)
     clocks: list[str] = field(default_factory=list)
     memories: dict[str, Memory] = field(default_factory=dict)
-    checks: dict[int, str] = field(default_factory=dict)
+    checks: dict[int, tuple[str | FormattedValue, ...]] = field(default_factory=dict)
 
 
 def batch_circuit(

@@ -32,7 +32,7 @@ _RUNNER = (
         for name in ("__init__", "cache", "entries", "flags", "library", "notice", "toolchain")
     ),
     *(f"model/{name}.py" for name in ("__init__", "ports", "program")),
-    *(f"netlist/{name}.py" for name in ("__init__", "numbers")),
+    *(f"netlist/{name}.py" for name in ("__init__", "design", "numbers")),
     *(f"batch/{name}.py" for name in _MODULES),
     *(f"batch/{name}" for name in ("cuda.cu", "threads.cc")),
 )

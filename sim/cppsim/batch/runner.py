@@ -1,7 +1,7 @@
 """Run programs on the instances of a written design, in parts if the memory is too small."""
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -14,6 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import BatchError, memory_for
 from ..model.ports import Words, as_array, counted
 from ..model.program import Encoded, Port, Program, expect_program
+from ..netlist.design import FormattedValue, formatted
+from ..netlist.numbers import from_words
 from .cuda import Cuda, NoGpu
 from .description import BrokenOff, Description, MemoryPlace, Source
 from .threads import Threads
@@ -205,15 +207,21 @@ class Runner:
         return self.get("$cycles")
 
     def failures(self) -> dict[int, tuple[str, int]]:
-        """Return the message and the cycle of the first failed check, by instance."""
-        results = self.run(Program().get("$failed").get("$failed_at"))
-        checks = self.description.checks
-        pairs = zip(results["$failed"], results["$failed_at"], strict=True)
-        return {
-            instance: (checks[int(number)], int(cycle))
-            for instance, (number, cycle) in enumerate(pairs)
-            if number
-        }
+        """Return the message, with its values, and the cycle of the first failed check.
+
+        The dictionary has the instances that have failed.
+        """
+        program = Program().get("$failed").get("$failed_at")
+        if told := "$failed_values" in self.ports:
+            program.get("$failed_values")
+        results = self.run(program)
+        failures = {}
+        for instance in np.flatnonzero(results["$failed"]).tolist():
+            message = self.description.checks[int(results["$failed"][instance])]
+            words = np.atleast_1d(results["$failed_values"][instance]).tolist() if told else ()
+            text = formatted(message, _values(message, from_words(words)))
+            failures[instance] = text, int(results["$failed_at"][instance])
+        return failures
 
     def run(self, program: Program) -> dict[str, NDArray[Any]]:
         """Run ``program``; return its results by name, with instances as the first axis.
@@ -343,6 +351,14 @@ def _backend(chosen: Backend | str, written: Written, threads: int | None) -> Ba
     if chosen == "cuda":
         return Cuda(partial(written.source, chosen))
     return Threads(written.source(chosen), threads)
+
+
+def _values(message: Sequence[str | FormattedValue], told: int) -> Iterator[int]:
+    """Yield the values of ``message``, which lie one behind the other in ``told``."""
+    for part in message:
+        if not isinstance(part, str):
+            yield told & (1 << part.width) - 1
+            told >>= part.width
 
 
 def _mebibytes(size: int) -> str:

@@ -14,7 +14,7 @@ from ..netlist.numbers import WORD
 from .bitslice import BitslicedDesign, bitslice
 from .circuit import BatchCircuit
 from .description import Description, MemoryPlace, Source
-from .emit import Chunks, Tables, header, pairs, table
+from .emit import Chunks, Tables, header, pairs, structures, table
 
 _TEXT = """\
 constexpr uint64_t ROW_BYTES = {row_bytes};
@@ -44,6 +44,9 @@ _KEPT = ("cycles", "failed", "failed_at")
 """Counters of each instance, ports with a ``$``: cycles, the first failed check, its cycle.
 
 Checks are numbered from 1."""
+
+_TOLD = "$failed_values"
+"""The port of the values in the message of the first failed check, one behind the other."""
 
 _GROUP_WORDS = 896
 """Words of a tile that hold the program counters and loops of a block's instances."""
@@ -118,7 +121,7 @@ class WrittenBatch:
             shared_words=shared_words,
             shared_bytes=shared_bytes,
             row_bytes=sum(-(-x.bytes // 8) * 8 for x in self._memories),
-            checks={number + 1: text for number, text in self._circuit.checks.items()},
+            checks={number + 1: message for number, message in self._circuit.checks.items()},
         )
         phases = _BOTH.format(**parts) if backend is None else next(iter(parts.values()))
         return Source(self._text(description, ended, sizes, phases), description)
@@ -163,12 +166,19 @@ class WrittenBatch:
         yield from table("FROZEN", self._frozen)
         yield from pairs("SEEN", gates.previous_inputs)
         yield from pairs("MADE", gates.derived_levels)
-        yield from pairs("CHECK", gates.checks, "CHECKS")
+        told = next(iter(gates.told_words), 0)
         yield f"constexpr uint32_t EVENT_COUNT = {gates.clocked_checks};"
+        yield f"constexpr uint32_t CHECK_COUNT = {len(gates.checks)}, TOLD = {told};"
+        checks = [(x.word, x.number, x.first, x.count) for x in gates.checks]
+        yield f"TABLE uint32_t CHECKS[][4] = {structures(checks or [(0, 0, 0, 0)])};"
         firsts, bits = [0], list[int]()
         for port in ports.values():
-            for low in range(0, port.width, WORD) if port.name in self._circuit.names else ():
-                bits += map(self._bit, self._circuit.names[port.name][low : low + WORD])
+            if port.name == _TOLD:
+                words = [word << 1 for word in gates.told_words]
+            else:
+                words = list(map(self._bit, self._circuit.names.get(port.name, ())))
+            for low in range(0, len(words), WORD):
+                bits += words[low : low + WORD]
                 firsts.append(len(bits))
         yield f"constexpr uint32_t PORT_WORDS = {len(firsts) - 1};"
         yield from table("PORT", firsts, "PORTS")
@@ -209,6 +219,9 @@ class WrittenBatch:
                     active=given and (watched or not clocks.isdisjoint(kept)),
                 )
             )
+            first += place.words
+        if told := len(gates.told_words):
+            yield (place := PortPlace(_TOLD, told, False, first))
             first += place.words
         for name in _KEPT:
             yield PortPlace(f"${name}", 64, False, first)

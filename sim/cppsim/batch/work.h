@@ -5,7 +5,9 @@
 //   ONES_B, ONES_Q          words that are 1 at power-on
 //   PORTS, BITS             the words that hold the bits of each word of a port
 //   CLOCKS, SEEN, MADE      the clocks of a cycle, and pairs of present and previous levels
-//   CHECKS                  words of failed checks, and the number of each check
+//   CHECKS                  of each check: the word that is 1 where it fails, its number, the first
+//                           word of the values of its message, and their bits
+//   TOLD                    the words of the values of the first failed check
 //   FROZEN                  words of `b` that are state, too
 //   take, give              a column of operands to a word of a port, and such a word to a column
 
@@ -42,12 +44,20 @@ inline uint64_t counter(const Tile &t, uint32_t port, uint32_t lane) {
 // Record the first failed check of each lane, among the checks from `first` to `last`.
 inline void tell(const Tile &t, uint32_t first, uint32_t last) {
   if (!FIRST) return;
-  for (uint32_t k = first; k < last; k++)
+  for (uint32_t k = first; k < last; k++) {
+    W failed = none();
     each(t.b[CHECKS[k][0]] & t.active, [&](uint32_t lane) {
       if (number_of(t, FAILED, lane)) return;
       keep_number(t, FAILED, lane, CHECKS[k][1] + 1);
       keep_number(t, FAILED_AT, lane, number_of(t, CYCLES, lane) + t.turn);
+      add(failed, lane);
     });
+    if (!any(failed)) continue;
+    for (uint32_t j = 0; j < CHECKS[k][3]; j++) {
+      W &told = t.b[TOLD + j];
+      told = (told & ~failed) | (t.b[CHECKS[k][2] + j] & failed);
+    }
+  }
 }
 
 inline void stepped(Tile &t) {

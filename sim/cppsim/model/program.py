@@ -263,9 +263,10 @@ class Program:
     def set(self, port: Port, values: ArrayLike) -> "Program":
         """Set an input: one number for all, or an array of integers with an axis of instances.
 
-        ``port`` is a name or a signal, here and elsewhere. Within ``repeat`` the array may have an axis for each loop behind it. Ports of more than 64
-        bits have a last axis of words, the least significant first, in two's complement if they are
-        signed; or they take whole numbers, of shape (instances,) alone.
+        ``port`` is a name or a signal, here and elsewhere. Within ``repeat`` the array may have an
+        axis for each loop behind it. Ports of more than 64 bits have a last axis of words, the
+        least significant first, in two's complement if they are signed; or they take whole
+        numbers, of shape (instances,) alone.
         """
         return self._add(Item(Opcode.SET, _port(port), values))
 

@@ -249,7 +249,7 @@ def messages_of(
         yield number, tuple(from_words(islice(left, size)) for size in sizes[number])
 
 
-def formatted(message: Sequence[str | FormattedValue], values: Sequence[int]) -> str:
+def formatted(message: Sequence[str | FormattedValue], values: Iterable[int]) -> str:
     """Return ``message`` with its values replaced by ``values``, which are unsigned."""
     given, parts = iter(values), []
     for part in message:

@@ -129,11 +129,15 @@ def test_a_wire_to_an_input_is_no_input(backend: str) -> None:
         batch.set("shown", 1)
 
 
-def test_a_check_says_all_but_its_values(backend: str) -> None:
+def test_a_check_says_its_values(backend: str) -> None:
     batch = Batch(Wired(), 2, backend)
     batch.set("given", np.array([8, 4]))
     batch.step()
-    assert batch.failures() == {0: ("Assertion violated: {} is much", 0)}
+    assert batch.failures() == {0: ("Assertion violated: 8 is much", 0)}
+    batch.set("given", np.array([9, 9]))
+    batch.step()
+    failures = batch.failures()
+    assert failures == {i: (f"Assertion violated: {8 + i} is much", i) for i in range(2)}
 
 
 @pytest.mark.usefixtures("gpu")
