@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import BatchError
-from ..model.ports import NamedSignals
+from ..model.ports import NamedSignals, counted
 from ..model.program import Program, expect_program
+from .alone import run_alone
 from .circuit import PortChoice, batch_circuit
 from .folder import write_folder
 from .record import Recording, Testbench, record_testbench
@@ -68,6 +69,21 @@ class Batch(Runner):
         testbench.
         """
         return record_testbench(self._choice, testbench, self.description, limit)
+
+    def alone(
+        self, instance: int, program: Program, *, vcd: Path | str | None = None
+    ) -> dict[str, Any]:
+        """Run ``program`` on one instance in ``cppsim.Simulator``, from power-on.
+
+        It prints what the instance prints, writes waveforms to the file ``vcd``, and raises the
+        ``AssertionError`` of the first failed check; the batch is as before. Memories have the
+        rows of the design. Return its results: whole numbers, within repeats lists of all turns.
+        """
+        expect_program(program, "alone")
+        named = program.named(self._name_of)
+        named.encoded(self.description.ports, self.instances)  # raises errors of the program
+        number = counted(instance, "instance", 0, self.instances - 1)
+        return run_alone(self._choice, self.description, named, number, vcd)
 
     def export(self, folder: Path | str, program: Program) -> None:
         """Write a folder that runs ``program`` from power-on and needs only NumPy, and CuPy.

@@ -204,9 +204,9 @@ def test_fields_of_structures_are_ports(backend: str) -> None:
     assert batch.get("i__payload.pair.0").tolist() == [-1, -1]
     batch.step()
     assert batch.get("total").tolist() == [-1, -1]
-    with pytest.raises(BatchError, match="port 'i__payload.low': 8 does not fit 3 bits"):
+    with pytest.raises(BatchError, match=r"port 'i__payload\.low': 8 does not fit 3 bits"):
         batch.set("i__payload.low", 8)
-    with pytest.raises(BatchError, match="no port 'i.payload'; did you mean 'i__payload'"):
+    with pytest.raises(BatchError, match=r"no port 'i\.payload'; did you mean 'i__payload'"):
         batch.get("i.payload")
 
 
