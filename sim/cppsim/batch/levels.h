@@ -126,26 +126,29 @@ inline Gate first_gate(const LevelEnds *level) {
 }
 
 // Evaluate levels up to the next one with calls; return its number. A worker loads its first gate of
-// the next level meanwhile, so this function calls none. Most levels are narrow, and their barrier takes
-// most of their time: workers without a gate wait after the last one.
+// the level after next meanwhile, so this function calls none: a gate comes from the second cache, and
+// a narrow level is over before. Most levels are narrow, and their barrier takes most of their time:
+// workers without a gate wait after the last one.
 OUTLINE uint32_t plain_levels(const Tile &t, uint32_t level, uint32_t last) {
   W *const b = words_of(t);
   const LevelEnds *const levels = tables().levels;
-  Gate gate = first_gate(levels + level);
+  Gate gate = first_gate(levels + level), following = first_gate(levels + level + 1);
   while (level < last && levels[level].calls == levels[level + 1].calls) {
     const uint32_t few = levels[level].crew, crew = few && few < WORKERS ? few : WORKERS;
     const uint32_t behind = few ? levels[level].behind : level + 1;
     if (WORKER < crew) {
       for (;;) {
-        const Gate next = first_gate(levels + level + 1);
+        const Gate next = first_gate(levels + level + 2);
         work_out_all(b, levels + level, gate, crew);
-        gate = next;
+        gate = following;
+        following = next;
         if (++level == behind) break;
         BARRIER(2, crew);
       }
     } else {
       level = behind;
       gate = first_gate(levels + level);
+      following = first_gate(levels + level + 1);
     }
     TOGETHER();
   }
