@@ -6,6 +6,6 @@ runner, threads, cuda  execute programs; with folder and without Amaranth, an ex
 circuit                a lowered Amaranth design, and the names of its ports
 bitslice/              the design as gates on words; each word holds one bit of many instances
 source, emit           C++ of the gates, for each backend
-record                 a testbench of one instance as a program for all
+record, alone          a testbench of one instance as a program for all; one instance of a program
 folder, __main__       an exported batch, and ``python -m cppsim.batch FOLDER``
 """

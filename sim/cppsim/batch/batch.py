@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import BatchError
+from ..model.ports import NamedSignals, counted
 from ..model.program import Program, expect_program
+from .alone import run_alone
 from .circuit import PortChoice, batch_circuit
 from .folder import write_folder
 from .record import Recording, Testbench, record_testbench
@@ -46,8 +48,13 @@ class Batch(Runner):
         threads: int | None = None,
     ) -> None:
         self._choice = PortChoice(dut, clocks, watch)
-        self.written = write_batch(batch_circuit(dut, clocks, watch))
+        circuit = batch_circuit(dut, clocks, watch)
+        self._names = NamedSignals(circuit.signals)
+        self.written = write_batch(circuit)
         super().__init__(self.written, instances, backend, threads)
+
+    def _name_of(self, port: Any) -> str:
+        return self._names.name_of(port)
 
     def record(self, testbench: Testbench, *, limit: int = 1 << 20) -> Recording:
         """Run ``testbench`` on one instance from power-on; return its actions as a program for all.
@@ -63,6 +70,21 @@ class Batch(Runner):
         """
         return record_testbench(self._choice, testbench, self.description, limit)
 
+    def alone(
+        self, instance: int, program: Program, *, vcd: Path | str | None = None
+    ) -> dict[str, Any]:
+        """Run ``program`` on one instance in ``cppsim.Simulator``, from power-on.
+
+        It prints what the instance prints, writes waveforms to the file ``vcd``, and raises the
+        ``AssertionError`` of the first failed check; the batch is as before. Memories have the
+        rows of the design. Return its results: whole numbers, within repeats lists of all turns.
+        """
+        expect_program(program, "alone")
+        named = program.named(self._name_of)
+        named.encoded(self.description.ports, self.instances)  # raises errors of the program
+        number = counted(instance, "instance", 0, self.instances - 1)
+        return run_alone(self._choice, self.description, named, number, vcd)
+
     def export(self, folder: Path | str, program: Program) -> None:
         """Write a folder that runs ``program`` from power-on and needs only NumPy, and CuPy.
 
@@ -73,4 +95,5 @@ class Batch(Runner):
             raise BatchError("a folder begins at power-on: export before anything runs")
         expect_program(program, "export")
         rows = self.all_rows()
-        write_folder(Path(folder), self.written, self.instances, rows, program)
+        named = program.named(self._name_of)
+        write_folder(Path(folder), self.written, self.instances, rows, named)

@@ -3,17 +3,17 @@
 If all state changes at rising edges of one clock, that clock is removed: every step is an edge.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from typing import Any, cast
 
-from amaranth.hdl import Fragment, Signal, Value
-from amaranth.lib import wiring
+from amaranth.hdl import Fragment, Shape, Signal, Value
+from amaranth.lib import data, wiring
 
 from ..errors import BatchError
 from ..model.circuit import named_signals
-from ..netlist.design import Bits, DesignPort, Memory, Notice
+from ..netlist.design import Bits, DesignPort, FormattedValue, Memory, Notice
 from ..netlist.enables import find_enables
 from ..netlist.lowered import Event, Lowered, StateInput, worded
 from ..netlist.lowering import lower
@@ -25,11 +25,13 @@ from ..netlist.simplify import share
 class PortNames:
     """The signals of a design by port name, and the port names of each domain's clock and reset.
 
-    ``signals`` are the ``chosen`` ones, and the clocks and resets of all domains.
+    ``signals`` are the ``chosen`` ones, and the clocks and resets of all domains. ``fields`` are
+    parts of ports: the port, the lowest bit and the shape.
     """
 
     chosen: dict[str, Signal]
     signals: dict[str, Signal]
+    fields: dict[str, tuple[str, int, Shape]] = field(default_factory=dict)
     clocks: dict[str, str] = field(default_factory=dict)
     resets: dict[str, str] = field(default_factory=dict)
 
@@ -54,19 +56,37 @@ class PortChoice:
         if unknown:
             raise BatchError(f"no signal {unknown[0]!r}; names are those in waveforms, such as a.b")
         chosen: dict[str, Any] = {name: named[name] for name in self.watch}
-        signature = getattr(self.dut, "signature", None)
+        signature, ports = getattr(self.dut, "signature", None), dict[str, Any]()
         if isinstance(signature, wiring.Signature):
             flat: Any = signature.flatten(self.dut)
-            chosen |= {"__".join(map(str, path)): Value.cast(port) for path, _, port in flat}
+            ports = {"__".join(map(str, path)): port for path, _, port in flat}
+            chosen |= {name: Value.cast(port) for name, port in ports.items()}
         else:
             chosen |= {name: signal for name, signal in named.items() if "." not in name}
         chosen = {name: signal for name, signal in chosen.items() if len(signal)}
         names = PortNames(chosen, dict(chosen))
+        for name, port in ports.items():
+            if isinstance(port, data.View):
+                fields = _fields(name, 0, port.shape())
+                names.fields.update({x: (name, *at) for x, at in fields})
         for name, domain in prepared.fragment.domains.items():
             names.clocks[name] = _add(names.signals, domain.clk)
             if domain.rst is not None:
                 names.resets[name] = _add(names.signals, domain.rst)
         return names
+
+
+def _fields(name: str, low: int, shape: Any) -> Iterator[tuple[str, tuple[int, Shape]]]:
+    """Yield the name, the lowest bit and the shape of each field of a layout, inner ones too."""
+    try:
+        layout = data.Layout.cast(shape)
+    except TypeError:
+        return
+    for key, part in layout:
+        of, own, first = part.shape, f"{name}.{key}", low + part.offset
+        if Shape.cast(of).width:
+            yield own, (first, Shape.cast(of))
+            yield from _fields(own, first, of)
 
 
 def _add(signals: dict[str, Signal], signal: Signal) -> str:
@@ -89,6 +109,8 @@ class BatchCircuit:
     Attributes
     ----------
     lowered : Lowered
+    signals : dict of str to Signal
+        The ports' signals; fields have none.
     names : dict of str to Bits
         Bits of each port.
     signed, driven : set of str
@@ -96,17 +118,18 @@ class BatchCircuit:
     clocks : list of str
         Clocks that a cycle raises and lowers; empty if every step is an edge.
     memories : dict of str to Memory
-    checks : dict of int to str
+    checks : dict of int to tuple
         Messages of failed checks, by the numbers of their events.
     """
 
     lowered: Lowered
+    signals: dict[str, Signal] = field(default_factory=dict)
     names: dict[str, Bits] = field(default_factory=dict)
     signed: set[str] = field(default_factory=set)
     driven: set[str] = field(default_factory=set)
     clocks: list[str] = field(default_factory=list)
     memories: dict[str, Memory] = field(default_factory=dict)
-    checks: dict[int, str] = field(default_factory=dict)
+    checks: dict[int, tuple[str | FormattedValue, ...]] = field(default_factory=dict)
 
 
 def batch_circuit(
@@ -122,8 +145,8 @@ def batch_circuit(
     except Exception as error:
         lines = str(error).splitlines()[:2] or [type(error).__name__]
         raise BatchError(" ".join(line.strip() for line in lines)) from error
-    circuit = BatchCircuit(lowered)
     port_names = PortChoice(dut, clocks, watch).names(prepared)
+    circuit = BatchCircuit(lowered, port_names.signals)
     _choose(circuit, port_names)
     _clock(circuit, prepared.fragment.domains, port_names, clocks)
     _tell(circuit)
@@ -146,6 +169,13 @@ def _choose(circuit: BatchCircuit, names: PortNames) -> None:
             circuit.signed.add(name)
         if circuit.lowered.driven.get(signal):
             circuit.driven.add(name)
+    for name, (port, low, shape) in names.fields.items():
+        if port in circuit.names:
+            circuit.names[name] = circuit.names[port][low : low + shape.width]
+            if shape.signed:
+                circuit.signed.add(name)
+            if port in circuit.driven:
+                circuit.driven.add(name)
 
 
 def _clock(

@@ -101,19 +101,20 @@ class Cuda:
             self.put_rows((words, there, len(rows)), rows)
             return words, there, len(rows)
 
-    def run(self, instances: tuple[Any, Any, int], program: Encoded, *, fresh: bool) -> Words:
-        """Run ``program``; return its results as (instances, columns)."""
+    def run(self, instances: tuple[Any, Any, int], program: Encoded, output: Words) -> None:
+        """Run ``program``; write its results to ``output``, of shape (columns, instances)."""
         cupy = self._cupy
         words, rows, count = instances
         with _told():
             instructions = cupy.asarray(program.instructions)
-            taken = cupy.asarray(np.ascontiguousarray(program.input.T))
-            output = cupy.zeros((program.columns, count), np.uint64)
-            told = instructions, np.uint64(len(program.instructions)), taken, output
-            numbers = np.uint64(count), np.uint32(fresh)
-            grid, arguments = (-(-count // self._lanes),), (words, rows, *told, *numbers)
+            taken = cupy.asarray(np.ascontiguousarray(program.input))
+            results = cupy.zeros(output.shape, np.uint64)
+            told = instructions, np.uint64(len(program.instructions)), taken
+            size = np.uint32(program.input.itemsize)
+            arguments = words, rows, *told, size, results, np.uint64(count)
+            grid = (-(-count // self._lanes),)
             self._kernel(grid, (_BLOCK,), arguments, shared_mem=self._shared)
-            return np.ascontiguousarray(cupy.asnumpy(output).T)
+            output[...] = cupy.asnumpy(results)
 
     def rows(self, instances: tuple[Any, Any, int]) -> NDArray[np.uint8]:
         """Return the bytes of all memories, as (instances, bytes)."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..errors import BatchError
 from ..model.ports import PortPlace, found
+from ..netlist.design import FormattedValue
 
 
 class BrokenOff(BatchError):
@@ -60,7 +61,7 @@ class Description:
         On a GPU, the words that every cycle uses, and the size of the tables that it reads.
     row_bytes : int
         Memory contents of an instance.
-    checks : mapping of int to str
+    checks : mapping of int to tuple
         Messages of the design's checks by number, from 1.
     """
 
@@ -71,7 +72,7 @@ class Description:
     shared_words: int
     shared_bytes: int
     row_bytes: int
-    checks: Mapping[int, str] = field(default_factory=dict)
+    checks: Mapping[int, tuple[str | FormattedValue, ...]] = field(default_factory=dict)
 
     @property
     def instance_bytes(self) -> int:
@@ -97,7 +98,10 @@ class Description:
             shared_words=values["shared_words"],
             shared_bytes=values["shared_bytes"],
             row_bytes=values["row_bytes"],
-            checks={int(number): text for number, text in values["checks"].items()},
+            checks={
+                int(number): tuple(x if isinstance(x, str) else FormattedValue(**x) for x in parts)
+                for number, parts in values["checks"].items()
+            },
         )
 
 

@@ -175,8 +175,8 @@ class Tables:
 
     @property
     def bytes(self) -> int:
-        """The size of all tables but the gates; each table has one more entry, which is unused."""
-        long = 40 * (len(self._calls) + 1 + len(self._stores) + 1) + 16 * (len(self._ends) + 1)
+        """The size of all tables but the gates, with the entries that are unused."""
+        long = 40 * (len(self._calls) + 1 + len(self._stores) + 1) + 16 * (len(self._ends) + 2)
         return long + -(-(len(self._looked_up) + 1) // 2) * 8
 
     def lines(self) -> Iterator[str]:

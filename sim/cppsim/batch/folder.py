@@ -32,7 +32,7 @@ _RUNNER = (
         for name in ("__init__", "cache", "entries", "flags", "library", "notice", "toolchain")
     ),
     *(f"model/{name}.py" for name in ("__init__", "ports", "program")),
-    *(f"netlist/{name}.py" for name in ("__init__", "numbers")),
+    *(f"netlist/{name}.py" for name in ("__init__", "design", "numbers")),
     *(f"batch/{name}.py" for name in _MODULES),
     *(f"batch/{name}" for name in ("cuda.cu", "threads.cc")),
 )
@@ -112,7 +112,7 @@ def read_folder(folder: Path) -> StoredBatch:
         description = Description.from_dict(about["description"])
         program = Encoded.from_parts(about["program"], arrays["instructions"], arrays["input"])
         instances = int(about["instances"])
-        if len(program.input) != instances or len(arrays["rows"]) not in (1, instances):
+        if program.input.shape[-1] != instances or len(arrays["rows"]) not in (1, instances):
             raise ValueError(f"it has not the data of {instances} instances")
     except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
         raise BatchError(f"{folder} is not a complete batch: {error}; export it again") from error

@@ -126,26 +126,29 @@ inline Gate first_gate(const LevelEnds *level) {
 }
 
 // Evaluate levels up to the next one with calls; return its number. A worker loads its first gate of
-// the next level meanwhile, so this function calls none. Most levels are narrow, and their barrier takes
-// most of their time: workers without a gate wait after the last one.
+// the level after next meanwhile, so this function calls none: a gate comes from the second cache, and
+// a narrow level is over before. Most levels are narrow, and their barrier takes most of their time:
+// workers without a gate wait after the last one.
 OUTLINE uint32_t plain_levels(const Tile &t, uint32_t level, uint32_t last) {
   W *const b = words_of(t);
   const LevelEnds *const levels = tables().levels;
-  Gate gate = first_gate(levels + level);
+  Gate gate = first_gate(levels + level), following = first_gate(levels + level + 1);
   while (level < last && levels[level].calls == levels[level + 1].calls) {
     const uint32_t few = levels[level].crew, crew = few && few < WORKERS ? few : WORKERS;
     const uint32_t behind = few ? levels[level].behind : level + 1;
     if (WORKER < crew) {
       for (;;) {
-        const Gate next = first_gate(levels + level + 1);
+        const Gate next = first_gate(levels + level + 2);
         work_out_all(b, levels + level, gate, crew);
-        gate = next;
+        gate = following;
+        following = next;
         if (++level == behind) break;
         BARRIER(2, crew);
       }
     } else {
       level = behind;
       gate = first_gate(levels + level);
+      following = first_gate(levels + level + 1);
     }
     TOGETHER();
   }
@@ -215,8 +218,48 @@ inline void levels(const Tile &t) { phase(t, LEVELS_LEVELS, LEVELS_LEVEL_COUNT);
 inline void settle(const Tile &t) { phase(t, SETTLE_LEVELS, SETTLE_LEVEL_COUNT); }
 
 inline W &word_of(const Tile &t, uint32_t bit) {
-  return words_of(t)[(is_state(bit) ? STATE : 0) + (bit >> 7)];
+  return words_of(t)[(is_state(bit) ? STATE : 0) + (bit >> 1)];
 }
 
 // The levels have already overwritten the state.
 inline void advance(Tile &) {}
+
+// --- columns ----------------------------------------------------------------------------------------
+
+inline uint64_t operand(const Share &share, uint64_t column, uint32_t lane) {
+  switch (share.bytes) {
+  case 1: return share.operand<uint8_t>(column)[lane];
+  case 2: return share.operand<uint16_t>(column)[lane];
+  case 4: return share.operand<uint32_t>(column)[lane];
+  }
+  return share.operand<uint64_t>(column)[lane];
+}
+
+// A warp moves a column for the lanes of a part.
+OUTLINE void take(const Tile &t, const Share &share, uint32_t port, uint64_t column, const W &whose) {
+  const uint32_t *const bits = BITS + PORTS[port], count = PORTS[port + 1] - PORTS[port];
+  for (uint32_t number = OWN_WARP; number < PARTS; number += WARPS) {
+    const Word own = part(whose, number);
+    const uint32_t bit = threadIdx.x % WARP, lane = lane_of(number, bit);
+    const uint64_t value = own >> bit & 1 ? operand(share, column, lane) : uint64_t(0);
+    for (uint32_t k = 0; k < count; k += WARP) {
+      const Word word = turned(Word(value >> k));
+      if (k + bit >= count) continue;
+      Word &to = part(word_of(t, bits[k + bit]), number);
+      to = (to & ~own) | (word & own);
+    }
+  }
+}
+
+OUTLINE void give(const Tile &t, const Share &share, uint32_t port, uint64_t column, const W &whose) {
+  const uint32_t *const bits = BITS + PORTS[port], count = PORTS[port + 1] - PORTS[port];
+  for (uint32_t number = OWN_WARP; number < PARTS; number += WARPS) {
+    const uint32_t bit = threadIdx.x % WARP, lane = lane_of(number, bit);
+    uint64_t value = 0;
+    for (uint32_t k = 0; k < count; k += WARP) {
+      const Word word = k + bit < count ? part(word_of(t, bits[k + bit]), number) : Word(0);
+      value |= uint64_t(turned(word)) << k;
+    }
+    if (has(whose, lane)) share.result(column)[lane] = value;
+  }
+}

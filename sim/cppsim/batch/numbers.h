@@ -79,7 +79,58 @@ OUTLINE void write_row(const Tile &t, const W *given) {
   write_to<0, Single, T, Count, Width, Depth, Offset>(t, at, data, enable, lanes);
 }
 
-inline W &word_of(const Tile &t, uint32_t bit) { return (is_state(bit) ? t.q : t.b)[bit >> 7]; }
+inline W &word_of(const Tile &t, uint32_t bit) { return (is_state(bit) ? t.q : t.b)[bit >> 1]; }
+
+// --- columns ----------------------------------------------------------------------------------------
+
+// Turn numbers to words, of which the first `bits` are needed.
+inline void to_words(Numbers &from, uint32_t bits) {
+  if (bits == 1) transpose<WORD_BITS, 1>(from.m);
+  else if (bits <= 8) transpose<WORD_BITS, 8>(from.m);
+  else if (bits <= 16) transpose<WORD_BITS, 16>(from.m);
+  else if (bits <= 32) transpose<WORD_BITS, 32>(from.m);
+  else transpose<WORD_BITS, 64>(from.m);
+}
+
+// Turn words to numbers; those from `bits` on are 0.
+inline void to_numbers(Numbers &from, uint32_t bits) {
+  if (bits == 1) transpose<1, WORD_BITS>(from.m);
+  else if (bits <= 8) transpose<8, WORD_BITS>(from.m);
+  else if (bits <= 16) transpose<16, WORD_BITS>(from.m);
+  else if (bits <= 32) transpose<32, WORD_BITS>(from.m);
+  else transpose<64, WORD_BITS>(from.m);
+}
+
+template <class T> FAST inline void load(Numbers &to, const T *from, uint32_t lanes) {
+  for (uint32_t lane = 0; lane < lanes; lane++) to[lane] = from[lane];
+}
+
+OUTLINE FAST void take(const Tile &t, const Share &share, uint32_t port, uint64_t column, W whose) {
+  Numbers value;
+  switch (share.bytes) {
+  case 1: load(value, share.operand<uint8_t>(column), share.lanes); break;
+  case 2: load(value, share.operand<uint16_t>(column), share.lanes); break;
+  case 4: load(value, share.operand<uint32_t>(column), share.lanes); break;
+  case 8: load(value, share.operand<uint64_t>(column), share.lanes); break;
+  }
+  const uint32_t *const bits = BITS + PORTS[port], count = PORTS[port + 1] - PORTS[port];
+  to_words(value, count);
+  for (uint32_t k = 0; k < count; k++) {
+    W &w = word_of(t, bits[k]);
+    w = (w & ~whose) | (value.m[k] & whose);
+  }
+}
+
+OUTLINE FAST void give(const Tile &t, const Share &share, uint32_t port, uint64_t column, W whose) {
+  const uint32_t *const bits = BITS + PORTS[port], count = PORTS[port + 1] - PORTS[port];
+  Numbers value;
+  for (uint32_t k = 0; k < WORD_BITS; k++) value.m[k] = k < count ? word_of(t, bits[k]) : none();
+  to_numbers(value, count);
+  uint64_t *const to = share.result(column);
+  if (!any(~whose))
+    for (uint32_t lane = 0; lane < LANES; lane++) to[lane] = value[lane];
+  else each(whose, [&](uint32_t lane) { to[lane] = value[lane]; });
+}
 
 // What follows is the state from now on, and the state what was before.
 inline void advance(Tile &t) {

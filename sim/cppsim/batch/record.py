@@ -52,6 +52,15 @@ class BatchPorts:
             if name in chosen and domain.clk not in made
         }
 
+    @property
+    def values(self) -> dict[str, Value]:
+        """The ports and their fields, by name."""
+        values: dict[str, Value] = dict(self._names.signals)
+        for name, (port, low, shape) in self._names.fields.items():
+            part = values[port][low : low + shape.width]
+            values[name] = part.as_signed() if shape.signed else part
+        return values
+
     def of(self, signal: Signal, what: str) -> PortPlace:
         """Return the port of ``signal``. Raises ``BatchError`` if it does not have one."""
         port = self._ports.get(id(signal))
@@ -87,8 +96,8 @@ def _signals(what: str, value: Any, signals_of: Callable[[Any], Any]) -> list[Si
 
 Testbench = Callable[[Any], Coroutine[Any, Any, None]]
 
-_PERIOD = 4_000_000
-_PHASE = _PERIOD // 4
+PERIOD = 4_000_000
+_PHASE = PERIOD // 4
 """The period, in femtoseconds, and its first edge. At its start all logic has settled."""
 _ONES = (1 << 64) - 1
 
@@ -113,6 +122,15 @@ class Recording:
         return differ
 
 
+def one_instance(choice: PortChoice, description: Description) -> tuple[Simulator, BatchPorts]:
+    """Return a simulator of one instance, in which a cycle takes `PERIOD`, and its ports."""
+    simulator = Simulator(choice.dut, mode=Mode.ALWAYS)
+    ports = BatchPorts(choice, prepared_design(simulator), description)
+    for domain in ports.clocked.values():
+        simulator.add_clock(time_of(PERIOD), phase=time_of(_PHASE), domain=domain)
+    return simulator, ports
+
+
 def record_testbench(
     choice: PortChoice, testbench: Testbench, description: Description, limit: int
 ) -> Recording:
@@ -120,10 +138,7 @@ def record_testbench(
     if not inspect.iscoroutinefunction(testbench):
         raise BatchError(f"record takes one async function of a context, not {testbench!r}")
     limit = counted(limit, "limit", 1)
-    simulator = Simulator(choice.dut, mode=Mode.ALWAYS)
-    ports = BatchPorts(choice, prepared_design(simulator), description)
-    for domain in ports.clocked.values():
-        simulator.add_clock(time_of(_PERIOD), phase=time_of(_PHASE), domain=domain)
+    simulator, ports = one_instance(choice, description)
     taken = _Taken(simulator, ports, limit)
 
     async def work(context: Any) -> None:
@@ -291,10 +306,10 @@ class _Tick:
             values = await wait(self._tick.sample(*self._sampled, *(x for _, x in looked)))
         except DomainReset:
             await self._settle()
-            taken.steps += (taken.now - start) // _PERIOD
+            taken.steps += (taken.now - start) // PERIOD
             raise
         await self._settle()
-        taken.steps += (taken.now - start) // _PERIOD - 1
+        taken.steps += (taken.now - start) // PERIOD - 1
         own = len(values) - len(looked)
         for (port, _), value in zip(looked, values[own:], strict=True):
             taken.get(port, value)
@@ -303,7 +318,7 @@ class _Tick:
 
     async def _settle(self) -> None:
         """Wait until the next period begins."""
-        await self._context.delay(time_of(-self._taken.now % _PERIOD))
+        await self._context.delay(time_of(-self._taken.now % PERIOD))
 
 
 def _no_word(what: str) -> BatchError:

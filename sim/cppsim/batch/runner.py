@@ -1,7 +1,7 @@
 """Run programs on the instances of a written design, in parts if the memory is too small."""
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -13,7 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import BatchError, memory_for
 from ..model.ports import Words, as_array, counted
-from ..model.program import Encoded, Program, expect_program
+from ..model.program import Encoded, Port, Program, expect_program
+from ..netlist.design import FormattedValue, formatted
+from ..netlist.numbers import from_words
 from .cuda import Cuda, NoGpu
 from .description import BrokenOff, Description, MemoryPlace, Source
 from .threads import Threads
@@ -56,8 +58,8 @@ class Backend(Protocol):
     def allocate(self, rows: NDArray[np.uint8]) -> Any:
         """Allocate one instance at power-on for each of ``rows``, the bytes of its memories."""
 
-    def run(self, instances: Any, program: Encoded, *, fresh: bool) -> Words:
-        """Run ``program``; return its results as (instances, columns)."""
+    def run(self, instances: Any, program: Encoded, output: Words) -> None:
+        """Run ``program``; write its results to ``output``, of shape (columns, instances)."""
         ...
 
     def rows(self, instances: Any) -> NDArray[np.uint8]:
@@ -110,15 +112,21 @@ class Runner:
         self.compiled = _backend(backend, written, threads)
         self.description = self.compiled.description
         self._parts: list[tuple[int, int, Any]] = []
+        """The first instance of each part, the one behind its last, and its state."""
         self._device: DeviceBackend | None = None
         """The backend, if its memory holds only one part of the instances at a time."""
-        self._fresh, self._whole = True, True
         self._calls = Lock()
         self._power_on = np.frombuffer(written.rows, np.uint8)
-        self._divide()
+        self._size = self._divided()
+        self._allocate()
 
-    def _divide(self) -> None:
-        """Allocate all instances; on a GPU with too little memory in parts that take turns."""
+    def reset(self) -> None:
+        """Return all instances to power-on: inputs, memories and cycles, also after an error."""
+        with self._alone():
+            self._allocate()
+
+    def _divided(self) -> int:
+        """Return the most instances of a part; a GPU with too little memory has several."""
         size = max(1, self.description.instance_bytes)
         free = int(self.compiled.free_bytes() * _SHARE)
         most = free // (size * self.compiled.together) * self.compiled.together
@@ -131,11 +139,18 @@ class Runner:
             self._device = self.compiled
             parts = -(-self.instances // most)
             warnings.warn(BatchWarning(f"{text}: they run in {parts} parts"), stacklevel=4)
-        for first in range(0, self.instances, most):
-            end = min(first + most, self.instances)
+        return most
+
+    def _allocate(self) -> None:
+        """Allocate all instances at power-on, in place of those before."""
+        self._fresh, self._whole = True, False
+        self._parts.clear()
+        for first in range(0, self.instances, self._size):
+            end = min(first + self._size, self.instances)
             rows = np.broadcast_to(self._power_on, (end - first, self._power_on.size))
             with memory_for("the batch"):
                 self._parts.append((first, end, self._unload(self.compiled.allocate(rows))))
+        self._whole = True
 
     def _unload(self, part: Any) -> Any:
         """Make room for the next part, if there are several."""
@@ -157,33 +172,34 @@ class Runner:
 
     # --- programs -----------------------------------------------------------------------------
 
-    def set(self, port: str, values: ArrayLike) -> None:
+    def set(self, port: Port, values: ArrayLike) -> None:
         """Set an input: one number for all, or integers of shape (instances,).
 
+        Ports are called by their names, fields of structures ``port.field``, or are the signals.
         Ports of more than 64 bits also take (instances, words), the form that `get` returns. Raises
         ``BatchError`` for a port that does not exist or is not an input, and for arrays of another
         shape, type or range.
         """
         self.run(Program().set(port, values))
 
-    def get(self, port: str) -> NDArray[Any]:
+    def get(self, port: Port) -> NDArray[Any]:
         """Return the values of a port, as (instances,); if wider than 64 bits (instances, words).
 
         Words are ``uint64``, the least significant first. Values of a signed port are in two's
         complement and sign-extended to whole words.
         """
-        return self.run(Program().get(port))[port]
+        return self.run(Program().get(port, "value"))["value"]
 
     def step(self, cycles: int = 1) -> None:
         """Run ``cycles`` clock cycles."""
         self.run(Program().step(cycles))
 
-    def until(self, port: str, limit: int) -> NDArray[np.bool_]:
+    def until(self, port: Port, limit: int) -> NDArray[np.bool_]:
         """Run to the first edge before which ``port`` is not 0, at most ``limit`` cycles.
 
         Return which instances got there, as (instances,); `cycles` has the cycles of each.
         """
-        return np.asarray(self.run(Program().until(port, limit))[port] != 0)
+        return np.asarray(self.run(Program().until(port, limit, "cycles"))["cycles"] != 0)
 
     @property
     def cycles(self) -> NDArray[Any]:
@@ -191,15 +207,21 @@ class Runner:
         return self.get("$cycles")
 
     def failures(self) -> dict[int, tuple[str, int]]:
-        """Return the message and the cycle of the first failed check, by instance."""
-        results = self.run(Program().get("$failed").get("$failed_at"))
-        checks = self.description.checks
-        pairs = zip(results["$failed"], results["$failed_at"], strict=True)
-        return {
-            instance: (checks[int(number)], int(cycle))
-            for instance, (number, cycle) in enumerate(pairs)
-            if number
-        }
+        """Return the message, with its values, and the cycle of the first failed check.
+
+        The dictionary has the instances that have failed.
+        """
+        program = Program().get("$failed").get("$failed_at")
+        if told := "$failed_values" in self.ports:
+            program.get("$failed_values")
+        results = self.run(program)
+        failures = {}
+        for instance in np.flatnonzero(results["$failed"]).tolist():
+            message = self.description.checks[int(results["$failed"][instance])]
+            words = np.atleast_1d(results["$failed_values"][instance]).tolist() if told else ()
+            text = formatted(message, _values(message, from_words(words)))
+            failures[instance] = text, int(results["$failed_at"][instance])
+        return failures
 
     def run(self, program: Program) -> dict[str, NDArray[Any]]:
         """Run ``program``; return its results by name, with instances as the first axis.
@@ -207,9 +229,16 @@ class Runner:
         Raises ``BrokenOff`` if it ends before all instances have finished.
         """
         expect_program(program, "run")
+        named = program.named(self._name_of)
         with memory_for("the program"):
-            encoded = program.encoded(self.description.ports, self.instances)
+            encoded = named.encoded(self.description.ports, self.instances)
         return self.run_encoded(encoded)
+
+    def _name_of(self, port: Any) -> str:
+        """Return the name of a port. Raises ``BatchError`` for anything but a name."""
+        if not isinstance(port, str):
+            raise BatchError(f"port {port!r}: a batch without its design takes names")
+        return port
 
     def run_encoded(self, program: Encoded) -> dict[str, NDArray[Any]]:
         """Run a program that is already encoded; see `run`."""
@@ -218,23 +247,23 @@ class Runner:
 
     def _run_encoded(self, program: Encoded) -> dict[str, NDArray[Any]]:
         if not self._whole:
-            raise BatchError("an earlier run broke off; make a new batch")
+            raise BatchError("an earlier run broke off; call reset, or make a new batch")
         with memory_for("the result of the program"):
-            columns = np.zeros((self.instances, program.columns), np.uint64)
+            output = np.zeros((program.columns, self.instances), np.uint64)
         done, reason = np.zeros(self.instances, np.bool_), ""
-        self._whole = False
+        self._fresh = False
         for number, (first, end, kept) in enumerate(self._parts):
             try:
                 part = self._load(kept)
-                own = replace(program, input=program.input[first:end])
-                columns[first:end] = self.compiled.run(part, own, fresh=self._fresh)
+                own = replace(program, input=program.input[:, first:end])
+                self.compiled.run(part, own, output[:, first:end])
                 self._parts[number] = first, end, self._unload(part)
             except BatchError as error:
                 reason = reason or str(error)
             else:
                 done[first:end] = True
-        self._fresh, self._whole = False, not reason
-        results = {result.name: result.taken(columns) for result in program.results}
+        self._whole = not reason
+        results = {result.name: result.taken(output) for result in program.results}
         if reason:
             through = f"; the error has results of {done.sum()} of {self.instances} instances"
             raise BrokenOff(f"{reason}{through if done.any() else ''}", done, results)
@@ -322,6 +351,14 @@ def _backend(chosen: Backend | str, written: Written, threads: int | None) -> Ba
     if chosen == "cuda":
         return Cuda(partial(written.source, chosen))
     return Threads(written.source(chosen), threads)
+
+
+def _values(message: Sequence[str | FormattedValue], told: int) -> Iterator[int]:
+    """Yield the values of ``message``, which lie one behind the other in ``told``."""
+    for part in message:
+        if not isinstance(part, str):
+            yield told & (1 << part.width) - 1
+            told >>= part.width
 
 
 def _mebibytes(size: int) -> str:

@@ -14,7 +14,7 @@ from ..netlist.numbers import WORD
 from .bitslice import BitslicedDesign, bitslice
 from .circuit import BatchCircuit
 from .description import Description, MemoryPlace, Source
-from .emit import Chunks, Tables, header, pairs, table
+from .emit import Chunks, Tables, header, pairs, structures, table
 
 _TEXT = """\
 constexpr uint64_t ROW_BYTES = {row_bytes};
@@ -24,7 +24,7 @@ constexpr uint64_t ROW_BYTES = {row_bytes};
 constexpr uint32_t NUMBERS = {numbers}, STATE = {state}, STATES = {states};
 constexpr uint32_t ENDED_WORDS = {ended_words};
 constexpr uint32_t {sizes};
-constexpr uint32_t LANE_WORDS = {lane_words}; // of a block, where its instances are in the program
+constexpr uint32_t GROUP_WORDS = {group_words}; // of a block, for the groups of its instances
 constexpr bool EDGES = {edges}, CLOCKED = {clocked};
 
 {words}
@@ -45,7 +45,10 @@ _KEPT = ("cycles", "failed", "failed_at")
 
 Checks are numbered from 1."""
 
-_LANE_WORDS = 768
+_TOLD = "$failed_values"
+"""The port of the values in the message of the first failed check, one behind the other."""
+
+_GROUP_WORDS = 896
 """Words of a tile that hold the program counters and loops of a block's instances."""
 
 _ALIGNED = 4
@@ -107,7 +110,7 @@ class WrittenBatch:
         if backend != "threads":
             tables = self._level_tables
             shared_words, shared_bytes = tables.words, tables.bytes
-            block_words = -(-(_LANE_WORDS + shared_words + ended) // _ALIGNED) * _ALIGNED
+            block_words = -(-(_GROUP_WORDS + shared_words + ended) // _ALIGNED) * _ALIGNED
             sizes["BLOCK_WORDS"] = block_words
             parts["tables"] = "\n".join(tables.lines())
         description = Description(
@@ -118,7 +121,7 @@ class WrittenBatch:
             shared_words=shared_words,
             shared_bytes=shared_bytes,
             row_bytes=sum(-(-x.bytes // 8) * 8 for x in self._memories),
-            checks={number + 1: text for number, text in self._circuit.checks.items()},
+            checks={number + 1: message for number, message in self._circuit.checks.items()},
         )
         phases = _BOTH.format(**parts) if backend is None else next(iter(parts.values()))
         return Source(self._text(description, ended, sizes, phases), description)
@@ -142,7 +145,7 @@ class WrittenBatch:
             states=gates.state_words,
             ended_words=ended,
             sizes=", ".join(f"{name} = {size}" for name, size in sizes.items()),
-            lane_words=_LANE_WORDS,
+            group_words=_GROUP_WORDS,
             edges=_truth(lowered.edges),
             clocked=_truth([*lowered.edges, *lowered.watches]),
             words=header("cpp", "words.h"),
@@ -163,26 +166,30 @@ class WrittenBatch:
         yield from table("FROZEN", self._frozen)
         yield from pairs("SEEN", gates.previous_inputs)
         yield from pairs("MADE", gates.derived_levels)
-        yield from pairs("CHECK", gates.checks, "CHECKS")
+        told = next(iter(gates.told_words), 0)
         yield f"constexpr uint32_t EVENT_COUNT = {gates.clocked_checks};"
-        firsts, bits, constants = [0], list[int](), list[int]()
+        yield f"constexpr uint32_t CHECK_COUNT = {len(gates.checks)}, TOLD = {told};"
+        checks = [(x.word, x.number, x.first, x.count) for x in gates.checks]
+        yield f"TABLE uint32_t CHECKS[][4] = {structures(checks or [(0, 0, 0, 0)])};"
+        firsts, bits = [0], list[int]()
         for port in ports.values():
-            for low in range(0, port.width, WORD) if port.name in self._circuit.names else ():
-                word = self._circuit.names[port.name][low : low + WORD]
-                constants.append(sum(1 << place for place, bit in enumerate(word) if bit == 1))
-                bits += [self._bit(bit) | place for place, bit in enumerate(word) if bit > 1]
+            if port.name == _TOLD:
+                words = [word << 1 for word in gates.told_words]
+            else:
+                words = list(map(self._bit, self._circuit.names.get(port.name, ())))
+            for low in range(0, len(words), WORD):
+                bits += words[low : low + WORD]
                 firsts.append(len(bits))
-        yield f"constexpr uint32_t PORT_WORDS = {len(constants)};"
+        yield f"constexpr uint32_t PORT_WORDS = {len(firsts) - 1};"
         yield from table("PORT", firsts, "PORTS")
         yield from table("BIT", bits, "BITS")
-        yield from table("CONSTANT", constants, "CONSTANTS", "uint64_t")
 
     def _bit(self, bit: int) -> int:
-        """Return the entry of a bit in the table BITS; its index in the port is to be added."""
+        """Return the entry of a bit in the table BITS."""
         if bit in self._gates.stored:
             region, word = self._gates.stored[bit]
-            return word << 7 | (region == "q") << 6
-        return self._gates.combinational[bit] << 7
+            return word << 1 | (region == "q")
+        return self._gates.combinational.get(bit, bit) << 1
 
     # --- memories and ports -------------------------------------------------------------------
 
@@ -212,6 +219,9 @@ class WrittenBatch:
                     active=given and (watched or not clocks.isdisjoint(kept)),
                 )
             )
+            first += place.words
+        if told := len(gates.told_words):
+            yield (place := PortPlace(_TOLD, told, False, first))
             first += place.words
         for name in _KEPT:
             yield PortPlace(f"${name}", 64, False, first)

@@ -26,11 +26,12 @@ struct LevelStore {
   uint64_t offset;
 };
 
-// All tables but the gates; they fit into shared memory. The last entry of each is unused.
+// All tables but the gates; they fit into shared memory. The last entry of each is unused; two levels
+// follow the last one, which have no gates.
 struct Tables {
   LevelCall calls[CALL_COUNT + 1];
   LevelStore stores[STORE_COUNT + 1];
-  LevelEnds levels[LEVEL_COUNT + 1];
+  LevelEnds levels[LEVEL_COUNT + 2];
   uint32_t words[WORD_COUNT + 1];
 };
 static_assert(sizeof(Tables) == TABLES_BYTES, "as much as there is memory for");

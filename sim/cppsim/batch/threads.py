@@ -68,12 +68,11 @@ class Threads:
         whole[: len(rows)] = rows
         return words[first : first + size], whole[: len(rows)]
 
-    def run(self, instances: tuple[Any, Any], program: Encoded, *, fresh: bool) -> Words:
-        """Run ``program``; return its results as (instances, columns)."""
+    def run(self, instances: tuple[Any, Any], program: Encoded, output: Words) -> None:
+        """Run ``program``; write its results to ``output``, of shape (columns, instances)."""
         words, rows = instances
         count = len(rows)
         taken = np.ascontiguousarray(program.input)
-        output = np.zeros((count, program.columns), np.uint64)
         instructions = np.ascontiguousarray(program.instructions)
         stop = ctypes.c_uint32()
 
@@ -81,9 +80,8 @@ class Threads:
             self._run(
                 *(words.ctypes.data, rows.ctypes.data),
                 *(instructions.ctypes.data, len(instructions)),
-                *(taken.ctypes.data, taken.shape[1]),
-                *(output.ctypes.data, program.columns),
-                *(count, number, number + 1, fresh, ctypes.addressof(stop)),
+                *(taken.ctypes.data, taken.itemsize, output.ctypes.data),
+                *(count, number, ctypes.addressof(stop)),
             )
 
         tiles = -(-count // self._lanes)
@@ -92,7 +90,6 @@ class Threads:
                 tile(number)
         else:
             self._for_each(tile, tiles, stop)
-        return output
 
     def _for_each(
         self, work: Callable[[int], None], count: int, stop: ctypes.c_uint32 | None = None
@@ -115,10 +112,13 @@ class Threads:
                 stop.value = 1
             raise
         finally:
-            # After an interrupt, no thread may write to an instance that the caller reads.
+            # After an interrupt, no thread may write to an instance that the caller reads, and a
+            # second one comes too late: each thread stops after its cycle.
             for call in calls:
                 call.cancel()
-            wait(calls)
+            while not all(call.done() for call in calls):
+                with suppress(KeyboardInterrupt):
+                    wait(calls)
 
     def rows(self, instances: tuple[Any, Any]) -> NDArray[np.uint8]:
         """Return the bytes of all memories, as (instances, bytes)."""
@@ -168,8 +168,8 @@ def _words() -> tuple[int, tuple[str, ...]]:
 def _entry(source: str, flags: tuple[str, ...]) -> Any:
     address, number = ctypes.c_void_p, ctypes.c_uint64
     arguments = (
-        *(address, address, address, number, address, number, address, number),
-        *(number, number, number, ctypes.c_uint32, address),
+        *(address, address, address, number, address, ctypes.c_uint32, address),
+        *(number, number, address),
     )
     library = ctypes.CDLL(str(provide(source, flags)))
     return bind(library, {"batch_run": (None, arguments)}).batch_run

@@ -8,8 +8,6 @@ inline bool any(const W &w) {
 
 inline bool has(const W &w, uint32_t lane) { return part(w, part_of(lane)) >> bit_of(lane) & 1; }
 
-inline void flip(W &w, uint32_t lane) { part(w, part_of(lane)) ^= Word(1) << bit_of(lane); }
-
 inline void add(W &w, uint32_t lane) { part(w, part_of(lane)) |= Word(1) << bit_of(lane); }
 
 template <class Do> inline void each(const W &lanes, Do work) {
@@ -26,8 +24,21 @@ struct Tile {
   W active;
 };
 
+// Operands, of `bytes` each, and results of a tile; a column is one of each of all `instances`.
+struct Share {
+  const uint8_t *input;
+  uint64_t *output;
+  uint64_t instances;
+  uint32_t bytes, lanes;
+
+  template <class T> const T *operand(uint64_t column) const {
+    return reinterpret_cast<const T *>(input) + column * instances;
+  }
+  uint64_t *result(uint64_t column) const { return output + column * instances; }
+};
+
 // Return whether an entry of BITS is in the state; the word's number is in the bits above.
-inline bool is_state(uint32_t bit) { return bit & 64; }
+inline bool is_state(uint32_t bit) { return bit & 1; }
 
 constexpr uint32_t CYCLES = 0, FAILED = 1, FAILED_AT = 2; // numbers, in the order of their ports
 

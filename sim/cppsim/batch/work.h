@@ -3,10 +3,13 @@
 //   step, levels, settle    the phases of the circuit; CLOCKED if it has clocks
 //   store, advance          buffered writes of memories, and the switch to the next state
 //   ONES_B, ONES_Q          words that are 1 at power-on
-//   PORTS, BITS, CONSTANTS  the bits of each word of a port, and the bits that are always 1
+//   PORTS, BITS             the words that hold the bits of each word of a port
 //   CLOCKS, SEEN, MADE      the clocks of a cycle, and pairs of present and previous levels
-//   CHECKS                  words of failed checks, and the number of each check
+//   CHECKS                  of each check: the word that is 1 where it fails, its number, the first
+//                           word of the values of its message, and their bits
+//   TOLD                    the words of the values of the first failed check
 //   FROZEN                  words of `b` that are state, too
+//   take, give              a column of operands to a word of a port, and such a word to a column
 
 struct Instruction;
 
@@ -17,40 +20,44 @@ struct Wait {
   W who;
   const Instruction *what;
   uint32_t first, end, bit; // `bit` is the first of them
-  bool always, counted;
+  bool counted;
 };
 
 // A task on a tile, for all workers of a GPU's block.
 struct Work {
   Tile t;
+  Share share;
   Task task;
   W whose; // lanes; GIVE_PORT, TAKE_PORT, FREEZE: an operand; PASS: lanes whose wait has ended
   uint32_t port, wait_count;
-  uint64_t values[LANES];
+  uint64_t column;
   Wait waits[LANES]; // `wait_count` of them
   uint64_t due;      // the first turn at which an instance continues
 };
 
-inline uint64_t get(const Tile &t, uint32_t port, uint32_t lane) {
-  if (port >= PORT_WORDS) {
-    const uint32_t which = port - PORT_WORDS;
-    return number_of(t, which, lane) + (which == CYCLES ? t.turn : 0);
-  }
-  uint64_t value = CONSTANTS[port];
-  for (uint32_t k = PORTS[port]; k < PORTS[port + 1]; k++)
-    value |= uint64_t(has(word_of(t, BITS[k]), lane)) << (BITS[k] & 63);
-  return value;
+// Return a counter of a lane, by its port.
+inline uint64_t counter(const Tile &t, uint32_t port, uint32_t lane) {
+  const uint32_t which = port - PORT_WORDS;
+  return number_of(t, which, lane) + (which == CYCLES ? t.turn : 0);
 }
 
 // Record the first failed check of each lane, among the checks from `first` to `last`.
 inline void tell(const Tile &t, uint32_t first, uint32_t last) {
   if (!FIRST) return;
-  for (uint32_t k = first; k < last; k++)
+  for (uint32_t k = first; k < last; k++) {
+    W failed = none();
     each(t.b[CHECKS[k][0]] & t.active, [&](uint32_t lane) {
       if (number_of(t, FAILED, lane)) return;
       keep_number(t, FAILED, lane, CHECKS[k][1] + 1);
       keep_number(t, FAILED_AT, lane, number_of(t, CYCLES, lane) + t.turn);
+      add(failed, lane);
     });
+    if (!any(failed)) continue;
+    for (uint32_t j = 0; j < CHECKS[k][3]; j++) {
+      W &told = t.b[TOLD + j];
+      told = (told & ~failed) | (t.b[CHECKS[k][2] + j] & failed);
+    }
+  }
 }
 
 inline void stepped(Tile &t) {
@@ -102,7 +109,7 @@ inline W met(const Work &x, bool state) {
   W found = none();
   for (uint32_t k = 0; k < x.wait_count; k++) {
     const Wait &wait = x.waits[k];
-    W high = wait.always ? all() : none();
+    W high = none();
     for (uint32_t j = wait.first; j < wait.end; j++) {
       const uint32_t bit = j == wait.first ? wait.bit : BITS[j];
       if (is_state(bit) == state) high |= word_of(x.t, bit);
@@ -144,14 +151,11 @@ inline void unfreeze(const Tile &t) {
   EACH(k, ENDED_WORDS) (k < STATES ? t.b[STATE + k] : t.b[FROZEN[k - STATES]]) = t.ended[k];
 }
 
-inline void take(Work &x) {
-  EACH(k, PORTS[x.port + 1] - PORTS[x.port]) {
-    const uint32_t bit = BITS[PORTS[x.port] + k];
-    W &w = word_of(x.t, bit);
-    each(x.whose, [&](uint32_t lane) {
-      if ((x.values[lane] >> (bit & 63) & 1) != has(w, lane)) flip(w, lane);
-    });
-  }
+// Give a counter to a column.
+inline void count(const Work &x) {
+  uint64_t *const to = x.share.result(x.column);
+  EACH(lane, x.share.lanes)
+    if (has(x.whose, lane)) to[lane] = counter(x.t, x.port, lane);
 }
 
 inline void perform(Work &x) {
@@ -162,10 +166,10 @@ inline void perform(Work &x) {
   case CHANGED: changed(x.t); break;
   case SETTLE: settle(x.t); break;
   case GIVE_PORT:
-    EACH(lane, LANES)
-      if (has(x.whose, lane)) x.values[lane] = get(x.t, x.port, lane);
+    if (x.port < PORT_WORDS) give(x.t, x.share, x.port, x.column, x.whose);
+    else count(x);
     break;
-  case TAKE_PORT: take(x); break;
+  case TAKE_PORT: take(x.t, x.share, x.port, x.column, x.whose); break;
   case FREEZE: freeze(x.t, x.whose); break;
   case END: unfreeze(x.t); break;
   }

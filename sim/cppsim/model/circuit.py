@@ -79,6 +79,10 @@ class Circuit(Elaboratable, Elaborated):
             setattr(self, name, value)
 
     @property
+    def signals(self) -> dict[str, Value]:
+        return {**self.inputs, **self.outputs}
+
+    @property
     def input_widths(self) -> dict[str, int]:
         return {name: len(value) for name, value in self.inputs.items()}
 

@@ -8,7 +8,7 @@ from typing import Any
 from ..errors import BatchError, memory_for
 from ..netlist.design import Elaborated
 from ..netlist.storage import Buffers, StoragePort, check_storage
-from .ports import ByPort, PortPlace, Words, kind_of, misfit
+from .ports import ByPort, NamedSignals, PortPlace, Words, kind_of, misfit
 from .program import Encoded, Program, expect_program
 
 Prepared = Callable[[Sequence[int]], list[int]]
@@ -40,6 +40,7 @@ class AnyModel(ABC):
     ) -> None:
         self.widths = circuit.widths
         self.places = _places(circuit)
+        self._names = NamedSignals(circuit.signals)
         self._storage = tuple(storage)
         # Compiled code points into these arrays, so they live as long as the model.
         self._buffers = dict(buffers or {})
@@ -91,6 +92,7 @@ class AnyModel(ABC):
         """
         expect_program(program, "run")
         with memory_for("the program"):
+            program = program.named(self._names.name_of)
             encoded = program.encoded(self.places, 1)
             columns = self._columns(program, encoded)
             return {result.name: result.alone(columns) for result in encoded.results}
@@ -103,8 +105,9 @@ class AnyModel(ABC):
         the order of execution. Raises ``BatchError`` for another number of columns.
         """
         expect_program(program, "prepare")
+        program = program.named(self._names.name_of)
         encoded = program.encoded(self.places, 1)
-        wanted = encoded.input.shape[-1]
+        wanted = len(encoded.input)
 
         def run(columns: Sequence[int]) -> list[int]:
             if len(columns) != wanted:
@@ -119,7 +122,7 @@ class AnyModel(ABC):
 
     @abstractmethod
     def _columns(self, program: Program, encoded: Encoded) -> Words:
-        """Execute a program; return its results in the order of execution, as (1, words)."""
+        """Execute a program; return its results in the order of execution, as (words, 1)."""
 
     @abstractmethod
     def reset(self) -> None:

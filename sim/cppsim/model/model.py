@@ -178,13 +178,15 @@ class Model(AnyModel):
         return bool(came.value)
 
     def _results(self, program: Program, encoded: Encoded, columns: Sequence[int]) -> list[int]:
-        encoded.input[0] = columns
-        results: list[int] = self._columns(program, encoded)[0].tolist()
+        results: list[int] = self._execute(encoded, np.array(columns, np.uint64)).tolist()
         return results
 
     def _columns(self, program: Program, encoded: Encoded) -> Words:
-        results = np.zeros((1, encoded.columns), np.uint64)
-        rows, taken = encoded.instructions, np.ascontiguousarray(encoded.input)
+        return self._execute(encoded, encoded.input.astype(np.uint64))[:, None]
+
+    def _execute(self, encoded: Encoded, taken: Words) -> Words:
+        results = np.zeros(encoded.columns, np.uint64)
+        rows = encoded.instructions
         self._stale = True
         data = rows.ctypes.data, len(rows), taken.ctypes.data, results.ctypes.data
         done = self._calls.model_run(self._handle, *data, 0)

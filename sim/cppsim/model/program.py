@@ -5,7 +5,7 @@ simulator. All instances follow the same instructions, each with its own values,
 long as its own conditions take. Compiled code takes instructions, input columns and result columns.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from enum import IntEnum
@@ -17,12 +17,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import BatchError
 from ..netlist.numbers import from_words, to_words
-from .ports import PortPlace, Words, as_array, counted, expect_fit, extended, fitting, found
+from .ports import PortPlace, Words, as_array, counted, expect_fit, extended, fill, found
 
 _DEPTH = 8
 
 REPEATS = 1 << 32
 """Most times that an instruction is executed by the repeats around it."""
+
+
+Port = Any
+"""A port's name, or the signal itself, for which `Program.named` finds the name."""
 
 
 class Opcode(IntEnum):
@@ -37,65 +41,86 @@ class Opcode(IntEnum):
     AGAIN = 6
 
 
+_ON_PORTS = (Opcode.SET, Opcode.GET, Opcode.UNTIL)
+
+
 @dataclass(frozen=True, slots=True)
 class Item:
     """An instruction. ``amount`` is of cycles, or of repetitions of ``body``."""
 
     code: Opcode
-    port: str = ""
+    port: Port = ""
     values: Any = None
     amount: int = 0
     body: "tuple[Item, ...]" = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """The columns of a named result: a base, and a stride for each loop."""
+class Columns:
+    """The columns of an instruction in the order of execution: a base, and a stride for each loop.
 
-    name: str
+    A turn has columns for ``words`` words.
+    """
+
     base: int
     loops: tuple[int, ...]
     strides: tuple[int, ...]
     words: int
+
+    def of(self, array: NDArray[Any]) -> NDArray[Any]:
+        """Return them of ``array`` (columns, instances), without a copy.
+
+        The view is of shape (instances, loops..., words).
+        """
+        column, instance = array.strides
+        strides = (instance, *(stride * column for stride in self.strides), column)
+        shape = (array.shape[1], *self.loops, self.words)
+        return np.lib.stride_tricks.as_strided(array[self.base :], shape, strides)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A named result, and its columns."""
+
+    name: str
+    columns: Columns
     signed: bool
     width: int
 
-    def taken(self, columns: Words) -> NDArray[Any]:
+    def taken(self, output: Words) -> NDArray[Any]:
         """Return values as (instances, loops...), or (instances, loops..., words) of wide ports.
 
         Words of signed values are those of two's complement: above their bits is their sign.
         """
-        places = np.array(self.base)
-        for count, stride in zip(self.loops, self.strides, strict=True):
-            places = places[..., None] + np.arange(count) * stride
-        places = places[..., None] + np.arange(self.words)
-        values = columns[:, places]
+        values = self.columns.of(output)
         if self.signed:
+            values = values.copy()
             values[..., -1] = extended(values[..., -1], self.width, signed=True)
-        if self.words > 1:
+        if self.columns.words > 1:
             return values
         return values[..., 0].view(np.int64) if self.signed else values[..., 0]
 
-    def alone(self, columns: Words) -> Any:
+    def alone(self, output: Words) -> Any:
         """Return values of the only instance: an int, or within loops `taken` without its axis."""
-        values = self.taken(columns)[0]
-        if self.loops:
+        values, words = self.taken(output)[0], self.columns.words
+        if self.columns.loops:
             return values
-        if self.words == 1:
+        if words == 1:
             return int(values)
         number = from_words(values)
-        return number - (number >> 64 * self.words - 1 << 64 * self.words if self.signed else 0)
+        return number - (number >> 64 * words - 1 << 64 * words if self.signed else 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
     """A program for a number of instances: instructions, input columns and results.
 
-    ``instructions`` has rows as in batch.h; ``input`` is of shape (instances, columns).
+    ``instructions`` has rows as in batch.h; ``input`` is of shape (columns, instances), and of the
+    narrowest type for the values of its widest port.
     """
 
     instructions: Words
-    input: Words
+    input: NDArray[Any]
     results: tuple[Result, ...]
     columns: int
 
@@ -104,13 +129,23 @@ class Encoded:
         return {"columns": self.columns, "results": [asdict(x) for x in self.results]}
 
     @staticmethod
-    def from_parts(about: Mapping[str, Any], instructions: Words, taken: Words) -> "Encoded":
+    def from_parts(about: Mapping[str, Any], instructions: Words, taken: NDArray[Any]) -> "Encoded":
         """Return the program of the result of `about` and the arrays."""
-        results = tuple(
-            Result(**{**x, "loops": tuple(x["loops"]), "strides": tuple(x["strides"])})
-            for x in about["results"]
-        )
-        return Encoded(instructions, taken, results, about["columns"])
+        results = []
+        for result in about["results"]:
+            base, loops, strides, words = result["columns"].values()
+            columns = Columns(base, tuple(loops), tuple(strides), words)
+            results.append(Result(**{**result, "columns": columns}))
+        return Encoded(instructions, taken, tuple(results), about["columns"])
+
+
+@dataclass(frozen=True, slots=True)
+class _Turns:
+    """The loops around an instruction, and the strides of their columns of input and of results."""
+
+    loops: tuple[int, ...] = ()
+    input: tuple[int, ...] = ()
+    output: tuple[int, ...] = ()
 
 
 class Encoder:
@@ -121,48 +156,85 @@ class Encoder:
         self._instances = instances
         self.rows: list[tuple[int, int, int, int]] = []
         self.results: list[Result] = []
+        self._operands: list[tuple[Item, Columns]] = []
 
-    def block(self, items: Sequence[Item], loops: tuple[int, ...]) -> Words:
-        """Write ``items``. Return the values that they set: (instances, loops..., columns)."""
-        if len(loops) > _DEPTH:
+    def block(self, items: Sequence[Item], base: tuple[int, int], turns: _Turns) -> None:
+        """Write ``items``, with columns of input and of results from ``base`` on."""
+        if len(turns.loops) > _DEPTH:
             raise BatchError(f"more than {_DEPTH} repeats lie within one another")
-        if prod(loops) > REPEATS:
-            raise BatchError(f"repeats within one another: {prod(loops)} is more than {REPEATS}")
-        shape = (self._instances, *loops)
-        parts = [np.zeros((*shape, 0), np.uint64)]
+        if prod(turns.loops) > REPEATS:
+            raise BatchError(
+                f"repeats within one another: {prod(turns.loops)} is more than {REPEATS}"
+            )
         for item in items:
             match item.code:
                 case Opcode.SET:
-                    parts += self._set(item, shape)
+                    self._set(item, Columns(base[0], turns.loops, turns.input, self._words(item)))
                 case Opcode.STEP:
                     self.rows.append((Opcode.STEP, 0, item.amount, 0))
                 case Opcode.REPEAT:
                     self.rows.append((Opcode.REPEAT, 0, item.amount, 0))
                     start = len(self.rows)
-                    inner = self.block(item.body, (*loops, item.amount))
-                    parts.append(inner.reshape(*shape, inner.shape[-1] * item.amount))
+                    inputs, outputs = self.size(item.body)
+                    inner = _Turns(
+                        (*turns.loops, item.amount),
+                        (*turns.input, inputs),
+                        (*turns.output, outputs),
+                    )
+                    self.block(item.body, base, inner)
                     self.rows.append((Opcode.AGAIN, start, 0, 0))
                 case _:
-                    self._look(item)
-        return np.concatenate(parts, axis=-1)
+                    self._look(item, Columns(base[1], turns.loops, turns.output, self._words(item)))
+            inputs, outputs = self.size([item])
+            base = base[0] + inputs, base[1] + outputs
 
-    def _look(self, item: Item) -> None:
+    def size(self, items: Sequence[Item]) -> tuple[int, int]:
+        """Return how many columns of input and of results ``items`` have."""
+        inputs = outputs = 0
+        for item in items:
+            if item.code is Opcode.REPEAT:
+                inner = self.size(item.body)
+                inputs += inner[0] * item.amount
+                outputs += inner[1] * item.amount
+            elif item.code is Opcode.SET and not _is_number(item.values):
+                inputs += self._words(item)
+            elif item.code in (Opcode.GET, Opcode.UNTIL):
+                outputs += self._words(item)
+        return inputs, outputs
+
+    def input(self, columns: int) -> NDArray[Any]:
+        """Return all values that are set by arrays, as (columns, instances)."""
+        widest = max((self._ports[item.port].width for item, _ in self._operands), default=1)
+        size = next(size for size in (1, 2, 4, 8) if 8 * size >= min(widest, 64))
+        values = np.empty((columns, self._instances), f"u{size}")
+        for item, place in self._operands:
+            shape = (self._instances, *place.loops)
+            fill(self._ports[item.port], item.values, place.of(values), shape)
+        return values
+
+    def _words(self, item: Item) -> int:
+        """Return the columns that an item has in a turn."""
+        return 1 if item.code is Opcode.UNTIL else found(self._ports, item.port, "port").words
+
+    def _look(self, item: Item, columns: Columns) -> None:
         port = found(self._ports, item.port, "port")
         last = port.first + port.words - 1
         if item.code is Opcode.UNTIL:
             row = (Opcode.UNTIL, port.first | last << 32, item.amount, int(port.settled))
             self.rows.append(row)
-        else:
-            for word in range(port.first, last + 1):
-                self.rows.append((Opcode.GET, word, 0, int(port.settled)))
+            self.results.append(Result(item.values, columns, False, 64))
+            return
+        for word in range(port.first, last + 1):
+            self.rows.append((Opcode.GET, word, 0, int(port.settled)))
+        self.results.append(Result(item.values, columns, port.signed, port.width))
 
-    def _set(self, item: Item, shape: tuple[int, ...]) -> Iterator[Words]:
+    def _set(self, item: Item, columns: Columns) -> None:
         port = found(self._ports, item.port, "port")
         if not port.input:
             raise BatchError(f"port {port.name!r} is driven by the design; only inputs can be set")
         numbers = range(port.first, port.first + port.words)
         looks = [int(port.active and number == numbers[-1]) for number in numbers]
-        if isinstance(item.values, int | np.integer):
+        if _is_number(item.values):
             value = int(item.values)
             expect_fit(port, value, value)
             value &= (1 << port.width) - 1
@@ -173,35 +245,7 @@ class Encoder:
         self.rows += [
             (Opcode.TAKE, number, 0, look) for number, look in zip(numbers, looks, strict=True)
         ]
-        yield fitting(port, item.values, shape)
-
-    def results_of(
-        self,
-        items: Sequence[Item],
-        base: int,
-        loops: tuple[int, ...],
-        strides: tuple[int, ...],
-    ) -> int:
-        """Note the columns of results from ``base`` on. Return how many columns ``items`` have."""
-        size = 0
-        for item in items:
-            if item.code is Opcode.GET:
-                port = found(self._ports, item.port, "port")
-                place = (item.values, base + size, loops, strides)
-                self.results.append(Result(*place, port.words, port.signed, port.width))
-                size += port.words
-            elif item.code is Opcode.UNTIL:
-                place = (item.values, base + size, loops, strides)
-                self.results.append(Result(*place, 1, False, 64))
-                size += 1
-            elif item.code is Opcode.REPEAT:
-                known = len(self.results)
-                inner = self.results_of(item.body, base + size, loops, strides)
-                del self.results[known:]
-                repeated = (*loops, item.amount), (*strides, inner)
-                self.results_of(item.body, base + size, *repeated)
-                size += inner * item.amount
-        return size
+        self._operands.append((item, columns))
 
 
 class Program:
@@ -216,20 +260,21 @@ class Program:
     def __init__(self) -> None:
         self._items: list[Item] = []
 
-    def set(self, port: str, values: ArrayLike) -> "Program":
+    def set(self, port: Port, values: ArrayLike) -> "Program":
         """Set an input: one number for all, or an array of integers with an axis of instances.
 
-        Within ``repeat`` the array may have an axis for each loop behind it. Ports of more than 64
-        bits have a last axis of words, the least significant first, in two's complement if they are
-        signed; or they take whole numbers, of shape (instances,) alone.
+        ``port`` is a name or a signal, here and elsewhere. Within ``repeat`` the array may have an
+        axis for each loop behind it. Ports of more than 64 bits have a last axis of words, the
+        least significant first, in two's complement if they are signed; or they take whole
+        numbers, of shape (instances,) alone.
         """
-        return self._add(Item(Opcode.SET, _text(port, "port"), values))
+        return self._add(Item(Opcode.SET, _port(port), values))
 
     def step(self, cycles: int = 1) -> "Program":
         """Let ``cycles`` pass."""
         return self._add(Item(Opcode.STEP, amount=counted(cycles, "cycles", 0)))
 
-    def until(self, port: str, limit: int, name: str | None = None) -> "Program":
+    def until(self, port: Port, limit: int, name: str | None = None) -> "Program":
         """Let cycles pass up to the first edge before which ``port`` is not 0, ``limit`` at most.
 
         The result ``name``, by default the name of the port, is the number of cycles that passed,
@@ -238,7 +283,7 @@ class Program:
         amount = counted(limit, "limit", 1)
         return self._add(Item(Opcode.UNTIL, *_port_and_name(port, name), amount))
 
-    def get(self, port: str, name: str | None = None) -> "Program":
+    def get(self, port: Port, name: str | None = None) -> "Program":
         """Read a port; the name of the result is ``name``, by default that of the port."""
         return self._add(Item(Opcode.GET, *_port_and_name(port, name)))
 
@@ -252,19 +297,20 @@ class Program:
             body, self._items = tuple(self._items), before
         self._add(Item(Opcode.REPEAT, amount=counted(times, "times", 1, REPEATS), body=body))
 
-    def replaced(self, port: str, values: ArrayLike) -> "Program":
+    def replaced(self, port: Port, values: ArrayLike) -> "Program":
         """Return the program with other values wherever it sets ``port``.
 
         If it does so once, ``values`` are as `set` takes them; else a number is for every time, and
         an array has a second axis of one place for each time, in order. Raises ``BatchError`` if
         that does not fit.
         """
-        times = sum(1 for x in _all(self._items) if x.code is Opcode.SET and x.port == port)
+        port = _port(port)
+        times = sum(1 for x in _all(self._items) if x.code is Opcode.SET and _same(x.port, port))
         if not times:
-            names = dict.fromkeys(x.port for x in _all(self._items) if x.code is Opcode.SET)
+            names = dict.fromkeys(str(x.port) for x in _all(self._items) if x.code is Opcode.SET)
             raise BatchError(f"no port {port!r} is set; set are: {', '.join(names) or 'none'}")
         each: list[Any] = [values] * times
-        if times > 1 and not isinstance(values, int | np.integer):
+        if times > 1 and not _is_number(values):
             array = as_array(values, f"port {port!r}")
             if array.shape[1:2] != (times,):
                 shape = f"(instances, {times})"
@@ -272,6 +318,12 @@ class Program:
             each = [array[:, k] for k in range(times)]
         other = Program()
         other._items = _replaced(self._items, port, iter(each))
+        return other
+
+    def named(self, name_of: Callable[[Port], str]) -> "Program":
+        """Return the program with the name of each port, which ``name_of`` returns."""
+        other = Program()
+        other._items = _named(self._items, name_of)
         return other
 
     def _add(self, item: Item) -> "Program":
@@ -289,15 +341,15 @@ class Program:
         Raises ``BatchError`` for a port that does not exist and for values that do not fit it.
         """
         encoder = Encoder(ports, instances)
-        columns = encoder.block(self._items, ())
-        total = encoder.results_of(self._items, 0, (), ())
+        encoder.block(self._items, (0, 0), _Turns())
+        inputs, outputs = encoder.size(self._items)
         known: set[str] = set()
         for result in encoder.results:
             if result.name in known:
                 raise BatchError(f"two results are called {result.name!r}; give one of them a name")
             known.add(result.name)
         instructions = np.array(encoder.rows, dtype=np.uint64).reshape(-1, 4)
-        return Encoded(instructions, columns, tuple(encoder.results), total)
+        return Encoded(instructions, encoder.input(inputs), tuple(encoder.results), outputs)
 
 
 def expect_program(program: Program, caller: str) -> None:
@@ -306,14 +358,42 @@ def expect_program(program: Program, caller: str) -> None:
         raise BatchError(f"{caller} takes a Program, not {program!r}")
 
 
+def _is_number(values: Any) -> bool:
+    """Return whether ``values`` is one number for all instances."""
+    return isinstance(values, int | np.integer)
+
+
 def _text(name: str, what: str) -> str:
     if not isinstance(name, str):
         raise BatchError(f"{what}: {name!r}; expected a string")
     return name
 
 
-def _port_and_name(port: str, name: str | None) -> tuple[str, str]:
-    return _text(port, "port"), _text(port if name is None else name, "name of a result")
+def _port(port: Port) -> Port:
+    signal = port.as_value() if hasattr(port, "as_value") else port
+    return signal if hasattr(signal, "eq") else _text(port, "port")
+
+
+def _same(port: Port, other: Port) -> bool:
+    # Signals compare to a signal.
+    return port is other or (isinstance(port, str) and isinstance(other, str) and port == other)
+
+
+def _port_and_name(port: Port, name: str | None) -> tuple[Port, str | None]:
+    if name is None:
+        return _port(port), port if isinstance(port, str) else None
+    return _port(port), _text(name, "name of a result")
+
+
+def _named(items: Sequence[Item], name_of: Callable[[Port], str]) -> list[Item]:
+    """Return ``items`` with names of ports, which also name the results that have no name."""
+    named = []
+    for item in items:
+        port = name_of(item.port) if item.code in _ON_PORTS else ""
+        values = port if item.values is None and item.code is not Opcode.SET else item.values
+        body = tuple(_named(item.body, name_of))
+        named.append(replace(item, port=port, values=values, body=body))
+    return named
 
 
 def _all(items: Sequence[Item]) -> Iterator[Item]:
@@ -325,7 +405,7 @@ def _all(items: Sequence[Item]) -> Iterator[Item]:
 def _replaced(items: Sequence[Item], port: str, each: Iterator[Any]) -> list[Item]:
     found = []
     for item in items:
-        if item.code is Opcode.SET and item.port == port:
+        if item.code is Opcode.SET and _same(item.port, port):
             found.append(replace(item, values=next(each)))
         else:
             found.append(replace(item, body=tuple(_replaced(item.body, port, each))))

@@ -167,7 +167,7 @@ class ReferenceModel(AnyModel):
             return value_at(0, self.places[item.port].words, item, turns)
 
         words = self._words(program, value)
-        return np.array(words, np.uint64).reshape(1, encoded.columns)
+        return np.array(words, np.uint64).reshape(encoded.columns, 1)
 
     def reset(self) -> None:
         """Return to the state at power-on. Raises ``SimulationError`` if waveforms are written."""

@@ -227,6 +227,11 @@ class Elaborated(ABC):
         return {**self.input_widths, **self.output_widths}
 
     @property
+    def signals(self) -> Mapping[str, object]:
+        """The signals of ports by name, if they are at hand."""
+        return {}
+
+    @property
     @abstractmethod
     def design(self) -> PlainDesign:
         """The design, with the clock and the ports by name. The caller may change it."""
@@ -249,7 +254,7 @@ def messages_of(
         yield number, tuple(from_words(islice(left, size)) for size in sizes[number])
 
 
-def formatted(message: Sequence[str | FormattedValue], values: Sequence[int]) -> str:
+def formatted(message: Sequence[str | FormattedValue], values: Iterable[int]) -> str:
     """Return ``message`` with its values replaced by ``values``, which are unsigned."""
     given, parts = iter(values), []
     for part in message:

@@ -147,10 +147,10 @@ def said(statement: Any, values: Sequence[int]) -> str:
     return _FAILURES[kind] if statement.message is None else f"{_FAILURES[kind]}: {text}"
 
 
-def worded(statement: Any) -> str:
-    """Return the message of ``statement``, a check, with ``{}`` in place of values."""
-    text = "".join(x if isinstance(x, str) else "{}" for x in parts_of(statement.message))
-    return _FAILURES[kind_of(statement)] + (f": {text}" if statement.message is not None else "")
+def worded(statement: Any) -> tuple[str | FormattedValue, ...]:
+    """Return the message of ``statement``, a check, in plain form."""
+    kind, message = _FAILURES[kind_of(statement)], statement.message
+    return (kind,) if message is None else (f"{kind}: ", *parts_of(message))
 
 
 def kind_of(statement: Any) -> str:

@@ -15,9 +15,9 @@ _THREADS = (Path(__file__).parent / "fibers.h").read_text(encoding="utf-8")
 _LAUNCH = """
 extern "C" __attribute__((visibility("default"))) void
 launch(unsigned grid, W *words, uint8_t *rows, const Instruction *program, uint64_t count,
-       const uint64_t *input, uint64_t *output, uint64_t instances, uint32_t fresh) {
+       const uint8_t *input, uint32_t bytes, uint64_t *output, uint64_t instances) {
   for (blockIdx.x = 0; blockIdx.x < grid; blockIdx.x++)
-    fibers::run([&] { batch_run(words, rows, program, count, input, output, instances, fresh); });
+    fibers::run([&] { batch_run(words, rows, program, count, input, bytes, output, instances); });
 }
 """
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ...netlist.design import Bits, Memory, MemoryWrite, PlainCell
-from ...netlist.lowered import InputWord, clock_plan, edge_sides
+from ...netlist.lowered import Event, InputWord, clock_plan, edge_sides
 from ...netlist.passes import Statement, ordered_statements
 from ..circuit import BatchCircuit
 from ..description import MemoryPlace
@@ -41,6 +41,19 @@ class BufferedWrite:
     single: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Check:
+    """The check ``number``: its ``word`` of ``b`` is 1 in the instances that violate it.
+
+    The ``count`` words from ``first`` on have the bits of the values in its message.
+    """
+
+    word: int
+    number: int
+    first: int
+    count: int
+
+
 @dataclass(slots=True)
 class BitslicedDesign:
     """A design as a network of gates, with the words that hold its bits.
@@ -56,8 +69,9 @@ class BitslicedDesign:
         The functions that calls call, by their C++ names.
     outputs : dict of str to list of Output
         Outputs of each phase: ``step``, ``levels`` and ``settle``.
-    checks : list of (int, int)
-        Words of ``b`` that are 1 in the instances that violate a check, and the check's number.
+    checks : list of Check
+    told_words : list of int
+        Words of ``b`` for the values of each instance's first failed check.
     clocked_checks : int
         The number of checks, the first ones, that are evaluated at clock edges only.
     writes : list of BufferedWrite
@@ -85,7 +99,8 @@ class BitslicedDesign:
     calls: list[Call] = field(default_factory=list)
     functions: dict[str, Function] = field(default_factory=dict)
     outputs: dict[str, list[Output]] = field(default_factory=dict)
-    checks: list[tuple[int, int]] = field(default_factory=list)
+    checks: list[Check] = field(default_factory=list)
+    told_words: list[int] = field(default_factory=list)
     clocked_checks: int = 0
     writes: list[BufferedWrite] = field(default_factory=list)
     stored: dict[int, Place] = field(default_factory=dict)
@@ -128,6 +143,8 @@ class _Bitslicer:
         if self._lowered.edges or self._lowered.watches:
             self._levels()
         self.result.outputs["settle"] = list(self._shown())
+        widest = max((check.count for check in self.result.checks), default=0)
+        self.result.told_words += (self._word() for _ in range(widest))
 
     # --- words --------------------------------------------------------------------------------
 
@@ -248,7 +265,7 @@ class _Bitslicer:
                 if write.enable:
                     outputs += self._store(number, memory, write)
         for number, event in enumerate(self._lowered.events):
-            outputs += self._tell(number, event.enable)
+            outputs += self._tell(number, event)
         self.result.clocked_checks = len(self.result.checks)
         if not self._lowered.edges:
             outputs += self._shown()
@@ -265,11 +282,14 @@ class _Bitslicer:
         for place, node in enumerate(nodes):
             yield Output(node, ("w", first + place))
 
-    def _tell(self, number: int, enable: int) -> Iterator[Output]:
+    def _tell(self, number: int, event: Event) -> Iterator[Output]:
         if number in self._circuit.checks:
-            word = self._word()
-            self.result.checks.append((word, number))
-            yield Output(self._nodes[enable], ("b", word))
+            values = [bit for bits in event.values for bit in bits]
+            word, first = self._word(), self._word(len(values))
+            self.result.checks.append(Check(word, number, first, len(values)))
+            yield Output(self._nodes[event.enable], ("b", word))
+            for place, bit in enumerate(values):
+                yield Output(self._nodes[bit], ("b", first + place))
 
     def _levels(self) -> None:
         """Evaluate derived clocks, and checks that hold at all times."""
@@ -284,7 +304,7 @@ class _Bitslicer:
             self.result.derived_levels.append((after, level))
         first = len(self._lowered.events)
         for number, event in enumerate(self._lowered.watches):
-            outputs += self._tell(first + number, event.enable)
+            outputs += self._tell(first + number, event)
         self.result.outputs["levels"] = outputs
 
     def _shown(self) -> Iterator[Output]:

@@ -5,15 +5,27 @@ writes. So a register's word can be overwritten in a later level than its last r
 assigns levels, `Levels` allocates words.
 """
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from itertools import islice, permutations
 
 from .network import Gate, Network
 from .phase import Call, Output, Place, needed_calls
 
 BUFFER = 0b10101010
 """The truth table of a buffer."""
+
+_OCTET = 8
+"""Threads whose accesses to words of 16 bytes a GPU executes together.
+
+Shared memory serves them in one clock if the numbers of their words differ modulo 8."""
+
+_WINDOW = 64
+"""Gates among which the next one of an octet is looked for."""
+
+_ORDERS = tuple(permutations(range(3)))
 
 
 class Schedule:
@@ -217,7 +229,8 @@ class _Allocator:
         self._levels = levels
         self._schedule = schedule
         self._words = words
-        self._free: list[int] = []
+        self._free: list[list[int]] = [[] for _ in range(_OCTET)]
+        """Free slots by their numbers modulo 8."""
 
     def allocate(self) -> None:
         schedule = self._schedule
@@ -231,10 +244,11 @@ class _Allocator:
         for node, level in self._last_uses().items():
             ends[level].append(node)
         for level in range(1, schedule.count):
-            self._levels.gates.append([self._gate(node) for node in gates[level]])
+            self._levels.gates.append(self._rows(gates[level]))
             self._levels.called.append([self._call(call) for call in calls[level]])
             for node in ends[level]:
-                self._free.append(self._words[node])
+                word = self._words[node]
+                self._free[word % _OCTET].append(word)
         if schedule.copied:
             copies = schedule.copied.items()
             rows = [(BUFFER, self._words[node], 0, 0, word) for node, word in copies]
@@ -254,13 +268,56 @@ class _Allocator:
         ends = {*schedule.last, *self._levels.sources, 0, 1}
         return {node: level for node, level in last.items() if node not in ends}
 
-    def _gate(self, node: int) -> tuple[int, int, int, int, int]:
-        table, inputs = self._schedule.gates[node]
-        a, b, c = ([self._words[x] for x in inputs] + [0, 0, 0])[:3]
-        self._words[node] = word = self._schedule.written.get(node, -1)
-        if word < 0:
-            self._words[node] = word = self._slot()
-        return table, a, b, c, word
+    def _rows(self, nodes: Sequence[int]) -> list[tuple[int, int, int, int, int]]:
+        """Return the gates of a level, so that few words of an octet are in the same bank."""
+        rows = []
+        left = deque(nodes)
+        while left:
+            read: tuple[dict[int, int], ...] = {}, {}, {}
+            written: dict[int, int] = {}
+            for _ in range(min(_OCTET, len(left))):
+                node, order = self._next(left, read, written)
+                table, inputs = self._schedule.gates[node]
+                words = [self._words[x] for x in inputs]
+                places = order[: len(words)]
+                row = [words[0] if words else 0] * 3
+                for place, word in zip(places, words, strict=True):
+                    row[place] = word
+                    read[place][word % _OCTET] = word
+                word = self._schedule.written.get(node, -1)
+                if word < 0:
+                    word = self._slot(written)
+                self._words[node] = word
+                written[word % _OCTET] = word
+                first, second, third = row
+                rows.append((_placed(table, places), first, second, third, word))
+        return rows
+
+    def _next(
+        self, left: deque[int], read: Sequence[dict[int, int]], written: Mapping[int, int]
+    ) -> tuple[int, tuple[int, ...]]:
+        """Take the gate out of ``left`` whose words, in some order, collide least with others.
+
+        The octet reads the words in ``read``, by place and bank, and writes those in ``written``.
+        One word that many threads read takes one clock.
+        """
+        best, chosen, most = 0, _ORDERS[0], 5
+        for number, node in enumerate(islice(left, _WINDOW)):
+            words = [self._words[x] for x in self._schedule.gates[node][1]]
+            target = self._schedule.written.get(node, -1)
+            beside = target >= 0 and target % _OCTET in written
+            for order in _ORDERS:
+                pairs = zip(order, words, strict=False)
+                unlike = (read[at].get(word % _OCTET, word) != word for at, word in pairs)
+                count = beside + sum(unlike)
+                if count < most:
+                    best, chosen, most = number, order, count
+            if not most:
+                break
+        left.rotate(-best)
+        node = left.popleft()
+        left.rotate(best)
+        return node, chosen
 
     def _call(self, call: Call) -> LevelCall:
         taken = tuple(self._words[node] for node in call.taken)
@@ -268,8 +325,21 @@ class _Allocator:
             self._words[node] = self._slot()
         return LevelCall(call.function, taken, tuple(self._words[node] for node in call.result))
 
-    def _slot(self) -> int:
-        if self._free:
-            return self._free.pop()
+    def _slot(self, banks: Collection[int] = ()) -> int:
+        """Return a free slot, if possible in a bank that is not among ``banks``."""
+        numbers = [number for number, free in enumerate(self._free) if free]
+        if numbers:
+            others = [number for number in numbers if number not in banks] or numbers
+            return max((self._free[number] for number in others), key=len).pop()
         self._levels.slots += 1
         return self._levels.first + self._levels.slots - 1
+
+
+@cache
+def _placed(table: int, places: tuple[int, ...]) -> int:
+    """Return ``table`` with input k at place ``places[k]`` of three; it ignores the others."""
+    result = 0
+    for number in range(8):
+        source = sum((number >> place & 1) << k for k, place in enumerate(places))
+        result |= (table >> source & 1) << number
+    return result

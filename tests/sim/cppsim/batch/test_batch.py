@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from amaranth.hdl import Assert, ClockDomain, Elaboratable, Format, Module, Signal
-from amaranth.lib import wiring
+from amaranth.hdl import Assert, ClockDomain, Elaboratable, Format, Module, Signal, signed
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 from numpy.typing import NDArray
 
-from cppsim import Batch, BatchError, BatchWarning, BrokenOff, Program
+from cppsim import Batch, BatchError, BatchWarning, BrokenOff, Model, Program, ReferenceModel
 from cppsim.batch import cuda
 from cppsim.batch.__main__ import main
 from cppsim.batch.folder import open_folder
@@ -129,11 +129,15 @@ def test_a_wire_to_an_input_is_no_input(backend: str) -> None:
         batch.set("shown", 1)
 
 
-def test_a_check_says_all_but_its_values(backend: str) -> None:
+def test_a_check_says_its_values(backend: str) -> None:
     batch = Batch(Wired(), 2, backend)
     batch.set("given", np.array([8, 4]))
     batch.step()
-    assert batch.failures() == {0: ("Assertion violated: {} is much", 0)}
+    assert batch.failures() == {0: ("Assertion violated: 8 is much", 0)}
+    batch.set("given", np.array([9, 9]))
+    batch.step()
+    failures = batch.failures()
+    assert failures == {i: (f"Assertion violated: {8 + i} is much", i) for i in range(2)}
 
 
 @pytest.mark.usefixtures("gpu")
@@ -175,6 +179,68 @@ def test_memories_are_arrays(backend: str) -> None:
     assert batch.get("r_data").tolist() == [[0, 1], [2, 2], [3, 3]]
     batch.set_memory("storage", rows[0])
     assert (batch.memory("storage") == rows[0]).all()
+
+
+class Streamed(wiring.Component):
+    """A register of a stream's payload, which is a structure; the sum of its fields."""
+
+    i: In(stream.Signature(data.StructLayout({"low": 3, "pair": data.ArrayLayout(signed(4), 2)})))
+    total: Out(signed(8))
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        first, second = self.i.payload.pair
+        m.d.sync += self.total.eq(self.i.payload.low + first + second)
+        return m
+
+
+def test_fields_of_structures_are_ports(backend: str) -> None:
+    batch = Batch(Streamed(), 2, backend)
+    batch.set("i__payload.low", np.array([1, 7]))
+    batch.set("i__payload.pair.1", np.array([-8, 3]))
+    assert batch.get("i__payload").tolist() == [0b1000_0000_001, 0b0011_0000_111]
+    assert batch.get("i__payload.pair.1").tolist() == [-8, 3]
+    batch.set("i__payload", 0b0000_1111_000)
+    assert batch.get("i__payload.pair.0").tolist() == [-1, -1]
+    batch.step()
+    assert batch.get("total").tolist() == [-1, -1]
+    with pytest.raises(BatchError, match=r"port 'i__payload\.low': 8 does not fit 3 bits"):
+        batch.set("i__payload.low", 8)
+    with pytest.raises(BatchError, match=r"no port 'i\.payload'; did you mean 'i__payload'"):
+        batch.get("i.payload")
+
+
+def test_signals_are_names_of_their_ports(backend: str) -> None:
+    dut = Streamed()
+    batch = Batch(dut, 2, backend)
+    batch.set(dut.i.payload, np.array([1, 2]))
+    program = Program()
+    with program.repeat(2):
+        program.set(dut.i.payload, np.array([[1, 2], [3, 4]])).step().get(dut.total)
+    assert batch.run(program)["total"].tolist() == [[1, 2], [3, 4]]
+    assert batch.run(program.replaced(dut.i.payload, 5))["total"].tolist() == [[5, 5], [5, 5]]
+    assert batch.get(dut.total).tolist() == [5, 5]
+    assert batch.until(dut.total, 3).all()
+    for model in (Model(dut), ReferenceModel(dut)):
+        one = Program().set(dut.i.payload, [6]).step().get(dut.total)
+        assert model.run(one) == {"total": 6}
+        model.close()
+    with pytest.raises(BatchError, match=r"is not a port; there are: .*i__payload"):
+        batch.get(Streamed().total)
+
+
+def test_a_reset_returns_to_power_on(backend: str) -> None:
+    batch = Batch(SyncFIFO(width=8, depth=4), 3, backend)
+    program = Program().set("w_en", 1).set("w_data", np.arange(3)).step(2).get("level")
+    before = batch.run(program)
+    rows = batch.memory("storage")
+    assert rows.any()
+    batch.reset()
+    assert not batch.cycles.any()
+    assert not batch.get("w_en").any()
+    assert not batch.memory("storage").any()
+    assert batch.run(program)["level"].tolist() == before["level"].tolist() == [2, 2, 2]
+    assert (batch.memory("storage") == rows).all()
 
 
 def test_a_check_that_fails_is_told_of_its_instance_alone(backend: str) -> None:
@@ -240,8 +306,12 @@ def test_what_was_through_is_kept_when_a_launch_is_killed(monkeypatch: pytest.Mo
     done = error.value.done
     assert 0 < done.sum() < 60
     assert error.value.results["r_data"].tolist() == (np.arange(60) * done).tolist()
-    with pytest.raises(BatchError, match="an earlier run broke off; make a new batch"):
+    with pytest.raises(BatchError, match="an earlier run broke off; call reset"):
         batch.step()
+    gpu.asarray = copy
+    batch.reset()
+    batch.step()
+    assert set(batch.cycles.tolist()) == {1}
 
 
 def test_a_folder_runs_without_amaranth(tmp_path: Path) -> None:
@@ -385,8 +455,9 @@ def test_a_folder_is_compared_on_both_backends(
     assert told.endswith("of the single simulator\n")
     run = cuda.Cuda.run
 
-    def spoil(self: cuda.Cuda, *given: Any, **named: Any) -> Any:
-        return run(self, *given, **named) ^ np.uint64(4)
+    def spoil(self: cuda.Cuda, instances: Any, program: Any, output: Any) -> None:
+        run(self, instances, program, output)
+        output ^= np.uint64(4)
 
     monkeypatch.setattr(cuda.Cuda, "run", spoil)
     assert main(["--compare", str(tmp_path)]) == 1

@@ -1,12 +1,23 @@
 """All instances of a recorded program do the same as the testbench did, cycle for cycle."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from amaranth.hdl import Cat, ClockDomain, ClockSignal, Module, Signal, signed
-from amaranth.lib import data, wiring
+from amaranth.hdl import (
+    Assert,
+    Cat,
+    ClockDomain,
+    ClockSignal,
+    Format,
+    Module,
+    Print,
+    Signal,
+    signed,
+)
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -100,6 +111,53 @@ def test_every_instance_waits_for_as_long_as_it_takes(backend: str) -> None:
     assert {name: int(x) for name, x in recording.results.items()} == {"until done": 10, "sum": -5}
     assert results["until done"].tolist() == [2, 10, 31, 0]
     assert results["sum"].tolist() == [-5] * 4
+
+
+class Printer(wiring.Component):
+    """A sum that is printed at each edge, with a check that it is below 100."""
+
+    i: In(stream.Signature(data.StructLayout({"low": 4, "high": signed(4)})))
+    total: Out(8)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.d.sync += [
+            self.total.eq(self.total + self.i.payload.low - self.i.payload.high),
+            Print("total is", self.total),
+            Assert(self.total < 100, Format("{} is {:#x}", self.i.payload.low, self.total)),
+        ]
+        return m
+
+
+def test_one_instance_alone_prints_and_writes_waveforms(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dut = Printer()
+    batch = Batch(dut, 3, "threads")
+    program = Program().set("i__payload.high", np.array([0, -8, -1]))
+    with program.repeat(3):
+        program.set("i__payload.low", np.arange(9).reshape(3, 3)).step().get(dut.total)
+    program.until("total", 5, "waited").get("$cycles")
+    results = batch.run(program)
+    for instance in range(3):
+        vcd = tmp_path / f"{instance}.vcd"
+        alone = batch.alone(instance, program, vcd=vcd)
+        assert {name: np.asarray(x).tolist() for name, x in alone.items()} == {
+            name: values[instance].tolist() for name, values in results.items()
+        }
+        printed = capsys.readouterr().out.splitlines()
+        totals = [0, *results["total"][instance].tolist()]
+        assert printed == [f"total is {x}" for x in totals]
+        assert "total" in vcd.read_text()
+    assert batch.cycles.tolist() == [4, 4, 4]
+    long = Program().set("i__payload.low", 15).step(9)
+    batch.reset()
+    batch.run(long)
+    assert batch.failures() == dict.fromkeys(range(3), ("Assertion violated: 15 is 0x69", 7))
+    with pytest.raises(AssertionError, match="15 is 0x69"):
+        batch.alone(1, long)
+    with pytest.raises(BatchError, match="instance: 3 is more than 2"):
+        batch.alone(3, program)
 
 
 def test_a_program_gives_the_same_ports_other_values_in_order() -> None:

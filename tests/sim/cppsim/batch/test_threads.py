@@ -141,6 +141,35 @@ def test_an_interrupt_ends_a_long_wait() -> None:
     assert printed.split() == ["step"] * 3 + ["until"]
 
 
+_CONTINUED = """
+import os, signal, threading
+import numpy as np
+from cppsim import Batch
+from support.sim.zoo import Crc
+
+batch, other = (Batch(Crc(), 1200, "threads", threads=1) for _ in range(2))
+fed = np.arange(1200) % 256
+threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+batch.set("data", fed)
+try:
+    batch.step(1 << 60)
+except KeyboardInterrupt:
+    batch.step(3)
+cycles, found = batch.cycles, batch.get("crc")
+for passed in set(cycles.tolist()):
+    other.reset()
+    other.set("data", fed)
+    other.step(passed)
+    assert (other.get("crc") == found)[cycles == passed].all()
+print(min(cycles) >= 3, max(cycles) > 100)
+"""
+
+
+def test_a_batch_goes_on_after_an_interrupt() -> None:
+    command = "timeout", "60", sys.executable, "-c", _CONTINUED
+    assert succeed(*command) == "True True\n"
+
+
 def test_an_error_in_one_tile_waits_for_the_others(batch: Batch) -> None:
     backend = batch.compiled
     assert isinstance(backend, threads.Threads)

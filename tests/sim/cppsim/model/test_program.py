@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import closing
 from itertools import count
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from cppsim import Batch, Model, Program, ReferenceModel
 from cppsim.model.interface import AnyModel
 from cppsim.model.ports import PortPlace
 from support.seeds import seeds
-from support.sim.zoo import Calculator, Memories, Partly, Registers
+from support.sim.zoo import Calculator, Crc, Memories, Partly, Registers
 
 INSTANCES = 3
 CIRCUITS: dict[str, Callable[[], wiring.Component]] = {
@@ -97,3 +98,30 @@ def test_a_program_has_the_same_results_on_all_three(circuit: str, seed: int) ->
             if isinstance(reference[0][name], int) and isinstance(found, list):
                 found = sum(word << 64 * k for k, word in enumerate(found))
             assert found == reference[0][name], f"seed {seed}, instance {number}: {name}"
+
+
+LAYOUTS: dict[str, Callable[[Any], Any]] = {
+    "bytes, rows of instances": lambda fed: fed,
+    "bytes, rows of cycles": lambda fed: np.asfortranarray(fed),
+    "numbers of 64 bits": lambda fed: fed.astype(np.int64),
+    "every second element": lambda fed: np.repeat(fed, 2, axis=1)[:, ::2],
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_an_array_feeds_every_cycle_and_results_record_it(layout: str) -> None:
+    cycles, instances = 5, 515  # two tiles, and the last one is not full
+    fed = np.random.default_rng(1).integers(0, 256, (instances, cycles), np.uint8)
+    expected = [[crc32(row[: k + 1].tobytes()) for k in range(cycles)] for row in fed]
+
+    def program(of: slice) -> Program:
+        program = Program()
+        with program.repeat(cycles):
+            program.set("data", LAYOUTS[layout](fed[of])).step().get("crc")
+        return program
+
+    together = Batch(Crc(), instances, "threads").run(program(slice(None)))
+    assert together["crc"].tolist() == expected
+    for model in (Model(Crc()), ReferenceModel(Crc())):
+        with closing(model):
+            assert model.run(program(slice(7, 8)))["crc"].tolist() == expected[7]

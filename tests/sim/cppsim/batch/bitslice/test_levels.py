@@ -1,6 +1,7 @@
 """Levels leave outputs in their words, whatever the order of evaluation within a level."""
 
 import random
+from itertools import pairwise
 
 import pytest
 
@@ -13,6 +14,7 @@ from support.sim.gate_networks import evaluated, random_network
 _CASES = 64
 _ONES = (1 << _CASES) - 1
 _FIRST = 100
+_BANKS = 8
 
 
 def logic(table: int, words: tuple[int, int, int]) -> int:
@@ -81,3 +83,21 @@ def test_state_that_changes_places_is_copied_at_the_end() -> None:
         for table, x, y, z, to in gates:
             words[to] = logic(table, (words[x], words[y], words[z]))
     assert (words[4], words[5], words[2]) == (0b11, 0b01, 0b01)
+
+
+def test_gates_beside_each_other_are_in_different_banks() -> None:
+    network = Network()
+    sources = [network.source() for _ in range(8 * _BANKS)]
+    gates = [network.differ(a, b) for a, b in pairwise(sources)]
+    # In order, all words that eight gates read beside each other are in one bank.
+    words = {node: ("q", k % 8 * _BANKS + k // 8) for k, node in enumerate(sources)}
+    places = {0: ("c", 0), 1: ("c", 1)} | words
+    outputs = [Output(node, ("w", k)) for k, node in enumerate(gates)]
+    levels = Levels(network, places, {"c": 0, "q": 8}, [], outputs, 8 + 8 * _BANKS).made()
+    ((*rows,),) = levels.gates
+    clocks = [
+        max(len({row[place] for row in octet if row[place] % _BANKS == bank}) for bank in range(8))
+        for octet in (rows[k : k + 8] for k in range(0, len(rows), 8))
+        for place in range(1, 5)
+    ]
+    assert sum(clocks) < 2 * len(clocks)
