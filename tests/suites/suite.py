@@ -1,0 +1,58 @@
+"""Suites of other projects: `suites.toml`, and clean copies of their files at one commit."""
+
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+FILE = Path(__file__).with_name("suites.toml")
+
+
+class NoSuite(Exception):
+    """A suite cannot be run: the message names it, and the cure."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Suite:
+    """An entry of `suites.toml`, which describes the fields."""
+
+    name: str
+    repository: str
+    commit: str
+    folder: str
+    path: list[str]
+    tests: list[str]
+    requires: list[str]
+
+    def export(self, clones: Path, target: Path) -> Path:
+        """Write the files of ``folder`` at ``commit`` to ``target``; return the folder there.
+
+        Whatever the clone has checked out or changed is left out. Raises ``NoSuite`` without a
+        clone or the commit.
+        """
+        clone = clones / self.name
+        git = ["git", "-C", str(clone), "archive", self.commit, self.folder]
+        target.mkdir(parents=True)
+        with subprocess.Popen(git, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as archive:
+            unpacked = subprocess.run(["tar", "-x", "-C", str(target)], stdin=archive.stdout)
+        if archive.returncode or unpacked.returncode:
+            raise NoSuite(
+                f"{self.name}: no commit {self.commit[:12]} in {clone}; "
+                f"expected a clone of {self.repository}"
+            )
+        return target / self.folder
+
+
+def read(path: Path = FILE) -> list[Suite]:
+    """Return all suites of a file. Raises ``TypeError`` for an entry with wrong fields."""
+    return [Suite(**entry) for entry in tomllib.loads(path.read_text(encoding="utf-8"))["suite"]]
+
+
+def chosen(suites: list[Suite], names: list[str]) -> Iterator[Suite]:
+    """Yield the suites of ``names``, all without names. Raises ``NoSuite`` for an unknown one."""
+    known = {suite.name: suite for suite in suites}
+    for name in names or known:
+        if name not in known:
+            raise NoSuite(f"{name}: not a suite; expected one of {', '.join(known)}")
+        yield known[name]
