@@ -41,13 +41,14 @@ class Run:
 class Runner:
     """Runs tests of ``suite``, exported to ``folder``, in the environment of ``python``.
 
-    A run ends after ``limit`` seconds.
+    ``path`` are the folders that the tests import from. A run ends after ``limit`` seconds.
     """
 
     suite: Suite
     folder: Path
+    path: list[Path]
     python: Path
-    limit: int = 600
+    limit: int
 
     def run(self, options: Sequence[str] = (), cache: Path | None = None) -> Run:
         """Run the suite with ``options`` of pytest added, and with cppsim's ``cache``.
@@ -73,7 +74,7 @@ class Runner:
             return Run(outcomes, float(seconds.read_text()), _summary(ran.stdout))
 
     def _environment(self, cache: Path | None) -> dict[str, str]:
-        path = [*(str(self.folder / each) for each in self.suite.path), str(SIM)]
+        path = [str(each) for each in (*self.path, SIM)]
         own = {name: text for name, text in os.environ.items() if not name.startswith("CPPSIM")}
         # Sets are iterated, and names printed, alike in all runs.
         own |= {"PYTHONPATH": os.pathsep.join(path), "PYTHONHASHSEED": "0", "COLUMNS": "200"}

@@ -103,6 +103,14 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _runner(suite: Suite, options: argparse.Namespace, folder: Path) -> Runner:
+    """Export ``suite`` and the projects that it imports. Raises ``NoSuite``."""
+    used = list(chosen(read(options.file), [suite.name, *suite.uses]))
+    exported = [each.export(options.clones, folder / each.name) for each in used]
+    path = [top / name for each, top in zip(used, exported, strict=True) for name in each.path]
+    return Runner(suite, exported[0], path, options.python, options.limit)
+
+
 def main(words: Sequence[str] | None = None) -> int:
     """Run the program. Return 1 if a test differs, 2 if a suite could not be run."""
     options = _parser().parse_intermixed_args(words)
@@ -120,10 +128,7 @@ def main(words: Sequence[str] | None = None) -> int:
     for suite in suites:
         with tempfile.TemporaryDirectory() as folder:
             try:
-                exported = suite.export(options.clones, Path(folder, suite.name))
-                compared.append(
-                    compare(Runner(suite, exported, options.python, options.limit), names)
-                )
+                compared.append(compare(_runner(suite, options, Path(folder)), names))
             except NoSuite as error:
                 print(error, file=sys.stderr)
                 status = 2

@@ -3,7 +3,7 @@
 import subprocess
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 FILE = Path(__file__).with_name("suites.toml")
@@ -24,6 +24,8 @@ class Suite:
     path: list[str]
     tests: list[str]
     requires: list[str]
+    uses: list[str] = field(default_factory=list)
+    distribution: str = ""
 
     def export(self, clones: Path, target: Path) -> Path:
         """Write the files of ``folder`` at ``commit`` to ``target``; return the folder there.
@@ -41,7 +43,13 @@ class Suite:
                 f"{self.name}: no commit {self.commit[:12]} in {clone}; "
                 f"expected a clone of {self.repository}"
             )
-        return target / self.folder
+        folder = target / self.folder
+        if self.distribution:
+            installed = folder / f"{self.distribution}-0.dist-info"
+            installed.mkdir()
+            name = f"Metadata-Version: 2.1\nName: {self.distribution}\nVersion: 0\n"
+            (installed / "METADATA").write_text(name)
+        return folder
 
 
 def read(path: Path = FILE) -> list[Suite]:
