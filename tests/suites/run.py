@@ -68,6 +68,12 @@ class Comparison:
             for name, run in self.runs.items()
             for text in run.summary
         ]
+        base = self.runs[PYSIM].outcomes
+        lines += [
+            f"{self.suite.name}, in all runs: {test}: {outcome}"
+            for test, outcome in base.items()
+            if outcome.kind != "passed" and test not in self.differing
+        ]
         for test in self.differing:
             lines.append(f"{self.suite.name}, DIFFERS: {test}")
             lines += [f"  {name:6}{run.outcomes.get(test, '')}" for name, run in self.runs.items()]

@@ -24,25 +24,28 @@ class Suite:
     path: list[str]
     tests: list[str]
     requires: list[str]
+    files: list[str] = field(default_factory=list)
     uses: list[str] = field(default_factory=list)
     distribution: str = ""
 
     def export(self, clones: Path, target: Path) -> Path:
         """Write the files of ``folder`` at ``commit`` to ``target``; return the folder there.
 
-        Whatever the clone has checked out or changed is left out. Raises ``NoSuite`` without a
-        clone or the commit.
+        Whatever the clone has checked out or changed is left out. Raises ``NoSuite`` if git cannot
+        read the files.
         """
-        clone = clones / self.name
-        git = ["git", "-C", str(clone), "archive", self.commit, self.folder]
         target.mkdir(parents=True)
-        with subprocess.Popen(git, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as archive:
-            unpacked = subprocess.run(["tar", "-x", "-C", str(target)], stdin=archive.stdout)
-        if archive.returncode or unpacked.returncode:
+        archive = target / "files.tar"
+        command = ["git", "-C", str(clones / self.name), "archive", "-o", str(archive), self.commit]
+        written = subprocess.run(
+            [*command, *(self.files or [self.folder])], capture_output=True, text=True, check=False
+        )
+        if written.returncode:
             raise NoSuite(
-                f"{self.name}: no commit {self.commit[:12]} in {clone}; "
-                f"expected a clone of {self.repository}"
+                f"{self.name}: {written.stderr.strip()}; "
+                f"expected a clone of {self.repository} with {self.commit[:12]}"
             )
+        subprocess.run(["tar", "-xf", str(archive), "-C", str(target)], check=True)
         folder = target / self.folder
         if self.distribution:
             installed = folder / f"{self.distribution}-0.dist-info"
