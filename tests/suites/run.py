@@ -109,19 +109,19 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _runner(suite: Suite, options: argparse.Namespace, folder: Path) -> Runner:
-    """Export ``suite`` and the projects that it imports. Raises ``NoSuite``."""
-    used = list(chosen(read(options.file), [suite.name, *suite.uses]))
+def _runner(used: Sequence[Suite], options: argparse.Namespace, folder: Path) -> Runner:
+    """Export the first of ``used``, and the others, which it imports. Raises ``NoSuite``."""
     exported = [each.export(options.clones, folder / each.name) for each in used]
     path = [top / name for each, top in zip(used, exported, strict=True) for name in each.path]
-    return Runner(suite, exported[0], path, options.python, options.limit)
+    return Runner(used[0], exported[0], path, options.python, options.limit)
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run the program. Return 1 if a test differs, 2 if a suite could not be run."""
     options = _parser().parse_intermixed_args(words)
     try:
-        suites = list(chosen(read(options.file), options.suites))
+        known = read(options.file)
+        suites = list(chosen(known, options.suites))
     except NoSuite as error:
         print(error, file=sys.stderr)
         return 2
@@ -134,7 +134,8 @@ def main(words: Sequence[str] | None = None) -> int:
     for suite in suites:
         with tempfile.TemporaryDirectory() as folder:
             try:
-                compared.append(compare(_runner(suite, options, Path(folder)), names))
+                used = list(chosen(known, [suite.name, *suite.uses]))
+                compared.append(compare(_runner(used, options, Path(folder)), names))
             except NoSuite as error:
                 print(error, file=sys.stderr)
                 status = 2

@@ -2,7 +2,7 @@
 
 import subprocess
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,6 +24,7 @@ class Suite:
     path: list[str]
     tests: list[str]
     requires: list[str]
+    clone: str = ""
     files: list[str] = field(default_factory=list)
     uses: list[str] = field(default_factory=list)
     distribution: str = ""
@@ -36,7 +37,15 @@ class Suite:
         """
         target.mkdir(parents=True)
         archive = target / "files.tar"
-        command = ["git", "-C", str(clones / self.name), "archive", "-o", str(archive), self.commit]
+        command = [
+            "git",
+            "-C",
+            str(clones / (self.clone or self.name)),
+            "archive",
+            "-o",
+            str(archive),
+            self.commit,
+        ]
         written = subprocess.run(
             [*command, *(self.files or [self.folder])], capture_output=True, text=True, check=False
         )
@@ -60,7 +69,7 @@ def read(path: Path = FILE) -> list[Suite]:
     return [Suite(**entry) for entry in tomllib.loads(path.read_text(encoding="utf-8"))["suite"]]
 
 
-def chosen(suites: list[Suite], names: list[str]) -> Iterator[Suite]:
+def chosen(suites: Sequence[Suite], names: Sequence[str]) -> Iterator[Suite]:
     """Yield the suites of ``names``, all without names. Raises ``NoSuite`` for an unknown one."""
     known = {suite.name: suite for suite in suites}
     for name in names or known:
