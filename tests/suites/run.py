@@ -27,10 +27,14 @@ _WIDTHS = (16, 6, 7, 7, 9, *(16 for _ in MODES))
 
 @dataclass(frozen=True)
 class Comparison:
-    """All runs of a suite, by name: ``pysim`` and those of `MODES`."""
+    """All runs of a suite, by name: ``pysim`` and those of `MODES`.
+
+    ``complete`` is false if a run ended without results: it is not in ``runs``.
+    """
 
     suite: Suite
     runs: Mapping[str, Run]
+    complete: bool = True
 
     @property
     def tests(self) -> list[str]:
@@ -93,8 +97,11 @@ def compare(runner: Runner, names: Sequence[str]) -> Comparison:
     with tempfile.TemporaryDirectory() as caches:
         for name in names:
             cache = Path(caches, MODES[name])
-            runs[name] = runner.run(["-p", "cppsim", f"--cppsim={MODES[name]}"], cache)
-    return Comparison(runner.suite, runs)
+            try:
+                runs[name] = runner.run(["-p", "cppsim", f"--cppsim={MODES[name]}"], cache)
+            except NoSuite as error:
+                print(f"{name}: {error}", file=sys.stderr)
+    return Comparison(runner.suite, runs, complete=len(runs) == len(names) + 1)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -104,7 +111,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--python", type=Path, default=Path(sys.executable), help="runs the tests")
     parser.add_argument("--file", type=Path, default=FILE, help="default: suites.toml")
     parser.add_argument("--mode", choices=set(MODES.values()), help="only this one of cppsim's")
-    parser.add_argument("--limit", type=int, default=600, help="seconds for a run (default: 600)")
+    parser.add_argument("--limit", type=int, default=1800, help="seconds for a run (default: 1800)")
     parser.add_argument("--requires", action="store_true", help="only list packages for pip")
     return parser
 
@@ -142,7 +149,9 @@ def main(words: Sequence[str] | None = None) -> int:
             else:
                 print(compared[-1].row(), flush=True)
     print(*(each.details() for each in compared), sep="\n")
-    return status or int(any(each.differing for each in compared))
+    if status or not all(each.complete for each in compared):
+        return 2
+    return int(any(each.differing for each in compared))
 
 
 if __name__ == "__main__":
