@@ -1,8 +1,8 @@
 """Run a command and write the processor seconds of all its processes to a file.
 
 ``python processor.py FILE LIMIT COMMAND …`` exits as the command does. Processes that outlive the
-command are waited for and counted, such as compilers in the background. After LIMIT seconds all
-are killed, and FILE is not written.
+command are waited for and counted, such as compilers in the background. All are killed after LIMIT
+seconds, and when the caller ends; FILE is not written then.
 """
 
 import ctypes
@@ -12,15 +12,21 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import NoReturn
 
+_PR_SET_PDEATHSIG = 1
+"""From Linux' ``prctl.h``: this process gets a signal when its parent ends."""
 _PR_SET_CHILD_SUBREAPER = 36
-"""From Linux' ``prctl.h``: orphans become children of this process."""
+"""Orphans become children of this process."""
 
 
 def main() -> int:
     file, limit, *command = sys.argv[1:]
-    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    signal.signal(signal.SIGALRM, _stop)
+    prctl = ctypes.CDLL(None).prctl
+    prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    for end in (signal.SIGALRM, signal.SIGINT, signal.SIGTERM):
+        signal.signal(end, _stop)
     process = subprocess.Popen(command, start_new_session=True)
     signal.alarm(int(limit))
     try:
@@ -34,7 +40,7 @@ def main() -> int:
     return status
 
 
-def _stop(*_: object) -> None:
+def _stop(*_: object) -> NoReturn:
     raise TimeoutError
 
 

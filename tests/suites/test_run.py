@@ -6,6 +6,7 @@ The suite under test is a repository of two tests: one of them passes only witho
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,28 @@ def test_a_command_is_ended_at_its_limit(tmp_path: Path) -> None:
     assert ran.returncode == 1
     assert time.monotonic() - start < 30
     assert not (tmp_path / "seconds").exists()
+
+
+def test_a_command_ends_with_its_caller(tmp_path: Path) -> None:
+    command = [sys.executable, str(PROCESSOR), str(tmp_path / "seconds"), "60", "sleep", "61.25"]
+    start = f"import subprocess, time; subprocess.Popen({command!r}); time.sleep(60)"
+    caller = subprocess.Popen([sys.executable, "-c", start])
+    _wait_until(lambda: _is_running("sleep 61.25"))
+    caller.kill()
+    caller.wait()
+    _wait_until(lambda: not _is_running("sleep 61.25"))
+
+
+def _wait_until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def _is_running(command: str) -> bool:
+    listed = subprocess.run(["ps", "-eo", "args"], check=True, capture_output=True, text=True)
+    return command in listed.stdout.splitlines()
 
 
 def test_every_suite_names_a_whole_commit() -> None:
