@@ -110,7 +110,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("suites", nargs="*", help="names of suites (default: all)")
     parser.add_argument("--python", type=Path, default=Path(sys.executable), help="runs the tests")
     parser.add_argument("--file", type=Path, default=FILE, help="default: suites.toml")
-    parser.add_argument("--mode", choices=set(MODES.values()), help="only this one of cppsim's")
+    parser.add_argument(
+        "--mode", choices=sorted(set(MODES.values())), help="only this one of cppsim's"
+    )
     parser.add_argument("--limit", type=int, default=1800, help="seconds for a run (default: 1800)")
     parser.add_argument("--requires", action="store_true", help="only list packages for pip")
     return parser
@@ -133,7 +135,10 @@ def main(words: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 2
     if options.requires:
-        print(*sorted({package for suite in suites for package in suite.requires}), sep="\n")
+        used = [each for suite in suites for each in chosen(known, [suite.name, *suite.uses])]
+        print(
+            *sorted({"pytest", *(package for each in used for package in each.requires)}), sep="\n"
+        )
         return 0
     names = [name for name, mode in MODES.items() if options.mode in (None, mode)]
     compared, status = list[Comparison](), 0

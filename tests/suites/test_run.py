@@ -85,6 +85,13 @@ def test_a_suite_that_is_not_there_is_named(file: Path, capsys: pytest.CaptureFi
     assert "expected a clone of owner/small" in capsys.readouterr().err
 
 
+def test_the_packages_of_all_suites_are_listed(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run.main([str(file.parent), "--file", str(file), "--requires"]) == 0
+    assert capsys.readouterr().out == "amaranth\npytest\n"
+
+
 def test_an_unknown_suite_is_refused_with_those_that_exist(
     file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
