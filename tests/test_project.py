@@ -120,6 +120,30 @@ def test_cppsim_is_installed_with_amaranth_alone(
     assert cppsim.__version__.startswith("0.1.")
 
 
+def test_cppsim_is_described_without_relative_links(
+    wheel_alone: zipfile.ZipFile, tmp_path: Path
+) -> None:
+    """A package index shows nothing but the description; an address makes its links absolute."""
+    described = metadata(wheel_alone)
+    assert described["Description-Content-Type"] == "text/markdown"
+    assert "docs/cppsim.md lists the differences" in str(described.get_payload())
+    project = tmp_path / "sim"
+    shutil.copytree((ROOT / ALONE).parent, project, ignore=shutil.ignore_patterns("bitlane_sim"))
+    with (project / "pyproject.toml").open("a", encoding="utf-8") as file:
+        file.write('\n[project.urls]\nRepository = "https://example.org/owner/name"\n')
+    text = str(metadata(built(project, tmp_path / "wheel")).get_payload())
+    links = re.findall(r"\]\(([^)]*)\)", text)
+    assert "https://example.org/owner/name/blob/main/docs/cppsim.md#many-at-once" in links
+    assert [link for link in links if not link.startswith("https://")] == []
+
+
+def test_cppsim_is_found_as_a_plugin_of_pytest(wheel_alone: zipfile.ZipFile) -> None:
+    described = metadata(wheel_alone)
+    assert "Framework :: Pytest" in described.get_all("Classifier", [])
+    assert {"amaranth", "pytest", "simulator"} <= set(described["Keywords"].lower().split(","))
+    assert "cppsim/CHANGELOG.md" in wheel_alone.namelist()
+
+
 def test_the_host_runs_on_numpy_alone() -> None:
     """A user of a board has the standard library, NumPy, and bitlane without its extras."""
     script = (

@@ -165,3 +165,13 @@ def test_the_default_compiles_no_short_simulation_and_says_so(tmp_path: Path) ->
     assert "cppsim, mode auto" in said
     assert "compiled code ran 0 of 6 cycles, in 0 of 8 simulations" in said
     assert "8 in Amaranth's simulator: the run ended before the design was compiled" in said
+
+
+def test_the_plugin_imports_neither_numpy_nor_batches(tmp_path: Path) -> None:
+    """A suite of many short simulations would wait for them."""
+    (tmp_path / "test_imports.py").write_text(
+        "import sys\n\n\ndef test_imports():\n"
+        "    assert {'numpy', 'cppsim.batch', 'cppsim.checking'} & set(sys.modules) == set()\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-p", "cppsim", "--cppsim=off"]
+    succeed(*command, cwd=tmp_path, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
