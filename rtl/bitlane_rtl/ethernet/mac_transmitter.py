@@ -95,12 +95,7 @@ class MacTransmitter(wiring.Component):
         missing = Signal(range(_LEAST))  # bytes up to the least length behind this one
         short = missing.any()
         m.d.comb += [expired.eq(count == 0), last.eq(left == 1)]
-        m.d.sync += [
-            chosen.valid.eq(1),
-            chosen.error.eq(0),
-            chosen.data.eq(0),
-            chosen.fcs.eq(0),
-        ]
+        m.d.sync += [chosen.valid.eq(1), Cat(chosen.error, chosen.data, chosen.fcs).eq(0)]
         with m.If(~expired):
             m.d.sync += count.eq(count - 1)
         with m.FSM():
