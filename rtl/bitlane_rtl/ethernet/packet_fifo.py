@@ -12,13 +12,18 @@ from ..primitives import Ram
 __all__ = ["PACKET_WORDS", "PacketFifo", "PacketWrites"]
 
 PACKET_WORDS = 512
-"""Words of a packet, at most this less 1."""
-
-_OFFSET_BITS = (PACKET_WORDS - 1).bit_length()
+"""Words of a packet, at most this less 1: more than those of the longest frame."""
 
 
 class PacketWrites(wiring.Signature):
     """Signature of writes of packets, from the side of the writer.
+
+    Parameters
+    ----------
+    shape
+        Shape of a word; may be a data layout.
+    packet_words
+        The words of a packet are at most this less 1: a power of two.
 
     Members
     -------
@@ -31,15 +36,15 @@ class PacketWrites(wiring.Signature):
         The packet is complete with the ``word`` of this cycle, and has ``words`` words.
     """
 
-    def __init__(self, shape: ShapeLike) -> None:
+    def __init__(self, shape: ShapeLike, packet_words: int = PACKET_WORDS) -> None:
         super().__init__(
             {
                 "room": In(1),
                 "write": Out(1),
-                "offset": Out(_OFFSET_BITS),
+                "offset": Out(range(packet_words)),
                 "word": Out(shape),
                 "commit": Out(1),
-                "words": Out(_OFFSET_BITS),
+                "words": Out(range(packet_words)),
             }
         )
 
@@ -55,7 +60,9 @@ class PacketFifo(wiring.Component):
     shape
         Shape of a word; may be a data layout.
     depth
-        Words: a power of two, at least twice PACKET_WORDS.
+        Words: a power of two, at least twice ``packet_words``.
+    packet_words
+        See `PacketWrites`.
 
     Members
     -------
@@ -74,11 +81,12 @@ class PacketFifo(wiring.Component):
     i: Any
     o: Any
 
-    def __init__(self, shape: ShapeLike, depth: int) -> None:
-        if depth < 2 * PACKET_WORDS or depth & (depth - 1):
-            raise ValueError(f"depth: {depth} is not a power of two, {2 * PACKET_WORDS} or more")
+    def __init__(self, shape: ShapeLike, depth: int, packet_words: int = PACKET_WORDS) -> None:
+        if depth < 2 * packet_words or depth & (depth - 1):
+            raise ValueError(f"depth: {depth} is not a power of two, {2 * packet_words} or more")
         self._depth = depth
-        super().__init__({"i": In(PacketWrites(shape)), "o": Out(stream.Signature(shape))})
+        writes = PacketWrites(shape, packet_words)
+        super().__init__({"i": In(writes), "o": Out(stream.Signature(shape))})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -102,7 +110,7 @@ class PacketFifo(wiring.Component):
             ram.write.data.eq(self.i.word),
             ram.write.en.eq(self.i.write),
             # A packet must not fill the FIFO to the last word, or the FIFO would look empty.
-            self.i.room.eq(~used[_OFFSET_BITS:].all()),
+            self.i.room.eq(~used[len(self.i.offset) :].all()),
         ]
         m.d.write += [
             end.eq(end + (end != start)),
