@@ -234,7 +234,7 @@ class FrameParser(wiring.Component):
         is_kind = Signal()
         m.d.comb += [self.o.offset.eq(Mux(is_kind, 0, count)), self.o.words.eq(count)]
         m.d.sync += [
-            self.o.write.eq(((stored & (last | (lane == 3))) | byte.ended) & ~full),
+            self.o.write.eq(((stored & (last | (lane == 3))) | (byte.ended & ended)) & ~full),
             self.o.word.last.eq(last),
             is_kind.eq(byte.ended),
         ]
