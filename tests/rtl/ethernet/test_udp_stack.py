@@ -133,6 +133,11 @@ MAKES: dict[str, Callable[[], Sequence[Any]]] = {
         ethernet() / ip(len=size) / UDP(dport=0xB17E, len=(size - 20) & 0xFFFF, chksum=0) / b"abcd"
         for size in (0, 1, 10, 14, 17, 19, 20, 23, 27, 28)
     ],
+    "an echo without a whole header": lambda: [
+        ethernet() / ip(proto=1) / short
+        for size in (1, 2, 3)
+        for short in [bytes(ICMP() / (b"\0" * 4))[:4] + b"\0" * size]
+    ],
     "a length beyond the frame": lambda: [
         ethernet() / ip(len=size) / UDP(dport=0xB17E, len=size - 20, chksum=0) / bytes(80)
         for size in (109, 110, 111, 112, 113, 500, 1501, 2047, 2048 + 60, 65535)
