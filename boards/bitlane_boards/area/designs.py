@@ -7,6 +7,8 @@ from amaranth.lib import wiring
 
 from bitlane_rtl.configurations import copy, full, small
 from bitlane_rtl.core import Core
+from bitlane_rtl.ethernet.board_addresses import BoardAddresses
+from bitlane_rtl.ethernet.udp_stack import UdpStack
 from bitlane_rtl.search.unit import Unit
 
 from .chips import CHIPS
@@ -21,7 +23,7 @@ class Design:
 
     ``family``: a key of `CHIPS`; ``scope`` says in words what it comprises; ``most_lut4`` and
     ``least_mhz``: the goals, None where the contract has none; ``beside``: whether peers of its
-    width are comparable.
+    width are comparable; ``clocks``: its clock domains, of which the slowest has to meet the goal.
     """
 
     name: str
@@ -32,6 +34,7 @@ class Design:
     most_lut4: int | None = None
     least_mhz: float | None = None
     beside: bool = False
+    clocks: tuple[str, ...] = ("sync",)
 
     @property
     def has_goal(self) -> bool:
@@ -92,6 +95,20 @@ def _design(
     return Design(name, family, width, scope, build, most_lut4, least_mhz, kind == "copy-{}")
 
 
+_ETHERNET = Design(
+    "ethernet",
+    "ecp5",
+    8,
+    (
+        "UDP on a gigabit PHY, behind its DDR pins: MAC, ARP, echo, IPv4 and UDP with checksums,"
+        " FIFOs of 4 KiB between the clocks of the line and the user's, which is 32 bits wide"
+    ),
+    lambda: UdpStack(BoardAddresses()),
+    most_lut4=1400,
+    least_mhz=130.0,
+    clocks=("sync", "rx", "tx"),
+)
+
 DESIGNS = (
     _design("copy-{}", 32, "ecp5", most_lut4=480, least_mhz=155.0),
     _design("copy-{}-deep", 32, "ecp5"),
@@ -114,5 +131,7 @@ ON_REQUEST = (
     _design("full-{}", 32, "gowin"),
     _design("unit-{}", 512, "ice40"),
     _design("unit-{}", 512, "gowin"),
+    _ETHERNET,
 )
-"""Measured only when named: slow, or larger than their chip with the flip-flops around them."""
+"""Measured only when named: slow, larger than their chip with the flip-flops around them, or not a
+part of the engine."""

@@ -78,6 +78,7 @@ class AreaRow:
             "cells": None if self.cells is None else asdict(self.cells),
             "mhz": self.mhz,
             "mhz_by_seed": {placement.seed: placement.mhz for placement in self.placements},
+            "mhz_by_clock": {placement.seed: placement.clocks for placement in self.placements},
             "gigabytes_per_second": self.gigabytes,
             "most_lut4": design.most_lut4,
             "least_mhz": design.least_mhz,
@@ -110,7 +111,7 @@ def measure_area(
     for design in designs:
         with tempfile.TemporaryDirectory(prefix="bitlane-area-") as folder:
             row = AreaRow(design)
-            placer = Placer(CHIPS[design.family], Path(folder), progress)
+            placer = Placer(CHIPS[design.family], Path(folder), progress, design.clocks)
             try:
                 _measure(row, placer, seeds, blocks=blocks)
             except ToolError as error:

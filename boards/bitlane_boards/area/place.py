@@ -5,8 +5,8 @@ A tool that fails never gives a result.
 
 import json
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -33,16 +33,22 @@ class Arc:
 
 @dataclass(frozen=True, slots=True)
 class SeedResult:
-    """One seed's result: ``mhz``, the circuit's bound, and the ``path`` that bounds it."""
+    """One seed's result: ``mhz`` of the slowest clock, and the ``path`` that bounds it.
+
+    ``clocks``: MHz of each clock, by its domain.
+    """
 
     seed: int
     mhz: float
     path: tuple[Arc, ...]
+    clocks: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Placer:
     """Places circuits on ``chip``, with files in ``folder`` and calls of ``progress``.
+
+    ``clocks``: the clock domains of the circuits.
 
     All methods raise `ToolError` if a tool fails.
     """
@@ -50,6 +56,7 @@ class Placer:
     chip: Chip
     folder: Path
     progress: Progress
+    clocks: tuple[str, ...] = ("sync",)
 
     def synthesise(self, circuit: wiring.Component) -> Cells:
         """Map ``circuit`` and its wrapper to cells, and return the cells of the circuit alone."""
@@ -76,22 +83,25 @@ class Placer:
         timing.unlink(missing_ok=True)
         self._run(step.tool, *step.arguments)
         report = json.loads(timing.read_text(encoding="utf-8"))
-        clocks = report["fmax"]
-        if len(clocks) != 1:
-            raise ToolError(f"nextpnr: {len(clocks)} clocks in the report; expected one")
-        (clock,) = clocks
+        found = report["fmax"]
+        if len(found) != len(self.clocks):
+            raise ToolError(
+                f"nextpnr: {len(found)} clocks in the report; expected {len(self.clocks)}"
+            )
+        slowest = min(found, key=lambda clock: float(found[clock]["achieved"]))
         path: tuple[Arc, ...] = ()
         for candidate in report["critical_paths"]:
-            if clock in candidate["from"] and clock in candidate["to"]:
+            if slowest in candidate["from"] and slowest in candidate["to"]:
                 path = tuple(_arc(part) for part in candidate["path"])
-        return SeedResult(seed, clocks[clock]["achieved"], path)
+        clocks = {_domain(net, self.clocks): each["achieved"] for net, each in found.items()}
+        return SeedResult(seed, found[slowest]["achieved"], path, clocks)
 
     def _map(self, circuit: wiring.Component, modules: str, *rest: str) -> dict[str, Cells]:
         """Map ``circuit`` to cells, each of ``modules`` by itself; then run ``rest``.
 
         Returns the cells of these modules.
         """
-        wrapper = OutOfContext(circuit)
+        wrapper = OutOfContext(circuit, self.clocks)
         # A circuit reads nothing else of a platform.
         platform: Any = SimpleNamespace(family=self.chip.name)
         text = rtlil.convert(wrapper, name="top", platform=platform, ports=wrapper.ports)
@@ -123,6 +133,11 @@ def with_inner(module: str, counts: Mapping[str, Mapping[str, int]]) -> Counter[
         inner = with_inner(kind, counts) if kind in counts else Counter([kind])
         cells.update({each: number * count for each, count in inner.items()})
     return cells
+
+
+def _domain(net: str, domains: Sequence[str]) -> str:
+    """Return the domain whose clock nextpnr calls ``net``, after the pin of `OutOfContext`."""
+    return next((name for name in domains[1:] if f"clk_{name}" in net), domains[0])
 
 
 def _arc(part: Mapping[str, Any]) -> Arc:

@@ -4,6 +4,7 @@ The circuit stays a separate module until it is mapped to cells, so that none of
 with the flip-flops around it.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from amaranth.hdl import Cat, ClockDomain, Elaboratable, Module, Signal, Value
@@ -22,17 +23,29 @@ class OutOfContext(Elaboratable):
 
     Every path runs from flip-flop to flip-flop, except at the two data pins.
 
+    Parameters
+    ----------
+    component
+        The circuit.
+    clocks
+        Its clock domains. The flip-flops have the first one's clock, and so all ports of the others
+        must be registers for their paths to be timed.
+
     Attributes
     ----------
     clk, i, o
-        The pins.
+        The pins. ``clk`` is the clock of the first domain.
+    clocks
+        The pins of all clocks, in the order of the domains.
     inputs, outputs
         Bits of the component on each side.
     """
 
-    def __init__(self, component: wiring.Component) -> None:
+    def __init__(self, component: wiring.Component, clocks: Sequence[str] = ("sync",)) -> None:
         self._component: Any = component
+        self._domains = clocks
         self.clk = Signal()
+        self.clocks = [self.clk, *(Signal(name=f"clk_{name}") for name in clocks[1:])]
         self.i = Signal()
         self.o = Signal()
         # Amaranth's stubs do not know what flatten() yields.
@@ -43,21 +56,19 @@ class OutOfContext(Elaboratable):
 
     @property
     def ports(self) -> list[Signal]:
-        return [self.clk, self.i, self.o]
+        return [*self.clocks, self.i, self.o]
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         around: Any = ClockDomain("around", reset_less=True)
-        sync: Any = ClockDomain("sync")
-        m.domains += [around, sync]
+        m.domains += around
         m.submodules[CORE] = self._component
         shift = Signal(1 + sum(map(len, self.inputs)), reset_less=True)
-        m.d.comb += [
-            around.clk.eq(self.clk),
-            sync.clk.eq(self.clk),
-            sync.rst.eq(shift[-1]),
-            Cat(self.inputs).eq(shift[:-1]),
-        ]
+        m.d.comb += [around.clk.eq(self.clk), Cat(self.inputs).eq(shift[:-1])]
+        for name, clock in zip(self._domains, self.clocks, strict=True):
+            domain: Any = ClockDomain(name)
+            m.domains += domain
+            m.d.comb += [domain.clk.eq(clock), domain.rst.eq(shift[-1])]
         m.d.around += shift.eq(Cat(self.i, shift))
         bits = Value.cast(Cat(self.outputs))
         level = 0

@@ -87,6 +87,31 @@ def test_small_part_is_placed(family: str) -> None:
     assert sum(step.delay for step in row.median.path) == pytest.approx(1000 / row.mhz, rel=0.01)
 
 
+class _TwoClocks(wiring.Component):
+    """A register of each clock, and a counter of the second one."""
+
+    i: In(_WIDTH)
+    o: Out(2 * _WIDTH)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.d.sync += self.o[:_WIDTH].eq(self.o[:_WIDTH] + self.i)
+        m.d.other += self.o[_WIDTH:].eq(self.o[_WIDTH:] + 1)
+        return m
+
+
+def test_each_clock_is_timed() -> None:
+    design = replace(_design("two", "ecp5", _TwoClocks), clocks=("sync", "other"))
+    (row,) = measure_area([design], 1, silent)
+    assert not row.failure
+    [placed] = row.placements
+    assert placed.clocks.keys() == {"sync", "other"}
+    assert placed.mhz == min(placed.clocks.values())
+    assert row.as_dict()["mhz_by_clock"] == {1: placed.clocks}
+    (row,) = measure_area([replace(design, clocks=("sync",))], 1, silent)
+    assert row.failure, "a clock is not counted"
+
+
 def test_what_does_not_fit_is_a_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

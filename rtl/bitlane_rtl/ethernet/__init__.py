@@ -1,0 +1,1 @@
+"""From a gigabit PHY's pins to datagrams, and back."""

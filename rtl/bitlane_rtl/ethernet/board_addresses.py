@@ -1,0 +1,35 @@
+"""The addresses of a board on its network. Plain data only."""
+
+from dataclasses import dataclass, field
+from ipaddress import IPv4Address
+
+__all__ = ["BoardAddresses"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoardAddresses:
+    """The addresses at which a board answers; they are fixed when it is built.
+
+    Parameters
+    ----------
+    mac
+        MAC address. The default has the bit of addresses that an administrator chooses.
+    ip
+        IPv4 address.
+    port
+        UDP port, from 1 on.
+
+    Raises ``ValueError`` for an address that a single board cannot have.
+    """
+
+    mac: bytes = bytes.fromhex("026269746c6e")
+    ip: IPv4Address = field(default_factory=lambda: IPv4Address("192.168.1.50"))
+    port: int = 45438
+
+    def __post_init__(self) -> None:
+        if len(self.mac) != 6 or self.mac[0] & 1:
+            raise ValueError(f"mac: {self.mac.hex(':')} is not the MAC address of one board")
+        if self.ip.is_multicast or self.ip.is_unspecified or self.ip.is_reserved:
+            raise ValueError(f"ip: {self.ip} is not the address of one board")
+        if not 0 < self.port < 1 << 16:
+            raise ValueError(f"port: {self.port}; expected 1 to 65535")

@@ -1,0 +1,100 @@
+"""From the bytes of a gigabit PHY to UDP datagrams, and back. It only wires components."""
+
+from typing import Any
+
+from amaranth.hdl import DomainRenamer, Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from .board_addresses import BoardAddresses
+from .frame_parser import FrameParser
+from .gmii import Gmii
+from .mac_receiver import MacReceiver
+from .mac_transmitter import MacTransmitter
+from .packet_builder import PacketBuilder
+from .packet_fifo import PacketFifo
+from .packet_router import PacketRouter
+from .packets import PacketWord
+
+__all__ = ["UdpStack"]
+
+
+class UdpStack(wiring.Component):
+    """Receives and sends UDP datagrams, and answers ARP and echo requests (ping) by itself.
+
+    There is no authentication: everybody on the network can send datagrams. A network that cannot
+    be trusted must not reach it.
+
+    Parameters
+    ----------
+    addresses
+        The addresses of the board.
+    receive_words
+        Words of the FIFO of packets that were received: a power of two, 1,024 or more. A frame is
+        dropped if less than 512 of them are free when it begins.
+
+    Members
+    -------
+    rx : ``In(Gmii())``
+        From the PHY, in the domain ``rx``.
+    tx : ``Out(Gmii())``
+        To the PHY, in the domain ``tx``.
+    received : ``Out(stream.Signature(PacketWord))``
+        Datagrams. While one is not taken, neither are requests of ARP nor echoes behind it.
+    sent : ``In(stream.Signature(PacketWord))``
+        Datagrams of whole words. The header is as in ``received``: it has the addresses to send to.
+    dropped : ``Out(16)``
+        See `MacReceiver`; in the domain ``rx``.
+
+    The domains ``rx``, ``tx`` and ``sync`` must be reset together. The clock of ``sync`` must have
+    more than a quarter of the frequency of that of ``tx``, so that it fills the FIFO in time.
+
+    Throughput: that of the line, from 32 MHz of ``sync`` on. Frames of any legal length may follow
+    each other with the least gap.
+    """
+
+    rx: Any
+    tx: Any
+    received: Any
+    sent: Any
+    dropped: Signal
+
+    def __init__(self, addresses: BoardAddresses, receive_words: int = 1024) -> None:
+        self._addresses = addresses
+        self._receive_words = receive_words
+        super().__init__(
+            {
+                "rx": In(Gmii()),
+                "tx": Out(Gmii()),
+                "received": Out(stream.Signature(PacketWord)),
+                "sent": In(stream.Signature(PacketWord)),
+                "dropped": Out(16),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        receiver = MacReceiver()
+        parser = FrameParser(self._addresses)
+        to_user = PacketFifo(PacketWord, self._receive_words)
+        to_line = PacketFifo(32, 1024)
+        transmitter = MacTransmitter()
+        m.submodules.receiver = DomainRenamer("rx")(receiver)
+        m.submodules.parser = DomainRenamer("rx")(parser)
+        m.submodules.to_user = DomainRenamer({"write": "rx", "read": "sync"})(to_user)
+        m.submodules.router = router = PacketRouter()
+        m.submodules.builder = builder = PacketBuilder(self._addresses)
+        m.submodules.to_line = DomainRenamer({"write": "sync", "read": "tx"})(to_line)
+        m.submodules.transmitter = DomainRenamer("tx")(transmitter)
+        wiring.connect(m, wiring.flipped(self.rx), receiver.i)
+        wiring.connect(m, receiver.o, parser.i)
+        wiring.connect(m, parser.o, to_user.i)
+        wiring.connect(m, to_user.o, router.i)
+        wiring.connect(m, router.received, wiring.flipped(self.received))
+        wiring.connect(m, wiring.flipped(self.sent), router.sent)
+        wiring.connect(m, router.o, builder.i)
+        wiring.connect(m, builder.o, to_line.i)
+        wiring.connect(m, to_line.o, transmitter.i)
+        wiring.connect(m, transmitter.o, wiring.flipped(self.tx))
+        m.d.comb += self.dropped.eq(receiver.dropped)
+        return m

@@ -1,0 +1,98 @@
+"""Bytes of a gigabit line, and the frames on it, apart from the circuit. Slow and plain."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cppsim.model.model import Model
+from cppsim.model.program import Program
+
+Columns = Mapping[str, NDArray[Any]]
+"""The values of ports in every cycle, by name."""
+
+HEAD = b"\x55" * 7 + b"\xd5"
+
+
+def with_fcs(content: bytes) -> bytes:
+    return content + crc32(content).to_bytes(4, "little")
+
+
+def padded(content: bytes) -> bytes:
+    return content.ljust(60, b"\0")
+
+
+def frame(content: bytes) -> bytes:
+    """Return the frame of ``content``, from destination address to FCS."""
+    return with_fcs(padded(content))
+
+
+@dataclass(frozen=True)
+class Burst:
+    """Bytes that follow each other on a line, ``idle`` cycles after the bytes before.
+
+    ``errors``: positions of the bytes in which the PHY signals an error.
+    """
+
+    data: bytes
+    idle: int = 12
+    errors: Iterable[int] = ()
+
+
+def on_line(content: bytes, idle: int = 12, errors: Iterable[int] = ()) -> Burst:
+    """Return a legal frame, with preamble and FCS."""
+    return Burst(HEAD + frame(content), idle, errors)
+
+
+def gmii(bursts: Sequence[Burst], after: int = 40) -> Columns:
+    """Return the line with ``bursts``, and with ``after`` idle cycles at its end."""
+    data, valid, error = bytearray(), bytearray(), bytearray()
+    for burst in bursts:
+        marks = set(burst.errors)
+        data += bytes(burst.idle) + burst.data
+        valid += bytes(burst.idle) + b"\1" * len(burst.data)
+        error += bytes(burst.idle) + bytes(place in marks for place in range(len(burst.data)))
+    idle = bytes(after)
+    return {
+        name: np.frombuffer(bytes(column + idle), np.uint8)
+        for name, column in (("data", data), ("valid", valid), ("error", error))
+    }
+
+
+def bursts_on(line: Columns) -> list[Burst]:
+    """Return what was transmitted on ``line``."""
+    bursts: list[Burst] = []
+    valid = np.concatenate([[0], line["valid"], [0]]).astype(np.int8)
+    begins, ends = np.flatnonzero(np.diff(valid) == 1), np.flatnonzero(np.diff(valid) == -1)
+    before = 0
+    for begin, end in zip(begins, ends, strict=True):
+        data = line["data"][begin:end].astype(np.uint8).tobytes()
+        errors = np.flatnonzero(line["error"][begin:end])
+        bursts.append(Burst(data, int(begin - before), tuple(errors.tolist())))
+        before = end
+    return bursts
+
+
+def checked(burst: Burst) -> bytes:
+    """Return the frame of ``burst`` without its FCS. Fails if it is not legal."""
+    assert not burst.errors
+    assert burst.data[:8] == HEAD
+    content = burst.data[8:-4]
+    assert len(content) >= 60
+    assert with_fcs(content) == burst.data[8:]
+    return content
+
+
+def run(model: Model, inputs: Columns, outputs: Iterable[str]) -> dict[str, NDArray[Any]]:
+    """Set the ports of ``model`` in every cycle; return its outputs in every cycle."""
+    program = Program()
+    with program.repeat(len(next(iter(inputs.values())))):
+        for name, values in inputs.items():
+            program.set(name, values[None])
+        for name in outputs:
+            program.get(name)
+        program.step()
+    return model.run(program)
