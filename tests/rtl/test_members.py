@@ -14,8 +14,8 @@ from functools import partial
 from typing import Any
 
 import pytest
-from amaranth.hdl import Fragment
-from amaranth.lib import wiring
+from amaranth.hdl import Fragment, Module
+from amaranth.lib import io, wiring
 
 import bitlane_rtl
 from bitlane_boards import boards
@@ -23,11 +23,27 @@ from bitlane_boards.flow.top import Top
 from bitlane_rtl.configuration import Search
 from bitlane_rtl.configurations import copy, full
 from bitlane_rtl.core import Core
+from bitlane_rtl.ethernet.board_addresses import BoardAddresses
+from bitlane_rtl.ethernet.rgmii import RgmiiReceiver, RgmiiTransmitter
+from bitlane_rtl.ethernet.udp_stack import UdpStack
+from support.ethernet.pins import PLATFORM
+
+
+def rgmii() -> Module:
+    """Return both directions at the pins."""
+    data, control, clock = (io.SimulationPort("io", width) for width in (4, 1, 1))
+    m = Module()
+    m.submodules.receiver = RgmiiReceiver(data, control)
+    m.submodules.transmitter = RgmiiTransmitter(data, control, clock)
+    return m
+
 
 CIRCUITS = {
     "copy": lambda: Core(copy()),
     "pairs of beats, block RAM": lambda: Core(full(32, block_ram=True)),
     "search, one read port": lambda: Core(replace(full(), search=Search(units=1), read_ports=1)),
+    "Ethernet": lambda: UdpStack(BoardAddresses()),
+    "pins of Ethernet": rgmii,
     **{
         name: partial(Top, board)
         for name, board in boards().items()
@@ -60,7 +76,7 @@ def ports() -> Ports:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(wiring.Component, "__init__", noting)
         for circuit in CIRCUITS.values():
-            Fragment.get(circuit(), None)
+            Fragment.get(circuit(), PLATFORM)
     return found
 
 
