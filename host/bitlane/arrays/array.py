@@ -18,7 +18,7 @@ from ..compiler.explain import Explanation
 from ..compiler.explain import explain as explain_nodes
 from ..compiler.nodes import broadcast, copy_ordered
 from ..errors import CopyError, DataTypeError, MissingError, NotOfferedError, ShapeError
-from ..streaming.operands import as_array, count_type
+from ..streaming.operands import as_array, count_type, expect_supported
 from ..streaming.promotion import Casting
 from .elementwise import (
     Axes,
@@ -507,9 +507,13 @@ def write_out(out: Any, value: Value) -> Any:
         raise DataTypeError(
             f"out: of type {type(out).__name__}; expected a bitlane.Array or an ndarray"
         )
-    if not np.can_cast(value.dtype, out.dtype, "same_kind"):
+    expect_supported("out", out.dtype)
+    kind = out.dtype.newbyteorder("=")
+    converts = value.dtype != kind and "f" in (value.dtype.kind, kind.kind)
+    if converts or not np.can_cast(value.dtype, kind, "same_kind"):
         raise DataTypeError(
-            f"out: data type {out.dtype} for a result of {value.dtype}; expected one that holds it"
+            f"out: data type {out.dtype} for a result of {value.dtype}; expected one that holds it,"
+            " and no float beside integers"
         )
     if isinstance(out, np.ndarray) and not out.flags.writeable:
         raise ShapeError("out: the array is read-only")
@@ -518,9 +522,9 @@ def write_out(out: Any, value: Value) -> Any:
     except ShapeError:
         raise ShapeError(f"out: shape {out.shape}; expected {value.shape}") from None
     if isinstance(out, np.ndarray):
-        np.copyto(out, download(cast(value, out.dtype)))
+        np.copyto(out, download(cast(value, kind)))
         return out
-    result = to_device(out.device, "result", value, out.dtype)
+    result = to_device(out.device, "result", value, kind)
     if out.pending and result.shape == out.shape:
         # Nothing shows its memory yet: there is none.
         out._value = result

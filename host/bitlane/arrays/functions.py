@@ -26,7 +26,10 @@ Axes = int | Sequence[int]
 @implements(np.array_equal)
 def _array_equal(a1: Any, a2: Any) -> bool:
     """Compare on the device: one element of a result comes to the host. Raises as `compare`."""
-    if np.shape(a1) != np.shape(a2):
+    try:
+        if np.shape(a1) != np.shape(a2):
+            return False
+    except ValueError:  # lists of lists that are no array
         return False
     like = a1 if isinstance(a1, Array) else a2
     if not like.size:
@@ -53,11 +56,18 @@ implements(np.array2string)(
     lambda a, *given, **options: np.array2string(a.get(), *given, **options)
 )
 implements(np.any)(
-    lambda a, axis=None, out=None, keepdims=False: a.any(axis, out, keepdims),
+    lambda a, axis=None, out=None, keepdims=False: _expect_array(a).any(axis, out, keepdims),
 )
 implements(np.all)(
-    lambda a, axis=None, out=None, keepdims=False: a.all(axis, out, keepdims),
+    lambda a, axis=None, out=None, keepdims=False: _expect_array(a).all(axis, out, keepdims),
 )
+
+
+def _expect_array(a: Any) -> Array:
+    """Return ``a``, which is on a device, not ``out`` alone. Raises ``DataTypeError``."""
+    if isinstance(a, Array):
+        return a
+    raise DataTypeError(f"a: of type {type(a).__name__}; expected a bitlane.Array, as out is one")
 
 
 @implements(np.where)
@@ -73,7 +83,9 @@ def count_nonzero(a: Array, axis: Axes | None = None, *, keepdims: bool = False)
 
 
 implements(np.sum)(
-    lambda a, axis=None, dtype=None, out=None, keepdims=False: a.sum(axis, dtype, out, keepdims)
+    lambda a, axis=None, dtype=None, out=None, keepdims=False: _expect_array(a).sum(
+        axis, dtype, out, keepdims
+    )
 )
 
 

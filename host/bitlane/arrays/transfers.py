@@ -69,7 +69,12 @@ def replace(target: Value, array: AnyArray) -> None:
 
 
 def _bytes(array: AnyArray) -> NDArray[np.uint8]:
-    """Return the bytes of ``array``, in C's order and the device's byte order."""
+    """Return the bytes of ``array``, in C's order and the device's byte order.
+
+    Truth values become 0 and 1: NumPy takes any byte but 0 for true.
+    """
+    if array.dtype.kind == "b":
+        array = array.view(np.uint8) != 0
     little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
     return little.reshape(-1).view(np.uint8)
 

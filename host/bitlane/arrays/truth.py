@@ -6,7 +6,7 @@ The circuit tests whether the logic of two elements has a bit that is 1, and add
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import isfinite, prod
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -168,7 +168,7 @@ def _fit_integer(number: Any, dtype: np.dtype[Any]) -> AnyArray | None:
     if isinstance(value, float):
         if not isfinite(value) or value != int(value):
             return None
-        if _EXACT <= abs(value) <= 1 << 64 and dtype.itemsize == 8:
+        if dtype.itemsize == 8 and abs(value) >= _EXACT and _is_near(value, dtype):
             raise DataTypeError(
                 f"b: {value} beside {dtype}, which NumPy rounds to compare them; expected an"
                 " integer"
@@ -176,6 +176,11 @@ def _fit_integer(number: Any, dtype: np.dtype[Any]) -> AnyArray | None:
         value = int(value)
     least, most = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
     return np.array(value, dtype) if least <= value <= most else None
+
+
+def _is_near(value: float, dtype: np.dtype[Any]) -> bool:
+    """Return whether an integer of ``dtype`` becomes ``value`` if it is rounded to a float64."""
+    return float(np.iinfo(dtype).min) <= value <= float(np.iinfo(dtype).max)
 
 
 def _fit_float(number: Any, dtype: np.dtype[Any]) -> AnyArray | None:
@@ -205,7 +210,7 @@ def combine(device: DeviceLike, a: Compared, b: Compared, *, op: Op) -> Value:
 def select_elements(device: DeviceLike, condition: Operand, a: Compared, b: Compared) -> Value:
     """Return the elements of ``a`` where ``condition`` is not 0, else those of ``b``.
 
-    In the type in which both meet, floats of one type included; up to seven passes. Raises
+    In the type in which both meet, floats of one type included; up to eight passes. Raises
     ``DataTypeError``, ``OutOfRangeError`` or ``ShapeError``.
     """
     p, q = _beside(a, b), _beside(b, a)
@@ -224,8 +229,13 @@ def _beside(x: Compared, other: Compared) -> Operand:
     """Return ``x``, a number of Python's beside floats as one of them."""
     dtype = getattr(other, "dtype", None)
     if isinstance(x, int | float) and dtype is not None and dtype.kind == "f":
-        return np.asarray(x, dtype)
-    return np.asarray(x) if isinstance(x, float) else x
+        try:
+            return np.asarray(x, dtype)
+        except OverflowError as error:
+            raise OutOfRangeError(f"x: {error}; expected a number that {dtype} holds") from None
+    if isinstance(x, float) or (isinstance(x, int) and isinstance(other, float)):
+        return np.asarray(x, np.float64)
+    return x
 
 
 _ONE: Final[Mapping[np.ufunc, Callable[[Value], Value]]] = {
@@ -290,7 +300,7 @@ def arrays_equal(device: DeviceLike, a: Operand, b: Operand) -> bool:
 
     One element of a result comes to the host. Raises as `compare` does.
     """
-    if _are_floats(a, b):
+    if _are_floats(a, b) or _is_number(a) or _is_number(b):
         differences = compare(device, a, b, negate=True)
     else:
         x, y = _meet(device, a, b)
@@ -320,7 +330,7 @@ def _sum_ones(node: Expression, axes: tuple[int, ...], longest: int) -> Expressi
 
     Rows that are longer are halved until they are not.
     """
-    if node.itemsize * prod(node.shape[axis] for axis in axes) <= longest:
+    if _widest(node) * prod(node.shape[axis] for axis in axes) <= longest:
         return add_up(apply(Op.COUNT, node), axes)
     axis = max(axes, key=lambda axis: node.shape[axis])
     half = node.shape[axis] // 2
@@ -330,9 +340,28 @@ def _sum_ones(node: Expression, axes: tuple[int, ...], longest: int) -> Expressi
 
 
 def _part(node: Expression, axis: int, part: slice) -> Expression:
-    """Return a part of an axis; logic is done on that part of its operands."""
+    """Return a part of an axis; logic and tests are done on that part of their operands."""
     key = (*(slice(None),) * axis, part)
-    if isinstance(node, Applied) and node.op in LOGIC_OPS and not node.cached:
+    if _is_fused(node):
         parts = [index_node(broadcast(x, node.shape), key) for x in operands(node)]
-        return apply(node.op, *parts)
+        return apply(node.op, *parts, options=node.options)
     return index_node(node, key)
+
+
+def _is_fused(node: Expression) -> TypeGuard[Applied]:
+    """Return whether a sum may take the operands of ``node`` in its place."""
+    if not isinstance(node, Applied) or node.summed or node.cached:
+        return False
+    return node.op in LOGIC_OPS or node.op.counts
+
+
+def _widest(node: Expression) -> int:
+    """Return the bytes of the widest element of which a sum over ``node`` may be made."""
+    waiting, known, widest = [node], {node}, 0
+    while waiting:
+        each = waiting.pop()
+        widest = max(widest, each.itemsize)
+        if _is_fused(each):
+            waiting += (x for x in operands(each) if x not in known)
+            known.update(operands(each))
+    return widest

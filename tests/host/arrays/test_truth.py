@@ -226,6 +226,21 @@ def test_rows_longer_than_a_sum_are_halved(place: int, kind: str) -> None:
         np.count_nonzero(y, axis=1).get()
 
 
+@pytest.mark.parametrize("kind", ["u2", "u8", "f8"])
+def test_a_row_whose_truth_fits_a_sum_may_have_elements_that_do_not(kind: str) -> None:
+    """1,000 truth values are less than the 4,095 bytes of a run, and their elements are more."""
+    device = model(memory_bytes=1 << 20, length_bits=12)
+    a = np.ones(4000 if kind == "u2" else 1000, kind)
+    for b in (a, np.where(np.arange(a.size) == a.size - 1, 0, a).astype(kind)):
+        x, y = device.asarray(a), device.asarray(b)
+        assert bool(np.all(y)) == np.all(b)
+        assert bool(np.all(x == y)) == np.all(a == b)
+        assert bool(np.any(x != y)) == np.any(a != b)
+        assert bool((y == 0).any()) == (b == 0).any()
+        assert np.array_equal(x, y) == np.array_equal(a, b)
+        assert not np.isnan(y).any()
+
+
 def test_differences_of_long_rows_are_not_stored() -> None:
     a = random(40000, "u1")
     device = model(memory_bytes=3 * a.nbytes, length_bits=12)
@@ -315,6 +330,40 @@ def test_results_may_be_written_to_arrays(device: Device) -> None:
     out = np.zeros(9, bool)
     assert np.not_equal(y, a, out=out) is out
     assert out.tolist() == (a != b).tolist()
+
+
+@pytest.mark.parametrize("kind", ["O", "c8", "V8", "f4", "m8[s]", "S1"])
+def test_arrays_of_other_types_take_no_results(device: Device, kind: str) -> None:
+    x = device.asarray(np.arange(1, 5, dtype=np.uint8))
+    out = np.zeros(4, kind)
+    for function in (np.equal, np.bitwise_xor):
+        with pytest.raises(bitlane.DataTypeError, match=r"^out: data type "):
+            function(x, x, out=out)
+    assert out.tolist() == np.zeros(4, kind).tolist()
+
+
+def test_truth_values_of_other_bytes_become_0_and_1(device: Device) -> None:
+    a = np.array([0, 1, 2, 255], np.uint8)
+    for x in (device.asarray(a.view(bool)), device.asarray(np.zeros(4, bool))):
+        x[:] = a.view(bool)
+        assert x.astype(np.uint8).tolist() == [0, 1, 1, 1]
+        assert np.count_nonzero(x) == 3
+
+
+def test_numbers_and_lists_beside_arrays_are_as_in_numpy(device: Device) -> None:
+    x, three = device.asarray(np.arange(3, dtype=np.uint8)), device.asarray(np.uint8(3))
+    assert not np.array_equal(x, [[1, 2], [3]])
+    assert [np.array_equal(three, number) for number in (3, 3.0, 300)] == [True, True, False]
+    wide = device.asarray(np.array([1, -1], np.int64))
+    assert (wide == 1e19).tolist() == (wide == -1e19).tolist() == [False, False]
+    truth = device.asarray(np.array([True, False]))
+    for pair in ((0, np.nan), (np.nan, 0)):
+        expected = np.where(np.array([True, False]), *pair)
+        assert np.where(truth, *pair).get().tobytes() == expected.tobytes()
+    with pytest.raises(bitlane.OutOfRangeError, match="expected a number that float32 holds"):
+        np.where(truth, device.asarray(np.ones(2, np.float32)), 10**400)
+    with pytest.raises(bitlane.DataTypeError, match=r"a: of type list; expected a bitlane\.Array"):
+        np.all([1, 2], out=truth)
 
 
 def test_comparisons_are_computed_before_their_operands_change(device: Device) -> None:
