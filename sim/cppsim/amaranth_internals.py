@@ -6,6 +6,7 @@ also use the private attributes of their base class. Amaranth's stubs do not cov
 hence ``Any``.
 """
 
+from collections import ChainMap
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from operator import attrgetter
@@ -199,10 +200,18 @@ def prepared_design(simulator: Any) -> Any:
 
 
 class _Emitter(NetlistEmitter):
-    """Leaves out the formats of signals, of which the netlist of a simulation shows none."""
+    """Emits what a simulation shows: the resets of read ports, but no formats of signals."""
 
     def emit_signal_fields(self) -> None:
         pass
+
+    def emit_read_port(self, module: int, memory: Any, port: Any, *others: Any) -> None:
+        super().emit_read_port(module, memory, port, *others)
+        domain = memory.domains.get(port._domain)
+        if domain is not None and domain.rst is not None:
+            # The simulator resets what the port shows; Amaranth's netlist has no such reset.
+            self.design.signal_lca.setdefault(domain.rst, self.design.fragment)
+            self.emit_signal(domain.rst)
 
 
 def emitted_netlist(design: Any) -> Any:
@@ -214,6 +223,7 @@ def emitted_netlist(design: Any) -> Any:
     netlist = nir.Netlist()
     ordered = copy(design)
     ordered.ports = sorted(design.ports, key=lambda port: str(port[0]))
+    ordered.signal_lca = ChainMap(SignalDict(), design.signal_lca)  # the emitter may add to it
     emitter = _Emitter(netlist, ordered, all_undef_to_ff=True)
     emitter.emit_fragment(design.fragment, None)
     netlist.check_comb_cycles()

@@ -20,7 +20,7 @@ from .amaranth_internals import SignalDict
 from .compiling.library import Builder, builder, content_key
 from .compiling.sources import source_digest
 from .cpp.simulation import SimulationSource, write_simulation
-from .errors import SimulationError
+from .errors import SimulationError, one_line
 from .netlist.design import PlainDesign
 from .netlist.fingerprint import Fingerprint, fingerprint
 from .netlist.lowered import Lowered
@@ -85,9 +85,7 @@ def _in_one_line() -> Iterator[None]:
     except SimulationError:
         raise
     except Exception as error:
-        # The first place is enough of a combinational cycle's path.
-        lines = str(error).splitlines()[:2] or [type(error).__name__]
-        raise SimulationError(" ".join(line.strip() for line in lines)) from error
+        raise SimulationError(one_line(error)) from error
 
 
 @contextmanager

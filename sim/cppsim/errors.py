@@ -17,6 +17,15 @@ class BatchError(SimulationError):
     """A batch cannot be made, or a program does not fit its circuit. One line with the cure."""
 
 
+def one_line(error: Exception) -> str:
+    """Return the reason that ``error`` gives, and its type if only an oversight raises it."""
+    # The first place is enough of a combinational cycle's path.
+    reason = " ".join(line.strip() for line in str(error).splitlines()[:2])
+    if isinstance(error, AssertionError | AttributeError | LookupError):
+        return f"an error in cppsim ({type(error).__name__}: {reason}); please report it"
+    return reason or type(error).__name__
+
+
 @contextmanager
 def memory_for(what: str) -> Iterator[None]:
     """Raise ``BatchError`` instead of ``MemoryError``, with ``what`` as its subject."""

@@ -11,7 +11,7 @@ from typing import Any, cast
 from amaranth.hdl import Fragment, Shape, Signal, Value
 from amaranth.lib import data, wiring
 
-from ..errors import BatchError
+from ..errors import BatchError, one_line
 from ..model.circuit import named_signals
 from ..netlist.design import Bits, DesignPort, FormattedValue, Memory, Notice
 from ..netlist.enables import find_enables
@@ -143,8 +143,7 @@ def batch_circuit(
         prepared = Fragment.get(dut, None).prepare()
         lowered = lower(prepared)
     except Exception as error:
-        lines = str(error).splitlines()[:2] or [type(error).__name__]
-        raise BatchError(" ".join(line.strip() for line in lines)) from error
+        raise BatchError(one_line(error)) from error
     port_names = PortChoice(dut, clocks, watch).names(prepared)
     circuit = BatchCircuit(lowered, port_names.signals)
     _choose(circuit, port_names)

@@ -156,6 +156,15 @@ def test_what_cannot_be_compiled_leaves_no_entry(fresh_cache: Path) -> None:
     assert not list(fresh_cache.glob("cppsim/*"))
 
 
+def test_an_oversight_is_reported_as_one(change: Callable[..., None]) -> None:
+    change(designs, "lower", lambda design: {}["sync"])
+    m = Module()
+    m.d.sync += Signal().eq(1)
+    reason = r"an error in cppsim \(KeyError: 'sync'\); please report it"
+    with pytest.warns(cppsim.FallbackWarning, match=reason):
+        cppsim.Simulator(m)
+
+
 def test_the_entry_of_another_design_is_found_out(fresh_cache: Path) -> None:
     def counter(step: int) -> Any:
         m, count = Module(), Signal(8)

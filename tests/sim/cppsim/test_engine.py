@@ -15,6 +15,7 @@ from amaranth.hdl import (
     ClockDomain,
     ClockSignal,
     Cover,
+    DomainRenamer,
     DriverConflict,
     Format,
     Fragment,
@@ -159,6 +160,35 @@ def test_rows_of_memories_are_read_and_written(sim: Bench) -> None:
     made = sim.run(m, work)
     made.reset()
     made.run()
+
+
+@pytest.mark.parametrize("renamed", [False, True])
+@pytest.mark.parametrize("async_reset", [False, True])
+def test_a_reset_of_nothing_but_a_read_port(async_reset: bool, renamed: bool) -> None:
+    @same_on(on_engine, advances=0)
+    def compare(sim: Bench) -> None:
+        m = Module()
+        m.submodules.memory = memory = Memory(shape=8, depth=4, init=[9, 8])
+        read = memory.read_port()
+        domain: Any = ClockDomain("pixel" if renamed else "sync", async_reset=async_reset)
+        top = Module()
+        top.domains += domain
+        top.submodules.inner = DomainRenamer("pixel")(m) if renamed else m
+
+        async def work(ctx: Any) -> None:
+            for step in range(12):
+                ctx.set(read.en, step % 5 != 3)
+                ctx.set(read.addr, step % 2)
+                ctx.set(domain.rst, step % 4 == 3)
+                sim.seen.append((ctx.get(domain.rst), ctx.get(read.data)))
+                await ctx.delay(1e-6)
+                sim.seen.append(ctx.get(read.data))
+
+        made = sim.simulator(top, work, clock=None)
+        made.add_clock(1e-6, domain=domain)
+        made.run()
+
+    compare()
 
 
 @same_on(on_engine, advances=0)

@@ -14,6 +14,7 @@ import pytest
 from amaranth.hdl import Assert, ClockDomain, Elaboratable, Format, Module, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFO
+from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from numpy.typing import NDArray
 
@@ -241,6 +242,21 @@ def test_a_reset_returns_to_power_on(backend: str) -> None:
     assert not batch.memory("storage").any()
     assert batch.run(program)["level"].tolist() == before["level"].tolist() == [2, 2, 2]
     assert (batch.memory("storage") == rows).all()
+
+
+def test_a_reset_of_nothing_but_a_read_port_is_a_port(backend: str) -> None:
+    m = Module()
+    m.domains.sync = domain = ClockDomain()
+    m.submodules.memory = memory = Memory(shape=8, depth=4, init=[9])
+    port = memory.read_port()
+    shown, read = Signal(8, name="shown"), Signal(init=1)
+    m.d.comb += [shown.eq(port.data), port.en.eq(read)]
+    batch = Batch(m, 2, backend)
+    batch.step()
+    batch.set(domain.rst, [0, 1])
+    batch.set("read", 0)
+    batch.step()
+    assert batch.get("shown").tolist() == [9, 0]
 
 
 def test_a_check_that_fails_is_told_of_its_instance_alone(backend: str) -> None:
