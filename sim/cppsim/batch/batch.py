@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import BatchError
-from ..model.ports import NamedSignals, counted
+from ..model.naming import NamedSignals
+from ..model.ports import counted
 from ..model.program import Program, expect_program
 from .alone import run_alone
 from .circuit import PortChoice, batch_circuit

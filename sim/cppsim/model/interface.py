@@ -8,8 +8,9 @@ from typing import Any
 from ..errors import BatchError, memory_for
 from ..netlist.design import Elaborated
 from ..netlist.storage import Buffers, StoragePort, check_storage
-from .ports import ByPort, NamedSignals, PortPlace, Words, kind_of, misfit
-from .program import Encoded, Program, expect_program
+from .naming import NamedSignals
+from .ports import ByPort, PortPlace, Words, kind_of, misfit
+from .program import Encoded, Port, Program, expect_program, port_key
 
 Prepared = Callable[[Sequence[int]], list[int]]
 """Runs a prepared program with new columns, and returns its results in the order of execution."""
@@ -18,9 +19,10 @@ Prepared = Callable[[Sequence[int]], list[int]]
 class AnyModel(ABC):
     """One instance of a circuit with one clock; it serves the storage ports of the circuit.
 
-    Values are integers in the range of the port's shape, as in `Batch`. A value that is set is seen
-    by the next clock edge and by the next ``get``; ``get`` returns the value that a probe shows
-    between two edges.
+    Ports are called by their names, or are the signals; a signal that is not a port raises
+    ``BatchError``. Values are integers in the range of the port's shape, as in `Batch`. A value
+    that is set is seen by the next clock edge and by the next ``get``; ``get`` returns the value
+    that a probe shows between two edges.
     """
 
     name: str
@@ -57,7 +59,7 @@ class AnyModel(ABC):
         """Clock edges since the beginning or the last ``reset``."""
 
     @abstractmethod
-    def set(self, port: str, value: int) -> None:
+    def set(self, port: Port, value: int) -> None:
         """Drive an input.
 
         Raises ``KeyError`` for an unknown port, and ``ValueError`` for a value out of its range or
@@ -65,7 +67,7 @@ class AnyModel(ABC):
         """
 
     @abstractmethod
-    def get(self, port: str) -> int:
+    def get(self, port: Port) -> int:
         """Return the value of a port. Raises ``KeyError`` for an unknown port."""
 
     @abstractmethod
@@ -76,7 +78,7 @@ class AnyModel(ABC):
         """
 
     @abstractmethod
-    def until(self, port: str, limit: int) -> bool:
+    def until(self, port: Port, limit: int) -> bool:
         """Clock until an edge at which ``port`` was not 0, that edge included.
 
         Returns whether that happened within ``limit`` edges. Raises ``SimulationError``.
@@ -92,7 +94,7 @@ class AnyModel(ABC):
         """
         expect_program(program, "run")
         with memory_for("the program"):
-            program = program.named(self._names.name_of)
+            program = program.named(self._name_of)
             encoded = program.encoded(self.places, 1)
             columns = self._columns(program, encoded)
             return {result.name: result.alone(columns) for result in encoded.results}
@@ -105,7 +107,7 @@ class AnyModel(ABC):
         the order of execution. Raises ``BatchError`` for another number of columns.
         """
         expect_program(program, "prepare")
-        program = program.named(self._names.name_of)
+        program = program.named(self._name_of)
         encoded = program.encoded(self.places, 1)
         wanted = len(encoded.input)
 
@@ -115,6 +117,9 @@ class AnyModel(ABC):
             return self._results(program, encoded, columns)
 
         return run
+
+    def _name_of(self, port: Port) -> str:
+        return self._names.name_of(port_key(port))
 
     @abstractmethod
     def _results(self, program: Program, encoded: Encoded, columns: Sequence[int]) -> list[int]:

@@ -17,7 +17,7 @@ from ..netlist.storage import Buffers, StoragePort
 from .build import Library, build
 from .interface import AnyModel, counted_cycles, fitting_value
 from .ports import ByPort, Words
-from .program import Encoded, Program
+from .program import Encoded, Port, Program
 from .waveforms import Waveform
 
 if TYPE_CHECKING:
@@ -129,7 +129,9 @@ class Model(AnyModel):
     def cycles(self) -> int:
         return int(self._calls.model_cycles(self._handle))
 
-    def set(self, port: str, value: int) -> None:
+    def set(self, port: Port, value: int) -> None:
+        if not isinstance(port, str):
+            port = self._name_of(port)
         number = fitting_value(self.places[port], value)
         data = self._data(port)
         self._stale = True
@@ -140,7 +142,9 @@ class Model(AnyModel):
         else:
             data[:] = to_words(number, len(data))
 
-    def get(self, port: str) -> int:
+    def get(self, port: Port) -> int:
+        if not isinstance(port, str):
+            port = self._name_of(port)
         data = self._data(port)
         if self._stale:
             self._calls.model_settle(self._handle)
@@ -162,7 +166,9 @@ class Model(AnyModel):
         if not legal:
             raise self._trouble()
 
-    def until(self, port: str, limit: int) -> bool:
+    def until(self, port: Port, limit: int) -> bool:
+        if not isinstance(port, str):
+            port = self._name_of(port)
         self._stale = True
         came = ctypes.c_int()
         number, most = self._numbers[port], counted_cycles(limit)

@@ -39,29 +39,13 @@ class ByPort(dict[str, _Place]):
     """A dictionary by the names of ports. A missing name is a ``KeyError`` that lists the ports."""
 
     def __missing__(self, name: object) -> NoReturn:
-        raise KeyError(f"no port {name!r}{_meant(str(name), self)}; there are: {_listed(self)}")
-
-
-class NamedSignals:
-    """The names of ports by the signals themselves, from ``signals`` by name."""
-
-    def __init__(self, signals: Mapping[str, Any]) -> None:
-        self._names = {id(signal): name for name, signal in signals.items()}
-        self._signals = signals  # so that identities stay theirs
-
-    def name_of(self, port: Any) -> str:
-        """Return the name of a port, which may be its name already. Raises ``BatchError``."""
-        if isinstance(port, str):
-            return port
-        if id(port) not in self._names:
-            raise BatchError(f"{port!r} is not a port; there are: {_listed(self._signals)}")
-        return self._names[id(port)]
+        raise KeyError(f"no port {name!r}{_meant(str(name), self)}; there are: {listed(self)}")
 
 
 def found(places: Mapping[str, _Place], name: str, kind: str) -> _Place:
     """Return the place of ``name``. Raises ``BatchError`` for an unknown one, a ``kind``."""
     if name not in places:
-        raise BatchError(f"no {kind} {name!r}{_meant(name, places)}; there are: {_listed(places)}")
+        raise BatchError(f"no {kind} {name!r}{_meant(name, places)}; there are: {listed(places)}")
     return places[name]
 
 
@@ -71,7 +55,8 @@ def _meant(name: str, names: Iterable[str]) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
-def _listed(names: Iterable[str]) -> str:
+def listed(names: Iterable[str]) -> str:
+    """Return the names in a line."""
     return ", ".join(sorted(names)) or "none"
 
 

@@ -268,7 +268,7 @@ class Program:
         least significant first, in two's complement if they are signed; or they take whole
         numbers, of shape (instances,) alone.
         """
-        return self._add(Item(Opcode.SET, _port(port), values))
+        return self._add(Item(Opcode.SET, port_key(port), values))
 
     def step(self, cycles: int = 1) -> "Program":
         """Let ``cycles`` pass."""
@@ -304,7 +304,7 @@ class Program:
         an array has a second axis of one place for each time, in order. Raises ``BatchError`` if
         that does not fit.
         """
-        port = _port(port)
+        port = port_key(port)
         times = sum(1 for x in _all(self._items) if x.code is Opcode.SET and _same(x.port, port))
         if not times:
             names = dict.fromkeys(str(x.port) for x in _all(self._items) if x.code is Opcode.SET)
@@ -358,6 +358,12 @@ def expect_program(program: Program, caller: str) -> None:
         raise BatchError(f"{caller} takes a Program, not {program!r}")
 
 
+def port_key(port: Port) -> Port:
+    """Return a name, or the value of a signal. Raises ``BatchError`` for other objects."""
+    signal = port.as_value() if hasattr(port, "as_value") else port
+    return signal if hasattr(signal, "eq") else _text(port, "port")
+
+
 def _is_number(values: Any) -> bool:
     """Return whether ``values`` is one number for all instances."""
     return isinstance(values, int | np.integer)
@@ -369,11 +375,6 @@ def _text(name: str, what: str) -> str:
     return name
 
 
-def _port(port: Port) -> Port:
-    signal = port.as_value() if hasattr(port, "as_value") else port
-    return signal if hasattr(signal, "eq") else _text(port, "port")
-
-
 def _same(port: Port, other: Port) -> bool:
     # Signals compare to a signal.
     return port is other or (isinstance(port, str) and isinstance(other, str) and port == other)
@@ -381,8 +382,8 @@ def _same(port: Port, other: Port) -> bool:
 
 def _port_and_name(port: Port, name: str | None) -> tuple[Port, str | None]:
     if name is None:
-        return _port(port), port if isinstance(port, str) else None
-    return _port(port), _text(name, "name of a result")
+        return port_key(port), port if isinstance(port, str) else None
+    return port_key(port), _text(name, "name of a result")
 
 
 def _named(items: Sequence[Item], name_of: Callable[[Port], str]) -> list[Item]:

@@ -17,7 +17,7 @@ from ..netlist.storage import Buffers, StorageAccess, StoragePort
 from .circuit import Circuit
 from .interface import AnyModel, counted_cycles, fitting_value
 from .ports import ByPort, Words, as_array
-from .program import Encoded, Item, Opcode, Program
+from .program import Encoded, Item, Opcode, Port, Program
 
 _PERIOD = 1e-6
 
@@ -120,7 +120,8 @@ class ReferenceModel(AnyModel):
     def cycles(self) -> int:
         return self._cycles
 
-    def set(self, port: str, value: int) -> None:
+    def set(self, port: Port, value: int) -> None:
+        port = self._name_of(port)
         number = fitting_value(self.places[port], value)
 
         async def job(context: SimulatorContext) -> None:
@@ -128,7 +129,8 @@ class ReferenceModel(AnyModel):
 
         self._do(job)
 
-    def get(self, port: str) -> int:
+    def get(self, port: Port) -> int:
+        port = self._name_of(port)
         value = 0
 
         async def job(context: SimulatorContext) -> None:
@@ -147,7 +149,8 @@ class ReferenceModel(AnyModel):
 
         self._do(job)
 
-    def until(self, port: str, limit: int) -> bool:
+    def until(self, port: Port, limit: int) -> bool:
+        port = self._name_of(port)
         self._ports[port]
         program = Program().until(port, limit, "passed") if counted_cycles(limit) else Program()
         return bool(self.run(program).get("passed"))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from amaranth.hdl import Elaboratable, Module, Signal, signed
-from amaranth.lib import wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from cppsim.batch.batch import Batch
@@ -170,6 +170,37 @@ def test_signed_ports_have_signed_values(make: Maker) -> None:
     model.set("i", 3)
     assert model.get("negative") == -3
     assert model.run(Program().get("negative")) == {"negative": -3}
+
+
+class Framed(wiring.Component):
+    """A stream of structures, of which ``n`` is added up."""
+
+    i: In(stream.Signature(data.StructLayout({"n": 4, "last": 1})))
+    sum: Out(8)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.d.comb += self.i.ready.eq(1)
+        with m.If(self.i.valid):
+            m.d.sync += self.sum.eq(self.sum + self.i.payload.n)
+        return m
+
+
+def test_single_calls_take_signals_like_programs(make: Maker) -> None:
+    framed = Framed()
+    model = make(framed)
+    model.set(framed.i.payload, 3)
+    model.set(framed.i.valid, 1)
+    model.step(2)
+    assert model.get(framed.sum) == model.get("sum") == 6
+    assert model.get(framed.i.payload) == 3
+    assert model.until(framed.i.ready, 4)
+    assert model.cycles == 3
+    for call in (lambda x: model.set(x, 1), model.get, lambda x: model.until(x, 1)):
+        with pytest.raises(BatchError, match=r"is not a port; there are: i__payload, .*sum"):
+            call(Framed().sum)
+        with pytest.raises(BatchError, match="port: 3; expected a string"):
+            call(3)
 
 
 def test_numbers_of_cycles_are_not_negative_and_fit_63_bits(mixer: AnyModel) -> None:
