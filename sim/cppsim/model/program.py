@@ -259,6 +259,8 @@ class Program:
 
     def __init__(self) -> None:
         self._items: list[Item] = []
+        self.replacements: list[tuple[int, Port, Any]] = []
+        """Replacements that wait for `named`: the number of items before them, port and values."""
 
     def set(self, port: Port, values: ArrayLike) -> "Program":
         """Set an input: one number for all, or an array of integers with an axis of instances.
@@ -298,32 +300,27 @@ class Program:
         self._add(Item(Opcode.REPEAT, amount=counted(times, "times", 1, REPEATS), body=body))
 
     def replaced(self, port: Port, values: ArrayLike) -> "Program":
-        """Return the program with other values wherever it sets ``port``.
+        """Return the program with other values wherever it sets ``port``, by name or by signal.
 
         If it does so once, ``values`` are as `set` takes them; else a number is for every time, and
         an array has a second axis of one place for each time, in order. Raises ``BatchError`` if
-        that does not fit.
+        that does not fit; where signals are ports, the run of the program raises it.
         """
-        port = port_key(port)
-        times = sum(1 for x in _all(self._items) if x.code is Opcode.SET and _same(x.port, port))
-        if not times:
-            names = dict.fromkeys(str(x.port) for x in _all(self._items) if x.code is Opcode.SET)
-            raise BatchError(f"no port {port!r} is set; set are: {', '.join(names) or 'none'}")
-        each: list[Any] = [values] * times
-        if times > 1 and not _is_number(values):
-            array = as_array(values, f"port {port!r}")
-            if array.shape[1:2] != (times,):
-                shape = f"(instances, {times})"
-                raise BatchError(f"port {port!r} is set {times} times: {shape}, not {array.shape}")
-            each = [array[:, k] for k in range(times)]
-        other = Program()
-        other._items = _replaced(self._items, port, iter(each))
+        port, other = port_key(port), Program()
+        ports = [port, *(x.port for x in _all(self._items) if x.code is Opcode.SET)]
+        if self.replacements or not all(isinstance(x, str) for x in ports):
+            other._items = list(self._items)
+            other.replacements = [*self.replacements, (len(self._items), port, values)]
+        else:
+            other._items = _replaced(self._items, port, values)
         return other
 
     def named(self, name_of: Callable[[Port], str]) -> "Program":
         """Return the program with the name of each port, which ``name_of`` returns."""
         other = Program()
         other._items = _named(self._items, name_of)
+        for count, port, values in self.replacements:
+            other._items[:count] = _replaced(other._items[:count], name_of(port), values)
         return other
 
     def _add(self, item: Item) -> "Program":
@@ -340,6 +337,7 @@ class Program:
 
         Raises ``BatchError`` for a port that does not exist and for values that do not fit it.
         """
+        assert not self.replacements, "the program is encoded before it is named"
         encoder = Encoder(ports, instances)
         encoder.block(self._items, (0, 0), _Turns())
         inputs, outputs = encoder.size(self._items)
@@ -375,11 +373,6 @@ def _text(name: str, what: str) -> str:
     return name
 
 
-def _same(port: Port, other: Port) -> bool:
-    # Signals compare to a signal.
-    return port is other or (isinstance(port, str) and isinstance(other, str) and port == other)
-
-
 def _port_and_name(port: Port, name: str | None) -> tuple[Port, str | None]:
     if name is None:
         return port_key(port), port if isinstance(port, str) else None
@@ -403,11 +396,28 @@ def _all(items: Sequence[Item]) -> Iterator[Item]:
         yield from _all(item.body)
 
 
-def _replaced(items: Sequence[Item], port: str, each: Iterator[Any]) -> list[Item]:
+def _replaced(items: Sequence[Item], port: str, values: Any) -> list[Item]:
+    """Return ``items`` with other values wherever they set ``port``; see `Program.replaced`."""
+    sets = [x for x in _all(items) if x.code is Opcode.SET]
+    times = sum(1 for x in sets if x.port == port)
+    if not times:
+        names = dict.fromkeys(x.port for x in sets)
+        raise BatchError(f"no port {port!r} is set; set are: {', '.join(names) or 'none'}")
+    each: list[Any] = [values] * times
+    if times > 1 and not _is_number(values):
+        array = as_array(values, f"port {port!r}")
+        if array.shape[1:2] != (times,):
+            shape = f"(instances, {times})"
+            raise BatchError(f"port {port!r} is set {times} times: {shape}, not {array.shape}")
+        each = [array[:, k] for k in range(times)]
+    return _with_values(items, port, iter(each))
+
+
+def _with_values(items: Sequence[Item], port: str, each: Iterator[Any]) -> list[Item]:
     found = []
     for item in items:
-        if item.code is Opcode.SET and _same(item.port, port):
+        if item.code is Opcode.SET and item.port == port:
             found.append(replace(item, values=next(each)))
         else:
-            found.append(replace(item, body=tuple(_replaced(item.body, port, each))))
+            found.append(replace(item, body=tuple(_with_values(item.body, port, each))))
     return found

@@ -230,6 +230,32 @@ def test_signals_are_names_of_their_ports(backend: str) -> None:
         batch.get(Streamed().total)
 
 
+def test_values_are_replaced_however_a_port_is_called(backend: str) -> None:
+    dut = Streamed()
+    batch = Batch(dut, 2, backend)
+    program = Program().set("i__payload", 1).step().get("total", "first")
+    program.set(dut.i.payload, 2).step().get("total", "second")
+    for port in ("i__payload", dut.i.payload):
+        other = program.replaced(port, [[3, 4], [5, 6]]).set("i__payload", 7).step().get("total")
+        for again, second in ((other, 4), (other.replaced(dut.i.payload, 1), 1)):
+            results = batch.run(again)
+            assert results["second"].tolist() == [second, second + 2 * (second == 4)]
+            assert results["total"].tolist() == [7 if again is other else 1] * 2
+    with pytest.raises(BatchError, match=r"'i__payload' is set 2 times: .*, 2\), not \(2,\)"):
+        batch.run(program.replaced(dut.i.payload, [1, 2]))
+    with pytest.raises(BatchError, match="no port 'total' is set; set are: i__payload"):
+        batch.run(program.replaced(dut.total, 1))
+
+    async def testbench(ctx: Any) -> None:
+        ctx.set(dut.i.payload.low, 5)
+        await ctx.tick()
+        ctx.get(dut.total)
+
+    recorded = batch.record(testbench).program
+    for port in ("i__payload", dut.i.payload):
+        assert batch.run(recorded.replaced(port, [1, 2]))["total"].tolist() == [1, 2]
+
+
 def test_a_reset_returns_to_power_on(backend: str) -> None:
     batch = Batch(SyncFIFO(width=8, depth=4), 3, backend)
     program = Program().set("w_en", 1).set("w_data", np.arange(3)).step(2).get("level")
