@@ -121,6 +121,22 @@ def operands_of(value: Any) -> "Sequence[Any]":
     return ()
 
 
+def part_of(value: Any) -> "tuple[Any, int, int, bool]":
+    """Return the value that ``value`` is a part of: that, the lowest bit, the width and signedness.
+
+    A value that is not a slice is the whole of itself.
+    """
+    width, signed, low = len(value), value.shape().signed, 0
+    while True:
+        match value:
+            case ast.Slice():
+                low, value = low + value.start, value.value
+            case ast.Operator(operator="s" | "u"):
+                value = value.operands[0]
+            case _:
+                return value, low, width, signed
+
+
 def chunks_of(message: Any) -> "Sequence[Any]":
     """Return the parts of a format: texts, and pairs of a value and its format specifier."""
     chunks: Sequence[Any] = message._chunks

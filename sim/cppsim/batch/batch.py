@@ -50,9 +50,9 @@ class Batch(Runner):
     ) -> None:
         self._choice = PortChoice(dut, clocks, watch)
         circuit = batch_circuit(dut, clocks, watch)
-        self._names = NamedSignals(circuit.signals)
         self.written = write_batch(circuit)
         super().__init__(self.written, instances, backend, threads)
+        self._names = NamedSignals(circuit.signals, circuit.fields, self.description.ports)
 
     def _name_of(self, port: Any) -> str:
         return self._names.name_of(port)

@@ -111,6 +111,8 @@ class BatchCircuit:
     lowered : Lowered
     signals : dict of str to Signal
         The ports' signals; fields have none.
+    fields : dict of str to tuple
+        The port, the lowest bit and the shape of each field.
     names : dict of str to Bits
         Bits of each port.
     signed, driven : set of str
@@ -124,6 +126,7 @@ class BatchCircuit:
 
     lowered: Lowered
     signals: dict[str, Signal] = field(default_factory=dict)
+    fields: dict[str, tuple[str, int, Shape]] = field(default_factory=dict)
     names: dict[str, Bits] = field(default_factory=dict)
     signed: set[str] = field(default_factory=set)
     driven: set[str] = field(default_factory=set)
@@ -145,7 +148,7 @@ def batch_circuit(
     except Exception as error:
         raise BatchError(one_line(error)) from error
     port_names = PortChoice(dut, clocks, watch).names(prepared)
-    circuit = BatchCircuit(lowered, port_names.signals)
+    circuit = BatchCircuit(lowered, port_names.signals, port_names.fields)
     _choose(circuit, port_names)
     _clock(circuit, prepared.fragment.domains, port_names, clocks)
     _tell(circuit)

@@ -175,10 +175,10 @@ class Runner:
     def set(self, port: Port, values: ArrayLike) -> None:
         """Set an input: one number for all, or integers of shape (instances,).
 
-        Ports are called by their names, fields of structures ``port.field``, or are the signals.
-        Ports of more than 64 bits also take (instances, words), the form that `get` returns. Raises
-        ``BatchError`` for a port that does not exist or is not an input, and for arrays of another
-        shape, type or range.
+        Ports are called by their names, fields of structures ``port.field``, or are the signals
+        and the fields themselves. Ports of more than 64 bits also take (instances, words), the form
+        that `get` returns. Raises ``BatchError`` for a port that does not exist or is not an input,
+        and for arrays of another shape, type or range.
         """
         self.run(Program().set(port, values))
 

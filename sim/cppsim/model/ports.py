@@ -35,18 +35,31 @@ class PortPlace:
         return word_count(self.width)
 
 
+NO_FIELDS = "fields are ports of a Batch only"
+
+
 class ByPort(dict[str, _Place]):
-    """A dictionary by the names of ports. A missing name is a ``KeyError`` that lists the ports."""
+    """A dictionary by the names of a model's ports, which lack fields.
+
+    A missing name is a ``KeyError`` that lists the ports.
+    """
 
     def __missing__(self, name: object) -> NoReturn:
-        raise KeyError(f"no port {name!r}{_meant(str(name), self)}; there are: {listed(self)}")
+        raise KeyError(_unknown(self, str(name), "port"))
 
 
 def found(places: Mapping[str, _Place], name: str, kind: str) -> _Place:
     """Return the place of ``name``. Raises ``BatchError`` for an unknown one, a ``kind``."""
     if name not in places:
-        raise BatchError(f"no {kind} {name!r}{_meant(name, places)}; there are: {listed(places)}")
+        raise BatchError(_unknown(places, name, kind))
     return places[name]
+
+
+def _unknown(names: Mapping[str, object], name: str, kind: str) -> str:
+    """Return the message of an unknown ``name``, a ``kind``."""
+    if isinstance(names, ByPort) and name.partition(".")[0] in names:
+        return f"no {kind} {name!r}; {NO_FIELDS}"
+    return f"no {kind} {name!r}{_meant(name, names)}; there are: {listed(names)}"
 
 
 def _meant(name: str, names: Iterable[str]) -> str:

@@ -359,7 +359,15 @@ def expect_program(program: Program, caller: str) -> None:
 def port_key(port: Port) -> Port:
     """Return a name, or the value of a signal. Raises ``BatchError`` for other objects."""
     signal = port.as_value() if hasattr(port, "as_value") else port
-    return signal if hasattr(signal, "eq") else _text(port, "port")
+    if hasattr(signal, "eq"):
+        return signal
+    if hasattr(port, "signature"):
+        raise BatchError(f"port: an interface; expected a port of it: {_members(port)}")
+    return _text(port, "port")
+
+
+def _members(interface: Any) -> str:
+    return ", ".join(map(str, interface.signature.members))
 
 
 def _is_number(values: Any) -> bool:

@@ -230,6 +230,30 @@ def test_signals_are_names_of_their_ports(backend: str) -> None:
         batch.get(Streamed().total)
 
 
+def test_expressions_for_fields_are_names_of_their_ports(backend: str) -> None:
+    dut = Streamed()
+    batch, payload = Batch(dut, 2, backend), dut.i.payload
+    batch.set(payload.low, [1, 7])
+    batch.set(payload.pair[1], [-8, 3])
+    batch.set(payload.pair, batch.get(payload.pair))
+    assert batch.get("i__payload").tolist() == [0b1000_0000_001, 0b0011_0000_111]
+    program = Program().get(payload.pair[1]).set(payload.low, 2).step().get("total")
+    results = batch.run(program.replaced("i__payload.low", 3))
+    assert results["i__payload.pair.1"].tolist() == [-8, 3]
+    assert results["total"].tolist() == [-5, 6]
+    fields = "i__payload.low, i__payload.pair, i__payload.pair.0, i__payload.pair.1"
+    for key, answer in (
+        (payload.low[0], rf"is not a field of 'i__payload'; there are: {fields}$"),
+        (payload.as_value()[4:], rf"is not a field of 'i__payload'; there are: {fields}$"),
+        (Streamed().i.payload.low, rf"is not a port; .* i__payload, {fields}, i__ready, "),
+        ("i__payload.high", rf"no port 'i__payload.high'; .* i__payload, {fields}, i__ready, "),
+        (dut.i, "port: an interface; expected a port of it: payload, valid, ready"),
+    ):
+        with pytest.raises(BatchError, match=answer) as error:
+            batch.set(key, 1)
+        assert "clk" not in str(error.value)
+
+
 def test_values_are_replaced_however_a_port_is_called(backend: str) -> None:
     dut = Streamed()
     batch = Batch(dut, 2, backend)

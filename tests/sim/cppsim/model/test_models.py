@@ -203,6 +203,20 @@ def test_single_calls_take_signals_like_programs(make: Maker) -> None:
             call(3)
 
 
+def test_fields_of_a_model_are_said_to_be_those_of_a_batch(make: Maker) -> None:
+    framed = Framed()
+    model = make(framed)
+    answer = "^.?no port 'i__payload.n'; fields are ports of a Batch only"
+    with pytest.raises(KeyError, match=answer):
+        model.set("i__payload.n", 1)
+    with pytest.raises(BatchError, match=answer):
+        model.run(Program().set("i__payload.n", 1))
+    answer = "is not a port but a part of 'i__payload'; fields are ports of a Batch only"
+    for call in (lambda x: model.set(x, 1), model.get, lambda x: model.run(Program().get(x, "n"))):
+        with pytest.raises(BatchError, match=answer):
+            call(framed.i.payload.n)
+
+
 def test_numbers_of_cycles_are_not_negative_and_fit_63_bits(mixer: AnyModel) -> None:
     for cycles in (-1, 1 << 63):
         message = f"cycles: {cycles}; expected 0 to "
