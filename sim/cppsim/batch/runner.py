@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from enum import Enum
 from functools import partial
 from threading import Lock
 from typing import Any, Protocol, runtime_checkable
@@ -172,7 +173,7 @@ class Runner:
 
     # --- programs -----------------------------------------------------------------------------
 
-    def set(self, port: Port, values: ArrayLike) -> None:
+    def set(self, port: Port, values: ArrayLike | Enum) -> None:
         """Set an input: one number for all, or integers of shape (instances,).
 
         Ports are called by their names, fields of structures ``port.field``, or are the signals

@@ -9,7 +9,7 @@ from ..errors import BatchError, memory_for
 from ..netlist.design import Elaborated
 from ..netlist.storage import Buffers, StoragePort, check_storage
 from .naming import NamedSignals
-from .ports import ByPort, PortPlace, Words, kind_of, misfit
+from .ports import ByPort, Number, PortPlace, Words, kind_of, misfit, whole_number
 from .program import Encoded, Port, Program, expect_program, port_key
 
 Prepared = Callable[[Sequence[int]], list[int]]
@@ -59,7 +59,7 @@ class AnyModel(ABC):
         """Clock edges since the beginning or the last ``reset``."""
 
     @abstractmethod
-    def set(self, port: Port, value: int) -> None:
+    def set(self, port: Port, value: Number) -> None:
         """Drive an input.
 
         Raises ``KeyError`` for an unknown port, and ``ValueError`` for a value out of its range or
@@ -138,15 +138,14 @@ class AnyModel(ABC):
         """Free the model, and finish its waveform file. May be called twice."""
 
 
-def fitting_value(place: PortPlace, value: int) -> int:
+def fitting_value(place: PortPlace, value: Number) -> int:
     """Return ``value`` for an input. Raises ``ValueError`` if it does not fit, or is not an input.
 
     Raises ``TypeError`` for a value that is not a whole number.
     """
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise _not_whole(place.name, value) from None
+    number = whole_number(value)
+    if number is None:
+        raise _not_whole(place.name, value)
     if not place.input:
         raise ValueError(f"{place.name} is not an input")
     if misfit(place, number, number) is not None:

@@ -16,7 +16,7 @@ from ..netlist.numbers import from_words, to_words
 from ..netlist.storage import Buffers, StoragePort
 from .build import Library, build
 from .interface import AnyModel, counted_cycles, fitting_value
-from .ports import ByPort, Words
+from .ports import ByPort, Number, Words
 from .program import Encoded, Port, Program
 from .waveforms import Waveform
 
@@ -129,7 +129,7 @@ class Model(AnyModel):
     def cycles(self) -> int:
         return int(self._calls.model_cycles(self._handle))
 
-    def set(self, port: Port, value: int) -> None:
+    def set(self, port: Port, value: Number) -> None:
         if not isinstance(port, str):
             port = self._name_of(port)
         number = fitting_value(self.places[port], value)

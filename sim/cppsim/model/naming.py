@@ -39,13 +39,12 @@ class NamedSignals:
         # A compiled model needs no Amaranth.
         from ..amaranth_internals import part_of
 
-        whole, *part = part_of(value)
+        whole, low, width, signed = part_of(value)
         port = self._names.get(id(whole))
         if port is None:
             raise BatchError(f"{value!r} is not a port; there are: {listed(self._listed)}")
         if not self._has_fields:
             raise BatchError(f"{value!r} is not a port but a part of {port!r}; {NO_FIELDS}")
-        low, width, signed = part
         found = self._fields.get((port, low, width, signed))
         if found is None:
             fields = listed(x for x in self._fields.values() if x.startswith(f"{port}."))

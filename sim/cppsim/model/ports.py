@@ -1,9 +1,11 @@
 """The ports of a circuit as plain data, and checked numbers and arrays for them: no Amaranth."""
 
+import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, NoReturn, TypeVar
+from enum import Enum
+from typing import Any, NoReturn, SupportsIndex, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -91,6 +93,25 @@ def counted(number: object, what: str, least: int, most: int = _MOST) -> int:
     return int(number)
 
 
+Number = SupportsIndex | Enum | np.bool_
+"""What a port takes for one whole number."""
+
+
+def whole_number(value: object) -> int | None:
+    """Return ``value`` as an int, or None for anything but one whole number.
+
+    Numbers of NumPy, arrays without an axis and members of enums are whole numbers, too.
+    """
+    if isinstance(value, np.ndarray | np.generic) and value.ndim == 0:
+        value = value.item()
+    if isinstance(value, Enum):
+        value = value.value
+    try:
+        return operator.index(value)  # type: ignore[arg-type]  # raises for other types
+    except TypeError:
+        return None
+
+
 def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
     """Return ``values`` as NumPy's integers, or as Python's if some exceed 64 bits.
 
@@ -110,17 +131,17 @@ def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
 
 def _whole_numbers(array: NDArray[Any], what: str, kind: np.dtype[Any]) -> NDArray[Any]:
     """An array of objects as integers; NumPy took it for one of ``kind``."""
-    numbers = array.reshape(-1).tolist()
-    if not all(isinstance(x, int | np.integer) for x in numbers):
+    found = [whole_number(x) for x in array.reshape(-1).tolist()]
+    numbers = [x for x in found if x is not None]
+    if len(numbers) < len(found):
         raise BatchError(f"{what} takes integers, not {kind}")
-    numbers = [int(x) for x in numbers]
     low, high = min(numbers, default=0), max(numbers, default=0)
     for fit in (np.int64, np.uint64):
         if np.iinfo(fit).min <= low and high <= np.iinfo(fit).max:
             return np.array(numbers, fit).reshape(array.shape)
-    found = np.empty(array.size, object)
-    found[:] = numbers
-    return found.reshape(array.shape)
+    large = np.empty(array.size, object)
+    large[:] = numbers
+    return large.reshape(array.shape)
 
 
 def misfit(port: PortPlace, low: int, high: int) -> int | None:

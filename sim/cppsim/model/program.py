@@ -8,7 +8,7 @@ long as its own conditions take. Compiled code takes instructions, input columns
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from enum import IntEnum
+from enum import Enum, IntEnum
 from math import prod
 from typing import Any
 
@@ -17,7 +17,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import BatchError
 from ..netlist.numbers import from_words, to_words
-from .ports import PortPlace, Words, as_array, counted, expect_fit, extended, fill, found
+from .ports import (
+    PortPlace,
+    Words,
+    as_array,
+    counted,
+    expect_fit,
+    extended,
+    fill,
+    found,
+    whole_number,
+)
 
 _DEPTH = 8
 
@@ -235,7 +245,7 @@ class Encoder:
         numbers = range(port.first, port.first + port.words)
         looks = [int(port.active and number == numbers[-1]) for number in numbers]
         if _is_number(item.values):
-            value = int(item.values)
+            value = item.values
             expect_fit(port, value, value)
             value &= (1 << port.width) - 1
             words = to_words(value, port.words)
@@ -262,15 +272,15 @@ class Program:
         self.replacements: list[tuple[int, Port, Any]] = []
         """Replacements that wait for `named`: the number of items before them, port and values."""
 
-    def set(self, port: Port, values: ArrayLike) -> "Program":
+    def set(self, port: Port, values: ArrayLike | Enum) -> "Program":
         """Set an input: one number for all, or an array of integers with an axis of instances.
 
-        ``port`` is a name or a signal, here and elsewhere. Within ``repeat`` the array may have an
-        axis for each loop behind it. Ports of more than 64 bits have a last axis of words, the
-        least significant first, in two's complement if they are signed; or they take whole
-        numbers, of shape (instances,) alone.
+        ``port`` is a name or a signal, here and elsewhere. Members of enums are numbers, too.
+        Within ``repeat`` the array may have an axis for each loop behind it. Ports of more than 64
+        bits have a last axis of words, the least significant first, in two's complement if they are
+        signed; or they take whole numbers, of shape (instances,) alone.
         """
-        return self._add(Item(Opcode.SET, port_key(port), values))
+        return self._add(Item(Opcode.SET, port_key(port), _plain(values)))
 
     def step(self, cycles: int = 1) -> "Program":
         """Let ``cycles`` pass."""
@@ -299,14 +309,14 @@ class Program:
             body, self._items = tuple(self._items), before
         self._add(Item(Opcode.REPEAT, amount=counted(times, "times", 1, REPEATS), body=body))
 
-    def replaced(self, port: Port, values: ArrayLike) -> "Program":
+    def replaced(self, port: Port, values: ArrayLike | Enum) -> "Program":
         """Return the program with other values wherever it sets ``port``, by name or by signal.
 
         If it does so once, ``values`` are as `set` takes them; else a number is for every time, and
         an array has a second axis of one place for each time, in order. Raises ``BatchError`` if
         that does not fit; where signals are ports, the run of the program raises it.
         """
-        port, other = port_key(port), Program()
+        port, values, other = port_key(port), _plain(values), Program()
         ports = [port, *(x.port for x in _all(self._items) if x.code is Opcode.SET)]
         if self.replacements or not all(isinstance(x, str) for x in ports):
             other._items = list(self._items)
@@ -370,9 +380,15 @@ def _members(interface: Any) -> str:
     return ", ".join(map(str, interface.signature.members))
 
 
+def _plain(values: Any) -> Any:
+    """Return one number for all instances as an int, and others unchanged."""
+    number = whole_number(values)
+    return values if number is None else number
+
+
 def _is_number(values: Any) -> bool:
-    """Return whether ``values`` is one number for all instances."""
-    return isinstance(values, int | np.integer)
+    """Return whether ``values``, which are `_plain`, are one number for all instances."""
+    return isinstance(values, int)
 
 
 def _text(name: str, what: str) -> str:

@@ -16,7 +16,7 @@ from ..netlist.numbers import WORD, from_words, to_words
 from ..netlist.storage import Buffers, StorageAccess, StoragePort
 from .circuit import Circuit
 from .interface import AnyModel, counted_cycles, fitting_value
-from .ports import ByPort, Words, as_array
+from .ports import ByPort, Number, Words, as_array
 from .program import Encoded, Item, Opcode, Port, Program
 
 _PERIOD = 1e-6
@@ -120,7 +120,7 @@ class ReferenceModel(AnyModel):
     def cycles(self) -> int:
         return self._cycles
 
-    def set(self, port: Port, value: int) -> None:
+    def set(self, port: Port, value: Number) -> None:
         port = self._name_of(port)
         number = fitting_value(self.places[port], value)
 
@@ -159,8 +159,8 @@ class ReferenceModel(AnyModel):
         given = iter(columns)
 
         def value(item: Item, _: tuple[int, ...]) -> int:
-            if isinstance(item.values, int | np.integer):
-                return int(item.values)
+            if isinstance(item.values, int):
+                return item.values
             return from_words(islice(given, self.places[item.port].words))
 
         return self._words(program, value)

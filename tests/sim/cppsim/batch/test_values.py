@@ -1,15 +1,17 @@
 """A batch accepts and returns numbers of NumPy and Python, signed ones and those above 64 bits."""
 
+import enum
 from typing import Any
 
 import numpy as np
 import pytest
 from amaranth.hdl import Module, signed
 from amaranth.lib import wiring
+from amaranth.lib.enum import Enum, Flag
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
-from cppsim import Batch, BatchError, Program
+from cppsim import Batch, BatchError, Model, Program, ReferenceModel
 
 TOP = 1 << 63
 ONES = (1 << 64) - 1
@@ -52,6 +54,63 @@ def test_lists_of_small_numbers_and_of_those_from_2_to_the_63_on(backend: str) -
     assert batch.get("wide").tolist() == [[TOP + 3, 1], [1, 2], [3, 4]]
     batch.run(Program().set("word", 1).set("word", 2).replaced("word", [[1, TOP + 1]] * 3))
     assert batch.get("word").tolist() == [TOP + 1] * 3
+
+
+class Color(enum.Enum):
+    """A member that is not an int."""
+
+    RED = 1
+    BLUE = 2
+
+
+class Kind(Enum, shape=signed(4)):
+    """Members of Amaranth's enum."""
+
+    LEAST = -8
+    ONE = 1
+
+
+class Bits(Flag, shape=4):
+    """Members that are also sets of members."""
+
+    LOW = 1
+    HIGH = 8
+
+
+class Text(enum.Enum):
+    """A member that is not a number."""
+
+    A = "a"
+
+
+NUMBERS = [
+    (Color.BLUE, 2),
+    (Kind.LEAST, -8),
+    (Bits.LOW | Bits.HIGH, 9),
+    (np.array(5), 5),
+    (np.array(Color.RED), 1),
+    (np.array(True), 1),
+    (np.bool_(True), 1),
+    (np.uint8(7), 7),
+]
+
+
+@pytest.mark.parametrize(("value", "number"), NUMBERS)
+def test_members_of_enums_and_arrays_without_an_axis_are_numbers(value: Any, number: int) -> None:
+    dut = Shown()
+    batch = Batch(dut, 2, "threads")
+    batch.set("small", value)
+    assert batch.get("small").tolist() == [number] * 2
+    batch.set("small", [value, 0])
+    assert batch.get("small").tolist() == [number, 0]
+    program = Program().set("small", 3).set("small", [4]).get("small")
+    other = program.replaced("small", value)
+    for model in (Model(dut), ReferenceModel(dut)):
+        model.set("small", value)
+        assert model.get("small") == number
+        assert model.run(other) == {"small": number}
+        assert model.run(Program().set("small", [value]).get("small")) == {"small": number}
+        model.close()
 
 
 def test_rows_of_small_numbers_and_of_those_from_2_to_the_63_on() -> None:
@@ -114,6 +173,8 @@ def test_a_recording_has_the_words_that_a_batch_gives(backend: str) -> None:
         ("word", [1 << 64, None], "'word' takes integers, not object"),
         ("word", np.array([1.0, 2.0]), "'word' takes integers, not float64"),
         ("small", [128, 0], "'small': 128 does not fit 8 bits, signed"),
+        ("word", np.array(0.5), "'word' takes integers, not float64"),
+        ("word", Text.A, "'word' takes integers, not object"),
         ("wide", [1 << 100, 0], f"'wide': {1 << 100} does not fit 100 bits"),
         ("wide", [0, -1], "'wide': -1 does not fit 100 bits"),
         ("wide", [[0, 1 << 36], [0, 0]], "'wide': words that do not fit 100 bits"),

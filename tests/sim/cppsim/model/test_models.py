@@ -224,7 +224,7 @@ def test_numbers_of_cycles_are_not_negative_and_fit_63_bits(mixer: AnyModel) -> 
             mixer.step(cycles)
         with pytest.raises(ValueError, match=message):
             mixer.until("rare", cycles)
-    mixer.set("go", np.uint8(1))  # type: ignore[arg-type]  # any whole number
+    mixer.set("go", np.uint8(1))
     mixer.step()
     with pytest.raises(TypeError):
         mixer.set("go", 0.5)  # type: ignore[arg-type]
