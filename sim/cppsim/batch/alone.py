@@ -10,7 +10,7 @@ from amaranth.hdl import Value
 from ..amaranth_internals import time_of
 from ..model.ports import found
 from ..model.program import Program
-from ..model.reference import execute, value_at
+from ..model.reference import execute, value_at, words_of
 from .circuit import PortChoice
 from .description import Description
 from .record import PERIOD, one_instance
@@ -24,29 +24,28 @@ def run_alone(
     program: Program,
     instance: int,
     vcd: Path | str | None,
-) -> dict[str, Any]:
-    """Run ``program``, with names of ports, on one instance from power-on; see `Batch.alone`."""
+) -> list[int]:
+    """Run ``program``, with names of ports, on one instance from power-on; see `Batch.alone`.
+
+    Return the words of its results, in the order of execution.
+    """
     simulator, ports = one_instance(choice, description)
-    results: dict[str, Any] = {}
+    words: list[int] = []
 
     def value(item: Any, turns: tuple[int, ...]) -> int:
         return value_at(instance, description.ports[item.port].words, item, turns)
 
     async def work(context: Any) -> None:
         bench = _Testbench(context, ports.values)
-        outside = {id(item) for item in program.items}
         async for item, result in execute(program.items, bench, value):
-            if id(item) in outside:
-                results[item.values] = result
-            else:
-                results.setdefault(item.values, []).append(result)
+            words.extend(words_of(item, result, description.ports))
 
     simulator.add_testbench(work)
     with ExitStack() as files:
         if vcd is not None:
             files.enter_context(simulator.write_vcd(str(vcd)))
         simulator.run()
-    return results
+    return words
 
 
 class _Testbench:

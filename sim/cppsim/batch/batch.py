@@ -4,6 +4,8 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..errors import BatchError
 from ..model.naming import NamedSignals
 from ..model.ports import counted
@@ -78,13 +80,16 @@ class Batch(Runner):
 
         It prints what the instance prints, writes waveforms to the file ``vcd``, and raises the
         ``AssertionError`` of the first failed check; the batch is as before. Memories have the
-        rows of the design. Return its results: whole numbers, within repeats lists of all turns.
+        rows of the design. Return its results as `Model.run` does: within repeats, arrays of the
+        shape that `run` returns, without the axis of instances; else whole numbers.
         """
         expect_program(program, "alone")
         named = program.named(self._name_of)
-        named.encoded(self.description.ports, self.instances)  # raises errors of the program
+        encoded = named.encoded(self.description.ports, self.instances)
         number = counted(instance, "instance", 0, self.instances - 1)
-        return run_alone(self._choice, self.description, named, number, vcd)
+        words = run_alone(self._choice, self.description, named, number, vcd)
+        columns = np.array(words, np.uint64).reshape(encoded.columns, 1)
+        return {result.name: result.alone(columns) for result in encoded.results}
 
     def export(self, folder: Path | str, program: Program) -> None:
         """Write a folder that runs ``program`` from power-on and needs only NumPy, and CuPy.

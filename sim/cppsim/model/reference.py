@@ -16,7 +16,7 @@ from ..netlist.numbers import WORD, from_words, to_words
 from ..netlist.storage import Buffers, StorageAccess, StoragePort
 from .circuit import Circuit
 from .interface import AnyModel, counted_cycles, fitting_value
-from .ports import ByPort, Number, Words, as_array
+from .ports import ByPort, Number, PortPlace, Words, as_array
 from .program import Encoded, Item, Opcode, Port, Program
 
 _PERIOD = 1e-6
@@ -74,6 +74,14 @@ def value_at(instance: int, words: int, item: Item, turns: tuple[int, ...]) -> i
     in_words = words > 1 and array.ndim > 1
     found = array[(instance, *turns)[: array.ndim - in_words]]
     return from_words(int(word) % (1 << WORD) for word in found) if in_words else int(found)
+
+
+def words_of(item: Item, result: int, places: Mapping[str, PortPlace]) -> list[int]:
+    """Return the words of the result of ``item``, unsigned."""
+    if item.code is not Opcode.GET:
+        return [result]
+    place = places[item.port]
+    return to_words(result & (1 << place.width) - 1, place.words)
 
 
 class _Abandoned(Exception):
@@ -192,9 +200,6 @@ class ReferenceModel(AnyModel):
             raise _Abandoned
         self._raise_fault()
 
-    def _unsigned(self, port: str, value: int) -> int:
-        return value & (1 << self.widths[port]) - 1
-
     def _words(self, program: Program, value_of: ValueOf) -> list[int]:
         """Execute ``program``; return the words of its results in the order of execution."""
         words: list[int] = []
@@ -202,10 +207,7 @@ class ReferenceModel(AnyModel):
         async def job(context: SimulatorContext) -> None:
             bench = _Testbench(context, self._ports, self._tick)
             async for item, value in execute(program.items, bench, value_of):
-                count = self.places[item.port].words if item.code is Opcode.GET else 1
-                if item.code is Opcode.GET:
-                    value = self._unsigned(item.port, value)
-                words.extend(to_words(value, count))
+                words.extend(words_of(item, value, self.places))
 
         self._do(job)
         return words

@@ -160,6 +160,35 @@ def test_one_instance_alone_prints_and_writes_waveforms(
         batch.alone(3, program)
 
 
+class Wide(wiring.Component):
+    """A negated number of 70 bits."""
+
+    i: In(signed(70))
+    o: Out(signed(70))
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.d.sync += self.o.eq(-self.i)
+        return m
+
+
+def test_one_instance_alone_has_results_of_the_shape_of_a_run() -> None:
+    batch, program = Batch(Wide(), 2, "threads"), Program()
+    with program.repeat(3):
+        program.set("i", [5, 1 << 68]).step().until("o", 3, "waited")
+        with program.repeat(2):
+            program.step().get("o").get("$cycles")
+    program.get("o", "whole")
+    results = batch.run(program)
+    for instance in range(2):
+        alone = batch.alone(instance, program)
+        assert alone.pop("whole") == (-5, -1 << 68)[instance]
+        assert alone["o"].shape == (3, 2, 2)
+        assert {name: (x.dtype, x.tolist()) for name, x in alone.items()} == {
+            name: (results[name].dtype, results[name][instance].tolist()) for name in alone
+        }
+
+
 def test_a_program_gives_the_same_ports_other_values_in_order() -> None:
     program = Program().set("a", 1).set("b", 2)
     with program.repeat(2):
