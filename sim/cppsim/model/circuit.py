@@ -13,10 +13,10 @@ from ..amaranth_internals import PortDirection
 from ..compiling.library import content_key
 from ..compiling.sources import source_digest
 from ..errors import SimulationError
-from ..netlist.design import CLOCK, Bits, DesignPort, Elaborated, Notice, PlainDesign
+from ..netlist.design import CLOCK, DesignPort, Elaborated, Notice, PlainDesign
 from ..netlist.enables import find_enables
 from ..netlist.fingerprint import fingerprint
-from ..netlist.lowered import Event, parts_of
+from ..netlist.lowered import Event, parts_of, worded
 from ..netlist.lowering import lower
 
 RESET = "rst"
@@ -136,9 +136,6 @@ class Circuit(Elaboratable, Elaborated):
         return m
 
 
-_UNSAID = ("an assertion failed",)
-
-
 def _plain_design(
     prepared: Any, clock: Signal, ports: "Mapping[str, tuple[Any, Any]]"
 ) -> PlainDesign:
@@ -173,9 +170,8 @@ def _notices(event: Event) -> Iterator[Notice]:
     """Yield the notice of ``event``; covers have none."""
     prints = event.kind == "print"
     if event.kind != "cover":
-        message = parts_of(event.statement.message)
-        values: tuple[Bits, ...] = event.values
-        yield Notice(event.enable, values, message if prints else message or _UNSAID, not prints)
+        message = parts_of(event.statement.message) if prints else worded(event.statement)
+        yield Notice(event.enable, event.values, message, not prints)
 
 
 def _replace_instances(fragment: Any, cells: Mapping[str, Callable[[], wiring.Component]]) -> None:

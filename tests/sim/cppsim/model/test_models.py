@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from amaranth.hdl import Elaboratable, Module, Signal, signed
+from amaranth.hdl import Assert, Assume, Elaboratable, Format, Module, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -291,6 +291,40 @@ def test_failed_assertion_of_the_circuit_raises_with_its_message(make: Maker) ->
     evaluator.set("value", 7)
     with pytest.raises(SimulationError, match="seven is not allowed"):
         evaluator.step(5)
+
+
+class Unworded(wiring.Component):
+    """A check without a message, or an assumption."""
+
+    i: In(1)
+
+    def __init__(self, check: Any) -> None:
+        super().__init__()
+        self._check = check
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.d.sync += self._check(~self.i)
+        return m
+
+
+@pytest.mark.parametrize(
+    ("check", "line"),
+    [
+        (Assert, "Assertion violated"),
+        (Assume, "Assumption violated"),
+        (lambda x: Assert(x, Format("{} is 0", x)), "Assertion violated: 0 is 0"),
+        (lambda x: Assume(x, "no"), "Assumption violated: no"),
+    ],
+)
+def test_a_failed_check_has_the_words_of_a_batch(make: Maker, check: Any, line: str) -> None:
+    model, batch = make(Unworded(check)), Batch(Unworded(check), 1, "threads")
+    for one in (model, batch):
+        one.set("i", 1)
+    batch.step()
+    assert batch.failures()[0][0] == line
+    with pytest.raises(SimulationError, match=f"^cycle 1: {line}$"):
+        model.step()
 
 
 def test_a_failed_check_lasts_until_reset_in_the_reference() -> None:
