@@ -17,6 +17,10 @@ class BatchError(SimulationError):
     """A batch cannot be made, or a program does not fit its circuit. One line with the cure."""
 
 
+class PortValueError(BatchError, ValueError):
+    """A port does not take a value: it has fewer bits, or the design drives it."""
+
+
 def one_line(error: Exception) -> str:
     """Return the reason that ``error`` gives, and its type if only an oversight raises it."""
     # The first place is enough of a combinational cycle's path.

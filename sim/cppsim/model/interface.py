@@ -9,7 +9,7 @@ from ..errors import BatchError, memory_for
 from ..netlist.design import Elaborated
 from ..netlist.storage import Buffers, StoragePort, check_storage
 from .naming import NamedSignals
-from .ports import ByPort, Number, PortPlace, Words, kind_of, misfit, whole_number
+from .ports import ByPort, Number, PortPlace, Words, expect_fit, expect_input, whole_number
 from .program import Encoded, Port, Program, expect_program, port_key
 
 Prepared = Callable[[Sequence[int]], list[int]]
@@ -62,8 +62,9 @@ class AnyModel(ABC):
     def set(self, port: Port, value: Number) -> None:
         """Drive an input.
 
-        Raises ``KeyError`` for an unknown port, and ``ValueError`` for a value out of its range or
-        a port that is not an input.
+        Raises ``KeyError`` for an unknown name, ``TypeError`` for a value that is not a whole
+        number, and as programs ``BatchError``, which is a ``ValueError`` here, for a value out of
+        its range or a port that is not an input.
         """
 
     @abstractmethod
@@ -139,17 +140,15 @@ class AnyModel(ABC):
 
 
 def fitting_value(place: PortPlace, value: Number) -> int:
-    """Return ``value`` for an input. Raises ``ValueError`` if it does not fit, or is not an input.
+    """Return ``value`` for an input; raise ``PortValueError`` if it does not fit, or for an output.
 
     Raises ``TypeError`` for a value that is not a whole number.
     """
     number = whole_number(value)
     if number is None:
         raise _not_whole(place.name, value)
-    if not place.input:
-        raise ValueError(f"{place.name} is not an input")
-    if misfit(place, number, number) is not None:
-        raise ValueError(f"{place.name}: {number} does not fit in {kind_of(place)}")
+    expect_input(place)
+    expect_fit(place, number, number)
     return number
 
 

@@ -10,7 +10,7 @@ from typing import Any, NoReturn, SupportsIndex, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import BatchError
+from ..errors import BatchError, PortValueError
 from ..netlist.numbers import to_words, word_count
 
 _Place = TypeVar("_Place")
@@ -144,19 +144,18 @@ def _whole_numbers(array: NDArray[Any], what: str, kind: np.dtype[Any]) -> NDArr
     return large.reshape(array.shape)
 
 
-def misfit(port: PortPlace, low: int, high: int) -> int | None:
-    """Return the one of the numbers from ``low`` to ``high`` that does not fit; None if all fit."""
-    least = -(1 << port.width >> 1) if port.signed else 0
-    if low < least:
-        return low
-    return high if high >= least + (1 << port.width) else None
-
-
 def expect_fit(port: PortPlace, low: int, high: int) -> None:
-    """Raise ``BatchError`` unless numbers from ``low`` to ``high`` fit ``port``."""
-    value = misfit(port, low, high)
-    if value is not None:
-        raise BatchError(f"port {port.name!r}: {value} does not fit {kind_of(port)}")
+    """Raise ``PortValueError`` unless numbers from ``low`` to ``high`` fit ``port``."""
+    least = -(1 << port.width >> 1) if port.signed else 0
+    for value in (low, high):
+        if not least <= value < least + (1 << port.width):
+            raise PortValueError(f"port {port.name!r}: {value} does not fit {_kind_of(port)}")
+
+
+def expect_input(port: PortPlace) -> None:
+    """Raise ``PortValueError`` unless ``port`` can be set."""
+    if not port.input:
+        raise PortValueError(f"port {port.name!r} is driven by the design; only inputs can be set")
 
 
 def fill(port: PortPlace, values: ArrayLike, to: NDArray[Any], shape: tuple[int, ...]) -> None:
@@ -216,7 +215,7 @@ def _wide(port: PortPlace, array: NDArray[Any]) -> NDArray[Any]:
         last = array[..., -1].astype(np.uint64)
         if (last == extended(last, port.width, signed=port.signed)).all():
             return array
-    raise BatchError(f"port {port.name!r}: words that do not fit {kind_of(port)}")
+    raise PortValueError(f"port {port.name!r}: words that do not fit {_kind_of(port)}")
 
 
 def extended(last: Words, width: int, *, signed: bool) -> Words:
@@ -227,6 +226,6 @@ def extended(last: Words, width: int, *, signed: bool) -> Words:
     return last << np.uint64(spare) >> np.uint64(spare)
 
 
-def kind_of(port: PortPlace) -> str:
+def _kind_of(port: PortPlace) -> str:
     """Return the width of a port, and whether it is signed, in words."""
     return f"{port.width} bits{', signed' if port.signed else ''}"

@@ -23,6 +23,7 @@ from .ports import (
     as_array,
     counted,
     expect_fit,
+    expect_input,
     extended,
     fill,
     found,
@@ -240,8 +241,7 @@ class Encoder:
 
     def _set(self, item: Item, columns: Columns) -> None:
         port = found(self._ports, item.port, "port")
-        if not port.input:
-            raise BatchError(f"port {port.name!r} is driven by the design; only inputs can be set")
+        expect_input(port)
         numbers = range(port.first, port.first + port.words)
         looks = [int(port.active and number == numbers[-1]) for number in numbers]
         if _is_number(item.values):
