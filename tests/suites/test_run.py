@@ -3,6 +3,7 @@
 The suite under test is a repository of two tests: one of them passes only without cppsim.
 """
 
+import os
 import subprocess
 import sys
 import time
@@ -116,13 +117,15 @@ def test_a_command_is_ended_at_its_limit(tmp_path: Path) -> None:
 
 
 def test_a_command_ends_with_its_caller(tmp_path: Path) -> None:
-    command = [sys.executable, str(PROCESSOR), str(tmp_path / "seconds"), "60", "sleep", "61.25"]
+    # Processes of the whole system are listed: no other test's has this number.
+    seconds = f"61.{os.getpid()}"
+    command = [sys.executable, str(PROCESSOR), str(tmp_path / "seconds"), "60", "sleep", seconds]
     start = f"import subprocess, time; subprocess.Popen({command!r}); time.sleep(60)"
     caller = subprocess.Popen([sys.executable, "-c", start])
-    _wait_until(lambda: _is_running("sleep 61.25"))
+    _wait_until(lambda: _is_running(f"sleep {seconds}"))
     caller.kill()
     caller.wait()
-    _wait_until(lambda: not _is_running("sleep 61.25"))
+    _wait_until(lambda: not _is_running(f"sleep {seconds}"))
 
 
 def _wait_until(condition: Callable[[], bool]) -> None:
