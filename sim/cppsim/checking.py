@@ -32,7 +32,7 @@ from .netlist.lowered import Event, said
 from .running.state import CompiledState
 
 _Found = tuple[str, str]
-"""A difference, and what to change in the design, if that is known."""
+"""A difference, and its cure, empty if there is none."""
 
 Row = tuple[MemoryData, int]
 """A memory, and the number of one of its rows."""

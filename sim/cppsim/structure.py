@@ -72,7 +72,7 @@ def _walk(whole: Any, constants: list[Const]) -> Structure | None:
 
 
 def _other(item: Any, key: list[Any], left: list[Any]) -> bool:
-    """Add an expression that testbenches rarely make; return whether it is known."""
+    """Add an expression that testbenches rarely make; return False for other kinds."""
     match item:
         case ast.Part():
             key += "part", item.width, item.stride

@@ -118,7 +118,7 @@ class ParserGoesOn(Contract):
 
 
 class WithoutRoom(ParserGoesOn):
-    """While there is no room, nothing is written or committed."""
+    """Without room, the parser writes and commits nothing."""
 
     def __init__(self) -> None:
         super().__init__(room=False)

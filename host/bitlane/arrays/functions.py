@@ -29,7 +29,7 @@ def _array_equal(a1: Any, a2: Any) -> bool:
     try:
         if np.shape(a1) != np.shape(a2):
             return False
-    except ValueError:  # lists of lists that are no array
+    except ValueError:  # nested lists of unequal lengths
         return False
     like = a1 if isinstance(a1, Array) else a2
     if not like.size:

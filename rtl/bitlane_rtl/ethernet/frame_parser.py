@@ -104,8 +104,9 @@ class FrameParser(wiring.Component):
 
     A frame is dropped unless it is good and for ``addresses``; a request of ARP may be for all.
     IPv4 headers have no options, and datagrams are not fragments. The checksum of IPv4, and that of
-    UDP or ICMP, must be right; 0 is no checksum in UDP. The lengths must agree: UDP's is that of
-    IPv4 less 20, and the frame has at least as many bytes. A datagram without data is dropped.
+    UDP or ICMP, must be right; in UDP, 0 means that there is none. The lengths must agree: UDP's is
+    that of IPv4 less 20, and the frame has at least as many bytes. A datagram without data is
+    dropped.
 
     Members
     -------
@@ -263,10 +264,10 @@ class FrameParser(wiring.Component):
 
 
 class _Byte:
-    """The byte that was at the input a cycle before, and what is known of its frame.
+    """The byte that was at the input a cycle before, and the state of its frame.
 
-    ``ended``: the frame ended with the byte before. ``reset``: it is decided on. ``wrong``:
-    conditions to drop the frame.
+    ``ended``: the frame ended with the byte before. ``reset``: the frame is committed or dropped.
+    ``wrong``: conditions to drop the frame.
     """
 
     def __init__(self, m: Module, i: Any, position: Signal, end: Signal) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 from amaranth.hdl import Module, ResetInserter, Signal, Value
 from amaranth.lib import wiring
-from amaranth.lib.crc.catalog import CRC32_ETHERNET  # type: ignore[import-untyped]
+from amaranth.lib.crc.catalog import CRC32_ETHERNET
 from amaranth.lib.wiring import In, Out
 
 from .gmii import (
@@ -30,7 +30,7 @@ class MacReceiver(wiring.Component):
     -------
     i : ``In(Gmii())``
     o : ``Out(FrameBytes())``
-        A frame's bytes arrive before it is known to be good. A frame that is too long ends after
+        A frame's bytes arrive before its FCS has been checked. A frame that is too long ends after
         1,518 bytes; one without a legal start does not appear.
     dropped : ``Out(16)``
         Number of bad frames since reset, modulo 65536.

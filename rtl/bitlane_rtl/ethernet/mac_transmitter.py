@@ -4,7 +4,7 @@ from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, ResetInserter, Signal
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.crc.catalog import CRC32_ETHERNET  # type: ignore[import-untyped]
+from amaranth.lib.crc.catalog import CRC32_ETHERNET
 from amaranth.lib.wiring import In, Out
 
 from .gmii import (

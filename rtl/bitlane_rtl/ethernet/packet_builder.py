@@ -283,7 +283,7 @@ class _Packet:
         self.header = Ram(32, 8, style="distributed")
         """The words of the packet's header. Words of the payload are written behind them."""
         self.index = Signal(3, name="index")
-        """Of the next word, up to the header's end."""
+        """Index of the next word, up to the header's end."""
         self.payload = Signal(name="payload")
         """A word of the payload arrives in this cycle."""
         self.length = Signal(11, name="length", reset_less=True)

@@ -4,7 +4,7 @@ from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, ResetInserter, Signal
 from amaranth.lib import wiring
-from amaranth.lib.crc.catalog import CRC32_ISO_HDLC  # type: ignore[import-untyped]
+from amaranth.lib.crc.catalog import CRC32_ISO_HDLC
 from amaranth.lib.wiring import In, Out
 
 __all__ = ["Checksum"]

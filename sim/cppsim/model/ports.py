@@ -94,7 +94,7 @@ def counted(number: object, what: str, least: int, most: int = _MOST) -> int:
 
 
 Number = SupportsIndex | Enum | np.bool_
-"""What a port takes for one whole number."""
+"""The types of one whole number that a port accepts."""
 
 
 def whole_number(value: object) -> int | None:

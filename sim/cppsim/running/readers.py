@@ -116,7 +116,7 @@ class Readers:
         return self._evaluate(shape, value, structure[1])
 
     def of(self, value: Value) -> Reader:
-        """Return the reader of an expression that is kept."""
+        """Return the reader of an expression, which is stored until `known` is full."""
         known = self.known.get(id(value))
         if known is None:
             if len(self.known) == _READERS:

@@ -386,7 +386,7 @@ def _never() -> int:
 
 
 def value_reader(engine: Any, value: Value) -> Callable[[], int]:
-    """Return a reader of a value that is kept."""
+    """Return a function that reads ``value``; a wait stores it for all its edges."""
     if isinstance(engine.state, CompiledState) and isinstance(value, Signal):
         return engine.state.readers.of(value)
     return lambda: int(engine.get_value(value))

@@ -8,7 +8,7 @@ from amaranth.back import rtlil
 from amaranth.hdl import Fragment, Module
 from amaranth.lib import io
 from amaranth.sim import Simulator
-from amaranth_boards.colorlight_5a75b_r7_0 import (  # type: ignore[import-untyped]
+from amaranth_boards.colorlight_5a75b_r7_0 import (
     Colorlight_5A75B_R70Platform,
 )
 

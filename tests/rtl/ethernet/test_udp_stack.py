@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from scapy.layers.inet import ICMP, UDP  # type: ignore[import-untyped]
-from scapy.layers.l2 import Ether  # type: ignore[import-untyped]
+from scapy.layers.inet import ICMP, UDP
+from scapy.layers.l2 import Ether
 
 from support.ethernet.line import HEAD, Burst, checked, frame, on_line, padded, with_fcs
 from support.ethernet.packets import (

@@ -174,7 +174,7 @@ def test_simulators_check_if_they_are_told(
         methodcaller(*run)(cppsim.Simulator(m, mode="check"))
 
 
-# --- differences that are known, with the change that avoids them ---------------------------------
+# --- known differences, with the change that avoids them ------------------------------------------
 
 
 @pytest.mark.parametrize(

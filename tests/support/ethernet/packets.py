@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from scapy.layers.inet import ICMP, IP, UDP  # type: ignore[import-untyped]
-from scapy.layers.l2 import ARP, Ether  # type: ignore[import-untyped]
+from scapy.layers.inet import ICMP, IP, UDP
+from scapy.layers.l2 import ARP, Ether
 
 from bitlane_rtl.ethernet.board_addresses import BoardAddresses
 

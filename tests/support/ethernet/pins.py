@@ -29,4 +29,4 @@ def _buffer(buffer: io.DDRBuffer) -> Module:
 
 
 PLATFORM: Any = SimpleNamespace(get_io_buffer=_buffer)
-"""What `amaranth.lib.io` needs of a platform."""
+"""The part of a platform that `amaranth.lib.io` uses."""

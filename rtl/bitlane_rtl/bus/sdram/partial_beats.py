@@ -55,7 +55,7 @@ class PartialBeats(wiring.Component):
     busy : ``Out(1)``
         The next burst has been read. Until it is written, nobody else may write its beats.
     arrived, old, old_last : ``In(1)``, ``In(data_width)``, ``In(1)``
-        A beat arrives from the chip, the last one of those that were asked for.
+        A beat of the requested read arrives from the chip; it is the last one of that read.
     begins, is_marked : ``In(1)``
         WRITE of a beat is issued in this cycle, and its mark.
     o : ``Out(data_width)``
@@ -109,7 +109,7 @@ class PartialBeats(wiring.Component):
         return m
 
     def _found(self, m: Module) -> Any:
-        """Find the partial beats of bursts that enter; return the stream of what was found."""
+        """Find the partial beats of bursts that enter; return a stream with one entry per burst."""
         beat = range(BEATS_PER_BLOCK)
         found = data.StructLayout({"partial": 1, "first": beat, "length": beat})
         m.submodules.bursts = bursts = Fifo(found, 2 * BEATS_PER_BLOCK)
