@@ -53,7 +53,7 @@ class PartialBeats(wiring.Component):
     granted : ``In(1)``
         The arbiter grants the next burst in this cycle, as ``write`` says.
     busy : ``Out(1)``
-        The next burst has been read. Until it is written, nobody else may write its beats.
+        The next burst is being read, or has been. Until it is written, nobody else may write.
     arrived, old, old_last : ``In(1)``, ``In(data_width)``, ``In(1)``
         A beat of the requested read arrives from the chip; it is the last one of that read.
     begins, is_marked : ``In(1)``
