@@ -448,10 +448,14 @@ def shown(seed: int) -> Module:
 @pytest.mark.parametrize("seed", seeds(1, 4))
 def test_any_other_attribute_of_any_node_is_another_fingerprint(seed: int) -> None:
     design = prepared(shown(seed))
-    whole, changed = fingerprint(design).digest, set[tuple[str, str]]()
+    found = fingerprint(design)
+    whole, objects = found.digest, found.objects
+    changed = set[tuple[str, str]]()
     by_type: dict[str, list[Any]] = {}
     for node in nodes_of(design):
-        by_type.setdefault(type(node).__name__, []).append(node)
+        # The netlist shows no domain that has neither statements nor ports of memories.
+        if not isinstance(node, ClockDomain) or any(node is x for x in objects):
+            by_type.setdefault(type(node).__name__, []).append(node)
     for kind, nodes in by_type.items():
         nodes = [node for node in nodes if kind != "Signal" or len(node)]
         for node in nodes[:: max(1, len(nodes) // 6)]:
