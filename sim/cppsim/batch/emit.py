@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from importlib.resources import files
-from itertools import groupby
 
 from .bitslice import BitslicedDesign, BufferedWrite
 from .bitslice.levels import LevelCall, Levels
@@ -46,9 +45,6 @@ _SHORT = 14
 """Bits of a word's number in a gate of eight bytes."""
 _LONG = 28
 """Bits of a word's number in a gate of 16 bytes."""
-_WARP = 32
-_CREW = 12 * _WARP
-"""Maximal gates of a level that some warps of a block evaluate while the others wait."""
 
 
 class Chunks:
@@ -110,7 +106,7 @@ class Tables:
         self._looked_up: list[int] = []
         self._calls: list[tuple[int, ...]] = []
         self._gates_made: list[tuple[int, int, int, int, int]] = []
-        self._ends: list[tuple[int, int, int, int]] = []
+        self._ends: list[tuple[int, int]] = []
         self._phases = {name: self._put(name) for name in _PHASES}
         self._stores: list[tuple[int, ...]] = []
         for store in gates.writes:
@@ -121,32 +117,13 @@ class Tables:
         first, levels = len(self._ends), self._levels.get(name)
         count = len(levels.gates) if levels else 0
         if levels:
-            crews = self._crews(levels)
-            for number in range(count):
-                crew, behind = crews.get(number, (0, 0))
-                self._ends.append((len(self._gates_made), len(self._calls), crew, first + behind))
-                self._gates_made += levels.gates[number]
-                for call in levels.called[number]:
+            for gates, calls in zip(levels.gates, levels.called, strict=True):
+                self._ends.append((len(self._gates_made), len(self._calls)))
+                self._gates_made += gates
+                for call in calls:
                     self._call(call)
-        self._ends.append((len(self._gates_made), len(self._calls), 0, 0))
+        self._ends.append((len(self._gates_made), len(self._calls)))
         return first, count
-
-    @staticmethod
-    def _crews(levels: Levels) -> dict[int, tuple[int, int]]:
-        """Return, for levels in a run of small ones, their threads and the level after the run."""
-        widths = [
-            _CREW + 1 if calls else len(gates)
-            for gates, calls in zip(levels.gates, levels.called, strict=True)
-        ]
-        crews: dict[int, tuple[int, int]] = {}
-        behind = 0
-        for few, group in groupby(widths, key=_CREW.__ge__):
-            row = list(group)
-            first, behind = behind, behind + len(row)
-            if few:
-                crew = -(-max(row) // _WARP) * _WARP
-                crews |= dict.fromkeys(range(first, behind), (crew, behind))
-        return crews
 
     def _call(self, call: LevelCall) -> None:
         function = self._gates.functions[call.function]
@@ -176,8 +153,13 @@ class Tables:
     @property
     def bytes(self) -> int:
         """The size of all tables but the gates, with the entries that are unused."""
-        long = 40 * (len(self._calls) + 1 + len(self._stores) + 1) + 16 * (len(self._ends) + 2)
-        return long + -(-(len(self._looked_up) + 1) // 2) * 8
+        long = 40 * (len(self._calls) + 1 + len(self._stores) + 1) + 8 * (len(self._ends) + 2)
+        return long + -(-(len(self._looked_up) + 1) * self._short_or_long // 64) * 8
+
+    @property
+    def _short_or_long(self) -> int:
+        """Bits of a word's number in the tables."""
+        return 16 if self._number_bits == _SHORT else 32
 
     def lines(self) -> Iterator[str]:
         sizes = {
@@ -195,6 +177,7 @@ class Tables:
         for name, (first, count) in self._phases.items():
             sizes |= {f"{name.upper()}_LEVELS": first, f"{name.upper()}_LEVEL_COUNT": count}
         yield from (f"constexpr uint32_t {name} = {size};" for name, size in sizes.items())
+        yield f"typedef uint{self._short_or_long}_t Number;"
         yield header("batch", "tables.h")
         words = f"{{{', '.join(map(str, self._looked_up))}}}"
         gates = structures(self._packed(x) for x in self._gates_made)

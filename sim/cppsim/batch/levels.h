@@ -27,78 +27,95 @@ inline uint32_t number_in(const Gate &gate, uint32_t place) {
   return uint32_t(gate.packed[number] >> shift) & ((1u << NUMBER_BITS) - 1);
 }
 
+inline Word chosen(Word which, Word ones, Word zeros) { return (which & ones) | (~which & zeros); }
+
 inline void work_out(W *b, const Gate &gate) {
   const W x = b[number_in(gate, 0)], y = b[number_in(gate, 1)], z = b[number_in(gate, 2)];
   Word answers[8];
 #pragma unroll
-  for (uint32_t k = 0; k < 8; k++) answers[k] = Word(0) - (Word(gate.packed[0]) >> k & 1);
+  for (uint32_t k = 0; k < 8; k++) answers[k] = Word(int32_t(gate.packed[0] << (31 - k)) >> 31);
   W result;
 #pragma unroll
   for (uint32_t k = 0; k < PARTS; k++) {
     const Word p = part(x, k), q = part(y, k), r = part(z, k);
-    const Word low = (~q & ((~p & answers[0]) | (p & answers[1]))) |
-                     (q & ((~p & answers[2]) | (p & answers[3])));
-    const Word high = (~q & ((~p & answers[4]) | (p & answers[5]))) |
-                      (q & ((~p & answers[6]) | (p & answers[7])));
-    part(result, k) = (~r & low) | (r & high);
+    const Word low = chosen(q, chosen(p, answers[3], answers[2]), chosen(p, answers[1], answers[0]));
+    const Word high = chosen(q, chosen(p, answers[7], answers[6]), chosen(p, answers[5], answers[4]));
+    part(result, k) = chosen(r, high, low);
   }
   b[number_in(gate, 3)] = result;
 }
 
 // --- lanes ------------------------------------------------------------------------------------------
 
-// Transpose the words of a warp: bit k of the word of thread j becomes bit j of the word of thread k.
-inline Word turned(Word word) {
-  Word low = 0x0000ffff;
+// How the threads of a warp transpose words: in each of five steps a thread exchanges half of the bits
+// of its word with another one, whose number differs in one bit. It keeps the bits in `kept`, and turns
+// the other thread's word by `turns` to the places of those that it gave away.
+struct Transposer {
+  uint32_t own, turns[5]; // `own` is the thread's number in its warp
+  Word kept[5];
+
+  Transposer() : own(threadIdx.x % WARP) {
+    Word low = 0x0000ffff;
 #pragma unroll
-  for (uint32_t distance = WARP / 2; distance; distance >>= 1, low ^= low << distance) {
-    const Word other = __shfl_xor_sync(~0u, word, distance);
-    word = threadIdx.x & distance ? (word & ~low) | (other & ~low) >> distance
-                                  : (word & low) | (other & low) << distance;
+    for (uint32_t k = 0; k < 5; k++) {
+      const uint32_t distance = WARP / 2 >> k;
+      if (k) low ^= low << distance;
+      turns[k] = own & distance ? WARP - distance : distance;
+      kept[k] = own & distance ? ~low : low;
+    }
   }
-  return word;
-}
 
-// Return to each thread of a warp the number of its lane, from `bits` words, of which 64 at most.
-OUTLINE uint64_t number_of_lane(const W *b, const uint32_t *words, uint32_t bits, uint32_t number) {
-  uint64_t value = 0;
-#pragma unroll 1
-  for (uint32_t k = 0; k < bits && k < 64; k += WARP) {
-    const uint32_t bit = k + threadIdx.x % WARP;
-    value |= uint64_t(turned(bit < bits ? part(b[words[bit]], number) : Word(0))) << k;
+  // Bit k of the word of thread j becomes bit j of the word of thread k.
+  Word transpose(Word word) const {
+#pragma unroll
+    for (uint32_t k = 0; k < 5; k++) {
+      const Word other = __shfl_xor_sync(~0u, word, WARP / 2 >> k);
+      word = (word & kept[k]) | (__funnelshift_l(other, other, turns[k]) & ~kept[k]);
+    }
+    return word;
   }
-  return value;
-}
 
-// Store the number of each thread's lane to `bits` words, of which 64 at most.
-OUTLINE void spread(W *b, const uint32_t *words, uint32_t bits, uint32_t number, uint64_t value) {
-#pragma unroll 1
-  for (uint32_t k = 0; k < bits && k < 64; k += WARP) {
-    const Word word = turned(Word(value >> k));
-    const uint32_t bit = k + threadIdx.x % WARP;
-    if (bit < bits) part(b[words[bit]], number) = word;
+  // Return the number of this thread's lane, from `bits` words, of which 32 at most.
+  Word load(const W *b, const Number *words, uint32_t bits, uint32_t number) const {
+    return transpose(own < bits ? part(b[words[own]], number) : Word(0));
   }
-}
+
+  // The same of 64 words at most.
+  uint64_t load_long(const W *b, const Number *words, uint32_t bits, uint32_t number) const {
+    const uint64_t low = load(b, words, bits, number);
+    return bits > WARP ? low | uint64_t(load(b, words + WARP, bits - WARP, number)) << WARP : low;
+  }
+
+  // Store the number of this thread's lane to `bits` words, of which 64 at most.
+  void store(W *b, const Number *words, uint32_t bits, uint32_t number, uint64_t value) const {
+    const Word low = transpose(Word(value));
+    if (own < bits) part(b[words[own]], number) = low;
+    if (bits <= WARP) return;
+    const Word high = transpose(Word(value >> WARP));
+    if (own + WARP < bits) part(b[words[own + WARP]], number) = high;
+  }
+};
 
 // --- calls ------------------------------------------------------------------------------------------
 
 // A warp executes a call for the lanes of a part.
 OUTLINE void calculate(W *b, const LevelCall &x, uint32_t number) {
+  const Transposer lanes;
   uint64_t first[ARITHMETIC_WORDS], second[ARITHMETIC_WORDS], result[ARITHMETIC_WORDS];
-  const uint32_t *const taken = tables().words + x.words, *const given = taken + x.taken;
+  const Number *const taken = tables().words + x.words, *const given = taken + x.taken;
   for (uint32_t k = 0; k < x.width; k += 64) {
-    first[k / 64] = number_of_lane(b, taken + k, x.width - k, number);
-    second[k / 64] = number_of_lane(b, taken + x.width + k, x.width - k, number);
+    first[k / 64] = lanes.load_long(b, taken + k, x.width - k, number);
+    second[k / 64] = lanes.load_long(b, taken + x.width + k, x.width - k, number);
   }
   arithmetic(x.function, first, second, result);
   for (uint32_t k = 0; k < x.width; k += 64)
-    spread(b, given + k, x.width - k, number, result[k / 64]);
+    lanes.store(b, given + k, x.width - k, number, result[k / 64]);
 }
 
-inline void read(const Tile &t, W *b, const LevelCall &x, uint32_t number) {
-  const uint32_t *const taken = tables().words + x.words, *const given = taken + x.taken;
-  const uint32_t lane = lane_of(number, threadIdx.x % WARP);
-  const uint64_t row = number_of_lane(b, taken, x.taken, number);
+inline void read(const Tile &t, W *b, const LevelCall &x, uint32_t number, const Transposer &lanes) {
+  const Number *const taken = tables().words + x.words, *const given = taken + x.taken;
+  const uint32_t lane = lane_of(number, lanes.own);
+  const uint32_t row = lanes.load(b, taken, x.taken, number);
 #pragma unroll 1
   for (uint32_t k = 0; k < x.width; k += 64) {
     uint64_t found = 0;
@@ -106,50 +123,37 @@ inline void read(const Tile &t, W *b, const LevelCall &x, uint32_t number) {
       found = element<uint64_t>(t, x.offset, lane, row, x.count, k / 64);
     else if (row < x.depth)
       found = element<uint32_t>(t, x.offset, lane, row, x.count, k / 64);
-    spread(b, given + k, x.width - k, number, found);
+    lanes.store(b, given + k, x.width - k, number, found);
   }
 }
 
 // --- phases -----------------------------------------------------------------------------------------
 
-// Evaluate the gates of a level with `threads` threads; `gate` is the first one of this thread.
-inline void work_out_all(W *b, const LevelEnds *level, Gate gate, uint32_t threads) {
-  for (uint32_t k = level[0].gates + WORKER; k < level[1].gates;) {
-    const Gate next = gate_of(k += threads, level[1].gates);
+inline Gate first_gate(const LevelEnds *level) {
+  return gate_of(level[0].gates + WORKER, level[1].gates);
+}
+
+// Evaluate the gates of a level; `gate` is the first one of this thread.
+inline void work_out_all(W *b, const LevelEnds *level, Gate gate) {
+  const uint32_t end = level[1].gates;
+  for (uint32_t k = level[0].gates + WORKER; k < end;) {
+    const Gate next = gate_of(k += WORKERS, end);
     work_out(b, gate);
     gate = next;
   }
 }
 
-inline Gate first_gate(const LevelEnds *level) {
-  return gate_of(level[0].gates + WORKER, level[1].gates);
-}
-
 // Evaluate levels up to the next one with calls; return its number. A worker loads its first gate of
-// the level after next meanwhile, so this function calls none: a gate comes from the second cache, and
-// a narrow level is over before. Most levels are narrow, and their barrier takes most of their time:
-// workers without a gate wait after the last one.
+// the level after next meanwhile, so this function calls none: a gate comes from the second cache.
 OUTLINE uint32_t plain_levels(const Tile &t, uint32_t level, uint32_t last) {
   W *const b = words_of(t);
   const LevelEnds *const levels = tables().levels;
   Gate gate = first_gate(levels + level), following = first_gate(levels + level + 1);
-  while (level < last && levels[level].calls == levels[level + 1].calls) {
-    const uint32_t few = levels[level].crew, crew = few && few < WORKERS ? few : WORKERS;
-    const uint32_t behind = few ? levels[level].behind : level + 1;
-    if (WORKER < crew) {
-      for (;;) {
-        const Gate next = first_gate(levels + level + 2);
-        work_out_all(b, levels + level, gate, crew);
-        gate = following;
-        following = next;
-        if (++level == behind) break;
-        BARRIER(2, crew);
-      }
-    } else {
-      level = behind;
-      gate = first_gate(levels + level);
-      following = first_gate(levels + level + 1);
-    }
+  for (; level < last && levels[level].calls == levels[level + 1].calls; level++) {
+    const Gate next = first_gate(levels + level + 2);
+    work_out_all(b, levels + level, gate);
+    gate = following;
+    following = next;
     TOGETHER();
   }
   return level;
@@ -161,12 +165,13 @@ OUTLINE void level_with_calls(const Tile &t, uint32_t level) {
   const LevelEnds *const ends = tables().levels + level;
   const LevelCall *const x = tables().calls + ends[0].calls;
   const uint32_t calls = (ends[1].calls - ends[0].calls) * PARTS;
+  const Transposer lanes;
 #pragma unroll 1
   for (uint32_t k = OWN_WARP; k < calls; k += WARPS) {
     if (x[k / PARTS].function) calculate(b, x[k / PARTS], k % PARTS);
-    else read(t, b, x[k / PARTS], k % PARTS);
+    else read(t, b, x[k / PARTS], k % PARTS, lanes);
   }
-  work_out_all(b, ends, first_gate(ends), WORKERS);
+  work_out_all(b, ends, first_gate(ends));
   TOGETHER();
 }
 
@@ -182,18 +187,20 @@ template <class T> inline void keep(T &to, bool whole, uint64_t value, uint64_t 
 }
 
 // A warp executes a write for the lanes of a part.
-inline void write(const Tile &t, const W *b, const LevelStore &x, uint32_t number) {
-  const uint32_t *const address = tables().words + x.words, *const data = address + x.address;
-  const uint32_t *const enable = data + x.width, lane = lane_of(number, threadIdx.x % WARP);
+inline void write(const Tile &t, const W *b, const LevelStore &x, uint32_t number,
+                  const Transposer &lanes) {
+  const Number *const address = tables().words + x.words, *const data = address + x.address;
+  const Number *const enable = data + x.width;
+  const uint32_t lane = lane_of(number, lanes.own);
   const bool active = has(t.active, lane) && (!x.single || has(b[*enable], lane));
   if (!__any_sync(~0u, active)) return;
-  const uint64_t row = number_of_lane(b, address, x.address, number);
+  const uint32_t row = lanes.load(b, address, x.address, number);
 #pragma unroll 1
   for (uint32_t k = 0; k < x.width; k += 64) {
     const uint32_t bits = x.width - k < 64 ? x.width - k : 64;
-    const uint64_t value = number_of_lane(b, data + k, bits, number);
+    const uint64_t value = lanes.load_long(b, data + k, bits, number);
     const uint64_t whole = ~uint64_t(0) >> (64 - bits);
-    const uint64_t mask = x.single ? whole : number_of_lane(b, enable + k, bits, number);
+    const uint64_t mask = x.single ? whole : lanes.load_long(b, enable + k, bits, number);
     if (!active || row >= x.depth) continue;
     if (x.element == 64)
       keep(element<uint64_t>(t, x.offset, lane, row, x.count, k / 64), mask == whole, value, mask);
@@ -204,10 +211,11 @@ inline void write(const Tile &t, const W *b, const LevelStore &x, uint32_t numbe
 
 // The last write of a memory at an edge wins, so its writes are executed in rounds.
 OUTLINE void store(const Tile &t) {
+  const Transposer lanes;
   for (uint32_t round = 0; round < STORE_ROUNDS; round++) {
     for (uint32_t k = OWN_WARP; k < STORE_COUNT * PARTS; k += WARPS) {
       const LevelStore &x = tables().stores[k / PARTS];
-      if (x.round == round) write(t, words_of(t), x, k % PARTS);
+      if (x.round == round) write(t, words_of(t), x, k % PARTS, lanes);
     }
     TOGETHER();
   }
@@ -238,12 +246,13 @@ inline uint64_t operand(const Share &share, uint64_t column, uint32_t lane) {
 // A warp moves a column for the lanes of a part.
 OUTLINE void take(const Tile &t, const Share &share, uint32_t port, uint64_t column, const W &whose) {
   const uint32_t *const bits = BITS + PORTS[port], count = PORTS[port + 1] - PORTS[port];
+  const Transposer lanes;
   for (uint32_t number = OWN_WARP; number < PARTS; number += WARPS) {
     const Word own = part(whose, number);
-    const uint32_t bit = threadIdx.x % WARP, lane = lane_of(number, bit);
+    const uint32_t bit = lanes.own, lane = lane_of(number, bit);
     const uint64_t value = own >> bit & 1 ? operand(share, column, lane) : uint64_t(0);
     for (uint32_t k = 0; k < count; k += WARP) {
-      const Word word = turned(Word(value >> k));
+      const Word word = lanes.transpose(Word(value >> k));
       if (k + bit >= count) continue;
       Word &to = part(word_of(t, bits[k + bit]), number);
       to = (to & ~own) | (word & own);
@@ -253,12 +262,13 @@ OUTLINE void take(const Tile &t, const Share &share, uint32_t port, uint64_t col
 
 OUTLINE void give(const Tile &t, const Share &share, uint32_t port, uint64_t column, const W &whose) {
   const uint32_t *const bits = BITS + PORTS[port], count = PORTS[port + 1] - PORTS[port];
+  const Transposer lanes;
   for (uint32_t number = OWN_WARP; number < PARTS; number += WARPS) {
-    const uint32_t bit = threadIdx.x % WARP, lane = lane_of(number, bit);
+    const uint32_t bit = lanes.own, lane = lane_of(number, bit);
     uint64_t value = 0;
     for (uint32_t k = 0; k < count; k += WARP) {
       const Word word = k + bit < count ? part(word_of(t, bits[k + bit]), number) : Word(0);
-      value |= uint64_t(turned(word)) << k;
+      value |= uint64_t(lanes.transpose(word)) << k;
     }
     if (has(whose, lane)) share.result(column)[lane] = value;
   }

@@ -6,10 +6,9 @@ struct Gate {
   uint64_t packed[(8 + 4 * NUMBER_BITS + 63) / 64];
 };
 
-// The first gate and the first call of a level. A `crew` of fewer threads evaluates a run of small
-// levels, up to the level `behind`; if `crew` is 0, all threads evaluate the level.
+// The first gate and the first call of a level.
 struct LevelEnds {
-  uint32_t gates, calls, crew, behind;
+  uint32_t gates, calls;
 };
 
 // `function` 0 reads a row, others are those of `arithmetic`. The numbers of its `taken` operand words
@@ -26,12 +25,12 @@ struct LevelStore {
   uint64_t offset;
 };
 
-// All tables but the gates; they fit into shared memory. The last entry of each is unused; two levels
-// follow the last one, which have no gates.
+// All tables but the gates, with the numbers of words; they fit into shared memory. The last entry of
+// each is unused; two levels follow the last one, which have no gates.
 struct Tables {
   LevelCall calls[CALL_COUNT + 1];
   LevelStore stores[STORE_COUNT + 1];
   LevelEnds levels[LEVEL_COUNT + 2];
-  uint32_t words[WORD_COUNT + 1];
+  Number words[WORD_COUNT + 1];
 };
 static_assert(sizeof(Tables) == TABLES_BYTES, "as much as there is memory for");

@@ -110,6 +110,11 @@ inline unsigned __shfl_xor_sync(unsigned, unsigned value, unsigned distance) {
   return fibers::of_other(value, threadIdx.x ^ distance);
 }
 
+inline unsigned __funnelshift_l(unsigned low, unsigned high, unsigned count) {
+  count %= 32;
+  return count ? high << count | low >> (32 - count) : high;
+}
+
 inline bool __any_sync(unsigned, bool value) {
   unsigned any = value;
   for (unsigned distance = 16; distance; distance >>= 1) any |= __shfl_xor_sync(~0u, any, distance);

@@ -68,7 +68,9 @@ class Schedule:
         self._early()
         self.count = 1 + max(self.level.values(), default=0)
         self._overwrite(words, [word for _, word in targets])
+        self._spread()
         self._delay()
+        self._gather_calls()
 
     def _last_gates(self, network: Network, roots: Sequence[int]) -> list[int]:
         """Return for each of ``roots`` a gate without readers: the root, or a buffer of it."""
@@ -147,19 +149,54 @@ class Schedule:
         for node in self.copied:
             del self._replaced[before[node]]
 
+    def _spread(self) -> None:
+        """Delay outputs to levels with few gates: most have time."""
+        load = Counter(self.level[node] for node in self.gates)
+        # Outputs that write over an operand of another output come first.
+        for node in sorted(self.last, key=self.level.__getitem__, reverse=True):
+            if node not in self.copied:
+                early = self.level[node]
+                level = min(range(early, self._end(node)), key=load.__getitem__)
+                load[early] -= 1
+                load[level] += 1
+                self.level[node] = level
+
     def _delay(self) -> None:
-        """Delay gates that free no slot: at most one input is not a source."""
-        waiting = {*self._replaced.values()}
+        """Delay gates whose operands then wait in two slots more at most."""
+        fixed = {*self.last}
         # Readers come first.
         for node in sorted(self.gates, key=self.level.__getitem__, reverse=True):
-            inputs = self.gates[node][1]
-            made = sum(self.level[x] > 0 for x in inputs)
-            if node in waiting or made > 1 or node in self.copied:
-                continue
-            users = [self.level[x] for x in self._readers.get(node, ())]
-            over = [self._replaced[x] for x in inputs if x in self._replaced]
-            latest = min([*users, *(self.level[x] for x in over if x != node)], default=self.count)
-            self.level[node] = max(self.level[node], latest - 1)
+            latest = self._end(node) - 1
+            if node not in fixed and latest > self.level[node]:
+                inputs = self.gates[node][1]
+                if sum(self._wait_longer(x, node, latest) for x in inputs) <= 2:
+                    self.level[node] = latest
+
+    def _end(self, node: int) -> int:
+        """Return the first level that is too late: of a reader, or of a gate over an operand."""
+        ends = [self.level[x] for x in self._readers.get(node, ())]
+        over = (self._replaced.get(x, node) for x in self._inputs(node))
+        return min([*ends, *(self.level[x] for x in over if x != node)], default=self.count)
+
+    def _gather_calls(self) -> None:
+        """Delay calls to the last of as few levels as possible: a level with calls takes long."""
+        spans = [
+            (min(map(self._end, call.result)) - 1, self.level[call.result[0]], call)
+            for call in self.calls
+        ]
+        levels, left = list[int](), spans
+        while left:
+            latest = min(span[0] for span in left)
+            levels.append(max(early for _, early, _ in left if early <= latest))
+            left = [span for span in left if span[1] > latest]
+        for latest, early, call in spans:
+            level = max(x for x in levels if early <= x <= latest)
+            self.level |= dict.fromkeys(call.result, level)
+
+    def _wait_longer(self, operand: int, node: int, level: int) -> bool:
+        """Return whether ``operand`` takes a slot until ``level`` only for ``node``."""
+        others = (self.level[x] for x in self._readers[operand] if x != node)
+        return self.level[operand] > 0 and max(others, default=0) < level
 
 
 @dataclass(frozen=True, slots=True)

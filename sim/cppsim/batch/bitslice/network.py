@@ -17,6 +17,11 @@ OR = _A | _B
 XOR = _A ^ _B
 ODD3 = _A ^ _B ^ _C
 CARRY = _A & _B | _A & _C | _B & _C
+BELOW = ~_A & 0xFF & _B
+"""1 where the first input is 0 and the second one 1."""
+ALIKE = ~XOR & 0xFF
+OR_BOTH = _A | _B & _C
+"""The first input, or the second and the third one together."""
 SELECT = _A & _B | ~_A & 0xFF & _C
 """A multiplexer with the inputs condition, value, otherwise."""
 

@@ -67,6 +67,49 @@ def test_divisions_round_down_and_give_0_where_there_is_nothing_to_divide_by(
         assert (got, rests[case]) == tuple(n % (1 << width) for n in expected), (x, y)
 
 
+@pytest.mark.parametrize("width", [1, 28, 29, 33, 64, 70])
+@pytest.mark.parametrize("kind", ["ADD", "SUBTRACT", "MULTIPLY", "LESS", "LESS_EQUAL_SIGNED"])
+def test_cells_of_any_width(kind: str, width: int) -> None:
+    """Carries of wide sums do not ripple; a product's rows are added as a tree."""
+    chance, cell_kind = random.Random(width), CellKind[kind]
+    a: Bits = tuple(range(2, 2 + width))
+    b: Bits = tuple(range(2 + width, 2 + 2 * width))
+    if kind == "MULTIPLY" and width > 33:
+        b = tuple(int(place % 7 == 0) for place in range(width))
+    one = kind.startswith("LESS")
+    cell = PlainCell(cell_kind, (a, b), tuple(range(200, 201 if one else 200 + width)))
+    network = Network()
+    nodes = {0: 0, 1: 1, **{bit: network.source() for bit in (*a, *b) if bit > 1}}
+    result = bits_of_cell(network, cell, [[nodes[bit] for bit in x] for x in (a, b)])
+    # Numbers that differ in one place are the hard ones of comparisons and of carries.
+    numbers = [
+        (x := chance.getrandbits(width), x ^ 1 << chance.randrange(width)) for _ in range(40)
+    ]
+    numbers += [(chance.getrandbits(width), chance.getrandbits(width)) for _ in range(40)]
+    for x, y in numbers:
+        pairs = zip((*a, *b), (n >> k & 1 for n in (x, y) for k in range(width)), strict=True)
+        values = {bit: value for bit, value in pairs if bit > 1}
+        words = evaluated(network.gates, {nodes[bit]: value for bit, value in values.items()}, 1)
+        got = sum(words[node] << place for place, node in enumerate(result))
+        assert got == value_of(cell, values), (x, y)
+
+
+def test_sums_comparisons_and_products_are_not_deep() -> None:
+    """The levels of a GPU; a ripple has one a bit."""
+    network, depths = Network(), list[int]()
+    a, b = ([network.source() for _ in range(64)] for _ in range(2))
+    bits = tuple(range(200, 264))
+    some = [int(place % 5 == 0) for place in range(64)]
+    for kind, other in (("ADD", b), ("LESS", b), ("MULTIPLY", some)):
+        cell = PlainCell(CellKind[kind], (bits, bits), bits)
+        depth: dict[int, int] = {}
+        roots = bits_of_cell(network, cell, [a, other])
+        for node, (_, inputs) in network.merged(roots).items():
+            depth[node] = 1 + max((depth.get(x, 0) for x in inputs), default=0)
+        depths.append(max(depth.values()))
+    assert depths == [9, 7, 14]
+
+
 def test_wide_products_and_quotients_are_worked_out_by_numbers() -> None:
     a, b = tuple(range(2, 66)), tuple(range(66, 130))
     result = tuple(range(200, 264))

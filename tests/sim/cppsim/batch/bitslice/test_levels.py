@@ -31,13 +31,20 @@ def test_outputs_are_those_of_the_network(seed: int) -> None:
     swapped = network.source(), network.source()
     call = Call("swap", (roots[0], roots[1]), swapped)
     behind = [network.differ(swapped[0], roots[2]), network.both(*swapped)]
+    # Two calls of sources: the first call's result is read at once, the second one's at the end.
+    early = Call("swap", (sources[0], sources[1]), (network.source(), network.source()))
+    late = Call("swap", (sources[2], sources[3]), (network.source(), network.source()))
+    chain = network.both(*early.result)
+    for source in sources:
+        chain = network.differ(network.negated(chain), source)
+    behind += [chain, network.differ(late.result[0], behind[0]), late.result[1]]
     nodes = [*roots, *behind, swapped[1], *sources[:3], roots[0]]
     # Outputs in region `n` overwrite the sources in `q`. Region `w` does not exist: its outputs are
     # read from the words that `Levels.kept` lists.
     outputs = [Output(node, (chance.choice("bnw"), k)) for k, node in enumerate(nodes)]
     places = {0: ("c", 0), 1: ("c", 1)} | {node: ("q", k) for k, node in enumerate(sources)}
     regions = {"c": 0, "b": 10, "q": 50, "n": 50}
-    levels = Levels(network, places, regions, [call], outputs, _FIRST).made()
+    levels = Levels(network, places, regions, [call, early, late], outputs, _FIRST).made()
 
     words = [0] * (_FIRST + levels.slots)
     values = {node: chance.getrandbits(_CASES) for node in sources}
@@ -55,6 +62,8 @@ def test_outputs_are_those_of_the_network(seed: int) -> None:
                 table, a, b, c, to = step
                 words[to] = logic(table, (words[a], words[b], words[c]))
 
+    for own in (early, late):
+        values |= zip(own.result, (values[node] for node in reversed(own.taken)), strict=True)
     whole = evaluated(network.gates, values | dict.fromkeys(swapped, 0), _ONES)
     values |= {swapped[0]: whole[roots[1]], swapped[1]: whole[roots[0]]}
     expected = evaluated(network.gates, values, _ONES)
@@ -64,6 +73,7 @@ def test_outputs_are_those_of_the_network(seed: int) -> None:
     ]
     assert [words[word] for word in where] == [expected[x.node] for x in outputs]
     assert levels.slots < 80 + 2
+    assert [len(calls) for calls in levels.called if calls] in ([1, 2], [3])
 
 
 def test_state_that_changes_places_is_copied_at_the_end() -> None:
