@@ -59,7 +59,7 @@ def write_batch(circuit: BatchCircuit) -> "WrittenBatch":
     """Return the gates of ``circuit``. Raises ``BatchError`` for a combinational loop."""
     memories = _memories(circuit)
     try:
-        gates = bitslice(circuit, memories)
+        gates = bitslice(circuit, memories, shallow=False)
     except NotPlain as error:
         raise BatchError(str(error)) from error
     return WrittenBatch(circuit, memories, gates)
@@ -132,7 +132,8 @@ class WrittenBatch:
 
     @cached_property
     def _level_tables(self) -> Tables:
-        return Tables(self._gates, self._memories, self._state)
+        gates = bitslice(self._circuit, self._memories, shallow=True)
+        return Tables(gates, self._memories, self._state)
 
     def _text(
         self, description: Description, ended: int, sizes: Mapping[str, int], phases: str

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from ...netlist.design import Bits, Memory, MemoryWrite, PlainCell
 from ...netlist.lowered import Event, InputWord, clock_plan, edge_sides
-from ...netlist.passes import Statement, ordered_statements
+from ...netlist.passes import ordered_statements
 from ..circuit import BatchCircuit
 from ..description import MemoryPlace
 from .cells import bits_of_cell, by_numbers
@@ -94,7 +94,7 @@ class BitslicedDesign:
         Sizes of ``b``, ``q`` and ``w``.
     """
 
-    network: Network = field(default_factory=Network)
+    network: Network
     sources: dict[int, Place] = field(default_factory=dict)
     calls: list[Call] = field(default_factory=list)
     functions: dict[str, Function] = field(default_factory=dict)
@@ -115,22 +115,26 @@ class BitslicedDesign:
     buffer_words: int = 0
 
 
-def bitslice(circuit: BatchCircuit, memories: list[MemoryPlace]) -> BitslicedDesign:
-    """Return the gates of ``circuit``. Raises ``NotPlain`` for a combinational loop."""
-    design = circuit.lowered.design
-    return _Bitslicer(circuit, memories, ordered_statements(design)).result
+def bitslice(
+    circuit: BatchCircuit, memories: list[MemoryPlace], *, shallow: bool
+) -> BitslicedDesign:
+    """Return the gates of ``circuit``, in few levels or few; both have the same words.
+
+    Raises ``NotPlain`` for a combinational loop.
+    """
+    return _Bitslicer(circuit, memories, Network(shallow=shallow)).result
 
 
 class _Bitslicer:
     def __init__(
-        self, circuit: BatchCircuit, memories: list[MemoryPlace], statements: list[Statement]
+        self, circuit: BatchCircuit, memories: list[MemoryPlace], network: Network
     ) -> None:
         self._circuit = circuit
         self._lowered = circuit.lowered
         self._plan = clock_plan(circuit.lowered)
         self._places = memories
-        self.result = BitslicedDesign()
-        self._network = self.result.network
+        self.result = BitslicedDesign(network)
+        self._network = network
         self._nodes: dict[int, int] = {0: 0, 1: 1}
         self._derived: list[tuple[int, int, int]] = []
         """Derived clocks: the number of the edge, and the words of its pending edge and level."""
@@ -138,7 +142,7 @@ class _Bitslicer:
         self._inputs()
         self._edges()
         self._registers()
-        self._logic(statements)
+        self._logic()
         self._step()
         if self._lowered.edges or self._lowered.watches:
             self._levels()
@@ -216,9 +220,9 @@ class _Bitslicer:
     def _of(self, bits: Bits) -> list[int]:
         return [self._nodes[bit] for bit in bits]
 
-    def _logic(self, statements: list[Statement]) -> None:
+    def _logic(self) -> None:
         numbers = {id(memory): k for k, memory in enumerate(self._circuit.memories.values())}
-        for step in statements:
+        for step in ordered_statements(self._lowered.design):
             if not isinstance(step, PlainCell):
                 memory, read = step
                 address = self._address(read.address)

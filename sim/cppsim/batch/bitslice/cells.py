@@ -11,9 +11,9 @@ _GATES = 2000
 """Maximal gates of a product or a quotient; larger ones are computed instance by instance."""
 
 _RIPPLE = 28
-"""Maximal bits of a sum whose carry ripples, a level of gates a bit.
+"""Maximal bits of a sum whose carry ripples in a shallow network too, a level of gates a bit.
 
-Few gates are best on cores, few levels on a GPU: from here on, sums would be the deepest paths."""
+Only wider sums would be the deepest paths of bitlane's circuit."""
 
 _DIVISIONS = (CellKind.DIVIDE, CellKind.MODULO, CellKind.DIVIDE_SIGNED, CellKind.MODULO_SIGNED)
 
@@ -28,7 +28,7 @@ def by_numbers(cell: PlainCell) -> bool:
 
 def bits_of_cell(network: Network, cell: PlainCell, operands: Sequence[Nodes]) -> Nodes:
     """Return the nodes of the result of ``cell``, from the nodes of its operands."""
-    gates = _Gates(network)
+    gates = _ShallowGates(network) if network.shallow else _Gates(network)
     a = operands[0]
     b = operands[1] if len(operands) > 1 else []
     match cell.kind:
@@ -84,78 +84,27 @@ class _Gates:
 
     def sum(self, a: Nodes, b: Nodes, carry: int) -> tuple[Nodes, int]:
         """Return ``a + b + carry`` in as many bits, and the carry out of them."""
-        gate, carries = self._network.gate, [carry]
-        if len(a) > _RIPPLE:
-            carries += self._carries(a, b, carry)
-        else:
-            for x, y in zip(a, b, strict=True):
-                carries.append(gate(CARRY, x, y, carries[-1]))
-        return [gate(ODD3, *bits) for bits in zip(a, b, carries[:-1], strict=True)], carries[-1]
-
-    def _carries(self, a: Nodes, b: Nodes, carry: int) -> Nodes:
-        """Return the carries out of each bit of a sum, in a logarithmic number of levels.
-
-        A run of bits makes a carry, or passes one on: ``(made, passed)``. Runs of four bits are
-        joined first, as that takes the fewest gates.
-        """
-        gate, both = self._network.gate, self._network.both
-        runs = [(both(x, y), gate(OR, x, y)) for x, y in zip(a, b, strict=True)]
-        runs[0] = gate(CARRY, a[0], b[0], carry), 0
-        groups = [self._joined_runs(runs[low : low + 4]) for low in range(0, len(runs), 4)]
-        ends = self._joined_runs([group[-1] for group in groups])
-        result = [made for made, _ in groups[0]]
-        for group, (before, _), (end, _) in zip(groups[1:], ends, ends[1:], strict=False):
-            result += [gate(OR_BOTH, *run, before) for run in group[:-1]] + [end]
-        return result
-
-    def _joined_runs(self, runs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Join each run with all before it."""
-        width = 1
-        while width < len(runs):
-            runs = [
-                self._joined(run, runs[k // width * width - 1]) if k & width else run
-                for k, run in enumerate(runs)
-            ]
-            width *= 2
-        return runs
-
-    def _joined(self, high: tuple[int, int], low: tuple[int, int]) -> tuple[int, int]:
-        network = self._network
-        return network.gate(OR_BOTH, *high, low[0]), network.both(high[1], low[1])
+        result = []
+        for x, y in zip(a, b, strict=True):
+            result.append(self._network.gate(ODD3, x, y, carry))
+            carry = self._network.gate(CARRY, x, y, carry)
+        return result, carry
 
     def negative(self, a: Nodes) -> Nodes:
         return self.sum([0] * len(a), self.inverted(a), 1)[0]
 
     def product(self, a: Nodes, b: Nodes) -> Nodes:
-        """Return ``a * b`` in as many bits: full adders leave two bits of each place, as a tree."""
-        gate, width = self._network.gate, len(a)
         if sum(x > 1 for x in a) < sum(x > 1 for x in b):
             a, b = b, a
-        places: list[Nodes] = [[] for _ in a]
+        result = [0] * len(a)
         for place, bit in enumerate(b):
-            for k, x in enumerate(a[: width - place] if bit else ()):
-                places[place + k].append(self._network.both(bit, x))
-        while any(len(bits) > 2 for bits in places):
-            added: list[Nodes] = [[] for _ in a]
-            for place, bits in enumerate(places):
-                whole = len(bits) // 3 * 3
-                for three in zip(*(bits[k:whole:3] for k in range(3)), strict=True):
-                    added[place].append(gate(ODD3, *three))
-                    if place + 1 < width:
-                        added[place + 1].append(gate(CARRY, *three))
-                added[place] += bits[whole:]
-            places = added
-        first, second = ([bits[k] if k < len(bits) else 0 for bits in places] for k in range(2))
-        return self.sum(first, second, 0)[0]
+            if bit:
+                added = [self._network.both(bit, x) for x in a[: len(a) - place]]
+                result[place:] = self.sum(result[place:], added, 0)[0]
+        return result
 
     def less(self, a: Nodes, b: Nodes) -> int:
-        """Return whether ``a < b``, by a tree: a part is less, or alike and the lower part less."""
-        gate = self._network.gate
-        parts = [(gate(BELOW, x, y), gate(ALIKE, x, y)) for x, y in zip(a, b, strict=True)]
-        while len(parts) > 1:
-            pairs = zip(parts[::2], parts[1::2], strict=False)
-            parts = [self._joined(high, low) for low, high in pairs] + parts[len(parts) & ~1 :]
-        return parts[0][0] if parts else 0
+        return self._network.negated(self.sum(a, self.inverted(b), 1)[1])
 
     def left(self, a: Nodes, amount: Nodes) -> Nodes:
         return list(reversed(self.right(list(reversed(a)), amount, 0)))
@@ -215,3 +164,77 @@ class _Gates:
         if kind in (CellKind.LESS_EQUAL, CellKind.LESS_EQUAL_SIGNED):
             return network.negated(self.less(b, a))
         return self.less(a, b)
+
+
+class _ShallowGates(_Gates):
+    """The same in few levels instead of few gates."""
+
+    def sum(self, a: Nodes, b: Nodes, carry: int) -> tuple[Nodes, int]:
+        """Return ``a + b + carry`` in as many bits, and the carry out of them."""
+        if len(a) <= _RIPPLE:
+            return super().sum(a, b, carry)
+        before = [carry, *self._carries(a, b, carry)]
+        bits = zip(a, b, before[:-1], strict=True)
+        return [self._network.gate(ODD3, *three) for three in bits], before[-1]
+
+    def _carries(self, a: Nodes, b: Nodes, carry: int) -> Nodes:
+        """Return the carries out of each bit of a sum, in a logarithmic number of levels.
+
+        A run of bits makes a carry, or passes one on: ``(made, passed)``. Runs of four bits are
+        joined first, as that takes the fewest gates.
+        """
+        gate, both = self._network.gate, self._network.both
+        runs = [(both(x, y), gate(OR, x, y)) for x, y in zip(a, b, strict=True)]
+        runs[0] = gate(CARRY, a[0], b[0], carry), 0
+        groups = [self._joined_runs(runs[low : low + 4]) for low in range(0, len(runs), 4)]
+        ends = self._joined_runs([group[-1] for group in groups])
+        result = [made for made, _ in groups[0]]
+        for group, (before, _), (end, _) in zip(groups[1:], ends, ends[1:], strict=False):
+            result += [gate(OR_BOTH, *run, before) for run in group[:-1]] + [end]
+        return result
+
+    def _joined_runs(self, runs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Join each run with all before it."""
+        width = 1
+        while width < len(runs):
+            runs = [
+                self._joined(run, runs[k // width * width - 1]) if k & width else run
+                for k, run in enumerate(runs)
+            ]
+            width *= 2
+        return runs
+
+    def _joined(self, high: tuple[int, int], low: tuple[int, int]) -> tuple[int, int]:
+        network = self._network
+        return network.gate(OR_BOTH, *high, low[0]), network.both(high[1], low[1])
+
+    def product(self, a: Nodes, b: Nodes) -> Nodes:
+        """Return ``a * b`` in as many bits: full adders leave two bits of each place, as a tree."""
+        gate, width = self._network.gate, len(a)
+        if sum(x > 1 for x in a) < sum(x > 1 for x in b):
+            a, b = b, a
+        places: list[Nodes] = [[] for _ in a]
+        for place, bit in enumerate(b):
+            for k, x in enumerate(a[: width - place] if bit else ()):
+                places[place + k].append(self._network.both(bit, x))
+        while any(len(bits) > 2 for bits in places):
+            added: list[Nodes] = [[] for _ in a]
+            for place, bits in enumerate(places):
+                whole = len(bits) // 3 * 3
+                for three in zip(*(bits[k:whole:3] for k in range(3)), strict=True):
+                    added[place].append(gate(ODD3, *three))
+                    if place + 1 < width:
+                        added[place + 1].append(gate(CARRY, *three))
+                added[place] += bits[whole:]
+            places = added
+        first, second = ([bits[k] if k < len(bits) else 0 for bits in places] for k in range(2))
+        return self.sum(first, second, 0)[0]
+
+    def less(self, a: Nodes, b: Nodes) -> int:
+        """Return whether ``a < b``, by a tree: a part is less, or alike and the lower part less."""
+        gate = self._network.gate
+        parts = [(gate(BELOW, x, y), gate(ALIKE, x, y)) for x, y in zip(a, b, strict=True)]
+        while len(parts) > 1:
+            pairs = zip(parts[::2], parts[1::2], strict=False)
+            parts = [self._joined(high, low) for low, high in pairs] + parts[len(parts) & ~1 :]
+        return parts[0][0] if parts else 0

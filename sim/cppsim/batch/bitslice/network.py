@@ -30,9 +30,13 @@ Gate = tuple[int, tuple[int, ...]]
 
 
 class Network:
-    """A network whose nodes have higher numbers than their inputs."""
+    """A network whose nodes have higher numbers than their inputs.
 
-    def __init__(self) -> None:
+    A ``shallow`` one has few levels, as a GPU waits after each; another one has few gates.
+    """
+
+    def __init__(self, *, shallow: bool = False) -> None:
+        self.shallow = shallow
         self.gates: dict[int, Gate] = {}
         self._known: dict[Gate, int] = {}
         self._next = 2

@@ -12,9 +12,9 @@ from support.sim.gate_networks import evaluated
 from support.sim.plain_cells import number_of, random_cell, value_of
 
 
-def shown(cell: PlainCell) -> dict[tuple[int, ...], int]:
+def shown(cell: PlainCell, *, shallow: bool = False) -> dict[tuple[int, ...], int]:
     """Return the result of the gates of ``cell`` for all values of the bits that are variable."""
-    network = Network()
+    network = Network(shallow=shallow)
     bits = sorted({bit for operand in cell.operands for bit in operand if bit > 1})
     nodes = {0: 0, 1: 1, **{bit: network.source() for bit in bits}}
     result = bits_of_cell(network, cell, [[nodes[bit] for bit in x] for x in cell.operands])
@@ -36,7 +36,7 @@ def shown(cell: PlainCell) -> dict[tuple[int, ...], int]:
 def test_cells_of_all_kinds(seed: int) -> None:
     cell = random_cell(random.Random(seed))
     bits = sorted({bit for operand in cell.operands for bit in operand if bit > 1})
-    for case, got in shown(cell).items():
+    for case, got in shown(cell, shallow=bool(seed % 2)).items():
         values = dict(zip(bits, case, strict=True))
         if cell.kind is CellKind.MUX and _several(cell, values):
             continue
@@ -69,7 +69,8 @@ def test_divisions_round_down_and_give_0_where_there_is_nothing_to_divide_by(
 
 @pytest.mark.parametrize("width", [1, 28, 29, 33, 64, 70])
 @pytest.mark.parametrize("kind", ["ADD", "SUBTRACT", "MULTIPLY", "LESS", "LESS_EQUAL_SIGNED"])
-def test_cells_of_any_width(kind: str, width: int) -> None:
+@pytest.mark.parametrize("shallow", [False, True])
+def test_cells_of_any_width(kind: str, width: int, shallow: bool) -> None:
     """Carries of wide sums do not ripple; a product's rows are added as a tree."""
     chance, cell_kind = random.Random(width), CellKind[kind]
     a: Bits = tuple(range(2, 2 + width))
@@ -78,7 +79,7 @@ def test_cells_of_any_width(kind: str, width: int) -> None:
         b = tuple(int(place % 7 == 0) for place in range(width))
     one = kind.startswith("LESS")
     cell = PlainCell(cell_kind, (a, b), tuple(range(200, 201 if one else 200 + width)))
-    network = Network()
+    network = Network(shallow=shallow)
     nodes = {0: 0, 1: 1, **{bit: network.source() for bit in (*a, *b) if bit > 1}}
     result = bits_of_cell(network, cell, [[nodes[bit] for bit in x] for x in (a, b)])
     # Numbers that differ in one place are the hard ones of comparisons and of carries.
@@ -94,9 +95,9 @@ def test_cells_of_any_width(kind: str, width: int) -> None:
         assert got == value_of(cell, values), (x, y)
 
 
-def test_sums_comparisons_and_products_are_not_deep() -> None:
-    """The levels of a GPU; a ripple has one a bit."""
-    network, depths = Network(), list[int]()
+def test_a_shallow_network_has_few_levels() -> None:
+    """A ripple has a level a bit."""
+    network, depths = Network(shallow=True), list[int]()
     a, b = ([network.source() for _ in range(64)] for _ in range(2))
     bits = tuple(range(200, 264))
     some = [int(place % 5 == 0) for place in range(64)]

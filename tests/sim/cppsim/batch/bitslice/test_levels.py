@@ -73,7 +73,21 @@ def test_outputs_are_those_of_the_network(seed: int) -> None:
     ]
     assert [words[word] for word in where] == [expected[x.node] for x in outputs]
     assert levels.slots < 80 + 2
-    assert [len(calls) for calls in levels.called if calls] in ([1, 2], [3])
+
+
+def test_calls_that_can_wait_are_executed_with_later_ones() -> None:
+    network = Network()
+    sources = [network.source() for _ in range(4)]
+    made = [network.source() for _ in range(4)]
+    deep = network.differ(network.negated(network.both(*sources[:2])), sources[2])
+    calls = [Call("one", (sources[3],), (made[0],)), Call("two", (sources[3],), (made[1],))]
+    calls += [Call("three", (made[0],), (made[2],)), Call("four", (deep,), (made[3],))]
+    shown = made[2], network.differ(made[1], made[3])
+    outputs = [Output(node, ("b", place)) for place, node in enumerate(shown)]
+    places = {0: ("c", 0), 1: ("c", 1)} | {node: ("q", k) for k, node in enumerate(sources)}
+    levels = Levels(network, places, {"c": 0, "b": 2, "q": 6}, calls, outputs, 10).made()
+    together = [sorted(call.function for call in x) for x in levels.called if x]
+    assert together == [["one"], ["four", "three", "two"]]
 
 
 def test_state_that_changes_places_is_copied_at_the_end() -> None:
