@@ -14,8 +14,8 @@ from pathlib import Path
 
 from amaranth.lib.wiring import In, Out
 
+from cppsim.compiling.cache import source_digest
 from cppsim.compiling.library import HEADERS, content_key
-from cppsim.compiling.sources import source_digest
 from cppsim.compiling.toolchain import Compiler
 from cppsim.cpp.ported import kept_ports, port_tables
 from cppsim.errors import SimulationError

@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from bitlane_rtl.configuration import Configuration
-from cppsim.compiling.sources import source_digest
+from cppsim.compiling.cache import source_digest
 from cppsim.compiling.toolchain import run_program
 from cppsim.errors import SimulationError
 from cppsim.netlist.design import Elaborated, PlainDesign

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import BatchError
-from ..model.naming import NamedSignals
+from ..model.interface import NamedSignals
 from ..model.ports import counted
 from ..model.program import Program, expect_program
 from .alone import run_alone

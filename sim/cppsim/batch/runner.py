@@ -15,8 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import BatchError, memory_for
 from ..model.ports import Words, as_array, counted
 from ..model.program import Encoded, Port, Program, expect_program
-from ..netlist.design import FormattedValue, formatted
-from ..netlist.numbers import from_words
+from ..netlist.design import FormattedValue, formatted, from_words
 from .cuda import Cuda, NoGpu
 from .description import BrokenOff, Description, MemoryPlace, Source
 from .threads import Threads

@@ -9,8 +9,7 @@ from functools import cached_property
 from ..cpp.writer import element_bits
 from ..errors import BatchError
 from ..model.ports import PortPlace
-from ..netlist.design import NotPlain
-from ..netlist.numbers import WORD
+from ..netlist.design import WORD, NotPlain
 from .bitslice import BitslicedDesign, bitslice
 from .circuit import BatchCircuit
 from .description import Description, MemoryPlace, Source

@@ -13,8 +13,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["WORK", "Entry", "entries", "is_whole", "remove", "seal", "shrink", "sweep"]
-
 WORK = ".work-"
 """Part of the names of folders that are being filled or removed."""
 

@@ -8,8 +8,7 @@ is evaluated in that branch.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..netlist.design import ORDERS, Bits, CellKind, Memory, MemoryRead, PlainCell
-from ..netlist.numbers import WORD, word_count
+from ..netlist.design import ORDERS, WORD, Bits, CellKind, Memory, MemoryRead, PlainCell, word_count
 from ..netlist.passes import RowRead, Statement
 from .code import Snippet, assignment, block
 from .words import Words, operation, words_of

@@ -6,8 +6,7 @@ computes the outputs. The library serves the storage ports and receives the mess
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from ..netlist.design import CLOCK, Bits, PlainDesign
-from ..netlist.numbers import word_count
+from ..netlist.design import CLOCK, Bits, PlainDesign, word_count
 from ..netlist.storage import StorageAccess, StoragePort
 from .body import Scope
 from .code import Snippet, assignment, in_reach, lines_of

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..netlist.design import Bits
+from ..netlist.design import WORD, Bits
 from ..netlist.lowered import Event, InputWord, Lowered, clock_plan, edge_sides
-from ..netlist.numbers import WORD
 from ..netlist.passes import Statement
 from .body import Scope
 from .code import Snippet, assignment, in_reach, lines_of

@@ -10,8 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ..netlist.design import SIGNED, Bits, CellKind, PlainCell
-from ..netlist.numbers import WORD
+from ..netlist.design import SIGNED, WORD, Bits, CellKind, PlainCell
 
 _INFIX = {
     CellKind.AND: "&",

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from ..netlist.design import Bits, Memory, PlainDesign
-from ..netlist.numbers import WORD, to_words, word_count
+from ..netlist.design import WORD, Bits, Memory, PlainDesign, to_words, word_count
 from ..netlist.passes import narrow, ordered_statements
 from .body import Body, Scope
 from .code import Snippet, assignment, block

@@ -12,7 +12,7 @@ from amaranth.lib import wiring
 from amaranth.sim import Simulator, SimulatorContext  # type: ignore[attr-defined]  # stubs lag
 
 from ..errors import SimulationError
-from ..netlist.numbers import WORD, from_words, to_words
+from ..netlist.design import WORD, from_words, to_words
 from ..netlist.storage import Buffers, StorageAccess, StoragePort
 from .circuit import Circuit
 from .interface import AnyModel, counted_cycles, fitting_value

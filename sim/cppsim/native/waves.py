@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from ..compiling.library import Signatures, bind
 from ..cpp.words import WordPlace
-from ..netlist.numbers import from_words, word_count
+from ..netlist.design import from_words, word_count
 from . import ModelHandle, native
 
 _LONGEST_ENDING = 8
@@ -131,7 +131,7 @@ class Waves:
     Attributes
     ----------
     handle
-        ``Waves *`` of waves.h, for native code that moves the model on. It counts time from what
+        ``Waves *`` of model.h, for native code that moves the model on. It counts time from what
         `count_from` was given last.
     whole : bool
         No call has failed.
