@@ -221,11 +221,11 @@ class FaultPlan(CampaignPlan):
         reset = kinds == 0
         others = Verdict(len(portion.numbers))
         expect_answers(others, disturbed)
-        told = compare_disturbed(others, self._ram, portion.work, expected, disturbed)
+        reported = compare_disturbed(others, self._ram, portion.work, expected, disturbed)
         codes = np.array([kind.code for kind in KINDS])[kinds]
         ports = np.array([kind.ports for kind in KINDS])[kinds]
         expect_fault(others, disturbed, codes, ports)
-        self._expect_sense(others, portion.numbers, told)
+        self._expect_sense(others, portion.numbers, reported)
         self._expect_time(others, portion.numbers, disturbed)
         verdict.take(others, ~reset)
         self._expect_reset(verdict, reset, portion, disturbed, expected.memory)
@@ -233,7 +233,7 @@ class FaultPlan(CampaignPlan):
         expect_answers(verdict, again)
         compare(verdict, self._ram, portion.work, expected, again)
         np.add.at(self.ran, (jobs, kinds), 1)
-        np.add.at(self.seen, (jobs, kinds), told & ~reset)
+        np.add.at(self.seen, (jobs, kinds), reported & ~reset)
         return {
             place: f"{self._name(int(portion.numbers[place]))}: {reason}"
             for place, reason in verdict.reasons.items()
@@ -273,7 +273,7 @@ class FaultPlan(CampaignPlan):
             came <= latest, lambda k: f"an end after {came[k]} cycles, expected {latest[k]} at most"
         )
 
-    def _expect_sense(self, verdict: Verdict, numbers: Numbers, told: Mask) -> None:
+    def _expect_sense(self, verdict: Verdict, numbers: Numbers, reported: Mask) -> None:
         """Expect a report of every fault that began in time, and of none that began too late."""
         jobs, seeds, kinds, cycles = self._table[:, numbers]
         sure, never = np.zeros(len(numbers), bool), np.zeros(len(numbers), bool)
@@ -284,8 +284,8 @@ class FaultPlan(CampaignPlan):
             latest, possible = self._bounds(kind)
             sure |= mine & (cycles <= latest[jobs, seeds]) & kind.ever
             never |= mine & (cycles > possible[jobs, seeds])
-        verdict.expect(told | ~sure, lambda _: "no fault, though it began in time")
-        verdict.expect(~told | ~never, lambda _: "a fault, though it began too late")
+        verdict.expect(reported | ~sure, lambda _: "no fault, though it began in time")
+        verdict.expect(~reported | ~never, lambda _: "a fault, though it began too late")
 
     def _bounds(self, kind: FaultKind) -> tuple[Numbers, Numbers]:
         """Return the last cycles in which ``kind`` must be reported and in which it may be."""

@@ -196,7 +196,7 @@ class SoakPlan(CampaignPlan):
         row: dict[str, object] = {
             "instances": self._ran,
             "commands": self.commands,
-            "told of a fault": self.faults,
+            "reported a fault": self.faults,
             "failures": self._failures,
         }
         return [row]

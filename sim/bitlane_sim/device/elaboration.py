@@ -1,4 +1,4 @@
-"""The circuit of a simulated system, elaborated once for all processes, and kept.
+"""The circuit of a simulated system, elaborated once for all processes, and cached.
 
 Elaboration is a process of its own, which knows nothing but the source files as they are now: what
 a long session has loaded may be older. Whoever finds the circuit in the cache needs no Amaranth.

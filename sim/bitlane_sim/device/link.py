@@ -30,7 +30,7 @@ class SimulatorLink(Link):
     """A link to a ``Simulator``, which it owns.
 
     The memory is read and written directly, in no simulated time; the control window over
-    AXI4-Lite, in simulated cycles. The clock stands still between the calls.
+    AXI4-Lite, in simulated cycles. The clock does not run between the calls.
 
     Attributes
     ----------
@@ -249,7 +249,7 @@ _OPTIONS: Options = {
     "stall": (_chance, "chance that a channel stalls in a cycle, 0 to less than 1 (default 0)"),
     "seed": (_number, "seed of the stalls (default 0)"),
     "vcd": (_file, "file for waveforms (default none)"),
-    "record": (_records, "room for so many entries of what happens at the buses (default none)"),
+    "record": (_records, "capacity of a trace of the buses, in entries (default none)"),
 }
 
 

@@ -48,7 +48,7 @@ EVALUATORS = ("compiled", "pysim")
 _ACCESS_LIMIT = 1000
 """Cycles in which the control window answers; it needs a handful."""
 
-_KEPT = 64
+_MOST_PREPARED = 64
 """Numbers of accesses that are prepared at once."""
 
 _SLICE_SECONDS = 0.02
@@ -345,7 +345,7 @@ class Simulator:
         are the cycles and the response of each write, then those and the word of each read.
         """
         if (writes, reads) not in self._prepared:
-            if len(self._prepared) == _KEPT:
+            if len(self._prepared) == _MOST_PREPARED:
                 self._prepared.clear()
             program = Program()
             if writes:

@@ -235,8 +235,8 @@ def _always_clocked(circuit: BatchCircuit, clock: int) -> None:
     find_enables(design)
     circuit.names = {x.name: x.bits for x in design.ports if x.name}
     lowered.events = [
-        Event(told.enable, told.values, event.statement)
-        for told, event in zip(design.notices, events, strict=True)
+        Event(notice.enable, notice.values, event.statement)
+        for notice, event in zip(design.notices, events, strict=True)
     ]
     design.notices = []
     lowered.watches, lowered.edges = [], []

@@ -98,7 +98,7 @@ def _settle(
 ) -> dict[int, list[Scope]]:
     """Fill the scopes; dissolve the arms of multiplexers that are not worth a branch."""
     total: dict[Scope, int] = {}
-    kept: dict[int, list[Scope]] = {}
+    branches: dict[int, list[Scope]] = {}
     dissolved: dict[Scope, Scope] = {}
     # The steps of an arm come before its multiplexer, so the total is complete here.
     for number, scope in enumerate(wanted):
@@ -108,7 +108,7 @@ def _settle(
         most = max((total.get(arm, 0) for arm in inner), default=0)
         total[scope] = total.get(scope, 0) + cost[number]
         if most >= _WORTH:
-            kept[number] = inner
+            branches[number] = inner
             total[scope] += sum(total.get(arm, 0) for arm in inner) // len(inner)
         else:
             for arm in inner:
@@ -120,7 +120,7 @@ def _settle(
             home = dissolved[home]
         if home is not None:
             home.steps.append(number)
-    return kept
+    return branches
 
 
 class Body:

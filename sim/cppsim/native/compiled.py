@@ -103,7 +103,7 @@ class CompiledModel:
         for word in self.source.due:
             words[word] = 0
 
-    def told(self) -> Iterator[tuple[Event, tuple[int, ...]]]:
+    def reports(self) -> Iterator[tuple[Event, tuple[int, ...]]]:
         """Yield the events since the last call, each with its values, in order."""
         first = ctypes.POINTER(ctypes.c_uint64)()
         count = self._library.simulation_told(self._handle, ctypes.byref(first))

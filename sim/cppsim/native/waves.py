@@ -131,8 +131,8 @@ class Waves:
     Attributes
     ----------
     handle
-        ``Waves *`` of model.h, for native code that moves the model on. It counts time from what
-        `count_from` was given last.
+        ``Waves *`` of model.h, for native code that moves the model on. It counts time from the
+        last `count_from`.
     whole : bool
         No call has failed.
     attended : bool
@@ -149,7 +149,7 @@ class Waves:
         file: IO[str],
         begin: Callable[[], object] = lambda: None,
     ) -> None:
-        self._kept = (model, areas)
+        self._alive = (model, areas)
         self._variables = variables
         self._append, self._begin = _appender(file), begin
         self._begun = False

@@ -194,18 +194,18 @@ def share(cells: Iterable[PlainCell], same: dict[int, int]) -> list[PlainCell]:
     """
     _resolve(same)
     known: dict[tuple[CellKind, tuple[Bits, ...]], Bits] = {}
-    kept: list[PlainCell] = []
+    shared: list[PlainCell] = []
     for cell in _sources_first([_with(x, same) for x in cells]):
         found = folded(_with(cell, same))
         if isinstance(found, PlainCell):
             before = known.setdefault((found.kind, found.operands), found.result)
             if before is found.result:
-                kept.append(found)
+                shared.append(found)
                 continue
             found = before
         same |= zip(cell.result, found, strict=True)
     _resolve(same)
-    return kept
+    return shared
 
 
 def _resolve(same: dict[int, int]) -> None:
