@@ -5,7 +5,7 @@ be computed, nor the branch of a multiplexer that is not selected. A cell that o
 is evaluated in that branch.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ..netlist.design import ORDERS, WORD, Bits, CellKind, Memory, MemoryRead, PlainCell, word_count
@@ -126,22 +126,20 @@ def _settle(
 class Body:
     """The statements that compute the bits of ``uses``.
 
-    A use is a tuple of bits that is read at the end of a scope within ``root``. ``memories`` names
-    the arrays. Memories are not read in the scopes ``dry``, nor in scopes within them.
+    A use is a tuple of bits that is read at the end of a scope within ``root``. Memories are not
+    read in the scopes ``dry``, nor in scopes within them.
     """
 
     def __init__(
         self,
         steps: Sequence[Statement],
         words: Words,
-        memories: Mapping[int, str],
         uses: Sequence[tuple[Bits, Scope]],
         root: Scope,
         dry: frozenset[Scope] = frozenset(),
     ) -> None:
         self._steps = steps
         self._words = words
-        self._memories = memories
         for number, step in enumerate(steps):
             for k, word in enumerate(words_of(step.result)):
                 words.define(_local(number, k), word)
@@ -174,7 +172,7 @@ class Body:
             step = self._steps[number]
             arms = self._arms.get(number)
             if isinstance(step, RowRead):
-                names = self._words.names(*step.operands) | {self._memories[id(step.memory)]}
+                names = self._words.names(*step.operands) | {self._words.arrays[id(step.memory)]}
                 for k, text in enumerate(self._row(*step)):
                     yield assignment(_local(number, k), text, names, "const uint64_t")
             elif arms is None:
@@ -184,7 +182,7 @@ class Body:
 
     def _row(self, memory: Memory, read: MemoryRead) -> list[str]:
         """Expressions for the words of the row that ``read`` reads."""
-        name, at = self._memories[id(memory)], self._words.text(read.address)
+        name, at = self._words.arrays[id(memory)], self._words.text(read.address)
         count = word_count(memory.width)
         texts = [f"{name}[{at}]" + (f"[{k}]" if count > 1 else "") for k in range(count)]
         if len(memory.rows) < 1 << len(read.address):

@@ -132,7 +132,7 @@ class _Simulation(Writer):
             memories="\n".join(f"  {line}" for line in self._arrays),
             step="\n".join(f"    {line}" for line in step),
             settle="\n".join(f"    {line}" for line in settle),
-            pointers=", ".join([*self._memories.values(), "nullptr"]),
+            pointers=", ".join([*self._words.arrays.values(), "nullptr"]),
         )
         return self._source
 
@@ -148,7 +148,7 @@ class _Simulation(Writer):
         self._declare_edges()
         self._declare_registers(self._variable)
         for memory in self._design.memories:
-            text = self._declare_memory(memory, f"m{len(self._memories)}")
+            text = self._declare_memory(memory, f"m{len(self._words.arrays)}")
             self._arrays.append(f"{text} // {memory.name}")
 
     def _variable(self, bits: Bits, start: int) -> str:

@@ -73,11 +73,15 @@ def adjacent(bits: Bits, first: int, places: Mapping[int, tuple[object, int]]) -
 
 
 class Words:
-    """The variable of each bit and its place there, and the width of each variable."""
+    """The variable of each bit and its place there, and the width of each variable.
+
+    ``arrays`` has the array of each memory, by the memory's identity.
+    """
 
     def __init__(self) -> None:
         self.places: dict[int, tuple[str, int]] = {}
         self.widths: dict[str, int] = {}
+        self.arrays: dict[int, str] = {}
 
     def define(self, name: str, bits: Bits) -> None:
         """``name`` is a variable that holds ``bits``, up to 64."""

@@ -32,8 +32,6 @@ class Writer:
     def __init__(self, design: PlainDesign, shown: Sequence[Bits] = ()) -> None:
         self._design = design
         self._words = Words()
-        self._memories: dict[int, str] = {}
-        """The array of each memory, by its identity."""
         self._clocked: list[Clocked] = []
         self._root = Scope()
         narrow(design, WORD)
@@ -56,7 +54,7 @@ class Writer:
 
     def _declare_memory(self, memory: Memory, name: str) -> str:
         """Return the declaration of the array ``name`` of ``memory``; add the memory's writes."""
-        self._memories[id(memory)] = name
+        self._words.arrays[id(memory)] = name
         count = word_count(memory.width)
         size = f"[{max(1, len(memory.rows))}]" + (f"[{count}]" if count > 1 else "")
         rows = (list(map(literal, to_words(row, count))) for row in memory.rows)
@@ -102,7 +100,7 @@ class Writer:
         root: Scope,
         dry: frozenset[Scope] = frozenset(),
     ) -> Body:
-        return Body(self._steps, self._words, self._memories, uses, root, dry)
+        return Body(self._steps, self._words, uses, root, dry)
 
     def _scoped(
         self, reports: Sequence[Report], root: Scope, uses: list[tuple[Bits, Scope]]
