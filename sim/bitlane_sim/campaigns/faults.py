@@ -13,13 +13,11 @@ from numpy.typing import NDArray
 from bitlane_rtl.abi import Port, Status, register
 
 from ..system.ports import AXI_CHANNELS, Hang, Response
-from .counter_random import draw, noise
+from .arrays import Mask, Numbers, draw, noise
 from .folder import geometry_of
 from .jobs import jobs_of
 from .plan import CampaignPlan, JobFailed, Portion, Stage
 from .scoreboard import (
-    Mask,
-    Numbers,
     Observed,
     Verdict,
     compare,

@@ -14,7 +14,6 @@ from amaranth.hdl import ClockDomain, Module, ResetInserter, Signal, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
-from numpy.typing import NDArray
 
 import cppsim
 from bitlane_rtl.configuration import Configuration
@@ -24,6 +23,7 @@ from cppsim.netlist.storage import StorageAccess
 
 from ..system.axi4_memory.interface import MemoryControl
 from ..system.system import System
+from .arrays import Bytes
 from .stimulus import MEMORY_CHANNELS
 
 _COUNT_BITS = 32
@@ -161,8 +161,6 @@ class Harness(wiring.Component):
 
 
 _PERIOD = 1e-8
-
-Bytes = NDArray[np.uint8]
 
 _Context: TypeAlias = Any
 """The context of a testbench."""

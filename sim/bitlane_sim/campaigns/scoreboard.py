@@ -12,12 +12,9 @@ from bitlane.driver.control import status_name
 from bitlane_rtl.abi import Port, Status, register
 
 from ..system.ports import Violation, Where
+from .arrays import Bytes, Mask, Numbers
 from .contract import Expected
 from .stimulus import Workload
-
-Bytes = NDArray[np.uint8]
-Mask = NDArray[np.bool_]
-Numbers = NDArray[np.int64]
 
 _SLOW = 8
 """Cycles that an element may take before its command is one that should have ended."""

@@ -19,6 +19,8 @@ from bitlane.lowering.routes import Options
 from bitlane.lowering.strided import Streams, View
 from bitlane_rtl.abi import BIT_OPS, LOGIC_OPS, SHIFT_OPS, Mode, Op
 
+from .arrays import Bytes
+
 _PART = 4096
 """Bytes that the elements of each operand lie in."""
 
@@ -26,8 +28,6 @@ SIZE = 3 * _PART
 """Bytes of memory that trials take."""
 
 _ELEMENTS = 400
-
-Bytes = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import numpy as np
 from bitlane_rtl.abi import LOGIC_OPS, Op, Status
 from bitlane_rtl.configuration import Configuration
 
-from ..counter_random import Array, Namespace, namespace, tally
+from ..arrays import Array, Namespace, namespace, tally
 from .fields import Fields, Limits, is_one_of, refusals
 from .walk import Elements, elements, leaving, shape_of
 
