@@ -306,11 +306,11 @@ class FaultPlan(CampaignPlan):
             {
                 "job": job.name,
                 "kind": kind.name,
-                "cycles": " to ".join(map(str, sorted({*_ends(self.cycles[number])}))),
+                "cycles": " to ".join(map(str, sorted({ends.min(), ends.max()}))),
                 "instances": int(self.ran[number, place]),
                 "seen": int(self.seen[number, place]),
             }
-            for number, job in enumerate(self.jobs)
+            for number, (job, ends) in enumerate(zip(self.jobs, self.cycles, strict=True))
             for place, kind in enumerate(KINDS)
             if self.ran[number, place]
         ]
@@ -318,8 +318,3 @@ class FaultPlan(CampaignPlan):
 
 def _after_reset(name: str, results: dict[str, NDArray[np.uint64]], instance: int) -> str:
     return f"{name} is {int(results[name][instance]):#x} after a reset"
-
-
-def _ends(numbers: Numbers) -> tuple[int, int]:
-    """Return the minimum and the maximum."""
-    return int(numbers.min()), int(numbers.max())

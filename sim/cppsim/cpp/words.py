@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ..netlist.design import SIGNED, WORD, Bits, CellKind, PlainCell
+from ..netlist.design import SIGNED, WORD, Bits, CellKind, PlainCell, constant_of
 
 _INFIX = {
     CellKind.AND: "&",
@@ -102,7 +102,7 @@ class Words:
         constant, parts = 0, []
         for low, high in self._parts(bits):
             if bits[low] < 2:
-                constant |= sum(bit << place for place, bit in enumerate(bits[low:high], low))
+                constant |= constant_of(bits[low:high], low)
             elif high - low > 1 and bits[low] == bits[low + 1]:
                 parts.append(self._repeated(bits[low], high - low, low))
             else:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from ..netlist.design import WORD, Bits, Memory, PlainDesign, to_words, word_count
+from ..netlist.design import WORD, Bits, Memory, PlainDesign, constant_of, to_words, word_count
 from ..netlist.passes import narrow, ordered_statements
 from .body import Body, Scope
 from .code import Snippet, assignment, block
@@ -48,8 +48,7 @@ class Writer:
             group = groups.setdefault(key, Group(self._root.inner(), {}, register.enable))
             for low in range(0, len(register.result), WORD):
                 piece = register.part(slice(low, low + WORD))
-                start = sum(bit << place for place, bit in enumerate(piece.start))
-                group.add(variable(piece.result, start), piece)
+                group.add(variable(piece.result, constant_of(piece.start)), piece)
         self._clocked += groups.values()
 
     def _declare_memory(self, memory: Memory, name: str) -> str:

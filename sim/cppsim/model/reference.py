@@ -206,7 +206,8 @@ class ReferenceModel(AnyModel):
         self._cycles += 1
         if self._job is not job:
             raise _Abandoned
-        self._raise_fault()
+        if self._fault:
+            raise SimulationError(self._fault)
 
     def _words(self, program: Program, value_of: ValueOf) -> list[int]:
         """Execute ``program``; return the words of its results in the order of execution."""
@@ -219,10 +220,6 @@ class ReferenceModel(AnyModel):
 
         self._do(job)
         return words
-
-    def _raise_fault(self) -> None:
-        if self._fault:
-            raise SimulationError(self._fault)
 
     def _do(self, job: _Job) -> None:
         """Let the simulator run until ``job`` is done.

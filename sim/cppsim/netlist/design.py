@@ -39,6 +39,11 @@ Bits = tuple[int, ...]
 """Bits of a value, least significant first: a net's number, or 0 and 1 for the constants."""
 
 
+def constant_of(bits: Iterable[int], low: int = 0) -> int:
+    """Return the number that ``bits``, all 0 or 1, are from the bit ``low`` on."""
+    return sum(bit << place for place, bit in enumerate(bits, low))
+
+
 class NotPlain(SimulationError):
     """A netlist has a feature without a plain form."""
 

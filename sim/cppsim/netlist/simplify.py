@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from .design import COMPARISONS, Bits, CellKind, PlainCell
+from .design import COMPARISONS, Bits, CellKind, PlainCell, constant_of
 from .passes import postorder
 
 _SWAPPABLE = frozenset(
@@ -132,7 +132,7 @@ def _shift(cell: PlainCell) -> PlainCell | Bits:
     if max(amount, default=0) > 1:
         return PlainCell(cell.kind, (operand, amount), cell.result)
     width = len(operand)
-    by = min(sum(bit << place for place, bit in enumerate(amount)), width)
+    by = min(constant_of(amount), width)
     if cell.kind is CellKind.LEFT:
         return ((0,) * by + operand)[:width]
     fill = operand[-1] if cell.kind is CellKind.RIGHT_SIGNED else 0
