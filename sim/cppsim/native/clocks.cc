@@ -5,6 +5,7 @@
 
 #include "model.h"
 #include "probe.h"
+#include "waves.h"
 
 #include <time.h>
 

@@ -1,5 +1,4 @@
-// A model as the native code sees it: its words, the functions that interface.h exports, and its
-// waveforms.
+// A model as the native code sees it: its words, and the functions that interface.h exports.
 
 #pragma once
 
@@ -12,10 +11,3 @@ struct Model {
   int (*step)(void *top);    // 1: to be stepped once more; plus 2: there are messages
   void (*settle)(void *top); // what follows from state and inputs shows in `words`
 };
-
-// Samples a model at the end of each time step; see waves.cc.
-struct Waves;
-
-// Settles the model and takes down what has changed. Not 0 if that failed: Python says how.
-extern "C" __attribute__((visibility("default"))) int waves_sample(Waves *waves,
-                                                                   uint64_t femtoseconds);

@@ -131,7 +131,7 @@ class Waves:
     Attributes
     ----------
     handle
-        ``Waves *`` of model.h, for native code that moves the model on. It counts time from the
+        ``Waves *`` of waves.h, for native code that moves the model on. It counts time from the
         last `count_from`.
     whole : bool
         No call has failed.
