@@ -52,9 +52,6 @@ class Compiler:
 def run_program(
     name: str,
     command: Sequence[str],
-    *,
-    script: str | None = None,
-    folder: Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> "subprocess.CompletedProcess[str]":
     """Run a program to its end.
@@ -64,8 +61,6 @@ def run_program(
     try:
         return subprocess.run(
             command,
-            input=script,
-            cwd=folder,
             env=environment,
             capture_output=True,
             encoding="utf-8",
