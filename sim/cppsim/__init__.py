@@ -8,8 +8,6 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .version import __version__
-
 if TYPE_CHECKING:
     from .background import FallbackWarning
     from .batch.batch import Batch
@@ -24,6 +22,9 @@ if TYPE_CHECKING:
     from .model.reference import ReferenceModel
     from .netlist.storage import StorageAccess, StoragePort
     from .simulator import Simulator
+
+__version__ = "0.1.0"
+"""The build reads this line without importing the package."""
 
 pytest_plugins = ("cppsim.pytest_plugin",)
 """The plugin that ``pytest -p cppsim`` loads."""

@@ -13,20 +13,15 @@ def main() -> None:
     cache.add_argument("--clear", action="store_true", help="remove all entries")
     arguments = parser.parse_args()
     try:
-        print(_clear() if arguments.clear else _show())
+        if arguments.clear:
+            count, size = CACHE.clear()
+            print(f"{CACHE.folder()}: {count} entries removed, {size:,} bytes")
+        else:
+            found, limit = CACHE.entries(), CACHE.limit()
+            size = sum(entry.size for entry in found)
+            print(f"{CACHE.folder()}: {len(found)} entries, {size:,} bytes of {limit:,}")
     except (OSError, RuntimeError, SimulationError) as error:
         parser.exit(1, f"{parser.prog}: {error}\n")
-
-
-def _show() -> str:
-    found = CACHE.entries()
-    size = sum(entry.size for entry in found)
-    return f"{CACHE.folder()}: {len(found)} entries, {size:,} bytes of {CACHE.limit():,}"
-
-
-def _clear() -> str:
-    count, size = CACHE.clear()
-    return f"{CACHE.folder()}: {count} entries removed, {size:,} bytes"
 
 
 if __name__ == "__main__":

@@ -18,13 +18,12 @@ from .amaranth_internals import (
     PySimEngine,
     SignalDict,
     SignalSet,
-    ast,
     driven_signals,
     engine_of,
     read_ports_of,
     read_signals,
 )
-from .cures import cure_of_row, cure_of_signal
+from .cures import assigned, cure_of_row, cure_of_signal
 from .engine import Engine
 from .errors import SimulationError
 from .mode import Mode
@@ -224,24 +223,15 @@ def _text(name: str, found: int, expected: int, src_loc: tuple[str, int] | None)
 
 def _assignments(fragment: Any) -> Iterator[tuple[Any, Any]]:
     """Yield the signals that combinational logic drives, with the signals that it reads."""
-    yield from _assigned(fragment.statements.get("comb", ()), SignalSet())
+    for statement, tests in assigned(fragment.statements.get("comb", ())):
+        sources = (signal for part in (*tests, statement) for signal in read_signals(part))
+        yield driven_signals(statement), SignalSet(sources)
     if isinstance(fragment, MemoryInstance):
         for domain, data, address, *_ in read_ports_of(fragment):
             if domain == "comb":
                 yield driven_signals(data), read_signals(address)
     for inner, *_ in fragment.subfragments:
         yield from _assignments(inner)
-
-
-def _assigned(statements: Iterable[Any], conditions: Any) -> Iterator[tuple[Any, Any]]:
-    for statement in statements:
-        if isinstance(statement, ast.Switch):
-            tests = SignalSet([*conditions, *read_signals(statement.test)])
-            for _, inner, _ in statement.cases:
-                yield from _assigned(inner, tests)
-        elif isinstance(statement, ast.Assign):
-            sources = SignalSet([*conditions, *read_signals(statement)])
-            yield driven_signals(statement), sources
 
 
 def check(

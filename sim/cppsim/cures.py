@@ -26,10 +26,13 @@ _ROW = (
 
 def cure_of_signal(fragment: Any, signal: Signal) -> str:
     """Return what to change in a design where ``signal`` differs; empty if that is not known."""
-    for driven, values in _assignments(fragment):
-        if signal in driven and any(map(_selects_past, values)):
-            return _PART
-    return ""
+    for statements in fragment.statements.values():
+        for statement, tests in assigned(statements):
+            values = (*tests, statement.rhs)
+            if signal in driven_signals(statement) and any(map(_selects_past, values)):
+                return _PART
+    found = (cure_of_signal(inner, signal) for inner, *_ in fragment.subfragments)
+    return next(filter(None, found), "")
 
 
 def cure_of_row(fragment: Any, memory: MemoryData) -> str:
@@ -39,21 +42,14 @@ def cure_of_row(fragment: Any, memory: MemoryData) -> str:
     return "".join(cure_of_row(inner, memory) for inner, *_ in fragment.subfragments)
 
 
-def _assignments(fragment: Any) -> Iterator[tuple[Any, list[Any]]]:
-    """Yield the signals that assignments drive, and the values that decide what they become."""
-    for statements in fragment.statements.values():
-        yield from _assigned(statements, [])
-    for inner, *_ in fragment.subfragments:
-        yield from _assignments(inner)
-
-
-def _assigned(statements: Iterable[Any], tests: list[Any]) -> Iterator[tuple[Any, list[Any]]]:
+def assigned(statements: Iterable[Any], *tests: Any) -> Iterator[tuple[Any, tuple[Any, ...]]]:
+    """Yield each assignment with the values that the switches around it test."""
     for statement in statements:
         if isinstance(statement, ast.Switch):
             for _, inner, _ in statement.cases:
-                yield from _assigned(inner, [*tests, statement.test])
+                yield from assigned(inner, *tests, statement.test)
         elif isinstance(statement, ast.Assign):
-            yield driven_signals(statement), [*tests, statement.rhs]
+            yield statement, tests
 
 
 def _selects_past(value: Any) -> bool:

@@ -17,8 +17,8 @@ from typing import Any
 from amaranth.hdl import MemoryData, Signal
 
 from .amaranth_internals import SignalDict
+from .compiling.cache import source_digest
 from .compiling.library import Builder, builder, content_key
-from .compiling.sources import source_digest
 from .cpp.simulation import SimulationSource, write_simulation
 from .errors import SimulationError, one_line
 from .netlist.design import PlainDesign

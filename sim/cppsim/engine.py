@@ -17,7 +17,7 @@ from .designs import Written, built, known
 from .errors import SimulationError
 from .hand_over import hand_over_clocks, hand_over_state, is_at_rest
 from .mode import Mode, default_mode
-from .running.running import RunningEngine
+from .running import RunningEngine
 from .running.state import CompiledState
 from .running.waves import SimulatorWaves
 

@@ -21,6 +21,7 @@ from .native.probe import Code, Instruction, ProbeProgram
 from .netlist.cells import CellWriter, bits_of
 from .netlist.design import (
     SIGNED,
+    WORD,
     Bits,
     CellKind,
     Memory,
@@ -30,7 +31,6 @@ from .netlist.design import (
     PlainDesign,
 )
 from .netlist.lowered import Lowered
-from .netlist.numbers import WORD
 from .netlist.passes import narrow, rewrite
 from .structure import open_constants, structure_of
 

@@ -12,7 +12,7 @@ from .background import FallbackWarning
 from .designs import uncollected
 from .engine import Engine
 from .mode import Mode, default_mode
-from .running.running import RunningEngine
+from .running import RunningEngine
 
 
 class _CompiledEngine(Engine):

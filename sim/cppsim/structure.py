@@ -9,7 +9,7 @@ from typing import Any
 from amaranth.hdl import Const, Signal
 
 from .amaranth_internals import ast, constant_parts, operator_parts, slice_parts
-from .netlist.numbers import WORD
+from .netlist.design import WORD
 
 _Operator: Any = ast.Operator
 _Slice: Any = ast.Slice

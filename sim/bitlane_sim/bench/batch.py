@@ -39,7 +39,7 @@ _ROUNDS = 3
 
 @dataclass(frozen=True, slots=True)
 class BatchRow:
-    """Cycles a second of all ``instances`` together, by timing; None: why stands in ``note``."""
+    """Cycles a second of all ``instances`` together, by timing; None: ``note`` has the reason."""
 
     what: str
     instances: int | None
@@ -143,7 +143,7 @@ def _cores(count: int) -> str:
 
 
 def _gpu(circuit: HarnessCircuit) -> tuple[Backend, float]:
-    """The GPU's backend, and the seconds that its compiler took, which has kept no such text."""
+    """The GPU's backend, and the seconds that its compiler took; the text is new to its cache."""
     started = perf_counter()
     source = circuit.design.both
     design = replace(circuit.design, both=replace(source, text=f"{source.text}\n// {uuid4()}\n"))

@@ -8,7 +8,7 @@ The figures are those in the files, to the last digit shown; what was not measur
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -89,16 +89,17 @@ def page(records: Sequence[Record], picture: str | None) -> str:
     Of several records of one kind the rows are joined, in their order.
     """
     text = ["# Performance", ""]
-    text += _summary(_of(records, "cycles"))
+    text += _summary(records)
     text += [_HEAD, ""]
-    text += _cycles(_of(records, "cycles"), picture)
-    text += _area(_of(records, "area"))
-    text += _seconds(
-        _of(records, "verilator"), "Fast evaluator and Verilator", "verilator", _VERILATOR
-    )
-    text += _seconds(_of(records, "simulators"), "Simulators", "simulators", _SIMULATORS)
-    text += _batch(_of(records, "batch"))
-    text += _seconds(_of(records, "host"), "Time on the host", "host", _HOST)
+    text += _section(records, "cycles", "Clock cycles", _CYCLES, _cycles)
+    if picture and _of(records, "cycles"):
+        text += [f"![Rate over transfer size, and where cycles went]({picture})", ""]
+    text += _section(records, "area", "Area and clock", _AREA, _area)
+    title = "Fast evaluator and Verilator"
+    text += _section(records, "verilator", title, _VERILATOR, _seconds)
+    text += _section(records, "simulators", "Simulators", _SIMULATORS, _seconds)
+    text += _section(records, "batch", "Many systems at once", _BATCH, _batch)
+    text += _section(records, "host", "Time on the host", _HOST, _seconds)
     return "\n".join(text).rstrip() + "\n"
 
 
@@ -106,8 +107,21 @@ def _of(records: Iterable[Record], kind: str) -> list[Record]:
     return [record for record in records if record["kind"] == kind]
 
 
-def _missing(title: str, kind: str) -> list[str]:
-    return [f"## {title}", "", f"Not measured here: `{_COMMANDS[kind]}`.", ""]
+def _section(
+    records: Sequence[Record],
+    kind: str,
+    title: str,
+    about: str,
+    body: Callable[[Record], list[str]],
+) -> list[str]:
+    """The section of a kind: ``about``, then the origin and the ``body`` of each record."""
+    found = _of(records, kind)
+    if not found:
+        return [f"## {title}", "", f"Not measured here: `{_COMMANDS[kind]}`.", ""]
+    text = [f"## {title}", "", about, ""]
+    for record in found:
+        text += [*_origin(record), *body(record)]
+    return text
 
 
 def _origin(record: Record) -> list[str]:
@@ -133,7 +147,8 @@ def _met(met: bool | None) -> str:
 
 
 def _summary(records: Sequence[Record]) -> list[str]:
-    rows = {row["work"]: row for record in records for row in record["rows"] if row["width"] == 64}
+    cycles = [row for record in _of(records, "cycles") for row in record["rows"]]
+    rows = {row["work"]: row for row in cycles if row["width"] == 64}
     shown = [_cycle_row(rows[work]) for work in _SUMMARY if work in rows]
     if not shown:
         return []
@@ -141,21 +156,15 @@ def _summary(records: Sequence[Record]) -> list[str]:
     return _table(heads, ((row[0], row[1], row[3], row[5]) for row in shown), left=2)
 
 
-def _cycles(records: Sequence[Record], picture: str | None) -> list[str]:
-    if not records:
-        return _missing("Clock cycles", "cycles")
-    text = ["## Clock cycles", "", _CYCLES, ""]
-    for record in records:
-        text += _origin(record)
-        for width in dict.fromkeys(row["width"] for row in record["rows"]):
-            text += [f"### {width} bits", ""]
-            text += _table(
-                ("work", "unit", "goal", "bound", "peer", "measured", "ratio", "met"),
-                (_cycle_row(row) for row in record["rows"] if row["width"] == width),
-                left=2,
-            )
-    if picture:
-        text += [f"![Rate over transfer size, and where cycles went]({picture})", ""]
+def _cycles(record: Record) -> list[str]:
+    text: list[str] = []
+    for width in dict.fromkeys(row["width"] for row in record["rows"]):
+        text += [f"### {width} bits", ""]
+        text += _table(
+            ("work", "unit", "goal", "bound", "peer", "measured", "ratio", "met"),
+            (_cycle_row(row) for row in record["rows"] if row["width"] == width),
+            left=2,
+        )
     return text
 
 
@@ -177,21 +186,16 @@ def _cycle_row(row: Record) -> list[str]:
     ]
 
 
-def _area(records: Sequence[Record]) -> list[str]:
-    if not records:
-        return _missing("Area and clock", "area")
-    text = ["## Area and clock", "", _AREA, ""]
-    for record in records:
-        text += _origin(record)
-        rows = record["rows"]
-        for family in dict.fromkeys(row["family"] for row in rows):
-            here = [row for row in rows if row["family"] == family]
-            text += [f"### {here[0]['chip']}", ""]
-            text += _table(
-                ("design", "LUT4", "carry", "FF", "RAM", "MHz", "of seeds", "GB/s", "goal", "met"),
-                (line for row in here for line in _area_rows(row)),
-            )
-            text += [f"- `{row['design']}`: {row['scope']}." for row in here] + [""]
+def _area(record: Record) -> list[str]:
+    text: list[str] = []
+    for family in dict.fromkeys(row["family"] for row in record["rows"]):
+        here = [row for row in record["rows"] if row["family"] == family]
+        text += [f"### {here[0]['chip']}", ""]
+        text += _table(
+            ("design", "LUT4", "carry", "FF", "RAM", "MHz", "of seeds", "GB/s", "goal", "met"),
+            (line for row in here for line in _area_rows(row)),
+        )
+        text += [f"- `{row['design']}`: {row['scope']}." for row in here] + [""]
     return text
 
 
@@ -227,29 +231,15 @@ def _area_rows(row: Record) -> list[list[str]]:
     return [own, *peers]
 
 
-def _seconds(records: Sequence[Record], title: str, kind: str, about: str) -> list[str]:
-    if not records:
-        return _missing(title, kind)
-    text = [f"## {title}", "", about, ""]
-    for record in records:
-        text += _origin(record)
-        figures = record["rows"].items()
-        rows = (
-            [name, f"{value:,.2f}" if value < 1000 else f"{value:,.0f}"] for name, value in figures
-        )
-        text += _table(("what", "figure"), rows)
-    return text
+def _seconds(record: Record) -> list[str]:
+    figures = record["rows"].items()
+    rows = ([name, f"{value:,.2f}" if value < 1000 else f"{value:,.0f}"] for name, value in figures)
+    return _table(("what", "figure"), rows)
 
 
-def _batch(records: Sequence[Record]) -> list[str]:
-    if not records:
-        return _missing("Many systems at once", "batch")
-    text = ["## Many systems at once", "", _BATCH, ""]
-    for record in records:
-        text += _origin(record)
-        rows = (_batch_row(row) for row in record["rows"])
-        text += _table(("what", "instances", "same", "diverging", "note"), rows)
-    return text
+def _batch(record: Record) -> list[str]:
+    rows = map(_batch_row, record["rows"])
+    return _table(("what", "instances", "same", "diverging", "note"), rows)
 
 
 def _batch_row(row: Record) -> list[str]:

@@ -51,7 +51,7 @@ def _processor() -> str:
 
 def replace(file: Path, write: Callable[[Path], object]) -> None:
     """Let ``write`` write a new file, and put it in the place of ``file`` once it is whole."""
-    unfinished = _unfinished(file)
+    unfinished = file.with_name(f".{file.name}.new{file.suffix}")
     try:
         write(unfinished)
         unfinished.replace(file)
@@ -63,7 +63,3 @@ def write_json(file: Path, figures: object) -> None:
     """Write ``figures`` to ``file``, whole or not at all."""
     text = json.dumps(figures, indent=2) + "\n"
     replace(file, lambda unfinished: unfinished.write_text(text, encoding="utf-8"))
-
-
-def _unfinished(file: Path) -> Path:
-    return file.with_name(f".{file.name}.new{file.suffix}")

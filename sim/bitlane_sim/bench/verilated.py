@@ -14,10 +14,10 @@ from pathlib import Path
 
 from amaranth.lib.wiring import In, Out
 
+from cppsim.compiling.cache import source_digest
 from cppsim.compiling.library import HEADERS, content_key
-from cppsim.compiling.sources import source_digest
 from cppsim.compiling.toolchain import Compiler
-from cppsim.cpp.ported import kept_ports, port_tables
+from cppsim.cpp.ported import port_tables, sampled_ports
 from cppsim.errors import SimulationError
 from cppsim.model.build import Library
 from cppsim.model.circuit import Circuit
@@ -199,7 +199,7 @@ def _glue(
         f"verilated::take(top.p{numbers[name]}, top.top.q{numbers[name]});"
         for name in dict.fromkeys(
             [
-                *kept_ports(widths, outputs),
+                *sampled_ports(widths, outputs),
                 *(name for port in storage for name in _asked(port)),
             ]
         )

@@ -10,8 +10,8 @@ from bitlane_rtl.abi import Op
 from cppsim.batch.runner import Backend
 from cppsim.model.program import Encoded
 
+from ..campaigns.arrays import draw, noise
 from ..campaigns.commands import move
-from ..campaigns.counter_random import draw, noise
 from ..campaigns.folder import HarnessCircuit
 from ..campaigns.scoreboard import Observed, Verdict, expect_answers
 from ..campaigns.stimulus import Workload, packed, stalls, submit

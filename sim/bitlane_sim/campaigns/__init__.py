@@ -11,6 +11,7 @@ offers both subcommands where bitlane is not installed: NumPy is enough, with Cu
 harness             the circuit, and one instance of it with waveforms; needs Amaranth
 folder              the circuit as text in a folder, so that another machine can run it
 stimulus            the program of an instance: its commands and what disturbs them
+arrays              types, counts and random numbers of many instances
 contract            the results that the contract demands, for all instances at once
 scoreboard          compares them with what the instances did
 faults, records, stalls     the campaigns of `bitlane campaign`

@@ -55,7 +55,7 @@ class Wanted:
 class Campaign:
     """A campaign: its help, its circuit, the option with the amount of work, and its plan.
 
-    ``default``: of that option; None stands for all instances. ``plan`` names a class, which takes
+    ``default``: of that option; None means all instances. ``plan`` names a class, which takes
     a `Stage` and the option's value.
     """
 
@@ -82,7 +82,7 @@ CAMPAIGNS = {
         "every bit and every pair of bits of sealed records wrong",
         _SHORT_JOBS,
         "instances",
-        "run so many of them, spread evenly",
+        "run N of them, spread evenly",
         None,
         "bitlane_sim.campaigns.records:RecordPlan",
     ),
@@ -160,13 +160,13 @@ def add_campaign(subparsers: Subparsers) -> None:
             help=campaign.summary,
             description=f"{campaign.summary[0].upper()}{campaign.summary[1:]}.",
         )
-        told = "all" if campaign.default is None else "%(default)s"
+        default = "all" if campaign.default is None else "%(default)s"
         kind.add_argument(
             f"--{campaign.option}",
             type=_instances,
             default=campaign.default,
             metavar="N",
-            help=f"{campaign.meaning} (default {told})",
+            help=f"{campaign.meaning} (default {default})",
         )
         kind.add_argument(
             "--config",
@@ -221,7 +221,7 @@ def add_soak(subparsers: Subparsers) -> None:
         "--instances",
         type=_instances,
         metavar="N",
-        help="run so many, each by a seed of its own",
+        help="run N, each with a seed of its own",
     )
     _add_options(many)
     parser.set_defaults(run=_soak, group=Group.MEASURE, extra="sim")

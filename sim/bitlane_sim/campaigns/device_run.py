@@ -28,7 +28,8 @@ from bitlane_rtl.abi import BIT_OPS, Lane, Mode, Status
 from ..device.link import open_link
 from ..device.simulator import Simulator
 from ..system.ports import Hang, Response
-from .trials import SIZE, Bytes, Trial, random_trial
+from .arrays import Bytes
+from .trials import SIZE, Trial, random_trial
 
 MEMORY = "64KiB"
 """Memory of every random circuit."""

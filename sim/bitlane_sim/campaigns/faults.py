@@ -13,13 +13,11 @@ from numpy.typing import NDArray
 from bitlane_rtl.abi import Port, Status, register
 
 from ..system.ports import AXI_CHANNELS, Hang, Response
-from .counter_random import draw, noise
+from .arrays import Mask, Numbers, draw, noise
 from .folder import geometry_of
 from .jobs import jobs_of
 from .plan import CampaignPlan, JobFailed, Portion, Stage
 from .scoreboard import (
-    Mask,
-    Numbers,
     Observed,
     Verdict,
     compare,
@@ -221,11 +219,11 @@ class FaultPlan(CampaignPlan):
         reset = kinds == 0
         others = Verdict(len(portion.numbers))
         expect_answers(others, disturbed)
-        told = compare_disturbed(others, self._ram, portion.work, expected, disturbed)
+        reported = compare_disturbed(others, self._ram, portion.work, expected, disturbed)
         codes = np.array([kind.code for kind in KINDS])[kinds]
         ports = np.array([kind.ports for kind in KINDS])[kinds]
         expect_fault(others, disturbed, codes, ports)
-        self._expect_sense(others, portion.numbers, told)
+        self._expect_sense(others, portion.numbers, reported)
         self._expect_time(others, portion.numbers, disturbed)
         verdict.take(others, ~reset)
         self._expect_reset(verdict, reset, portion, disturbed, expected.memory)
@@ -233,7 +231,7 @@ class FaultPlan(CampaignPlan):
         expect_answers(verdict, again)
         compare(verdict, self._ram, portion.work, expected, again)
         np.add.at(self.ran, (jobs, kinds), 1)
-        np.add.at(self.seen, (jobs, kinds), told & ~reset)
+        np.add.at(self.seen, (jobs, kinds), reported & ~reset)
         return {
             place: f"{self._name(int(portion.numbers[place]))}: {reason}"
             for place, reason in verdict.reasons.items()
@@ -273,7 +271,7 @@ class FaultPlan(CampaignPlan):
             came <= latest, lambda k: f"an end after {came[k]} cycles, expected {latest[k]} at most"
         )
 
-    def _expect_sense(self, verdict: Verdict, numbers: Numbers, told: Mask) -> None:
+    def _expect_sense(self, verdict: Verdict, numbers: Numbers, reported: Mask) -> None:
         """Expect a report of every fault that began in time, and of none that began too late."""
         jobs, seeds, kinds, cycles = self._table[:, numbers]
         sure, never = np.zeros(len(numbers), bool), np.zeros(len(numbers), bool)
@@ -284,8 +282,8 @@ class FaultPlan(CampaignPlan):
             latest, possible = self._bounds(kind)
             sure |= mine & (cycles <= latest[jobs, seeds]) & kind.ever
             never |= mine & (cycles > possible[jobs, seeds])
-        verdict.expect(told | ~sure, lambda _: "no fault, though it began in time")
-        verdict.expect(~told | ~never, lambda _: "a fault, though it began too late")
+        verdict.expect(reported | ~sure, lambda _: "no fault, though it began in time")
+        verdict.expect(~reported | ~never, lambda _: "a fault, though it began too late")
 
     def _bounds(self, kind: FaultKind) -> tuple[Numbers, Numbers]:
         """Return the last cycles in which ``kind`` must be reported and in which it may be."""
@@ -308,11 +306,11 @@ class FaultPlan(CampaignPlan):
             {
                 "job": job.name,
                 "kind": kind.name,
-                "cycles": " to ".join(map(str, sorted({*_ends(self.cycles[number])}))),
+                "cycles": " to ".join(map(str, sorted({ends.min(), ends.max()}))),
                 "instances": int(self.ran[number, place]),
                 "seen": int(self.seen[number, place]),
             }
-            for number, job in enumerate(self.jobs)
+            for number, (job, ends) in enumerate(zip(self.jobs, self.cycles, strict=True))
             for place, kind in enumerate(KINDS)
             if self.ran[number, place]
         ]
@@ -320,8 +318,3 @@ class FaultPlan(CampaignPlan):
 
 def _after_reset(name: str, results: dict[str, NDArray[np.uint64]], instance: int) -> str:
     return f"{name} is {int(results[name][instance]):#x} after a reset"
-
-
-def _ends(numbers: Numbers) -> tuple[int, int]:
-    """Return the minimum and the maximum."""
-    return int(numbers.min()), int(numbers.max())

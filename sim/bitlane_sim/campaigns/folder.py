@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bitlane.driver.geometry import Geometry
 from bitlane.errors import BitlaneError
@@ -21,11 +20,10 @@ from cppsim.errors import BatchError
 from cppsim.model.program import Program
 
 from ..device.link import configuration_of
+from .arrays import Bytes
 
 RAM = "ram"
 """Name of the memory that is the RAM."""
-
-Bytes = NDArray[np.uint8]
 
 _ABOUT = "circuit.json"
 

@@ -10,20 +10,20 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-from amaranth.hdl import ClockDomain, Module, ResetInserter, Signal, Value, unsigned
+from amaranth.hdl import ClockDomain, Module, ResetInserter, Signal, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
-from numpy.typing import NDArray
 
 import cppsim
 from bitlane_rtl.configuration import Configuration
 from cppsim.model.program import Program
-from cppsim.model.reference import execute, value_at
+from cppsim.model.reference import Testbench, execute, value_at
 from cppsim.netlist.storage import StorageAccess
 
 from ..system.axi4_memory.interface import MemoryControl
 from ..system.system import System
+from .arrays import Bytes
 from .stimulus import MEMORY_CHANNELS
 
 _COUNT_BITS = 32
@@ -162,8 +162,6 @@ class Harness(wiring.Component):
 
 _PERIOD = 1e-8
 
-Bytes = NDArray[np.uint8]
-
 _Context: TypeAlias = Any
 """The context of a testbench."""
 
@@ -189,13 +187,14 @@ def run_alone(
         int.from_bytes(ram[at : at + size].tobytes(), "little") for at in range(0, ram.size, size)
     ]
     harness = Harness(configuration, len(words), words)
+    ports = {"__".join(map(str, path)): x for path, _, x in harness.signature.flatten(harness)}
     memory: Any = harness.ram.data
     simulator = cppsim.Simulator(harness, mode="auto")  # most replays end before a compiler would
     simulator.add_clock(_PERIOD)
     seen: list[Seen] = []
 
     async def work(context: _Context) -> None:
-        bench = _Testbench(harness, context)
+        bench = Testbench(context, ports, context.tick)
         for program in programs:
             results = await _results(program, bench, instance)
             rows = [context.get(memory[number]) for number in range(len(words))]
@@ -211,7 +210,7 @@ def run_alone(
     return seen
 
 
-async def _results(program: Program, bench: "_Testbench", instance: int) -> dict[str, Any]:
+async def _results(program: Program, bench: Testbench, instance: int) -> dict[str, Any]:
     """Execute ``program``; return its results by name: a number, or a list from a repeat."""
     outside = {id(item) for item in program.items}
     results: dict[str, Any] = {}
@@ -221,25 +220,3 @@ async def _results(program: Program, bench: "_Testbench", instance: int) -> dict
         else:
             results.setdefault(item.values, []).append(value)
     return results
-
-
-class _Testbench:
-    """The steps of a program on the ports of a harness, whose names have ``__`` for a dot."""
-
-    def __init__(self, harness: Harness, context: _Context) -> None:
-        self._harness, self._context = harness, context
-
-    def set(self, port: str, value: int) -> None:
-        self._context.set(self._port(port), value)
-
-    def get(self, port: str) -> int:
-        return int(self._context.get(self._port(port)))
-
-    async def tick(self) -> None:
-        await self._context.tick()
-
-    def _port(self, name: str) -> Value:
-        found: Any = self._harness
-        for part in name.split("__"):
-            found = getattr(found, part)
-        return found

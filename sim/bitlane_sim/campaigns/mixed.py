@@ -14,12 +14,11 @@ from bitlane.errors import LayoutError, UnsupportedError
 from bitlane_rtl.abi import RECORD, Port, Status
 
 from ..system.ports import Hang, Response
+from .arrays import Numbers, draw, noise
 from .contract import Expected
-from .counter_random import draw, noise
 from .folder import CircuitOptions, geometry_of
 from .plan import CampaignPlan, Portion, Stage
 from .scoreboard import (
-    Numbers,
     Observed,
     Verdict,
     compare,
@@ -196,7 +195,7 @@ class SoakPlan(CampaignPlan):
         row: dict[str, object] = {
             "instances": self._ran,
             "commands": self.commands,
-            "told of a fault": self.faults,
+            "reported a fault": self.faults,
             "failures": self._failures,
         }
         return [row]

@@ -26,10 +26,10 @@ from cppsim.batch.runner import Backend
 from cppsim.errors import SimulationError
 from cppsim.model.program import Program
 
+from .arrays import Array, Bytes, Namespace, Numbers, namespace
 from .contract import Expected, execute
-from .counter_random import Array, Namespace, namespace
 from .folder import CircuitOptions, HarnessCircuit
-from .scoreboard import Bytes, Numbers, Observed
+from .scoreboard import Observed
 from .stimulus import Workload
 
 _PORTIONS = {"cuda": 1 << 15}

@@ -8,12 +8,12 @@ import numpy as np
 
 from bitlane_rtl.abi import RECORD, RECORD_SEAL, RECORD_WORDS, Status
 
+from .arrays import Numbers, noise
 from .contract.fields import Fields
-from .counter_random import noise
 from .folder import geometry_of
 from .jobs import ShortJob, jobs_of
 from .plan import CampaignPlan, Portion, Stage
-from .scoreboard import Numbers, Observed, Verdict, compare, expect_answers, expect_cleared
+from .scoreboard import Observed, Verdict, compare, expect_answers, expect_cleared
 from .stimulus import Workload, recover, submit
 
 _LIMIT = 6000

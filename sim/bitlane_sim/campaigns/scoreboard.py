@@ -12,12 +12,9 @@ from bitlane.driver.control import status_name
 from bitlane_rtl.abi import Port, Status, register
 
 from ..system.ports import Violation, Where
+from .arrays import Bytes, Mask, Numbers
 from .contract import Expected
 from .stimulus import Workload
-
-Bytes = NDArray[np.uint8]
-Mask = NDArray[np.bool_]
-Numbers = NDArray[np.int64]
 
 _SLOW = 8
 """Cycles that an element may take before its command is one that should have ended."""
@@ -120,15 +117,15 @@ def compare(
     verdict.expect(came | slow | silent, partial(_no_interrupt, work.limit))
     code, port = observed.field("CODE"), observed.field("PORT")
 
-    def told(instance: int) -> str:
+    def reason(instance: int) -> str:
         name = Status(int(wanted[instance])).name
         ports = int(expected.ports[instance])
         wish = f"{name} of command {int(expected.index[instance])}, ports {ports:#x} of A, B, Y"
-        return f"{_told(observed, instance)}, expected {wish}"
+        return f"{_fault_text(observed, instance)}, expected {wish}"
 
     named = np.where(expected.ports != 0, expected.ports >> port & 1 != 0, port == Port.NONE)
     named &= observed.field("INDEX") == expected.index
-    verdict.expect((code == wanted) & (~faulty | named), told)
+    verdict.expect((code == wanted) & (~faulty | named), reason)
     retired = np.where(faulty, expected.index, work.counts)
     verdict.expect(
         slow | (observed.results["RETIRED"] == retired),
@@ -144,7 +141,7 @@ def compare(
 def compare_disturbed(
     verdict: Verdict, before: Bytes, work: Workload, expected: Expected, observed: Observed
 ) -> Mask:
-    """The same of good commands that the memory disturbs: all is done, or the first fault told.
+    """The same of good commands that the memory disturbs: all is done, or a fault is reported.
 
     Each byte is unchanged or right. Returns a mask of the instances that reported a fault.
     """
@@ -154,7 +151,9 @@ def compare_disturbed(
     index = observed.field("INDEX")
     verdict.expect(
         ~faulty | ((results["RETIRED"] == index) & (index < work.counts)),
-        lambda k: f"{_told(observed, k)}, RETIRED {results['RETIRED'][k]} of {work.counts[k]}",
+        lambda k: (
+            f"{_fault_text(observed, k)}, RETIRED {results['RETIRED'][k]} of {work.counts[k]}"
+        ),
     )
     verdict.expect(
         faulty | (results["RETIRED"] == work.counts),
@@ -174,15 +173,15 @@ def expect_fault(verdict: Verdict, observed: Observed, codes: Numbers, ports: Nu
     code, port = observed.field("CODE"), observed.field("PORT")
     fits = (code == Status.OK) | ((code == codes) & (ports >> port & 1 != 0))
 
-    def told(instance: int) -> str:
+    def reason(instance: int) -> str:
         names = [x.name for x in Port if int(ports[instance]) >> x & 1]
         name = Status(int(codes[instance])).name
-        return f"{_told(observed, instance)}, expected {name} on {' or '.join(names)}"
+        return f"{_fault_text(observed, instance)}, expected {name} on {' or '.join(names)}"
 
-    verdict.expect(fits, told)
+    verdict.expect(fits, reason)
 
 
-def _told(observed: Observed, instance: int) -> str:
+def _fault_text(observed: Observed, instance: int) -> str:
     code, port, index = (int(observed.field(x)[instance]) for x in ("CODE", "PORT", "INDEX"))
     return f"{status_name(code)} of command {index} on {Port(port).name}"
 

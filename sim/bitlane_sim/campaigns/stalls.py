@@ -11,8 +11,9 @@ from bitlane.driver.commands import Command
 from bitlane_rtl.abi import Lane, Op
 
 from . import commands
+from .arrays import Numbers
 from .plan import CampaignPlan, Portion, Stage
-from .scoreboard import Numbers, Observed, Verdict, expect_answers
+from .scoreboard import Observed, Verdict, expect_answers
 from .stimulus import Workload, packed, stalls, submit, traffic_of
 
 RAM = 512

@@ -19,6 +19,8 @@ from bitlane.lowering.routes import Options
 from bitlane.lowering.strided import Streams, View
 from bitlane_rtl.abi import BIT_OPS, LOGIC_OPS, SHIFT_OPS, Mode, Op
 
+from .arrays import Bytes
+
 _PART = 4096
 """Bytes that the elements of each operand lie in."""
 
@@ -26,8 +28,6 @@ SIZE = 3 * _PART
 """Bytes of memory that trials take."""
 
 _ELEMENTS = 400
-
-Bytes = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def random_trial(random: np.random.Generator, geometry: Geometry) -> Trial:
     shape = _shape(random)
     parts = _PART * random.permutation(3)
     y_shape = (*shape[:-1], 1) if summed else shape
-    y = _view(random, y_shape, out_size, int(parts[2]), output=True, aligned=splits)
+    y = _view(random, y_shape, out_size, int(parts[2]), aligned=splits)
     if summed:
         y = View(y.address, (*y.strides[:-1], 0), y.itemsize)
     a = _view(random, shape, itemsize, int(parts[0]))
@@ -143,17 +143,18 @@ def _view(
     shape: tuple[int, ...],
     itemsize: int,
     start: int,
-    *,
-    output: bool = False,
-    aligned: bool = False,
+    aligned: bool | None = None,
 ) -> View:
-    """Elements from ``start`` on: axes in any order, backwards, apart; of an input repeated."""
+    """Elements from ``start`` on: axes in any order, backwards, apart; of an input repeated.
+
+    ``aligned``: None for an input; for an output, whether its elements are aligned.
+    """
     unit = itemsize if aligned or random.random() < 0.5 else 1
     step = itemsize * int(random.choice([1, 1, 1, 2, 3]))
     strides = [0] * len(shape)
     below = 0
     for axis in random.permutation(len(shape)).tolist():
-        if not output and random.random() < 0.15:
+        if aligned is None and random.random() < 0.15:
             continue
         strides[axis] = step
         if random.random() < 0.3:

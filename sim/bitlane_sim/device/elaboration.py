@@ -1,4 +1,4 @@
-"""The circuit of a simulated system, elaborated once for all processes, and kept.
+"""The circuit of a simulated system, elaborated once for all processes, and cached.
 
 Elaboration is a process of its own, which knows nothing but the source files as they are now: what
 a long session has loaded may be older. Whoever finds the circuit in the cache needs no Amaranth.
@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from bitlane_rtl.configuration import Configuration
-from cppsim.compiling.sources import source_digest
+from cppsim.compiling.cache import source_digest
 from cppsim.compiling.toolchain import run_program
 from cppsim.errors import SimulationError
 from cppsim.netlist.design import Elaborated, PlainDesign

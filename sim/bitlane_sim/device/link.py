@@ -1,7 +1,7 @@
 """The link to a simulated device: ``sim``, ``sim:compiled?width=128&latency=30``."""
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
 from mmap import PAGESIZE
@@ -30,7 +30,7 @@ class SimulatorLink(Link):
     """A link to a ``Simulator``, which it owns.
 
     The memory is read and written directly, in no simulated time; the control window over
-    AXI4-Lite, in simulated cycles. The clock stands still between the calls.
+    AXI4-Lite, in simulated cycles. The clock does not run between the calls.
 
     Attributes
     ----------
@@ -179,18 +179,14 @@ def _number(text: str) -> int:
     return int(text, 0)
 
 
-def _cycles(text: str) -> int:
-    cycles = int(text)
-    if not 0 <= cycles <= 255:
-        raise ValueError("expected 0 to 255")
-    return cycles
+def _up_to(most: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        number = int(text)
+        if not 0 <= number <= most:
+            raise ValueError(f"expected 0 to {most}")
+        return number
 
-
-def _records(text: str) -> int:
-    count = int(text)
-    if not 0 <= count < 1 << 32:
-        raise ValueError("expected 0 to 4294967295")
-    return count
+    return parse
 
 
 def _chance(text: str) -> float:
@@ -245,11 +241,14 @@ _OPTIONS: Options = {
         search_numbers,
         f"a search array, {SEARCH_FORM}: powers of two but for UNITS (default none)",
     ),
-    "latency": (_cycles, "more cycles of the memory's latency, 0 to 255 (default 0)"),
+    "latency": (_up_to(255), "more cycles of the memory's latency, 0 to 255 (default 0)"),
     "stall": (_chance, "chance that a channel stalls in a cycle, 0 to less than 1 (default 0)"),
     "seed": (_number, "seed of the stalls (default 0)"),
     "vcd": (_file, "file for waveforms (default none)"),
-    "record": (_records, "room for so many entries of what happens at the buses (default none)"),
+    "record": (
+        _up_to((1 << 32) - 1),
+        "capacity of a trace of the buses, in entries (default none)",
+    ),
 }
 
 

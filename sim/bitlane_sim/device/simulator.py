@@ -1,5 +1,6 @@
 """The simulated system with a Python face: memory, control, clock, settings, measurements."""
 
+import mmap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -36,7 +37,6 @@ from ..system.ports import (
     storage_ports,
 )
 from .elaboration import elaborated_system
-from .sparse_memory import Pages
 
 if TYPE_CHECKING:
     from cppsim.netlist.design import Elaborated
@@ -48,11 +48,34 @@ EVALUATORS = ("compiled", "pysim")
 _ACCESS_LIMIT = 1000
 """Cycles in which the control window answers; it needs a handful."""
 
-_KEPT = 64
+_MOST_PREPARED = 64
 """Numbers of accesses that are prepared at once."""
 
 _SLICE_SECONDS = 0.02
 """Approximate time between two checks of the deadline."""
+
+
+class Pages:
+    """``size`` bytes, all 0; pages take the computer's memory once they are written.
+
+    Attributes
+    ----------
+    bytes : ndarray of uint8
+    """
+
+    def __init__(self, size: int) -> None:
+        # Shared with nobody: of shared pages the computer would keep the content.
+        self._map = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        self.bytes: NDArray[np.uint8] = np.frombuffer(self._map, np.uint8)
+
+    def forget(self, start: int, size: int) -> None:
+        """Give the pages back that lie in ``size`` bytes from ``start`` on, and with them what they
+        hold. A page that also has other bytes stays as it is.
+        """
+        first = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE
+        last = (start + size) // mmap.PAGESIZE * mmap.PAGESIZE
+        if first < last:
+            self._map.madvise(mmap.MADV_DONTNEED, first, last - first)
 
 
 def choose_evaluator() -> str:
@@ -322,7 +345,7 @@ class Simulator:
         are the cycles and the response of each write, then those and the word of each read.
         """
         if (writes, reads) not in self._prepared:
-            if len(self._prepared) == _KEPT:
+            if len(self._prepared) == _MOST_PREPARED:
                 self._prepared.clear()
             program = Program()
             if writes:

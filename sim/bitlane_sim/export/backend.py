@@ -137,9 +137,9 @@ def _relative(attribute: re.Match[str]) -> str:
     Otherwise the text would hold the installation's paths, and differ between two of them.
     """
     indent, locations, end = attribute.groups()
-    kept = [x[x.rindex(_PACKAGE) :] for x in locations.split("|") if f"/{_PACKAGE}" in x]
-    if kept:
-        return f'{indent}(* src = "{"|".join(kept)}" *){end}'
+    own = [x[x.rindex(_PACKAGE) :] for x in locations.split("|") if f"/{_PACKAGE}" in x]
+    if own:
+        return f'{indent}(* src = "{"|".join(own)}" *){end}'
     return "" if end else indent
 
 

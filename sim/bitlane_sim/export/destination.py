@@ -131,7 +131,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Verilog-2005 (IEEE 1364-2005, annex B), and SystemVerilog's that a reader in its mode would take
 # for keywords (IEEE 1800-2017, annex B).
 _KEYWORDS = frozenset(
-    # As it stands in the annex.
+    # In the order of the annex.
     """
     always and assign automatic begin buf bufif0 bufif1 case casex casez cell cmos config deassign
     default defparam design disable edge else end endcase endconfig endfunction endgenerate

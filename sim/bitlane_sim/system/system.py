@@ -35,7 +35,7 @@ class System(wiring.Component):
     configuration
         Of the engine.
     addresses
-        Where the RAM stands; by default just where the engine's memory is.
+        Addresses of the RAM; by default those of the engine's memory.
     recorded : bool
         Whether a `Recorder` takes down what happens on the buses.
 

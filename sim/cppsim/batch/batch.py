@@ -1,19 +1,22 @@
 """`Batch`: many instances of an Amaranth design, with arrays for its ports and memories."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from amaranth.hdl import Value
 
+from ..amaranth_internals import time_of
 from ..errors import BatchError
-from ..model.naming import NamedSignals
+from ..model.interface import NamedSignals
 from ..model.ports import counted
-from ..model.program import Program, expect_program
-from .alone import run_alone
+from ..model.program import Item, Program, expect_program
+from ..model.reference import Testbench, execute, value_at, words_of
 from .circuit import PortChoice, batch_circuit
 from .folder import write_folder
-from .record import Recording, Testbench, record_testbench
+from .record import PERIOD, AsyncTestbench, Recording, one_instance, record_testbench
 from .runner import Backend, Runner
 from .source import write_batch
 
@@ -59,7 +62,7 @@ class Batch(Runner):
     def _name_of(self, port: Any) -> str:
         return self._names.name_of(port)
 
-    def record(self, testbench: Testbench, *, limit: int = 1 << 20) -> Recording:
+    def record(self, testbench: AsyncTestbench, *, limit: int = 1 << 20) -> Recording:
         """Run ``testbench`` on one instance from power-on; return its actions as a program for all.
 
         The testbench runs once, in ``cppsim.Simulator``. The program has its sets, gets and waits:
@@ -87,9 +90,30 @@ class Batch(Runner):
         named = program.named(self._name_of)
         encoded = named.encoded(self.description.ports, self.instances)
         number = counted(instance, "instance", 0, self.instances - 1)
-        words = run_alone(self._choice, self.description, named, number, vcd)
+        words = self._words_of(named, number, vcd)
         columns = np.array(words, np.uint64).reshape(encoded.columns, 1)
         return {result.name: result.alone(columns) for result in encoded.results}
+
+    def _words_of(self, program: Program, instance: int, vcd: Path | str | None) -> list[int]:
+        """Run ``program`` on one instance; return the words of its results in order."""
+        simulator, ports = one_instance(self._choice, self.description)
+        places = self.description.ports
+        words: list[int] = []
+
+        def value(item: Item, turns: tuple[int, ...]) -> int:
+            return value_at(instance, places[item.port].words, item, turns)
+
+        async def work(context: Any) -> None:
+            bench = _CountingTestbench(context, ports.values)
+            async for item, result in execute(program.items, bench, value):
+                words.extend(words_of(item, result, places))
+
+        simulator.add_testbench(work)
+        with ExitStack() as files:
+            if vcd is not None:
+                files.enter_context(simulator.write_vcd(str(vcd)))
+            simulator.run()
+        return words
 
     def export(self, folder: Path | str, program: Program) -> None:
         """Write a folder that runs ``program`` from power-on and needs only NumPy, and CuPy.
@@ -103,3 +127,18 @@ class Batch(Runner):
         rows = self.all_rows()
         named = program.named(self._name_of)
         write_folder(Path(folder), self.written, self.instances, rows, named)
+
+
+class _CountingTestbench(Testbench):
+    """A testbench with the port ``$cycles``, whose cycles end with low clocks."""
+
+    def __init__(self, context: Any, ports: Mapping[str, Value]) -> None:
+        super().__init__(context, ports, self._pass)
+        self._cycles = 0
+
+    def get(self, port: str) -> int:
+        return self._cycles if port == "$cycles" else super().get(port)
+
+    async def _pass(self) -> None:
+        await self._context.delay(time_of(PERIOD))
+        self._cycles += 1

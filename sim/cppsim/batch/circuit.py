@@ -151,8 +151,11 @@ def batch_circuit(
     circuit = BatchCircuit(lowered, port_names.signals, port_names.fields)
     _choose(circuit, port_names)
     _clock(circuit, prepared.fragment.domains, port_names, clocks)
-    _tell(circuit)
-    _rows(circuit)
+    for number, event in enumerate((*lowered.events, *lowered.watches)):
+        if event.kind in ("assert", "assume"):
+            circuit.checks[number] = worded(event.statement)
+    for memory in lowered.design.memories:
+        circuit.memories[free_name(memory.name, circuit.memories)] = memory
     return circuit
 
 
@@ -235,22 +238,10 @@ def _always_clocked(circuit: BatchCircuit, clock: int) -> None:
     find_enables(design)
     circuit.names = {x.name: x.bits for x in design.ports if x.name}
     lowered.events = [
-        Event(told.enable, told.values, event.statement)
-        for told, event in zip(design.notices, events, strict=True)
+        Event(notice.enable, notice.values, event.statement)
+        for notice, event in zip(design.notices, events, strict=True)
     ]
     design.notices = []
     lowered.watches, lowered.edges = [], []
     lowered.inputs = [x for x in lowered.inputs if x.bits != (clock,)]
     _show(circuit)
-
-
-def _tell(circuit: BatchCircuit) -> None:
-    lowered = circuit.lowered
-    for number, event in enumerate((*lowered.events, *lowered.watches)):
-        if event.kind in ("assert", "assume"):
-            circuit.checks[number] = worded(event.statement)
-
-
-def _rows(circuit: BatchCircuit) -> None:
-    for memory in circuit.lowered.design.memories:
-        circuit.memories[free_name(memory.name, circuit.memories)] = memory

@@ -95,7 +95,7 @@ class Cuda:
         """Allocate one instance at power-on for each of ``rows``, the bytes of its memories."""
         cupy, description = self._cupy, self.description
         tiles = -(-len(rows) // self._lanes)
-        with _told():
+        with _as_batch_errors():
             words = cupy.zeros((tiles, description.block_words, self._lanes // 32), np.uint32)
             there = cupy.zeros((tiles, self._lanes * description.row_bytes), np.uint8)
             self.put_rows((words, there, len(rows)), rows)
@@ -105,13 +105,13 @@ class Cuda:
         """Run ``program``; write its results to ``output``, of shape (columns, instances)."""
         cupy = self._cupy
         words, rows, count = instances
-        with _told():
+        with _as_batch_errors():
             instructions = cupy.asarray(program.instructions)
             taken = cupy.asarray(np.ascontiguousarray(program.input))
             results = cupy.zeros(output.shape, np.uint64)
-            told = instructions, np.uint64(len(program.instructions)), taken
+            work = instructions, np.uint64(len(program.instructions)), taken
             size = np.uint32(program.input.itemsize)
-            arguments = words, rows, *told, size, results, np.uint64(count)
+            arguments = words, rows, *work, size, results, np.uint64(count)
             grid = (-(-count // self._lanes),)
             self._kernel(grid, (_BLOCK,), arguments, shared_mem=self._shared)
             output[...] = cupy.asnumpy(results)
@@ -120,7 +120,7 @@ class Cuda:
         """Return the bytes of all memories, as (instances, bytes)."""
         _, there, count = instances
         result = np.zeros((count, self.description.row_bytes), np.uint8)
-        with _told():
+        with _as_batch_errors():
             for own, memory, tiles in self._pieces(count):
                 lanes, end = self._lanes, memory.offset + memory.bytes
                 piece = there[tiles, lanes * memory.offset : lanes * end]
@@ -132,7 +132,7 @@ class Cuda:
     def put_rows(self, instances: tuple[Any, Any, int], rows: NDArray[np.uint8]) -> None:
         """Replace the memories' bytes."""
         _, there, count = instances
-        with _told():
+        with _as_batch_errors():
             for own, memory, tiles in self._pieces(count):
                 lanes, end = self._lanes, memory.offset + memory.bytes
                 piece = there[tiles, lanes * memory.offset : lanes * end]
@@ -157,18 +157,18 @@ class Cuda:
     def to_host(self, instances: tuple[Any, Any, int]) -> tuple[Any, Any, int]:
         """Copy ``instances`` to the host's memory."""
         words, rows, count = instances
-        with _told():
+        with _as_batch_errors():
             return self._cupy.asnumpy(words), self._cupy.asnumpy(rows), count
 
     def to_device(self, instances: tuple[Any, Any, int]) -> tuple[Any, Any, int]:
         """Copy instances from the host's memory to the GPU."""
         words, rows, count = instances
-        with _told():
+        with _as_batch_errors():
             return self._cupy.asarray(words), self._cupy.asarray(rows), count
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _as_batch_errors() -> Iterator[None]:
     """Raise ``BatchError`` for an error of CuPy."""
     try:
         yield
@@ -185,9 +185,9 @@ def kernel_source(text: str, lanes: int, *, shared: bool) -> str:
 
     ``shared`` puts the words of a tile and the tables that every cycle reads into shared memory.
     """
-    told = ["#define IN_SHARED"] if shared else []
-    told += [f"#define LANES {lanes}u", f"#define OWN_BYTES {_OWN}"]
-    return "\n".join((*told, around("cuda.cu", text)))
+    defines = ["#define IN_SHARED"] if shared else []
+    defines += [f"#define LANES {lanes}u", f"#define OWN_BYTES {_OWN}"]
+    return "\n".join((*defines, around("cuda.cu", text)))
 
 
 def gpu_versions() -> dict[str, str]:
@@ -236,5 +236,5 @@ def _none(error: Exception) -> type[BatchError]:
 def _line(error: Exception) -> str:
     """Return the first line of a message that has the word error, else its first line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    told = [line for line in lines if "error" in line.lower()]
-    return (told or lines or [type(error).__name__])[0]
+    errors = [line for line in lines if "error" in line.lower()]
+    return (errors or lines or [type(error).__name__])[0]

@@ -90,19 +90,15 @@ class Description:
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> "Description":
         """Return the description of which `as_dict` returned ``values``."""
-        return Description(
-            ports={name: PortPlace(**x) for name, x in values["ports"].items()},
-            memories={name: MemoryPlace(**x) for name, x in values["memories"].items()},
-            core_words=values["core_words"],
-            block_words=values["block_words"],
-            shared_words=values["shared_words"],
-            shared_bytes=values["shared_bytes"],
-            row_bytes=values["row_bytes"],
-            checks={
+        tables = {
+            "ports": {name: PortPlace(**x) for name, x in values["ports"].items()},
+            "memories": {name: MemoryPlace(**x) for name, x in values["memories"].items()},
+            "checks": {
                 int(number): tuple(x if isinstance(x, str) else FormattedValue(**x) for x in parts)
                 for number, parts in values["checks"].items()
             },
-        )
+        }
+        return Description(**{**values, **tables})
 
 
 @dataclass(frozen=True, slots=True)

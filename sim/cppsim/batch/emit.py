@@ -145,7 +145,7 @@ class Tables:
         x = self._memories[store.memory]
         first, count = store.first, store.address + store.width
         taken = range(first, first + count + (1 if store.single else store.width))
-        words = self._words_of([self._levels["step"].kept["w", k] for k in taken])
+        words = self._words_of([self._levels["step"].stored["w", k] for k in taken])
         sizes = (store.address, store.width, x.depth, x.count, x.element)
         earlier = sum(row[-1] == x.offset for row in self._stores)
         self._stores.append((words, *sizes, earlier, int(store.single), x.offset))

@@ -26,13 +26,10 @@ from .runner import Runner, Written
 
 _MODULES = ("__init__", "__main__", "cuda", "description", "folder", "runner", "threads")
 _RUNNER = (
-    *("__init__.py", "errors.py", "version.py"),
-    *(
-        f"compiling/{name}.py"
-        for name in ("__init__", "cache", "entries", "flags", "library", "notice", "toolchain")
-    ),
+    *("__init__.py", "errors.py"),
+    *(f"compiling/{x}.py" for x in ("__init__", "cache", "entries", "library", "toolchain")),
     *(f"model/{name}.py" for name in ("__init__", "ports", "program")),
-    *(f"netlist/{name}.py" for name in ("__init__", "design", "numbers")),
+    *(f"netlist/{name}.py" for name in ("__init__", "design")),
     *(f"batch/{name}.py" for name in _MODULES),
     *(f"batch/{name}" for name in ("cuda.cu", "threads.cc")),
 )

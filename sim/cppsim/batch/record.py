@@ -94,7 +94,7 @@ def _signals(what: str, value: Any, signals_of: Callable[[Any], Any]) -> list[Si
         raise BatchError(line) from error
 
 
-Testbench = Callable[[Any], Coroutine[Any, Any, None]]
+AsyncTestbench = Callable[[Any], Coroutine[Any, Any, None]]
 
 PERIOD = 4_000_000
 _PHASE = PERIOD // 4
@@ -132,7 +132,7 @@ def one_instance(choice: PortChoice, description: Description) -> tuple[Simulato
 
 
 def record_testbench(
-    choice: PortChoice, testbench: Testbench, description: Description, limit: int
+    choice: PortChoice, testbench: AsyncTestbench, description: Description, limit: int
 ) -> Recording:
     """Record ``testbench`` on one instance of a batch's design; see `Batch.record`."""
     if not inspect.iscoroutinefunction(testbench):

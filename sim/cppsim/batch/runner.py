@@ -15,8 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import BatchError, memory_for
 from ..model.ports import Words, as_array, counted
 from ..model.program import Encoded, Port, Program, expect_program
-from ..netlist.design import FormattedValue, formatted
-from ..netlist.numbers import from_words
+from ..netlist.design import FormattedValue, formatted, from_words
 from .cuda import Cuda, NoGpu
 from .description import BrokenOff, Description, MemoryPlace, Source
 from .threads import Threads
@@ -213,13 +212,15 @@ class Runner:
         The dictionary has the instances that have failed.
         """
         program = Program().get("$failed").get("$failed_at")
-        if told := "$failed_values" in self.ports:
+        if has_values := "$failed_values" in self.ports:
             program.get("$failed_values")
         results = self.run(program)
         failures = {}
         for instance in np.flatnonzero(results["$failed"]).tolist():
             message = self.description.checks[int(results["$failed"][instance])]
-            words = np.atleast_1d(results["$failed_values"][instance]).tolist() if told else ()
+            words = (
+                np.atleast_1d(results["$failed_values"][instance]).tolist() if has_values else ()
+            )
             text = formatted(message, _values(message, from_words(words)))
             failures[instance] = text, int(results["$failed_at"][instance])
         return failures
@@ -253,9 +254,9 @@ class Runner:
             output = np.zeros((program.columns, self.instances), np.uint64)
         done, reason = np.zeros(self.instances, np.bool_), ""
         self._fresh = False
-        for number, (first, end, kept) in enumerate(self._parts):
+        for number, (first, end, stored) in enumerate(self._parts):
             try:
-                part = self._load(kept)
+                part = self._load(stored)
                 own = replace(program, input=program.input[:, first:end])
                 self.compiled.run(part, own, output[:, first:end])
                 self._parts[number] = first, end, self._unload(part)
@@ -314,8 +315,8 @@ class Runner:
         return np.concatenate([self.compiled.rows(self._load(part)) for *_, part in self._parts])
 
     def _put_rows(self, rows: NDArray[np.uint8]) -> None:
-        for number, (first, end, kept) in enumerate(self._parts):
-            part = self._load(kept)
+        for number, (first, end, stored) in enumerate(self._parts):
+            part = self._load(stored)
             self.compiled.put_rows(part, rows[first:end])
             self._parts[number] = first, end, self._unload(part)
 
@@ -354,12 +355,12 @@ def _backend(chosen: Backend | str, written: Written, threads: int | None) -> Ba
     return Threads(written.source(chosen), threads)
 
 
-def _values(message: Sequence[str | FormattedValue], told: int) -> Iterator[int]:
-    """Yield the values of ``message``, which lie one behind the other in ``told``."""
+def _values(message: Sequence[str | FormattedValue], packed: int) -> Iterator[int]:
+    """Yield the values of ``message``, which lie one behind the other in ``packed``."""
     for part in message:
         if not isinstance(part, str):
-            yield told & (1 << part.width) - 1
-            told >>= part.width
+            yield packed & (1 << part.width) - 1
+            packed >>= part.width
 
 
 def _mebibytes(size: int) -> str:

@@ -9,8 +9,7 @@ from functools import cached_property
 from ..cpp.writer import element_bits
 from ..errors import BatchError
 from ..model.ports import PortPlace
-from ..netlist.design import NotPlain
-from ..netlist.numbers import WORD
+from ..netlist.design import WORD, NotPlain
 from .bitslice import BitslicedDesign, bitslice
 from .circuit import BatchCircuit
 from .description import Description, MemoryPlace, Source
@@ -40,12 +39,12 @@ _BOTH = """\
 {chunks}
 #endif"""
 
-_KEPT = ("cycles", "failed", "failed_at")
+_COUNTERS = ("cycles", "failed", "failed_at")
 """Counters of each instance, ports with a ``$``: cycles, the first failed check, its cycle.
 
 Checks are numbered from 1."""
 
-_TOLD = "$failed_values"
+_FAILED_VALUES = "$failed_values"
 """The port of the values in the message of the first failed check, one behind the other."""
 
 _GROUP_WORDS = 896
@@ -92,7 +91,7 @@ class WrittenBatch:
         self._memories = memories
         self._gates = gates
         self._frozen = [*gates.pending_edges, *(level for _, level in gates.derived_levels)]
-        self._state = gates.base_words + WORD * len(_KEPT)
+        self._state = gates.base_words + WORD * len(_COUNTERS)
         self.rows = b"".join(map(self._rows, memories))
 
     def source(self, backend: str | None = None) -> Source:
@@ -167,15 +166,15 @@ class WrittenBatch:
         yield from table("FROZEN", self._frozen)
         yield from pairs("SEEN", gates.previous_inputs)
         yield from pairs("MADE", gates.derived_levels)
-        told = next(iter(gates.told_words), 0)
+        values = next(iter(gates.message_words), 0)
         yield f"constexpr uint32_t EVENT_COUNT = {gates.clocked_checks};"
-        yield f"constexpr uint32_t CHECK_COUNT = {len(gates.checks)}, TOLD = {told};"
+        yield f"constexpr uint32_t CHECK_COUNT = {len(gates.checks)}, TOLD = {values};"
         checks = [(x.word, x.number, x.first, x.count) for x in gates.checks]
         yield f"TABLE uint32_t CHECKS[][4] = {structures(checks or [(0, 0, 0, 0)])};"
         firsts, bits = [0], list[int]()
         for port in ports.values():
-            if port.name == _TOLD:
-                words = [word << 1 for word in gates.told_words]
+            if port.name == _FAILED_VALUES:
+                words = [word << 1 for word in gates.message_words]
             else:
                 words = list(map(self._bit, self._circuit.names.get(port.name, ())))
             for low in range(0, len(words), WORD):
@@ -207,7 +206,7 @@ class WrittenBatch:
         watched = bool(gates.pending_edges or lowered.watches)
         clocks = {word for word, _ in gates.previous_inputs}
         for name, bits in self._circuit.names.items():
-            kept = [gates.stored.get(bit, ("", -1))[1] for bit in bits if bit > 1]
+            words = [gates.stored.get(bit, ("", -1))[1] for bit in bits if bit > 1]
             given = gates.inputs.issuperset(bits) and name not in self._circuit.driven
             yield (
                 place := PortPlace(
@@ -216,15 +215,15 @@ class WrittenBatch:
                     name in self._circuit.signed,
                     first,
                     input=given and name not in self._circuit.clocks,
-                    settled=-1 in kept,
-                    active=given and (watched or not clocks.isdisjoint(kept)),
+                    settled=-1 in words,
+                    active=given and (watched or not clocks.isdisjoint(words)),
                 )
             )
             first += place.words
-        if told := len(gates.told_words):
-            yield (place := PortPlace(_TOLD, told, False, first))
+        if width := len(gates.message_words):
+            yield (place := PortPlace(_FAILED_VALUES, width, False, first))
             first += place.words
-        for name in _KEPT:
+        for name in _COUNTERS:
             yield PortPlace(f"${name}", 64, False, first)
             first += 1
 

@@ -147,9 +147,9 @@ def threads_source(text: str, lanes: int, *, ternary: bool = False) -> str:
 
     ``ternary`` uses the instruction of AVX-512 for functions of three bits.
     """
-    told = "#define TERNARY\n" if ternary else ""
+    defines = "#define TERNARY\n" if ternary else ""
     headers = "".join(f"#include <{x}.h>\n" for x in ("stddef", "stdint", "string"))
-    parts = (told, headers, f"constexpr uint32_t LANES = {lanes};\n")
+    parts = (defines, headers, f"constexpr uint32_t LANES = {lanes};\n")
     return "".join((*parts, around("threads.cc", text)))
 
 

@@ -13,8 +13,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["WORK", "Entry", "entries", "is_whole", "remove", "seal", "shrink", "sweep"]
-
 WORK = ".work-"
 """Part of the names of folders that are being filled or removed."""
 
@@ -58,7 +56,8 @@ def entries(root: Path) -> list[Entry]:
     """Return the entries of the cache in ``root``, those used last at the end."""
     found: list[Entry] = []
     for folder in root.glob("*/*"):
-        if WORK in folder.name or not (_KEY.fullmatch(folder.name) or _is_sealed(folder)):
+        sealed = (folder / _CHECKSUMS).is_file()
+        if WORK in folder.name or not (sealed or _KEY.fullmatch(folder.name)):
             continue
         try:
             size = sum(path.lstat().st_size for path in _files(folder))
@@ -114,10 +113,6 @@ def _is_locked(path: Path) -> bool:
     except (ImportError, OSError):
         return True
     return False
-
-
-def _is_sealed(folder: Path) -> bool:
-    return (folder / _CHECKSUMS).is_file()
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -4,30 +4,17 @@ import ctypes
 import hashlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib.resources import files
 from pathlib import Path
+from threading import Timer
 from typing import Any, Literal, TypeVar
 
 from ..errors import SimulationError
 from .cache import Cache
-from .flags import LIBRARY, hasty, selecting
-from .notice import noticed
-from .toolchain import Compiler, find_compiler
-
-__all__ = [
-    "HEADERS",
-    "Builder",
-    "Signatures",
-    "bind",
-    "builder",
-    "content_key",
-    "load",
-    "prepare",
-    "provide",
-]
+from .toolchain import LIBRARY, Compiler, find_compiler, hasty, selecting
 
 HEADERS = Path(str(files("cppsim") / "cpp"))
 """Folder of the headers that generated C++ includes."""
@@ -97,9 +84,9 @@ class Builder:
     subject
         The noun in the line on standard error when a compilation takes long: "a design".
     flags
-        For every compiler, besides `flags.LIBRARY`.
+        For every compiler, besides `toolchain.LIBRARY`.
     tuning
-        Functions that return more flags for a compiler: see `flags`.
+        Functions that return more flags for a compiler: see `toolchain`.
     headers
         Folders of headers. Their content is part of every key.
     owner
@@ -227,6 +214,28 @@ def load(path: Path) -> Any:
         return bind(ctypes.PyDLL(str(path)), _SIMULATION)
     except (AttributeError, OSError) as error:
         raise SimulationError(f"{path}: not a library of a design: {error}") from error
+
+
+_PATIENCE = 1.0
+"""Seconds of silence. Most designs are compiled sooner."""
+
+
+@contextmanager
+def noticed(line: str) -> Iterator[None]:
+    """Print ``line`` on standard error if the ``with`` block takes longer than a second."""
+    timer = Timer(_PATIENCE, _say, [line])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _say(line: str) -> None:
+    if sys.stderr is not None:
+        with suppress(AttributeError, OSError, ValueError):
+            print(line, file=sys.stderr, flush=True)
 
 
 def _is_complete(library: Path) -> bool:

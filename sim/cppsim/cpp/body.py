@@ -5,11 +5,10 @@ be computed, nor the branch of a multiplexer that is not selected. A cell that o
 is evaluated in that branch.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ..netlist.design import ORDERS, Bits, CellKind, Memory, MemoryRead, PlainCell
-from ..netlist.numbers import WORD, word_count
+from ..netlist.design import ORDERS, WORD, Bits, CellKind, Memory, MemoryRead, PlainCell, word_count
 from ..netlist.passes import RowRead, Statement
 from .code import Snippet, assignment, block
 from .words import Words, operation, words_of
@@ -99,7 +98,7 @@ def _settle(
 ) -> dict[int, list[Scope]]:
     """Fill the scopes; dissolve the arms of multiplexers that are not worth a branch."""
     total: dict[Scope, int] = {}
-    kept: dict[int, list[Scope]] = {}
+    branches: dict[int, list[Scope]] = {}
     dissolved: dict[Scope, Scope] = {}
     # The steps of an arm come before its multiplexer, so the total is complete here.
     for number, scope in enumerate(wanted):
@@ -109,7 +108,7 @@ def _settle(
         most = max((total.get(arm, 0) for arm in inner), default=0)
         total[scope] = total.get(scope, 0) + cost[number]
         if most >= _WORTH:
-            kept[number] = inner
+            branches[number] = inner
             total[scope] += sum(total.get(arm, 0) for arm in inner) // len(inner)
         else:
             for arm in inner:
@@ -121,28 +120,26 @@ def _settle(
             home = dissolved[home]
         if home is not None:
             home.steps.append(number)
-    return kept
+    return branches
 
 
 class Body:
     """The statements that compute the bits of ``uses``.
 
-    A use is a tuple of bits that is read at the end of a scope within ``root``. ``memories`` names
-    the arrays. Memories are not read in the scopes ``dry``, nor in scopes within them.
+    A use is a tuple of bits that is read at the end of a scope within ``root``. Memories are not
+    read in the scopes ``dry``, nor in scopes within them.
     """
 
     def __init__(
         self,
         steps: Sequence[Statement],
         words: Words,
-        memories: Mapping[int, str],
         uses: Sequence[tuple[Bits, Scope]],
         root: Scope,
         dry: frozenset[Scope] = frozenset(),
     ) -> None:
         self._steps = steps
         self._words = words
-        self._memories = memories
         for number, step in enumerate(steps):
             for k, word in enumerate(words_of(step.result)):
                 words.define(_local(number, k), word)
@@ -175,7 +172,7 @@ class Body:
             step = self._steps[number]
             arms = self._arms.get(number)
             if isinstance(step, RowRead):
-                names = self._words.names(*step.operands) | {self._memories[id(step.memory)]}
+                names = self._words.names(*step.operands) | {self._words.arrays[id(step.memory)]}
                 for k, text in enumerate(self._row(*step)):
                     yield assignment(_local(number, k), text, names, "const uint64_t")
             elif arms is None:
@@ -185,7 +182,7 @@ class Body:
 
     def _row(self, memory: Memory, read: MemoryRead) -> list[str]:
         """Expressions for the words of the row that ``read`` reads."""
-        name, at = self._memories[id(memory)], self._words.text(read.address)
+        name, at = self._words.arrays[id(memory)], self._words.text(read.address)
         count = word_count(memory.width)
         texts = [f"{name}[{at}]" + (f"[{k}]" if count > 1 else "") for k in range(count)]
         if len(memory.rows) < 1 << len(read.address):

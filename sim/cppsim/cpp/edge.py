@@ -9,8 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ..netlist.design import Bits, Memory, MemoryWrite, StateRegister
-from ..netlist.numbers import WORD
+from ..netlist.design import WORD, Bits, Memory, MemoryWrite, StateRegister, constant_of
 from .body import Body, Scope
 from .code import Snippet, assignment, block, in_reach
 from .words import Words, literal
@@ -108,7 +107,7 @@ class Store(Clocked):
             data, reads = words.text(write.data[part]), words.names(write.data[part])
             if len(set(write.enable)) > 1:
                 mask = words.text(write.enable[part])
-                data = _merge(row, data, mask)
+                data = f"({row} & ~{mask}) | ({data} & {mask})"
                 reads |= words.names(write.enable[part]) | {self.array}
             line = f"{guard}{row} = {data};"
             yield Snippet((line,), frozenset(reads), frozenset({self.array}))
@@ -176,7 +175,7 @@ def resets(groups: Iterable[Group], words: Words) -> tuple[list[Snippet], list[S
     for number, (bit, registers) in enumerate(resetting.items()):
         saved, text = f"reset{number}", words.text((bit,))
         before.append(assignment(saved, text, words.names((bit,)), "const uint64_t"))
-        loads = [assignment(name, _number(x.reset_value), ()) for name, x in registers]
+        loads = [assignment(name, literal(constant_of(x.reset_value)), ()) for name, x in registers]
         after.append(block({saved}, (f"if ({saved}) {{", loads)))
     return before, after
 
@@ -184,12 +183,3 @@ def resets(groups: Iterable[Group], words: Words) -> tuple[list[Snippet], list[S
 def _beside(what: str, variable: str) -> str:
     """Return a name derived from ``variable``, which may be an element of an array."""
     return f"{what}_{variable.replace('[', '').replace(']', '')}"
-
-
-def _number(bits: Bits) -> str:
-    return literal(sum(bit << place for place, bit in enumerate(bits)))
-
-
-def _merge(target: str, data: str, mask: str) -> str:
-    """Return ``target`` with the bits of ``mask`` replaced by those of ``data``."""
-    return f"({target} & ~{mask}) | ({data} & {mask})"

@@ -31,7 +31,7 @@ EXPORT uint64_t *simulation_words(Top *top) { return top->s; }
 
 EXPORT void *simulation_memory(Top *top, size_t number) { return top->memory(number); }
 
-// 1 if an edge of a clock that the design makes is to follow, and 2 if there is something to tell.
+// 1 if an edge of a clock that the design makes is to follow, and 2 if there are messages.
 EXPORT int simulation_step(Top *top) { return top->step(); }
 
 EXPORT void simulation_settle(Top *top) { top->settle(); }

@@ -28,7 +28,7 @@
 
 namespace driver {
 
-// What a model has told, in order, and whether it was that a check failed.
+// The messages of a model, in order, and whether a check failed.
 struct Heard {
   Told told = {};
   bool failed = false;
@@ -111,7 +111,7 @@ public:
     const size_t first = uint32_t(port), last = port >> 32;
     const uint64_t *condition = Circuit::word(top(), first);
     if (waves) show(cycles != 0);
-    // A sample for waveforms settles the words that are kept.
+    // A sample for waveforms settles the words that show the time before the edge.
     if (Circuit::kept(first) && !waves) {
       while (limit-- && !high) {
         const bool legal = edge();

@@ -6,8 +6,7 @@ computes the outputs. The library serves the storage ports and receives the mess
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from ..netlist.design import CLOCK, Bits, PlainDesign
-from ..netlist.numbers import word_count
+from ..netlist.design import CLOCK, Bits, PlainDesign, word_count
 from ..netlist.storage import StorageAccess, StoragePort
 from .body import Scope
 from .code import Snippet, assignment, in_reach, lines_of
@@ -36,7 +35,7 @@ class _Program(Writer):
         self._shown = [word for bits in shown for word in words_of(bits)]
         self._state: list[str] = []
         self.names: dict[str, str] = {}
-        self._kept = [x for x in design.ports if x.output and len(x.bits) == 1]
+        self._sampled = [x for x in design.ports if x.output and len(x.bits) == 1]
         """Ports that show after an edge what they were before it."""
         self._bits: dict[str, Bits] = {port.name: port.bits for port in design.ports}
         self._declare()
@@ -93,7 +92,7 @@ class _Program(Writer):
             (x.enable, x.values, f"heard.add({number}, {str(x.failed).lower()}")
             for number, x in enumerate(self._design.notices)
         ]
-        shown = [port.bits for port in self._kept]
+        shown = [port.bits for port in self._sampled]
         shown += [self._bits[name] for port in self._storage for name in _asked(port)]
         codes = list(self._edge_of(reports, shown))
         calls = [(port, self._call(index, port)) for index, port in enumerate(self._storage)]
@@ -102,7 +101,7 @@ class _Program(Writer):
         return in_reach([*codes, *(call for _, call in calls)])
 
     def _before_edge(self) -> Iterator[Snippet]:
-        for port in self._kept:
+        for port in self._sampled:
             yield self._assigned(f"{self.names[port.name]}[0]", port.bits)
         for index, access in enumerate(self._storage):
             for k, name in enumerate(_asked(access)):
@@ -207,7 +206,7 @@ def program_glue(
     )
 
 
-def kept_ports(widths: Mapping[str, int], outputs: Collection[str]) -> list[str]:
+def sampled_ports(widths: Mapping[str, int], outputs: Collection[str]) -> list[str]:
     """Ports that show after an edge what they were before it: ``outputs`` of one bit."""
     return [name for name, width in widths.items() if name in outputs and width == 1]
 
@@ -219,9 +218,9 @@ def port_tables(
 
     ``variables`` names the arrays of words in which they are.
     """
-    kept = set(kept_ports(widths, outputs))
+    sampled = set(sampled_ports(widths, outputs))
     words = [(name, k) for name, width in widths.items() for k in range(word_count(width))]
     return _TABLES.format(
         words=", ".join(f"top.{variables[name]} + {k}" for name, k in words),
-        kept=", ".join(str(name in kept).lower() for name, _ in words),
+        kept=", ".join(str(name in sampled).lower() for name, _ in words),
     )

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..netlist.design import Bits
+from ..netlist.design import WORD, Bits
 from ..netlist.lowered import Event, InputWord, Lowered, clock_plan, edge_sides
-from ..netlist.numbers import WORD
 from ..netlist.passes import Statement
 from .body import Scope
 from .code import Snippet, assignment, in_reach, lines_of
@@ -70,7 +69,7 @@ class SimulationSource:
         The bits of each register.
     inputs, passive
         Words that no step changes; those that need no step after a change.
-    quiet
+    idle
         Words of clocks without other users: a level without effect, to which the clock may change
         without a step, and the shadow, which must be written then.
     seen
@@ -91,7 +90,7 @@ class SimulationSource:
     registers: list[Bits] = field(default_factory=list)
     inputs: set[int] = field(default_factory=set)
     passive: set[int] = field(default_factory=set)
-    quiet: dict[int, tuple[int, int]] = field(default_factory=dict)
+    idle: dict[int, tuple[int, int]] = field(default_factory=dict)
     seen: dict[int, int] = field(default_factory=dict)
     due: list[int] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
@@ -121,7 +120,7 @@ class _Simulation(Writer):
     def source(self) -> SimulationSource:
         step = list(self._step())
         settle = list(lines_of(in_reach(self._settle())))
-        self._find_quiet_clocks()
+        self._find_idle_levels()
         if not self._derived and not self._lowered.watches:
             self._source.passive = self._source.inputs - self._source.seen.keys()
         self._source.step_count = len(self._steps)
@@ -133,7 +132,7 @@ class _Simulation(Writer):
             memories="\n".join(f"  {line}" for line in self._arrays),
             step="\n".join(f"    {line}" for line in step),
             settle="\n".join(f"    {line}" for line in settle),
-            pointers=", ".join([*self._memories.values(), "nullptr"]),
+            pointers=", ".join([*self._words.arrays.values(), "nullptr"]),
         )
         return self._source
 
@@ -149,7 +148,7 @@ class _Simulation(Writer):
         self._declare_edges()
         self._declare_registers(self._variable)
         for memory in self._design.memories:
-            text = self._declare_memory(memory, f"m{len(self._memories)}")
+            text = self._declare_memory(memory, f"m{len(self._words.arrays)}")
             self._arrays.append(f"{text} // {memory.name}")
 
     def _variable(self, bits: Bits, start: int) -> str:
@@ -193,7 +192,7 @@ class _Simulation(Writer):
 
     def _step(self) -> Iterator[str]:
         yield from self._edges
-        reports = self._told(self._lowered.events, 0)
+        reports = self._calls(self._lowered.events, 0)
         if self._active:
             yield f"if ({' | '.join(self._active)}) {{"
             yield from (f"  {line}" for line in lines_of(in_reach(self._edge_of(reports))))
@@ -213,7 +212,7 @@ class _Simulation(Writer):
         uses: list[tuple[Bits, Scope]] = [
             ((edges[number].net,), root) for number, *_ in self._derived
         ]
-        reports = self._told(self._lowered.watches, len(self._lowered.events))
+        reports = self._calls(self._lowered.watches, len(self._lowered.events))
         scoped = self._scoped(reports, root, uses)
         if not uses:
             return
@@ -227,7 +226,7 @@ class _Simulation(Writer):
             yield assignment(level, now, clock)
         yield from self._reports(scoped, body)
 
-    def _told(self, events: Sequence[Event], first: int) -> list[Report]:
+    def _calls(self, events: Sequence[Event], first: int) -> list[Report]:
         """Return the reports of ``events``, which are numbered from ``first`` on."""
         return [(x.enable, x.values, f"told->add({k}") for k, x in enumerate(events, first)]
 
@@ -254,7 +253,7 @@ class _Simulation(Writer):
             for place, word in zip(places, words_of(bits), strict=True):
                 yield self._assigned(f"s[{place.word}]", word)
 
-    def _find_quiet_clocks(self) -> None:
+    def _find_idle_levels(self) -> None:
         """Find clocks of one bit that no logic reads, and that act at edges of one kind alone."""
         design, read = self._lowered.design, set[int]()
         for cell in design.cells:
@@ -274,7 +273,7 @@ class _Simulation(Writer):
             word, _ = self._stored.get(net, (-1, 0))
             alone = sum(place[0] == word for place in self._stored.values()) == 1
             if word in seen and alone and len(kinds) == 1:
-                self._source.quiet[word] = (int(not kinds.pop()), seen[word])
+                self._source.idle[word] = (int(not kinds.pop()), seen[word])
 
     def _gathered(self, bits: Bits) -> Iterator[WordPlace]:
         low = 0

@@ -1,4 +1,4 @@
-// What a step has to tell: numbers of events, each with the words of its values behind it.
+// The messages of a step: numbers of events, each with the words of its values behind it.
 
 #include <stdlib.h>
 

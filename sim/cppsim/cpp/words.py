@@ -10,8 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ..netlist.design import SIGNED, Bits, CellKind, PlainCell
-from ..netlist.numbers import WORD
+from ..netlist.design import SIGNED, WORD, Bits, CellKind, PlainCell, constant_of
 
 _INFIX = {
     CellKind.AND: "&",
@@ -74,11 +73,15 @@ def adjacent(bits: Bits, first: int, places: Mapping[int, tuple[object, int]]) -
 
 
 class Words:
-    """The variable of each bit and its place there, and the width of each variable."""
+    """The variable of each bit and its place there, and the width of each variable.
+
+    ``arrays`` has the array of each memory, by the memory's identity.
+    """
 
     def __init__(self) -> None:
         self.places: dict[int, tuple[str, int]] = {}
         self.widths: dict[str, int] = {}
+        self.arrays: dict[int, str] = {}
 
     def define(self, name: str, bits: Bits) -> None:
         """``name`` is a variable that holds ``bits``, up to 64."""
@@ -99,7 +102,7 @@ class Words:
         constant, parts = 0, []
         for low, high in self._parts(bits):
             if bits[low] < 2:
-                constant |= sum(bit << place for place, bit in enumerate(bits[low:high], low))
+                constant |= constant_of(bits[low:high], low)
             elif high - low > 1 and bits[low] == bits[low + 1]:
                 parts.append(self._repeated(bits[low], high - low, low))
             else:

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from ..netlist.design import Bits, Memory, PlainDesign
-from ..netlist.numbers import WORD, to_words, word_count
+from ..netlist.design import WORD, Bits, Memory, PlainDesign, constant_of, to_words, word_count
 from ..netlist.passes import narrow, ordered_statements
 from .body import Body, Scope
 from .code import Snippet, assignment, block
@@ -33,8 +32,6 @@ class Writer:
     def __init__(self, design: PlainDesign, shown: Sequence[Bits] = ()) -> None:
         self._design = design
         self._words = Words()
-        self._memories: dict[int, str] = {}
-        """The array of each memory, by its identity."""
         self._clocked: list[Clocked] = []
         self._root = Scope()
         narrow(design, WORD)
@@ -51,13 +48,12 @@ class Writer:
             group = groups.setdefault(key, Group(self._root.inner(), {}, register.enable))
             for low in range(0, len(register.result), WORD):
                 piece = register.part(slice(low, low + WORD))
-                start = sum(bit << place for place, bit in enumerate(piece.start))
-                group.add(variable(piece.result, start), piece)
+                group.add(variable(piece.result, constant_of(piece.start)), piece)
         self._clocked += groups.values()
 
     def _declare_memory(self, memory: Memory, name: str) -> str:
         """Return the declaration of the array ``name`` of ``memory``; add the memory's writes."""
-        self._memories[id(memory)] = name
+        self._words.arrays[id(memory)] = name
         count = word_count(memory.width)
         size = f"[{max(1, len(memory.rows))}]" + (f"[{count}]" if count > 1 else "")
         rows = (list(map(literal, to_words(row, count))) for row in memory.rows)
@@ -103,7 +99,7 @@ class Writer:
         root: Scope,
         dry: frozenset[Scope] = frozenset(),
     ) -> Body:
-        return Body(self._steps, self._words, self._memories, uses, root, dry)
+        return Body(self._steps, self._words, uses, root, dry)
 
     def _scoped(
         self, reports: Sequence[Report], root: Scope, uses: list[tuple[Bits, Scope]]

@@ -7,12 +7,19 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..compiling.flags import selecting, straight
+from ..compiling.cache import source_digest
 from ..compiling.library import HEADERS, Builder
-from ..compiling.sources import source_digest
+from ..compiling.toolchain import selecting, straight
 from ..cpp.ported import program, program_glue
-from ..netlist.design import Bits, DesignPort, Elaborated, FormattedValue, Notice, PlainDesign
-from ..netlist.numbers import word_count
+from ..netlist.design import (
+    Bits,
+    DesignPort,
+    Elaborated,
+    FormattedValue,
+    Notice,
+    PlainDesign,
+    word_count,
+)
 from ..netlist.passes import trim
 from ..netlist.storage import StoragePort
 

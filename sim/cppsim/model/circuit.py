@@ -10,8 +10,8 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..amaranth_internals import PortDirection
+from ..compiling.cache import source_digest
 from ..compiling.library import content_key
-from ..compiling.sources import source_digest
 from ..errors import SimulationError
 from ..netlist.design import CLOCK, DesignPort, Elaborated, Notice, PlainDesign
 from ..netlist.enables import find_enables

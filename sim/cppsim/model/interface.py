@@ -2,14 +2,23 @@
 
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from ..errors import BatchError, memory_for
 from ..netlist.design import Elaborated
 from ..netlist.storage import Buffers, StoragePort, check_storage
-from .naming import NamedSignals
-from .ports import ByPort, Number, PortPlace, Words, expect_fit, expect_input, whole_number
+from .ports import (
+    NO_FIELDS,
+    ByPort,
+    Number,
+    PortPlace,
+    Words,
+    expect_fit,
+    expect_input,
+    listed,
+    whole_number,
+)
 from .program import Encoded, Port, Program, expect_program, port_key
 
 Prepared = Callable[[Sequence[int]], list[int]]
@@ -179,3 +188,48 @@ def _places(circuit: Elaborated) -> dict[str, PortPlace]:
         places[name] = place
         first += place.words
     return places
+
+
+class NamedSignals:
+    """The names of ports by the signals themselves, from ``signals`` by name.
+
+    ``fields`` has by name the port that a field is a part of, its lowest bit and its shape; without
+    it, fields are not ports. Errors list ``names``, by default those of all signals.
+    """
+
+    def __init__(
+        self,
+        signals: Mapping[str, Any],
+        fields: Mapping[str, tuple[str, int, Any]] | None = None,
+        names: Collection[str] | None = None,
+    ) -> None:
+        self._names = {id(signal): name for name, signal in signals.items()}
+        self._signals = signals  # so that identities stay theirs
+        self._fields: dict[tuple[str, int, int, bool], str] = {}
+        for name, (port, low, shape) in (fields or {}).items():
+            self._fields.setdefault((port, low, shape.width, shape.signed), name)
+        self._has_fields = fields is not None
+        self._listed = signals if names is None else names
+
+    def name_of(self, port: Any) -> str:
+        """Return the name of a port, which may be its name already. Raises ``BatchError``."""
+        if isinstance(port, str):
+            return port
+        found = self._names.get(id(port))
+        return self._field_of(port) if found is None else found
+
+    def _field_of(self, value: Any) -> str:
+        # A compiled model needs no Amaranth.
+        from ..amaranth_internals import part_of
+
+        whole, low, width, signed = part_of(value)
+        port = self._names.get(id(whole))
+        if port is None:
+            raise BatchError(f"{value!r} is not a port; there are: {listed(self._listed)}")
+        if not self._has_fields:
+            raise BatchError(f"{value!r} is not a port but a part of {port!r}; {NO_FIELDS}")
+        found = self._fields.get((port, low, width, signed))
+        if found is None:
+            fields = listed(x for x in self._fields.values() if x.startswith(f"{port}."))
+            raise BatchError(f"{value!r} is not a field of {port!r}; there are: {fields}")
+        return found

@@ -11,8 +11,7 @@ import numpy as np
 
 from ..compiling.library import Signatures, bind
 from ..errors import SimulationError
-from ..netlist.design import Elaborated, formatted, messages_of
-from ..netlist.numbers import from_words, to_words
+from ..netlist.design import Elaborated, formatted, from_words, messages_of, to_words
 from ..netlist.storage import Buffers, StoragePort
 from .build import Library, build
 from .interface import AnyModel, counted_cycles, fitting_value

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import BatchError, PortValueError
-from ..netlist.numbers import to_words, word_count
+from ..netlist.design import to_words, word_count
 
 _Place = TypeVar("_Place")
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import BatchError
-from ..netlist.numbers import from_words, to_words
+from ..netlist.design import from_words, to_words
 from .ports import (
     PortPlace,
     Words,
@@ -372,12 +372,9 @@ def port_key(port: Port) -> Port:
     if hasattr(signal, "eq"):
         return signal
     if hasattr(port, "signature"):
-        raise BatchError(f"port: an interface; expected a port of it: {_members(port)}")
+        members = ", ".join(map(str, port.signature.members))
+        raise BatchError(f"port: an interface; expected a port of it: {members}")
     return _text(port, "port")
-
-
-def _members(interface: Any) -> str:
-    return ", ".join(map(str, interface.signature.members))
 
 
 def _plain(values: Any) -> Any:

@@ -2,9 +2,9 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 from amaranth.hdl import Elaboratable, Value
@@ -12,11 +12,11 @@ from amaranth.lib import wiring
 from amaranth.sim import Simulator, SimulatorContext  # type: ignore[attr-defined]  # stubs lag
 
 from ..errors import SimulationError
-from ..netlist.numbers import WORD, from_words, to_words
+from ..netlist.design import WORD, from_words, to_words
 from ..netlist.storage import Buffers, StorageAccess, StoragePort
 from .circuit import Circuit
 from .interface import AnyModel, counted_cycles, fitting_value
-from .ports import ByPort, Number, PortPlace, Words, as_array
+from .ports import ByPort, Number, PortPlace, Words, as_array, found
 from .program import Encoded, Item, Opcode, Port, Program
 
 _PERIOD = 1e-6
@@ -27,14 +27,22 @@ ValueOf = Callable[[Item, tuple[int, ...]], int]
 """Returns the value that an item sets, in the given turns of the repeats around it."""
 
 
-class Testbench(Protocol):
-    """The steps of a program, in a simulator that Python drives."""
+class Testbench:
+    """The steps of a program, in a simulator that Python drives; ``tick`` waits for one cycle."""
 
-    def set(self, port: str, value: int) -> None: ...
+    def __init__(
+        self,
+        context: SimulatorContext,
+        ports: Mapping[str, Value],
+        tick: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._context, self._ports, self.tick = context, ports, tick
 
-    def get(self, port: str) -> int: ...
+    def set(self, port: str, value: int) -> None:
+        self._context.set(found(self._ports, port, "port"), value)
 
-    async def tick(self) -> None: ...
+    def get(self, port: str) -> int:
+        return int(self._context.get(found(self._ports, port, "port")))
 
 
 async def execute(
@@ -198,23 +206,20 @@ class ReferenceModel(AnyModel):
         self._cycles += 1
         if self._job is not job:
             raise _Abandoned
-        self._raise_fault()
+        if self._fault:
+            raise SimulationError(self._fault)
 
     def _words(self, program: Program, value_of: ValueOf) -> list[int]:
         """Execute ``program``; return the words of its results in the order of execution."""
         words: list[int] = []
 
         async def job(context: SimulatorContext) -> None:
-            bench = _Testbench(context, self._ports, self._tick)
+            bench = Testbench(context, self._ports, partial(self._tick, context))
             async for item, value in execute(program.items, bench, value_of):
                 words.extend(words_of(item, value, self.places))
 
         self._do(job)
         return words
-
-    def _raise_fault(self) -> None:
-        if self._fault:
-            raise SimulationError(self._fault)
 
     def _do(self, job: _Job) -> None:
         """Let the simulator run until ``job`` is done.
@@ -277,24 +282,3 @@ class ReferenceModel(AnyModel):
 
     async def _nothing(self, context: SimulatorContext) -> None:
         """Let the simulator begin."""
-
-
-class _Testbench:
-    """The steps of a program in Amaranth's simulator."""
-
-    def __init__(
-        self,
-        context: SimulatorContext,
-        ports: Mapping[str, Value],
-        tick: Callable[[SimulatorContext], Awaitable[None]],
-    ) -> None:
-        self._context, self._ports, self._tick = context, ports, tick
-
-    def set(self, port: str, value: int) -> None:
-        self._context.set(self._ports[port], value)
-
-    def get(self, port: str) -> int:
-        return self._context.get(self._ports[port])
-
-    async def tick(self) -> None:
-        await self._tick(self._context)

@@ -4,22 +4,15 @@ Signals have their names and submodules. A clock cycle is 1 us.
 """
 
 import ctypes
-from collections.abc import Callable, Iterator, Mapping
+import io
+from collections.abc import Callable, Mapping
 from functools import partial
-from itertools import groupby
 from pathlib import Path
 
 from ..cpp.words import WordPlace
 from ..errors import SimulationError
 from ..native import ModelHandle, native
 from ..native.waves import Areas, Variable, Waves
-
-_DIGITS = range(0x21, 0x7F)
-"""Characters of identifiers in a VCD file (IEEE 1364-2005, 18.2.1)."""
-
-_Paths = list[tuple[tuple[str, ...], "_Entry"]]
-_Entry = tuple[str, int]
-"""The identifier of a variable, and its bits."""
 
 
 class Waveform:
@@ -32,9 +25,12 @@ class Waveform:
     def __init__(
         self, calls: ctypes.CDLL, model: int, shown: Mapping[str, int], path: Path
     ) -> None:
+        from vcd.writer import VCDWriter  # only here: pyvcd takes 10 ms
+
         self._file = path.open("w", encoding="utf-8")
-        codes = {name: _code(number) for number, name in enumerate(shown)}
-        self._file.writelines(_header({x: (codes[x], width) for x, width in shown.items()}))
+        # In memory first: a full disk is an error of `close`.
+        text = io.StringIO()
+        header = VCDWriter(text, timescale="1 fs", date="")
         variables, word = [], 0
         for name, width in shown.items():
             places = [
@@ -42,7 +38,12 @@ class Waveform:
                 for low in range(0, width, 64)
             ]
             word += len(places)
-            variables.append(Variable(codes[name], width, places))
+            *scope, last = name.split(".")
+            label = f"{last} [{width - 1}:0]" if width > 1 else last
+            code = header.register_var(("top", *scope), label, "wire", width, 0).ident
+            variables.append(Variable(code, width, places))
+        header.flush()
+        self._file.write(text.getvalue())
         address = calls.model_shown(model)
         areas = Areas()
         areas.add(memoryview((ctypes.c_uint64 * max(1, word)).from_address(address)).cast("B"))
@@ -65,35 +66,3 @@ class Waveform:
             raise SimulationError("the waveform file could not be written") from error
         if not whole:
             raise SimulationError("the waveform file could not be written")
-
-
-def _code(number: int) -> str:
-    """A short identifier."""
-    text = ""
-    while True:
-        number, digit = divmod(number, len(_DIGITS))
-        text += chr(_DIGITS[digit])
-        if not number:
-            return text
-
-
-def _header(entries: Mapping[str, _Entry]) -> Iterator[str]:
-    yield "$timescale 1 fs $end\n$scope module top $end\n"
-    yield from _scope([(tuple(name.split(".")), entry) for name, entry in entries.items()])
-    yield "$upscope $end\n$enddefinitions $end\n"
-
-
-def _scope(paths: _Paths) -> Iterator[str]:
-    """Signals by their paths within a submodule, sorted."""
-    for name, group in groupby(sorted(paths), lambda item: item[0][0]):
-        inner: _Paths = []
-        for path, (code, width) in group:
-            if len(path) > 1:
-                inner.append((path[1:], (code, width)))
-            else:
-                size = f" [{width - 1}:0]" if width > 1 else ""
-                yield f"$var wire {width} {code} {name}{size} $end\n"
-        if inner:
-            yield f"$scope module {name} $end\n"
-            yield from _scope(inner)
-            yield "$upscope $end\n"

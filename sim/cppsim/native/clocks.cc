@@ -33,8 +33,8 @@ struct Edge {
 // Changes its level, which is the lowest bit of a word, at `next` and each `half` period later.
 struct Clock {
   uint64_t word;
-  uint64_t quiet; // no change of the model follows from this level; 2: from either
-  uint64_t shadow; // a word that is to hold the quiet level, too
+  uint64_t idle; // no change of the model follows from this level; 2: from either
+  uint64_t shadow; // a word that is to hold the idle level, too
   uint64_t next, half;
   Edge *edges[2]; // to each level; null if nobody ever waited for it
 };
@@ -59,7 +59,7 @@ struct Clocks {
 namespace {
 
 // Why time stands still.
-enum Reason { EDGE = 1, TOLD = 2, TIME = 3, SLICE = 4, FAILED = 5 };
+enum Reason { EDGE = 1, MESSAGES = 2, TIME = 3, SLICE = 4, FAILED = 5 };
 
 constexpr uint64_t NEVER = ~uint64_t(0);
 constexpr uint64_t AGE = uint64_t(1) << 61; // when the time is to be counted from anew
@@ -94,7 +94,7 @@ bool change(Clocks *clocks) {
     if (clock.next != now) continue;
     clock.next += clock.half;
     const uint64_t level = (words[clock.word] ^= 1) & 1;
-    if (level == clock.quiet) words[clock.shadow] = words[clock.word];
+    if (level == clock.idle) words[clock.shadow] = words[clock.word];
     else seen = true;
     if (clock.edges[level]) changed |= uint64_t(1) << (2 * i + level);
   }
@@ -138,15 +138,15 @@ uint64_t nearest(const Clocks *clocks) {
 } // namespace
 
 // Go through time, and say why no further. There is a clock at least. What has been reached and
-// not been cleared is told once more.
-extern "C" __attribute__((visibility("default"))) int clocks_leap(Clocks *clocks) {
+// not been cleared is reported once more.
+extern "C" __attribute__((visibility("default"))) int clocks_fast_forward(Clocks *clocks) {
   double end = 0;
   clocks->settled = 0;
   for (unsigned round = 1; !clocks->reached; round++) {
     if (clocks->due) {
       const bool seen = change(clocks);
       if (clocks->reached) break;
-      if (seen && !step(clocks)) return TOLD;
+      if (seen && !step(clocks)) return MESSAGES;
     }
     if (!sample(clocks)) return FAILED;
     const uint64_t next = nearest(clocks);

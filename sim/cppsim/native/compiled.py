@@ -10,9 +10,8 @@ from ..cpp.simulation import SimulationSource
 from ..cpp.words import WordPlace
 from ..cpp.writer import element_bits
 from ..errors import SimulationError
-from ..netlist.design import Bits, Memory, messages_of
+from ..netlist.design import Bits, Memory, from_words, messages_of, to_words, word_count
 from ..netlist.lowered import Event, Lowered
-from ..netlist.numbers import from_words, to_words, word_count
 from . import ModelHandle
 
 _FORMATS: dict[int, Any] = {8: "B", 16: "H", 32: "I", 64: "Q"}
@@ -104,7 +103,7 @@ class CompiledModel:
         for word in self.source.due:
             words[word] = 0
 
-    def told(self) -> Iterator[tuple[Event, tuple[int, ...]]]:
+    def reports(self) -> Iterator[tuple[Event, tuple[int, ...]]]:
         """Yield the events since the last call, each with its values, in order."""
         first = ctypes.POINTER(ctypes.c_uint64)()
         count = self._library.simulation_told(self._handle, ctypes.byref(first))

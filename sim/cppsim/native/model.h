@@ -8,6 +8,6 @@
 struct Model {
   void *top;
   uint64_t *words;
-  int (*step)(void *top);    // 1: to be stepped once more; plus 2: there is something to tell
+  int (*step)(void *top);    // 1: to be stepped once more; plus 2: there are messages
   void (*settle)(void *top); // what follows from state and inputs shows in `words`
 };

@@ -22,7 +22,7 @@ constexpr int BACKWARDS = 2;       // what fails in place of Python
 constexpr size_t WORD = 64;
 constexpr size_t BLOCK = 32;       // words that are compared at once
 constexpr size_t ENOUGH = 1 << 20; // bytes of text for which to ask the file
-constexpr size_t KNOWN = 1 << 12;  // values of a variable whose text is kept
+constexpr size_t KNOWN = 1 << 12;  // values of a variable whose text is cached
 
 // --- what Python hands over ----------------------------------------------------------------------
 

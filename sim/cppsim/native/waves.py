@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from ..compiling.library import Signatures, bind
 from ..cpp.words import WordPlace
-from ..netlist.numbers import from_words, word_count
+from ..netlist.design import from_words, word_count
 from . import ModelHandle, native
 
 _LONGEST_ENDING = 8
@@ -131,8 +131,8 @@ class Waves:
     Attributes
     ----------
     handle
-        ``Waves *`` of waves.h, for native code that moves the model on. It counts time from what
-        `count_from` was given last.
+        ``Waves *`` of waves.h, for native code that moves the model on. It counts time from the
+        last `count_from`.
     whole : bool
         No call has failed.
     attended : bool
@@ -149,7 +149,7 @@ class Waves:
         file: IO[str],
         begin: Callable[[], object] = lambda: None,
     ) -> None:
-        self._kept = (model, areas)
+        self._alive = (model, areas)
         self._variables = variables
         self._append, self._begin = _appender(file), begin
         self._begun = False

@@ -11,10 +11,37 @@ from enum import Enum
 from itertools import islice
 
 from ..errors import SimulationError
-from .numbers import from_words
+
+# Numbers are words of 64 bits, the least significant first.
+
+WORD = 64
+"""Bits of a word."""
+
+_MASK = (1 << WORD) - 1
+
+
+def word_count(width: int) -> int:
+    """Return the number of words that hold ``width`` bits."""
+    return -(-width // WORD)
+
+
+def to_words(value: int, count: int) -> list[int]:
+    """Return the low ``count`` words of ``value``, which may be negative."""
+    return [value >> WORD * k & _MASK for k in range(count)]
+
+
+def from_words(words: Iterable[int]) -> int:
+    """Return the unsigned number of ``words``."""
+    return sum(int(word) << WORD * k for k, word in enumerate(words))
+
 
 Bits = tuple[int, ...]
 """Bits of a value, least significant first: a net's number, or 0 and 1 for the constants."""
+
+
+def constant_of(bits: Iterable[int], low: int = 0) -> int:
+    """Return the number that ``bits``, all 0 or 1, are from the bit ``low`` on."""
+    return sum(bit << place for place, bit in enumerate(bits, low))
 
 
 class NotPlain(SimulationError):

@@ -79,19 +79,19 @@ class _Finder:
         return replace(register, following=bits, reset=reset, reset_value=constant)
 
     def _held(self, register: StateRegister) -> StateRegister:
-        enable, following = self._kept(register.following, register.result)
+        enable, following = self._load_of(register.following, register.result)
         if enable == 1:
             return register
         return replace(register, following=following, enable=enable)
 
-    def _kept(self, bits: Bits, own: Bits) -> tuple[int, Bits]:
-        """When ``bits`` are not ``own``, as a bit, and what they are then."""
+    def _load_of(self, bits: Bits, own: Bits) -> tuple[int, Bits]:
+        """Return a bit that is 1 where ``bits`` are not ``own``, and what they are then."""
         if bits == own:
             return 0, bits
         operands = self._operands(bits)
         if operands is None:
             return 1, bits
-        arms = [self._kept(operand, own) for operand in operands[::2]]
+        arms = [self._load_of(operand, own) for operand in operands[::2]]
         if all(enable == 1 for enable, _ in arms):
             return 1, bits
         write = self.writer

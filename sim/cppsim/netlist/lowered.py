@@ -13,8 +13,7 @@ from typing import Any, TypeVar
 from amaranth.hdl import MemoryData, Signal
 
 from ..amaranth_internals import SignalDict, ast, chunks_of, pin_blame
-from .design import Bits, FormattedValue, Memory, PlainDesign, formatted
-from .numbers import WORD, to_words, word_count
+from .design import WORD, Bits, FormattedValue, Memory, PlainDesign, formatted, to_words, word_count
 
 _Value = TypeVar("_Value")
 

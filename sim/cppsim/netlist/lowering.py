@@ -186,7 +186,7 @@ class _Lowering:
             return 0
         if self._clock is not None:
             if net != self._clock or not rising or reset:
-                raise NotPlain("only the rising edges of one clock are known here")
+                raise NotPlain("only the rising edges of one clock are supported here")
             return 1
         key = (net, rising, reset)
         if key not in self._edges:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from .design import COMPARISONS, Bits, CellKind, PlainCell
+from .design import COMPARISONS, Bits, CellKind, PlainCell, constant_of
 from .passes import postorder
 
 _SWAPPABLE = frozenset(
@@ -132,7 +132,7 @@ def _shift(cell: PlainCell) -> PlainCell | Bits:
     if max(amount, default=0) > 1:
         return PlainCell(cell.kind, (operand, amount), cell.result)
     width = len(operand)
-    by = min(sum(bit << place for place, bit in enumerate(amount)), width)
+    by = min(constant_of(amount), width)
     if cell.kind is CellKind.LEFT:
         return ((0,) * by + operand)[:width]
     fill = operand[-1] if cell.kind is CellKind.RIGHT_SIGNED else 0
@@ -194,18 +194,18 @@ def share(cells: Iterable[PlainCell], same: dict[int, int]) -> list[PlainCell]:
     """
     _resolve(same)
     known: dict[tuple[CellKind, tuple[Bits, ...]], Bits] = {}
-    kept: list[PlainCell] = []
+    shared: list[PlainCell] = []
     for cell in _sources_first([_with(x, same) for x in cells]):
         found = folded(_with(cell, same))
         if isinstance(found, PlainCell):
             before = known.setdefault((found.kind, found.operands), found.result)
             if before is found.result:
-                kept.append(found)
+                shared.append(found)
                 continue
             found = before
         same |= zip(cell.result, found, strict=True)
     _resolve(same)
-    return kept
+    return shared
 
 
 def _resolve(same: dict[int, int]) -> None:

@@ -74,7 +74,7 @@ def _condition(given: Condition) -> _Condition:
 class _Clock(ctypes.Structure):
     _fields_ = (
         ("word", ctypes.c_uint64),
-        ("quiet", ctypes.c_uint64),
+        ("idle", ctypes.c_uint64),
         ("shadow", ctypes.c_uint64),
         ("next", ctypes.c_uint64),
         ("half", ctypes.c_uint64),
@@ -131,9 +131,9 @@ class Clocks:
         self._epoch = 0
         self._deadline: int | None = None
         self.control = _Control(ctypes.pointer(model), self._clocks)
-        leap = native().clocks_leap
-        leap.argtypes, leap.restype = (ctypes.c_void_p,), ctypes.c_int
-        self.fast_forward = partial(leap, ctypes.addressof(self.control))
+        advance = native().clocks_fast_forward
+        advance.argtypes, advance.restype = (ctypes.c_void_p,), ctypes.c_int
+        self.fast_forward = partial(advance, ctypes.addressof(self.control))
         self._found: dict[int, list[Any]] = {}
         self.waves: Sequence[Waves] = ()
         self.attended = False

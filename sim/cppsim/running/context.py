@@ -17,7 +17,6 @@ from ..amaranth_internals import (
     TickTrigger,
     domain_of,
 )
-from .slots import SignalSlot
 from .state import CompiledState
 from .waits import Each, Repeat, Sampler, Until, Wait
 
@@ -135,15 +134,12 @@ class _TestbenchContext(_Ticking, TestbenchContext):
     def set(self, expr: Any, value: Any) -> None:
         write = self._writers.get(id(expr))
         if write is None:
-            slot = self._slot(expr)
+            slot = self._state.slot(expr) if type(expr) is Signal and self._state else None
             if slot is not None and slot.combinational_only:
                 self._writers[id(expr)] = slot.writer()
         elif type(value) is int and self._engine.unwatched() and write(value):
             return
         super().set(expr, value)
-
-    def _slot(self, expr: Any) -> SignalSlot | None:
-        return self._state.slot(expr) if type(expr) is Signal and self._state else None
 
 
 class Process(AsyncProcess):

@@ -109,7 +109,7 @@ class SignalSlot(BaseSignalState):
         self.combinational_only = words <= source.passive
         self.clock: int | None = None
         self.edges: dict[int, Any] = {}
-        found: tuple[int | None, int] = source.quiet.get(self._only, (None, -1))
+        found: tuple[int | None, int] = source.idle.get(self._only, (None, -1))
         self._no_effect_level, self._shadow = found
         self._queued: int | None = None
         self.shown: int | None = None

@@ -53,7 +53,7 @@ class CompiledState(SettledState):
         """Set bits of the design to these ``levels``, from power-on, with no step due."""
         self.model.resume(levels)
         watches = self._watches
-        self.reported = {(id(x), values) for x, values in self.model.told() if id(x) in watches}
+        self.reported = {(id(x), values) for x, values in self.model.reports() if id(x) in watches}
         self.fresh = self.due = False
 
     def get_signal(self, signal: Signal) -> int:
@@ -175,7 +175,7 @@ class CompiledState(SettledState):
 
     def _report_messages(self) -> None:
         reported = set()
-        for event, values in self.model.told():
+        for event, values in self.model.reports():
             if id(event) in self._watches:
                 key = (id(event), values)
                 reported.add(key)

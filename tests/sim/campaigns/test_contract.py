@@ -13,9 +13,9 @@ from bitlane.driver.commands import encode
 from bitlane.errors import LayoutError, UnsupportedError
 from bitlane_rtl.abi import MAX_LOOPS, RECORD_WORDS, Mode, Op, Status
 from bitlane_rtl.configuration import Configuration
+from bitlane_sim.campaigns.arrays import draw, noise
 from bitlane_sim.campaigns.contract import execute
 from bitlane_sim.campaigns.contract.fields import Fields, Limits, refusals
-from bitlane_sim.campaigns.counter_random import draw, noise
 from bitlane_sim.campaigns.folder import CircuitOptions, geometry_of
 from bitlane_sim.campaigns.plan import Stage
 from bitlane_sim.campaigns.records import RecordPlan

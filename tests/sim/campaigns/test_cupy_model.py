@@ -20,8 +20,8 @@ from bitlane.command_line.cli import DONE
 from bitlane_rtl.abi import MAX_LOOPS, RECORD, RECORD_WORDS, Status
 from bitlane_rtl.configuration import Configuration
 from bitlane_sim.campaigns import add_campaign
+from bitlane_sim.campaigns.arrays import draw, noise
 from bitlane_sim.campaigns.contract import execute
-from bitlane_sim.campaigns.counter_random import draw, noise
 from support.models.record import Record
 from support.rtl.random_records import random_record
 from support.rtl.records import reseal

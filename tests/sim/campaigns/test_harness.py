@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from bitlane.driver.commands import encode
 from bitlane.errors import BitlaneError
 from bitlane_rtl.abi import RECORD_WORDS, Op, Port, Status
+from bitlane_sim.campaigns.arrays import draw, noise
 from bitlane_sim.campaigns.commands import move
 from bitlane_sim.campaigns.contract import execute
-from bitlane_sim.campaigns.counter_random import draw, noise
 from bitlane_sim.campaigns.folder import HarnessCircuit, open_circuit
 from bitlane_sim.campaigns.harness import run_alone
 from bitlane_sim.campaigns.scoreboard import (

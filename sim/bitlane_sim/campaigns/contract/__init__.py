@@ -16,7 +16,7 @@ import numpy as np
 from bitlane_rtl.abi import LOGIC_OPS, Op, Status
 from bitlane_rtl.configuration import Configuration
 
-from ..counter_random import Array, Namespace, namespace, tally
+from ..arrays import Array, Namespace, namespace, tally
 from .fields import Fields, Limits, is_one_of, refusals
 from .walk import Elements, elements, leaving, shape_of
 
@@ -268,10 +268,10 @@ class _Streams:
         """Return the elements as ``uint64``; 0 for a command without this stream."""
         places, sizes = self._places(stream)
         steps = self._some.step
-        kept = None
+        taken = None
         if stream == "B":
-            kept = self._xp.flatnonzero(self._shape.with_b[self._some.owner])
-            places, sizes, steps = places[kept], sizes[kept], steps[kept]
+            taken = self._xp.flatnonzero(self._shape.with_b[self._some.owner])
+            places, sizes, steps = places[taken], sizes[taken], steps[taken]
         values = self._xp.zeros(len(places), np.uint64)
         memory, read = self.memory.reshape(-1), self.read.reshape(-1)
         for number in range(int(sizes.max()) if len(sizes) else 0):
@@ -280,10 +280,10 @@ class _Streams:
             values[has] |= memory[at].astype(np.uint64) << np.uint64(8 * number)
             read[at] = True
             self._loads.append((at, steps[has]))
-        if kept is None:
+        if taken is None:
             return values
         result = self._xp.zeros(len(self._some.owner), np.uint64)
-        result[kept] = values
+        result[taken] = values
         return result
 
     def store(self, values: Array, sums: Array) -> None:
@@ -294,8 +294,8 @@ class _Streams:
         summed = sums[some.owner]
         if bool(sums.any()):
             values = xp.where(summed, self._run_sums(values), values)
-            kept = xp.flatnonzero(~summed | some.ends)
-            places, sizes, steps, values = places[kept], sizes[kept], steps[kept], values[kept]
+            taken = xp.flatnonzero(~summed | some.ends)
+            places, sizes, steps, values = places[taken], sizes[taken], steps[taken], values[taken]
         writer = xp.full(self.memory.size, _NEVER, np.int32)
         memory = self.memory.reshape(-1)
         stored = xp.zeros(len(self.memory), np.int64)

@@ -22,7 +22,7 @@ from bitlane_rtl.abi import (
 )
 from bitlane_rtl.configuration import Search
 
-from ..counter_random import Array
+from ..arrays import Array
 
 _CONTROL = {bits.name: bits for bits in RECORD["CONTROL"].bits}
 _KNOWN = sum(((1 << bits.width) - 1) << bits.low for bits in _CONTROL.values())

@@ -11,7 +11,7 @@ import numpy as np
 from bitlane_rtl.abi import LOGIC_OPS, Mode
 from bitlane_rtl.configuration import Configuration
 
-from ..counter_random import Array, namespace, tally
+from ..arrays import Array, namespace, tally
 from .fields import Fields, is_one_of
 
 _MODULUS = 1 << 32

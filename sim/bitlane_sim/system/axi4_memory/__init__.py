@@ -14,12 +14,12 @@ from .writing import WriteSide
 
 
 class Axi4Memory(wiring.Component):
-    """A legal AXI4 subordinate that answers in the least possible time, or as slowly as told.
+    """A legal AXI4 subordinate that answers in the least possible time, or later, by its settings.
 
     Parameters
     ----------
     addresses : AddressRange
-        Where the memory stands.
+        Addresses of the memory.
     two : bool
         Whether there is a second port, for reads alone.
 

@@ -22,7 +22,7 @@ class ReadSide(wiring.Component):
     Parameters
     ----------
     addresses : AddressRange
-        Where the memory stands.
+        Addresses of the memory.
     channel : int
         Number of AR for its random stalls; R has the next one.
 

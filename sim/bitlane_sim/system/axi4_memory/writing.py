@@ -25,7 +25,7 @@ class WriteSide(wiring.Component):
     Parameters
     ----------
     addresses : AddressRange
-        Where the memory stands.
+        Addresses of the memory.
     channel : int
         Number of AW for its random stalls; W and B have the next ones.
 

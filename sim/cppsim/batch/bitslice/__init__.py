@@ -70,7 +70,7 @@ class BitslicedDesign:
     outputs : dict of str to list of Output
         Outputs of each phase: ``step``, ``levels`` and ``settle``.
     checks : list of Check
-    told_words : list of int
+    message_words : list of int
         Words of ``b`` for the values of each instance's first failed check.
     clocked_checks : int
         The number of checks, the first ones, that are evaluated at clock edges only.
@@ -100,7 +100,7 @@ class BitslicedDesign:
     functions: dict[str, Function] = field(default_factory=dict)
     outputs: dict[str, list[Output]] = field(default_factory=dict)
     checks: list[Check] = field(default_factory=list)
-    told_words: list[int] = field(default_factory=list)
+    message_words: list[int] = field(default_factory=list)
     clocked_checks: int = 0
     writes: list[BufferedWrite] = field(default_factory=list)
     stored: dict[int, Place] = field(default_factory=dict)
@@ -148,7 +148,7 @@ class _Bitslicer:
             self._levels()
         self.result.outputs["settle"] = list(self._shown())
         widest = max((check.count for check in self.result.checks), default=0)
-        self.result.told_words += (self._word() for _ in range(widest))
+        self.result.message_words += (self._word() for _ in range(widest))
 
     # --- words --------------------------------------------------------------------------------
 

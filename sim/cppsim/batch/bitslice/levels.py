@@ -225,7 +225,7 @@ class Levels:
         First slot and number of slots, words for intermediate values.
     gates, called : list of list
         Gates and calls of each level.
-    kept : dict of Place to int
+    stored : dict of Place to int
         Slots of the outputs in other regions than ``regions``.
     """
 
@@ -238,7 +238,7 @@ class Levels:
     slots: int = 0
     gates: list[list[tuple[int, int, int, int, int]]] = field(default_factory=list)
     called: list[list[LevelCall]] = field(default_factory=list)
-    kept: dict[Place, int] = field(default_factory=dict)
+    stored: dict[Place, int] = field(default_factory=dict)
 
     def made(self) -> "Levels":
         """Fill the tables; return this object."""
@@ -248,7 +248,7 @@ class Levels:
         _Allocator(self, schedule, words).allocate()
         for output, node in zip(self.outputs, schedule.last, strict=True):
             if not self._there(output):
-                self.kept[output.place] = words[node]
+                self.stored[output.place] = words[node]
         return self
 
     def _there(self, output: Output) -> bool:

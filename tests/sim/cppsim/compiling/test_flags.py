@@ -10,8 +10,7 @@ from bitlane_sim.pins import model as pins
 from cppsim import native
 from cppsim.batch import threads
 from cppsim.compiling import library
-from cppsim.compiling.flags import hasty, selecting, straight
-from cppsim.compiling.toolchain import Compiler, find_compiler
+from cppsim.compiling.toolchain import Compiler, find_compiler, hasty, selecting, straight
 from cppsim.errors import SimulationError
 from cppsim.model import build
 from support.seeds import slow

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from cppsim.compiling import notice
+from cppsim.compiling import library
 from cppsim.compiling.library import provide
 
 
 def test_a_long_compilation_is_told(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(notice, "_PATIENCE", 0.0)
-    with notice.noticed("cppsim: compiling"):
+    monkeypatch.setattr(library, "_PATIENCE", 0.0)
+    with library.noticed("cppsim: compiling"):
         for timer in threading.enumerate():
             if isinstance(timer, threading.Timer):
                 timer.join()
@@ -23,8 +23,8 @@ def test_a_long_compilation_is_told(
 def test_a_short_one_is_not(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(notice, "_PATIENCE", threading.TIMEOUT_MAX)
-    with notice.noticed("cppsim: compiling"):
+    monkeypatch.setattr(library, "_PATIENCE", threading.TIMEOUT_MAX)
+    with library.noticed("cppsim: compiling"):
         pass
     assert capsys.readouterr().err == ""
 
@@ -33,7 +33,7 @@ def test_what_a_design_becomes_is_compiled_with_notice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("CPPSIM_CACHE", str(tmp_path))
-    monkeypatch.setattr(notice, "_PATIENCE", 0.0)
+    monkeypatch.setattr(library, "_PATIENCE", 0.0)
     for _ in range(2):
         provide("int nothing;\n")
     assert capsys.readouterr().err == "cppsim: compiling a design, once for this computer\n"

@@ -7,7 +7,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from cppsim.compiling.sources import source_digest
+from cppsim.compiling.cache import source_digest
 
 NAME = "made_for_digests"
 

@@ -20,7 +20,7 @@ from cppsim.model.interface import AnyModel
 from cppsim.model.model import Model
 from cppsim.model.program import Program
 from cppsim.model.reference import ReferenceModel
-from cppsim.netlist.numbers import from_words
+from cppsim.netlist.design import from_words
 from cppsim.netlist.storage import StorageAccess, StoragePort
 from support.processes import succeed
 from support.seeds import slow

@@ -40,7 +40,7 @@ def test_outputs_are_those_of_the_network(seed: int) -> None:
     behind += [chain, network.differ(late.result[0], behind[0]), late.result[1]]
     nodes = [*roots, *behind, swapped[1], *sources[:3], roots[0]]
     # Outputs in region `n` overwrite the sources in `q`. Region `w` does not exist: its outputs are
-    # read from the words that `Levels.kept` lists.
+    # read from the words that `Levels.stored` lists.
     outputs = [Output(node, (chance.choice("bnw"), k)) for k, node in enumerate(nodes)]
     places = {0: ("c", 0), 1: ("c", 1)} | {node: ("q", k) for k, node in enumerate(sources)}
     regions = {"c": 0, "b": 10, "q": 50, "n": 50}
@@ -68,7 +68,7 @@ def test_outputs_are_those_of_the_network(seed: int) -> None:
     values |= {swapped[0]: whole[roots[1]], swapped[1]: whole[roots[0]]}
     expected = evaluated(network.gates, values, _ONES)
     where = [
-        levels.kept[x.place] if x.place[0] == "w" else regions[x.place[0]] + x.place[1]
+        levels.stored[x.place] if x.place[0] == "w" else regions[x.place[0]] + x.place[1]
         for x in outputs
     ]
     assert [words[word] for word in where] == [expected[x.node] for x in outputs]

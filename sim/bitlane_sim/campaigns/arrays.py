@@ -1,12 +1,18 @@
-"""Random numbers that follow from a seed and the number of an instance, whatever runs beside it.
+"""Arrays of many instances: their types, counts, and random numbers.
 
-All arrays may be NumPy's or CuPy's; so are the results.
+A random number follows from a seed and the number of an instance, whatever runs beside it. Arrays
+that a function takes may be NumPy's or CuPy's; so are its results.
 """
 
 from importlib import import_module
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
+
+Bytes = NDArray[np.uint8]
+Mask = NDArray[np.bool_]
+Numbers = NDArray[np.int64]
 
 Array: TypeAlias = Any
 """An array of NumPy's or of CuPy's."""
