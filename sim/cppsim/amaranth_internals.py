@@ -196,6 +196,15 @@ def signal_ports_of(design: Any) -> "Iterator[tuple[Any, str]]":
             yield port, direction.value if direction is not None else ""
 
 
+def clocks_and_resets_of(design: Any) -> "Iterator[Any]":
+    """Yield the clocks and resets of all domains of a prepared design, in order and repeatedly."""
+    for fragment in design.fragments:
+        for domain in fragment.domains.values():
+            yield domain.clk
+            if domain.rst is not None:
+                yield domain.rst
+
+
 def memory_of(instance: Any) -> Any:
     """Return the memory of its instance in a fragment."""
     return instance._data
@@ -216,18 +225,19 @@ def prepared_design(simulator: Any) -> Any:
 
 
 class _Emitter(NetlistEmitter):
-    """Emits what a simulation shows: the resets of read ports, but no formats of signals."""
+    """Emits what a simulation shows: clocks and resets of all domains, but no formats of signals.
+
+    Some are only Amaranth's simulator's, which resets what a read port shows, or a testbench's.
+    """
 
     def emit_signal_fields(self) -> None:
         pass
 
-    def emit_read_port(self, module: int, memory: Any, port: Any, *others: Any) -> None:
-        super().emit_read_port(module, memory, port, *others)
-        domain = memory.domains.get(port._domain)
-        if domain is not None and domain.rst is not None:
-            # The simulator resets what the port shows; Amaranth's netlist has no such reset.
-            self.design.signal_lca.setdefault(domain.rst, self.design.fragment)
-            self.emit_signal(domain.rst)
+    def emit_undef_ff(self) -> None:
+        for signal in clocks_and_resets_of(self.design):
+            self.design.signal_lca.setdefault(signal, self.design.fragment)
+            self.emit_signal(signal)
+        super().emit_undef_ff()
 
 
 def emitted_netlist(design: Any) -> Any:
