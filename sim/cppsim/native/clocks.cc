@@ -52,6 +52,7 @@ struct Clocks {
   uint64_t reached; // bit 2 i + level: an edge of clock i, if there is one for which to stop
   Waves *const *waves; // to be sampled before time goes on
   uint64_t waves_size;
+  TakeSample *take_sample; // of all of them
 };
 
 } // extern "C"
@@ -123,7 +124,7 @@ bool step(Clocks *clocks) {
 // Whether that is done.
 bool sample(Clocks *clocks) {
   for (uint64_t i = 0; i < clocks->waves_size; i++) {
-    if (waves_sample(clocks->waves[i], clocks->now)) return false;
+    if (clocks->take_sample(clocks->waves[i], clocks->now)) return false;
     clocks->settled = 1;
   }
   return true;
