@@ -225,23 +225,36 @@ def prepared_design(simulator: Any) -> Any:
 
 
 class _Emitter(NetlistEmitter):
-    """Emits what a simulation shows: clocks and resets of all domains, but no formats of signals.
+    """Emits what a simulation shows: the resets of read ports, but no formats of signals."""
 
-    Some are only Amaranth's simulator's, which resets what a read port shows, or a testbench's.
-    """
+    idle = False
+    """Whether to emit clocks and resets that only testbenches use."""
 
     def emit_signal_fields(self) -> None:
         pass
 
+    def emit_read_port(self, module: int, memory: Any, port: Any, *others: Any) -> None:
+        super().emit_read_port(module, memory, port, *others)
+        domain = memory.domains.get(port._domain)
+        if domain is not None and domain.rst is not None:
+            # The simulator resets what the port shows; Amaranth's netlist has no such reset.
+            self._emit_more(domain.rst)
+
     def emit_undef_ff(self) -> None:
-        for signal in clocks_and_resets_of(self.design):
-            self.design.signal_lca.setdefault(signal, self.design.fragment)
-            self.emit_signal(signal)
+        if self.idle:
+            for signal in clocks_and_resets_of(self.design):
+                self._emit_more(signal)
         super().emit_undef_ff()
 
+    def _emit_more(self, signal: Any) -> None:
+        self.design.signal_lca.setdefault(signal, self.design.fragment)
+        self.emit_signal(signal)
 
-def emitted_netlist(design: Any) -> Any:
+
+def emitted_netlist(design: Any, *, idle: bool) -> Any:
     """Return the netlist of ``design`` for simulation, in which undriven signals are registers.
+
+    With ``idle`` it has the clocks and resets of all domains, also of those without any logic.
 
     Like ``build_netlist``, without the ports of modules, which take a third of its time. Ports have
     the order of their names: that of ports for missing domains differs from process to process.
@@ -251,6 +264,7 @@ def emitted_netlist(design: Any) -> Any:
     ordered.ports = sorted(design.ports, key=lambda port: str(port[0]))
     ordered.signal_lca = ChainMap(SignalDict(), design.signal_lca)  # the emitter may add to it
     emitter = _Emitter(netlist, ordered, all_undef_to_ff=True)
+    emitter.idle = idle
     emitter.emit_fragment(design.fragment, None)
     netlist.check_comb_cycles()
     netlist.resolve_all_nets()
