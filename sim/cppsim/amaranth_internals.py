@@ -196,6 +196,15 @@ def signal_ports_of(design: Any) -> "Iterator[tuple[Any, str]]":
             yield port, direction.value if direction is not None else ""
 
 
+def clocks_and_resets_of(design: Any) -> "Iterator[Any]":
+    """Yield the clocks and resets of all domains of a prepared design, in order and repeatedly."""
+    for fragment in design.fragments:
+        for domain in fragment.domains.values():
+            yield domain.clk
+            if domain.rst is not None:
+                yield domain.rst
+
+
 def memory_of(instance: Any) -> Any:
     """Return the memory of its instance in a fragment."""
     return instance._data
@@ -218,6 +227,9 @@ def prepared_design(simulator: Any) -> Any:
 class _Emitter(NetlistEmitter):
     """Emits what a simulation shows: the resets of read ports, but no formats of signals."""
 
+    idle = False
+    """Whether to emit clocks and resets that only testbenches use."""
+
     def emit_signal_fields(self) -> None:
         pass
 
@@ -226,12 +238,23 @@ class _Emitter(NetlistEmitter):
         domain = memory.domains.get(port._domain)
         if domain is not None and domain.rst is not None:
             # The simulator resets what the port shows; Amaranth's netlist has no such reset.
-            self.design.signal_lca.setdefault(domain.rst, self.design.fragment)
-            self.emit_signal(domain.rst)
+            self._emit_more(domain.rst)
+
+    def emit_undef_ff(self) -> None:
+        if self.idle:
+            for signal in clocks_and_resets_of(self.design):
+                self._emit_more(signal)
+        super().emit_undef_ff()
+
+    def _emit_more(self, signal: Any) -> None:
+        self.design.signal_lca.setdefault(signal, self.design.fragment)
+        self.emit_signal(signal)
 
 
-def emitted_netlist(design: Any) -> Any:
+def emitted_netlist(design: Any, *, idle: bool) -> Any:
     """Return the netlist of ``design`` for simulation, in which undriven signals are registers.
+
+    With ``idle`` it has the clocks and resets of all domains, also of those without any logic.
 
     Like ``build_netlist``, without the ports of modules, which take a third of its time. Ports have
     the order of their names: that of ports for missing domains differs from process to process.
@@ -241,6 +264,7 @@ def emitted_netlist(design: Any) -> Any:
     ordered.ports = sorted(design.ports, key=lambda port: str(port[0]))
     ordered.signal_lca = ChainMap(SignalDict(), design.signal_lca)  # the emitter may add to it
     emitter = _Emitter(netlist, ordered, all_undef_to_ff=True)
+    emitter.idle = idle
     emitter.emit_fragment(design.fragment, None)
     netlist.check_comb_cycles()
     netlist.resolve_all_nets()

@@ -19,6 +19,7 @@ from .compiling.library import prepare
 from .designs import Written, built
 from .errors import SimulationError, warn_user
 from .native import native
+from .native.waves import waves
 
 _running: set[int] = set()
 """Processes that are not known to have ended."""
@@ -125,6 +126,7 @@ def _work(design: Any, answer: IO[bytes]) -> NoReturn:
             try:
                 built(design)
                 native()
+                waves()
             except SimulationError as error:
                 reason = str(error)
         messages = [x.message for x in caught if isinstance(x.message, CacheWarning)]

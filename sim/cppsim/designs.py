@@ -68,7 +68,7 @@ def known(design: Any) -> Written | None:
 def written(design: Any) -> Written:
     """Return ``design`` as C++. Raises ``SimulationError`` if it has no plain form."""
     with _in_one_line():
-        lowered = lower(design)
+        lowered = lower(design, idle=True)
         return lowered, write_simulation(lowered)
 
 

@@ -75,9 +75,11 @@ class Runner:
 
     def _environment(self, cache: Path | None) -> dict[str, str]:
         path = [str(each) for each in (*self.path, SIM)]
-        own = {name: text for name, text in os.environ.items() if not name.startswith("CPPSIM")}
+        left_out = ("CPPSIM", "PYTHONDONTWRITEBYTECODE")
+        own = {name: text for name, text in os.environ.items() if not name.startswith(left_out)}
         # Sets are iterated, and names printed, alike in all runs.
         own |= {"PYTHONPATH": os.pathsep.join(path), "PYTHONHASHSEED": "0", "COLUMNS": "200"}
+        own["PYTHONPYCACHEPREFIX"] = str(self.folder / ".bytecode")
         return own | ({"CPPSIM_CACHE": str(cache)} if cache else {})
 
 

@@ -92,7 +92,8 @@ def line(cells: Sequence[object]) -> str:
 
 def compare(runner: Runner, names: Sequence[str]) -> Comparison:
     """Run a suite without cppsim, and under cppsim for each of ``names``, keys of `MODES`."""
-    runner.run(["--collect-only", "-q"])  # Python compiles modules once, outside what is measured
+    # Python compiles modules once, outside what is measured.
+    runner.run(["--collect-only", "-q", "-p", "cppsim"])
     runs = {PYSIM: runner.run()}
     with tempfile.TemporaryDirectory() as caches:
         for name in names:

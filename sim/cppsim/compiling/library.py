@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar
 
 from ..errors import SimulationError
 from .cache import Cache
-from .toolchain import LIBRARY, Compiler, find_compiler, hasty, selecting
+from .toolchain import LIBRARY, Compiler, bare, find_compiler, hasty, selecting
 
 HEADERS = Path(str(files("cppsim") / "cpp"))
 """Folder of the headers that generated C++ includes."""
@@ -139,7 +139,8 @@ class Builder:
         """Compile ``sources`` to the library in ``folder``. Raises ``SimulationError``."""
         compiler = self.find_compiler()
         library = self.library(folder)
-        arguments = [*self.flags_for(compiler), "-o", str(library), *map(str, sources)]
+        # Libraries among the flags have to follow the sources that need them.
+        arguments = [*map(str, sources), *self.flags_for(compiler), "-o", str(library)]
         with noticed(f"{self.owner}: compiling {self.subject}, once for this computer"):
             compiler.run(arguments, scratch=folder)
         if not _is_complete(library):
@@ -189,7 +190,7 @@ class Builder:
 def builder(source: str = "", flags: tuple[str, ...] = ()) -> Builder:
     """Return the builder of libraries for designs like ``source``, with ``flags`` more."""
     level = "-O1" if flags else next((x for most, x in _LEVELS if len(source) <= most), "-O0")
-    tuning = (selecting, hasty) if level == "-Og" else (selecting,)
+    tuning = (selecting, hasty, bare) if level == "-Og" else (selecting, bare)
     return Builder("cppsim", "a design", (level, *flags), tuning, (HEADERS,))
 
 

@@ -13,8 +13,8 @@ EXPORT void simulation_reset(Top *top) {
 
 // Null if memory is exhausted.
 EXPORT Top *simulation_create() {
-  Top *top = static_cast<Top *>(malloc(sizeof(Top)));
-  Told *told = static_cast<Told *>(calloc(1, sizeof(Told)));
+  Top *top = static_cast<Top *>(__builtin_malloc(sizeof(Top)));
+  Told *told = static_cast<Told *>(__builtin_calloc(1, sizeof(Told)));
   if (!top || !told) return nullptr;
   top->told = told;
   simulation_reset(top);
@@ -22,9 +22,9 @@ EXPORT Top *simulation_create() {
 }
 
 EXPORT void simulation_destroy(Top *top) {
-  free(top->told->words);
-  free(top->told);
-  free(top);
+  __builtin_free(top->told->words);
+  __builtin_free(top->told);
+  __builtin_free(top);
 }
 
 EXPORT uint64_t *simulation_words(Top *top) { return top->s; }

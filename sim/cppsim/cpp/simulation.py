@@ -16,6 +16,9 @@ from .code import Snippet, assignment, in_reach, lines_of
 from .words import WordPlace, adjacent, literal, words_of
 from .writer import Report, Writer
 
+EITHER = 3
+"""In place of a level: both of them."""
+
 _TEXT = """\
 #include "words.h"
 #include "told.h"
@@ -71,7 +74,8 @@ class SimulationSource:
         Words that no step changes; those that need no step after a change.
     idle
         Words of clocks without other users: a level without effect, to which the clock may change
-        without a step, and the shadow, which must be written then.
+        without a step, and the shadow, which must be written then. Of a clock that the design does
+        not use this is `EITHER` level, and the word itself.
     seen
         The shadow of each word with clocks. Between steps the two are equal.
     due
@@ -267,8 +271,13 @@ class _Simulation(Writer):
         for event in (*self._lowered.events, *self._lowered.watches):
             read.update((event.enable,), *event.values)
         read.update(*self._source.settled)
-        seen = self._source.seen
-        for net in {edge.net for edge in self._lowered.edges} - read:
+        seen, clocks = self._source.seen, {edge.net for edge in self._lowered.edges}
+        used = read | clocks
+        for given in self._plan.inputs:
+            if len(given.bits) == 1 and given.bits[0] not in used:
+                word, _ = self._stored[given.bits[0]]
+                self._source.idle[word] = (EITHER, word)
+        for net in clocks - read:
             kinds = {edge.rising for edge in self._lowered.edges if edge.net == net}
             word, _ = self._stored.get(net, (-1, 0))
             alone = sum(place[0] == word for place in self._stored.values()) == 1

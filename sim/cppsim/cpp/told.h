@@ -1,7 +1,5 @@
 // The messages of a step: numbers of events, each with the words of its values behind it.
 
-#include <stdlib.h>
-
 struct Told {
   uint64_t *words;
   size_t count, room;
@@ -9,11 +7,11 @@ struct Told {
   void add(size_t number, const uint64_t *values, size_t size) {
     if (count + size + 1 > room) {
       room = 2 * (count + size + 1);
-      words = static_cast<uint64_t *>(realloc(words, room * sizeof *words));
-      if (!words) abort();
+      words = static_cast<uint64_t *>(__builtin_realloc(words, room * sizeof *words));
+      if (!words) __builtin_abort();
     }
     words[count++] = number;
-    memcpy(words + count, values, size * sizeof *values);
+    __builtin_memcpy(words + count, values, size * sizeof *values);
     count += size;
   }
 };

@@ -1,10 +1,9 @@
 // What written programs call: divisions, and operations wider than a word, whose values are arrays
 // of 64-bit words, the least significant first, with zeros above their bits.
 
-// Few headers, and small ones: most models are so small that reading these takes the longest.
+// The system's larger headers take as long to read as most models to compile.
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 // Divisions round down; by 0 they give 0.
 namespace word {
@@ -33,6 +32,10 @@ inline uint64_t modulo_signed(int64_t a, int64_t b) {
 namespace wide {
 
 constexpr size_t words(size_t bits) { return (bits + 63) / 64; }
+
+template <size_t Bits> inline void clear(uint64_t *result) {
+  for (size_t i = 0; i < words(Bits); i++) result[i] = 0;
+}
 
 template <size_t Bits> inline void trim(uint64_t *result) {
   if (Bits % 64) result[words(Bits) - 1] &= ~uint64_t(0) >> (64 - Bits % 64) % 64;
@@ -67,7 +70,7 @@ template <size_t Bits> inline void negate(uint64_t *result, const uint64_t *a) {
 
 template <size_t Bits>
 inline void multiply(uint64_t *result, const uint64_t *a, const uint64_t *b) {
-  for (size_t i = 0; i < words(Bits); i++) result[i] = 0;
+  clear<Bits>(result);
   for (size_t i = 0; i < words(Bits); i++) {
     unsigned __int128 carry = 0;
     for (size_t j = 0; i + j < words(Bits); j++) {
@@ -198,7 +201,7 @@ template <size_t Bits>
 inline void divide_signed(uint64_t *result, const uint64_t *a, const uint64_t *b) {
   uint64_t rest[words(Bits)];
   const uint64_t none[words(Bits)] = {};
-  if (less_equal<Bits>(b, none)) memset(result, 0, sizeof none);
+  if (less_equal<Bits>(b, none)) clear<Bits>(result);
   else split_signed<Bits>(result, rest, a, b);
 }
 
@@ -206,7 +209,7 @@ template <size_t Bits>
 inline void modulo_signed(uint64_t *result, const uint64_t *a, const uint64_t *b) {
   uint64_t quotient[words(Bits)];
   const uint64_t none[words(Bits)] = {};
-  if (less_equal<Bits>(b, none)) memset(result, 0, sizeof none);
+  if (less_equal<Bits>(b, none)) clear<Bits>(result);
   else split_signed<Bits>(quotient, result, a, b);
 }
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..cpp.words import WordPlace
 from ..errors import SimulationError
-from ..native import ModelHandle, native
+from ..native import ModelHandle
 from ..native.waves import Areas, Variable, Waves
 
 
@@ -47,13 +47,11 @@ class Waveform:
         address = calls.model_shown(model)
         areas = Areas()
         areas.add(memoryview((ctypes.c_uint64 * max(1, word)).from_address(address)).cast("B"))
-        settle, sample = (
-            ctypes.cast(x, ctypes.c_void_p) for x in (calls.model_settle, native().waves_sample)
-        )
+        settle = ctypes.cast(calls.model_settle, ctypes.c_void_p)
         handle = ModelHandle(model, address, None, settle)
         self._waves = Waves(handle, areas, variables, self._file)
         self._waves.sample(0)
-        calls.model_waves(model, self._waves.handle, sample)
+        calls.model_waves(model, self._waves.handle, self._waves.take)
         self._end: Callable[[], object] = partial(calls.model_waves, model, None, None)
 
     def close(self) -> None:

@@ -27,10 +27,16 @@ class ModelHandle(ctypes.Structure):
     )
 
 
-@cache
 def native() -> ctypes.PyDLL:
-    """Return the library. Its calls hold the interpreter's lock, so they must be short.
+    """Return the library of clocks and probes, as `load` does."""
+    return load("clocks", "probe")
 
-    Raises ``SimulationError`` if it cannot be compiled.
+
+@cache
+def load(*names: str) -> ctypes.PyDLL:
+    """Return the library of these files. Its calls hold the interpreter's lock: they must be short.
+
+    Waveforms are a library of their own, as it takes eight times as long to compile as the others,
+    and few simulations write any. Raises ``SimulationError`` if it cannot be compiled.
     """
-    return ctypes.PyDLL(str(BUILDER.from_files(*sorted(_FOLDER.glob("*.cc")))))
+    return ctypes.PyDLL(str(BUILDER.from_files(*(_FOLDER / f"{name}.cc" for name in names))))

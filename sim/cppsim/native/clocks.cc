@@ -33,7 +33,7 @@ struct Edge {
 // Changes its level, which is the lowest bit of a word, at `next` and each `half` period later.
 struct Clock {
   uint64_t word;
-  uint64_t idle; // no change of the model follows from this level; 2: from either
+  uint64_t idle; // no change of the model follows from this level; 2: from neither; 3: from both
   uint64_t shadow; // a word that is to hold the idle level, too
   uint64_t next, half;
   Edge *edges[2]; // to each level; null if nobody ever waited for it
@@ -52,6 +52,7 @@ struct Clocks {
   uint64_t reached; // bit 2 i + level: an edge of clock i, if there is one for which to stop
   Waves *const *waves; // to be sampled before time goes on
   uint64_t waves_size;
+  TakeSample *take_sample; // of all of them
 };
 
 } // extern "C"
@@ -61,6 +62,7 @@ namespace {
 // Why time stands still.
 enum Reason { EDGE = 1, MESSAGES = 2, TIME = 3, SLICE = 4, FAILED = 5 };
 
+constexpr uint64_t EITHER = 3; // level
 constexpr uint64_t NEVER = ~uint64_t(0);
 constexpr uint64_t AGE = uint64_t(1) << 61; // when the time is to be counted from anew
 constexpr double SECONDS = 0.005;           // after which Python may want to hear of signals
@@ -94,7 +96,7 @@ bool change(Clocks *clocks) {
     if (clock.next != now) continue;
     clock.next += clock.half;
     const uint64_t level = (words[clock.word] ^= 1) & 1;
-    if (level == clock.idle) words[clock.shadow] = words[clock.word];
+    if (level == clock.idle || clock.idle == EITHER) words[clock.shadow] = words[clock.word];
     else seen = true;
     if (clock.edges[level]) changed |= uint64_t(1) << (2 * i + level);
   }
@@ -122,7 +124,7 @@ bool step(Clocks *clocks) {
 // Whether that is done.
 bool sample(Clocks *clocks) {
   for (uint64_t i = 0; i < clocks->waves_size; i++) {
-    if (waves_sample(clocks->waves[i], clocks->now)) return false;
+    if (clocks->take_sample(clocks->waves[i], clocks->now)) return false;
     clocks->settled = 1;
   }
   return true;

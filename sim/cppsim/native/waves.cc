@@ -354,7 +354,8 @@ EXPORT Waves *waves_create(const Model *model, const Callbacks *callbacks, const
 
 EXPORT void waves_destroy(Waves *waves) { delete waves; }
 
-int waves_sample(Waves *waves, uint64_t femtoseconds) {
+// A `TakeSample`.
+EXPORT int waves_sample(Waves *waves, uint64_t femtoseconds) {
   if (waves->interrupted()) return 1;
   return waves->failed = waves->sample(waves->epoch + femtoseconds);
 }

@@ -7,5 +7,4 @@
 struct Waves;
 
 // Settles the model and takes down what has changed. Not 0 if that failed: Python says how.
-extern "C" __attribute__((visibility("default"))) int waves_sample(Waves *waves,
-                                                                   uint64_t femtoseconds);
+typedef int TakeSample(Waves *waves, uint64_t femtoseconds);

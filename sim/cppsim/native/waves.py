@@ -16,7 +16,7 @@ from typing import IO, Any
 from ..compiling.library import Signatures, bind
 from ..cpp.words import WordPlace
 from ..netlist.design import from_words, word_count
-from . import ModelHandle, native
+from . import ModelHandle, load
 
 _LONGEST_ENDING = 8
 
@@ -130,9 +130,9 @@ class Waves:
 
     Attributes
     ----------
-    handle
-        ``Waves *`` of waves.h, for native code that moves the model on. It counts time from the
-        last `count_from`.
+    handle, take
+        For native code that moves the model on: an argument, and the function that takes a sample.
+        It counts time from what `count_from` was given last.
     whole : bool
         No call has failed.
     attended : bool
@@ -159,7 +159,8 @@ class Waves:
         self._callbacks = _Callbacks(
             _Write(self._write), _Render(self._render), _HELD, _INTERRUPTED
         )
-        self._library = library = _library()
+        self._library = library = waves()
+        self.take = ctypes.cast(library.waves_sample, ctypes.c_void_p)
         places = [_Area(_address(area), area.nbytes, first) for area, first in areas.parts]
         parts = [
             _Part(number, place.word, place.shift, place.low, place.width)
@@ -292,5 +293,6 @@ def _append(file: IO[str], text: memoryview) -> None:
 
 
 @cache
-def _library() -> Any:
-    return bind(native(), _SIGNATURES)
+def waves() -> Any:
+    """Return the library. Raises ``SimulationError`` if it cannot be compiled."""
+    return bind(load("waves"), _SIGNATURES)

@@ -18,6 +18,7 @@ from ..amaranth_internals import (
     RequirePosedge,
     ast,
     chunks_of,
+    clocks_and_resets_of,
     memory_of,
     read_ports_of,
     rows_of,
@@ -88,11 +89,9 @@ class _Walk:
         their nets are different.
         """
         ports = {id(signal) for signal, _ in signal_ports_of(design)}
-        for fragment in design.fragments:
-            for domain in fragment.domains.values():
-                for signal in (domain.clk, domain.rst):
-                    if id(signal) in self._met and id(signal) not in ports:
-                        yield self._met[id(signal)]
+        for signal in clocks_and_resets_of(design):
+            if id(signal) not in ports:
+                yield self.number(signal)
 
     def digest(self, root: tuple[Any, ...]) -> str:
         """Return a digest of ``root`` and of all nodes, which are text and whole numbers."""

@@ -34,15 +34,17 @@ _DEPTH = 1_000_000
 """Amaranth walks its netlist by recursion, of which Python does not mind more."""
 
 
-def lower(design: Any, *, clock: Signal | None = None) -> Lowered:
+def lower(design: Any, *, clock: Signal | None = None, idle: bool = False) -> Lowered:
     """Lower ``design``. Raises ``NotPlain``, and Amaranth's own errors.
+
+    With ``idle`` clocks and resets that only testbenches use are inputs.
 
     With ``clock`` every step is a rising edge of it: other edges raise ``NotPlain``, and the result
     has no edges. Signals without a driver are then constants, except ports.
     """
     expect_narrow(design.fragment)
     with _recursion(_DEPTH):
-        netlist = emitted_netlist(design)
+        netlist = emitted_netlist(design, idle=idle)
     return _Lowering(design, netlist, clock).lowered()
 
 

@@ -96,6 +96,7 @@ class _Control(ctypes.Structure):
         ("reached", ctypes.c_uint64),
         ("waves", ctypes.POINTER(ctypes.c_void_p)),
         ("waves_size", ctypes.c_uint64),
+        ("take_sample", ctypes.c_void_p),
     )
 
 
@@ -173,6 +174,8 @@ class Clocks:
         # The structure keeps the array alive.
         self.control.waves = (ctypes.c_void_p * len(waves))(*handles)
         self.control.waves_size = len(waves)
+        if waves:
+            self.control.take_sample = waves[0].take
         self._begin(self._epoch)
 
     def resume(self, now: int, edges: Sequence[int], wakers: Wakers, *, begun: bool) -> None:

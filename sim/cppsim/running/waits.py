@@ -4,6 +4,7 @@ Compiled code counts the edges of clocks by itself, and stops where the first wa
 """
 
 from collections.abc import Callable, Generator, Sequence
+from functools import partial
 from typing import Any
 
 from amaranth.hdl import ShapeCastable, Signal, Value, ValueCastable
@@ -387,8 +388,9 @@ def _never() -> int:
 
 def value_reader(engine: Any, value: Value) -> Callable[[], int]:
     """Return a function that reads ``value``; a wait stores it for all its edges."""
-    if isinstance(engine.state, CompiledState) and isinstance(value, Signal):
-        return engine.state.readers.of(value)
+    if isinstance(engine.state, CompiledState):
+        readers = engine.state.readers
+        return readers.of(value) if isinstance(value, Signal) else partial(readers.read, value)
     return lambda: int(engine.get_value(value))
 
 

@@ -290,7 +290,7 @@ def test_no_garbage_is_collected_while_a_design_is_written(
 ) -> None:
     during: list[bool] = []
 
-    def fail(design: Any) -> None:
+    def fail(design: Any, **options: Any) -> None:
         during.append(gc.isenabled())
         raise SimulationError("no luck")
 

@@ -157,7 +157,7 @@ def test_what_cannot_be_compiled_leaves_no_entry(fresh_cache: Path) -> None:
 
 
 def test_an_oversight_is_reported_as_one(change: Callable[..., None]) -> None:
-    change(designs, "lower", lambda design: {}["sync"])
+    change(designs, "lower", lambda design, **options: {}["sync"])
     m = Module()
     m.d.sync += Signal().eq(1)
     reason = r"an error in cppsim \(KeyError: 'sync'\); please report it"

@@ -43,6 +43,11 @@ class Bench:
         return getattr(self._made._engine, "reason", "")
 
     @property
+    def compiled(self) -> bool:
+        """Whether compiled code runs the design."""
+        return getattr(self._made._engine, "compiled", False)
+
+    @property
     def now(self) -> int:
         """The simulated time in femtoseconds."""
         now: int = self._made._engine.now

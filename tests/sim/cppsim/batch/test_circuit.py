@@ -1,4 +1,4 @@
-"""A batch gives distinct names to signals of a design that have the same name."""
+"""The ports, clocks and resets of a batch, and their names."""
 
 from typing import Any
 
@@ -88,3 +88,22 @@ def test_a_watched_signal_keeps_its_name_beside_a_reset() -> None:
     dut = TwoResets()
     batch = Batch(dut, 1, backend="threads", watch=["count", "rst"])
     assert set(batch.ports) >= {"rst", "rst2", "count"}
+
+
+class Idle(wiring.Component):
+    """A counter beside a domain without any logic."""
+
+    count: Out(4)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.domains.idle = ClockDomain()
+        m.d.sync += self.count.eq(self.count + 1)
+        return m
+
+
+def test_a_domain_without_logic_has_neither_clock_nor_reset() -> None:
+    batch = Batch(Idle(), 2, backend="threads")
+    assert {name for name in batch.ports if "$" not in name} == {"rst", "count"}
+    batch.step(5)
+    assert batch.get("count").tolist() == [5, 5]

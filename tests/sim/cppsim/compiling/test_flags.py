@@ -10,7 +10,7 @@ from bitlane_sim.pins import model as pins
 from cppsim import native
 from cppsim.batch import threads
 from cppsim.compiling import library
-from cppsim.compiling.toolchain import Compiler, find_compiler, hasty, selecting, straight
+from cppsim.compiling.toolchain import Compiler, bare, find_compiler, hasty, selecting, straight
 from cppsim.errors import SimulationError
 from cppsim.model import build
 from support.seeds import slow
@@ -56,12 +56,14 @@ OTHERS = (
 @pytest.mark.parametrize("version", OTHERS)
 def test_a_compiler_that_is_not_gcc_is_given_none_of_gccs_flags(version: str) -> None:
     compiler = Compiler(("g++",), version)
-    assert (hasty(compiler), selecting(compiler), straight(compiler)) == ((), (), ())
+    tunings = (bare, hasty, selecting, straight)
+    assert [tune(compiler) for tune in tunings] == [()] * 4
 
 
 def test_gcc_is_given_flags_of_its_own() -> None:
     compiler = Compiler(("c++",), GCC)
     assert [len(flags(compiler)) for flags in (hasty, selecting, straight)] == [1, 2, 3]
+    assert len(bare(compiler)) == 2 * (sys.platform == "linux")
 
 
 def test_a_large_source_is_compiled_with_less_effort(

@@ -1,12 +1,14 @@
-"""Lowering a design leaves Python as it was, whether or not the design can be lowered."""
+"""What lowering refuses; it leaves Python as it was, whether or not a design can be lowered."""
 
 import sys
 
 import pytest
-from amaranth.hdl import Fragment, Module, Signal
+from amaranth.hdl import ClockDomain, Fragment, Module, Signal
 from amaranth.hdl._ir import Design, PortDirection
 from amaranth.hdl._nir import CombinationalCycle
+from amaranth.lib.memory import Memory
 
+from cppsim.netlist.design import NotPlain
 from cppsim.netlist.lowering import lower
 
 
@@ -28,3 +30,18 @@ def test_lowering_restores_the_limit_of_recursion(loop: bool) -> None:
     else:
         lower(prepared(loop=loop))
     assert sys.getrecursionlimit() == before
+
+
+@pytest.mark.parametrize("async_reset", [False, True])
+def test_with_one_clock_a_read_port_has_no_asynchronous_reset(async_reset: bool) -> None:
+    m = Module()
+    m.domains.sync = sync = ClockDomain(async_reset=async_reset)
+    m.submodules.memory = memory = Memory(shape=8, depth=4, init=[])
+    memory.read_port()
+    ports = {name: (getattr(sync, name), PortDirection.Input) for name in ("clk", "rst")}
+    design = Fragment.get(m, None).prepare(ports=ports)
+    if async_reset:
+        with pytest.raises(NotPlain, match="only the rising edges of one clock are known here"):
+            lower(design, clock=sync.clk)
+    else:
+        assert len(lower(design, clock=sync.clk).design.registers) == 1

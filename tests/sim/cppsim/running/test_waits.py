@@ -135,6 +135,38 @@ def test_waits_beside_processes_and_changes(sim: Bench) -> None:
     sim.run(m, work, processes=[doubling])
 
 
+@same_on(on_engine, fast_forwarding, advances=40)
+def test_clocks_of_domains_that_the_design_does_not_use(sim: Bench) -> None:
+    m, _, count = counter()
+    m.domains.idle = idle = ClockDomain(clk_edge="neg")
+    m.domains.same = same = ClockDomain(local=True)
+
+    async def idles(ctx: Any) -> None:
+        for _ in range(5):
+            sim.seen.append((sim.now, await ctx.tick(idle).sample(count, idle.clk, same.clk)))
+            await ctx.delay(0.3e-6)
+            sim.seen.append((sim.now, *map(ctx.get, (idle.clk, same.clk, count))))
+        with pytest.raises(DomainReset):
+            await ctx.tick("idle").repeat(20)
+        sim.seen.append(sim.now)
+
+    async def ticks(ctx: Any) -> None:
+        async for _, reset, *values in ctx.tick(same).sample(count, idle.rst):
+            sim.seen.append((sim.now, reset, *values))
+            ctx.set(idle.rst, values[0] >= 20)
+            if values[0] == 25:
+                break
+        sim.seen.append((await ctx.edge(idle.clk, 0), sim.now))
+        sim.seen.append((await ctx.changed(same.clk), sim.now))
+
+    made = sim.simulator(m, idles, ticks)
+    made.add_clock(1e-6, domain=same)
+    made.add_clock(1.7e-6, phase=0.4e-6, domain=idle)
+    made.run()
+    sim.seen.append(sim.now)
+    assert not sim.compiled or len(made._engine._processes) == 1, "compiled code runs all clocks"
+
+
 @same_on(on_engine, fast_forwarding)
 @pytest.mark.parametrize("late", [False, True])
 def test_a_reset_ends_repeated_waits(sim: Bench, late: bool) -> None:
