@@ -57,7 +57,9 @@ def _place(port: Any) -> str:
 
 
 def url_of(path: str, board: Board) -> str:
-    """Return the value of ``--device`` for ``board`` at the port ``path``."""
+    """Return the value of ``--device`` for ``board``, at the serial port ``path`` if it has one."""
+    if board.ethernet:
+        return board.ethernet.url
     return f"serial:{path}" + ("" if board.baud == DEFAULT_BAUD else f"?baud={board.baud}")
 
 

@@ -6,8 +6,11 @@ never from the file.
 
 from pathlib import Path
 
+from amaranth.lib import wiring
+
 from bitlane.errors import BitlaneError
 from bitlane_sim.pins import CircuitModel, GateModel, PinModel
+from bitlane_sim.pins.rgmii import RgmiiPins
 from bitlane_sim.pins.sdram import SdramModel, SplitPins
 from cppsim.errors import SimulationError
 
@@ -20,7 +23,14 @@ from .ice40 import Ice40Netlist, extract
 from .json_netlist import JsonNetlist, NetlistError, convert
 from .pins import board_pins
 
-__all__ = ["bitstream_model", "board_netlist", "model_of", "netlist_model", "rtl_model"]
+__all__ = [
+    "bitstream_model",
+    "board_circuit",
+    "board_netlist",
+    "model_of",
+    "netlist_model",
+    "rtl_model",
+]
 
 
 def rtl_model(board: Board) -> PinModel:
@@ -28,14 +38,24 @@ def rtl_model(board: Board) -> PinModel:
 
     The first call for a circuit compiles it, which takes a minute. Raises ``SimulationError``.
     """
-    top = Top(board)
-    description = f"{board.name}: its RTL"
-    model = CircuitModel(SplitPins(top) if board.sdram else top, description=description)
+    model = CircuitModel(board_circuit(board), description=f"{board.name}: its RTL")
+    clocks = f"the clock is driven directly, at {_mhz(board.clock_hz)}"
+    if board.ethernet:
+        clocks = f"the clocks are driven directly, that of the engine at {_mhz(board.clock_hz)}"
     model.hidden = (
         "synthesis, placement and routing",
-        f"the clock is driven directly, at {_mhz(board.clock_hz)}: no PLL, and no start-up reset",
+        f"{clocks}: no PLL, and no start-up reset",
+        *(("delays of the pins to the PHY",) if board.ethernet else ()),
     )
     return _with_chips(board, model)
+
+
+def board_circuit(board: Board) -> wiring.Component:
+    """Return the board's circuit with the pins that a simulation needs, and one clock."""
+    circuit: wiring.Component = Top(board)
+    if board.sdram:
+        circuit = SplitPins(circuit)
+    return RgmiiPins(circuit) if board.ethernet else circuit
 
 
 def _with_chips(board: Board, model: PinModel) -> PinModel:
@@ -107,6 +127,8 @@ def netlist_model(board: Board, path: Path) -> PinModel:
         raise BitlaneError(
             f"--netlist: {board.name} is an iCE40; expected --bitstream, which shows more"
         )
+    if board.ethernet:
+        raise BitlaneError(f"--netlist: {board.name} has Ethernet; only its RTL is simulated")
     pins = board_pins(board)
     netlist = JsonNetlist.read(path)
     cells, stage = _NETLISTS[board.family]
