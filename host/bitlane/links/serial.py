@@ -11,7 +11,8 @@ from typing import Any, Final
 from bitlane_rtl.abi.frames import DEFAULT_BAUD
 
 from ..errors import LinkError
-from .serial_link import DEFAULT_TIMEOUT, Port, SerialLink
+from .remote_link import DEFAULT_TIMEOUT
+from .serial_link import Port, SerialLink
 from .url import DeviceUrl, Options
 
 
