@@ -15,17 +15,19 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from bitlane_rtl.abi.frames import HELLO_BYTES, LINK_VERSION, SEQUENCES, Answer
+from bitlane_rtl.abi.frames import HELLO_BYTES, LINK_VERSION, SEQUENCES, Answer, Request
 
 from ..errors import LinkError
 from .arq import Counts, TransferQueue, Window
-from .frames import Reply, answer_line_bytes, request_room
+from .line import Fragment, Line, Reply
 from .link import BytesLike, Link
-from .timing import FrameSizer, RetransmissionTimer
+from .timing import RetransmissionTimer
 
 DEFAULT_TIMEOUT: Final = 10.0
 
 _HELLO: Final = Struct("<BBHI")
+
+_HELLO_ANSWER: Final = Fragment(Request.READ, 0, memoryview(bytes(HELLO_BYTES)))
 
 _GREETING: Final = 1 / 32
 """Share of the timeout in which a board must answer the first HELLO."""
@@ -56,6 +58,8 @@ class RemoteLink(Link):
 
     Parameters
     ----------
+    line : Line
+        The line's limits and encoding.
     description : str
         The link's name in errors.
     timeout : float
@@ -78,17 +82,19 @@ class RemoteLink(Link):
 
     def __init__(
         self,
+        line: Line,
         *,
         description: str,
         timeout: float = DEFAULT_TIMEOUT,
         clock: Callable[[], float] = monotonic,
     ) -> None:
+        self._line = line
         self.description = description
         self.counts = Counts()
         self._timeout = timeout
         self._clock = clock
         self._closed = False
-        self._timer = RetransmissionTimer(timeout / _FEWEST_TRIES)
+        self._timer = RetransmissionTimer(line, timeout / _FEWEST_TRIES)
         self._interrupt = False
         with self._closed_by_errors():
             self._window = self._greet()
@@ -96,16 +102,12 @@ class RemoteLink(Link):
     # --- the line ---------------------------------------------------------------------------------
 
     @abstractmethod
-    def _send(self, frames: Sequence[bytes]) -> None:
-        """Send frames of requests. Raises ``LinkError`` if the line fails."""
+    def _send(self, packets: Sequence[bytes | bytearray]) -> None:
+        """Send packets of requests. Raises ``LinkError`` if the line fails."""
 
     @abstractmethod
     def _receive(self, seconds: float) -> list[Reply]:
         """Return the answers that come, waiting for the first byte for up to ``seconds``."""
-
-    @abstractmethod
-    def _hello(self, sequence: int, number: int) -> bytes:
-        """Return the frame of a HELLO."""
 
     @abstractmethod
     def _close_line(self) -> None:
@@ -183,9 +185,9 @@ class RemoteLink(Link):
         # When the board last showed life, a sound frame came, and a request was answered.
         alive = heard = answered = clock()
         while True:
-            frames = window.frames(transfers)
-            if frames:
-                self._send(frames)
+            packets = window.packets(transfers)
+            if packets:
+                self._send(packets)
             elif window.empty:
                 return
             due = alive + self._timer.seconds(window.line_bytes)
@@ -220,7 +222,7 @@ class RemoteLink(Link):
     def _greet(self) -> Window:
         sequence = randbits(32) % SEQUENCES
         number = randbits(32)
-        hello = self._hello(sequence, number)
+        hello = self._line.encode_hello(sequence, number)
         start = self._clock()
         wait = self._timeout * _GREETING
         tries = 0
@@ -235,9 +237,9 @@ class RemoteLink(Link):
                     if room is None:
                         continue
                     if tries == 1:
-                        line_bytes = len(hello) + answer_line_bytes(HELLO_BYTES)
+                        line_bytes = len(hello) + self._line.answer_bytes(_HELLO_ANSWER)
                         self._timer.measured(self._clock() - start, line_bytes)
-                    return Window(self.description, sequence + 1, room, self.counts)
+                    return Window(self._line, self.description, sequence + 1, room, self.counts)
         raise LinkError(self._nobody(tries))
 
     def _hello_room(self, reply: Reply, sequence: int, number: int) -> int | None:
@@ -252,7 +254,7 @@ class RemoteLink(Link):
                 f"{self.description}: the board's link version is {version}; expected"
                 f" {LINK_VERSION}; build its bitstream with this version of bitlane"
             )
-        least = request_room(FrameSizer.LEAST)
+        least = self._line.frame_room(self._line.sizes.least)
         if room < least:
             raise LinkError(
                 f"{self.description}: the board buffers {room} bytes; expected {least} or more;"

@@ -5,10 +5,9 @@ from contextlib import suppress
 from time import monotonic
 from typing import Any, Final, Protocol
 
-from bitlane_rtl.abi.frames import Request
-
 from ..errors import LinkError
-from .frames import BOUNDARY, Deframer, Reply, decode_answer, encode_request
+from .frames import SERIAL, Deframer, decode_answer
+from .line import Reply
 from .remote_link import DEFAULT_TIMEOUT, WAITS, RemoteLink
 
 _SAMPLE_BYTES: Final = 16
@@ -52,18 +51,14 @@ class SerialLink(RemoteLink):
         self._deframer = Deframer()
         # The first bytes that came, for people.
         self._sample = b""
-        super().__init__(description=description, timeout=timeout, clock=clock)
-
-    def _hello(self, sequence: int, number: int) -> bytes:
-        # Whatever the line carried before ends at the boundary.
-        return BOUNDARY + encode_request(Request.HELLO, sequence, number, 0)
+        super().__init__(SERIAL, description=description, timeout=timeout, clock=clock)
 
     def _close_line(self) -> None:
         with suppress(OSError):
             self._port.close()
 
-    def _send(self, frames: Sequence[bytes]) -> None:
-        data = b"".join(frames)
+    def _send(self, packets: Sequence[bytes | bytearray]) -> None:
+        data = b"".join(packets)
         try:
             self._port.write(data)
         except OSError as error:
