@@ -221,7 +221,7 @@ class RemoteLink(Link):
 
     def _greet(self) -> Window:
         sequence = randbits(32) % SEQUENCES
-        number = randbits(32)
+        number = self._greeting_number()
         hello = self._line.encode_hello(sequence, number)
         start = self._clock()
         wait = self._timeout * _GREETING
@@ -261,6 +261,10 @@ class RemoteLink(Link):
                 " build its bitstream with this version of bitlane"
             )
         return int(room)
+
+    def _greeting_number(self) -> int:
+        """Return the number in a HELLO, by which its answer is recognised."""
+        return randbits(32)
 
     # --- errors -----------------------------------------------------------------------------------
 
