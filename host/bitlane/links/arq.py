@@ -1,4 +1,4 @@
-"""The ARQ of the serial line: a sliding window of requests with go-back-N.
+"""The ARQ of serial line and network: a sliding window of requests with go-back-N.
 
 Every request has a sequence number. The board executes requests in order; its EXPECTED answer is a
 NAK that names the number it waits for. A request is sent again after a NAK, after a later one has
@@ -7,33 +7,20 @@ been answered, or when the retransmission timer expires.
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from dataclasses import dataclass, field
 
 from bitlane_rtl.abi import CONTROL_BASE
-from bitlane_rtl.abi.frames import RECEIVE_BYTES, REPETITIONS, SEQUENCES, Answer, Request
+from bitlane_rtl.abi.frames import (
+    REPETITIONS,
+    REQUEST_HEADER_BYTES,
+    SEQUENCES,
+    Answer,
+    Request,
+)
 
 from ..errors import LinkError
-from .frames import Reply, answer_line_bytes, encode_request, request_line_bytes, request_room
+from .line import Fragment, Line, Reply
 from .timing import FrameSizer
-
-
-class Fragment(NamedTuple):
-    """The bytes that one request moves: ``content`` is sent, or receives the data of the answer."""
-
-    request: Request
-    address: int
-    content: memoryview
-
-    @property
-    def sent(self) -> int:
-        """Bytes of data that the request carries."""
-        return len(self.content) if self.request is Request.WRITE else 0
-
-    @property
-    def received(self) -> int:
-        """Bytes of data that the answer carries."""
-        return len(self.content) if self.request is Request.READ else 0
 
 
 class TransferQueue:
@@ -55,7 +42,7 @@ class TransferQueue:
         self._reads = deque(reads)
         # The number of writes to the control window.
         self._control = sum(address >= CONTROL_BASE for address, _ in self._writes)
-        # Bytes of the requests so far on the line, less the bytes of their answers.
+        # Bytes of the requests so far, less the bytes of their answers.
         self._lead = 0
 
     def next(self, most: int) -> Fragment | None:
@@ -69,8 +56,11 @@ class TransferQueue:
         address, content = queue[0]
         return Fragment(request, address, content[:most])
 
-    def pop(self, fragment: Fragment) -> None:
-        """Remove ``fragment``, which `next` returned and which has been sent."""
+    def pop(self, fragment: Fragment, lead: int) -> None:
+        """Remove ``fragment``, which `next` returned and which has been sent.
+
+        ``lead``: bytes on the line of its requests, less those of their answers.
+        """
         queue = self._reads if fragment.request is Request.READ else self._writes
         address, content = queue[0]
         size = len(fragment.content)
@@ -79,18 +69,13 @@ class TransferQueue:
             self._control -= fragment.request is Request.WRITE and address >= CONTROL_BASE
         else:
             queue[0] = (address + size, content[size:])
-        self._lead += request_line_bytes(fragment.sent) - answer_line_bytes(fragment.received)
+        self._lead += lead
 
     def clear(self) -> None:
         """Discard everything that is not sent yet."""
         self._writes.clear()
         self._reads.clear()
         self._control = 0
-
-
-_ANSWER_BYTES: Final = 4000
-"""Most bytes of outstanding answers: Linux buffers them for a terminal, so that none is lost
-while the host does not read."""
 
 
 @dataclass(slots=True)
@@ -109,16 +94,26 @@ class Counts:
 
 @dataclass(slots=True, eq=False)
 class _Pending:
-    fragment: Fragment
-    frame: bytes
+    """A packet until all of its requests have been answered."""
+
+    first: int
     transmission: int
     """The number of the transmission in which this was last sent."""
+    fragments: list[Fragment] = field(default_factory=list)
+    packet: bytes | bytearray = b""
+    count: int = 0
+    unanswered: int = 0
+    """Requests, all and those without an answer."""
+    room: int = 0
+    request_bytes: int = 0
+    answer_bytes: int = 0
     repeated: bool = False
     lost: bool = False
 
     @property
     def line_bytes(self) -> int:
-        return len(self.frame) + answer_line_bytes(self.fragment.received)
+        """Return the bytes on the line of one request and its answer, on average."""
+        return (self.request_bytes + self.answer_bytes) // self.count
 
 
 class Window:
@@ -127,14 +122,17 @@ class Window:
     ``room``: bytes that the board buffers.
     """
 
-    def __init__(self, name: str, sequence: int, room: int, counts: Counts) -> None:
+    def __init__(self, line: Line, name: str, sequence: int, room: int, counts: Counts) -> None:
+        self._line = line
         self._name = name
         self._next = sequence % SEQUENCES
-        self._room = min(room, RECEIVE_BYTES)
+        self._room = min(room, line.buffer_bytes)
         self._counts = counts
-        self._sizer = FrameSizer(self._room)
-        # By sequence number, in the order of the numbers.
+        self._sizer = FrameSizer(line, self._room)
+        # By the number of the first request, in the order of the numbers.
         self._pending: dict[int, _Pending] = {}
+        # By the number of each request without an answer: its packet, and the data that it moves.
+        self._unanswered: dict[int, tuple[_Pending, Fragment]] = {}
         self._transmissions = 0
         # The last transmission before frames were made smaller: one loss makes them smaller once.
         self._shrunk_at = 0
@@ -142,6 +140,7 @@ class Window:
         self._used_room = 0
         self._request_bytes = 0
         self._answer_bytes = 0
+        self._reads = 0
         self.answered = 0
         """Requests that have been answered."""
         self.spurious = 0
@@ -160,26 +159,23 @@ class Window:
     @property
     def line_bytes(self) -> int:
         """Return the most bytes that pass on the line before the next answer arrives."""
-        if not self._pending:
-            return 0
-        first = next(iter(self._pending.values()))
-        return self._request_bytes + answer_line_bytes(first.fragment.received)
+        for pending in self._pending.values():
+            return self._request_bytes + pending.answer_bytes
+        return 0
 
     def oldest(self) -> str:
         """Describe the request that waits longest, for people."""
-        for pending in self._pending.values():
-            fragment = pending.fragment
+        for _, fragment in self._unanswered.values():
             size = len(fragment.content)
             return f"a {fragment.request.name} of {size} bytes at {fragment.address:#x}"
         return "none"
 
-    def frames(self, transfers: TransferQueue) -> list[bytes]:
-        """Return the frames to send: lost requests, then as much of ``transfers`` as fits."""
-        frames = self._repeat() if self._any_lost else []
-        while (fragment := transfers.next(self._sizer.size)) is not None and self._fits(fragment):
-            transfers.pop(fragment)
-            frames.append(self._add(fragment))
-        return frames
+    def packets(self, transfers: TransferQueue) -> list[bytes | bytearray]:
+        """Return the packets to send: lost ones, then as much of ``transfers`` as fits."""
+        packets = self._repeat() if self._any_lost else []
+        while (pending := self._gather(transfers)) is not None:
+            packets.append(pending.packet)
+        return packets
 
     def take(self, reply: Reply) -> int:
         """Process an answer.
@@ -189,110 +185,169 @@ class Window:
 
         Raises ``LinkError`` if no board of this version answers so.
         """
-        if reply.kind == Answer.EXPECTED:
-            self._go_back_n(reply.sequence)
+        sequence, kind, _, data = reply
+        if kind == Answer.EXPECTED:
+            self._go_back_n(sequence)
             return 0
-        pending = self._pending.get(reply.sequence)
-        if pending is None:
+        found = self._unanswered.pop(sequence, None)
+        if found is None:
             # The request was repeated, and this is its second answer.
-            if reply.sequence == self._timed_out:
+            if sequence == self._timed_out:
                 self.spurious += 1
             return 0
-        fragment = pending.fragment
-        if reply.kind == Answer.REFUSED:
+        pending, fragment = found
+        if kind == Answer.REFUSED:
             self.refused = self.refused or fragment
-        elif reply.kind != Answer.DONE or len(reply.data) != fragment.received:
+        elif kind != Answer.DONE or len(data) != fragment.received:
             raise LinkError(
-                f"{self._name}: answer of kind {reply.kind} with {len(reply.data)} bytes to"
-                f" {fragment.request.name} {reply.sequence}; expected kind {Answer.DONE:d} with"
+                f"{self._name}: answer of kind {kind} with {len(data)} bytes to"
+                f" {fragment.request.name} {sequence}; expected kind {Answer.DONE:d} with"
                 f" {fragment.received}: the board breaks the link's contract"
             )
-        elif reply.data:
-            fragment.content[:] = reply.data
-        self._remove(reply.sequence)
-        self._sizer.on_answer(len(fragment.content))
-        for other in self._pending.values():
-            if other.transmission < pending.transmission:
-                self._lose(other)
+        elif data:
+            fragment.content[:] = data
+        self._finish(pending, sequence, fragment)
         return 0 if pending.repeated else pending.line_bytes
 
     def on_timeout(self) -> None:
-        """Mark the oldest request for retransmission: the timer has expired.
+        """Mark the oldest packet for retransmission: the timer has expired.
 
         One is enough: its answer, or EXPECTED, shows which others were lost.
         """
-        for sequence, pending in self._pending.items():
+        for sequence, (pending, _) in self._unanswered.items():
             self._timed_out = sequence
             self._last_nak = None
             self._lose(pending)
             break
 
-    def _fits(self, fragment: Fragment) -> bool:
+    # --- sending ----------------------------------------------------------------------------------
+
+    def _gather(self, transfers: TransferQueue) -> _Pending | None:
+        """Make the next packet of ``transfers``; return None if there is none, or no room."""
+        line = self._line
+        most = self._sizer.size * line.fragment_frames
+        pending = None
+        while (fragment := transfers.next(most)) is not None and self._fits(fragment, pending):
+            transfers.pop(fragment, line.request_bytes(fragment) - line.answer_bytes(fragment))
+            if pending is None:
+                self._transmissions += 1
+                pending = _Pending(self._next, self._transmissions)
+                self._pending[self._next] = pending
+                pending.room = line.packet_room
+                self._used_room += line.packet_room
+            self._add(pending, fragment)
+            longest = max(pending.room - line.packet_room, pending.answer_bytes)
+            if longest + REQUEST_HEADER_BYTES > line.packet_bytes:
+                break
+        if pending is not None:
+            pending.packet = line.encode(pending.first, pending.fragments)
+        return pending
+
+    def _fits(self, fragment: Fragment, pending: _Pending | None) -> bool:
+        """Return whether ``fragment`` may be sent, in the packet ``pending`` or a new one."""
         if not self._pending:
             return True
+        line = self._line
+        room, answer_bytes = line.room(fragment), line.answer_bytes(fragment)
+        if pending is None:
+            room += line.packet_room
+            if len(self._pending) >= self._sizer.packets:
+                return False
+        elif (
+            pending.room - line.packet_room + room > line.packet_bytes
+            or pending.answer_bytes + answer_bytes > line.packet_bytes
+        ):
+            return False
         count = (self._next - next(iter(self._pending))) % SEQUENCES
         return (
-            count < REPETITIONS
-            and len(self._pending) < self._sizer.frames
-            and self._used_room + request_room(fragment.sent) <= self._room
-            and self._answer_bytes + answer_line_bytes(fragment.received) <= _ANSWER_BYTES
-            and (fragment.request is Request.READ or not self._overlaps_a_read(fragment))
+            count + line.frames(fragment) <= REPETITIONS
+            and self._used_room + room <= self._room
+            and self._answer_bytes + answer_bytes <= line.answers_bytes
+            and (
+                not self._reads
+                or fragment.request is Request.READ
+                or not self._overlaps_a_read(fragment)
+            )
         )
 
     def _overlaps_a_read(self, write: Fragment) -> bool:
         first, end = write.address, write.address + len(write.content)
         for pending in self._pending.values():
-            fragment = pending.fragment
-            if fragment.request is not Request.READ:
-                continue
-            if first >= CONTROL_BASE or (
-                fragment.address < end and first < fragment.address + len(fragment.content)
-            ):
-                return True
+            for request, address, content in pending.fragments:
+                if request is Request.READ and (
+                    first >= CONTROL_BASE or (address < end and first < address + len(content))
+                ):
+                    return True
         return False
 
-    def _add(self, fragment: Fragment) -> bytes:
-        data = bytes(fragment.content) if fragment.sent else b""
-        frame = encode_request(
-            fragment.request, self._next, fragment.address, len(fragment.content), data
-        )
-        self._transmissions += 1
-        self._pending[self._next] = _Pending(fragment, frame, self._transmissions)
-        self._next = (self._next + 1) % SEQUENCES
-        self._used_room += request_room(fragment.sent)
-        self._request_bytes += request_line_bytes(fragment.sent)
-        self._answer_bytes += answer_line_bytes(fragment.received)
-        self._counts.requests += 1
-        return frame
+    def _add(self, pending: _Pending, fragment: Fragment) -> None:
+        line = self._line
+        pending.fragments.append(fragment)
+        request, address, content = fragment
+        step = line.sizes.most
+        if len(content) <= step:
+            self._unanswered[self._next] = pending, fragment
+            count = 1
+        else:
+            count = line.frames(fragment)
+            for i in range(count):
+                start = i * step
+                frame = Fragment(request, address + start, content[start : start + step])
+                self._unanswered[(self._next + i) % SEQUENCES] = pending, frame
+        self._next = (self._next + count) % SEQUENCES
+        room, request_bytes = line.room(fragment), line.request_bytes(fragment)
+        answer_bytes = line.answer_bytes(fragment)
+        pending.count += count
+        pending.unanswered += count
+        pending.room += room
+        pending.request_bytes += request_bytes
+        pending.answer_bytes += answer_bytes
+        self._used_room += room
+        self._request_bytes += request_bytes
+        self._answer_bytes += answer_bytes
+        self._reads += request is Request.READ
+        self._counts.requests += count
 
-    def _remove(self, sequence: int) -> None:
-        fragment = self._pending.pop(sequence).fragment
+    def _finish(self, pending: _Pending, sequence: int, fragment: Fragment) -> None:
+        """Count an answer, and release the packet after its last one."""
         if sequence == self._last_nak:
             self._last_nak = None
-        self._used_room -= request_room(fragment.sent)
-        self._request_bytes -= request_line_bytes(fragment.sent)
-        self._answer_bytes -= answer_line_bytes(fragment.received)
         self.answered += 1
+        self._sizer.on_answer(len(fragment.content))
+        # Transmissions are in the order of the numbers until a packet is repeated.
+        if pending.repeated or next(iter(self._pending)) != pending.first:
+            for other in self._pending.values():
+                if other.transmission < pending.transmission:
+                    self._lose(other)
+        pending.unanswered -= 1
+        if not pending.unanswered:
+            del self._pending[pending.first]
+            self._used_room -= pending.room
+            self._request_bytes -= pending.request_bytes
+            self._answer_bytes -= pending.answer_bytes
+            self._reads -= sum(x.request is Request.READ for x in pending.fragments)
 
-    def _repeat(self) -> list[bytes]:
-        frames: list[bytes] = []
+    # --- losses -----------------------------------------------------------------------------------
+
+    def _repeat(self) -> list[bytes | bytearray]:
+        packets: list[bytes | bytearray] = []
         self._any_lost = False
         for position, pending in enumerate(self._pending.values()):
             if not pending.lost:
                 continue
-            if position >= self._sizer.frames:
+            if position >= self._sizer.packets:
                 self._any_lost = True
                 break
             self._transmissions += 1
             pending.transmission = self._transmissions
             pending.repeated = True
             pending.lost = False
-            frames.append(pending.frame)
+            packets.append(pending.packet)
             if position == 0 and self._sizer.noisy:
                 # The board sends one NAK only: if this is lost again, only the timer helps.
-                frames.append(pending.frame)
-        self._counts.repeated += len(frames)
-        return frames
+                packets.append(pending.packet)
+        self._counts.repeated += len(packets)
+        return packets
 
     def _go_back_n(self, expected: int) -> None:
         """Mark ``expected`` and all later requests as lost: the board waits for ``expected``."""
@@ -302,13 +357,14 @@ class Window:
                 f"{self._name}: the board expects request {expected}; the next one is"
                 f" {self._next}: it was reset, or another program uses it; open it again"
             )
-        if expected not in self._pending or expected == self._last_nak:
+        if expected not in self._unanswered or expected == self._last_nak:
             # No request is missing, or it has been sent again. Sending it once more for each NAK
             # would multiply the repetitions on a noisy line.
             return
         self._last_nak = expected
-        for sequence, pending in self._pending.items():
-            if (self._next - sequence) % SEQUENCES <= behind:
+        for pending in self._pending.values():
+            last = pending.first + pending.count - 1
+            if (self._next - last) % SEQUENCES <= behind:
                 self._lose(pending)
 
     def _lose(self, pending: _Pending) -> None:

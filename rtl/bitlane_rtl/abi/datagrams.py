@@ -26,12 +26,16 @@ __all__ = [
     "DATAGRAM_ANSWER_HEADER_BYTES",
     "DATAGRAM_BYTES",
     "DATAGRAM_RECEIVE_BYTES",
+    "DEFAULT_PORT",
     "GOODBYE",
     "SESSION_BYTES",
     "SESSION_SECONDS",
     "STORED_HEADER_BYTES",
     "TAKE_OVER",
 ]
+
+DEFAULT_PORT = 45438
+"""The UDP port of a board, unless its build chooses another."""
 
 SESSION_BYTES = 4
 
