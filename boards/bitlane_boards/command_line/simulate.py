@@ -161,24 +161,24 @@ def _serve_network(
     open_things: contextlib.ExitStack,
 ) -> None:
     from bitlane_sim.pins.cable import CableFaults
+    from bitlane_sim.pins.network import SimulatedNetwork
     from bitlane_sim.pins.phy import PhySimulation
     from bitlane_sim.pins.udp import UdpServer
 
     assert board.ethernet is not None
     shares = {fault: getattr(arguments, fault) or 0.0 for fault in _FAULTS}
     seed = 1 if arguments.cable_seed is None else arguments.cable_seed
-    simulation = PhySimulation(model, board.clock_hz)
-    open_things.callback(simulation.close)
-    server = UdpServer(
-        simulation,
+    network = SimulatedNetwork(
+        PhySimulation(model, board.clock_hz),
         board.ethernet.addresses,
-        port=arguments.port or 0,
         faults=CableFaults(**shares, seed=seed),
         pcap=arguments.pcap,
     )
+    open_things.callback(network.close)
+    server = UdpServer(network, arguments.port or 0)
     open_things.callback(server.close)
     _describe(model)
-    server.warm_up()
+    network.resolve()
     _progress(f"ready for --device {server.url}; Ctrl-C stops it")
     print(server.url, flush=True)
     try:
@@ -186,8 +186,8 @@ def _serve_network(
             server.serve(arguments.deadline)
     finally:
         _progress(
-            f"stopped after {simulation.seconds * 1e3:.3f} ms; {server.sent} datagrams to the"
-            f" board, {server.received} from it, {simulation.illegal} illegal frames"
+            f"stopped after {network.simulation.seconds * 1e3:.3f} ms; {network.sent} datagrams to"
+            f" the board, {network.received} from it, {network.simulation.illegal} illegal frames"
         )
 
 

@@ -14,7 +14,8 @@ from scapy.layers.l2 import ARP
 from scapy.packet import Raw
 from scapy.utils import PcapReader
 
-from bitlane_sim.pins.cable import CableFaults
+from bitlane_sim.pins.cable import Cable, CableFaults
+from bitlane_sim.pins.network import SimulatedNetwork
 from bitlane_sim.pins.packets import HostAddresses, content_of, framed
 from bitlane_sim.pins.udp import UdpServer
 from cppsim.errors import SimulationError
@@ -29,9 +30,9 @@ DATAGRAMS = [random.Random(size).randbytes(size) for size in range(4, 1473, 52)]
 @contextmanager
 def served(**options: Any) -> Iterator[UdpServer]:
     """Serve in a thread until the block ends."""
-    simulation = looped()
-    server = UdpServer(simulation, BOARD, **options)
-    server.warm_up()
+    network = SimulatedNetwork(looped(), BOARD, **options)
+    server = UdpServer(network)
+    network.resolve()
     stop = threading.Event()
 
     def serve() -> None:
@@ -46,7 +47,7 @@ def served(**options: Any) -> Iterator[UdpServer]:
         stop.set()
         thread.join()
         server.close()
-        simulation.close()
+        network.close()
 
 
 def client_of(server: UdpServer) -> socket.socket:
@@ -100,7 +101,7 @@ def test_a_bad_cable_loses_doubles_reorders_and_damages() -> None:
         for data in many:
             client.send(data)
         found = arrived(client)
-        cables = server.outward, server.inward
+        cables = server.network.outward, server.network.inward
     # Damaged ones are dropped for their FCS; nothing else changes a datagram.
     assert set(found) < set(many)
     assert len(set(found)) < len(found)
@@ -111,8 +112,6 @@ def test_a_bad_cable_loses_doubles_reorders_and_damages() -> None:
 
 
 def test_the_faults_depend_on_the_seed_alone() -> None:
-    from bitlane_sim.pins.cable import Cable
-
     def counts(seed: int) -> tuple[list[bytes], int]:
         cable = Cable(CableFaults(lose=0.2, damage=0.2, reorder=0.2, seed=seed), "x")
         arrive = [frame for number in range(200) for frame in cable.through(bytes([number, 1]))]
@@ -122,21 +121,19 @@ def test_the_faults_depend_on_the_seed_alone() -> None:
 
 
 def test_a_board_that_does_not_answer_is_an_error() -> None:
-    simulation = looped()
-    server = UdpServer(simulation, BOARD, faults=CableFaults(lose=1.0))
+    network = SimulatedNetwork(looped(), BOARD, faults=CableFaults(lose=1.0))
     with pytest.raises(SimulationError, match=r"192\.168\.1\.50 does not answer ARP"):
-        server.warm_up()
-    server.close()
-    simulation.close()
+        network.resolve()
+    network.close()
 
 
 def test_a_port_that_is_taken_is_an_error() -> None:
-    simulation = looped()
+    network = SimulatedNetwork(looped(), BOARD)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
         other.bind(("127.0.0.1", 0))
         with pytest.raises(OSError, match="in use"):
-            UdpServer(simulation, BOARD, port=other.getsockname()[1])
-    simulation.close()
+            UdpServer(network, other.getsockname()[1])
+    network.close()
 
 
 def test_wrong_packets_of_a_board_are_not_passed_on() -> None:
