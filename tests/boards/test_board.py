@@ -39,7 +39,7 @@ def test_every_board_executes_the_three_operators_of_the_project(board: Board) -
 def test_a_plls_settings_or_the_oscillator_make_the_clock(board: Board) -> None:
     platform = load_platform(board)
     expect_clock(board, platform)
-    with pytest.raises(PllError, match="makes .*20000003 Hz"):
+    with pytest.raises(PllError, match=r"makes .*20000003 Hz"):
         expect_clock(replace(board, clock_hz=20_000_003, baud=100_000), platform)
 
 

@@ -18,7 +18,7 @@ _QUEUE_BYTES = 1 << 16
 _SOCKET_BYTES = 4 << 20
 _READ_BYTES = 1 << 16
 
-_TURN_SECONDS = 20e-6
+_TURN_SECONDS = 5e-6
 """Simulated time between two polls of the socket."""
 
 
