@@ -1,4 +1,4 @@
-"""Colorlight i5 with its SDRAM: on a network, or on the serial port of its extension board."""
+"""Colorlight i5 and i9 with their SDRAM: on a network, or on the extension board's serial port."""
 
 from dataclasses import replace
 
@@ -35,6 +35,14 @@ COLORLIGHT_I5 = Board(
 
 BOARDS = (
     COLORLIGHT_I5,
+    replace(
+        COLORLIGHT_I5,
+        name="colorlight-i9",
+        title="Colorlight i9 v7.2",
+        platform="bitlane_boards.platforms.colorlight_i5:ColorlightI9Platform",
+        chip=bytes.fromhex("E2000000 41112043"),
+        loader=("-b", "colorlight-i9"),
+    ),
     replace(
         COLORLIGHT_I5,
         name="colorlight-i5-uart",

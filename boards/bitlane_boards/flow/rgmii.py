@@ -50,13 +50,20 @@ class RgmiiPort(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         pins = platform.request("eth_rgmii", self._port.number, dir="-")
+        if pins.rx_clk.io not in dict(platform.iter_port_clock_constraints()):
+            platform.add_clock_constraint(pins.rx_clk.io, LINE_HZ)
+        # amaranth-boards has both names.
+        rx_ctl, tx_ctl = (
+            getattr(pins, f"{side}_ctl", None) or getattr(pins, f"{side}_ctrl")
+            for side in ("rx", "tx")
+        )
         m.submodules.rx_clk = clock = io.Buffer(io.Direction.Input, pins.rx_clk)
         m.submodules.reset = reset = io.Buffer(io.Direction.Output, pins.rst)
         m.d.comb += [ClockSignal("rx").eq(clock.i), reset.o.eq(0)]
         delays = {pins.tx_clk.io: self._port.transmit_delay_ps}
-        delays |= dict.fromkeys((pins.rx_data.io, pins.rx_ctl.io), self._port.receive_delay_ps)
-        receiver = RgmiiReceiver(pins.rx_data, pins.rx_ctl)
-        transmitter = RgmiiTransmitter(pins.tx_data, pins.tx_ctl, pins.tx_clk)
+        delays |= dict.fromkeys((pins.rx_data.io, rx_ctl.io), self._port.receive_delay_ps)
+        receiver = RgmiiReceiver(pins.rx_data, rx_ctl)
+        transmitter = RgmiiTransmitter(pins.tx_data, tx_ctl, pins.tx_clk)
         for domain, component in (("rx", receiver), ("tx", transmitter)):
             delayed = Fragment.get(component, _Delaying(platform, delays))
             m.submodules[domain] = DomainRenamer(domain)(delayed)
