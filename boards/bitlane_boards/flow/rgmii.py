@@ -20,13 +20,27 @@ from bitlane_rtl.ethernet.rgmii import RgmiiReceiver, RgmiiTransmitter
 
 from ..board import EthernetPort
 
-__all__ = ["LINE_HZ", "RgmiiPort"]
+__all__ = ["LINE_HZ", "RgmiiPort", "rgmii_pins"]
 
 LINE_HZ = 125_000_000
 """The clock of a gigabit, a byte a cycle."""
 
+_LINES = [f"{side}_{name}" for side in ("rx", "tx") for name in ("clk", "ctl", "data")]
+
 _TAP_PS = 25
 """The steps of DELAYG, of which there are 127 (Lattice FPGA-TN-02035)."""
+
+
+def rgmii_pins(platform: Any, number: int) -> dict[str, Any]:
+    """Return the ports of the resource ``eth_rgmii`` by name, ``rst`` among them."""
+    pins = platform.request("eth_rgmii", number, dir="-")
+    found = {name: getattr(pins, name) for name in ("rst", *_LINES) if hasattr(pins, name)}
+    # amaranth-boards has both names.
+    return found | {
+        f"{side}_ctl": getattr(pins, f"{side}_ctrl")
+        for side in ("rx", "tx")
+        if hasattr(pins, f"{side}_ctrl")
+    }
 
 
 class RgmiiPort(wiring.Component):
@@ -49,21 +63,18 @@ class RgmiiPort(wiring.Component):
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        pins = platform.request("eth_rgmii", self._port.number, dir="-")
-        if pins.rx_clk.io not in dict(platform.iter_port_clock_constraints()):
-            platform.add_clock_constraint(pins.rx_clk.io, LINE_HZ)
-        # amaranth-boards has both names.
-        rx_ctl, tx_ctl = (
-            getattr(pins, f"{side}_ctl", None) or getattr(pins, f"{side}_ctrl")
-            for side in ("rx", "tx")
-        )
-        m.submodules.rx_clk = clock = io.Buffer(io.Direction.Input, pins.rx_clk)
-        m.submodules.reset = reset = io.Buffer(io.Direction.Output, pins.rst)
+        pins = rgmii_pins(platform, self._port.number)
+        rx_clk, rx_data, rx_ctl = (pins[f"rx_{name}"] for name in ("clk", "data", "ctl"))
+        tx_clk, tx_data, tx_ctl = (pins[f"tx_{name}"] for name in ("clk", "data", "ctl"))
+        if rx_clk.io not in dict(platform.iter_port_clock_constraints()):
+            platform.add_clock_constraint(rx_clk.io, LINE_HZ)
+        m.submodules.rx_clk = clock = io.Buffer(io.Direction.Input, rx_clk)
+        m.submodules.reset = reset = io.Buffer(io.Direction.Output, pins["rst"])
         m.d.comb += [ClockSignal("rx").eq(clock.i), reset.o.eq(0)]
-        delays = {pins.tx_clk.io: self._port.transmit_delay_ps}
-        delays |= dict.fromkeys((pins.rx_data.io, rx_ctl.io), self._port.receive_delay_ps)
-        receiver = RgmiiReceiver(pins.rx_data, rx_ctl)
-        transmitter = RgmiiTransmitter(pins.tx_data, tx_ctl, pins.tx_clk)
+        delays = {tx_clk.io: self._port.transmit_delay_ps}
+        delays |= dict.fromkeys((rx_data.io, rx_ctl.io), self._port.receive_delay_ps)
+        receiver = RgmiiReceiver(rx_data, rx_ctl)
+        transmitter = RgmiiTransmitter(tx_data, tx_ctl, tx_clk)
         for domain, component in (("rx", receiver), ("tx", transmitter)):
             delayed = Fragment.get(component, _Delaying(platform, delays))
             m.submodules[domain] = DomainRenamer(domain)(delayed)

@@ -33,8 +33,6 @@ class Top(wiring.Component):
         The serial line to the host.
     received : ``In(Gmii())``, in the domain ``rx``; sent : ``Out(Gmii())``, in the domain ``tx``
         In place of these with an Ethernet port: the bytes from and to the PHY.
-    working : ``Out(1)``
-        Only with an Ethernet port: the engine is busy, or the host accesses the memory.
     busy, fault : ``Out(1)``
         The state of the engine, for LEDs.
     sdram : ``Out(SdramPins(board.sdram))``
@@ -47,7 +45,7 @@ class Top(wiring.Component):
     def __init__(self, board: Board) -> None:
         self._board = board
         if board.ethernet:
-            line: dict[str, Any] = {"received": In(Gmii()), "sent": Out(Gmii()), "working": Out(1)}
+            line: dict[str, Any] = {"received": In(Gmii()), "sent": Out(Gmii())}
         else:
             line = {"rx": In(1, init=1), "tx": Out(1, init=1)}
         chip = {"sdram": Out(SdramPins(board.sdram))} if board.sdram else {}
@@ -70,8 +68,6 @@ class Top(wiring.Component):
             self.busy.eq(engine.busy),
             self.fault.eq(engine.fault),
         ]
-        if self._board.ethernet:
-            m.d.comb += self.working.eq(engine.busy | bridge.memory.enable)
         return m
 
     def _bridge(self, m: Module) -> Any:

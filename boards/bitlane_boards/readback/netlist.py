@@ -16,12 +16,13 @@ from cppsim.errors import SimulationError
 
 from ..board import Board, Family
 from ..flow.platform import load_platform
+from ..flow.rgmii import LINE_HZ
 from ..flow.top import Top
 from . import ecp5, gowin
 from .asc import Bitstream, BitstreamError
 from .ice40 import Ice40Netlist, extract
 from .json_netlist import JsonNetlist, NetlistError, convert
-from .pins import board_pins
+from .pins import BoardPin, board_pins
 
 __all__ = [
     "bitstream_model",
@@ -127,14 +128,16 @@ def netlist_model(board: Board, path: Path) -> PinModel:
         raise BitlaneError(
             f"--netlist: {board.name} is an iCE40; expected --bitstream, which shows more"
         )
-    if board.ethernet:
-        raise BitlaneError(f"--netlist: {board.name} has Ethernet; only its RTL is simulated")
     pins = board_pins(board)
     netlist = JsonNetlist.read(path)
     cells, stage = _NETLISTS[board.family]
-    ratio = board.clock_hz / float(load_platform(board).default_clk_frequency)
+    in_hz = float(load_platform(board).default_clk_frequency)
+    ratio = board.clock_hz / in_hz
+    domains: dict[str, float | BoardPin] = {}
+    if board.ethernet:
+        domains = {"sync": ratio, "tx": LINE_HZ / in_hz, "rx": pins["rx_clk"]}
     try:
-        found = convert(netlist, cells, pins, ratio)
+        found = convert(netlist, cells, pins, ratio, domains)
     except NetlistError as error:
         raise BitlaneError(
             f"{path}: {error}; expected {_EXPECTED[board.family]} for {board.name}"

@@ -13,8 +13,9 @@ from .phy import PhySimulation
 
 __all__ = ["SimulatedNetwork", "SimulatedSocket"]
 
-_REST_SECONDS = 100e-6
-"""Simulated time in which nothing may move before all is quiet."""
+_REST_SECONDS = 500e-6
+"""Simulated time in which nothing may move before all is quiet: twice what a board needs to store
+the bytes of a datagram in SDRAM, one by one."""
 
 _RESOLVES = 100
 """Requests of ARP before the board is given up."""
@@ -44,7 +45,7 @@ class SimulatedNetwork:
     outward, inward
         The cable to the board, and from it.
     quiet
-        Whether nothing has moved for 100 us.
+        Whether nothing has moved for 500 us.
 
     Raises ``OSError`` if the file cannot be written, also from `advance`.
     """

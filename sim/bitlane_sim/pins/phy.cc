@@ -26,7 +26,7 @@ struct Model {
   uint8_t *in[2 * LINES];        // lowest bytes of RXD rising, falling, RX_CTL rising, falling
   const uint8_t *out[2 * LINES]; // TXD, TX_CTL
   const uint8_t *clock[2];       // TXC
-  const uint8_t *working;
+  const uint8_t *busy;
 };
 
 struct Settings {
@@ -78,7 +78,7 @@ public:
       if (!legal) return BROKEN;
       if (edge[TX]) listen();
       edges[RX] += edge[RX], edges[TX] += edge[TX], edges[SYNC] += edge[SYNC];
-      if (*model.working || !unsent.empty() || hearing) moved = now;
+      if (*model.busy || !unsent.empty() || hearing) moved = now;
     }
     return TIME;
   }

@@ -66,7 +66,7 @@ class _Model(ctypes.Structure):
         ("into", _Lines),
         ("out", _Lines),
         ("clock", ctypes.c_void_p * 2),
-        ("working", ctypes.c_void_p),
+        ("busy", ctypes.c_void_p),
     )
 
 
@@ -75,7 +75,7 @@ class _Settings(ctypes.Structure):
 
 
 class PhySimulation:
-    """Clocks ``model``, which has the ports of `RgmiiPins`.
+    """Clocks ``model``, which has the ports of `RgmiiPins`, and ``busy``, 1 while it has work.
 
     The time stands still between the calls; none of them calls Python in a cycle.
 
@@ -85,20 +85,18 @@ class PhySimulation:
         The circuit. The simulation then owns it.
     clock_hz
         The clock of the domain ``sync``.
-    working
-        A port of one bit that is 1 while the circuit has work without anything on its line.
 
     Raises ``SimulationError`` if a port is missing, if there is no C++ compiler, and from every
     member except ``close`` after ``close``.
     """
 
-    def __init__(self, model: PinModel, clock_hz: float, working: str = "working") -> None:
+    def __init__(self, model: PinModel, clock_hz: float) -> None:
         self.model = model
         self._phy: int | None = None
         self._calls = load(_SOURCE, _SIGNATURES)
         entry, other = model.entry(), model.entry_of_other_clocks()
         ports = entry.addresses
-        wanted = (*INPUT_PINS, *OUTPUT_PINS, *map(edge_port, DOMAINS), working)
+        wanted = (*INPUT_PINS, *OUTPUT_PINS, *map(edge_port, DOMAINS), "busy")
         missing = [name for name in wanted if name not in ports]
         if missing:
             raise SimulationError(f"{model.description}: no pin {missing[0]!r}")
@@ -107,12 +105,12 @@ class PhySimulation:
             chips=entry.model,
             run_until=other.run_until,
             run_chips=entry.run_until,
-            port=entry.numbers[working],
+            port=entry.numbers["busy"],
             edges=_Edges(*(ports[edge_port(domain)] for domain in DOMAINS)),
             into=_Lines(*_addresses(ports, INPUT_PINS)),
             out=_Lines(*_addresses(ports, OUTPUT_PINS[: len(INPUT_PINS)])),
             clock=(ctypes.c_void_p * 2)(*_addresses(ports, OUTPUT_PINS[len(INPUT_PINS) :])),
-            working=ports[working],
+            busy=ports["busy"],
         )
         settings = _Settings()
         rates = {"rx": LINE_HZ / (1 + CLOCK_ERROR), "tx": LINE_HZ, "sync": clock_hz}

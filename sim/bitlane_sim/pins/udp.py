@@ -25,7 +25,7 @@ _TURN_SECONDS = 5e-6
 class UdpServer:
     """Passes datagrams between a socket of 127.0.0.1 and ``network``, from the clients' ports.
 
-    The time runs while frames are on their way, while the circuit is busy, and for 100 us more;
+    The time runs while frames are on their way, while the circuit is busy, and for 500 us more;
     then it stands still until a client sends. ``port`` is that of the socket; 0 chooses a free one.
 
     Attributes

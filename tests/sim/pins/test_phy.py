@@ -76,11 +76,11 @@ class Sender(wiring.Component):
 
     received: Any
     sent: Any
-    working: Any
+    busy: Any
 
     def __init__(self, line: list[int | None], errors: bool) -> None:
         self._line, self._errors = line, errors
-        super().__init__({"received": In(Gmii()), "sent": Out(Gmii()), "working": Out(1)})
+        super().__init__({"received": In(Gmii()), "sent": Out(Gmii()), "busy": Out(1)})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -97,7 +97,7 @@ class Sender(wiring.Component):
         ]
         ignored = Signal()
         m.d.rx += ignored.eq(self.received.valid)
-        m.d.sync += self.working.eq(0)
+        m.d.sync += self.busy.eq(0)
         return m
 
 
@@ -134,9 +134,9 @@ def test_a_missing_pin_is_named() -> None:
 
 
 class Plain(wiring.Component):
-    working: Out(1)
+    busy: Out(1)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.d.sync += self.working.eq(~self.working)
+        m.d.sync += self.busy.eq(~self.busy)
         return m

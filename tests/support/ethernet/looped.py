@@ -21,10 +21,10 @@ class Looped(wiring.Component):
 
     received: Any
     sent: Any
-    working: Any
+    busy: Any
 
     def __init__(self) -> None:
-        super().__init__({"received": In(Gmii()), "sent": Out(Gmii()), "working": Out(1)})
+        super().__init__({"received": In(Gmii()), "sent": Out(Gmii()), "busy": Out(1)})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
