@@ -13,12 +13,14 @@ from scapy.layers.inet import UDP
 from scapy.utils import rdpcap
 
 from bitlane.command_line.cli import DONE, main
+from bitlane.device import Device
 from bitlane.driver.driver import Driver
 from bitlane_boards import boards
 from bitlane_boards.readback.netlist import rtl_model
 from bitlane_rtl.abi.datagrams import DATAGRAM_BYTES
 from bitlane_sim.pins.cable import CableFaults
-from support.boards.session import SILENCE, connect_network, networked, validated
+from support.boards.board_builds import readback
+from support.boards.session import SILENCE, connect_network, networked
 
 pytestmark = pytest.mark.slow
 
@@ -28,8 +30,14 @@ LINE_RATE = 125e6 * DATAGRAM_BYTES / (DATAGRAM_BYTES + 66)
 """Bytes a second of datagrams: each has 66 byte times of headers, FCS, preamble and gap."""
 
 
-def test_the_board_passes_validation() -> None:
-    assert validated(rtl_model(BOARD), BOARD, 1024) == ""
+def test_the_routed_netlist_computes() -> None:
+    network = networked(readback(BOARD.name), BOARD)
+    a, b = (np.random.default_rng(seed).integers(0, 256, 100, np.uint8) for seed in range(2))
+    link = connect_network(network, BOARD.name)
+    with link, Driver(link, timeout=SILENCE) as driver, Device(driver) as device:
+        assert (device.bit_xor(a[1:], b[:-1]) == a[1:] ^ b[:-1]).all()
+        assert (device.bit_count(a) == np.bitwise_count(a)).all()
+    assert network.simulation.illegal == 0
 
 
 @pytest.mark.parametrize(
@@ -40,7 +48,7 @@ def test_bytes_come_back_and_the_rates_are_shown(
 ) -> None:
     data = np.random.default_rng(1).integers(0, 256, 64 << 10, np.uint8).tobytes()
     network = networked(rtl_model(BOARD), BOARD, faults=faults)
-    with connect_network(network, BOARD.name) as link, Driver(link, timeout=SILENCE):
+    with connect_network(network, BOARD.name) as link:
         seconds = [network.simulation.seconds]
         link.write(0, data)
         seconds.append(network.simulation.seconds)
