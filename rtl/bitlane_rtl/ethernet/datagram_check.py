@@ -86,7 +86,7 @@ class DatagramCheck(wiring.Component):
                         m.next = "address"
             with m.State("address"):
                 # Until its first byte, the head may have been the CRC.
-                m.d.comb += whole.eq(heads[1] & known & ~wrong)
+                m.d.comb += whole.eq((lane == 0) & heads[1] & known & ~wrong)
                 with m.If(self.valid):
                     with m.If(lane == 0):
                         m.d.sync += [

@@ -9,7 +9,7 @@ from scapy.layers.inet import UDP
 from scapy.layers.l2 import Ether
 
 from bitlane_rtl.abi import CONTROL_BASE
-from bitlane_rtl.abi.datagrams import BUSY, TAKE_OVER
+from bitlane_rtl.abi.datagrams import BUSY, DATAGRAM_RECEIVE_BYTES, STORED_HEADER_BYTES, TAKE_OVER
 from bitlane_rtl.abi.frames import Answer
 from support.board.model import MemoryDevice
 from support.ethernet.bridge import CONFIGURATION, BridgeBench
@@ -19,11 +19,12 @@ from support.ethernet.datagrams import (
     answers_in,
     datagram_of,
     goodbye,
+    padded,
 )
 from support.ethernet.line import Burst, checked, on_line
 from support.ethernet.packets import HOST_MAC, HOST_PORT, datagram
 from support.seeds import seeds
-from support.serial.frames import hello, random_request, read, request, write
+from support.serial.frames import hello, random_request, read, request, with_crc, write
 
 SESSION, OTHER = 0x12345678, 0x9ABCDEF0
 
@@ -42,8 +43,12 @@ def bench() -> BridgeBench:
     return BridgeBench()
 
 
-def line_of(payloads: Sequence[bytes], idle: int = 3000) -> list[Burst]:
-    return [on_line(bytes(datagram(payload)), idle) for payload in payloads]
+def line_of(payloads: Sequence[bytes], idle: int | Sequence[int] = 3000) -> list[Burst]:
+    idles = [idle] * len(payloads) if isinstance(idle, int) else idle
+    return [
+        on_line(bytes(datagram(payload)), wait)
+        for payload, wait in zip(payloads, idles, strict=True)
+    ]
 
 
 def sent_in(bursts: Sequence[Burst]) -> list[bytes]:
@@ -54,7 +59,10 @@ def sent_in(bursts: Sequence[Burst]) -> list[bytes]:
 
 
 def expect(
-    bench: BridgeBench, payloads: Sequence[bytes], idle: int = 3000, **options: Any
+    bench: BridgeBench,
+    payloads: Sequence[bytes],
+    idle: int | Sequence[int] = 3000,
+    **options: Any,
 ) -> list[tuple[int, list[Answered]]]:
     """Send datagrams; expect answers and storage as by the rules, and return the answers."""
     real, model = device(), device()
@@ -183,3 +191,103 @@ def test_random_requests(bench: BridgeBench, seed: int, stalls: bool) -> None:
         if contents:
             payloads += [datagram_of(SESSION, contents)] * rng.choice([1, 1, 2])
     expect(bench, payloads, idle=30_000 if stalls else 12_000, stalls=stalls, after=30_000)
+
+
+def damaged(rng: random.Random, payload: bytes) -> bytes:
+    """Return another datagram than ``payload``, whose CRC or length is wrong."""
+    changed = bytearray(payload)
+    kind = rng.randrange(5)
+    if kind == 0:
+        changed[rng.randrange(len(changed))] ^= rng.randrange(1, 256)
+    elif kind == 1:
+        del changed[rng.randrange(1, len(changed)) :]
+    elif kind == 2:
+        changed += rng.randbytes(rng.randrange(1, 9))
+    elif kind == 3:
+        changed = bytearray(rng.randbytes(rng.randrange(1, 200)))
+    else:
+        del changed[rng.randrange(len(changed))]
+    return bytes(changed) if changed != payload else damaged(rng, payload)
+
+
+@pytest.mark.parametrize("seed", seeds(1, 10))
+def test_damaged_datagrams_do_nothing_and_block_nothing(bench: BridgeBench, seed: int) -> None:
+    """1,500 of them, whose FCS and checksum of UDP are right, and good ones in between."""
+    rng = random.Random(seed)
+    payloads, idles = [start()], [12]
+    for number in range(15):
+        good = datagram_of(SESSION, [random_request(rng, number, 100), read(number + 1, 0, 9)][:1])
+        payloads += [damaged(rng, good) for _ in range(100)] + [good]
+        idles += [2000] + [12] * 100
+    rules = NetworkRules(device())
+    assert sum(bool(rules.answers(payload)) for payload in payloads) == 16
+    expect(bench, payloads, idles)
+
+
+@pytest.mark.parametrize("seed", seeds(2, 20))
+def test_mutated_datagrams_with_a_right_crc(bench: BridgeBench, seed: int) -> None:
+    """A host that breaks the rules; what is executed is what the rules allow."""
+    rng = random.Random(seed)
+    payloads = []
+    for number in range(40):
+        contents = [random_request(rng, number + each, 40) for each in range(rng.randrange(1, 4))]
+        content = bytearray(datagram_of(SESSION, contents)[:-4])
+        if number % 8 == 0:
+            content = bytearray(start(rng.choice([SESSION, OTHER]), number, number)[:-4])
+        elif rng.random() < 0.7:
+            content[rng.randrange(len(content))] = rng.choice([0, 1, 2, 3, 4, 255])
+        payloads.append(with_crc(bytes(content)))
+    expect(bench, payloads)
+
+
+def test_datagrams_of_any_size_that_is_wrong(bench: BridgeBench) -> None:
+    good = datagram_of(SESSION, [write(0, 0, bytes(512)), write(1, 600, bytes(512))])
+    sizes = [*range(1, 40), 1064, 1065, 1066, 1067, 1471, 1472]
+    wrong = [with_crc(good.ljust(1472, b"\0")[: size - 4]) for size in sizes if size > 4]
+    wrong += [good[:size].ljust(size, b"\0") for size in sizes]
+    expect(bench, [start(), *wrong, good], [12, 3000, *[12] * len(wrong)], after=20_000)
+
+
+def test_a_session_ends_by_itself() -> None:
+    """After 5 to 10 seconds of silence, here of 1,600 clocks each; its datagrams begin it anew."""
+    bench = BridgeBench(clock_hz=1600)
+    second = 4000  # in clocks of the line
+    mine = [datagram_of(SESSION, [read(number, 0, 4)]) for number in range(4)]
+    payloads = [start(), start(OTHER), mine[0], start(OTHER), mine[1], start(OTHER), mine[2]]
+    seconds = [0.1, 4.7, 4.7, 4.7, 0.2, 10.1, 0.2]
+    line = line_of(payloads, [round(each * second) for each in seconds])
+    sent = [answers_in(each) for each in sent_in(bench.run(line, device()))]
+    assert [(session, [each.kind for each in answers]) for session, answers in sent] == [
+        (SESSION, [Answer.DONE]),
+        (OTHER, [BUSY]),
+        (SESSION, [Answer.DONE]),
+        (OTHER, [BUSY]),
+        (SESSION, [Answer.DONE]),
+        (OTHER, [Answer.DONE]),
+    ]
+    late = line_of([start(), mine[0], start(OTHER)], [100, 12 * second, 200])
+    sent = [answers_in(each) for each in sent_in(bench.run(late, device()))]
+    assert [(session, each.kind) for session, [each] in sent] == [
+        (SESSION, Answer.DONE),
+        (SESSION, Answer.DONE),
+        (OTHER, BUSY),
+    ]
+
+
+@pytest.mark.parametrize("size", [0, 100, 480])
+def test_a_full_buffer_of_datagrams_is_held(bench: BridgeBench, size: int) -> None:
+    """DATAGRAM_RECEIVE_BYTES at the rate of the line, while the memory is slow."""
+    rng = random.Random(size)
+    contents = [write(n, size * n, rng.randbytes(size)) for n in range(1000)]
+    per_datagram = 1464 // len(padded(contents[0]))
+    payloads: list[bytes] = []
+    room = DATAGRAM_RECEIVE_BYTES
+    while len(payloads) * per_datagram < 120:
+        first = len(payloads) * per_datagram
+        payload = datagram_of(SESSION, contents[first : first + per_datagram])
+        room -= len(payload) + STORED_HEADER_BYTES
+        if room < 0:
+            break
+        payloads.append(payload)
+    idles = [12, 1000] + [12] * (len(payloads) - 1)
+    expect(bench, [start(), *payloads], idles, after=400_000, stalls=True)

@@ -81,7 +81,8 @@ def frames_in(payload: bytes) -> list[bytes] | None:
         size = int.from_bytes(rest[2:4], "little")
         length = 8 + (size if rest[1] == Request.WRITE else 0)
         frames.append(rest[:length])
-        if len(frames[-1]) < length or (rest[1] in _ALONE and size):
+        # The contract lets a board refuse a SIZE above 512, or drop it: this one does both.
+        if len(frames[-1]) < length or length >= 8 + 1024 or (rest[1] in _ALONE and size):
             return None
         rest = rest[length + -length % 4 :]
     alone = len(frames) == 1 or not any(each[1] in _ALONE for each in frames)
