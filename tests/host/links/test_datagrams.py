@@ -40,7 +40,15 @@ def sent(packets: list[bytes | bytearray]) -> list[list[bytes]]:
 
 
 def decode(data: bytes) -> list[Reply] | None:
-    return LINE.decode(memoryview(data))
+    """Return the answers of a datagram, each alone."""
+    replies = LINE.decode(memoryview(data))
+    if replies is None:
+        return None
+    found = []
+    for number, kind, interrupt, first, more in replies:
+        for k, each in enumerate((first, *more)):
+            found.append(Reply((number + k) % 256, kind, interrupt, each))
+    return found
 
 
 # --- encoding -------------------------------------------------------------------------------------
