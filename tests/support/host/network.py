@@ -19,8 +19,6 @@ from time import monotonic
 from typing import Any
 from zlib import crc32
 
-from bitlane.driver.control import Control
-from bitlane.links.link import Link
 from bitlane_rtl.abi.datagrams import (
     BUSY,
     DATAGRAM_BYTES,
@@ -30,6 +28,7 @@ from bitlane_rtl.abi.datagrams import (
     TAKE_OVER,
 )
 from bitlane_rtl.abi.frames import Request
+from bitlane_sim.device.link import SimulatorLink
 from support.board.model import BoardRules, Device
 
 UDP_SEGMENT, UDP_GRO = 103, 104
@@ -327,21 +326,24 @@ def board_process(up: Cable, down: Cable) -> Iterator[str]:
         process.join()
 
 
-class LinkDevice:
-    """The device behind ``link``, such as a simulator, as the device behind a board's network."""
+class SimulatedDevice:
+    """A simulated device behind a board's network. Its clock runs while requests are answered."""
 
     steady = False
+    cycles = 200
+    """Clock cycles of each request."""
 
-    def __init__(self, link: Link) -> None:
-        geometry = Control(link).geometry()
+    def __init__(self, link: SimulatorLink) -> None:
+        configuration = link.simulator.configuration
         self.link = link
-        self.memory_base = geometry.memory_base
-        self.memory_bytes = geometry.memory_bytes
+        self.memory_base = configuration.memory_base
+        self.memory_bytes = configuration.memory_bytes
 
     @property
     def interrupt(self) -> bool:
-        """The simulated clock runs while a request is answered."""
-        return self.link.wait(1e-4)
+        """Return whether the interrupt line is high within the cycles of this request."""
+        evaluator = self.link.simulator.evaluator
+        return bool(evaluator.get("irq") or evaluator.until("irq", self.cycles))
 
     def read(self, address: int, size: int) -> bytes:
         return self.link.read(address, size).tobytes()
