@@ -21,7 +21,6 @@ from bitlane_rtl.abi.frames import (
     INTERRUPT_BIT,
     REQUEST_HEADER_BYTES,
     SEQUENCES,
-    Answer,
     Request,
 )
 
@@ -111,7 +110,7 @@ class DatagramLine(Line):
             place += DATAGRAM_ANSWER_HEADER_BYTES
             data = datagram[place : place + size]
             place += size + 3 & -4
-            if sequence == following and second == before and second & _KIND == Answer.DONE:
+            if sequence == following and second == before:
                 more.append(data)
             else:
                 more = []

@@ -45,7 +45,7 @@ class Reply(NamedTuple):
     interrupt: bool
     data: bytes | memoryview
     more: Sequence[bytes | memoryview] = ()
-    """The data of the answers DONE to the following requests, which arrived with this one."""
+    """The data of equal answers to the following requests, which arrived with this one."""
 
 
 class Cost(NamedTuple):
