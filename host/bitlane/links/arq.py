@@ -6,7 +6,7 @@ been answered, or when the retransmission timer expires.
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from bitlane_rtl.abi import CONTROL_BASE
@@ -19,7 +19,7 @@ from bitlane_rtl.abi.frames import (
 )
 
 from ..errors import LinkError
-from .line import Fragment, Line, Reply
+from .line import Cost, Fragment, Line, Reply
 from .timing import FrameSizer
 
 
@@ -102,18 +102,31 @@ class _Pending:
     fragments: list[Fragment] = field(default_factory=list)
     packet: bytes | bytearray = b""
     count: int = 0
-    unanswered: int = 0
-    """Requests, all and those without an answer."""
+    """The number of requests."""
+    answered: set[int] = field(default_factory=set)
+    """The numbers of the answered requests, if not all answers came together."""
     room: int = 0
     request_bytes: int = 0
     answer_bytes: int = 0
+    reads: int = 0
     repeated: bool = False
     lost: bool = False
 
     @property
     def line_bytes(self) -> int:
-        """Return the bytes on the line of one request and its answer, on average."""
-        return (self.request_bytes + self.answer_bytes) // self.count
+        """Return the bytes on the line of all requests and answers."""
+        return self.request_bytes + self.answer_bytes
+
+    def frame(self, number: int, most: int) -> Fragment:
+        """Return the part of a fragment that request ``number`` moves, ``most`` bytes or less."""
+        index = (number - self.first) % SEQUENCES
+        for request, address, content in self.fragments:
+            frames = -(-len(content) // most) or 1
+            if index < frames:
+                start = index * most
+                return Fragment(request, address + start, content[start : start + most])
+            index -= frames
+        raise ValueError(f"expected the number of a request of this packet, got {number}")
 
 
 class Window:
@@ -131,8 +144,6 @@ class Window:
         self._sizer = FrameSizer(line, self._room)
         # By the number of the first request, in the order of the numbers.
         self._pending: dict[int, _Pending] = {}
-        # By the number of each request without an answer: its packet, and the data that it moves.
-        self._unanswered: dict[int, tuple[_Pending, Fragment]] = {}
         self._transmissions = 0
         # The last transmission before frames were made smaller: one loss makes them smaller once.
         self._shrunk_at = 0
@@ -165,7 +176,8 @@ class Window:
 
     def oldest(self) -> str:
         """Describe the request that waits longest, for people."""
-        for _, fragment in self._unanswered.values():
+        for pending in self._pending.values():
+            fragment = pending.frame(self._oldest(pending), self._line.sizes.most)
             size = len(fragment.content)
             return f"a {fragment.request.name} of {size} bytes at {fragment.address:#x}"
         return "none"
@@ -185,40 +197,123 @@ class Window:
 
         Raises ``LinkError`` if no board of this version answers so.
         """
-        sequence, kind, _, data = reply
+        sequence, kind, _, data, more = reply
         if kind == Answer.EXPECTED:
             self._go_back_n(sequence)
             return 0
-        found = self._unanswered.pop(sequence, None)
-        if found is None:
-            # The request was repeated, and this is its second answer.
-            if sequence == self._timed_out:
-                self.spurious += 1
-            return 0
-        pending, fragment = found
-        if kind == Answer.REFUSED:
-            self.refused = self.refused or fragment
-        elif kind != Answer.DONE or len(data) != fragment.received:
-            raise LinkError(
-                f"{self._name}: answer of kind {kind} with {len(data)} bytes to"
-                f" {fragment.request.name} {sequence}; expected kind {Answer.DONE:d} with"
-                f" {fragment.received}: the board breaks the link's contract"
-            )
-        elif data:
-            fragment.content[:] = data
-        self._finish(pending, sequence, fragment)
-        return 0 if pending.repeated else pending.line_bytes
+        pending = self._pending.get(sequence)
+        if (
+            pending is not None
+            and pending.count == 1 + len(more)
+            and kind == Answer.DONE
+            and not pending.answered
+        ):
+            self._take_packet(pending, (data, *more))
+            return 0 if pending.repeated else pending.line_bytes
+        line_bytes = self._take_one(sequence, kind, data)
+        for k, each in enumerate(more, 1):
+            line_bytes += self._take_one((sequence + k) % SEQUENCES, kind, each)
+        return line_bytes
 
     def on_timeout(self) -> None:
         """Mark the oldest packet for retransmission: the timer has expired.
 
         One is enough: its answer, or EXPECTED, shows which others were lost.
         """
-        for sequence, (pending, _) in self._unanswered.items():
-            self._timed_out = sequence
+        for pending in self._pending.values():
+            self._timed_out = self._oldest(pending)
             self._last_nak = None
             self._lose(pending)
             break
+
+    # --- answers ----------------------------------------------------------------------------------
+
+    def _take_packet(self, pending: _Pending, answers: Sequence[bytes | memoryview]) -> None:
+        """Take the answers DONE to all requests of ``pending``."""
+        most, number, size = self._line.sizes.most, 0, 0
+        for fragment in pending.fragments:
+            request, _, content = fragment
+            left = len(content)
+            size += left
+            start = 0
+            while True:
+                data = answers[number]
+                expected = (left if left < most else most) if request is Request.READ else 0
+                if len(data) != expected:
+                    raise self._broken(pending.first + number, Answer.DONE, data, fragment)
+                if expected:
+                    content[start : start + expected] = data
+                number += 1
+                start += most
+                left -= most
+                if left <= 0:
+                    break
+        self._finish(pending, pending.first, number, size)
+        self._release(pending)
+
+    def _take_one(self, sequence: int, kind: int, data: bytes | memoryview) -> int:
+        """Take one answer of a packet; return the bytes that it and its request had."""
+        pending = self._find(sequence)
+        if pending is None:
+            # The request was repeated, and this is its second answer.
+            if sequence == self._timed_out:
+                self.spurious += 1
+            return 0
+        fragment = pending.frame(sequence, self._line.sizes.most)
+        if kind == Answer.REFUSED:
+            self.refused = self.refused or fragment
+        elif kind != Answer.DONE or len(data) != fragment.received:
+            raise self._broken(sequence, kind, data, fragment)
+        elif data:
+            fragment.content[:] = data
+        pending.answered.add(sequence)
+        self._finish(pending, sequence, 1, len(fragment.content))
+        if len(pending.answered) == pending.count:
+            self._release(pending)
+        return 0 if pending.repeated else pending.line_bytes // pending.count
+
+    def _find(self, sequence: int) -> _Pending | None:
+        """Return the packet of request ``sequence`` if that has no answer yet."""
+        for pending in self._pending.values():
+            if (sequence - pending.first) % SEQUENCES < pending.count:
+                return None if sequence in pending.answered else pending
+        return None
+
+    def _oldest(self, pending: _Pending) -> int:
+        """Return the number of the first request of ``pending`` without an answer."""
+        number = pending.first
+        while number in pending.answered:
+            number = (number + 1) % SEQUENCES
+        return number
+
+    def _broken(
+        self, sequence: int, kind: int, data: bytes | memoryview, fragment: Fragment
+    ) -> LinkError:
+        return LinkError(
+            f"{self._name}: answer of kind {kind} with {len(data)} bytes to"
+            f" {fragment.request.name} {sequence % SEQUENCES}; expected kind {Answer.DONE:d} with"
+            f" {fragment.received}: the board breaks the link's contract"
+        )
+
+    def _finish(self, pending: _Pending, sequence: int, count: int, size: int) -> None:
+        """Count the answers to ``count`` requests, which moved ``size`` bytes."""
+        if self._last_nak is not None and (self._last_nak - sequence) % SEQUENCES < count:
+            self._last_nak = None
+        self.answered += count
+        self._sizer.on_answer(size)
+        # Transmissions are in the order of the numbers until a packet is repeated.
+        if pending.repeated or next(iter(self._pending)) != pending.first:
+            for other in self._pending.values():
+                if other.transmission < pending.transmission:
+                    self._lose(other)
+
+    def _release(self, pending: _Pending) -> None:
+        """Release a packet, all of whose requests have been answered."""
+        del self._pending[pending.first]
+        self._used_room -= pending.room
+        self._request_bytes -= pending.request_bytes
+        self._answer_bytes -= pending.answer_bytes
+        self._reads -= pending.reads
 
     # --- sending ----------------------------------------------------------------------------------
 
@@ -227,42 +322,43 @@ class Window:
         line = self._line
         most = self._sizer.size * line.fragment_frames
         pending = None
-        while (fragment := transfers.next(most)) is not None and self._fits(fragment, pending):
-            transfers.pop(fragment, line.request_bytes(fragment) - line.answer_bytes(fragment))
+        while (fragment := transfers.next(most)) is not None:
+            cost = line.cost(fragment.request, len(fragment.content))
+            if not self._fits(fragment, cost, pending):
+                break
+            transfers.pop(fragment, cost.request_bytes - cost.answer_bytes)
             if pending is None:
                 self._transmissions += 1
                 pending = _Pending(self._next, self._transmissions)
                 self._pending[self._next] = pending
-                pending.room = line.packet_room
-                self._used_room += line.packet_room
-            self._add(pending, fragment)
-            longest = max(pending.room - line.packet_room, pending.answer_bytes)
+            self._add(pending, fragment, cost)
+            longest = max(pending.request_bytes, pending.answer_bytes)
             if longest + REQUEST_HEADER_BYTES > line.packet_bytes:
                 break
         if pending is not None:
             pending.packet = line.encode(pending.first, pending.fragments)
+            pending.room += line.packet_room
+            self._used_room += line.packet_room
         return pending
 
-    def _fits(self, fragment: Fragment, pending: _Pending | None) -> bool:
+    def _fits(self, fragment: Fragment, cost: Cost, pending: _Pending | None) -> bool:
         """Return whether ``fragment`` may be sent, in the packet ``pending`` or a new one."""
         if not self._pending:
             return True
         line = self._line
-        room, answer_bytes = line.room(fragment), line.answer_bytes(fragment)
         if pending is None:
-            room += line.packet_room
             if len(self._pending) >= self._sizer.packets:
                 return False
         elif (
-            pending.room - line.packet_room + room > line.packet_bytes
-            or pending.answer_bytes + answer_bytes > line.packet_bytes
+            pending.request_bytes + cost.request_bytes > line.packet_bytes
+            or pending.answer_bytes + cost.answer_bytes > line.packet_bytes
         ):
             return False
         count = (self._next - next(iter(self._pending))) % SEQUENCES
         return (
-            count + line.frames(fragment) <= REPETITIONS
-            and self._used_room + room <= self._room
-            and self._answer_bytes + answer_bytes <= line.answers_bytes
+            count + cost.frames <= REPETITIONS
+            and self._used_room + cost.room + line.packet_room <= self._room
+            and self._answer_bytes + cost.answer_bytes <= line.answers_bytes
             and (
                 not self._reads
                 or fragment.request is Request.READ
@@ -273,6 +369,8 @@ class Window:
     def _overlaps_a_read(self, write: Fragment) -> bool:
         first, end = write.address, write.address + len(write.content)
         for pending in self._pending.values():
+            if not pending.reads:
+                continue
             for request, address, content in pending.fragments:
                 if request is Request.READ and (
                     first >= CONTROL_BASE or (address < end and first < address + len(content))
@@ -280,52 +378,21 @@ class Window:
                     return True
         return False
 
-    def _add(self, pending: _Pending, fragment: Fragment) -> None:
-        line = self._line
+    def _add(self, pending: _Pending, fragment: Fragment, cost: Cost) -> None:
+        frames, room, request_bytes, answer_bytes = cost
         pending.fragments.append(fragment)
-        request, address, content = fragment
-        step = line.sizes.most
-        if len(content) <= step:
-            self._unanswered[self._next] = pending, fragment
-            count = 1
-        else:
-            count = line.frames(fragment)
-            for i in range(count):
-                start = i * step
-                frame = Fragment(request, address + start, content[start : start + step])
-                self._unanswered[(self._next + i) % SEQUENCES] = pending, frame
-        self._next = (self._next + count) % SEQUENCES
-        room, request_bytes = line.room(fragment), line.request_bytes(fragment)
-        answer_bytes = line.answer_bytes(fragment)
-        pending.count += count
-        pending.unanswered += count
+        pending.count += frames
         pending.room += room
         pending.request_bytes += request_bytes
         pending.answer_bytes += answer_bytes
+        self._next = (self._next + frames) % SEQUENCES
         self._used_room += room
         self._request_bytes += request_bytes
         self._answer_bytes += answer_bytes
-        self._reads += request is Request.READ
-        self._counts.requests += count
-
-    def _finish(self, pending: _Pending, sequence: int, fragment: Fragment) -> None:
-        """Count an answer, and release the packet after its last one."""
-        if sequence == self._last_nak:
-            self._last_nak = None
-        self.answered += 1
-        self._sizer.on_answer(len(fragment.content))
-        # Transmissions are in the order of the numbers until a packet is repeated.
-        if pending.repeated or next(iter(self._pending)) != pending.first:
-            for other in self._pending.values():
-                if other.transmission < pending.transmission:
-                    self._lose(other)
-        pending.unanswered -= 1
-        if not pending.unanswered:
-            del self._pending[pending.first]
-            self._used_room -= pending.room
-            self._request_bytes -= pending.request_bytes
-            self._answer_bytes -= pending.answer_bytes
-            self._reads -= sum(x.request is Request.READ for x in pending.fragments)
+        self._counts.requests += frames
+        if fragment.request is Request.READ:
+            pending.reads += 1
+            self._reads += 1
 
     # --- losses -----------------------------------------------------------------------------------
 
@@ -357,7 +424,7 @@ class Window:
                 f"{self._name}: the board expects request {expected}; the next one is"
                 f" {self._next}: it was reset, or another program uses it; open it again"
             )
-        if expected not in self._unanswered or expected == self._last_nak:
+        if self._find(expected) is None or expected == self._last_nak:
             # No request is missing, or it has been sent again. Sending it once more for each NAK
             # would multiply the repetitions on a noisy line.
             return

@@ -24,7 +24,7 @@ from bitlane_rtl.abi.frames import (
     Request,
 )
 
-from .line import Fragment, FrameSizes, Line, Reply
+from .line import Cost, Fragment, FrameSizes, Line, Reply
 
 _HEADER: Final = Struct("<BBHI")
 _ANSWER_HEADER: Final = Struct("<BBH")
@@ -33,7 +33,7 @@ _CRC: Final = Struct("<I")
 _RESIDUE: Final = 0x2144DF1C
 """The CRC-32 of any bytes that are followed by their own CRC-32."""
 
-_INTERRUPT: Final = 1 << INTERRUPT_BIT
+_KIND: Final = (1 << INTERRUPT_BIT) - 1
 _SEQUENCE_MASK: Final = SEQUENCES - 1
 
 FRAME_BYTES: Final = 480
@@ -60,15 +60,14 @@ class DatagramLine(Line):
     def __init__(self, number: int) -> None:
         self._session = number.to_bytes(SESSION_BYTES, "little")
 
-    def room(self, fragment: Fragment) -> int:
-        return self.frames(fragment) * REQUEST_HEADER_BYTES + _padded(fragment.sent)
-
-    def request_bytes(self, fragment: Fragment) -> int:
-        return self.room(fragment)
-
-    def answer_bytes(self, fragment: Fragment) -> int:
-        headers = self.frames(fragment) * DATAGRAM_ANSWER_HEADER_BYTES
-        return headers + _padded(fragment.received)
+    def cost(self, request: Request, size: int) -> Cost:
+        frames = -(-size // FRAME_BYTES) or 1
+        sent, received = frames * REQUEST_HEADER_BYTES, frames * DATAGRAM_ANSWER_HEADER_BYTES
+        if request is Request.WRITE:
+            sent += size + 3 & -4
+        else:
+            received += size + 3 & -4
+        return Cost(frames, sent, sent, received)
 
     def encode(self, sequence: int, fragments: Sequence[Fragment]) -> bytes:
         parts: list[bytes | memoryview] = [self._session]
@@ -102,20 +101,22 @@ class DatagramLine(Line):
         """
         if crc32(datagram) != _RESIDUE or datagram[:SESSION_BYTES] != self._session:
             return None
-        replies = []
+        replies: list[Reply] = []
+        more: list[memoryview] = []
+        following, before = -1, -1
         place, end = SESSION_BYTES, len(datagram) - CRC_BYTES
         while place + DATAGRAM_ANSWER_HEADER_BYTES <= end:
             sequence, second, size = _ANSWER_HEADER.unpack_from(datagram, place)
             place += DATAGRAM_ANSWER_HEADER_BYTES
             data = datagram[place : place + size]
             place += size + 3 & -4
-            replies.append(Reply(sequence, second & ~_INTERRUPT, second >= _INTERRUPT, data))
+            if sequence == following and second == before:
+                more.append(data)
+            else:
+                more = []
+                replies.append(Reply(sequence, second & _KIND, second > _KIND, data, more))
+            following, before = sequence + 1 & _SEQUENCE_MASK, second
         return replies if place == end else None
-
-
-def _padded(size: int) -> int:
-    """Return ``size`` with the zeros that fill a whole word."""
-    return size + 3 & -4
 
 
 def _with_crc(body: bytes) -> bytes:

@@ -20,7 +20,7 @@ from bitlane_rtl.abi.frames import (
     Request,
 )
 
-from .line import Fragment, FrameSizes, Line, Reply
+from .line import Cost, Fragment, FrameSizes, Line, Reply
 
 BOUNDARY: Final = bytes((DELIMITER,))
 """The delimiter that ends a frame on the line. Alone it ends any earlier garbage."""
@@ -128,14 +128,9 @@ class SerialLine(Line):
     least_wait = 0.02
     latency_bytes = 64
 
-    def room(self, fragment: Fragment) -> int:
-        return request_room(fragment.sent)
-
-    def request_bytes(self, fragment: Fragment) -> int:
-        return request_line_bytes(fragment.sent)
-
-    def answer_bytes(self, fragment: Fragment) -> int:
-        return answer_line_bytes(fragment.received)
+    def cost(self, request: Request, size: int) -> Cost:
+        sent, received = (size, 0) if request is Request.WRITE else (0, size)
+        return Cost(1, request_room(sent), request_line_bytes(sent), answer_line_bytes(received))
 
     def encode(self, sequence: int, fragments: Sequence[Fragment]) -> bytes:
         (fragment,) = fragments

@@ -44,6 +44,19 @@ class Reply(NamedTuple):
     """An ``abi.frames.Answer``, or a number that the contract does not have."""
     interrupt: bool
     data: bytes | memoryview
+    more: Sequence[bytes | memoryview] = ()
+    """The data of equal answers to the following requests, which arrived with this one."""
+
+
+class Cost(NamedTuple):
+    """The cost of the requests that move a fragment, in frames and bytes."""
+
+    frames: int
+    room: int
+    """Bytes that a board buffers of the requests."""
+    request_bytes: int
+    answer_bytes: int
+    """Most bytes on the line of the requests, and of their answers."""
 
 
 class Line(ABC):
@@ -72,25 +85,13 @@ class Line(ABC):
     latency_bytes: int
     """Bytes whose time on the line is the fixed latency of a frame of any size."""
 
-    def frames(self, fragment: Fragment) -> int:
-        """Return the number of requests that move ``fragment``."""
-        return max(1, -(-len(fragment.content) // self.sizes.most))
-
     def frame_room(self, size: int) -> int:
         """Return the bytes that a board buffers of a packet of one frame with ``size`` bytes."""
-        return self.packet_room + self.room(Fragment(Request.WRITE, 0, memoryview(bytes(size))))
+        return self.packet_room + self.cost(Request.WRITE, size).room
 
     @abstractmethod
-    def room(self, fragment: Fragment) -> int:
-        """Return the bytes that a board buffers of the requests that move ``fragment``."""
-
-    @abstractmethod
-    def request_bytes(self, fragment: Fragment) -> int:
-        """Return the most bytes on the line of the requests."""
-
-    @abstractmethod
-    def answer_bytes(self, fragment: Fragment) -> int:
-        """Return the most bytes on the line of the answers."""
+    def cost(self, request: Request, size: int) -> Cost:
+        """Return the cost of the requests that move ``size`` bytes."""
 
     @abstractmethod
     def encode(self, sequence: int, fragments: Sequence[Fragment]) -> bytes | bytearray:

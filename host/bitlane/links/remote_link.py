@@ -19,15 +19,13 @@ from bitlane_rtl.abi.frames import HELLO_BYTES, LINK_VERSION, SEQUENCES, Answer,
 
 from ..errors import LinkError
 from .arq import Counts, TransferQueue, Window
-from .line import Fragment, Line, Reply
+from .line import Line, Reply
 from .link import BytesLike, Link
 from .timing import RetransmissionTimer
 
 DEFAULT_TIMEOUT: Final = 10.0
 
 _HELLO: Final = Struct("<BBHI")
-
-_HELLO_ANSWER: Final = Fragment(Request.READ, 0, memoryview(bytes(HELLO_BYTES)))
 
 _GREETING: Final = 1 / 32
 """Share of the timeout in which a board must answer the first HELLO."""
@@ -237,7 +235,9 @@ class RemoteLink(Link):
                     if room is None:
                         continue
                     if tries == 1:
-                        line_bytes = len(hello) + self._line.answer_bytes(_HELLO_ANSWER)
+                        line_bytes = (
+                            len(hello) + self._line.cost(Request.READ, HELLO_BYTES).answer_bytes
+                        )
                         self._timer.measured(self._clock() - start, line_bytes)
                     return Window(self._line, self.description, sequence + 1, room, self.counts)
         raise LinkError(self._nobody(tries))

@@ -68,7 +68,7 @@ class UdpLink(RemoteLink):
             else:
                 replies += answers
         if replies:
-            self.counts.answers += len(replies)
+            self.counts.answers += sum(1 + len(reply.more) for reply in replies)
             self._interrupt = replies[-1].interrupt
         return replies
 

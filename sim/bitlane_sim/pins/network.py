@@ -177,5 +177,4 @@ class SimulatedSocket:
         return found
 
     def close(self) -> None:
-        """Close the network. May be called twice."""
-        self.network.close()
+        """Send and receive no more. The network stays."""

@@ -342,7 +342,8 @@ def fragments_of(transfers: TransferQueue, most: int) -> list[Fragment]:
     fragments = []
     while (fragment := transfers.next(most)) is not None:
         assert transfers.next(most) == fragment
-        lead = SERIAL.request_bytes(fragment) - SERIAL.answer_bytes(fragment)
+        cost = SERIAL.cost(fragment.request, len(fragment.content))
+        lead = cost.request_bytes - cost.answer_bytes
         transfers.pop(fragment, lead)
         fragments.append(fragment)
     return fragments

@@ -40,7 +40,15 @@ def sent(packets: list[bytes | bytearray]) -> list[list[bytes]]:
 
 
 def decode(data: bytes) -> list[Reply] | None:
-    return LINE.decode(memoryview(data))
+    """Return the answers of a datagram, each alone."""
+    replies = LINE.decode(memoryview(data))
+    if replies is None:
+        return None
+    found = []
+    for number, kind, interrupt, first, more in replies:
+        for k, each in enumerate((first, *more)):
+            found.append(Reply((number + k) % 256, kind, interrupt, each))
+    return found
 
 
 # --- encoding -------------------------------------------------------------------------------------
@@ -97,6 +105,14 @@ def test_the_answers_of_a_datagram(answers: list[tuple[int, int, bool, bytes]]) 
         SESSION, *(header_of(n, kind | line << 7, len(x)) + x for n, kind, line, x in answers)
     )
     assert decode(data) == [Reply(*answer) for answer in answers]
+
+
+def test_answers_in_a_row_are_told_from_answers_with_a_gap() -> None:
+    numbers = (254, 255, 0, 2, 3, 1)
+    frames = [header_of(number, Answer.DONE, 0) for number in numbers]
+    assert decode(datagram(SESSION, *frames)) == [
+        Reply(number, Answer.DONE, False, b"") for number in numbers
+    ]
 
 
 ANSWER = datagram(SESSION, header_of(5, Answer.DONE, 6) + b"123456", header_of(6, Answer.DONE, 0))
@@ -213,6 +229,17 @@ def test_an_answer_to_a_later_packet_repeats_the_earlier_ones() -> None:
     for k in (3, 4, 5):
         it.take(Reply(k, Answer.DONE, False, b""))
     assert numbers(it.packets(TransferQueue())) == [0, 1, 2]
+
+
+def test_only_the_first_answer_to_a_frame_counts() -> None:
+    it = window()
+    target = bytearray(960)
+    it.packets(TransferQueue(reads=[(0, memoryview(target))]))
+    for byte in b"ab":
+        it.take(Reply(0, Answer.DONE, False, bytes((byte,)) * 480))
+    assert target == b"a" * 480 + bytes(480)
+    assert it.answered == 1
+    assert not it.empty
 
 
 def test_a_refusal_names_the_frame() -> None:

@@ -73,6 +73,7 @@ def test_what_is_written_is_there_and_can_be_read(
         assert not any(memory[:5])
         assert not any(memory[5 + size :])
         result = link.read(BASE + 5, size)
+    assert link.counts.damaged == 0
     assert (result.dtype, result.shape, result.tobytes()) == (np.uint8, (size,), data)
 
 

@@ -6,18 +6,19 @@ driver's own encoding, so that the driver does not check itself.
 """
 
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import groupby
 from multiprocessing import get_context
 from random import Random
 from select import select
 from threading import Event, Thread
 from time import monotonic
+from typing import Any
 from zlib import crc32
 
-from bitlane.driver.control import Control
-from bitlane.links.link import Link
 from bitlane_rtl.abi.datagrams import (
     BUSY,
     DATAGRAM_BYTES,
@@ -27,7 +28,11 @@ from bitlane_rtl.abi.datagrams import (
     TAKE_OVER,
 )
 from bitlane_rtl.abi.frames import Request
+from bitlane_sim.device.link import SimulatorLink
 from support.board.model import BoardRules, Device
+
+UDP_SEGMENT, UDP_GRO = 103, 104
+"""The system cuts the bytes of one call into datagrams of equal size, and joins them again."""
 
 
 def datagram(session: int, *frames: bytes) -> bytes:
@@ -212,6 +217,19 @@ class Cable:
         return bytes(damaged)
 
 
+def received(port: socket.socket) -> tuple[list[bytes], Any]:
+    """Return the datagrams that the system coalesced, and their sender."""
+    data, options, _, sender = port.recvmsg(1 << 16, 64)
+    size = int.from_bytes(options[0][2], sys.byteorder) if options else len(data) or 1
+    return [data[start : start + size] for start in range(0, len(data), size)], sender
+
+
+def send_batch(port: socket.socket, datagrams: Sequence[bytes], size: int, *to: Any) -> None:
+    """Send datagrams of ``size`` bytes, the last one perhaps shorter, with one call."""
+    option = [(socket.IPPROTO_UDP, UDP_SEGMENT, size.to_bytes(2, sys.byteorder))]
+    port.sendmsg(datagrams, option if datagrams[1:] else [], 0, *to)
+
+
 class NetworkBoard:
     """A board at the UDP port ``port`` of the loopback interface, served by a thread."""
 
@@ -227,6 +245,7 @@ class NetworkBoard:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.bind(("127.0.0.1", 0))
         self._socket.setblocking(False)
+        self._socket.setsockopt(socket.IPPROTO_UDP, UDP_GRO, 1)
         self.port: int = self._socket.getsockname()[1]
         self.url = f"udp://127.0.0.1:{self.port}"
         self._thread = Thread(target=self._run, daemon=True)
@@ -254,15 +273,26 @@ class NetworkBoard:
 
     def serve(self) -> None:
         """Answer the datagrams that have arrived."""
-        while not self._end.is_set():
-            try:
-                data, host = self._socket.recvfrom(2048)
-            except BlockingIOError:
-                return
-            self.served += 1
-            for arrived in self.up([data]):
-                for answer in self.down(self.rules.datagrams(arrived)):
-                    self._socket.sendto(answer, host)
+        answers: list[bytes] = []
+        host = None
+        with suppress(BlockingIOError):
+            while len(answers) < 64:
+                datagrams, sender = received(self._socket)
+                if sender != host:
+                    self._send(answers, host)
+                    answers, host = [], sender
+                self.served += len(datagrams)
+                for arrived in self.up(datagrams):
+                    answers += self.down(self.rules.datagrams(arrived))
+        self._send(answers, host)
+
+    def _send(self, answers: list[bytes], host: tuple[str, int] | None) -> None:
+        """Send ``answers``, those of equal size with one call, as a network card coalesces them."""
+        for size, group in groupby(answers, len):
+            batch = list(group)
+            while batch:
+                send_batch(self._socket, batch[:40], size, host)
+                batch = batch[40:]
 
 
 @contextmanager
@@ -296,21 +326,24 @@ def board_process(up: Cable, down: Cable) -> Iterator[str]:
         process.join()
 
 
-class LinkDevice:
-    """The device behind ``link``, such as a simulator, as the device behind a board's network."""
+class SimulatedDevice:
+    """A simulated device behind a board's network. Its clock runs while requests are answered."""
 
     steady = False
+    cycles = 200
+    """Clock cycles of each request."""
 
-    def __init__(self, link: Link) -> None:
-        geometry = Control(link).geometry()
+    def __init__(self, link: SimulatorLink) -> None:
+        configuration = link.simulator.configuration
         self.link = link
-        self.memory_base = geometry.memory_base
-        self.memory_bytes = geometry.memory_bytes
+        self.memory_base = configuration.memory_base
+        self.memory_bytes = configuration.memory_bytes
 
     @property
     def interrupt(self) -> bool:
-        """The simulated clock runs while a request is answered."""
-        return self.link.wait(1e-4)
+        """Return whether the interrupt line is high within the cycles of this request."""
+        evaluator = self.link.simulator.evaluator
+        return bool(evaluator.get("irq") or evaluator.until("irq", self.cycles))
 
     def read(self, address: int, size: int) -> bytes:
         return self.link.read(address, size).tobytes()

@@ -38,6 +38,7 @@ def test_the_routed_netlist_computes() -> None:
         assert (device.bit_xor(a[1:], b[:-1]) == a[1:] ^ b[:-1]).all()
         assert (device.bit_count(a) == np.bitwise_count(a)).all()
     assert network.simulation.illegal == 0
+    network.close()
 
 
 @pytest.mark.parametrize(
@@ -55,6 +56,7 @@ def test_bytes_come_back_and_the_rates_are_shown(
         assert link.read(0, len(data)).tobytes() == data
         seconds.append(network.simulation.seconds)
     assert network.simulation.illegal == 0
+    network.close()
     for name, begin, end in (("up", *seconds[:2]), ("down", *seconds[1:])):
         rate = len(data) / (end - begin)
         record_property(name, f"{rate / 1e6:.1f} MB/s, {rate / LINE_RATE:.3f} of the line")
