@@ -15,7 +15,7 @@ BOARDS = (
         family=Family.ECP5,
         platform="amaranth_boards.ecpix5:ECPIX585Platform",
         chip=bytes.fromhex("E2000000 81113043"),  # the command that compares IDCODE
-        clock_hz=62_500_000,
+        clock_hz=78_125_000,
         configuration=replace(
             full(),
             address_width=18,
@@ -31,7 +31,7 @@ BOARDS = (
         fault_led="r",
         loader=("-b", "ecpix5"),
         why={
-            "clock": "half the line's; block RAM all over the die bounds it",
+            "clock": "the PLL makes it of 100 MHz beside 125 MHz: both divide 625 MHz",
             "data width": "64 bits: the widest lane in one beat",
             "operators": "all of them, with all runs and loops: there is room",
             "memory": "256 KiB of block RAM in two banks, so that reads and writes overlap",

@@ -86,7 +86,7 @@ class ColorlightI9Platform(ColorlightI5Platform):
     """The module with an LFE5U-45F in place of the LFE5U-25F, and its LED at another pin."""
 
     device = "LFE5U-45F"
-    resources = (  # type: ignore[assignment]
+    resources = (
         *LEDResources(pins="L2", invert=True, attrs=_CMOS),
         *(each for each in ColorlightI5Platform.resources if each.name != "led"),
     )
