@@ -53,6 +53,12 @@ class NetworkBridge(wiring.Component):
         See `MacReceiver`; in the domain ``rx``.
 
     The domains and their clocks are those of `UdpStack`.
+
+    Latency (``sync`` at 50 MHz): the answer's preamble begins 1.6 us after the last byte of a READ
+    of no data, 6.1 us after that of a READ of 64 bytes, and 4.2 us after that of a WRITE of 64.
+    Throughput (datagrams of 1,472 bytes, three requests each, memory always ready): 2.05 cycles of
+    ``sync`` for a byte that is written, 3.6 for one that is read, since the executor accesses
+    bytes. At 100 MHz that is 49 and 28 MB/s.
     """
 
     rx: Any

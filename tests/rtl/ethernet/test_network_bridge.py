@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from scapy.layers.inet import UDP
+from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
 from bitlane_rtl.abi import CONTROL_BASE
@@ -22,7 +22,18 @@ from support.ethernet.datagrams import (
     padded,
 )
 from support.ethernet.line import Burst, checked, on_line
-from support.ethernet.packets import HOST_MAC, HOST_PORT, datagram
+from support.ethernet.line import padded as line_padded
+from support.ethernet.packets import (
+    BOARD,
+    HOST_MAC,
+    HOST_PORT,
+    answer,
+    arp,
+    datagram,
+    echo,
+    ethernet,
+    ip,
+)
 from support.seeds import seeds
 from support.serial.frames import hello, random_request, read, request, with_crc, write
 
@@ -175,6 +186,36 @@ def test_the_interrupt_line_is_reported(bench: BridgeBench) -> None:
     real.interrupt = True
     sent = sent_in(bench.run(line_of([start()]), real))
     assert answers_in(sent[0])[1][0].interrupt
+
+
+def test_answers_go_to_where_the_requests_came_from(bench: BridgeBench) -> None:
+    def from_host(number: int, payload: bytes) -> Any:
+        host = ethernet(src=f"02:00:00:00:00:{number:02x}") / ip(src=f"192.168.1.{number}")
+        return host / UDP(sport=5000 + number, dport=BOARD.port) / payload
+
+    mine = [start(), datagram_of(SESSION, [read(0, 0, 4)]), datagram_of(SESSION, [read(1, 4, 4)])]
+    asked = [(1, mine[0]), (2, start(OTHER)), (3, mine[1]), (1, mine[2])]
+    frames = [from_host(number, payload) for number, payload in asked]
+    bursts = bench.run([on_line(bytes(each), 99) for each in frames], device())
+    sent = [Ether(checked(burst)) for burst in bursts]
+    assert [(each.dst, each[IP].dst, each[UDP].dport) for each in sent] == [
+        (f"02:00:00:00:00:{number:02x}", f"192.168.1.{number}", 5000 + number)
+        for number, _ in asked
+    ]
+
+
+def test_pings_and_requests_take_turns(bench: BridgeBench) -> None:
+    """The board answers ARP and echoes in the order of the line, and all datagrams, too."""
+    rng = random.Random(4)
+    mine = [datagram_of(SESSION, [read(n, 0, 400), read(n + 1, 0, 300)]) for n in range(0, 20, 2)]
+    frames = [datagram(start())]
+    for payload in mine:
+        frames += [arp(), datagram(payload), echo(rng.randbytes(rng.randrange(4, 100)))]
+    bursts = bench.run([on_line(bytes(each), 12) for each in frames], device(), after=80_000)
+    sent = [checked(burst) for burst in bursts]
+    others = [line_padded(answer(each)) for each in frames if UDP not in each]
+    assert [each for each in sent if UDP not in Ether(each)] == others
+    assert len(sent) == len(frames)
 
 
 @pytest.mark.parametrize("seed", seeds(2, 20))
