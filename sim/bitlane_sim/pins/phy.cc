@@ -29,10 +29,6 @@ struct Model {
   const uint8_t *busy;
 };
 
-struct Settings {
-  uint64_t periods[DOMAINS]; // femtoseconds
-};
-
 enum Stop { BROKEN = -1, TIME, RECEIVED, QUIET };
 
 const uint8_t PREAMBLE = 0x55, START = 0xD5;
@@ -48,16 +44,17 @@ struct Frame {
 
 class Phy {
 public:
-  Phy(const Model &model, const Settings &settings) : model(model) {
+  // Times are in femtoseconds.
+  Phy(const Model &model, const uint64_t *periods) : model(model) {
     for (int i = 0; i < DOMAINS; i++) {
-      periods[i] = settings.periods[i];
+      this->periods[i] = periods[i];
       next[i] = periods[i] * uint64_t(3 + i) / 7; // no two edges at once at the beginning
     }
     put(STATUS | STATUS << 4, false);
   }
 
-  // Runs for `time`, until a frame of the circuit has arrived if `count` is 1, or until nothing has
-  // moved for `quiet`.
+  // Runs for `time`, until `count` frames of the circuit have arrived that were not taken, or until
+  // nothing has moved for `quiet`; 0: never.
   int run(uint64_t time, uint64_t count, uint64_t quiet) {
     const uint64_t end = now + time;
     while (now < end) {
@@ -173,8 +170,8 @@ private:
   size_t gap = GAP_BYTES;
 };
 
-EXPORT Phy *phy_create(const Model *model, const Settings *settings) {
-  return new Phy(*model, *settings);
+EXPORT Phy *phy_create(const Model *model, const uint64_t *periods) {
+  return new Phy(*model, periods);
 }
 EXPORT void phy_destroy(Phy *phy) { delete phy; }
 EXPORT void phy_send(Phy *phy, const uint8_t *bytes, size_t count) { phy->send(bytes, count); }

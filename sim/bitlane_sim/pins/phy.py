@@ -70,10 +70,6 @@ class _Model(ctypes.Structure):
     )
 
 
-class _Settings(ctypes.Structure):
-    _fields_ = (("periods", ctypes.c_uint64 * len(DOMAINS)),)
-
-
 class PhySimulation:
     """Clocks ``model``, which has the ports of `RgmiiPins`, and ``busy``, 1 while it has work.
 
@@ -112,10 +108,11 @@ class PhySimulation:
             clock=(ctypes.c_void_p * 2)(*_addresses(ports, OUTPUT_PINS[len(INPUT_PINS) :])),
             busy=ports["busy"],
         )
-        settings = _Settings()
         rates = {"rx": LINE_HZ / (1 + CLOCK_ERROR), "tx": LINE_HZ, "sync": clock_hz}
-        settings.periods[:] = [round(_FEMTOSECONDS / rates[domain]) for domain in DOMAINS]
-        self._phy = self._calls.phy_create(ctypes.byref(description), ctypes.byref(settings))
+        periods = (ctypes.c_uint64 * len(DOMAINS))(
+            *(round(_FEMTOSECONDS / rates[domain]) for domain in DOMAINS)
+        )
+        self._phy = self._calls.phy_create(ctypes.byref(description), periods)
 
     @property
     def seconds(self) -> float:
