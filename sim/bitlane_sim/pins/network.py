@@ -18,7 +18,7 @@ _REST_SECONDS = 500e-6
 the bytes of a datagram in SDRAM, one by one."""
 
 _RESOLVES = 100
-"""Requests of ARP before the board is given up."""
+"""The most requests of ARP that a board may leave without an answer."""
 
 
 class SimulatedNetwork:
@@ -69,9 +69,9 @@ class SimulatedNetwork:
         self.quiet = False
 
     def resolve(self) -> None:
-        """Run until the circuit is at rest and its MAC address is known.
+        """Run until the circuit is at rest and has answered ARP.
 
-        Raises ``SimulationError`` if it does not answer.
+        Raises ``SimulationError`` if it does not.
         """
         self.simulation.advance(1.0, quiet=_REST_SECONDS)
         for _ in range(_RESOLVES):

@@ -1,8 +1,8 @@
 // A gigabit PHY at the RGMII pins of a model with three clocks. Knows neither how the model is
 // evaluated nor what the frames mean. Compiled once for all models.
 //
-// A step of the model is an edge of the clocks whose ports are 1. The PHY's own clock, which is the
-// circuit's for what it receives, differs from the one with which the circuit sends.
+// A step of the model is an edge of the clocks whose ports are 1. The PHY drives the clock RX. The
+// circuit sends with TX, which has a slightly different frequency.
 
 #include <cstddef>
 #include <cstdint>
