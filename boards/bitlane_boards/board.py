@@ -17,6 +17,9 @@ CHOICES = ("clock", "data width", "operators", "memory", "link")
 WORST_BAUD_ERROR = 0.015
 """The largest difference of two baud rates: half a bit in ten, less the sampling error."""
 
+DELAY_STEP_PS, MOST_DELAY_PS = 25, 3175
+"""The delays of a pin of an ECP5 (Lattice FPGA-TN-02035, DELAYG)."""
+
 
 class Family(Enum):
     """Supported FPGA families; `families` has the tools of each."""
@@ -37,7 +40,10 @@ class MemoryKind(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class EthernetPort:
-    """A gigabit PHY with RGMII that is the link of a board. Its registers are not changed."""
+    """A gigabit PHY with RGMII that is the link of a board. Its registers are not changed.
+
+    Raises ``ValueError`` for a delay that the pins of an ECP5 cannot make.
+    """
 
     number: int = 0
     """The number of the resource ``eth_rgmii``."""
@@ -49,6 +55,12 @@ class EthernetPort:
     """Delay of the clock to the PHY in the FPGA's pin, in picoseconds."""
 
     addresses: BoardAddresses = field(default_factory=BoardAddresses)
+
+    def __post_init__(self) -> None:
+        for name in ("receive_delay_ps", "transmit_delay_ps"):
+            delay = getattr(self, name)
+            if not 0 <= delay <= MOST_DELAY_PS:
+                raise ValueError(f"{name}: {delay}; expected 0 to {MOST_DELAY_PS}")
 
     @property
     def url(self) -> str:

@@ -64,6 +64,11 @@ def test_pins_have_double_data_rate_and_the_delays_of_the_board(
     assert sorted(taps for kind, taps in found if kind == "DELAYG") == delays
 
 
+def test_a_delay_that_no_pin_makes_is_refused() -> None:
+    with pytest.raises(ValueError, match="receive_delay_ps: 3200; expected 0 to 3175"):
+        EthernetPort(receive_delay_ps=3200)
+
+
 def arguments(*words: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     add_addresses(parser)

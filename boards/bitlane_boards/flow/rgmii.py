@@ -18,7 +18,7 @@ from amaranth.lib.wiring import In, Out
 from bitlane_rtl.ethernet.gmii import Gmii
 from bitlane_rtl.ethernet.rgmii import RgmiiReceiver, RgmiiTransmitter
 
-from ..board import EthernetPort
+from ..board import DELAY_STEP_PS, EthernetPort
 
 __all__ = ["LINE_HZ", "RgmiiPort", "rgmii_pins"]
 
@@ -26,9 +26,6 @@ LINE_HZ = 125_000_000
 """The clock of a gigabit, a byte a cycle."""
 
 _LINES = [f"{side}_{name}" for side in ("rx", "tx") for name in ("clk", "ctl", "data")]
-
-_TAP_PS = 25
-"""The steps of DELAYG, of which there are 127 (Lattice FPGA-TN-02035)."""
 
 
 def rgmii_pins(platform: Any, number: int) -> dict[str, Any]:
@@ -91,7 +88,7 @@ class _Delaying:
         self._delays = delays
 
     def get_io_buffer(self, buffer: Any) -> Any:
-        taps = round(self._delays.get(buffer.port.io, 0) / _TAP_PS)
+        taps = round(self._delays.get(buffer.port.io, 0) / DELAY_STEP_PS)
         return _DelayedBuffer(buffer, taps) if taps else self._platform.get_io_buffer(buffer)
 
 
