@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from struct import Struct
 from typing import Final
 from zlib import crc32
@@ -61,13 +62,7 @@ class DatagramLine(Line):
         self._session = number.to_bytes(SESSION_BYTES, "little")
 
     def cost(self, request: Request, size: int) -> Cost:
-        frames = -(-size // FRAME_BYTES) or 1
-        sent, received = frames * REQUEST_HEADER_BYTES, frames * DATAGRAM_ANSWER_HEADER_BYTES
-        if request is Request.WRITE:
-            sent += size + 3 & -4
-        else:
-            received += size + 3 & -4
-        return Cost(frames, sent, sent, received)
+        return _cost(request, size)
 
     def encode(self, sequence: int, fragments: Sequence[Fragment]) -> bytes:
         parts: list[bytes | memoryview] = [self._session]
@@ -117,6 +112,17 @@ class DatagramLine(Line):
                 replies.append(Reply(sequence, second & _KIND, second > _KIND, data, more))
             following, before = sequence + 1 & _SEQUENCE_MASK, second
         return replies if place == end else None
+
+
+@lru_cache(4096)
+def _cost(request: Request, size: int) -> Cost:
+    frames = -(-size // FRAME_BYTES) or 1
+    sent, received = frames * REQUEST_HEADER_BYTES, frames * DATAGRAM_ANSWER_HEADER_BYTES
+    if request is Request.WRITE:
+        sent += size + 3 & -4
+    else:
+        received += size + 3 & -4
+    return Cost(frames, sent, sent, received)
 
 
 def _with_crc(body: bytes) -> bytes:
