@@ -25,7 +25,7 @@ from bitlane_rtl.abi.frames import (
     Request,
 )
 
-from .line import Cost, Fragment, FrameSizes, Line, Reply
+from .line import Fragment, FrameSizes, Line, LineCost, Reply
 
 _HEADER: Final = Struct("<BBHI")
 _ANSWER_HEADER: Final = Struct("<BBH")
@@ -61,7 +61,7 @@ class DatagramLine(Line):
     def __init__(self, number: int) -> None:
         self._session = number.to_bytes(SESSION_BYTES, "little")
 
-    def cost(self, request: Request, size: int) -> Cost:
+    def cost(self, request: Request, size: int) -> LineCost:
         return _cost(request, size)
 
     def encode(self, sequence: int, fragments: Sequence[Fragment]) -> bytes:
@@ -115,14 +115,14 @@ class DatagramLine(Line):
 
 
 @lru_cache(4096)
-def _cost(request: Request, size: int) -> Cost:
+def _cost(request: Request, size: int) -> LineCost:
     frames = -(-size // FRAME_BYTES) or 1
     sent, received = frames * REQUEST_HEADER_BYTES, frames * DATAGRAM_ANSWER_HEADER_BYTES
     if request is Request.WRITE:
         sent += size + 3 & -4
     else:
         received += size + 3 & -4
-    return Cost(frames, sent, sent, received)
+    return LineCost(frames, sent, sent, received)
 
 
 def _with_crc(body: bytes) -> bytes:

@@ -391,6 +391,7 @@ def test_a_board_of_another_version(
     vars(board.rules).update(changes)
     with pytest.raises(LinkError, match=message):
         opened(board)
+    assert not board.rules.alive
 
 
 class Chatter(NetworkRules):
@@ -402,7 +403,7 @@ class Chatter(NetworkRules):
 
 def test_a_service_that_is_no_board(board: NetworkBoard) -> None:
     board.rules = Chatter()
-    with pytest.raises(LinkError, match="datagrams came that are no answers: is a bitlane board"):
+    with pytest.raises(LinkError, match="datagrams came that are not answers: is a bitlane board"):
         opened(board, 0.3)
 
 
