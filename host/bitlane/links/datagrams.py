@@ -56,7 +56,7 @@ class DatagramLine(Line):
     buffer_bytes = DATAGRAM_RECEIVE_BYTES
     answers_bytes = 1 << 16
     least_wait = 0.002
-    latency_bytes = 12_000
+    latency_bytes = 4_000
 
     def __init__(self, number: int) -> None:
         self._session = number.to_bytes(SESSION_BYTES, "little")

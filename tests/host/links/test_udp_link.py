@@ -4,7 +4,7 @@ import socket
 from collections.abc import Callable, Iterator
 from functools import partial
 from random import Random
-from time import monotonic
+from time import monotonic, sleep
 
 import numpy as np
 import pytest
@@ -321,6 +321,23 @@ def test_faults_of_the_cable(
     line = f"network link, {name} {direction}: {hits} hits, {right} of 5 sessions right"
     record_property("report", line)
     assert right >= 3, errors
+
+
+class Slow(Cable):
+    """A board at a thousandth of a gigabit, such as a simulated one."""
+
+    def __call__(self, datagrams: list[bytes]) -> list[bytes]:
+        sleep(sum(map(len, datagrams)) * 8e-6)
+        return datagrams
+
+
+def test_a_slow_board_is_waited_for() -> None:
+    data = Random(5).randbytes(36_000)
+    with network_board(up=Slow()) as board, opened(board) as link:
+        link.write(BASE, data)
+        assert link.read(BASE, len(data)).tobytes() == data
+        packets = len(data) / 1440 * 2
+        assert link.counts.repeated < packets / 2
 
 
 def test_a_pulled_cable_is_an_error_in_time(board: NetworkBoard) -> None:
