@@ -59,8 +59,11 @@ def test_a_prefix_is_its_addresses() -> None:
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        (["192.168.1.0/33"], "devices: '192.168.1.0/33' is no network: .*; expected a prefix as"),
-        (["board/28"], "devices: 'board/28' is no network: "),
+        (
+            ["192.168.1.0/33"],
+            "devices: '192.168.1.0/33' is not a network: .*; expected a prefix as",
+        ),
+        (["board/28"], "devices: 'board/28' is not a network: "),
         (["10.0.0.0/23"], "devices: 10.0.0.0/23 has 512 addresses; expected 256 or fewer, as of"),
         (["10.0.0.0/24", "10.0.1.0/29"], "devices: 260 addresses; expected 256 or fewer in one"),
     ],

@@ -21,7 +21,7 @@ _TIMEOUT: Final = 1
 def expand(texts: Sequence[str]) -> list[str]:
     """Return the addresses that ``texts`` name: ``HOST[:PORT]``, or a prefix as 192.168.1.0/28.
 
-    Raises ``BitlaneError`` for a prefix that is none, and for more than 256 addresses.
+    Raises ``BitlaneError`` for a text that is not a prefix, and for more than 256 addresses.
     """
     found: list[str] = []
     for text in texts:
@@ -32,7 +32,7 @@ def expand(texts: Sequence[str]) -> list[str]:
             network = IPv4Network(text, strict=False)
         except ValueError as error:
             raise BitlaneError(
-                f"devices: {text!r} is no network: {error}; expected a prefix as 192.168.1.0/28"
+                f"devices: {text!r} is not a network: {error}; expected a prefix as 192.168.1.0/28"
             ) from error
         if network.num_addresses > _MOST_ADDRESSES:
             raise BitlaneError(

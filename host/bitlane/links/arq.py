@@ -19,7 +19,7 @@ from bitlane_rtl.abi.frames import (
 )
 
 from ..errors import LinkError
-from .line import Cost, Fragment, Line, Reply
+from .line import Fragment, Line, LineCost, Reply
 from .timing import FrameSizer
 
 
@@ -308,7 +308,7 @@ class Window:
                     self._lose(other)
 
     def _release(self, pending: _Pending) -> None:
-        """Release a packet, all of whose requests have been answered."""
+        """Release a packet after the last answer to its requests."""
         del self._pending[pending.first]
         self._used_room -= pending.room
         self._request_bytes -= pending.request_bytes
@@ -341,7 +341,7 @@ class Window:
             self._used_room += line.packet_room
         return pending
 
-    def _fits(self, fragment: Fragment, cost: Cost, pending: _Pending | None) -> bool:
+    def _fits(self, fragment: Fragment, cost: LineCost, pending: _Pending | None) -> bool:
         """Return whether ``fragment`` may be sent, in the packet ``pending`` or a new one."""
         if not self._pending:
             return True
@@ -378,7 +378,7 @@ class Window:
                     return True
         return False
 
-    def _add(self, pending: _Pending, fragment: Fragment, cost: Cost) -> None:
+    def _add(self, pending: _Pending, fragment: Fragment, cost: LineCost) -> None:
         frames, room, request_bytes, answer_bytes = cost
         pending.fragments.append(fragment)
         pending.count += frames

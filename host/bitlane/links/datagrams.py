@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from struct import Struct
 from typing import Final
 from zlib import crc32
@@ -24,7 +25,7 @@ from bitlane_rtl.abi.frames import (
     Request,
 )
 
-from .line import Cost, Fragment, FrameSizes, Line, Reply
+from .line import Fragment, FrameSizes, Line, LineCost, Reply
 
 _HEADER: Final = Struct("<BBHI")
 _ANSWER_HEADER: Final = Struct("<BBH")
@@ -55,19 +56,13 @@ class DatagramLine(Line):
     buffer_bytes = DATAGRAM_RECEIVE_BYTES
     answers_bytes = 1 << 16
     least_wait = 0.002
-    latency_bytes = 12_000
+    latency_bytes = 4_000
 
     def __init__(self, number: int) -> None:
         self._session = number.to_bytes(SESSION_BYTES, "little")
 
-    def cost(self, request: Request, size: int) -> Cost:
-        frames = -(-size // FRAME_BYTES) or 1
-        sent, received = frames * REQUEST_HEADER_BYTES, frames * DATAGRAM_ANSWER_HEADER_BYTES
-        if request is Request.WRITE:
-            sent += size + 3 & -4
-        else:
-            received += size + 3 & -4
-        return Cost(frames, sent, sent, received)
+    def cost(self, request: Request, size: int) -> LineCost:
+        return _cost(request, size)
 
     def encode(self, sequence: int, fragments: Sequence[Fragment]) -> bytes:
         parts: list[bytes | memoryview] = [self._session]
@@ -117,6 +112,17 @@ class DatagramLine(Line):
                 replies.append(Reply(sequence, second & _KIND, second > _KIND, data, more))
             following, before = sequence + 1 & _SEQUENCE_MASK, second
         return replies if place == end else None
+
+
+@lru_cache(4096)
+def _cost(request: Request, size: int) -> LineCost:
+    frames = -(-size // FRAME_BYTES) or 1
+    sent, received = frames * REQUEST_HEADER_BYTES, frames * DATAGRAM_ANSWER_HEADER_BYTES
+    if request is Request.WRITE:
+        sent += size + 3 & -4
+    else:
+        received += size + 3 & -4
+    return LineCost(frames, sent, sent, received)
 
 
 def _with_crc(body: bytes) -> bytes:

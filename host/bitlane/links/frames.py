@@ -20,7 +20,7 @@ from bitlane_rtl.abi.frames import (
     Request,
 )
 
-from .line import Cost, Fragment, FrameSizes, Line, Reply
+from .line import Fragment, FrameSizes, Line, LineCost, Reply
 
 BOUNDARY: Final = bytes((DELIMITER,))
 """The delimiter that ends a frame on the line. Alone it ends any earlier garbage."""
@@ -128,9 +128,11 @@ class SerialLine(Line):
     least_wait = 0.02
     latency_bytes = 64
 
-    def cost(self, request: Request, size: int) -> Cost:
+    def cost(self, request: Request, size: int) -> LineCost:
         sent, received = (size, 0) if request is Request.WRITE else (0, size)
-        return Cost(1, request_room(sent), request_line_bytes(sent), answer_line_bytes(received))
+        return LineCost(
+            1, request_room(sent), request_line_bytes(sent), answer_line_bytes(received)
+        )
 
     def encode(self, sequence: int, fragments: Sequence[Fragment]) -> bytes:
         (fragment,) = fragments

@@ -48,7 +48,7 @@ class Reply(NamedTuple):
     """The data of equal answers to the following requests, which arrived with this one."""
 
 
-class Cost(NamedTuple):
+class LineCost(NamedTuple):
     """The cost of the requests that move a fragment, in frames and bytes."""
 
     frames: int
@@ -90,7 +90,7 @@ class Line(ABC):
         return self.packet_room + self.cost(Request.WRITE, size).room
 
     @abstractmethod
-    def cost(self, request: Request, size: int) -> Cost:
+    def cost(self, request: Request, size: int) -> LineCost:
         """Return the cost of the requests that move ``size`` bytes."""
 
     @abstractmethod

@@ -43,9 +43,9 @@ class UdpLink(RemoteLink):
         self._socket = socket
         self._take_over = take_over
         self._session = DatagramLine(1 + randbelow((1 << 32) - 1))
-        self._greeted = False
+        # A HELLO may have started the session even if no answer to it arrives.
+        self._started = True
         super().__init__(self._session, description=description, timeout=timeout, clock=clock)
-        self._greeted = True
 
     def _send(self, packets: Sequence[bytes | bytearray]) -> None:
         try:
@@ -74,7 +74,7 @@ class UdpLink(RemoteLink):
 
     def _close_line(self) -> None:
         with suppress(LinkError):
-            if self._greeted:
+            if self._started:
                 self._ask_alone(self._session.encode_goodbye(number := randbits(8)), number)
         self._socket.close()
 
@@ -85,6 +85,7 @@ class UdpLink(RemoteLink):
 
     def _hello_room(self, reply: Reply, sequence: int, number: int) -> int | None:
         if reply.kind == BUSY and reply.sequence == sequence:
+            self._started = False
             raise BoardInUseError(
                 f"{self.description}: another host uses the board; wait until it has closed it, or"
                 f" {2 * SESSION_SECONDS} s after it stopped; option takeover=1 takes the board over"
@@ -112,7 +113,7 @@ class UdpLink(RemoteLink):
         start = f"{self.description}: no answer to {tries} HELLOs within {self._timeout:g} s; "
         if self.counts.received_bytes:
             return start + (
-                f"{self.counts.damaged} datagrams came that are no answers: is a bitlane board at"
+                f"{self.counts.damaged} datagrams came that are not answers: is a bitlane board at"
                 " this address and port?"
             )
         return start + (

@@ -4,7 +4,7 @@ import socket
 from collections.abc import Callable, Iterator
 from functools import partial
 from random import Random
-from time import monotonic
+from time import monotonic, sleep
 
 import numpy as np
 import pytest
@@ -323,6 +323,23 @@ def test_faults_of_the_cable(
     assert right >= 3, errors
 
 
+class Slow(Cable):
+    """A board at a thousandth of a gigabit, such as a simulated one."""
+
+    def __call__(self, datagrams: list[bytes]) -> list[bytes]:
+        sleep(sum(map(len, datagrams)) * 8e-6)
+        return datagrams
+
+
+def test_a_slow_board_is_waited_for() -> None:
+    data = Random(5).randbytes(36_000)
+    with network_board(up=Slow()) as board, opened(board) as link:
+        link.write(BASE, data)
+        assert link.read(BASE, len(data)).tobytes() == data
+        packets = len(data) / 1440 * 2
+        assert link.counts.repeated < packets / 2
+
+
 def test_a_pulled_cable_is_an_error_in_time(board: NetworkBoard) -> None:
     link = opened(board, 0.4)
     link.write(BASE, bytes(5000))
@@ -391,6 +408,7 @@ def test_a_board_of_another_version(
     vars(board.rules).update(changes)
     with pytest.raises(LinkError, match=message):
         opened(board)
+    assert not board.rules.alive
 
 
 class Chatter(NetworkRules):
@@ -402,7 +420,7 @@ class Chatter(NetworkRules):
 
 def test_a_service_that_is_no_board(board: NetworkBoard) -> None:
     board.rules = Chatter()
-    with pytest.raises(LinkError, match="datagrams came that are no answers: is a bitlane board"):
+    with pytest.raises(LinkError, match="datagrams came that are not answers: is a bitlane board"):
         opened(board, 0.3)
 
 
