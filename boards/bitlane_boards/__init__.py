@@ -11,7 +11,7 @@ __all__ = ["Board", "boards"]
 
 _MODULES = (
     *("icebreaker", "hx8k", "ulx3s", "tangnano9k", "icepi_zero", "icesugar_pro"),
-    "colorlight_i5",
+    *("colorlight_i5", "colorlight_5a_75b", "ecpix5"),
 )
 
 

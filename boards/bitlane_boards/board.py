@@ -7,14 +7,18 @@ from enum import Enum
 from bitlane_rtl.abi.frames import DEFAULT_BAUD, LEAST_DIVIDER
 from bitlane_rtl.bus.sdram.part import SdramPart
 from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.ethernet.board_addresses import BoardAddresses
 
-__all__ = ["CHOICES", "Board", "Family", "MemoryKind"]
+__all__ = ["CHOICES", "Board", "EthernetPort", "Family", "MemoryKind"]
 
 CHOICES = ("clock", "data width", "operators", "memory", "link")
 """The choices for which a board states reasons."""
 
 WORST_BAUD_ERROR = 0.015
 """The largest difference of two baud rates: half a bit in ten, less the sampling error."""
+
+DELAY_STEP_PS, MOST_DELAY_PS = 25, 3175
+"""The delays of a pin of an ECP5 (Lattice FPGA-TN-02035, DELAYG)."""
 
 
 class Family(Enum):
@@ -32,6 +36,36 @@ class MemoryKind(Enum):
     BLOCK = "block RAM behind one port"
     BANKS = "block RAM in banks"
     SDRAM = "SDRAM"
+
+
+@dataclass(frozen=True, kw_only=True)
+class EthernetPort:
+    """A gigabit PHY with RGMII that is the link of a board. Its registers are not changed.
+
+    Raises ``ValueError`` for a delay that the pins of an ECP5 cannot make.
+    """
+
+    number: int = 0
+    """The number of the resource ``eth_rgmii``."""
+
+    receive_delay_ps: int = 0
+    """Delay of data and control from the PHY in the FPGA's pins, in picoseconds."""
+
+    transmit_delay_ps: int = 0
+    """Delay of the clock to the PHY in the FPGA's pin, in picoseconds."""
+
+    addresses: BoardAddresses = field(default_factory=BoardAddresses)
+
+    def __post_init__(self) -> None:
+        for name in ("receive_delay_ps", "transmit_delay_ps"):
+            delay = getattr(self, name)
+            if not 0 <= delay <= MOST_DELAY_PS:
+                raise ValueError(f"{name}: {delay}; expected 0 to {MOST_DELAY_PS}")
+
+    @property
+    def url(self) -> str:
+        """The value of ``--device`` on the board's network."""
+        return f"udp://{self.addresses.ip}:{self.addresses.port}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +108,9 @@ class Board:
     """The chip of ``MemoryKind.SDRAM``, or the smallest and slowest chip of any revision."""
 
     baud: int = DEFAULT_BAUD
+    """Bits a second of the serial line, which is the link unless ``ethernet`` is."""
+
+    ethernet: EthernetPort | None = None
 
     busy_led: int | str = 0
     fault_led: int | str | None = 1
@@ -96,17 +133,8 @@ class Board:
     """The reason for each of `CHOICES`."""
 
     def __post_init__(self) -> None:
-        if self.divider < LEAST_DIVIDER:
-            raise ValueError(
-                f"baud: {self.baud} from {self.clock_hz} Hz is {self.clock_hz / self.baud:.1f}"
-                f" clocks a bit; expected {LEAST_DIVIDER} or more"
-            )
-        error = self.clock_hz / self.divider / self.baud - 1
-        if abs(error) > WORST_BAUD_ERROR:
-            raise ValueError(
-                f"baud: {self.baud} from {self.clock_hz} Hz is off by {error:.1%};"
-                f" expected {WORST_BAUD_ERROR:.1%} at most"
-            )
+        if self.ethernet is None:
+            self._expect_baud()
         size = self.configuration.memory_bytes
         if size & (size - 1) or self.configuration.memory_base % size:
             raise ValueError(
@@ -119,9 +147,22 @@ class Board:
         if self.configuration.rows != (self.sdram and self.sdram.rows):
             raise ValueError(f"rows: {self.configuration.rows} are not those of the memory")
 
+    def _expect_baud(self) -> None:
+        if self.divider < LEAST_DIVIDER:
+            raise ValueError(
+                f"baud: {self.baud} from {self.clock_hz} Hz is {self.clock_hz / self.baud:.1f}"
+                f" clocks a bit; expected {LEAST_DIVIDER} or more"
+            )
+        error = self.clock_hz / self.divider / self.baud - 1
+        if abs(error) > WORST_BAUD_ERROR:
+            raise ValueError(
+                f"baud: {self.baud} from {self.clock_hz} Hz is off by {error:.1%};"
+                f" expected {WORST_BAUD_ERROR:.1%} at most"
+            )
+
     @property
     def divider(self) -> int:
-        """Clocks in a bit of the link."""
+        """Clocks in a bit of the serial line."""
         return round(self.clock_hz / self.baud)
 
     @property

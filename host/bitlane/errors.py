@@ -9,6 +9,7 @@ __all__ = [
     "ArrayIndexError",
     "AxisError",
     "BitlaneError",
+    "BoardInUseError",
     "BusyError",
     "CopyError",
     "DataTypeError",
@@ -174,6 +175,10 @@ class SettingError(BitlaneError, ValueError):
 
 class LinkError(BitlaneError, OSError):
     """The device could not be opened, identified or reached."""
+
+
+class BoardInUseError(LinkError):
+    """Another host uses the board on the network. Nothing has been executed."""
 
 
 class ArrayIndexError(BitlaneError, IndexError):

@@ -24,8 +24,9 @@ def board(request: pytest.FixtureRequest) -> Board:
 def test_link_rate_and_memory_are_what_the_clock_and_the_words_give(board: Board) -> None:
     assert boards()[board.name] is board
     assert board.family in FLOWS
-    assert board.divider >= 8
-    assert abs(board.clock_hz / board.divider / board.baud - 1) <= 0.015
+    if board.ethernet is None:
+        assert board.divider >= 8
+        assert abs(board.clock_hz / board.divider / board.baud - 1) <= 0.015
     assert board.words * board.configuration.data_width // 8 == board.configuration.memory_bytes
 
 
@@ -38,7 +39,7 @@ def test_every_board_executes_the_three_operators_of_the_project(board: Board) -
 def test_a_plls_settings_or_the_oscillator_make_the_clock(board: Board) -> None:
     platform = load_platform(board)
     expect_clock(board, platform)
-    with pytest.raises(PllError, match="makes 20000003 Hz"):
+    with pytest.raises(PllError, match=r"makes .*20000003 Hz"):
         expect_clock(replace(board, clock_hz=20_000_003, baud=100_000), platform)
 
 

@@ -51,3 +51,13 @@ def test_what_no_setting_makes_exactly_is_refused(out_hz: int) -> None:
     """37.875 MHz would need a phase detector frequency of 6 MHz, which is below the limit."""
     with pytest.raises(PllError, match=f"no setting of the PLL makes {out_hz} Hz of 12000000 Hz"):
         settings(ICE40, 12 * MHZ, out_hz)
+
+
+def test_two_outputs_divide_one_oscillator() -> None:
+    reference, feedback, output = settings(ECP5, 25 * MHZ, 125 * MHZ, 93_750_000)
+    vco = 25 * MHZ // reference * feedback * output
+    assert vco == 750 * MHZ
+    assert vco % 125 == vco % 93_750_000 == 0
+    message = "makes 125000000 Hz and 87500000 Hz of 25000000 Hz"
+    with pytest.raises(PllError, match=message):  # 875 MHz would be too fast
+        settings(ECP5, 25 * MHZ, 125 * MHZ, 87_500_000)

@@ -22,7 +22,7 @@ from support.boards.session import SILENCE, connect, opened, validated
 pytestmark = pytest.mark.slow
 
 BOARD = boards()["ulx3s-sdram"]
-WITHOUT_MASKS = replace(boards()["colorlight-i5"], baud=DEFAULT_BAUD)
+WITHOUT_MASKS = replace(boards()["colorlight-i5-uart"], baud=DEFAULT_BAUD)
 """The board on a line that takes a 29th of the time."""
 
 

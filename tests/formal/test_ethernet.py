@@ -1,15 +1,22 @@
 """The MAC and the FIFOs of packets obey their rules for all time, whatever the line sends."""
 
-import pytest
-from amaranth.hdl import Assert, DomainRenamer, Module, Mux, Signal
-from amaranth.lib import wiring
+from typing import Any
 
+import pytest
+from amaranth.hdl import Assert, Assume, DomainRenamer, Module, Mux, Signal, Value
+from amaranth.lib import data, wiring
+
+from bitlane_rtl.ethernet.answer_packer import AnswerPacker
 from bitlane_rtl.ethernet.board_addresses import BoardAddresses
+from bitlane_rtl.ethernet.datagram_check import DatagramCheck
 from bitlane_rtl.ethernet.frame_parser import FrameParser
 from bitlane_rtl.ethernet.gmii import GAP_BYTES, PREAMBLE, START_OF_FRAME
 from bitlane_rtl.ethernet.mac_receiver import MacReceiver
 from bitlane_rtl.ethernet.mac_transmitter import MacTransmitter
 from bitlane_rtl.ethernet.packet_fifo import PacketFifo
+from bitlane_rtl.ethernet.packets import HEADER_WORDS
+from bitlane_rtl.ethernet.request_reader import RequestReader
+from bitlane_rtl.serial.receiver import Kind
 from support.formal.contract import Contract, before, taken
 from support.formal.proof import Bug, Proof
 from support.formal.prover import Bounded, Induction, Method, Reached
@@ -177,6 +184,142 @@ class PacketsAreWhole(Contract):
         m.d.comb += Assert(waits < 16)
 
 
+class DatagramsAreChecked(Contract):
+    """A datagram is committed only if `DatagramCheck` finds it good."""
+
+    def claim(self, m: Module) -> None:
+        m.submodules.parser = parser = FrameParser(BoardAddresses(), check=True)
+        i = parser.i
+        m.d.comb += [
+            i.valid.eq(self.anything(1, "valid")),
+            i.byte.eq(self.anything(8, "byte")),
+            i.end.eq(self.anything(1, "end")),
+            i.good.eq(self.anything(1, "good")),
+            parser.o.room.eq(self.anything(1, "room")),
+        ]
+        other = self.inside(1, "parser.arp") | self.inside(1, "parser.echo")
+        allowed = before(m, other | self.inside(1, "parser.check.good"))
+        m.d.comb += Assert(~parser.o.commit | allowed)
+
+
+class CrcIsRight(Contract):
+    """The CRC of a good datagram is right."""
+
+    def claim(self, m: Module) -> None:
+        m.submodules.check = check = DatagramCheck()
+        reset, valid = self.anything(1, "reset"), self.anything(1, "valid")
+        byte = self.anything(8, "byte")
+        m.d.comb += [check.reset.eq(reset), check.valid.eq(valid), check.byte.eq(byte)]
+
+        # Bit by bit. The CRC of bytes with their CRC behind them is the same for all bytes.
+        crc = Signal(32, init=0xFFFFFFFF)
+        following: Value = crc ^ byte
+        for _ in range(8):
+            following = Mux(following[0], following[1:] ^ 0xEDB88320, following[1:])
+        m.d.sync += crc.eq(Mux(reset, 0xFFFFFFFF, Mux(valid, following, crc)))
+        m.d.comb += Assert(~check.good | before(m, (crc == 0xDEBB20E3) & ~reset))
+
+        # What the check remembers, for induction.
+        m.d.comb += Assert(self.inside(32, "check.crc.crc_reg")[::-1] == crc)
+
+
+class FormIsRight(Contract):
+    """A good datagram has whole words, SESSION and a frame."""
+
+    def claim(self, m: Module) -> None:
+        m.submodules.check = check = DatagramCheck()
+        reset, valid = self.anything(1, "reset"), self.anything(1, "valid")
+        byte = self.anything(8, "byte")
+        m.d.comb += [check.reset.eq(reset), check.valid.eq(valid), check.byte.eq(byte)]
+        length, known = Signal(5), Signal()  # from 16 on, the length counts in circles
+        with m.If(valid):
+            m.d.sync += length.eq(Mux(length == 19, 16, length + 1))
+            m.d.sync += known.eq(known | ((length < 4) & byte.any()))
+        with m.If(reset):
+            m.d.sync += [length.eq(0), known.eq(0)]
+        m.d.comb += Assert(~check.good | before(m, (length == 16) & known & ~reset))
+
+
+class OnlyTheSession(Contract):
+    """A request is executed only if its datagram has the SESSION of the last HELLO executed."""
+
+    def claim(self, m: Module) -> None:
+        m.submodules.reader = reader = RequestReader(8)
+        self.offers(m, reader.i)
+        self.takes(m, reader.o)
+        answered = self.anything(1, "answered")
+        m.d.comb += [
+            reader.answered.eq(answered),
+            reader.complaint.answered.eq(self.anything(1, "complained") & reader.complaint.valid),
+            reader.context.index.eq(HEADER_WORDS),
+            reader.context.closed.eq(self.anything(1, "closed") & reader.context.close),
+        ]
+        state = self.inside(9, "reader.state")
+        in_header, in_answer = state[0], state[6]
+        # SESSION 0 is never that of a good datagram.
+        asked, session = Signal(32), Signal(32)
+        with m.If(in_header & taken(reader.i)):
+            m.d.sync += asked.eq(reader.i.payload.data)
+        place = Signal(2)  # of the byte in the header of a request, up to its kind
+        with m.If(taken(reader.o) & (place != 2)):
+            m.d.sync += place.eq(place + 1)
+        with m.If(in_answer & answered):
+            m.d.sync += place.eq(0)
+        kind: Any = data.View(Kind, reader.o.payload[: Kind.as_shape().size])
+        with m.If(reader.o.valid & (place == 1)):
+            m.d.comb += Assert(kind.hello | kind.unknown | (asked == session))
+            with m.If(taken(reader.o) & kind.hello):
+                m.d.sync += session.eq(asked)
+
+
+class ReaderGoesOn(Contract):
+    """While its peers are ready, the reader takes a word or outputs a byte every few cycles."""
+
+    def claim(self, m: Module) -> None:
+        m.submodules.reader = reader = RequestReader(8)
+        i, o, complaint = reader.i, reader.o, reader.complaint
+        m.d.comb += [
+            i.valid.eq(1),
+            i.payload.data.eq(self.anything(32, "word")),
+            i.payload.last.eq(self.anything(1, "last")),
+            o.ready.eq(1),
+            complaint.answered.eq(complaint.valid),
+            reader.answered.eq(1),
+            reader.context.closed.eq(reader.context.close),
+        ]
+        waits = Signal(3)
+        m.d.sync += waits.eq(Mux(i.ready | o.valid, 0, waits + 1))
+        m.d.comb += Assert(waits < 4)
+
+
+class PackerGoesOn(Contract):
+    """While its peers are ready, the packer takes each byte, and closes each datagram, soon."""
+
+    def claim(self, m: Module) -> None:
+        m.submodules.packer = packer = AnswerPacker()
+        self.offers(m, packer.i)
+        self.takes(m, packer.o)
+        context, close = packer.context, self.anything(1, "close")
+        m.d.comb += [
+            context.close.eq(close),
+            context.size.eq(self.anything(len(context.size), "size")),
+            context.hello.eq(self.anything(1, "hello")),
+        ]
+        # A datagram is closed between two answers, and no answer begins until then.
+        ended = Signal(init=1)
+        with m.If(taken(packer.i)):
+            m.d.sync += ended.eq(packer.i.payload.last)
+        m.d.comb += [
+            Assume(~close | (ended & ~packer.i.valid)),
+            Assume(~(ended & packer.i.valid & packer.i.payload.last)),  # an answer has two bytes
+            Assume(~before(m, close & ~context.closed) | close),
+        ]
+        waits = Signal(range(64))
+        wanted = (packer.i.valid | close) & (~packer.o.valid | packer.o.ready)
+        m.d.sync += waits.eq(Mux(taken(packer.i) | context.closed, 0, waits + wanted))
+        m.d.comb += Assert(waits < 40)
+
+
 CONTRACTS: dict[type[Contract], Method] = {
     FrameEnds: Induction(2),
     GapIsKept: Reached,
@@ -184,6 +327,12 @@ CONTRACTS: dict[type[Contract], Method] = {
     ParserGoesOn: Reached,
     WithoutRoom: Reached,
     PacketsAreWhole: Bounded(14),
+    DatagramsAreChecked: Induction(2),
+    CrcIsRight: Induction(2),
+    FormIsRight: Reached,
+    OnlyTheSession: Bounded(44),
+    ReaderGoesOn: Reached,
+    PackerGoesOn: Reached,
 }
 
 
@@ -193,7 +342,7 @@ def test_contract(contract: type[Contract], proof: Proof) -> None:
 
 
 RECEIVER, TRANSMITTER, FIFO = "mac_receiver", "mac_transmitter", "packet_fifo"
-PARSER = "frame_parser"
+PARSER, CHECK, READER, PACKER = "frame_parser", "datagram_check", "request_reader", "answer_packer"
 BUGS: dict[str, tuple[type[Contract], str, str, str, int]] = {
     "a damaged byte is forgotten": (
         FrameEnds,
@@ -257,6 +406,55 @@ BUGS: dict[str, tuple[type[Contract], str, str, str, int]] = {
         "loaded.eq(loads | (loaded & ~leaves))",
         "loaded.eq(loads | loaded)",
         30,
+    ),
+    "a datagram is committed before its CRC is known": (
+        DatagramsAreChecked,
+        PARSER,
+        "byte.arp | byte.echo | check.good",
+        "byte.arp | byte.echo | check.good | byte.valid",
+        64,
+    ),
+    "a bit of a byte is not checked": (
+        CrcIsRight,
+        CHECK,
+        "crc.data.eq(self.byte)",
+        "crc.data.eq(self.byte & 0x7F)",
+        10,
+    ),
+    "a datagram may end with a part of a word": (
+        FormIsRight,
+        CHECK,
+        "whole.eq((lane == 0) & heads[1]",
+        "whole.eq(heads[1]",
+        24,
+    ),
+    "a datagram of another session is executed": (
+        OnlyTheSession,
+        READER,
+        "allowed.eq(hello | ours)",
+        "allowed.eq(hello | ours | timer.alive)",
+        30,
+    ),
+    "a busy board starts the session": (
+        OnlyTheSession,
+        READER,
+        "with m.If(decided & starts):",
+        "with m.If(decided & hello):",
+        60,
+    ),
+    "a complaint is expected twice": (
+        ReaderGoesOn,
+        READER,
+        '[(self.complaint.valid, "answer"), (ALWAYS, "discard")]',
+        '[(self.complaint.valid, "answer")]',
+        40,
+    ),
+    "a datagram is closed again and again": (
+        PackerGoesOn,
+        PACKER,
+        "with m.If(state.crc):",
+        "with m.If(state.crc & waiting):",
+        80,
     ),
 }
 

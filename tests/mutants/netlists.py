@@ -16,7 +16,7 @@ from amaranth.back import rtlil  # type: ignore[attr-defined]  # stubs lag
 from amaranth.hdl import Elaboratable
 
 from bitlane_boards import boards
-from bitlane_boards.flow.top import Top
+from bitlane_boards.readback.netlist import board_circuit
 from bitlane_rtl.configurations import copy, full, one_port, small
 from bitlane_rtl.core import Core
 from bitlane_sim.pins.model import VENDOR_CELLS
@@ -53,7 +53,7 @@ def _cores() -> dict[str, Callable[[], Elaboratable]]:
 
 
 def _boards() -> dict[str, Callable[[], Elaboratable]]:
-    return {name: partial(Top, board) for name, board in boards().items()}
+    return {name: partial(board_circuit, board) for name, board in boards().items()}
 
 
 def netlist(build: Callable[[], Elaboratable]) -> Mapping[str, str]:

@@ -24,8 +24,8 @@ from bitlane_rtl.configuration import Search
 from bitlane_rtl.configurations import copy, full
 from bitlane_rtl.core import Core
 from bitlane_rtl.ethernet.board_addresses import BoardAddresses
+from bitlane_rtl.ethernet.network_bridge import NetworkBridge
 from bitlane_rtl.ethernet.rgmii import RgmiiReceiver, RgmiiTransmitter
-from bitlane_rtl.ethernet.udp_stack import UdpStack
 from support.ethernet.pins import PLATFORM
 
 
@@ -42,7 +42,7 @@ CIRCUITS = {
     "copy": lambda: Core(copy()),
     "pairs of beats, block RAM": lambda: Core(full(32, block_ram=True)),
     "search, one read port": lambda: Core(replace(full(), search=Search(units=1), read_ports=1)),
-    "Ethernet": lambda: UdpStack(BoardAddresses()),
+    "Ethernet": lambda: NetworkBridge(full(), BoardAddresses(), 100_000_000),
     "pins of Ethernet": rgmii,
     **{
         name: partial(Top, board)

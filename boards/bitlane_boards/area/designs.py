@@ -5,9 +5,11 @@ from dataclasses import dataclass, replace
 
 from amaranth.lib import wiring
 
+from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.configurations import copy, full, small
 from bitlane_rtl.core import Core
 from bitlane_rtl.ethernet.board_addresses import BoardAddresses
+from bitlane_rtl.ethernet.network_bridge import NetworkBridge
 from bitlane_rtl.ethernet.udp_stack import UdpStack
 from bitlane_rtl.search.unit import Unit
 
@@ -109,6 +111,24 @@ _ETHERNET = Design(
     clocks=("sync", "rx", "tx"),
 )
 
+_NETWORK = Design(
+    "network",
+    "ecp5",
+    8,
+    (
+        "the network link of a board: UDP as in `ethernet`, sessions, a buffer of 32 KiB, and the"
+        " executor of the frames, which accesses memory and control window"
+    ),
+    lambda: NetworkBridge(
+        Configuration(data_width=32, address_width=17, memory_bytes=1 << 17),
+        BoardAddresses(),
+        100_000_000,
+    ),
+    most_lut4=2400,
+    least_mhz=125.0,
+    clocks=("sync", "rx", "tx"),
+)
+
 DESIGNS = (
     _design("copy-{}", 32, "ecp5", most_lut4=480, least_mhz=155.0),
     _design("copy-{}-deep", 32, "ecp5"),
@@ -132,6 +152,7 @@ ON_REQUEST = (
     _design("unit-{}", 512, "ice40"),
     _design("unit-{}", 512, "gowin"),
     _ETHERNET,
+    _NETWORK,
 )
 """Measured only when named: slow, larger than their chip with the flip-flops around them, or not a
 part of the engine."""

@@ -15,7 +15,7 @@ from bitlane.command_line.workers import add_workers, shared_by
 from bitlane.errors import BitlaneError
 
 from .. import Board, boards
-from .common import add_board, progress_of
+from .common import add_addresses, add_board, addressed, progress_of
 
 if TYPE_CHECKING:
     from ..flow.build import BuildReport
@@ -55,6 +55,7 @@ def add_build(subparsers: Subparsers) -> None:
         type=Path,
         help="folder for the bitstream, the report and the netlists (default build/BOARD)",
     )
+    add_addresses(parser)
     add_workers(parser)
     parser.set_defaults(run=_run, group=Group.BOARDS, extra="boards")
 
@@ -80,10 +81,15 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.seeds is not None:
         if arguments.all:
             raise BitlaneError("build: --seeds is for one board; expected its name, not --all")
-        return _run_seeds(boards()[arguments.board], arguments)
+        return _run_seeds(addressed(boards()[arguments.board], arguments), arguments)
     if arguments.workers or arguments.cluster:
         raise BitlaneError("build: --workers and --cluster share the seeds of --seeds")
-    chosen = list(boards().values()) if arguments.all else [boards()[arguments.board]]
+    if arguments.all:
+        if arguments.ip or arguments.mac:
+            raise BitlaneError("build: --ip and --mac are for one board; expected its name")
+        chosen = list(boards().values())
+    else:
+        chosen = [addressed(boards()[arguments.board], arguments)]
     reports: list[BuildReport] = []
     failures: list[str] = []
     for board in chosen:

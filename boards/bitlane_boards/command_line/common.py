@@ -1,18 +1,62 @@
-"""The argument that names a board and the progress on standard error, for all commands."""
+"""The arguments that name a board and its addresses, and progress on standard error."""
 
 import argparse
 import sys
 from collections.abc import Callable
+from dataclasses import replace
+from ipaddress import AddressValueError, IPv4Address
+from typing import Any
 
-from .. import boards
+from bitlane.errors import BitlaneError
 
-__all__ = ["add_board", "progress_of"]
+from .. import Board, boards
+
+__all__ = ["add_addresses", "add_board", "addressed", "progress_of"]
 
 
 def add_board(parser: argparse.ArgumentParser, nargs: str | None = None) -> None:
     """Add the argument ``board``, the name of a board."""
     names = sorted(boards())
     parser.add_argument("board", metavar="BOARD", nargs=nargs, choices=names, help=", ".join(names))
+
+
+def add_addresses(parser: argparse.ArgumentParser) -> None:
+    """Add the addresses that a board gets on its network."""
+    parser.add_argument("--ip", metavar="ADDRESS", help="IPv4 address of a board with Ethernet")
+    parser.add_argument("--mac", metavar="ADDRESS", help="its MAC address, as 02:00:00:00:00:01")
+
+
+def addressed(board: Board, arguments: argparse.Namespace) -> Board:
+    """Return ``board`` with the addresses of the arguments. Raises ``BitlaneError``."""
+    changes: dict[str, Any] = {}
+    if arguments.ip is not None:
+        changes["ip"] = _ip(arguments.ip)
+    if arguments.mac is not None:
+        changes["mac"] = _mac(arguments.mac)
+    if not changes:
+        return board
+    if board.ethernet is None:
+        raise BitlaneError(f"--{next(iter(changes))}: {board.name} has no Ethernet")
+    try:
+        addresses = replace(board.ethernet.addresses, **changes)
+    except ValueError as error:
+        raise BitlaneError(f"--{error}") from error
+    return replace(board, ethernet=replace(board.ethernet, addresses=addresses))
+
+
+def _ip(text: str) -> IPv4Address:
+    try:
+        return IPv4Address(text)
+    except AddressValueError as error:
+        raise BitlaneError(f"--ip: {text!r}; expected an address like 192.168.1.50") from error
+
+
+def _mac(text: str) -> bytes:
+    parts = text.split(":")
+    digits = set("0123456789abcdefABCDEF")
+    if len(parts) != 6 or any(len(part) != 2 or not set(part) <= digits for part in parts):
+        raise BitlaneError(f"--mac: {text!r}; expected six bytes like 02:00:00:00:00:01")
+    return bytes.fromhex("".join(parts))
 
 
 def progress_of(name: str) -> Callable[[str], None]:

@@ -1,15 +1,17 @@
-"""`bitlane devices`: the boards that are connected to this computer. Opens none of them."""
+"""`bitlane devices [ADDRESS ...]`: the boards at serial ports, or at addresses on the network."""
 
 import argparse
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any
 
 from bitlane.command_line.cli import DONE, Group, Subparsers
-from bitlane.errors import BitlaneError
+from bitlane.errors import BitlaneError, LinkError
 from bitlane_rtl.abi.frames import DEFAULT_BAUD
 
 from .. import Board, boards
 from .common import progress_of
+from .network import answers, expand
 
 __all__ = ["add_devices", "connected", "url_of"]
 
@@ -21,9 +23,18 @@ def add_devices(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "devices",
         help="list the boards that are connected",
-        description="List serial ports with the USB bridge of a known board. Other devices may"
-        " have the same bridge: bitlane info URL reads the registers of the device itself.",
+        description="List serial ports with the USB bridge of a known board, and open none. Other"
+        " devices may have the same bridge: bitlane info URL reads the registers of the device"
+        " itself. With ADDRESS: list the boards that answer there on the network, and leave the"
+        " session of another host alone.",
         epilog="exit codes: 0 listed, even if there are none; 2 bad input",
+    )
+    parser.add_argument(
+        "addresses",
+        nargs="*",
+        metavar="ADDRESS",
+        help="an IPv4 address or the name of a host, with :PORT if the board's build chose one;"
+        " or a network prefix of at most 256 addresses: 192.168.1.0/28",
     )
     parser.set_defaults(run=_run, group=Group.BOARDS)
 
@@ -57,11 +68,31 @@ def _place(port: Any) -> str:
 
 
 def url_of(path: str, board: Board) -> str:
-    """Return the value of ``--device`` for ``board`` at the port ``path``."""
+    """Return the value of ``--device`` for ``board``, at the serial port ``path`` if it has one."""
+    if board.ethernet:
+        return board.ethernet.url
     return f"serial:{path}" + ("" if board.baud == DEFAULT_BAUD else f"?baud={board.baud}")
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    if arguments.addresses:
+        _list_network(expand(arguments.addresses))
+    else:
+        _list_ports()
+    return DONE
+
+
+def _list_network(addresses: Sequence[str]) -> None:
+    found = answers(addresses)
+    boards_found = [each for each in found if not isinstance(each, LinkError)]
+    for url, state in boards_found:
+        print(f"{url:40} {state}")
+    if not boards_found:
+        several = f"none of {len(found)} addresses answers"
+        _progress(f"no board found: {found[0] if len(found) == 1 else several}")
+
+
+def _list_ports() -> None:
     try:
         from serial.tools.list_ports import comports
     except ImportError as error:
@@ -79,4 +110,3 @@ def _run(arguments: argparse.Namespace) -> int:
             f"no board found: none of {len(ports)} serial ports belongs to a known board;"
             " connect one, or name its port yourself: serial:PATH"
         )
-    return DONE

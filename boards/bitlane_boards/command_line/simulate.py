@@ -1,19 +1,23 @@
-"""`bitlane simulate BOARD`: a board's circuit at its pins, behind a pseudo-terminal.
+"""`bitlane simulate BOARD`: a board's circuit at its pins, behind a pseudo-terminal or a socket.
 
-Standard output gets only the terminal's name. The parser imports only the boards; the simulator is
-imported when the simulation begins.
+Standard output gets only the name of the terminal or the URL of the socket. The parser imports only
+the boards; the simulator is imported when the simulation begins.
 """
 
 import argparse
 import contextlib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bitlane.command_line.cli import DONE, Group, Subparsers
 from bitlane.errors import BitlaneError
 from cppsim.errors import SimulationError
 
-from .. import boards
+from .. import Board, boards
 from .common import add_board, progress_of
+
+if TYPE_CHECKING:
+    from bitlane_sim.pins import PinModel
 
 __all__ = ["add_simulate"]
 
@@ -24,11 +28,12 @@ def add_simulate(subparsers: Subparsers) -> None:
     """Add the subcommand `simulate`."""
     parser = subparsers.add_parser(
         "simulate",
-        help="run a board's circuit behind a pseudo-terminal",
+        help="run a board's circuit behind a pseudo-terminal or a UDP socket",
         description="Simulate a board's circuit at its pins, with a UART at the other end, behind a"
-        " pseudo-terminal that any program can open like the board's serial port. The terminal's"
-        " name is printed on standard output; what is simulated, and what is left out, on standard"
-        " error. Ctrl-C stops it.",
+        " pseudo-terminal that any program can open like the board's serial port; or with an"
+        " Ethernet PHY and a cable, behind a UDP socket of 127.0.0.1. The name of the terminal, or"
+        " the URL of the socket, is printed on standard output; what is simulated, and what is left"
+        " out, on standard error. Ctrl-C stops it.",
         epilog="exit codes: 0 stopped after it was ready, 2 bad input or a missing tool",
     )
     add_board(parser)
@@ -48,7 +53,49 @@ def add_simulate(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--deadline", metavar="SECONDS", type=_seconds, help="stop after this time (default: never)"
     )
+    _add_network(parser)
     parser.set_defaults(run=_run, group=Group.BOARDS, extra="boards")
+
+
+def _add_network(parser: argparse.ArgumentParser) -> None:
+    """Add the options of boards with Ethernet, whose default is None."""
+    group = parser.add_argument_group("boards with Ethernet")
+    group.add_argument(
+        "--port", metavar="N", type=_port, help="UDP port of 127.0.0.1 (default: a free one)"
+    )
+    group.add_argument(
+        "--pcap",
+        metavar="FILE",
+        type=Path,
+        help="record the frames, for Wireshark, at the simulated time",
+    )
+    for fault in _FAULTS:
+        group.add_argument(
+            f"--{fault}", metavar="SHARE", type=_share, help=f"of frames to {fault}, from 0 to 1"
+        )
+    group.add_argument(
+        "--cable-seed", metavar="N", type=int, help="of the faults of the cable (default 1)"
+    )
+
+
+_FAULTS = ("lose", "double", "reorder", "damage")
+_NETWORK = ("port", "pcap", *_FAULTS, "cable_seed")
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) < 1 << 16:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected 1 to 65535")
+    return int(text)
+
+
+def _share(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a share from 0 to 1")
+    return value
 
 
 def _seconds(text: str) -> float:
@@ -63,35 +110,88 @@ def _seconds(text: str) -> float:
 
 def _run(arguments: argparse.Namespace) -> int:
     board = boards()[arguments.board]
-    from bitlane_sim.pins import PinSimulation
-    from bitlane_sim.pins.pty import PtyServer
-
+    given = [name for name in _NETWORK if getattr(arguments, name) is not None]
+    if given and board.ethernet is None:
+        raise BitlaneError(f"--{given[0].replace('_', '-')}: {board.name} has no Ethernet")
     from ..readback.netlist import model_of
 
+    if arguments.bitstream is None and arguments.netlist is None:
+        _progress("compiling the circuit, once for this computer: a minute")
+    model = model_of(board, arguments.bitstream, arguments.netlist)
     with contextlib.ExitStack() as open_things:
-        if arguments.bitstream is None and arguments.netlist is None:
-            _progress("compiling the circuit, once for this computer: a minute")
-        model = model_of(board, arguments.bitstream, arguments.netlist)
         open_things.callback(model.close)
         try:
-            simulation = PinSimulation(model, board.clock_hz / board.baud)
-            server = PtyServer(simulation, board.clock_hz)
-            open_things.callback(server.close)
-            _progress(f"simulating {model.description}")
-            for sentence in model.hidden:
-                _progress(f"not shown: {sentence}")
-            server.warm_up()
-            _progress(f"ready for --device serial:{server.name}?baud={board.baud}; Ctrl-C stops it")
-            print(server.name, flush=True)
-            try:
-                # Ctrl-C is the normal end.
-                with contextlib.suppress(KeyboardInterrupt):
-                    server.serve(arguments.deadline)
-            finally:
-                _progress(
-                    f"stopped after {simulation.cycle} cycles; {server.sent} bytes to the board,"
-                    f" {server.received} from it, {simulation.framing_errors} framing errors"
-                )
+            if board.ethernet:
+                _serve_network(board, model, arguments, open_things)
+            else:
+                _serve_terminal(board, model, arguments.deadline, open_things)
         except SimulationError as error:
             raise BitlaneError(f"{board.name}: {error}") from error
     return DONE
+
+
+def _serve_terminal(
+    board: Board, model: "PinModel", deadline: float | None, open_things: contextlib.ExitStack
+) -> None:
+    from bitlane_sim.pins import PinSimulation
+    from bitlane_sim.pins.pty import PtyServer
+
+    simulation = PinSimulation(model, board.clock_hz / board.baud)
+    server = PtyServer(simulation, board.clock_hz)
+    open_things.callback(server.close)
+    _describe(model)
+    server.warm_up()
+    _progress(f"ready for --device serial:{server.name}?baud={board.baud}; Ctrl-C stops it")
+    print(server.name, flush=True)
+    try:
+        # Ctrl-C is the normal end.
+        with contextlib.suppress(KeyboardInterrupt):
+            server.serve(deadline)
+    finally:
+        _progress(
+            f"stopped after {simulation.cycle} cycles; {server.sent} bytes to the board,"
+            f" {server.received} from it, {simulation.framing_errors} framing errors"
+        )
+
+
+def _serve_network(
+    board: Board,
+    model: "PinModel",
+    arguments: argparse.Namespace,
+    open_things: contextlib.ExitStack,
+) -> None:
+    from bitlane_sim.pins.cable import CableFaults
+    from bitlane_sim.pins.network import SimulatedNetwork
+    from bitlane_sim.pins.phy import PhySimulation
+    from bitlane_sim.pins.udp import UdpServer
+
+    assert board.ethernet is not None
+    shares = {fault: getattr(arguments, fault) or 0.0 for fault in _FAULTS}
+    seed = 1 if arguments.cable_seed is None else arguments.cable_seed
+    network = SimulatedNetwork(
+        PhySimulation(model, board.clock_hz),
+        board.ethernet.addresses,
+        faults=CableFaults(**shares, seed=seed),
+        pcap=arguments.pcap,
+    )
+    open_things.callback(network.close)
+    server = UdpServer(network, arguments.port or 0)
+    open_things.callback(server.close)
+    _describe(model)
+    network.resolve()
+    _progress(f"ready for --device {server.url}; Ctrl-C stops it")
+    print(server.url, flush=True)
+    try:
+        with contextlib.suppress(KeyboardInterrupt):
+            server.serve(arguments.deadline)
+    finally:
+        _progress(
+            f"stopped after {network.simulation.seconds * 1e3:.3f} ms; {network.sent} datagrams to"
+            f" the board, {network.received} from it, {network.simulation.illegal} illegal frames"
+        )
+
+
+def _describe(model: "PinModel") -> None:
+    _progress(f"simulating {model.description}")
+    for sentence in model.hidden:
+        _progress(f"not shown: {sentence}")

@@ -17,6 +17,7 @@ from pathlib import Path
 from ..board import Board
 from .families import FLOWS, YOSYS, ToolCall
 from .platform import BoardTop, expect_clock, load_platform
+from .rgmii import LINE_HZ
 from .tools import Progress, ToolError, Usage, require, run_tool
 
 __all__ = ["Build", "BuildError", "BuildReport", "build"]
@@ -25,6 +26,9 @@ _NAME = "top"
 """The name of the circuit, and the stem of its files."""
 
 _ROUTING_LOG = "place-and-route.log"
+
+_CLOCK = "sync"
+"""The domain of the board's clock."""
 
 _USED = re.compile(r"^Info:\s+(\w+):\s+(\d+)/\s*(\d+)\s+\d+%", re.MULTILINE)
 """A row of nextpnr's table of device utilisation."""
@@ -46,8 +50,10 @@ class BuildReport:
     cells: dict[str, tuple[int, int]]
     """Used and available, by nextpnr's names."""
     blocks: dict[str, tuple[int, int]]
+    line_clocks_mhz: dict[str, tuple[float, float]]
+    """Required and achieved, of the clock domains of an Ethernet port."""
     memory_bytes: int
-    baud: int
+    link: str
     bitstream: str
     bitstream_bytes: int
     why: dict[str, str]
@@ -74,15 +80,18 @@ class BuildReport:
     def text(self) -> str:
         """Return the report as lines for a terminal."""
         used = [*self.cells.items(), *self.blocks.items()]
+        clocks = {"clock": (self.clock_mhz, self.achieved_mhz)}
+        clocks |= {f"clock {name}": clock for name, clock in self.line_clocks_mhz.items()}
         lines = [
             f"{self.board}: {self.title}, seed {self.seed}",
             *(f"  {name:20} {n:6} of {of:6}  {n / of:4.0%}" for name, (n, of) in used if of),
-            (
-                f"  {'clock':20} {self.clock_mhz:6.2f} MHz; achieves {self.achieved_mhz:.2f} MHz,"
-                f" margin {self.margin:.1%}"
+            *(
+                f"  {name:20} {mhz:6.2f} MHz; achieves {achieved:.2f} MHz,"
+                f" margin {achieved / mhz - 1:.1%}"
+                for name, (mhz, achieved) in clocks.items()
             ),
             f"  {'memory':20} {self.memory_bytes // 1024:6} KiB",
-            f"  {'link':20} {self.baud} baud",
+            f"  {'link':20} {self.link}",
             f"  {'bitstream':20} {self.bitstream}, {self.bitstream_bytes} bytes",
             f"  {'took':20} {self.seconds:6.1f} s, {self.peak_bytes / 2**20:.0f} MiB at most",
             *(f"  {name:20} {number}" for name, number in self.versions.items()),
@@ -150,23 +159,29 @@ class Build:
         return f"{_NAME}.json", f"{_NAME}.{self._flow.constraints}"
 
     def route(self, seed: int) -> float:
-        """Place and route the netlist; return the achieved clock in MHz, even if it is too low."""
-        timing = self._folder / f"{_NAME}.timing.json"
-        timing.unlink(missing_ok=True)
+        """Place and route the netlist; return the achieved clock in MHz, even if it is too low.
+
+        If another clock has less margin, it is lower by as much.
+        """
+        self._timing.unlink(missing_ok=True)
         part = self._flow.part(_NAME, self._platform)
         try:
             self._run(self._flow.route(_NAME, self._board.clock_hz / 1e6, seed, part))
         finally:
             # An over-full device is a clearer error than the tool's own message.
             _used(self._board, self._folder / _ROUTING_LOG)
-        return _achieved(timing, self._board)
+        clocks = self._clocks()
+        return self._board.clock_hz / 1e6 * min(achieved / mhz for mhz, achieved in clocks.values())
 
     def pack(self, seed: int, achieved: float) -> BuildReport:
         """Write the bitstream of the circuit routed with ``seed``, unless it misses the clock."""
         wanted = self._board.clock_hz / 1e6
         if achieved < wanted:
+            missed = ", ".join(
+                f"{got:.2f} MHz of {mhz:g} MHz" for mhz, got in self._clocks().values() if got < mhz
+            )
             raise BuildError(
-                f"{self._board.name}: timing not met: {achieved:.2f} MHz of {wanted:g} MHz;"
+                f"{self._board.name}: timing not met: {missed};"
                 " try another --seed, or a slower clock in the board's file"
             )
         new = self._bitstream.with_suffix(f"{self._bitstream.suffix}.new")
@@ -175,7 +190,7 @@ class Build:
             new.replace(self._bitstream)
         finally:
             new.unlink(missing_ok=True)
-        report = self._report(seed, achieved)
+        report = self._report(seed)
         _write(report, self._folder)
         return report
 
@@ -193,6 +208,34 @@ class Build:
             for name, content in zip(names, contents, strict=True)
         }
 
+    def _clocks(self) -> dict[str, tuple[float, float]]:
+        """Return the required and achieved MHz of each clock domain.
+
+        Raises `ToolError` if nextpnr had another target.
+        """
+        found = json.loads(self._timing.read_text(encoding="utf-8"))["fmax"]
+        wanted = {_CLOCK: self._board.clock_hz / 1e6}
+        if self._board.ethernet:
+            wanted |= dict.fromkeys(("rx", "tx"), LINE_HZ / 1e6)
+        clocks = {}
+        for domain, mhz in wanted.items():
+            net = "" if domain == _CLOCK else f"{domain}_clk"
+            achieved = [
+                float(each["achieved"])
+                for name, each in found.items()
+                if net in name and abs(each["constraint"] / mhz - 1) < 1e-3
+            ]
+            if not achieved:
+                raise ToolError(
+                    f"{self._board.name}: nextpnr had another target than {mhz:g} MHz: {found}"
+                )
+            clocks[domain] = mhz, min(achieved)
+        return clocks
+
+    @property
+    def _timing(self) -> Path:
+        return self._folder / f"{_NAME}.timing.json"
+
     @property
     def _bitstream(self) -> Path:
         return self._folder / f"{self._board.name}.{self._flow.bitstream}"
@@ -204,9 +247,11 @@ class Build:
             step.tool, step.arguments, self._folder, log, self._progress
         )
 
-    def _report(self, seed: int, achieved: float) -> BuildReport:
+    def _report(self, seed: int) -> BuildReport:
         board, flow = self._board, self._flow
         used = _used(board, self._folder / _ROUTING_LOG)
+        clocks = self._clocks()
+        _, achieved = clocks.pop(_CLOCK)
         ours = {name: version(name) for name in ("amaranth", "amaranth-boards")}
         return BuildReport(
             board=board.name,
@@ -216,8 +261,9 @@ class Build:
             achieved_mhz=achieved,
             cells={cell: used[cell] for cell in flow.cells if cell in used},
             blocks={block: used[block] for block in flow.blocks if block in used},
+            line_clocks_mhz=clocks,
             memory_bytes=board.configuration.memory_bytes,
-            baud=board.baud,
+            link=_link(board),
             bitstream=str(self._bitstream),
             bitstream_bytes=self._bitstream.stat().st_size,
             why=dict(board.why),
@@ -240,14 +286,11 @@ def _used(board: Board, log: Path) -> dict[str, tuple[int, int]]:
     return used
 
 
-def _achieved(path: Path, board: Board) -> float:
-    """Return the achieved clock in MHz. Raises `ToolError` if nextpnr had another target."""
-    clocks = json.loads(path.read_text(encoding="utf-8"))["fmax"]
-    wanted = board.clock_hz / 1e6
-    ours = [each for each in clocks.values() if abs(each["constraint"] / wanted - 1) < 1e-3]
-    if not ours:
-        raise ToolError(f"{board.name}: nextpnr had another target than {wanted:g} MHz: {clocks}")
-    return min(float(each["achieved"]) for each in ours)
+def _link(board: Board) -> str:
+    """Return the board's link in words."""
+    if board.ethernet is None:
+        return f"{board.baud} baud"
+    return f"{board.ethernet.url}, MAC address {board.ethernet.addresses.mac.hex(':')}"
 
 
 def _write(report: BuildReport, folder: Path) -> None:

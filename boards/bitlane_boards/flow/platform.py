@@ -1,4 +1,4 @@
-"""Connects a `Top` to a board's pins: clock, reset, serial port and LEDs.
+"""Connects a `Top` to a board's pins: clocks, reset, link and LEDs.
 
 The pins come from amaranth-boards; it requests only the pins that it uses.
 """
@@ -16,13 +16,14 @@ from amaranth.hdl import (
     Signal,
     Value,
 )
-from amaranth.lib import io
+from amaranth.lib import io, wiring
 from amaranth.lib.cdc import FFSynchronizer
 
 from bitlane.errors import BitlaneError
 
 from ..board import Board, Family
-from .pll import ECP5, GW1N_9C, ICE40, ecp5_pll, gowin_pll, ice40_pll, settings
+from .pll import ECP5, GW1N_9C, ICE40, ecp5_pll, ecp5_pll_pair, gowin_pll, ice40_pll, settings
+from .rgmii import LINE_HZ, RgmiiPort
 from .top import Top
 
 __all__ = ["BoardTop", "expect_clock", "leds", "load_platform", "sdram_pins"]
@@ -66,7 +67,9 @@ def load_platform(board: Board) -> Any:
 def expect_clock(board: Board, platform: Any) -> None:
     """Raise ``PllError`` if neither the oscillator nor a PLL makes the board's clock."""
     in_hz = int(platform.default_clk_frequency)
-    if in_hz != board.clock_hz:
+    if board.ethernet:
+        settings(ECP5, in_hz, LINE_HZ, board.clock_hz)
+    elif in_hz != board.clock_hz:
         settings(_PLLS[board.family][0], in_hz, board.clock_hz)
 
 
@@ -131,11 +134,17 @@ class BoardTop(Elaboratable):
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         m.submodules.top = top = Top(self._board)
-        self._clock(m, platform)
-        uart = platform.request("uart", dir="-")
-        m.submodules.rx = rx = io.Buffer(io.Direction.Input, uart.rx)
-        m.submodules.tx = tx = io.Buffer(io.Direction.Output, uart.tx)
-        m.d.comb += [top.rx.eq(rx.i), tx.o.eq(top.tx)]
+        if self._board.ethernet:
+            self._line_clocks(m, platform)
+            m.submodules.rgmii = rgmii = RgmiiPort(self._board.ethernet)
+            wiring.connect(m, rgmii.received, top.received)
+            wiring.connect(m, top.sent, rgmii.sent)
+        else:
+            self._clock(m, platform)
+            uart = platform.request("uart", dir="-")
+            m.submodules.rx = rx = io.Buffer(io.Direction.Input, uart.rx)
+            m.submodules.tx = tx = io.Buffer(io.Direction.Output, uart.tx)
+            m.d.comb += [top.rx.eq(rx.i), tx.o.eq(top.tx)]
         for name, port in leds(self._board, platform).items():
             led = io.Buffer(io.Direction.Output, port)
             m.submodules[f"led_{name}"] = led
@@ -190,6 +199,30 @@ class BoardTop(Elaboratable):
             if in_hz != out_hz:
                 clock, locked = make(m, buffer.i, in_hz, out_hz)
 
+        self._reset(m, clock, locked)
+
+    def _line_clocks(self, m: Module, platform: Any) -> None:
+        """Add the domains ``sync``, ``tx`` and ``rx``, which are reset together.
+
+        The clock of ``rx`` comes from the PHY and may stand still. Its registers begin with the
+        values of the reset, so that it does not matter if they see its end late.
+        """
+        pin = platform.request(platform.default_clk, dir="-")
+        m.submodules.clock = buffer = io.Buffer(io.Direction.Input, pin)
+        in_hz = int(platform.default_clk_frequency)
+        line, clock, locked = ecp5_pll_pair(m, buffer.i, in_hz, LINE_HZ, self._board.clock_hz)
+        reset = self._reset(m, clock, locked)
+        m.domains.tx, m.domains.rx = ClockDomain("tx"), ClockDomain("rx")
+        m.d.comb += ClockSignal("tx").eq(line)
+        for domain in ("tx", "rx"):
+            m.submodules[f"{domain}_reset"] = FFSynchronizer(
+                reset, ResetSignal(domain), o_domain=domain, init=1
+            )
+
+    def _reset(self, m: Module, clock: Value, locked: Value) -> Signal:
+        """Add the domain ``sync`` with ``clock``; return its reset."""
+        cycles = int(RESET_SECONDS * self._board.clock_hz) + 1
         m.domains.sync = ClockDomain("sync")
-        m.submodules.power = power = PowerOn(clock, locked, int(RESET_SECONDS * out_hz) + 1)
+        m.submodules.power = power = PowerOn(clock, locked, cycles)
         m.d.comb += [ClockSignal("sync").eq(clock), ResetSignal("sync").eq(power.reset)]
+        return power.reset

@@ -10,7 +10,15 @@ from amaranth.hdl import Const, Instance, IOValue, Module, Signal, Value
 
 from bitlane.errors import BitlaneError
 
-__all__ = ["Pll", "PllError", "ecp5_pll", "gowin_pll", "ice40_pll", "settings"]
+__all__ = [
+    "Pll",
+    "PllError",
+    "ecp5_pll",
+    "ecp5_pll_pair",
+    "gowin_pll",
+    "ice40_pll",
+    "settings",
+]
 
 _MHZ = 1_000_000
 
@@ -73,10 +81,13 @@ GW1N_9C = Pll(
 """Gowin DS117-2.9.3E, table 4-21: GW1NR-9 of speed grade C6/I5."""
 
 
-def settings(pll: Pll, in_hz: int, out_hz: int) -> tuple[int, int, int]:
+def settings(
+    pll: Pll, in_hz: int, out_hz: int, second_hz: int | None = None
+) -> tuple[int, int, int]:
     """Return the dividers of reference, feedback and output. Raises `PllError`.
 
-    Of several settings, the one with the fastest phase detector has the least jitter.
+    A second output divides the same VCO exactly. Of several settings, the one with the fastest
+    phase detector has the least jitter.
     """
     for verb, hz, bounds in (("takes", in_hz, pll.takes), ("makes", out_hz, pll.makes)):
         if not _within(bounds, hz):
@@ -86,9 +97,12 @@ def settings(pll: Pll, in_hz: int, out_hz: int) -> tuple[int, int, int]:
         vco_hz = out_hz * output
         fed_back = out_hz if pll.divided_feedback else vco_hz
         feedback, rest = divmod(fed_back * reference, in_hz)
-        if not rest and feedback in pll.feedbacks and _within(pll.vco, vco_hz):
+        if rest or feedback not in pll.feedbacks or not _within(pll.vco, vco_hz):
+            continue
+        if second_hz is None or (vco_hz % second_hz == 0 and vco_hz // second_hz in pll.outputs):
             return reference, feedback, output
-    raise PllError(f"clock_hz: no setting of the PLL makes {out_hz} Hz of {in_hz} Hz")
+    made = f"{out_hz} Hz" + (f" and {second_hz} Hz" if second_hz else "")
+    raise PllError(f"clock_hz: no setting of the PLL makes {made} of {in_hz} Hz")
 
 
 def _within(bounds: tuple[float, float], hz: float) -> bool:
@@ -129,8 +143,34 @@ def ice40_pll(m: Module, source: Value | IOValue, in_hz: int, out_hz: int) -> tu
 
 def ecp5_pll(m: Module, source: Value, in_hz: int, out_hz: int) -> tuple[Signal, Signal]:
     """Return the clock made from ``source``, and its lock signal."""
-    reference, feedback, output = settings(ECP5, in_hz, out_hz)
-    clock, locked = Signal(name="pll_clock"), Signal(name="pll_locked")
+    clock, _, locked = _ecp5_pll(m, source, in_hz, out_hz, None)
+    return clock, locked
+
+
+def ecp5_pll_pair(
+    m: Module, source: Value, in_hz: int, out_hz: int, second_hz: int
+) -> tuple[Signal, Signal, Signal]:
+    """Return two clocks made from ``source``, and the lock signal."""
+    return _ecp5_pll(m, source, in_hz, out_hz, second_hz)
+
+
+def _ecp5_pll(
+    m: Module, source: Value, in_hz: int, out_hz: int, second_hz: int | None
+) -> tuple[Signal, Signal, Signal]:
+    reference, feedback, output = settings(ECP5, in_hz, out_hz, second_hz)
+    clock, second = Signal(name="pll_clock"), Signal(name="pll_second_clock")
+    locked = Signal(name="pll_locked")
+    also: dict[str, object] = {}
+    if second_hz:
+        divider = in_hz // reference * feedback * output // second_hz
+        also = {
+            "a_FREQUENCY_PIN_CLKOS": f"{second_hz / _MHZ:g}",
+            "p_CLKOS_ENABLE": "ENABLED",
+            "p_CLKOS_DIV": divider,
+            "p_CLKOS_CPHASE": divider // 2,
+            "p_CLKOS_FPHASE": 0,
+            "o_CLKOS": second,
+        }
     m.submodules.pll = Instance(
         "EHXPLLL",
         # As Project Trellis' ecppll writes them.
@@ -150,6 +190,7 @@ def ecp5_pll(m: Module, source: Value, in_hz: int, out_hz: int) -> tuple[Signal,
         p_CLKOP_FPHASE=0,
         p_FEEDBK_PATH="CLKOP",
         p_CLKFB_DIV=feedback,
+        **also,
         i_CLKI=source,
         i_CLKFB=clock,
         **dict.fromkeys(("i_RST", "i_STDBY", "i_PLLWAKESYNC", "i_ENCLKOP"), Const(0)),
@@ -158,7 +199,7 @@ def ecp5_pll(m: Module, source: Value, in_hz: int, out_hz: int) -> tuple[Signal,
         o_CLKOP=clock,
         o_LOCK=locked,
     )
-    return clock, locked
+    return clock, second, locked
 
 
 def gowin_pll(m: Module, source: Value, in_hz: int, out_hz: int) -> tuple[Signal, Signal]:

@@ -13,6 +13,8 @@ from bitlane_rtl.bus.sdram.pins import SdramPins
 from bitlane_rtl.bus.shared_sram import SharedSram
 from bitlane_rtl.bus.storage import BlockRam, SinglePortRam
 from bitlane_rtl.engine import Engine
+from bitlane_rtl.ethernet.gmii import Gmii
+from bitlane_rtl.ethernet.network_bridge import NetworkBridge
 from bitlane_rtl.serial.serial_bridge import SerialBridge
 
 from ..board import Board, MemoryKind
@@ -21,39 +23,39 @@ __all__ = ["Top"]
 
 
 class Top(wiring.Component):
-    """An `Engine` and its memory behind a `SerialBridge`.
+    """An `Engine` and its memory behind a `SerialBridge` or a `NetworkBridge`.
 
     Members
     -------
     rx : ``In(1, init=1)``
-        The line from the host; asynchronous.
+        The serial line from the host; asynchronous.
     tx : ``Out(1, init=1)``
-        The line to the host.
+        The serial line to the host.
+    received : ``In(Gmii())``, in the domain ``rx``; sent : ``Out(Gmii())``, in the domain ``tx``
+        In place of these with an Ethernet port: the bytes from and to the PHY.
     busy, fault : ``Out(1)``
         The state of the engine, for LEDs.
     sdram : ``Out(SdramPins(board.sdram))``
         Only with such a chip.
 
-    Needs a clock domain ``sync`` of ``board.clock_hz``, and no platform.
+    Needs a clock domain ``sync`` of ``board.clock_hz`` and, with an Ethernet port, ``rx`` and
+    ``tx`` of 125 MHz. Needs no platform.
     """
 
     def __init__(self, board: Board) -> None:
         self._board = board
-        super().__init__(
-            {
-                "rx": In(1, init=1),
-                "tx": Out(1, init=1),
-                "busy": Out(1),
-                "fault": Out(1),
-            }
-            | ({"sdram": Out(SdramPins(board.sdram))} if board.sdram else {})
-        )
+        if board.ethernet:
+            line: dict[str, Any] = {"received": In(Gmii()), "sent": Out(Gmii())}
+        else:
+            line = {"rx": In(1, init=1), "tx": Out(1, init=1)}
+        chip = {"sdram": Out(SdramPins(board.sdram))} if board.sdram else {}
+        super().__init__(line | {"busy": Out(1), "fault": Out(1)} | chip)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        board, configuration = self._board, self._board.configuration
+        configuration = self._board.configuration
         m.submodules.engine = engine = Engine(configuration)
-        m.submodules.bridge = bridge = SerialBridge(configuration, board.divider)
+        m.submodules.bridge = bridge = self._bridge(m)
         m.submodules.memory = memory = self._memory(m)
         wiring.connect(m, bridge.control, engine.control)
         wiring.connect(m, bridge.memory, memory.host)
@@ -62,13 +64,25 @@ class Top(wiring.Component):
         if configuration.two_ports:
             wiring.connect(m, engine.read_b, memory.b)
         m.d.comb += [
-            bridge.rx.eq(self.rx),
-            self.tx.eq(bridge.tx),
             bridge.interrupt.eq(engine.irq),
             self.busy.eq(engine.busy),
             self.fault.eq(engine.fault),
         ]
         return m
+
+    def _bridge(self, m: Module) -> Any:
+        """Return the bridge between the board's line, the engine and the memory."""
+        board = self._board
+        if board.ethernet:
+            network = NetworkBridge(
+                board.configuration, board.ethernet.addresses, clock_hz=board.clock_hz
+            )
+            wiring.connect(m, wiring.flipped(self.received), network.rx)
+            wiring.connect(m, network.tx, wiring.flipped(self.sent))
+            return network
+        serial = SerialBridge(board.configuration, board.divider)
+        m.d.comb += [serial.rx.eq(self.rx), self.tx.eq(serial.tx)]
+        return serial
 
     def _memory(self, m: Module) -> Any:
         """Return the board's memory, with ports for the engine and the host."""

@@ -1,4 +1,7 @@
-"""Colorlight i5 v7.0 on muselab's extension board. Pins: Colorlight-FPGA-Projects, litex-boards."""
+"""Colorlight i5 v7.0 and i9 v7.2 on muselab's extension board.
+
+Pins: Colorlight-FPGA-Projects, litex-boards.
+"""
 
 import os
 import subprocess
@@ -8,7 +11,7 @@ from amaranth.build import Attrs, Clock, Connector, Pins, PinsN, Resource, Subsi
 from amaranth.vendor import LatticeECP5Platform
 from amaranth_boards.resources import ButtonResources, LEDResources, SDRAMResource, UARTResource
 
-__all__ = ["ColorlightI5Platform"]
+__all__ = ["ColorlightI5Platform", "ColorlightI9Platform"]
 
 _CMOS = Attrs(IO_TYPE="LVCMOS33")
 
@@ -70,8 +73,21 @@ class ColorlightI5Platform(LatticeECP5Platform):
         Connector("pmod", 1, "D1 C1 C2 E3 - - E2 D2 B1 A3 - -"),
     )
 
+    _loader_board = "colorlight-i5"
+
     def toolchain_program(self, products: Any, name: str, **options: Any) -> None:
         """Load the bitstream with openFPGALoader."""
         tool = os.environ.get("OPENFPGALOADER", "openFPGALoader")
         with products.extract(f"{name}.bit") as bitstream:
-            subprocess.check_call([tool, "-b", "colorlight-i5", bitstream])
+            subprocess.check_call([tool, "-b", self._loader_board, bitstream])
+
+
+class ColorlightI9Platform(ColorlightI5Platform):
+    """The module with an LFE5U-45F in place of the LFE5U-25F, and its LED at another pin."""
+
+    device = "LFE5U-45F"
+    resources = (
+        *LEDResources(pins="L2", invert=True, attrs=_CMOS),
+        *(each for each in ColorlightI5Platform.resources if each.name != "led"),
+    )
+    _loader_board = "colorlight-i9"

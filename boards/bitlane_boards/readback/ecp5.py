@@ -33,7 +33,9 @@ _UNIT_BITS = 9
 def _pll(t: Translation, cell: Cell) -> None:
     path = cell.text("FEEDBK_PATH", "")
     cell.refuse(path != "CLKOP", f"FEEDBK_PATH {path or 'unset'} of the PLL is")
-    t.pll(cell, "CLKOP", cell.number("CLKFB_DIV", 1) / cell.number("CLKI_DIV", 1))
+    ratio = cell.number("CLKFB_DIV", 1) / cell.number("CLKI_DIV", 1)
+    second = ratio * cell.number("CLKOP_DIV", 8) / cell.number("CLKOS_DIV", 8)
+    t.pll(cell, {"CLKOP": ratio, "CLKOS": second})
 
 
 def _clock_buffer(t: Translation, cell: Cell) -> None:
@@ -86,12 +88,12 @@ def _carry(t: Translation, cell: Cell, table: int, inputs: list[int], f: int) ->
 def _lut_ram(t: Translation, cell: Cell, table: int, inputs: dict[str, int], f: int) -> None:
     inverted = cell.text("WREMUX", "WRE") != "WRE" or cell.text("WCKMUX", "WCK") != "WCK"
     cell.refuse(inverted, "inverted writes are")
-    t.clocked(cell, "WCK")
     weights = {port: 1 << index for index, port in enumerate("ABCD")}
     address = [
         (t.of(cell.bit(f"WAD{index}")), weights[port]) for index, port in enumerate(_DPRAM_ADDRESS)
     ]
-    enable, data = t.of(cell.bit("WRE")), t.of(cell.bit("WD"))
+    (enable,) = t.clocked(cell, "WCK", t.of(cell.bit("WRE")))
+    data = t.of(cell.bit("WD"))
     t.builder.lut_ram(table, list(inputs.values()), enable, address, data, f)
 
 
@@ -109,7 +111,6 @@ def _flip_flop(t: Translation, cell: Cell) -> None:
     lsr_bit = cell.bit("LSR")
     asynchronous = cell.text("SRMODE", "LSR_OVER_CE") == "ASYNC"
     cell.expect("LSRMODE", "LSR")
-    t.clocked(cell, "CLK")
     # SD chooses between the LUT beside it and a wire of its own.
     d = cell.bit("DI") if cell.number("SD") else cell.bit("M")
     enable = HIGH
@@ -126,6 +127,7 @@ def _flip_flop(t: Translation, cell: Cell) -> None:
     cell.refuse(asynchronous and clear != LOW, ASYNCHRONOUS)
     if cell.text("SRMODE", "LSR_OVER_CE") == "CE_OVER_LSR":
         clear = builder.both(clear, enable)
+    enable, clear = t.clocked(cell, "CLK", enable, clear)
     value = int(cell.text("REGSET", "RESET") == "SET")
     builder.flip_flop(
         t.of(d), t.drive(cell.bit("Q")), enable=enable, clear=clear, value=value, first=value
@@ -134,13 +136,15 @@ def _flip_flop(t: Translation, cell: Cell) -> None:
 
 def _io(t: Translation, cell: Cell) -> None:
     direction = cell.text("DIR", "INPUT")
-    source = "IOLDO" if cell.text("DATAMUX_OREG", "PADDO") == "IOLDO" else "I"
+    muxes = (cell.text(f"DATAMUX_{register}", "PADDO") for register in ("OREG", "ODDR"))
+    source = "IOLDO" if "IOLDO" in muxes else "I"
+    off = "IOLTO" if cell.text("TRIMUX_TSREG", "PADDT") == "IOLTO" else "T"
     if direction == "INPUT":
         t.input(cell, "B", "O")
     elif direction == "OUTPUT":
-        t.output(cell, source, "T", "B")
+        t.output(cell, source, off, "B")
     elif direction == "BIDIR":
-        t.line(cell, source, "T", "B", "O")
+        t.line(cell, source, off, "B", "O")
     else:
         cell.refuse(True, f"a pin of direction {direction} is")
 
@@ -148,13 +152,37 @@ def _io(t: Translation, cell: Cell) -> None:
 def _io_logic(t: Translation, cell: Cell) -> None:
     """Add the registers beside a pin."""
     mode = cell.text("MODE", "NONE")
-    if mode == "IDDRX1_ODDRX1" and cell.bit("INFF") is None:
-        return  # both halves of a cycle, as a clock that leaves the FPGA has them
+    if mode == "IDDRX1_ODDRX1":
+        _double_rate(t, cell)
+        return
     cell.refuse(mode != "IREG_OREG" or cell.bit("IOLTO") is not None, f"its mode, {mode}, is")
     if cell.bit("INFF") is not None:
         _io_register(t, cell, "I", ("PADDI", "INFF"), "FF.REGSET")
     if cell.bit("IOLDO") is not None:
         _io_register(t, cell, "O", ("TXDATA0", "IOLDO"), "OUTREG.REGSET")
+
+
+def _double_rate(t: Translation, cell: Cell) -> None:
+    """Add the registers of IDDRX1F or ODDRX1F; a step has both edges of a cycle.
+
+    A delay between pin and register (DELAYG) is not simulated.
+    """
+    builder = t.builder
+    cell.expect("CLKMUX", "CLK")
+    (enable,) = t.clocked(cell, "CLK", HIGH)
+    paddi, ioldo = cell.bit("PADDI"), cell.bit("IOLDO")
+    if paddi is not None and cell.bit("RXDATA0") is not None:
+        t.falling[t.source(paddi)] = falling = builder.signal()
+        for level, port in ((t.of(paddi), "RXDATA0"), (falling, "RXDATA1")):
+            first = builder.signal()
+            builder.flip_flop(level, first, enable=enable)
+            builder.flip_flop(first, t.drive(cell.bit(port)), enable=enable)
+    if ioldo is not None:
+        t.falling[ioldo] = builder.signal()
+        for port, q in (("TXDATA0", t.drive(ioldo)), ("TXDATA1", t.falling[ioldo])):
+            builder.flip_flop(t.of(cell.bit(port)), q, enable=enable)
+    if cell.bit("IOLTO") is not None:
+        builder.flip_flop(t.of(cell.bit("TSDATA0")), t.drive(cell.bit("IOLTO")), enable=enable)
 
 
 def _io_register(
@@ -169,7 +197,7 @@ def _io_register(
     if cell.text(f"LSR{side}MUX", "0") == "LSRMUX":
         cell.expect("LSRMUX", "LSR")
         clear = t.of(cell.bit("LSR"))
-    t.clocked(cell, "CLK")
+    enable, clear = t.clocked(cell, "CLK", enable, clear)
     value = int(cell.text(set_to, "RESET") == "SET")
     d, q = (t.of(cell.bit(ports[0])), t.drive(cell.bit(ports[1])))
     t.builder.flip_flop(d, q, enable=enable, clear=clear, value=value, first=value)
@@ -222,7 +250,7 @@ def _ram_side(t: Translation, cell: Cell, memory: int, side: str) -> None:
     reset = used and _muxed(t, cell, f"RST{side}", LOW) != LOW
     cell.refuse(bool(reset), "a reset of the outputs is")
     cell.refuse(cell.text(f"CLK{side}MUX", f"CLK{side}") == "INV", FALLING)
-    t.clocked(cell, f"CLK{side}")
+    enable, write = t.clocked(cell, f"CLK{side}", enable, write)
     weights = _weights(width)
     address = [(_data(t, cell, f"AD{side}{bit}"), weight) for bit, weight in weights.items()]
     if used:
@@ -276,11 +304,11 @@ def _data(t: Translation, cell: Cell, port: str) -> int:
 CELLS: Mapping[str, CellReader] = {
     "EHXPLLL": _pll,
     "DCCA": _clock_buffer,
+    "TRELLIS_IO": _io,  # before the registers, whose clock may come from a pin
     "DP16KD": _block_ram,
     "TRELLIS_COMB": _comb,
     "TRELLIS_FF": _flip_flop,
     "TRELLIS_RAMW": _ramw,
-    "TRELLIS_IO": _io,
     "IOLOGIC": _io_logic,
     "SIOLOGIC": _io_logic,
 }

@@ -38,7 +38,7 @@ def _constant(t: Translation, cell: Cell) -> None:
 def _pll(t: Translation, cell: Cell) -> None:
     others = any(cell.bit(port) for port in ("CLKOUTP", "CLKOUTD", "CLKOUTD3"))
     cell.refuse(others, "a PLL with outputs other than CLKOUT is")
-    t.pll(cell, "CLKOUT", (cell.number("FBDIV_SEL") + 1) / (cell.number("IDIV_SEL") + 1))
+    t.pll(cell, {"CLKOUT": (cell.number("FBDIV_SEL") + 1) / (cell.number("IDIV_SEL") + 1)})
 
 
 def _lut(t: Translation, cell: Cell) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 from bitlane.errors import BitlaneError
 from bitlane_sim.pins.netlist import HIGH, LOW, Netlist, NetlistBuilder
+from bitlane_sim.pins.rgmii import edge_port
 
 from .pins import BoardPin, Side
 
@@ -148,6 +149,15 @@ class Translation:
         The net before a clock buffer, by the net after it.
     lines
         The FPGA's level and its disable signal, by the net of a bidirectional pin.
+    domains
+        Empty if there is one clock. Otherwise, of each clock domain, the frequency ratio of the
+        PLL's output to its input, or the net of a pin. The netlist then has an input for each
+        domain, named by `edge_port`, and a step is an edge of those that are high.
+    falling
+        Signals of pins with a double data rate at falling edges, by the net of an input, and by the
+        net before an output buffer.
+    outputs
+        The net before an output buffer, by the net of the pin.
     """
 
     netlist: JsonNetlist
@@ -157,6 +167,12 @@ class Translation:
     clock_nets: dict[Bit, str] = field(default_factory=dict)
     clock_sources: dict[Bit, Bit] = field(default_factory=dict)
     lines: dict[Bit, tuple[int, int]] = field(default_factory=dict)
+    domains: Mapping[str, float | Bit] = field(default_factory=dict)
+    falling: dict[Bit, int] = field(default_factory=dict)
+    outputs: dict[Bit, Bit | None] = field(default_factory=dict)
+    _edges: dict[str, int] = field(default_factory=dict)
+    _gated: dict[tuple[int, int], int] = field(default_factory=dict)
+    _made: dict[Bit, str] = field(default_factory=dict)
     _signals: dict[Bit, int] = field(default_factory=dict)
 
     def of(self, bit: Bit | None, otherwise: int = LOW) -> int:
@@ -183,11 +199,33 @@ class Translation:
         if target is not None and not isinstance(target, str):
             self.builder.lut(0b10, [self.of(source)], self.of(target))
 
-    def clocked(self, cell: Cell, port: str) -> None:
-        """Record that ``port`` of ``cell`` is a clock."""
+    def clocked(self, cell: Cell, port: str, *enables: int) -> list[int]:
+        """Record that ``port`` of ``cell`` is a clock.
+
+        Returns signals that are high while ``enables`` are and the step is an edge of the clock.
+        Raises `NetlistError` for a clock of no domain.
+        """
         bit = cell.bit(port)
-        if bit is not None:
-            self.clock_nets.setdefault(bit, f"{cell}, port {port}")
+        user = f"{cell}, port {port}"
+        if bit is None or not self.domains:
+            if bit is not None:
+                self.clock_nets.setdefault(bit, user)
+            return list(enables)
+        source = self.source(bit)
+        pins = {net: name for name, net in self.domains.items() if not isinstance(net, float)}
+        domain = self._made.get(source) or pins.get(source)
+        if domain is None:
+            raise NetlistError(f"{user}: clocked by neither the PLL nor a pin with a clock")
+        if domain not in self._edges:
+            self._edges[domain] = self.builder.signal()
+            self.builder.inputs[edge_port(domain)] = (self._edges[domain],)
+        return [self._at_edge(self._edges[domain], enable) for enable in enables]
+
+    def _at_edge(self, edge: int, enable: int) -> int:
+        # Thousands of flip-flops share few enables.
+        if (edge, enable) not in self._gated:
+            self._gated[edge, enable] = self.builder.both(enable, edge)
+        return self._gated[edge, enable]
 
     def passes_clock(self, cell: Cell, source: str, target: str) -> None:
         """Record that ``cell`` buffers a clock from one port to another."""
@@ -206,6 +244,8 @@ class Translation:
         ``off`` disables it. A disabled pin is high, as an idle UART line is.
         """
         levels = [self.of(cell.bit(port)) for port in (source, off)]
+        if (net := cell.bit(pad)) is not None:
+            self.outputs[net] = cell.bit(source)
         self.builder.lut(0b1110, levels, self.drive(cell.bit(pad)))
 
     def line(self, cell: Cell, source: str, off: str, pad: str, target: str) -> None:
@@ -218,17 +258,29 @@ class Translation:
         if bit is not None:
             self.lines[bit] = (self.of(cell.bit(source)), self.of(cell.bit(off)))
 
-    def pll(self, cell: Cell, output: str, ratio: float) -> None:
-        """Record a PLL with ``output`` at ``ratio`` of its input. It is locked at once."""
-        if self.pll_ratio is not None and abs(ratio / self.pll_ratio - 1) > 1e-9:
-            raise NetlistError(
-                f"{cell}: makes {ratio:g} of its input's clock; expected {self.pll_ratio:g}"
-            )
-        made = cell.bit(output)
-        if made is None:
-            raise NetlistError(f"{cell}: only a PLL with the output {output} is simulated")
-        self.plls.append(made)
+    def pll(self, cell: Cell, ratios: Mapping[str, float]) -> None:
+        """Record a PLL with ``ratios`` of its outputs to its input. It is locked at once."""
+        first = next(iter(ratios))
+        if cell.bit(first) is None:
+            raise NetlistError(f"{cell}: only a PLL with the output {first} is simulated")
+        for output, ratio in ratios.items():
+            made = cell.bit(output)
+            if made is not None:
+                self.plls.append(made)
+                self._expect_ratio(cell, made, ratio)
         self.builder.lut(1, [], self.drive(cell.bit("LOCK")))
+
+    def _expect_ratio(self, cell: Cell, made: Bit, ratio: float) -> None:
+        wanted = {name: each for name, each in self.domains.items() if isinstance(each, float)}
+        if not wanted and self.pll_ratio is not None:
+            wanted = {"sync": self.pll_ratio}
+        for name, each in wanted.items():
+            if abs(ratio / each - 1) < 1e-9:
+                self._made[made] = name
+                return
+        if wanted:
+            expected = " or ".join(f"{each:g}" for each in wanted.values())
+            raise NetlistError(f"{cell}: makes {ratio:g} of its input's clock; expected {expected}")
 
     def finish(self, pins: Mapping[str, BoardPin]) -> Netlist:
         """Name the pins and build the netlist.
@@ -251,12 +303,20 @@ class Translation:
                 driven, off = self.lines[bit]
                 only = (0b01, off) if pin.side is Side.ENABLE else (0b10, driven)
                 builder.outputs[role] = (builder.lut(only[0], [only[1]]),)
+            elif pin.side is Side.IN_FALLING:
+                builder.inputs[role] = (self._falling(bit, pin),)
+            elif pin.side is Side.OUT_FALLING:
+                # As above: a LUT shows the level before the edge.
+                before = self.outputs.get(bit)
+                builder.outputs[role] = (builder.lut(0b10, [self._falling(before, pin)]),)
             elif pin.side is Side.IN:
                 builder.inputs[role] = (builder.signal(),)
                 builder.lut(0b01 if pin.invert else 0b10, builder.inputs[role], signal)
             else:
                 builder.outputs[role] = (builder.invert(signal) if pin.invert else signal,)
-        clocks = {self._source(bit): user for bit, user in self.clock_nets.items()}
+        if self.domains:
+            return builder.build()
+        clocks = {self.source(bit): user for bit, user in self.clock_nets.items()}
         allowed = set(self.plls) or {netlist.ports[pins["clk"].port][0]}
         for bit, user in clocks.items():
             if bit not in allowed:
@@ -265,7 +325,13 @@ class Translation:
             raise NetlistError(f"{len(clocks)} clocks: {', '.join(clocks.values())}; expected one")
         return builder.build()
 
-    def _source(self, bit: Bit) -> Bit:
+    def _falling(self, bit: Bit | None, pin: BoardPin) -> int:
+        if bit not in self.falling:
+            raise NetlistError(f"pin {pin.package_pin} has no double data rate")
+        return self.falling[bit]
+
+    def source(self, bit: Bit) -> Bit:
+        """Return the net before all buffers of a clock, or of an input."""
         seen: set[Bit] = set()
         while bit in self.clock_sources and bit not in seen:
             seen.add(bit)
@@ -282,18 +348,25 @@ def convert(
     readers: Mapping[str, CellReader],
     pins: Mapping[str, BoardPin],
     pll_ratio: float | None = None,
+    domains: Mapping[str, float | BoardPin] | None = None,
 ) -> Netlist:
     """Return the netlist of gates of ``netlist``, with the pins' roles for names.
 
     ``readers`` are by kind of cell, in the order of their calls. ``pll_ratio`` is the required
-    frequency ratio of the PLL. Raises `NetlistError` for a feature that is not simulated.
+    frequency ratio of the PLL. With ``domains``, the netlist has several clocks: each is a ratio of
+    the PLL, or comes from a pin. Raises `NetlistError` for a feature that is not simulated.
     """
     order = {kind: number for number, kind in enumerate(readers)}
     cells = [cell for cell in netlist.cells if not cell.kind.startswith("$")]
     for cell in cells:
         if cell.kind not in order:
             raise NetlistError(f"{cell}: a kind of cell that is not simulated")
-    translation = Translation(netlist, pll_ratio)
+    sources: dict[str, float | Bit] = {}
+    for name, domain in (domains or {}).items():
+        sources[name] = (
+            netlist.ports.get(domain.port, ("x",))[0] if isinstance(domain, BoardPin) else domain
+        )
+    translation = Translation(netlist, pll_ratio, domains=sources)
     for cell in sorted(cells, key=lambda cell: order[cell.kind]):
         readers[cell.kind](translation, cell)
     return translation.finish(pins)

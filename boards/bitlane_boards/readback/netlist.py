@@ -6,21 +6,32 @@ never from the file.
 
 from pathlib import Path
 
+from amaranth.lib import wiring
+
 from bitlane.errors import BitlaneError
 from bitlane_sim.pins import CircuitModel, GateModel, PinModel
+from bitlane_sim.pins.rgmii import RgmiiPins
 from bitlane_sim.pins.sdram import SdramModel, SplitPins
 from cppsim.errors import SimulationError
 
 from ..board import Board, Family
 from ..flow.platform import load_platform
+from ..flow.rgmii import LINE_HZ
 from ..flow.top import Top
 from . import ecp5, gowin
 from .asc import Bitstream, BitstreamError
 from .ice40 import Ice40Netlist, extract
 from .json_netlist import JsonNetlist, NetlistError, convert
-from .pins import board_pins
+from .pins import BoardPin, board_pins
 
-__all__ = ["bitstream_model", "board_netlist", "model_of", "netlist_model", "rtl_model"]
+__all__ = [
+    "bitstream_model",
+    "board_circuit",
+    "board_netlist",
+    "model_of",
+    "netlist_model",
+    "rtl_model",
+]
 
 
 def rtl_model(board: Board) -> PinModel:
@@ -28,14 +39,24 @@ def rtl_model(board: Board) -> PinModel:
 
     The first call for a circuit compiles it, which takes a minute. Raises ``SimulationError``.
     """
-    top = Top(board)
-    description = f"{board.name}: its RTL"
-    model = CircuitModel(SplitPins(top) if board.sdram else top, description=description)
+    model = CircuitModel(board_circuit(board), description=f"{board.name}: its RTL")
+    clocks = f"the clock is driven directly, at {_mhz(board.clock_hz)}"
+    if board.ethernet:
+        clocks = f"the clocks are driven directly, that of the engine at {_mhz(board.clock_hz)}"
     model.hidden = (
         "synthesis, placement and routing",
-        f"the clock is driven directly, at {_mhz(board.clock_hz)}: no PLL, and no start-up reset",
+        f"{clocks}: no PLL, and no start-up reset",
+        *(("delays of the pins to the PHY",) if board.ethernet else ()),
     )
     return _with_chips(board, model)
+
+
+def board_circuit(board: Board) -> wiring.Component:
+    """Return the board's circuit with the pins that a simulation needs, and one clock."""
+    circuit: wiring.Component = Top(board)
+    if board.sdram:
+        circuit = SplitPins(circuit)
+    return RgmiiPins(circuit) if board.ethernet else circuit
 
 
 def _with_chips(board: Board, model: PinModel) -> PinModel:
@@ -110,9 +131,13 @@ def netlist_model(board: Board, path: Path) -> PinModel:
     pins = board_pins(board)
     netlist = JsonNetlist.read(path)
     cells, stage = _NETLISTS[board.family]
-    ratio = board.clock_hz / float(load_platform(board).default_clk_frequency)
+    in_hz = float(load_platform(board).default_clk_frequency)
+    ratio = board.clock_hz / in_hz
+    domains: dict[str, float | BoardPin] = {}
+    if board.ethernet:
+        domains = {"sync": ratio, "tx": LINE_HZ / in_hz, "rx": pins["rx_clk"]}
     try:
-        found = convert(netlist, cells, pins, ratio)
+        found = convert(netlist, cells, pins, ratio, domains)
     except NetlistError as error:
         raise BitlaneError(
             f"{path}: {error}; expected {_EXPECTED[board.family]} for {board.name}"

@@ -39,7 +39,7 @@ def add_info(subparsers: Subparsers) -> None:
         "url",
         nargs="?",
         metavar="URL",
-        help="a device: sim, sim:pysim, sim:compiled, serial:/dev/ttyUSB1",
+        help="a device: sim, sim:pysim, serial:/dev/ttyUSB1, udp://192.168.1.50",
     )
     parser.set_defaults(run=_run, group=Group.USE)
 

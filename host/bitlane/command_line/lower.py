@@ -26,7 +26,7 @@ def add_lower(subparsers: Subparsers) -> None:
         "--device",
         default=default_url(),
         metavar="URL",
-        help="for which device: sim, sim:pysim?width=32, serial:/dev/ttyUSB1 (default:"
+        help="for which device: sim, serial:/dev/ttyUSB1, udp://192.168.1.50 (default:"
         " BITLANE_DEVICE, now %(default)s)",
     )
     add_feature_level(parser)

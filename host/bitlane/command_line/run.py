@@ -56,8 +56,8 @@ def add_run(subparsers: Subparsers) -> None:
         "--device",
         default=default_url(),
         metavar="URL",
-        help="where to run it: sim, sim:pysim, sim:compiled, serial:/dev/ttyUSB1 (default:"
-        " BITLANE_DEVICE, now %(default)s)",
+        help="where to run it: sim, sim:pysim, serial:/dev/ttyUSB1, udp://192.168.1.50"
+        " (default: BITLANE_DEVICE, now %(default)s)",
     )
     parser.add_argument(
         "--check",

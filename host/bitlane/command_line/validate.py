@@ -26,7 +26,7 @@ def add_validate(subparsers: Subparsers) -> None:
         epilog="exit codes: 0 all passed, 1 a check failed, 2 bad input or no usable device",
     )
     parser.add_argument(
-        "url", metavar="URL", help="the device: sim, sim:pysim, serial:/dev/ttyUSB1"
+        "url", metavar="URL", help="the device: sim, serial:/dev/ttyUSB1, udp://192.168.1.50"
     )
     parser.add_argument(
         "--seed",

@@ -1,4 +1,4 @@
-"""The ARQ of the serial line: a sliding window of requests with go-back-N.
+"""The ARQ of serial line and network: a sliding window of requests with go-back-N.
 
 Every request has a sequence number. The board executes requests in order; its EXPECTED answer is a
 NAK that names the number it waits for. A request is sent again after a NAK, after a later one has
@@ -6,34 +6,21 @@ been answered, or when the retransmission timer expires.
 """
 
 from collections import deque
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 from bitlane_rtl.abi import CONTROL_BASE
-from bitlane_rtl.abi.frames import RECEIVE_BYTES, REPETITIONS, SEQUENCES, Answer, Request
+from bitlane_rtl.abi.frames import (
+    REPETITIONS,
+    REQUEST_HEADER_BYTES,
+    SEQUENCES,
+    Answer,
+    Request,
+)
 
 from ..errors import LinkError
-from .frames import Reply, answer_line_bytes, encode_request, request_line_bytes, request_room
+from .line import Fragment, Line, LineCost, Reply
 from .timing import FrameSizer
-
-
-class Fragment(NamedTuple):
-    """The bytes that one request moves: ``content`` is sent, or receives the data of the answer."""
-
-    request: Request
-    address: int
-    content: memoryview
-
-    @property
-    def sent(self) -> int:
-        """Bytes of data that the request carries."""
-        return len(self.content) if self.request is Request.WRITE else 0
-
-    @property
-    def received(self) -> int:
-        """Bytes of data that the answer carries."""
-        return len(self.content) if self.request is Request.READ else 0
 
 
 class TransferQueue:
@@ -55,7 +42,7 @@ class TransferQueue:
         self._reads = deque(reads)
         # The number of writes to the control window.
         self._control = sum(address >= CONTROL_BASE for address, _ in self._writes)
-        # Bytes of the requests so far on the line, less the bytes of their answers.
+        # Bytes of the requests so far, less the bytes of their answers.
         self._lead = 0
 
     def next(self, most: int) -> Fragment | None:
@@ -69,8 +56,11 @@ class TransferQueue:
         address, content = queue[0]
         return Fragment(request, address, content[:most])
 
-    def pop(self, fragment: Fragment) -> None:
-        """Remove ``fragment``, which `next` returned and which has been sent."""
+    def pop(self, fragment: Fragment, lead: int) -> None:
+        """Remove ``fragment``, which `next` returned and which has been sent.
+
+        ``lead``: bytes on the line of its requests, less those of their answers.
+        """
         queue = self._reads if fragment.request is Request.READ else self._writes
         address, content = queue[0]
         size = len(fragment.content)
@@ -79,18 +69,13 @@ class TransferQueue:
             self._control -= fragment.request is Request.WRITE and address >= CONTROL_BASE
         else:
             queue[0] = (address + size, content[size:])
-        self._lead += request_line_bytes(fragment.sent) - answer_line_bytes(fragment.received)
+        self._lead += lead
 
     def clear(self) -> None:
         """Discard everything that is not sent yet."""
         self._writes.clear()
         self._reads.clear()
         self._control = 0
-
-
-_ANSWER_BYTES: Final = 4000
-"""Most bytes of outstanding answers: Linux buffers them for a terminal, so that none is lost
-while the host does not read."""
 
 
 @dataclass(slots=True)
@@ -109,16 +94,39 @@ class Counts:
 
 @dataclass(slots=True, eq=False)
 class _Pending:
-    fragment: Fragment
-    frame: bytes
+    """A packet until all of its requests have been answered."""
+
+    first: int
     transmission: int
     """The number of the transmission in which this was last sent."""
+    fragments: list[Fragment] = field(default_factory=list)
+    packet: bytes | bytearray = b""
+    count: int = 0
+    """The number of requests."""
+    answered: set[int] = field(default_factory=set)
+    """The numbers of the answered requests, if not all answers came together."""
+    room: int = 0
+    request_bytes: int = 0
+    answer_bytes: int = 0
+    reads: int = 0
     repeated: bool = False
     lost: bool = False
 
     @property
     def line_bytes(self) -> int:
-        return len(self.frame) + answer_line_bytes(self.fragment.received)
+        """Return the bytes on the line of all requests and answers."""
+        return self.request_bytes + self.answer_bytes
+
+    def frame(self, number: int, most: int) -> Fragment:
+        """Return the part of a fragment that request ``number`` moves, ``most`` bytes or less."""
+        index = (number - self.first) % SEQUENCES
+        for request, address, content in self.fragments:
+            frames = -(-len(content) // most) or 1
+            if index < frames:
+                start = index * most
+                return Fragment(request, address + start, content[start : start + most])
+            index -= frames
+        raise ValueError(f"expected the number of a request of this packet, got {number}")
 
 
 class Window:
@@ -127,13 +135,14 @@ class Window:
     ``room``: bytes that the board buffers.
     """
 
-    def __init__(self, name: str, sequence: int, room: int, counts: Counts) -> None:
+    def __init__(self, line: Line, name: str, sequence: int, room: int, counts: Counts) -> None:
+        self._line = line
         self._name = name
         self._next = sequence % SEQUENCES
-        self._room = min(room, RECEIVE_BYTES)
+        self._room = min(room, line.buffer_bytes)
         self._counts = counts
-        self._sizer = FrameSizer(self._room)
-        # By sequence number, in the order of the numbers.
+        self._sizer = FrameSizer(line, self._room)
+        # By the number of the first request, in the order of the numbers.
         self._pending: dict[int, _Pending] = {}
         self._transmissions = 0
         # The last transmission before frames were made smaller: one loss makes them smaller once.
@@ -142,6 +151,7 @@ class Window:
         self._used_room = 0
         self._request_bytes = 0
         self._answer_bytes = 0
+        self._reads = 0
         self.answered = 0
         """Requests that have been answered."""
         self.spurious = 0
@@ -160,26 +170,24 @@ class Window:
     @property
     def line_bytes(self) -> int:
         """Return the most bytes that pass on the line before the next answer arrives."""
-        if not self._pending:
-            return 0
-        first = next(iter(self._pending.values()))
-        return self._request_bytes + answer_line_bytes(first.fragment.received)
+        for pending in self._pending.values():
+            return self._request_bytes + pending.answer_bytes
+        return 0
 
     def oldest(self) -> str:
         """Describe the request that waits longest, for people."""
         for pending in self._pending.values():
-            fragment = pending.fragment
+            fragment = pending.frame(self._oldest(pending), self._line.sizes.most)
             size = len(fragment.content)
             return f"a {fragment.request.name} of {size} bytes at {fragment.address:#x}"
         return "none"
 
-    def frames(self, transfers: TransferQueue) -> list[bytes]:
-        """Return the frames to send: lost requests, then as much of ``transfers`` as fits."""
-        frames = self._repeat() if self._any_lost else []
-        while (fragment := transfers.next(self._sizer.size)) is not None and self._fits(fragment):
-            transfers.pop(fragment)
-            frames.append(self._add(fragment))
-        return frames
+    def packets(self, transfers: TransferQueue) -> list[bytes | bytearray]:
+        """Return the packets to send: lost ones, then as much of ``transfers`` as fits."""
+        packets = self._repeat() if self._any_lost else []
+        while (pending := self._gather(transfers)) is not None:
+            packets.append(pending.packet)
+        return packets
 
     def take(self, reply: Reply) -> int:
         """Process an answer.
@@ -189,110 +197,224 @@ class Window:
 
         Raises ``LinkError`` if no board of this version answers so.
         """
-        if reply.kind == Answer.EXPECTED:
-            self._go_back_n(reply.sequence)
+        sequence, kind, _, data, more = reply
+        if kind == Answer.EXPECTED:
+            self._go_back_n(sequence)
             return 0
-        pending = self._pending.get(reply.sequence)
-        if pending is None:
-            # The request was repeated, and this is its second answer.
-            if reply.sequence == self._timed_out:
-                self.spurious += 1
-            return 0
-        fragment = pending.fragment
-        if reply.kind == Answer.REFUSED:
-            self.refused = self.refused or fragment
-        elif reply.kind != Answer.DONE or len(reply.data) != fragment.received:
-            raise LinkError(
-                f"{self._name}: answer of kind {reply.kind} with {len(reply.data)} bytes to"
-                f" {fragment.request.name} {reply.sequence}; expected kind {Answer.DONE:d} with"
-                f" {fragment.received}: the board breaks the link's contract"
-            )
-        elif reply.data:
-            fragment.content[:] = reply.data
-        self._remove(reply.sequence)
-        self._sizer.on_answer(len(fragment.content))
-        for other in self._pending.values():
-            if other.transmission < pending.transmission:
-                self._lose(other)
-        return 0 if pending.repeated else pending.line_bytes
+        pending = self._pending.get(sequence)
+        if (
+            pending is not None
+            and pending.count == 1 + len(more)
+            and kind == Answer.DONE
+            and not pending.answered
+        ):
+            self._take_packet(pending, (data, *more))
+            return 0 if pending.repeated else pending.line_bytes
+        line_bytes = self._take_one(sequence, kind, data)
+        for k, each in enumerate(more, 1):
+            line_bytes += self._take_one((sequence + k) % SEQUENCES, kind, each)
+        return line_bytes
 
     def on_timeout(self) -> None:
-        """Mark the oldest request for retransmission: the timer has expired.
+        """Mark the oldest packet for retransmission: the timer has expired.
 
         One is enough: its answer, or EXPECTED, shows which others were lost.
         """
-        for sequence, pending in self._pending.items():
-            self._timed_out = sequence
+        for pending in self._pending.values():
+            self._timed_out = self._oldest(pending)
             self._last_nak = None
             self._lose(pending)
             break
 
-    def _fits(self, fragment: Fragment) -> bool:
+    # --- answers ----------------------------------------------------------------------------------
+
+    def _take_packet(self, pending: _Pending, answers: Sequence[bytes | memoryview]) -> None:
+        """Take the answers DONE to all requests of ``pending``."""
+        most, number, size = self._line.sizes.most, 0, 0
+        for fragment in pending.fragments:
+            request, _, content = fragment
+            left = len(content)
+            size += left
+            start = 0
+            while True:
+                data = answers[number]
+                expected = (left if left < most else most) if request is Request.READ else 0
+                if len(data) != expected:
+                    raise self._broken(pending.first + number, Answer.DONE, data, fragment)
+                if expected:
+                    content[start : start + expected] = data
+                number += 1
+                start += most
+                left -= most
+                if left <= 0:
+                    break
+        self._finish(pending, pending.first, number, size)
+        self._release(pending)
+
+    def _take_one(self, sequence: int, kind: int, data: bytes | memoryview) -> int:
+        """Take one answer of a packet; return the bytes that it and its request had."""
+        pending = self._find(sequence)
+        if pending is None:
+            # The request was repeated, and this is its second answer.
+            if sequence == self._timed_out:
+                self.spurious += 1
+            return 0
+        fragment = pending.frame(sequence, self._line.sizes.most)
+        if kind == Answer.REFUSED:
+            self.refused = self.refused or fragment
+        elif kind != Answer.DONE or len(data) != fragment.received:
+            raise self._broken(sequence, kind, data, fragment)
+        elif data:
+            fragment.content[:] = data
+        pending.answered.add(sequence)
+        self._finish(pending, sequence, 1, len(fragment.content))
+        if len(pending.answered) == pending.count:
+            self._release(pending)
+        return 0 if pending.repeated else pending.line_bytes // pending.count
+
+    def _find(self, sequence: int) -> _Pending | None:
+        """Return the packet of request ``sequence`` if that has no answer yet."""
+        for pending in self._pending.values():
+            if (sequence - pending.first) % SEQUENCES < pending.count:
+                return None if sequence in pending.answered else pending
+        return None
+
+    def _oldest(self, pending: _Pending) -> int:
+        """Return the number of the first request of ``pending`` without an answer."""
+        number = pending.first
+        while number in pending.answered:
+            number = (number + 1) % SEQUENCES
+        return number
+
+    def _broken(
+        self, sequence: int, kind: int, data: bytes | memoryview, fragment: Fragment
+    ) -> LinkError:
+        return LinkError(
+            f"{self._name}: answer of kind {kind} with {len(data)} bytes to"
+            f" {fragment.request.name} {sequence % SEQUENCES}; expected kind {Answer.DONE:d} with"
+            f" {fragment.received}: the board breaks the link's contract"
+        )
+
+    def _finish(self, pending: _Pending, sequence: int, count: int, size: int) -> None:
+        """Count the answers to ``count`` requests, which moved ``size`` bytes."""
+        if self._last_nak is not None and (self._last_nak - sequence) % SEQUENCES < count:
+            self._last_nak = None
+        self.answered += count
+        self._sizer.on_answer(size)
+        # Transmissions are in the order of the numbers until a packet is repeated.
+        if pending.repeated or next(iter(self._pending)) != pending.first:
+            for other in self._pending.values():
+                if other.transmission < pending.transmission:
+                    self._lose(other)
+
+    def _release(self, pending: _Pending) -> None:
+        """Release a packet after the last answer to its requests."""
+        del self._pending[pending.first]
+        self._used_room -= pending.room
+        self._request_bytes -= pending.request_bytes
+        self._answer_bytes -= pending.answer_bytes
+        self._reads -= pending.reads
+
+    # --- sending ----------------------------------------------------------------------------------
+
+    def _gather(self, transfers: TransferQueue) -> _Pending | None:
+        """Make the next packet of ``transfers``; return None if there is none, or no room."""
+        line = self._line
+        most = self._sizer.size * line.fragment_frames
+        pending = None
+        while (fragment := transfers.next(most)) is not None:
+            cost = line.cost(fragment.request, len(fragment.content))
+            if not self._fits(fragment, cost, pending):
+                break
+            transfers.pop(fragment, cost.request_bytes - cost.answer_bytes)
+            if pending is None:
+                self._transmissions += 1
+                pending = _Pending(self._next, self._transmissions)
+                self._pending[self._next] = pending
+            self._add(pending, fragment, cost)
+            longest = max(pending.request_bytes, pending.answer_bytes)
+            if longest + REQUEST_HEADER_BYTES > line.packet_bytes:
+                break
+        if pending is not None:
+            pending.packet = line.encode(pending.first, pending.fragments)
+            pending.room += line.packet_room
+            self._used_room += line.packet_room
+        return pending
+
+    def _fits(self, fragment: Fragment, cost: LineCost, pending: _Pending | None) -> bool:
+        """Return whether ``fragment`` may be sent, in the packet ``pending`` or a new one."""
         if not self._pending:
             return True
+        line = self._line
+        if pending is None:
+            if len(self._pending) >= self._sizer.packets:
+                return False
+        elif (
+            pending.request_bytes + cost.request_bytes > line.packet_bytes
+            or pending.answer_bytes + cost.answer_bytes > line.packet_bytes
+        ):
+            return False
         count = (self._next - next(iter(self._pending))) % SEQUENCES
         return (
-            count < REPETITIONS
-            and len(self._pending) < self._sizer.frames
-            and self._used_room + request_room(fragment.sent) <= self._room
-            and self._answer_bytes + answer_line_bytes(fragment.received) <= _ANSWER_BYTES
-            and (fragment.request is Request.READ or not self._overlaps_a_read(fragment))
+            count + cost.frames <= REPETITIONS
+            and self._used_room + cost.room + line.packet_room <= self._room
+            and self._answer_bytes + cost.answer_bytes <= line.answers_bytes
+            and (
+                not self._reads
+                or fragment.request is Request.READ
+                or not self._overlaps_a_read(fragment)
+            )
         )
 
     def _overlaps_a_read(self, write: Fragment) -> bool:
         first, end = write.address, write.address + len(write.content)
         for pending in self._pending.values():
-            fragment = pending.fragment
-            if fragment.request is not Request.READ:
+            if not pending.reads:
                 continue
-            if first >= CONTROL_BASE or (
-                fragment.address < end and first < fragment.address + len(fragment.content)
-            ):
-                return True
+            for request, address, content in pending.fragments:
+                if request is Request.READ and (
+                    first >= CONTROL_BASE or (address < end and first < address + len(content))
+                ):
+                    return True
         return False
 
-    def _add(self, fragment: Fragment) -> bytes:
-        data = bytes(fragment.content) if fragment.sent else b""
-        frame = encode_request(
-            fragment.request, self._next, fragment.address, len(fragment.content), data
-        )
-        self._transmissions += 1
-        self._pending[self._next] = _Pending(fragment, frame, self._transmissions)
-        self._next = (self._next + 1) % SEQUENCES
-        self._used_room += request_room(fragment.sent)
-        self._request_bytes += request_line_bytes(fragment.sent)
-        self._answer_bytes += answer_line_bytes(fragment.received)
-        self._counts.requests += 1
-        return frame
+    def _add(self, pending: _Pending, fragment: Fragment, cost: LineCost) -> None:
+        frames, room, request_bytes, answer_bytes = cost
+        pending.fragments.append(fragment)
+        pending.count += frames
+        pending.room += room
+        pending.request_bytes += request_bytes
+        pending.answer_bytes += answer_bytes
+        self._next = (self._next + frames) % SEQUENCES
+        self._used_room += room
+        self._request_bytes += request_bytes
+        self._answer_bytes += answer_bytes
+        self._counts.requests += frames
+        if fragment.request is Request.READ:
+            pending.reads += 1
+            self._reads += 1
 
-    def _remove(self, sequence: int) -> None:
-        fragment = self._pending.pop(sequence).fragment
-        if sequence == self._last_nak:
-            self._last_nak = None
-        self._used_room -= request_room(fragment.sent)
-        self._request_bytes -= request_line_bytes(fragment.sent)
-        self._answer_bytes -= answer_line_bytes(fragment.received)
-        self.answered += 1
+    # --- losses -----------------------------------------------------------------------------------
 
-    def _repeat(self) -> list[bytes]:
-        frames: list[bytes] = []
+    def _repeat(self) -> list[bytes | bytearray]:
+        packets: list[bytes | bytearray] = []
         self._any_lost = False
         for position, pending in enumerate(self._pending.values()):
             if not pending.lost:
                 continue
-            if position >= self._sizer.frames:
+            if position >= self._sizer.packets:
                 self._any_lost = True
                 break
             self._transmissions += 1
             pending.transmission = self._transmissions
             pending.repeated = True
             pending.lost = False
-            frames.append(pending.frame)
+            packets.append(pending.packet)
             if position == 0 and self._sizer.noisy:
                 # The board sends one NAK only: if this is lost again, only the timer helps.
-                frames.append(pending.frame)
-        self._counts.repeated += len(frames)
-        return frames
+                packets.append(pending.packet)
+        self._counts.repeated += len(packets)
+        return packets
 
     def _go_back_n(self, expected: int) -> None:
         """Mark ``expected`` and all later requests as lost: the board waits for ``expected``."""
@@ -302,13 +424,14 @@ class Window:
                 f"{self._name}: the board expects request {expected}; the next one is"
                 f" {self._next}: it was reset, or another program uses it; open it again"
             )
-        if expected not in self._pending or expected == self._last_nak:
+        if self._find(expected) is None or expected == self._last_nak:
             # No request is missing, or it has been sent again. Sending it once more for each NAK
             # would multiply the repetitions on a noisy line.
             return
         self._last_nak = expected
-        for sequence, pending in self._pending.items():
-            if (self._next - sequence) % SEQUENCES <= behind:
+        for pending in self._pending.values():
+            last = pending.first + pending.count - 1
+            if (self._next - last) % SEQUENCES <= behind:
                 self._lose(pending)
 
     def _lose(self, pending: _Pending) -> None:

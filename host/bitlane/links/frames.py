@@ -4,7 +4,7 @@
 incomplete one; no bytes from the line raise an error.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from struct import Struct
 from typing import Final
 from zlib import crc32
@@ -15,9 +15,12 @@ from bitlane_rtl.abi.frames import (
     DELIMITER,
     FRAME_DATA_BYTES,
     INTERRUPT_BIT,
+    RECEIVE_BYTES,
     REQUEST_HEADER_BYTES,
     Request,
 )
+
+from .line import Fragment, FrameSizes, Line, LineCost, Reply
 
 BOUNDARY: Final = bytes((DELIMITER,))
 """The delimiter that ends a frame on the line. Alone it ends any earlier garbage."""
@@ -31,17 +34,6 @@ _FULL_CODE: Final = _BLOCK_BYTES + 1
 _CODES: Final = tuple(bytes((code,)) for code in range(256))
 _HEADER: Final = Struct("<BBHI")
 _REPLY_HEADER: Final = Struct("<BB")
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """An answer that arrived undamaged."""
-
-    sequence: int
-    kind: int
-    """An ``abi.frames.Answer``, or a number that the contract does not have."""
-    interrupt: bool
-    data: bytes
 
 
 def encode(content: bytes) -> bytes:
@@ -122,6 +114,39 @@ def answer_line_bytes(data_bytes: int) -> int:
 def _line_bytes(content_bytes: int) -> int:
     return content_bytes + content_bytes // _BLOCK_BYTES + 1 + len(BOUNDARY)
 
+
+class SerialLine(Line):
+    """The serial line: each frame is a packet, and noise costs less in small frames."""
+
+    sizes = FrameSizes(start=64, least=32, most=FRAME_DATA_BYTES)
+    noisy_packets = 6
+    fragment_frames = 1
+    packet_bytes = 0
+    packet_room = 0
+    buffer_bytes = RECEIVE_BYTES
+    answers_bytes = 4000
+    least_wait = 0.02
+    latency_bytes = 64
+
+    def cost(self, request: Request, size: int) -> LineCost:
+        sent, received = (size, 0) if request is Request.WRITE else (0, size)
+        return LineCost(
+            1, request_room(sent), request_line_bytes(sent), answer_line_bytes(received)
+        )
+
+    def encode(self, sequence: int, fragments: Sequence[Fragment]) -> bytes:
+        (fragment,) = fragments
+        data = bytes(fragment.content) if fragment.sent else b""
+        return encode_request(
+            fragment.request, sequence, fragment.address, len(fragment.content), data
+        )
+
+    def encode_hello(self, sequence: int, number: int) -> bytes:
+        # The delimiter ends whatever the line carried before.
+        return BOUNDARY + encode_request(Request.HELLO, sequence, number, 0)
+
+
+SERIAL: Final = SerialLine()
 
 _LONGEST: Final = answer_line_bytes(FRAME_DATA_BYTES)
 

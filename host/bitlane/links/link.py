@@ -101,7 +101,7 @@ class Link(Closeable):
 
 
 def open_link(url: str) -> Link:
-    """Open the link that ``url`` names: ``sim``, ``sim:pysim``, ``serial:/dev/ttyUSB1``.
+    """Open the link that ``url`` names: ``sim``, ``serial:/dev/ttyUSB1``, ``udp://192.168.1.50``.
 
     The text before the first colon or question mark is the scheme; the link parses the rest.
 
@@ -115,7 +115,7 @@ def open_link(url: str) -> Link:
         names = ", ".join(sorted(found)) or "none"
         raise LinkError(
             f"device {url!r}: no link has the scheme {scheme!r}; installed: {names}; expected"
-            " a URL like sim or serial:PORT"
+            " a URL like sim, serial:PORT or udp://ADDRESS"
         )
     try:
         return cast(Link, found[scheme].load()(url))

@@ -5,14 +5,14 @@ The only place that imports pyserial, and only when a port is to be opened.
 
 from contextlib import suppress
 from errno import EACCES, EAGAIN, EBUSY, ENODEV, ENOENT, ENXIO, EPERM
-from math import isfinite
 from typing import Any, Final
 
 from bitlane_rtl.abi.frames import DEFAULT_BAUD
 
 from ..errors import LinkError
-from .serial_link import DEFAULT_TIMEOUT, Port, SerialLink
-from .url import DeviceUrl, Options
+from .remote_link import DEFAULT_TIMEOUT
+from .serial_link import Port, SerialLink
+from .url import DeviceUrl, Options, parse_seconds
 
 
 def open_link(url: str) -> SerialLink:
@@ -94,14 +94,7 @@ def _baud(text: str) -> int:
     return baud
 
 
-def _seconds(text: str) -> float:
-    seconds = float(text)
-    if not (isfinite(seconds) and seconds > 0):
-        raise ValueError("expected more than 0")
-    return seconds
-
-
 _OPTIONS: Final[Options] = {
     "baud": (_baud, f"bits a second, a whole number (default {DEFAULT_BAUD})"),
-    "timeout": (_seconds, f"seconds of silence, more than 0 (default {DEFAULT_TIMEOUT:g})"),
+    "timeout": (parse_seconds, f"seconds of silence, more than 0 (default {DEFAULT_TIMEOUT:g})"),
 }

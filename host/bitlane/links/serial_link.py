@@ -1,58 +1,15 @@
-"""A link to a board over a port like pyserial's.
+"""The serial link: a link to a board over a port like pyserial's."""
 
-It greets the board, and then moves requests and answers until all are done or the line has been
-silent for too long. Every error of the port becomes a ``LinkError``; every wait has a deadline.
-"""
-
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from secrets import randbits
-from struct import Struct
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from time import monotonic
 from typing import Any, Final, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from bitlane_rtl.abi.frames import HELLO_BYTES, LINK_VERSION, SEQUENCES, Answer, Request
-
 from ..errors import LinkError
-from .arq import Counts, TransferQueue, Window
-from .frames import (
-    BOUNDARY,
-    Deframer,
-    Reply,
-    answer_line_bytes,
-    decode_answer,
-    encode_request,
-    request_room,
-)
-from .link import BytesLike, Link
-from .timing import FrameSizer, RetransmissionTimer
+from .frames import SERIAL, Deframer, decode_answer
+from .line import Reply
+from .remote_link import DEFAULT_TIMEOUT, WAITS, RemoteLink
 
-DEFAULT_TIMEOUT: Final = 10.0
-
-_HELLO: Final = Struct("<BBHI")
-
-_GREETING: Final = 1 / 32
-"""Share of the timeout in which a board must answer the first HELLO."""
-
-_GREETING_GROWTH: Final = 1.5
-
-_FEWEST_TRIES: Final = 4
-"""Least number of transmissions of a request before the timeout."""
-
-_UNANSWERED: Final = 3
-"""Timeouts that may pass while sound frames come and none of them answers a request."""
-
-_WAITS: Final = tuple(4.0**k / 4096 for k in range(7))
-"""Seconds to which the port's timeout is set, 0.2 ms to 1 s: few, because a change costs calls."""
-
-_FIRST_PAUSE: Final = _WAITS[0]
-_LONGEST_PAUSE: Final = _WAITS[3]
-"""Longest time between two polls of the interrupt line, 16 ms."""
-
-_SPACE: Final = 1 << 32
 _SAMPLE_BYTES: Final = 16
 
 
@@ -78,35 +35,8 @@ class Port(Protocol):
     def close(self) -> None: ...
 
 
-class SerialLink(Link):
-    """A link over ``port``, which it owns and closes in the end, also if the constructor raises.
-
-    After ``LinkError`` the link is closed, unless only an access was refused; after an interrupt
-    (``KeyboardInterrupt``) too. The board can then be opened again.
-
-    Parameters
-    ----------
-    port : Port
-        Open, and carrying bytes unchanged.
-    description : str
-        The link's name in errors.
-    timeout : float
-        Seconds of silence after which an exchange fails.
-    clock : Callable
-        The time in seconds by which ``port`` waits.
-
-    Attributes
-    ----------
-    counts : Counts
-        Statistics since the link was opened: bytes, requests, answers, damaged frames.
-
-    Raises
-    ------
-    LinkError
-        No board answers, or one of another link version does.
-    """
-
-    remote = True
+class SerialLink(RemoteLink):
+    """A link over ``port``, which carries bytes unchanged and is open. ``RemoteLink`` says more."""
 
     def __init__(
         self,
@@ -116,119 +46,19 @@ class SerialLink(Link):
         timeout: float = DEFAULT_TIMEOUT,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        self.description = description
-        self.counts = Counts()
         self._port = port
-        self._timeout = timeout
-        self._clock = clock
-        self._closed = False
+        self._port_wait = 0.0
         self._deframer = Deframer()
-        self._timer = RetransmissionTimer(timeout / _FEWEST_TRIES)
-        self._interrupt = False
         # The first bytes that came, for people.
         self._sample = b""
-        self._port_wait = 0.0
-        with self._closed_by_errors():
-            self._window = self._greet()
+        super().__init__(SERIAL, description=description, timeout=timeout, clock=clock)
 
-    # --- what a link does -------------------------------------------------------------------------
+    def _close_line(self) -> None:
+        with suppress(OSError):
+            self._port.close()
 
-    def read(self, address: int, size: int) -> NDArray[np.uint8]:
-        return self.exchange((), [(address, size)])[0]
-
-    def write(self, address: int, data: BytesLike) -> None:
-        self.exchange([(address, data)], ())
-
-    def exchange(
-        self,
-        writes: Sequence[tuple[int, BytesLike]],
-        reads: Sequence[tuple[int, int]],
-    ) -> list[NDArray[np.uint8]]:
-        sources = [(address, np.frombuffer(data, np.uint8).data) for address, data in writes]
-        results = [np.empty(size, np.uint8) for _, size in reads]
-        targets = [(reads[i][0], result.data) for i, result in enumerate(results)]
-        for address, content in (*sources, *targets):
-            self._expect_in_space(address, len(content))
-        self._run(
-            TransferQueue((x for x in sources if len(x[1])), (x for x in targets if len(x[1])))
-        )
-        return results
-
-    def wait(self, timeout: float) -> bool:
-        deadline = self._clock() + timeout
-        pause = _FIRST_PAUSE
-        while True:
-            self._run(TransferQueue(reads=[(0, memoryview(b""))]))
-            left = deadline - self._clock()
-            if self._interrupt or left <= 0:
-                return self._interrupt
-            with self._closed_by_errors():
-                # The port's own wait: on a simulated port no other makes time pass.
-                for reply in self._receive(min(pause, left)):
-                    self._window.take(reply)
-            pause = min(2 * pause, _LONGEST_PAUSE)
-
-    def close(self) -> None:
-        if not self._closed:
-            self._closed = True
-            with suppress(OSError):
-                self._port.close()
-
-    # --- requests and answers ---------------------------------------------------------------------
-
-    def _run(self, transfers: TransferQueue) -> None:
-        """Send all of ``transfers`` and wait for their answers."""
-        if self._closed:
-            raise LinkError(f"{self.description}: the link is closed; open it again")
-        with self._closed_by_errors():
-            self._converse(transfers)
-        refused, self._window.refused = self._window.refused, None
-        if refused:
-            raise LinkError(
-                f"{self.description}: the board refused the {refused.request.name} of"
-                f" {len(refused.content)} bytes at {refused.address:#x}: not in its memory, nor"
-                " whole words of its control window"
-            )
-
-    def _converse(self, transfers: TransferQueue) -> None:
-        window, clock = self._window, self._clock
-        before = self.counts.sent_bytes, self.counts.received_bytes
-        # When the board last showed life, a sound frame came, and a request was answered.
-        alive = heard = answered = clock()
-        while True:
-            frames = window.frames(transfers)
-            if frames:
-                self._send(b"".join(frames))
-            elif window.empty:
-                return
-            due = alive + self._timer.seconds(window.line_bytes)
-            given_up = min(heard + self._timeout, answered + _UNANSWERED * self._timeout)
-            received = self.counts.received_bytes
-            replies = self._receive(min(due, given_up) - clock())
-            now = clock()
-            if replies:
-                done, spurious = window.answered, window.spurious
-                line_bytes = [window.take(reply) for reply in replies]
-                if all(line_bytes):
-                    self._timer.measured(now - heard, sum(line_bytes))
-                if window.spurious != spurious:
-                    self._timer.spurious()
-                if window.answered != done:
-                    self._timer.reset_backoff()
-                    answered = now
-                heard = now
-                if window.refused:
-                    transfers.clear()
-            elif now >= given_up:
-                raise LinkError(self._silence(before))
-            if self.counts.received_bytes != received:
-                alive = now
-            elif now >= due:
-                window.on_timeout()
-                self._timer.back_off()
-                alive = now
-
-    def _send(self, data: bytes) -> None:
+    def _send(self, packets: Sequence[bytes | bytearray]) -> None:
+        data = b"".join(packets)
         try:
             self._port.write(data)
         except OSError as error:
@@ -236,9 +66,8 @@ class SerialLink(Link):
         self.counts.sent_bytes += len(data)
 
     def _receive(self, seconds: float) -> list[Reply]:
-        """The answers that come, waiting for the first byte for up to ``seconds``."""
         port = self._port
-        wait = next((x for x in reversed(_WAITS) if x <= seconds), _WAITS[0])
+        wait = next((x for x in reversed(WAITS) if x <= seconds), WAITS[0])
         try:
             if wait != self._port_wait:
                 self._port_wait = port.timeout = wait
@@ -258,70 +87,6 @@ class SerialLink(Link):
             self._interrupt = replies[-1].interrupt
         return replies
 
-    # --- the greeting -----------------------------------------------------------------------------
-
-    def _greet(self) -> Window:
-        sequence = randbits(32) % SEQUENCES
-        number = randbits(32)
-        hello = encode_request(Request.HELLO, sequence, number, 0)
-        start = self._clock()
-        wait = self._timeout * _GREETING
-        tries = 0
-        while (now := self._clock()) < start + self._timeout:
-            # Whatever the line carried before ends here.
-            self._send(BOUNDARY + hello)
-            tries += 1
-            until = min(now + wait, start + self._timeout)
-            wait *= _GREETING_GROWTH
-            while (left := until - self._clock()) > 0:
-                for reply in self._receive(left):
-                    room = self._hello_room(reply, sequence, number)
-                    if room is None:
-                        continue
-                    if tries == 1:
-                        line_bytes = len(hello) + answer_line_bytes(HELLO_BYTES)
-                        self._timer.measured(self._clock() - start, line_bytes)
-                    return Window(self.description, sequence + 1, room, self.counts)
-        raise LinkError(self._nobody(tries))
-
-    def _hello_room(self, reply: Reply, sequence: int, number: int) -> int | None:
-        """Return the bytes that the board buffers if this answers our HELLO, else None."""
-        if reply.kind != Answer.DONE or reply.sequence != sequence or len(reply.data) < HELLO_BYTES:
-            return None
-        version, _, room, echo = _HELLO.unpack_from(reply.data)
-        if echo != number:
-            return None
-        if version != LINK_VERSION:
-            raise LinkError(
-                f"{self.description}: the board's link version is {version}; expected"
-                f" {LINK_VERSION}; build its bitstream with this version of bitlane"
-            )
-        least = request_room(FrameSizer.LEAST)
-        if room < least:
-            raise LinkError(
-                f"{self.description}: the board buffers {room} bytes; expected {least} or more;"
-                " build its bitstream with this version of bitlane"
-            )
-        return int(room)
-
-    # --- errors -----------------------------------------------------------------------------------
-
-    @contextmanager
-    def _closed_by_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except BaseException:
-            # What is still on its way would be taken for the answer to something else.
-            self.close()
-            raise
-
-    def _expect_in_space(self, address: int, size: int) -> None:
-        if address < 0 or address + size > _SPACE:
-            raise LinkError(
-                f"{self.description}: {size} bytes at {address:#x} are outside the board's 32-bit"
-                " addresses"
-            )
-
     def _failure(self, error: OSError) -> LinkError:
         return LinkError(
             f"{self.description}: the port failed: {error}; is the board still plugged in?"
@@ -340,12 +105,5 @@ class SerialLink(Link):
             return start + came + "answers to somebody else: does another program use the board?"
         return start + came + "no sound frame: another baud rate, or no bitlane board"
 
-    def _silence(self, before: tuple[int, int]) -> str:
-        sent = self.counts.sent_bytes - before[0]
-        came = self.counts.received_bytes - before[1]
-        return (
-            f"{self.description}: no answer for {self._timeout:g} s to {self._window.oldest()};"
-            f" {sent} bytes were sent and {came} came since the call began, {self.counts.damaged}"
-            " frames were damaged since the link was opened; check cable and power, then open it"
-            " again"
-        )
+    def _advice(self) -> str:
+        return "check cable and power, then open it again"

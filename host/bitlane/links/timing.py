@@ -5,9 +5,9 @@ A wrong estimate costs time only: a frame is smaller than needed, or sent once m
 
 from typing import Final
 
-from bitlane_rtl.abi.frames import FRAME_DATA_BYTES, REPETITIONS
+from bitlane_rtl.abi.frames import REPETITIONS
 
-from .frames import request_room
+from .line import Line
 
 
 class FrameSizer:
@@ -16,49 +16,43 @@ class FrameSizer:
     ``room``: bytes that the board buffers.
     """
 
-    START: Final = 64
-    LEAST: Final = 32
-    """Bytes of data. Both are whole words, because the control window takes only words."""
-
     CALM: Final = 8
     """After a loss, frames of the present size that must pass before it is doubled."""
 
-    NOISY_FRAMES: Final = 6
-    """Most requests in flight on a noisy line: those after a damaged one are sent in vain."""
-
-    def __init__(self, room: int) -> None:
-        self._most = FRAME_DATA_BYTES
-        while request_room(self._most) > room:
+    def __init__(self, line: Line, room: int) -> None:
+        self._line = line
+        self._most = line.sizes.most
+        while line.frame_room(self._most) > room:
             self._most //= 2
-        self.size = min(self.START, self._most)
+        self.size = min(line.sizes.start, self._most)
         """Most bytes of data of a frame."""
-        self.frames = REPETITIONS
-        """Most requests that may be unanswered."""
+        self.packets = REPETITIONS
+        """Most packets that may be unanswered."""
         self._calm = 1
         self._passed = 0
 
     @property
     def noisy(self) -> bool:
         """Return whether losses have made frames smaller."""
-        return self.frames < REPETITIONS
+        return self.packets < REPETITIONS
 
     def on_answer(self, data_bytes: int) -> None:
         """Count an answered request, which carried ``data_bytes`` in either direction."""
         if self.size == self._most:
             return
-        self._passed += max(data_bytes, self.LEAST)
+        self._passed += max(data_bytes, self._line.sizes.least)
         if self._passed >= self._calm * self.size:
             self._passed = 0
             self.size *= 2
             if self.size == self._most:
-                self.frames = REPETITIONS
+                self.packets = REPETITIONS
 
     def on_loss(self) -> None:
         """Halve the size: a request, or its answer, did not arrive."""
         self._passed = 0
         self._calm = self.CALM
-        self.size = max(self.LEAST, self.size // 2)
-        self.frames = self.NOISY_FRAMES
+        self.size = max(min(self._line.sizes.least, self._most), self.size // 2)
+        self.packets = self._line.noisy_packets
 
 
 class RetransmissionTimer:
@@ -70,21 +64,16 @@ class RetransmissionTimer:
     FIRST: Final = 1.0
     """Seconds before the first measurement."""
 
-    LEAST: Final = 0.02
-    """Seconds: more than the latency of an operating system's scheduler and of USB."""
-
     SAFETY: Final = 2
     MOST_BACKOFF: Final = 32
     """Cap of the exponential back-off: on a noisy line a longer wait does not help."""
-
-    OVERHEAD: Final = 64
-    """Bytes whose time on the line is the fixed latency of a frame of any size."""
 
     FORGET: Final = 1 / 8
     """Share of the difference by which a shorter measurement lowers the estimate; a longer one
     raises it at once."""
 
-    def __init__(self, longest: float) -> None:
+    def __init__(self, line: Line, longest: float) -> None:
+        self._line = line
         self._longest = longest
         self._rate: float | None = None
         self._backoff = 1
@@ -94,12 +83,13 @@ class RetransmissionTimer:
         if self._rate is None:
             wait = self.FIRST
         else:
-            wait = max(self.LEAST, self.SAFETY * self._rate * (line_bytes + self.OVERHEAD))
+            wait = self.SAFETY * self._rate * (line_bytes + self._line.latency_bytes)
+            wait = max(self._line.least_wait, wait)
         return min(self._longest, wait * self._backoff)
 
     def measured(self, seconds: float, line_bytes: int) -> None:
         """Update the estimate: ``line_bytes`` took ``seconds``, and none was sent twice."""
-        rate = seconds / (line_bytes + self.OVERHEAD)
+        rate = seconds / (line_bytes + self._line.latency_bytes)
         old = rate if self._rate is None else self._rate
         self._rate = max(rate, old + self.FORGET * (rate - old))
 

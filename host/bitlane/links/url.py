@@ -1,7 +1,8 @@
-"""URLs of devices: ``sim``, ``sim:pysim?width=64``, ``serial:/dev/ttyUSB1``."""
+"""URLs of devices: ``sim``, ``sim:pysim?width=64``, ``serial:/dev/ttyUSB1``, ``udp://192.168.1.50``."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any, Self, TypeAlias
 from urllib.parse import parse_qsl, quote
 
@@ -65,3 +66,11 @@ class DeviceUrl:
     def _pairs(self) -> list[tuple[str, str]]:
         # Names of files may be bytes that are not text.
         return parse_qsl(self.query, keep_blank_values=True, errors="surrogateescape")
+
+
+def parse_seconds(text: str) -> float:
+    """Parse the value of an option ``timeout``. Raises ``ValueError``."""
+    seconds = float(text)
+    if not (isfinite(seconds) and seconds > 0):
+        raise ValueError("expected more than 0")
+    return seconds

@@ -6,16 +6,17 @@ the headers, the numbers and the rules of `frames`, without their CRCs and witho
 the data of a frame, and the header of an answer, to whole words of 4 bytes.
 
 A datagram carries one or more requests. The board executes them in order. Their answers make one
-datagram, which goes to the address from which the requests came; an answer that does not fit any
-more starts another one. A datagram whose CRC, length or SESSION is wrong is dropped. A request that
-is out of turn is answered with EXPECTED, the first one since a request was accepted; those behind
-it in the same datagram are out of turn, too.
+datagram with the same SESSION, which goes to the address from which the requests came; an answer
+that does not fit any more starts another one. A datagram whose CRC, length or SESSION is wrong is
+dropped as a whole. A request that is out of turn is answered with EXPECTED, the first one since a
+request was accepted; those behind it in the same datagram are out of turn, whatever their numbers.
 
 A session belongs to one host. HELLO is the only frame of its datagram, and its SESSION is a random
 number that is not 0. It starts that session if no other session is alive, or if bit TAKE_OVER of
 its ADDRESS is 1; otherwise it is answered with BUSY. A session is alive until GOODBYE, or until
 SESSION_SECONDS after its last datagram. A session that is no longer alive goes on if no HELLO has
-started another one. There is no authentication: everybody on the network can take over a board.
+started another one. A HELLO or GOODBYE that has a SIZE, or is not alone, makes the length of its
+datagram wrong. There is no authentication: everybody on the network can take over a board.
 
 Units: bytes unless a name says otherwise.
 """
@@ -25,12 +26,16 @@ __all__ = [
     "DATAGRAM_ANSWER_HEADER_BYTES",
     "DATAGRAM_BYTES",
     "DATAGRAM_RECEIVE_BYTES",
+    "DEFAULT_PORT",
     "GOODBYE",
     "SESSION_BYTES",
     "SESSION_SECONDS",
     "STORED_HEADER_BYTES",
     "TAKE_OVER",
 ]
+
+DEFAULT_PORT = 45438
+"""The UDP port of a board, unless its build chooses another."""
 
 SESSION_BYTES = 4
 
@@ -49,10 +54,11 @@ STORED_HEADER_BYTES = 24
 
 GOODBYE = 3
 """Kind of a request, beside those of `frames.Request`: ends the session of its datagram. It is the
-only frame of its datagram, accepted with any number and answered with DONE."""
+only frame of its datagram, accepted with any number, which changes no expected number, and answered
+with DONE."""
 
 BUSY = 3
-"""Kind of an answer, beside those of `frames.Answer`: another session is alive."""
+"""Kind of an answer, beside those of `frames.Answer`: another session is alive. It has no data."""
 
 TAKE_OVER = 0
 """Bit of a HELLO's ADDRESS. The other bits are of the host's choice."""

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 
+from ..abi.datagrams import DEFAULT_PORT
+
 __all__ = ["BoardAddresses"]
 
 
@@ -24,7 +26,7 @@ class BoardAddresses:
 
     mac: bytes = bytes.fromhex("026269746c6e")
     ip: IPv4Address = field(default_factory=lambda: IPv4Address("192.168.1.50"))
-    port: int = 45438
+    port: int = DEFAULT_PORT
 
     def __post_init__(self) -> None:
         if len(self.mac) != 6 or self.mac[0] & 1:

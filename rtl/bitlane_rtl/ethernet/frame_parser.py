@@ -6,12 +6,13 @@ It stores no byte of a frame for good before the end of the frame, when everythi
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from .board_addresses import BoardAddresses
 from .byte_sum import ByteSum
+from .datagram_check import DatagramCheck
 from .gmii import FrameBytes
 from .packet_fifo import PACKET_WORDS, PacketWrites
 from .packets import PacketWord
@@ -108,6 +109,13 @@ class FrameParser(wiring.Component):
     that of IPv4 less 20, and the frame has at least as many bytes. A datagram without data is
     dropped.
 
+    Parameters
+    ----------
+    addresses
+        The addresses of the board.
+    check
+        Drop the datagrams that `DatagramCheck` finds bad.
+
     Members
     -------
     i : ``In(FrameBytes())``
@@ -121,8 +129,9 @@ class FrameParser(wiring.Component):
     i: In(FrameBytes())
     o: Out(PacketWrites(PacketWord))
 
-    def __init__(self, addresses: BoardAddresses) -> None:
+    def __init__(self, addresses: BoardAddresses, *, check: bool = False) -> None:
         self._addresses = addresses
+        self._check = check
         arp, ipv4 = _fields(addresses)
         self._arp_tables, self._ipv4_tables = _tables(arp), _tables(ipv4)
         super().__init__()
@@ -146,7 +155,7 @@ class FrameParser(wiring.Component):
         sums = self._sums(m, byte, ended)
         ours = self._compare(m, byte)
         whole = self._store(m, byte, last, ended)
-        m.d.sync += legal.eq(sums & ours & whole)
+        m.d.sync += legal.eq(sums & ours & whole & self._datagram(m, byte))
         m.d.comb += self.o.commit.eq(end[2] & good[2] & legal)
         return m
 
@@ -197,6 +206,18 @@ class FrameParser(wiring.Component):
         with m.If(byte.at(m, [41])):
             m.d.sync += none.eq(none & (byte.value == 0))
         return byte.arp | (header.complete & (data.complete | none))
+
+    def _datagram(self, m: Module, byte: "_Byte") -> Value:
+        """Return whether the packet is not a bad datagram."""
+        if not self._check:
+            return Const(1)
+        m.submodules.check = check = DatagramCheck()
+        m.d.comb += [
+            check.reset.eq(byte.reset),
+            check.valid.eq(byte.payload),
+            check.byte.eq(byte.value),
+        ]
+        return byte.arp | byte.echo | check.good
 
     def _compare(self, m: Module, byte: "_Byte") -> Value:
         """Return whether the headers are those of a frame for this board."""

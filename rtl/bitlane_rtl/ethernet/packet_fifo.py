@@ -1,5 +1,6 @@
 """A FIFO between two clocks that passes on packets as wholes, in any order of their words."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from amaranth.hdl import Cat, DomainRenamer, Module, Mux, Shape, ShapeLike, Signal, Value
@@ -13,6 +14,10 @@ __all__ = ["PACKET_WORDS", "PacketFifo", "PacketWrites"]
 
 PACKET_WORDS = 512
 """Words of a packet, at most this less 1: more than those of the longest frame."""
+
+
+_RAM_BITS = 18 * 1024
+"""Bits of a block RAM of ECP5."""
 
 
 class PacketWrites(wiring.Signature):
@@ -95,8 +100,12 @@ class PacketFifo(wiring.Component):
         m = Module()
         # Reads and writes never collide: only words of committed packets are read.
         width = Shape.cast(self.o.payload.shape()).width
-        ram = Ram(width, self._depth, style="block")
-        m.submodules.storage = DomainRenamer("write")(ram.memory)
+        # A block RAM has all words of some bits: no multiplexer follows its output.
+        step = max(1, _RAM_BITS // self._depth)
+        columns = range(0, width, step)
+        rams = [Ram(min(step, width - first), self._depth, style="block") for first in columns]
+        for number, ram in enumerate(rams):
+            m.submodules[f"storage_{number}"] = DomainRenamer("write")(ram.memory)
         end = Signal(range(self._depth))  # of the packets that the reader may see
         start = Signal(range(self._depth))  # of the packet that is written
         end_code = Signal.like(end)
@@ -109,9 +118,9 @@ class PacketFifo(wiring.Component):
         read = Signal.like(end)  # as the writer sees it
         used = Signal.like(end)
         m.d.comb += [
-            ram.write.addr.eq(start + self.i.offset),
-            ram.write.data.eq(self.i.word),
-            ram.write.en.eq(self.i.write),
+            Cat(ram.write.data for ram in rams).eq(self.i.word),
+            [ram.write.addr.eq(start + self.i.offset) for ram in rams],
+            [ram.write.en.eq(self.i.write) for ram in rams],
             # A packet must not fill the FIFO to the last word, or the FIFO would look empty.
             self.i.room.eq(~used[len(self.i.offset) :].all()),
         ]
@@ -123,10 +132,10 @@ class PacketFifo(wiring.Component):
         ]
         with m.If(self.i.commit):
             m.d.write += start.eq(start + self.i.words)
-        self._read(m, ram, seen_end, read_code)
+        self._read(m, rams, seen_end, read_code)
         return m
 
-    def _read(self, m: Module, ram: Ram, end_code: Value, code: Signal) -> None:
+    def _read(self, m: Module, rams: Sequence[Ram], end_code: Value, code: Signal) -> None:
         """Output the words before the address with the Gray code ``end_code``.
 
         Drives ``code``, the Gray code of the next word's address.
@@ -138,7 +147,10 @@ class PacketFifo(wiring.Component):
         loads = Signal()
         # A block RAM takes 5.8 ns to output a word, and so nothing but a register follows it.
         leaves = ~self.o.valid | self.o.ready
-        m.d.comb += [ram.read.addr.eq(address), loads.eq(more & (~loaded | leaves))]
+        m.d.comb += [
+            [ram.read.addr.eq(address) for ram in rams],
+            loads.eq(more & (~loaded | leaves)),
+        ]
         m.d.read += [
             more.eq(Mux(loads, following != end_code, code != end_code)),
             loaded.eq(loads | (loaded & ~leaves)),
@@ -150,7 +162,8 @@ class PacketFifo(wiring.Component):
                 address.eq(address + 1),
                 code.eq(following),
                 following.eq(second ^ second[1:]),
-                ram.load(),
+                [ram.load() for ram in rams],
             ]
         with m.If(leaves):
-            m.d.read += [self.o.valid.eq(loaded), Value.cast(self.o.payload).eq(ram.output)]
+            word = Cat(ram.output for ram in rams)
+            m.d.read += [self.o.valid.eq(loaded), Value.cast(self.o.payload).eq(word)]

@@ -33,6 +33,8 @@ class UdpStack(wiring.Component):
     receive_words
         Words of the FIFO of packets that were received: a power of two, 1,024 or more. A frame is
         dropped if less than 512 of them are free when it begins.
+    check
+        Drop the datagrams that `DatagramCheck` finds bad.
 
     Members
     -------
@@ -60,9 +62,12 @@ class UdpStack(wiring.Component):
     sent: Any
     dropped: Signal
 
-    def __init__(self, addresses: BoardAddresses, receive_words: int = 1024) -> None:
+    def __init__(
+        self, addresses: BoardAddresses, receive_words: int = 1024, *, check: bool = False
+    ) -> None:
         self._addresses = addresses
         self._receive_words = receive_words
+        self._check = check
         super().__init__(
             {
                 "rx": In(Gmii()),
@@ -76,7 +81,7 @@ class UdpStack(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         receiver = MacReceiver()
-        parser = FrameParser(self._addresses)
+        parser = FrameParser(self._addresses, check=self._check)
         to_user = PacketFifo(PacketWord, self._receive_words)
         to_line = PacketFifo(32, 1024)
         transmitter = MacTransmitter()

@@ -9,7 +9,6 @@ from ..abi.frames import (
     HELLO_BYTES,
     INTERRUPT_BIT,
     LINK_VERSION,
-    RECEIVE_BYTES,
     SEQUENCES,
     Answer,
 )
@@ -18,12 +17,14 @@ from .transmitter import AnswerByte
 
 __all__ = ["AnswerSource"]
 
-_IDENTITY = (LINK_VERSION, 0, RECEIVE_BYTES & 0xFF, RECEIVE_BYTES >> 8)
-"""First half of the HELLO_BYTES; the second half is ADDRESS, in the word."""
-
 
 class AnswerSource(wiring.Component):
     """Outputs an answer, one byte at a time.
+
+    Parameters
+    ----------
+    receive_bytes
+        RECEIVE_BYTES of the answer to a HELLO.
 
     Members
     -------
@@ -75,6 +76,11 @@ class AnswerSource(wiring.Component):
     shift_word: Out(1)
     o: Out(stream.Signature(AnswerByte))
 
+    def __init__(self, receive_bytes: int) -> None:
+        # First half of the HELLO_BYTES; the second half is ADDRESS, in the word.
+        self._identity = (LINK_VERSION, 0, receive_bytes & 0xFF, receive_bytes >> 8)
+        super().__init__()
+
     def elaborate(self, platform: object) -> Module:
         m = Module()
         without_data = self.send_status & (self.refused | self.complained)
@@ -94,7 +100,7 @@ class AnswerSource(wiring.Component):
         index = (self.minus_left + HELLO_BYTES - 1)[: ceil_log2(HELLO_BYTES)]
         identity = Signal()
         m.d.comb += [
-            identity.eq(self.hello & (index < len(_IDENTITY))),
+            identity.eq(self.hello & (index < len(self._identity))),
             self.shift_word.eq(self.send_byte & ~identity),
         ]
 
@@ -104,7 +110,7 @@ class AnswerSource(wiring.Component):
         with m.Elif(self.send_status):
             m.d.comb += byte.eq(status)
         with m.Elif(identity):
-            m.d.comb += byte.eq(Array(_IDENTITY)[index[:2]])
+            m.d.comb += byte.eq(Array(self._identity)[index[:2]])
         with m.Elif(self.to_memory):
             m.d.comb += byte.eq(self.memory_byte)
         with m.Else():

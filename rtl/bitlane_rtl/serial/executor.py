@@ -9,6 +9,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from ..abi.frames import RECEIVE_BYTES
 from ..configuration import Configuration
 from ..ports.signatures import CONTROL_ADDRESS_WIDTH, ByteAccess, ControlPort
 from ..primitives import ALWAYS, one_hot_fsm
@@ -17,8 +18,8 @@ from .answer_source import AnswerSource
 from .byte_counter import ByteCounter
 from .data_access import DataAccess
 from .memory_bounds import MemoryBounds
-from .receiver import Complaint
 from .request_header import RequestHeader
+from .sequence_check import Complaint
 from .transmitter import AnswerByte
 
 __all__ = ["RequestExecutor"]
@@ -71,6 +72,8 @@ class RequestExecutor(wiring.Component):
     ----------
     configuration
         Its ``memory_base`` and ``memory_bytes`` bound the addresses that are allowed.
+    receive_bytes
+        RECEIVE_BYTES of the answer to a HELLO.
 
     Members
     -------
@@ -99,14 +102,14 @@ class RequestExecutor(wiring.Component):
     flip-flop gates its reset, too.
     """
 
-    def __init__(self, configuration: Configuration) -> None:
+    def __init__(self, configuration: Configuration, receive_bytes: int = RECEIVE_BYTES) -> None:
         bounds = MemoryBounds(configuration)
         bits = max(bounds.bits, CONTROL_ADDRESS_WIDTH)
         self._header = RequestHeader()
         self._counter = ByteCounter(bits)
         self._check = AccessCheck(bounds, bits)
         self._access = DataAccess(bounds, bits, configuration.address_width)
-        self._answer = AnswerSource()
+        self._answer = AnswerSource(receive_bytes)
         super().__init__(
             {
                 "i": In(stream.Signature(8)),

@@ -11,15 +11,15 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from ..abi.frames import CRC_BYTES, RECEIVE_BYTES, REQUEST_HEADER_BYTES, SEQUENCES, Request
+from ..abi.frames import CRC_BYTES, RECEIVE_BYTES, REQUEST_HEADER_BYTES, Request
 from ..primitives import Ram
 from .checksum import Checksum
 from .cobs import CobsDecoder
+from .sequence_check import Complaint, SequenceCheck
 from .uart import Received
 
-__all__ = ["Complaint", "Kind", "RequestReceiver"]
+__all__ = ["Kind", "RequestReceiver"]
 
-_SEQUENCE_BITS = ceil_log2(SEQUENCES)
 _ADDRESS_BITS = ceil_log2(RECEIVE_BYTES)
 _LENGTH_BITS = 10
 
@@ -35,35 +35,12 @@ class Kind(data.Struct):
     """The request is a repetition. Undefined with ``hello``."""
 
 
-class Complaint(wiring.Signature):
-    """Signature of a complaint about dropped frames, from the receiver's side.
-
-    Members
-    -------
-    valid : ``Out(1)``
-        ``expected`` must be reported to the host, because a frame was dropped, the first one since
-        the last good frame.
-    expected : ``Out(8)``
-        Sequence number of the next request; 255 after reset.
-    answered : ``In(1)``
-        The complaint is reported; it ends after this cycle. It also ends when the expected request
-        arrives.
-    """
-
-    def __init__(self) -> None:
-        super().__init__({"valid": Out(1), "expected": Out(_SEQUENCE_BITS), "answered": In(1)})
-
-
 @dataclass
 class _Header:
     """The properties of a frame, valid once its header is complete."""
 
     byte: Value
     """The byte to store: the received one, or `Kind` in place of `Request`."""
-    repeated: Signal
-    out_of_turn: Signal
-    following: Signal
-    """The complement of the number after the frame's."""
     length: Signal
     """Bytes of header and data of a WRITE; longer than any frame until the header is complete."""
     write: Signal
@@ -124,10 +101,9 @@ class RequestReceiver(wiring.Component):
         with m.If(fresh & closing):
             m.d.sync += crc_bytes.eq(crc_bytes + 1)
 
-        # The complement of the expected number: a subtraction would cost eight inverters on iCE40.
-        complement = Signal(_SEQUENCE_BITS)
-        m.d.comb += self.complaint.expected.eq(~complement)
-        header = self._header(m, byte, fresh, offset, complement)
+        m.submodules.sequence = sequence = SequenceCheck()
+        wiring.connect(m, sequence.complaint, wiring.flipped(self.complaint))
+        header = self._header(m, byte, fresh, offset, sequence)
         with m.If(decoder.valid):
             m.d.sync += closing.eq(Mux(header.write, offset == header.length, offset[3]))
         with m.If(end):
@@ -148,23 +124,18 @@ class RequestReceiver(wiring.Component):
             m.d.sync += bad.eq(0)
 
         good = Signal()
-        m.d.comb += good.eq(end & crc_complete & ~bad & ~decoder.broken & ~header.out_of_turn)
+        m.d.comb += good.eq(end & crc_complete & ~bad & ~decoder.broken & ~sequence.out_of_turn)
         with m.If(good):
             m.d.sync += origin.eq(address)
-        with m.If(good & ~header.repeated):
-            m.d.sync += complement.eq(header.following)
-        self._complain(m, good, end & ~decoder.empty & ~good, header.repeated)
+        m.d.comb += [sequence.good.eq(good), sequence.dropped.eq(end & ~decoder.empty & ~good)]
         return m
 
     def _header(
-        self, m: Module, byte: Value, fresh: Value, offset: Value, complement: Value
+        self, m: Module, byte: Value, fresh: Value, offset: Value, sequence: SequenceCheck
     ) -> _Header:
         kind: Any = Signal(Kind)
         header = _Header(
             byte=Mux(offset == 1, Cat(kind, byte[len(kind.as_value()) :]), byte),
-            repeated=Signal(name="repeated"),
-            out_of_turn=Signal(name="out_of_turn"),
-            following=Signal(_SEQUENCE_BITS, name="following", reset_less=True),
             length=Signal(_LENGTH_BITS, name="length", init=-1),
             write=Signal(name="write"),
         )
@@ -172,38 +143,21 @@ class RequestReceiver(wiring.Component):
             kind.write.eq(byte == Request.WRITE),
             kind.hello.eq(byte == Request.HELLO),
             kind.unknown.eq(byte > max(Request)),
-            kind.repeated.eq(header.repeated),
+            kind.repeated.eq(sequence.repeated),
+            sequence.number.eq(byte),
         ]
-        ahead = Signal(_SEQUENCE_BITS)
-        m.d.comb += ahead.eq(byte + complement + 1)
         with m.If(fresh):
             with m.Switch(offset):
                 with m.Case(0):
-                    m.d.sync += [
-                        header.repeated.eq(ahead[-1]),
-                        header.out_of_turn.eq(ahead.any() & ~ahead[-1]),
-                        header.following.eq(~(byte + 1)),
-                    ]
+                    m.d.comb += sequence.load.eq(1)
                 with m.Case(1):
                     m.d.sync += header.write.eq(kind.write)
-                    with m.If(kind.hello):
-                        m.d.sync += [header.repeated.eq(0), header.out_of_turn.eq(0)]
+                    m.d.comb += sequence.any.eq(kind.hello)
                 with m.Case(2):
                     m.d.sync += header.length[:9].eq(byte + REQUEST_HEADER_BYTES)
                 with m.Case(3):
                     m.d.sync += header.length[8:].eq(byte + header.length[8])
         return header
-
-    def _complain(self, m: Module, good: Value, dropped: Value, repeated: Value) -> None:
-        complained = Signal()
-        with m.If(self.complaint.answered | (good & ~repeated)):
-            m.d.sync += self.complaint.valid.eq(0)
-        with m.If(dropped & ~complained):
-            m.d.sync += self.complaint.valid.eq(1)
-        with m.If(dropped):
-            m.d.sync += complained.eq(1)
-        with m.If(good):
-            m.d.sync += complained.eq(0)
 
     def _ring(self, m: Module, enable: Value, address: Value, byte: Value, end: Value) -> Signal:
         """Store bytes, and output those before address ``end``. Return the next byte's address."""

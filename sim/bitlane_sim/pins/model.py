@@ -93,6 +93,10 @@ class PinModel(ABC):
     def entry(self) -> Entry:
         """Return the addresses for compiled code; they are valid until ``close``."""
 
+    def entry_of_other_clocks(self) -> Entry:
+        """Return the addresses for edges that chips at the model's pins do not see."""
+        return self.entry()
+
     @abstractmethod
     def trouble(self) -> SimulationError:
         """Why the last ``run_until`` returned 0."""

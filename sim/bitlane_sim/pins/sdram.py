@@ -239,6 +239,9 @@ class SdramModel(PinModel):
         board = ctypes.addressof(self._board)
         return Entry(board, run_until, self._inner.numbers, self._inner.addresses)
 
+    def entry_of_other_clocks(self) -> Entry:
+        return self._inner
+
     def run_until(self, port: str, limit: int) -> bool:
         """Clock until an edge at which ``port`` is high, at most ``limit`` times.
 

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from bitlane.errors import LinkError
-from bitlane.links.arq import Counts, Fragment, TransferQueue, Window
-from bitlane.links.frames import Reply, answer_line_bytes, request_line_bytes
+from bitlane.links.arq import Counts, TransferQueue, Window
+from bitlane.links.frames import SERIAL, answer_line_bytes, request_line_bytes
+from bitlane.links.line import Fragment, Reply
 from bitlane.links.timing import FrameSizer, RetransmissionTimer
 from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_rtl.abi.frames import RECEIVE_BYTES, Answer, Request
@@ -16,25 +17,25 @@ Sent = tuple[int, Request, int, int]
 
 
 def window(sequence: int = 0, room: int = RECEIVE_BYTES) -> Window:
-    return Window("board", sequence, room, Counts())
+    return Window(SERIAL, "board", sequence, room, Counts())
 
 
 def view(size: int, byte: int = 0) -> memoryview:
     return memoryview(bytearray((byte,)) * size)
 
 
-def sent(frames: list[bytes]) -> list[Sent]:
+def sent(frames: list[bytes | bytearray]) -> list[Sent]:
     """Return sequence number, kind, address and size of requests."""
     found = []
     for frame in frames:
-        request = request_in(frame[:-1])
+        request = request_in(bytes(frame[:-1]))
         assert request is not None
         size, address = (int.from_bytes(x, "little") for x in (request[2:4], request[4:8]))
         found.append((request[0], Request(request[1]), address, size))
     return found
 
 
-def numbers(frames: list[bytes]) -> list[int]:
+def numbers(frames: list[bytes | bytearray]) -> list[int]:
     return [x[0] for x in sent(frames)]
 
 
@@ -55,9 +56,9 @@ READ, WRITE = Request.READ, Request.WRITE
 
 def test_no_more_is_on_the_way_than_the_board_buffers() -> None:
     it = window()
-    frames = it.frames(TransferQueue([(0, view(10_000))]))
+    frames = it.packets(TransferQueue([(0, view(10_000))]))
     assert sum(size + 12 for *_, size in sent(frames)) <= RECEIVE_BYTES
-    assert sum(size + 12 for *_, size in sent(frames)) + FrameSizer.START + 12 > RECEIVE_BYTES
+    assert sum(size + 12 for *_, size in sent(frames)) + SERIAL.sizes.start + 12 > RECEIVE_BYTES
 
 
 def test_a_board_that_buffers_little_gets_small_requests() -> None:
@@ -65,7 +66,7 @@ def test_a_board_that_buffers_little_gets_small_requests() -> None:
     it = window(room=100)
     moved = 0
     for _ in range(100):
-        frames = sent(it.frames(transfers))
+        frames = sent(it.packets(transfers))
         assert sum(size + 12 for *_, size in frames) <= 100
         for number, _, _, size in frames:
             moved += size
@@ -79,7 +80,7 @@ def test_no_number_is_used_again_before_all_of_128_ago_are_answered() -> None:
     # The answer to the first one is lost for ever, whatever is sent again.
     other = []
     for _ in range(200):
-        for number, _, address, size in sent(it.frames(transfers)):
+        for number, _, address, size in sent(it.packets(transfers)):
             other.append(number)
             if address != 0x1000:
                 it.take(done(number, bytes(size)))
@@ -91,10 +92,10 @@ def test_answers_on_the_way_fit_where_a_terminal_keeps_them() -> None:
     it = window()
     transfers = TransferQueue(reads=[(0, view(100_000))])
     for _ in range(20):
-        frames = sent(it.frames(transfers))
+        frames = sent(it.packets(transfers))
         for number, _, _, size in frames:
             it.take(done(number, bytes(size)))
-    assert sum(size + 10 for *_, size in sent(it.frames(transfers))) <= 4000
+    assert sum(size + 10 for *_, size in sent(it.packets(transfers))) <= 4000
 
 
 # --- hazards --------------------------------------------------------------------------------------
@@ -103,14 +104,14 @@ def test_answers_on_the_way_fit_where_a_terminal_keeps_them() -> None:
 @pytest.mark.parametrize(("address", "size"), [(0x100, 4), (0x13F, 1), (0xF0, 17), (0x0, 512)])
 def test_a_write_waits_for_unanswered_reads_of_the_same_bytes(address: int, size: int) -> None:
     it = window()
-    assert sent(it.frames(TransferQueue(reads=[(0x100, view(64))]))) == [(0, READ, 0x100, 64)]
+    assert sent(it.packets(TransferQueue(reads=[(0x100, view(64))]))) == [(0, READ, 0x100, 64)]
     write = TransferQueue([(address, view(size))])
-    most = min(size, FrameSizer.START)
+    most = min(size, SERIAL.sizes.start)
     blocked = address + most > 0x100
-    assert bool(it.frames(write)) != blocked
+    assert bool(it.packets(write)) != blocked
     it.take(done(0, bytes(64)))
     while not it.empty or write.next(1):
-        frames = it.frames(write)
+        frames = it.packets(write)
         assert frames
         for number in numbers(frames):
             it.take(done(number))
@@ -119,20 +120,20 @@ def test_a_write_waits_for_unanswered_reads_of_the_same_bytes(address: int, size
 @pytest.mark.parametrize(("address", "size"), [(0xF0, 16), (0x140, 64), (0x8000, 1)])
 def test_accesses_elsewhere_do_not_wait(address: int, size: int) -> None:
     it = window()
-    it.frames(TransferQueue(reads=[(0x100, view(64))]))
-    assert it.frames(TransferQueue([(address, view(size))]))
-    assert it.frames(TransferQueue(reads=[(address, view(size)), (CONTROL_BASE, view(4))]))
+    it.packets(TransferQueue(reads=[(0x100, view(64))]))
+    assert it.packets(TransferQueue([(address, view(size))]))
+    assert it.packets(TransferQueue(reads=[(address, view(size)), (CONTROL_BASE, view(4))]))
 
 
 def test_a_write_to_the_control_window_waits_for_every_read() -> None:
     it = window()
-    it.frames(TransferQueue(reads=[(0x100, view(64)), (0x1000, view(0))]))
+    it.packets(TransferQueue(reads=[(0x100, view(64)), (0x1000, view(0))]))
     write = TransferQueue([(CONTROL_BASE + 0x1C, view(4))])
-    assert not it.frames(write)
+    assert not it.packets(write)
     it.take(done(0, bytes(64)))
-    assert not it.frames(write)
+    assert not it.packets(write)
     it.take(done(1))
-    assert sent(it.frames(write)) == [(2, WRITE, CONTROL_BASE + 0x1C, 4)]
+    assert sent(it.packets(write)) == [(2, WRITE, CONTROL_BASE + 0x1C, 4)]
 
 
 # --- losses ---------------------------------------------------------------------------------------
@@ -141,7 +142,7 @@ def test_a_write_to_the_control_window_waits_for_every_read() -> None:
 def five_writes(sequence: int = 0) -> Window:
     it = window(sequence)
     transfers = TransferQueue([(0x1000 * k, view(8)) for k in range(5)])
-    assert numbers(it.frames(transfers)) == [(sequence + k) % 256 for k in range(5)]
+    assert numbers(it.packets(transfers)) == [(sequence + k) % 256 for k in range(5)]
     return it
 
 
@@ -150,10 +151,10 @@ def test_an_answer_that_was_skipped_is_asked_for_again() -> None:
     it.take(done(0))
     it.take(done(2))
     # The first one that is sent again goes out twice.
-    assert numbers(it.frames(NOTHING)) == [1, 1]
+    assert numbers(it.packets(NOTHING)) == [1, 1]
     it.take(done(3))
     it.take(done(4))
-    assert not it.frames(NOTHING)
+    assert not it.packets(NOTHING)
     it.take(done(1))
     assert it.empty
 
@@ -161,34 +162,34 @@ def test_an_answer_that_was_skipped_is_asked_for_again() -> None:
 def test_what_the_board_expects_is_sent_again_with_all_that_followed() -> None:
     it = five_writes(254)
     it.take(expected(0))
-    assert numbers(it.frames(NOTHING)) == [0, 1, 2]
+    assert numbers(it.packets(NOTHING)) == [0, 1, 2]
     # What was taken before may be answered after EXPECTED.
     for number in (254, 255, 0, 1, 2):
         it.take(done(number))
     assert it.empty
-    assert not it.frames(NOTHING)
+    assert not it.packets(NOTHING)
 
 
 def test_the_same_request_is_not_sent_again_for_each_complaint() -> None:
     it = five_writes()
     it.take(expected(1))
-    assert it.frames(NOTHING)
+    assert it.packets(NOTHING)
     it.take(expected(1))
-    assert not it.frames(NOTHING)
+    assert not it.packets(NOTHING)
     it.on_timeout()
-    assert it.frames(NOTHING)
+    assert it.packets(NOTHING)
     it.take(expected(1))
-    assert numbers(it.frames(NOTHING)) == [1, 2, 3, 4]
+    assert numbers(it.packets(NOTHING)) == [1, 2, 3, 4]
 
 
 def test_a_complaint_about_nothing_sends_nothing() -> None:
     it = five_writes()
     it.take(expected(5))
-    assert not it.frames(NOTHING)
+    assert not it.packets(NOTHING)
     for number in range(5):
         it.take(done(number))
     it.take(expected(5))
-    assert not it.frames(NOTHING)
+    assert not it.packets(NOTHING)
 
 
 def test_a_number_that_was_not_sent_is_no_board_of_ours() -> None:
@@ -201,16 +202,16 @@ def test_silence_sends_the_oldest_one_again() -> None:
     it = five_writes()
     it.take(done(0))
     it.on_timeout()
-    assert numbers(it.frames(NOTHING)) == [1, 1]
+    assert numbers(it.packets(NOTHING)) == [1, 1]
     it.take(done(1))
     # Its answer came and those behind it did not, so that they are lost.
-    assert numbers(it.frames(NOTHING))[-3:] == [2, 3, 4]
+    assert numbers(it.packets(NOTHING))[-3:] == [2, 3, 4]
 
 
 def test_second_answers_are_ignored_and_tell_of_haste() -> None:
     it = five_writes()
     it.on_timeout()
-    it.frames(NOTHING)
+    it.packets(NOTHING)
     for number in range(5):
         it.take(done(number))
     assert it.empty
@@ -223,17 +224,17 @@ def test_second_answers_are_ignored_and_tell_of_haste() -> None:
 def test_a_repetition_is_the_same_byte_for_byte() -> None:
     it = window()
     content = bytearray(b"before..")
-    first = it.frames(TransferQueue([(0, memoryview(content))]))
+    first = it.packets(TransferQueue([(0, memoryview(content))]))
     content[:] = b"later..."
     it.on_timeout()
-    assert set(it.frames(NOTHING)) == set(first)
+    assert set(it.packets(NOTHING)) == set(first)
 
 
 def test_what_was_sent_once_tells_the_time_that_it_took() -> None:
     it = five_writes()
     assert it.take(done(0)) > 20
     it.take(expected(1))
-    it.frames(NOTHING)
+    it.packets(NOTHING)
     assert it.take(done(1)) == 0
 
 
@@ -243,7 +244,7 @@ def test_what_was_sent_once_tells_the_time_that_it_took() -> None:
 def test_what_is_read_is_stored_where_it_belongs() -> None:
     it = window()
     target = bytearray(96)
-    frames = sent(it.frames(TransferQueue(reads=[(0x100, memoryview(target))])))
+    frames = sent(it.packets(TransferQueue(reads=[(0x100, memoryview(target))])))
     for number, _, address, size in frames:
         it.take(done(number, bytes(range(address - 0x100, address - 0x100 + size))))
     assert target == bytes(range(96))
@@ -262,7 +263,7 @@ def test_a_refusal_is_kept() -> None:
 )
 def test_an_answer_that_no_board_gives_is_an_error(kind: int, data: bytes) -> None:
     it = window()
-    it.frames(TransferQueue(reads=[(0, view(4))]))
+    it.packets(TransferQueue(reads=[(0, view(4))]))
     with pytest.raises(
         LinkError, match=f"answer of kind {kind:d} with {len(data)} bytes to READ 0"
     ):
@@ -281,20 +282,20 @@ def sizes_of(sizer: FrameSizer, count: int) -> list[int]:
 
 
 def test_frames_grow_at_once_on_a_quiet_line_and_slowly_after_losses() -> None:
-    sizer = FrameSizer(RECEIVE_BYTES)
+    sizer = FrameSizer(SERIAL, RECEIVE_BYTES)
     assert sizes_of(sizer, 5) == [64, 128, 256, 512, 512]
     for size in (256, 128, 64, 32, 32):
         sizer.on_loss()
         assert sizer.size == size
-        assert sizer.frames == FrameSizer.NOISY_FRAMES
+        assert sizer.packets == SERIAL.noisy_packets
     assert sizes_of(sizer, 17) == [32] * 8 + [64] * 8 + [128]
-    assert sizer.frames == FrameSizer.NOISY_FRAMES
+    assert sizer.packets == SERIAL.noisy_packets
     sizes_of(sizer, 20)
-    assert (sizer.size, sizer.frames) == (512, 128)
+    assert (sizer.size, sizer.packets) == (512, 128)
 
 
 def timer(*measured: tuple[float, int], **options: Any) -> RetransmissionTimer:
-    it = RetransmissionTimer(2.5)
+    it = RetransmissionTimer(SERIAL, 2.5)
     for seconds, line_bytes in measured:
         it.measured(seconds, line_bytes)
     return it
@@ -311,7 +312,7 @@ def test_patience_follows_the_line() -> None:
     assert it.seconds(436) == 1
     for _ in range(100):
         it.measured(0.001, 436)
-    assert it.seconds(436) == RetransmissionTimer.LEAST
+    assert it.seconds(436) == SERIAL.least_wait
     it.measured(0.5, 436)
     assert it.seconds(436) == 1
 
@@ -320,11 +321,11 @@ def test_patience_doubles_with_each_silence_and_recovers() -> None:
     it = timer((0.001, 100))
     waits = []
     for _ in range(7):
-        waits.append(round(it.seconds(100) / RetransmissionTimer.LEAST))
+        waits.append(round(it.seconds(100) / SERIAL.least_wait))
         it.back_off()
     assert waits == [1, 2, 4, 8, 16, 32, 32]
     it.reset_backoff()
-    assert it.seconds(100) == RetransmissionTimer.LEAST
+    assert it.seconds(100) == SERIAL.least_wait
 
 
 def test_answers_that_come_twice_double_patience() -> None:
@@ -341,7 +342,9 @@ def fragments_of(transfers: TransferQueue, most: int) -> list[Fragment]:
     fragments = []
     while (fragment := transfers.next(most)) is not None:
         assert transfers.next(most) == fragment
-        transfers.pop(fragment)
+        cost = SERIAL.cost(fragment.request, len(fragment.content))
+        lead = cost.request_bytes - cost.answer_bytes
+        transfers.pop(fragment, lead)
         fragments.append(fragment)
     return fragments
 
@@ -412,7 +415,7 @@ def test_the_size_of_fragments_may_change_between_them() -> None:
         fragment = transfers.next(most)
         assert fragment is not None
         sizes.append((fragment.address, len(fragment.content)))
-        transfers.pop(fragment)
+        transfers.pop(fragment, 0)
     assert sizes == [(0, 64), (64, 32), (96, 4)]
     assert transfers.next(1) is None
 

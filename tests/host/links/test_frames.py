@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from bitlane.links.frames import (
     Deframer,
-    Reply,
     answer_line_bytes,
     decode_answer,
     decode_backward,
@@ -18,6 +17,7 @@ from bitlane.links.frames import (
     request_line_bytes,
     request_room,
 )
+from bitlane.links.line import Reply
 from bitlane_rtl.abi.frames import DEFAULT_BAUD, Answer, Request
 from support.serial.frames import answer_line, backward_cobs, cobs_decode
 

@@ -14,7 +14,7 @@ from bitlane import dml
 from bitlane.device import Device
 from bitlane.driver.driver import Driver
 from bitlane.errors import BitlaneError, LinkError
-from bitlane.links import serial_link
+from bitlane.links import remote_link
 from bitlane.links.serial_link import SerialLink
 from bitlane_rtl.abi import CONTROL_BASE, Status, register
 from support.board.driver import DriverDevice
@@ -26,7 +26,7 @@ DOORBELL = CONTROL_BASE + register("DOORBELL").offset
 
 @pytest.fixture(autouse=True)
 def repeatable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serial_link, "randbits", Random(1).getrandbits)
+    monkeypatch.setattr(remote_link, "randbits", Random(1).getrandbits)
 
 
 def job(device: Device, seed: int) -> None:

@@ -1,14 +1,20 @@
 """Validate a board's model at its simulated pins, within the process. No tests here."""
 
 import re
+from contextlib import ExitStack
+from typing import Any
 
 from bitlane.driver.driver import Driver
 from bitlane.errors import BitlaneError
+from bitlane.links.remote_link import RemoteLink
 from bitlane.links.serial_link import SerialLink
+from bitlane.links.udp_link import UdpLink
 from bitlane.validate.report import validate
 from bitlane.validate.session import Session
 from bitlane_boards.board import Board
 from bitlane_sim.pins import PinModel, PinSimulation, SimulatedPort
+from bitlane_sim.pins.network import SimulatedNetwork, SimulatedSocket
+from bitlane_sim.pins.phy import PhySimulation
 
 SILENCE = 0.05
 """Simulated seconds that a board may be silent; a sound one needs less than a tenth of them."""
@@ -31,6 +37,21 @@ def opened(model: PinModel, board: Board) -> Recorder:
     return Recorder(simulation, board.clock_hz)
 
 
+def networked(model: PinModel, board: Board, **options: Any) -> SimulatedNetwork:
+    """Return the board's network, after power-on and reset."""
+    assert board.ethernet is not None
+    simulation = PhySimulation(model, board.clock_hz)
+    network = SimulatedNetwork(simulation, board.ethernet.addresses, **options)
+    network.resolve()
+    return network
+
+
+def connect_network(network: SimulatedNetwork, name: str) -> UdpLink:
+    """Return a link with deadlines in simulated time."""
+    socket: Any = SimulatedSocket(network)
+    return UdpLink(socket, description=name, timeout=SILENCE, clock=lambda: socket.seconds)
+
+
 def connect(port: SimulatedPort, name: str) -> SerialLink:
     """Return a link with deadlines in simulated time, which a slow simulation does not miss."""
     return SerialLink(port, description=name, timeout=SILENCE, clock=lambda: port.seconds)
@@ -47,13 +68,20 @@ def validated(model: PinModel, board: Board, memory_bytes: int | None = None) ->
         if re.search(r"\bFAIL\b|^Stopped", line):
             raise _Failed(line)
 
-    port = opened(model, board)
-    try:
-        with connect(port, board.name) as link, Driver(link, timeout=SILENCE) as driver:
-            session = Session(driver, seed=1, quick=True, memory_bytes=memory_bytes)
-            assert validate(session, expect_pass)
-    except (BitlaneError, _Failed) as error:
-        return str(error)
-    finally:
-        port.close()
+    with ExitStack() as open_things:
+        try:
+            link: RemoteLink
+            if board.ethernet:
+                network = networked(model, board)
+                open_things.callback(network.close)
+                link = connect_network(network, board.name)
+            else:
+                port = opened(model, board)
+                open_things.callback(port.close)
+                link = connect(port, board.name)
+            with link, Driver(link, timeout=SILENCE) as driver:
+                session = Session(driver, seed=1, quick=True, memory_bytes=memory_bytes)
+                assert validate(session, expect_pass)
+        except (BitlaneError, _Failed) as error:
+            return str(error)
     return ""

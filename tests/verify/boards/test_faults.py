@@ -13,7 +13,7 @@ import pytest
 from bitlane.device import Device
 from bitlane.driver.driver import Driver
 from bitlane.errors import BitlaneError
-from bitlane.links import serial_link
+from bitlane.links import remote_link
 from bitlane.links.serial_link import SerialLink
 from bitlane_boards import boards
 from bitlane_boards.readback.netlist import rtl_model
@@ -70,7 +70,7 @@ def port() -> Iterator[FaultyPort]:
 
 @pytest.fixture(autouse=True)
 def repeatable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serial_link, "randbits", Random(1).getrandbits)
+    monkeypatch.setattr(remote_link, "randbits", Random(1).getrandbits)
 
 
 def job(port: FaultyPort, seed: int) -> None:

@@ -21,13 +21,16 @@ from support.boards.session import SILENCE, connect, opened, validated
 
 pytestmark = pytest.mark.slow
 
-SLOW = {"icesugar-pro", "colorlight-i5", "ulx3s-search"}
-"""Boards that are not built here. The line of icesugar-pro and colorlight-i5 takes 29 times as long
-as others, and so would their simulation. Apart from line and pins, the former equals the Icepi
+SLOW = {"icesugar-pro", "colorlight-i5-uart", "ulx3s-search"}
+"""Boards that are not built here. The line of icesugar-pro and colorlight-i5-uart takes 29 times as
+long as others, and so would their simulation. Apart from line and pins, the former equals the Icepi
 Zero; `test_sdram` runs the RTL of the latter on a faster line. ulx3s-search takes 15 minutes to
 place and route its array; `test_routed_unit` tests one routed unit of it."""
 
-BOARDS = sorted(set(boards()) - {"icebreaker-bram"} - SLOW)
+NETWORK = {name for name, board in boards().items() if board.ethernet}
+"""Boards with Ethernet; `test_network` runs the netlist of one."""
+
+BOARDS = sorted(set(boards()) - {"icebreaker-bram"} - SLOW - NETWORK)
 
 
 @pytest.mark.parametrize("name", BOARDS)
@@ -91,4 +94,4 @@ def test_board_that_is_not_built_here_passes_validation(name: str) -> None:
     if board.configuration.search:  # compiling all of its equal units takes minutes
         search = replace(board.configuration.search, units=4)
         board = replace(board, configuration=replace(board.configuration, search=search))
-    assert validated(rtl_model(board), board) == ""
+    assert validated(rtl_model(board), board, 1024 if name in NETWORK else None) == ""

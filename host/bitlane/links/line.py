@@ -1,0 +1,102 @@
+"""The description of a line: limits, and the encoding of requests."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from bitlane_rtl.abi.frames import Request
+
+
+class FrameSizes(NamedTuple):
+    """Bytes of data of a frame. All are whole words, because the control window takes only words.
+
+    ``start``: until the first answer. ``least``, ``most``: the bounds after losses and answers.
+    """
+
+    start: int
+    least: int
+    most: int
+
+
+class Fragment(NamedTuple):
+    """The bytes that consecutive requests move: ``content`` is sent, or receives their answers."""
+
+    request: Request
+    address: int
+    content: memoryview
+
+    @property
+    def sent(self) -> int:
+        """Bytes of data that the requests carry."""
+        return len(self.content) if self.request is Request.WRITE else 0
+
+    @property
+    def received(self) -> int:
+        """Bytes of data that the answers carry."""
+        return len(self.content) if self.request is Request.READ else 0
+
+
+class Reply(NamedTuple):
+    """An answer that arrived undamaged."""
+
+    sequence: int
+    kind: int
+    """An ``abi.frames.Answer``, or a number that the contract does not have."""
+    interrupt: bool
+    data: bytes | memoryview
+    more: Sequence[bytes | memoryview] = ()
+    """The data of equal answers to the following requests, which arrived with this one."""
+
+
+class LineCost(NamedTuple):
+    """The cost of the requests that move a fragment, in frames and bytes."""
+
+    frames: int
+    room: int
+    """Bytes that a board buffers of the requests."""
+    request_bytes: int
+    answer_bytes: int
+    """Most bytes on the line of the requests, and of their answers."""
+
+
+class Line(ABC):
+    """A line's limits, and its encoding of requests as packets.
+
+    A packet is the unit that the line carries or loses: one or more frames with consecutive
+    numbers. Units: bytes and seconds.
+    """
+
+    sizes: FrameSizes
+    noisy_packets: int
+    """Most packets in flight after a loss: the board drops all that follow a lost one."""
+    fragment_frames: int
+    """Most frames of a fragment."""
+    packet_bytes: int
+    """Most bytes of a packet's requests, and of their answers; 0 if a packet is one frame."""
+    packet_room: int
+    """Bytes that a board buffers of a packet, beside its requests."""
+    buffer_bytes: int
+    """Most bytes that a board of the contract buffers."""
+    answers_bytes: int
+    """Most bytes of outstanding answers: the operating system buffers them, so that none is lost
+    while the host does not read."""
+    least_wait: float
+    """The shortest retransmission timer: more than the latency of scheduler and line."""
+    latency_bytes: int
+    """Bytes whose time on the line is the fixed latency of a frame of any size."""
+
+    def frame_room(self, size: int) -> int:
+        """Return the bytes that a board buffers of a packet of one frame with ``size`` bytes."""
+        return self.packet_room + self.cost(Request.WRITE, size).room
+
+    @abstractmethod
+    def cost(self, request: Request, size: int) -> LineCost:
+        """Return the cost of the requests that move ``size`` bytes."""
+
+    @abstractmethod
+    def encode(self, sequence: int, fragments: Sequence[Fragment]) -> bytes | bytearray:
+        """Return the packet of ``fragments``; its first request has number ``sequence``."""
+
+    @abstractmethod
+    def encode_hello(self, sequence: int, number: int) -> bytes | bytearray:
+        """Return the packet of a HELLO with ``number`` as its address."""

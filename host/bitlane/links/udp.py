@@ -1,0 +1,77 @@
+"""The link to a board on the network: ``udp://192.168.1.50?timeout=2``."""
+
+import socket
+from typing import Any, Final
+
+from bitlane_rtl.abi.datagrams import DEFAULT_PORT
+
+from ..errors import LinkError
+from .datagram_socket import DatagramSocket
+from .remote_link import DEFAULT_TIMEOUT
+from .udp_link import UdpLink, reason
+from .url import DeviceUrl, Options, parse_seconds
+
+_FORM: Final = "udp://ADDRESS[:PORT], as udp://192.168.1.50"
+
+
+def open_link(url: str) -> UdpLink:
+    """Open ``udp://ADDRESS[:PORT][?OPTION=VALUE[&OPTION=VALUE]]``.
+
+    ADDRESS is an IPv4 address or the name of a host. The options are ``timeout``, seconds of
+    silence after which the link fails (default 10), and ``takeover``, 1 to end another host's
+    session.
+
+    Raises ``LinkError`` for an unknown option or a bad value, a name without an address, and if no
+    board of this link version answers; ``BoardInUseError`` if another host uses the board.
+    """
+    parsed = DeviceUrl.parse(url)
+    values: dict[str, Any] = {"timeout": DEFAULT_TIMEOUT, "takeover": False}
+    values |= parsed.options(_OPTIONS)
+    host, port = _target(url, parsed.target)
+    address = _resolve(url, host, port)
+    name = address if address == host else f"{host}, {address}"
+    try:
+        opened = DatagramSocket((address, port))
+    except OSError as error:
+        raise LinkError(f"device {url!r}: {reason(error)}") from error
+    return UdpLink(
+        opened,
+        description=f"network address {name}, port {port}, {opened.description}",
+        take_over=values["takeover"],
+        timeout=values["timeout"],
+    )
+
+
+def _target(url: str, target: str) -> tuple[str, int]:
+    """Split ``//ADDRESS[:PORT]``."""
+    host, colon, text = target.removeprefix("//").partition(":")
+    if not target.startswith("//") or not host or "/" in host:
+        raise LinkError(f"device {url!r}: no address; expected {_FORM}")
+    if not colon:
+        return host, DEFAULT_PORT
+    if not text.isascii() or not text.isdecimal() or not 0 < int(text) < 1 << 16:
+        raise LinkError(f"device {url!r}: port is {text!r}; expected 1 to 65535")
+    return host, int(text)
+
+
+def _resolve(url: str, host: str, port: int) -> str:
+    """Return the IPv4 address of ``host``."""
+    try:
+        found = socket.getaddrinfo(host, port, socket.AF_INET, socket.SOCK_DGRAM)
+    except (OSError, UnicodeError) as error:
+        raise LinkError(
+            f"device {url!r}: {host!r} has no IPv4 address: {error}; expected {_FORM}"
+        ) from error
+    return str(found[0][4][0])
+
+
+def _flag(text: str) -> bool:
+    if text not in ("0", "1"):
+        raise ValueError("expected 0 or 1")
+    return text == "1"
+
+
+_OPTIONS: Final[Options] = {
+    "timeout": (parse_seconds, f"seconds of silence, more than 0 (default {DEFAULT_TIMEOUT:g})"),
+    "takeover": (_flag, "0 or 1, to end another host's session (default 0)"),
+}

@@ -1,0 +1,152 @@
+"""The network link: a link to a board over UDP, in a session of its own."""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from errno import ECONNREFUSED, EHOSTUNREACH, EMSGSIZE, ENETUNREACH
+from secrets import randbelow, randbits
+from time import monotonic
+from typing import Final
+
+from bitlane_rtl.abi.datagrams import BUSY, SESSION_SECONDS, TAKE_OVER
+from bitlane_rtl.abi.frames import SEQUENCES, Answer
+
+from ..errors import BoardInUseError, LinkError
+from .datagram_socket import DatagramSocket
+from .datagrams import DatagramLine
+from .line import Reply
+from .remote_link import DEFAULT_TIMEOUT, RemoteLink
+
+_TRIES: Final = 3
+_ALONE: Final = 1 / 32
+"""Share of the timeout, and most seconds, that a GOODBYE or the HELLO after silence waits for its
+answer before it is sent again."""
+_LONGEST_ALONE: Final = 0.1
+
+
+class UdpLink(RemoteLink):
+    """A link over ``socket``. ``RemoteLink`` says more.
+
+    ``take_over``: end the session of another host, if one is alive.
+
+    Raises ``BoardInUseError`` if another host's session is alive.
+    """
+
+    def __init__(
+        self,
+        socket: DatagramSocket,
+        *,
+        description: str = "network",
+        take_over: bool = False,
+        timeout: float = DEFAULT_TIMEOUT,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._socket = socket
+        self._take_over = take_over
+        self._session = DatagramLine(1 + randbelow((1 << 32) - 1))
+        # A HELLO may have started the session even if no answer to it arrives.
+        self._started = True
+        super().__init__(self._session, description=description, timeout=timeout, clock=clock)
+
+    def _send(self, packets: Sequence[bytes | bytearray]) -> None:
+        try:
+            self._socket.send(packets)
+        except OSError as error:
+            raise self._failure(error) from error
+        self.counts.sent_bytes += sum(map(len, packets))
+
+    def _receive(self, seconds: float) -> list[Reply]:
+        try:
+            datagrams = self._socket.receive(seconds)
+        except OSError as error:
+            raise self._failure(error) from error
+        replies: list[Reply] = []
+        for datagram in datagrams:
+            self.counts.received_bytes += len(datagram)
+            answers = self._session.decode(datagram)
+            if answers is None:
+                self.counts.damaged += 1
+            else:
+                replies += answers
+        if replies:
+            self.counts.answers += sum(1 + len(reply.more) for reply in replies)
+            self._interrupt = replies[-1].interrupt
+        return replies
+
+    def _close_line(self) -> None:
+        with suppress(LinkError):
+            if self._started:
+                self._ask_alone(self._session.encode_goodbye(number := randbits(8)), number)
+        self._socket.close()
+
+    # --- the session ------------------------------------------------------------------------------
+
+    def _greeting_number(self) -> int:
+        return randbits(32) & ~(1 << TAKE_OVER) | self._take_over << TAKE_OVER
+
+    def _hello_room(self, reply: Reply, sequence: int, number: int) -> int | None:
+        if reply.kind == BUSY and reply.sequence == sequence:
+            self._started = False
+            raise BoardInUseError(
+                f"{self.description}: another host uses the board; wait until it has closed it, or"
+                f" {2 * SESSION_SECONDS} s after it stopped; option takeover=1 takes the board over"
+            )
+        return super()._hello_room(reply, sequence, number)
+
+    def _ask_alone(self, packet: bytes, sequence: int) -> int | None:
+        """Send HELLO or GOODBYE a few times; return the kind of its answer, or None."""
+        wait = min(self._timeout * _ALONE, _LONGEST_ALONE)
+        for _ in range(_TRIES):
+            self._send([packet])
+            until = self._clock() + wait
+            while (left := until - self._clock()) > 0:
+                for reply in self._receive(left):
+                    if reply.sequence == sequence and reply.kind in (Answer.DONE, BUSY):
+                        return reply.kind
+        return None
+
+    # --- errors -----------------------------------------------------------------------------------
+
+    def _failure(self, error: OSError) -> LinkError:
+        return LinkError(f"{self.description}: {reason(error)}")
+
+    def _nobody(self, tries: int) -> str:
+        start = f"{self.description}: no answer to {tries} HELLOs within {self._timeout:g} s; "
+        if self.counts.received_bytes:
+            return start + (
+                f"{self.counts.damaged} datagrams came that are not answers: is a bitlane board at"
+                " this address and port?"
+            )
+        return start + (
+            "nothing came at all: is the board powered and configured, and is this its address?"
+        )
+
+    def _advice(self) -> str:
+        # The board answers a HELLO of its own session anew, and any other one with BUSY.
+        sequence = randbits(32) % SEQUENCES
+        number = randbits(32) & ~(1 << TAKE_OVER)
+        try:
+            kind = self._ask_alone(self._session.encode_hello(sequence, number), sequence)
+        except LinkError as error:
+            return str(error)
+        if kind == BUSY:
+            return "another host has taken the board over; option takeover=1 takes it back"
+        if kind is None:
+            return "a new greeting has no answer either; check cable and power, then open it again"
+        return (
+            "the board answers a new greeting: it was restarted, or another host used it in"
+            " between; open it again"
+        )
+
+
+def reason(error: OSError) -> str:
+    """Return why the network carries no datagram, and the remedy."""
+    if error.errno == ECONNREFUSED:
+        return "nothing listens at this address and port; expected a board; check both"
+    if error.errno in (EHOSTUNREACH, ENETUNREACH):
+        return (
+            f"the network has no way to this address: {error.strerror}; check address, cable and"
+            " power, and that this computer has an address in the same network"
+        )
+    if error.errno == EMSGSIZE:
+        return "the network carries less than 1472 bytes in a datagram; expected an MTU of 1500"
+    return f"the network failed: {error}; open it again"

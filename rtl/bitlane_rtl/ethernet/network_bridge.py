@@ -1,0 +1,109 @@
+"""Connects a gigabit PHY with memory and control window. It only wires components."""
+
+from typing import Any
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from ..abi.datagrams import DATAGRAM_RECEIVE_BYTES
+from ..configuration import Configuration
+from ..ports.signatures import ByteAccess, ControlPort
+from ..serial.executor import RequestExecutor
+from .answer_packer import AnswerPacker
+from .board_addresses import BoardAddresses
+from .gmii import Gmii
+from .packet_fifo import PACKET_WORDS
+from .request_reader import RequestReader
+from .udp_stack import UdpStack
+
+__all__ = ["NetworkBridge"]
+
+_RECEIVE_WORDS = 1 << (DATAGRAM_RECEIVE_BYTES // 4 + PACKET_WORDS - 1).bit_length()
+"""Words of the FIFO of datagrams, in which a packet needs room for PACKET_WORDS."""
+
+
+class NetworkBridge(wiring.Component):
+    """The board's side of the network link. Its contract is `abi.datagrams`.
+
+    There is no authentication: everybody on the network can use the board. A network that cannot be
+    trusted must not reach it.
+
+    Parameters
+    ----------
+    configuration
+        Its ``memory_base`` and ``memory_bytes`` bound the addresses that a host may access.
+    addresses
+        The addresses of the board.
+    clock_hz
+        Clocks of ``sync`` a second, for SESSION_SECONDS.
+
+    Members
+    -------
+    rx : ``In(Gmii())``
+        From the PHY, in the domain ``rx``.
+    tx : ``Out(Gmii())``
+        To the PHY, in the domain ``tx``.
+    memory : ``Out(ByteAccess(address_width))``
+    control : ``In(ControlPort())``
+        Port of the controlled circuit.
+    interrupt : ``In(1)``
+        Level of the interrupt line of that circuit.
+    dropped : ``Out(16)``
+        See `MacReceiver`; in the domain ``rx``.
+
+    The domains and their clocks are those of `UdpStack`.
+
+    Latency (``sync`` at 50 MHz): the answer's preamble begins 1.6 us after the last byte of a READ
+    of no data, 6.1 us after that of a READ of 64 bytes, and 4.2 us after that of a WRITE of 64.
+    Throughput (datagrams of 1,472 bytes, three requests each, memory always ready): 2.05 cycles of
+    ``sync`` for a byte that is written, 3.6 for one that is read, since the executor accesses
+    bytes. At 100 MHz that is 49 and 28 MB/s.
+    """
+
+    rx: Any
+    tx: Any
+    memory: Any
+    control: Any
+    interrupt: Signal
+    dropped: Signal
+
+    def __init__(
+        self, configuration: Configuration, addresses: BoardAddresses, clock_hz: int
+    ) -> None:
+        self._stack = UdpStack(addresses, _RECEIVE_WORDS, check=True)
+        self._reader = RequestReader(clock_hz)
+        self._executor = RequestExecutor(configuration, DATAGRAM_RECEIVE_BYTES)
+        super().__init__(
+            {
+                "rx": In(Gmii()),
+                "tx": Out(Gmii()),
+                "memory": Out(ByteAccess(configuration.address_width)),
+                "control": In(ControlPort()),
+                "interrupt": In(1),
+                "dropped": Out(16),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.stack = stack = self._stack
+        m.submodules.reader = reader = self._reader
+        m.submodules.executor = executor = self._executor
+        m.submodules.packer = packer = AnswerPacker()
+        wiring.connect(m, wiring.flipped(self.rx), stack.rx)
+        wiring.connect(m, stack.received, reader.i)
+        wiring.connect(m, reader.o, executor.i)
+        wiring.connect(m, reader.complaint, executor.complaint)
+        wiring.connect(m, reader.context, packer.context)
+        wiring.connect(m, executor.o, packer.i)
+        wiring.connect(m, packer.o, stack.sent)
+        wiring.connect(m, stack.tx, wiring.flipped(self.tx))
+        wiring.connect(m, executor.memory, wiring.flipped(self.memory))
+        wiring.connect(m, executor.control, wiring.flipped(self.control))
+        m.d.comb += [
+            reader.answered.eq(executor.o.valid & executor.o.ready & executor.o.payload.last),
+            executor.interrupt.eq(self.interrupt),
+            self.dropped.eq(stack.dropped),
+        ]
+        return m

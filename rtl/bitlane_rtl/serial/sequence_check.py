@@ -1,0 +1,95 @@
+"""Decides which requests are the expected ones, which are repetitions, and what to complain of."""
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from ..abi.frames import SEQUENCES
+
+__all__ = ["Complaint", "SequenceCheck"]
+
+_SEQUENCE_BITS = ceil_log2(SEQUENCES)
+
+
+class Complaint(wiring.Signature):
+    """Signature of a complaint about dropped frames, from the receiver's side.
+
+    Members
+    -------
+    valid : ``Out(1)``
+        ``expected`` must be reported to the host, because a frame was dropped, the first one since
+        the last good frame.
+    expected : ``Out(8)``
+        Sequence number of the next request; 255 after reset.
+    answered : ``In(1)``
+        The complaint is reported; it ends after this cycle. It also ends when the expected request
+        arrives.
+    """
+
+    def __init__(self) -> None:
+        super().__init__({"valid": Out(1), "expected": Out(_SEQUENCE_BITS), "answered": In(1)})
+
+
+class SequenceCheck(wiring.Component):
+    """Compares the numbers of requests with the expected one, as `abi.frames` specifies.
+
+    Members
+    -------
+    load : ``In(1)``; number : ``In(range(SEQUENCES))``
+        Compare the number of a request. The next one is compared after ``good`` or ``dropped``.
+    any : ``In(1)``
+        Accept that request with any number. With ``load`` or later.
+    repeated : ``Out(1)``
+        The request is a repetition.
+    out_of_turn : ``Out(1)``
+        The request must be dropped.
+    good : ``In(1)``
+        The request is accepted. If it is not repeated, the next number is expected.
+    dropped : ``In(1)``
+        A request is dropped.
+    complaint : ``Out(Complaint())``
+
+    Latency: 1 cycle. Throughput: a request every 2 cycles.
+    """
+
+    load: In(1)
+    number: In(range(SEQUENCES))
+    any: In(1)
+    repeated: Out(1)
+    out_of_turn: Out(1)
+    good: In(1)
+    dropped: In(1)
+    complaint: Out(Complaint())
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        # The complement of the expected number: a subtraction would cost eight inverters on iCE40.
+        complement = Signal(_SEQUENCE_BITS)
+        following = Signal(_SEQUENCE_BITS, reset_less=True)  # the same after the request
+        ahead = Signal(_SEQUENCE_BITS)
+        m.d.comb += [
+            ahead.eq(self.number + complement + 1),
+            self.complaint.expected.eq(~complement),
+        ]
+        with m.If(self.load):
+            m.d.sync += [
+                self.repeated.eq(ahead[-1]),
+                self.out_of_turn.eq(ahead.any() & ~ahead[-1]),
+                following.eq(~(self.number + 1)),
+            ]
+        with m.If(self.any):
+            m.d.sync += [self.repeated.eq(0), self.out_of_turn.eq(0)]
+        with m.If(self.good & ~self.repeated):
+            m.d.sync += complement.eq(following)
+
+        complained = Signal()
+        with m.If(self.complaint.answered | (self.good & ~self.repeated)):
+            m.d.sync += self.complaint.valid.eq(0)
+        with m.If(self.dropped & ~complained):
+            m.d.sync += self.complaint.valid.eq(1)
+        with m.If(self.dropped):
+            m.d.sync += complained.eq(1)
+        with m.If(self.good):
+            m.d.sync += complained.eq(0)
+        return m

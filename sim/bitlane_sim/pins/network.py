@@ -1,0 +1,180 @@
+"""A simulated board on a network with one host, and the socket of a link, in simulated time."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from bitlane_rtl.ethernet.board_addresses import BoardAddresses
+from cppsim.errors import SimulationError
+
+from .cable import Cable, CableFaults
+from .packets import DATAGRAM_BYTES, HostAddresses, content_of, framed
+from .pcap import PcapWriter
+from .phy import PhySimulation
+
+__all__ = ["SimulatedNetwork", "SimulatedSocket"]
+
+_REST_SECONDS = 500e-6
+"""Simulated time in which nothing may move before all is quiet: twice what a board needs to store
+the bytes of a datagram in SDRAM, one by one."""
+
+_RESOLVES = 100
+"""The most requests of ARP that a board may leave without an answer."""
+
+
+class SimulatedNetwork:
+    """Passes datagrams between a host and a board at whose pins is a PHY with a cable.
+
+    The host sends them in Ethernet frames, after it has found the board's MAC address by ARP. The
+    time stands still between the calls.
+
+    Parameters
+    ----------
+    simulation
+        Closed with the network.
+    addresses
+        The board's.
+    faults
+        Of the cable, in both directions.
+    pcap
+        File for the frames at the PHY that have a right FCS, at the simulated time.
+
+    Attributes
+    ----------
+    sent, received
+        Datagrams that went to the board, and that came from it.
+    outward, inward
+        The cable to the board, and from it.
+    quiet
+        Whether nothing has moved for 500 us.
+
+    Raises ``OSError`` if the file cannot be written, also from `advance`.
+    """
+
+    def __init__(
+        self,
+        simulation: PhySimulation,
+        addresses: BoardAddresses,
+        *,
+        faults: CableFaults | None = None,
+        pcap: Path | None = None,
+    ) -> None:
+        self.simulation = simulation
+        self._host = HostAddresses(addresses)
+        self.outward, self.inward = (
+            Cable(faults or CableFaults(), name) for name in ("to the board", "from the board")
+        )
+        self._pcap = PcapWriter(pcap) if pcap else None
+        self._mac: bytes | None = None
+        self.sent = self.received = 0
+        self.quiet = False
+
+    def resolve(self) -> None:
+        """Run until the circuit is at rest and has answered ARP.
+
+        Raises ``SimulationError`` if it does not.
+        """
+        self.simulation.advance(1.0, quiet=_REST_SECONDS)
+        for _ in range(_RESOLVES):
+            self._send(self._host.arp_request())
+            while not self.quiet:
+                self.advance(1.0)
+                if self._mac is not None:
+                    return
+        raise SimulationError(
+            f"{self.simulation.model.description}: {self._host.board.ip} does not answer ARP"
+        )
+
+    def send(self, port: int, data: bytes | bytearray | memoryview) -> None:
+        """Send a datagram from the host's ``port``, after `resolve`.
+
+        One that would come in fragments is dropped, as by a board.
+        """
+        assert self._mac is not None
+        if len(data) <= DATAGRAM_BYTES:
+            self.sent += 1
+            self._send(self._host.datagram(self._mac, port, bytes(data)))
+
+    def advance(self, seconds: float) -> list[tuple[int, bytes]]:
+        """Run until a frame of the board has ended or all is quiet, for ``seconds`` at most.
+
+        Returns the datagrams that came, each with the port that it is for.
+        """
+        self.quiet = self.simulation.advance(seconds, quiet=_REST_SECONDS)
+        found = []
+        for time, sent, frame in self.simulation.frames():
+            content = content_of(frame)
+            if self._pcap and content is not None:
+                self._pcap.write(time, content)
+            if sent:
+                found += self._received(self.inward.through(frame))
+        if self.quiet:
+            if self._pcap:
+                self._pcap.flush()
+            late = self.outward.release()
+            for frame in late:
+                self.simulation.send(frame)
+            self.quiet = not late
+            found += self._received(self.inward.release())
+        return found
+
+    def close(self) -> None:
+        """Close simulation and file. May be called twice."""
+        self.simulation.close()
+        if self._pcap:
+            self._pcap.close()
+
+    def _send(self, content: bytes) -> None:
+        for frame in self.outward.through(framed(content)):
+            self.simulation.send(frame)
+        self.quiet = False
+
+    def _received(self, frames: list[bytes]) -> list[tuple[int, bytes]]:
+        """Return the datagrams in ``frames``, and learn from answers of ARP."""
+        found = []
+        for content in filter(None, map(content_of, frames)):
+            self._mac = self._mac or self._host.arp_answer(content)
+            datagram = self._host.datagram_in(content)
+            if datagram:
+                self.received += 1
+                found.append(datagram)
+        return found
+
+
+class SimulatedSocket:
+    """The part of a `DatagramSocket` that the host link uses, in simulated time.
+
+    The time passes only while ``receive`` waits; nothing else of the host takes any.
+    """
+
+    description = "simulated pins"
+
+    def __init__(self, network: SimulatedNetwork, port: int = 50_000) -> None:
+        self.network = network
+        self._port = port
+        self._arrived: list[memoryview] = []
+
+    @property
+    def seconds(self) -> float:
+        """Simulated time since power-on."""
+        return self.network.simulation.seconds
+
+    def send(self, datagrams: Sequence[bytes | bytearray]) -> None:
+        """Queue ``datagrams``."""
+        for datagram in datagrams:
+            self.network.send(self._port, datagram)
+
+    def receive(self, seconds: float) -> list[memoryview]:
+        """Return the datagrams that have arrived, after at most ``seconds`` for the first one."""
+        end = self.seconds + seconds
+        found: list[memoryview] = []
+        while not found:
+            left = end - self.seconds
+            found = [memoryview(data) for port, data in self.network.advance(max(left, 0.0))]
+            if left <= 0:
+                break
+            if self.network.quiet and not found:
+                self.network.simulation.wait(max(end - self.seconds, 0.0))
+        return found
+
+    def close(self) -> None:
+        """Send and receive no more. The network stays."""

@@ -1,0 +1,167 @@
+"""A board with Ethernet: its pins, its addresses, and what its options refuse."""
+
+import argparse
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import Any
+
+import pytest
+from amaranth.hdl import ClockDomain, Module
+
+from bitlane.command_line.cli import UNUSABLE, main
+from bitlane.errors import BitlaneError
+from bitlane_boards import boards
+from bitlane_boards.board import EthernetPort
+from bitlane_boards.command_line.common import add_addresses, addressed
+from bitlane_boards.command_line.devices import url_of
+from bitlane_boards.flow import build as build_module
+from bitlane_boards.flow.build import BuildError, build
+from bitlane_boards.flow.rgmii import RgmiiPort
+from bitlane_boards.flow.tools import Tool, Usage, silent
+from bitlane_boards.platforms.colorlight_i5 import ColorlightI5Platform
+
+BOARD = boards()["colorlight-i5"]
+
+
+def cells(port: EthernetPort) -> list[tuple[str, int]]:
+    """Return the kinds of the cells at the pins of ``port``, and the taps of each delay."""
+    m = Module()
+    m.domains.rx, m.domains.tx = ClockDomain("rx"), ClockDomain("tx")
+    m.submodules.port = RgmiiPort(port)
+    platform: Any = ColorlightI5Platform()
+    plan = platform.prepare(m, "top", emit_src=False)
+    text = plan.files["top.il"]
+    found = []
+    for kind, body in re.findall(r"cell \\(\w+) [^\n]*\n(.*?)\n\s*end\n", text, re.DOTALL):
+        taps = re.search(r"DEL_VALUE (\S+)", body)
+        found.append(
+            (
+                kind,
+                int(taps[1].partition("'")[2] or taps[1], 2 if "'" in taps[1] else 10)
+                if taps
+                else 0,
+            )
+        )
+    return found
+
+
+@pytest.mark.parametrize(
+    ("receive", "transmit", "delays"),
+    [(0, 0, []), (2000, 0, [80] * 5), (0, 500, [20]), (1000, 25, [1, *[40] * 5])],
+)
+def test_pins_have_double_data_rate_and_the_delays_of_the_board(
+    receive: int, transmit: int, delays: list[int]
+) -> None:
+    found = cells(EthernetPort(receive_delay_ps=receive, transmit_delay_ps=transmit))
+    kinds = Counter(kind for kind, _ in found)
+    assert kinds["IDDRX1F"] == 5
+    assert kinds["ODDRX1F"] == 6
+    assert sorted(taps for kind, taps in found if kind == "DELAYG") == delays
+
+
+def test_a_delay_that_no_pin_makes_is_refused() -> None:
+    with pytest.raises(ValueError, match="receive_delay_ps: 3200; expected 0 to 3175"):
+        EthernetPort(receive_delay_ps=3200)
+
+
+def arguments(*words: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    add_addresses(parser)
+    return parser.parse_args(words)
+
+
+def test_addresses_of_a_build() -> None:
+    assert addressed(BOARD, arguments()) == BOARD
+    chosen = addressed(BOARD, arguments("--ip", "10.0.0.7", "--mac", "02:00:00:00:AB:01"))
+    assert chosen.ethernet is not None
+    assert chosen.ethernet.addresses.ip == IPv4Address("10.0.0.7")
+    assert chosen.ethernet.addresses.mac == bytes.fromhex("02000000ab01")
+    assert url_of("PORT", chosen) == "udp://10.0.0.7:45438"
+    assert replace(chosen, ethernet=BOARD.ethernet) == BOARD
+
+
+@pytest.mark.parametrize(
+    ("board", "words", "message"),
+    [
+        ("colorlight-i5", ("--ip", "10.0.0"), "--ip: '10.0.0'; expected an address"),
+        ("colorlight-i5", ("--ip", "224.0.0.1"), "--ip: 224.0.0.1 is not the address of one board"),
+        ("colorlight-i5", ("--mac", "02:00"), "--mac: '02:00'; expected six bytes"),
+        ("colorlight-i5", ("--mac", "02:00:00:00:00:0g"), "expected six bytes"),
+        ("colorlight-i5", ("--mac", "01:00:00:00:00:01"), "--mac: 01:00:00:00:00:01 is not"),
+        ("hx8k", ("--ip", "10.0.0.7"), "--ip: hx8k has no Ethernet"),
+    ],
+)
+def test_addresses_that_no_board_can_have(board: str, words: tuple[str, ...], message: str) -> None:
+    with pytest.raises(BitlaneError, match=re.escape(message)):
+        addressed(boards()[board], arguments(*words))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("build", "--all", "--ip", "10.0.0.7"), "are for one board"),
+        (("simulate", "hx8k", "--lose", "0.1"), "--lose: hx8k has no Ethernet"),
+        (("simulate", "hx8k", "--cable-seed", "2"), "--cable-seed: hx8k has no Ethernet"),
+        (("simulate", "hx8k", "--pcap", "x.pcap"), "--pcap: hx8k has no Ethernet"),
+    ],
+)
+def test_options_of_another_board(
+    words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(list(words)) == UNUSABLE
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [("--lose", "1.5"), ("--damage", "x"), ("--port", "0")])
+def test_shares_and_ports_have_a_range(words: tuple[str, ...]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["simulate", BOARD.name, *words])
+    assert caught.value.code == UNUSABLE
+
+
+class Tools:
+    """Takes the place of the tools; reports ``mhz`` of the domains ``sync``, ``rx`` and ``tx``."""
+
+    def __init__(self, *mhz: float) -> None:
+        self._mhz = mhz
+
+    def run(
+        self, tool: Tool, arguments: Sequence[str], folder: Path, log: Path, progress: object
+    ) -> Usage:
+        log.write_text("Info: \t        TRELLIS_COMB:   11317/  24288    46%\n")
+        if "yosys" in tool.command:
+            (folder / "top.json").write_text('{"modules": {}}')
+        elif "nextpnr" in tool.command:
+            nets = ("$glbnet$clk", "$glbnet$rgmii.rx.control.rx_clk", "$glbnet$rgmii.tx.tx_clk")
+            wanted = (93.755859375, 125, 125)
+            clocks = {
+                net: {"achieved": mhz, "constraint": constraint}
+                for net, mhz, constraint in zip(nets, self._mhz, wanted, strict=True)
+            }
+            (folder / "top.timing.json").write_text(json.dumps({"fmax": clocks}))
+        else:
+            (folder / arguments[-1]).write_bytes(b"bits")
+        return Usage(1.0, 1 << 20)
+
+
+@pytest.mark.slow  # the versions of the tools are looked up
+def test_a_build_meets_every_clock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(build_module, "run_tool", Tools(100.0, 130.0, 140.0).run)
+    report = build(BOARD, tmp_path, silent)
+    assert (report.achieved_mhz, report.line_clocks_mhz) == (
+        100.0,
+        {"rx": (125.0, 130.0), "tx": (125.0, 140.0)},
+    )
+    text = (tmp_path / "report.txt").read_text()
+    assert "clock rx             125.00 MHz; achieves 130.00 MHz, margin 4.0%" in text
+    assert "udp://192.168.1.50:45438, MAC address 02:62:69:74:6c:6e" in text
+    for mhz in ((93.0, 130.0, 140.0), (100.0, 124.0, 140.0), (100.0, 130.0, 124.0)):
+        monkeypatch.setattr(build_module, "run_tool", Tools(*mhz).run)
+        with pytest.raises(BuildError, match=r"timing not met: [\d.]+ MHz of [\d.]+ MHz; try"):
+            build(BOARD, tmp_path, silent)
+        assert not (tmp_path / f"{BOARD.name}.bit").exists()

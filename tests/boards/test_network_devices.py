@@ -1,0 +1,75 @@
+"""`bitlane devices ADDRESS` lists boards on the network, and takes no session from anyone."""
+
+import socket
+
+import pytest
+
+from bitlane.command_line.cli import DONE, UNUSABLE, main
+from bitlane.errors import BitlaneError
+from bitlane.links.udp import open_link
+from bitlane_boards.command_line.network import expand
+from support.board.driver import DriverDevice
+from support.host.network import network_board
+
+Capture = pytest.CaptureFixture[str]
+
+
+def test_free_boards_and_boards_in_use_are_listed(capsys: Capture) -> None:
+    with (
+        network_board(DriverDevice()) as free,
+        network_board() as used,
+        network_board() as blank,
+        open_link(used.url) as link,
+    ):
+        ports = (free.port, used.port, blank.port)
+        assert main(["devices", *(f"127.0.0.1:{port}" for port in ports)]) == DONE
+        rows = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()]
+        assert [url for url, _ in rows] == [free.url, used.url, blank.url]
+        states = [state for _, state in rows]
+        memory = free.rules.device.memory_bytes
+        assert states[0].endswith(f"-bit beats, {memory:,} bytes of memory")
+        assert states[0].startswith("free, ")
+        assert states[1:] == ["in use by another host", "free, but no bitlane device"]
+        # Whoever used a board goes on, and the others are free.
+        link.write(0x1000, b"fine")
+        assert not free.rules.alive
+
+
+def test_addresses_without_a_board(capsys: Capture) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    assert main(["devices", f"localhost:{port}"]) == DONE
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    assert captured.err.startswith("bitlane devices: no board found: network address localh")
+    assert "nothing listens at this address and port" in captured.err
+    assert main(["devices", "127.0.0.0/30"]) == DONE
+    several = "no board found: none of 2 addresses answers"
+    assert capsys.readouterr().err == f"bitlane devices: {several}\n"
+
+
+def test_a_prefix_is_its_addresses() -> None:
+    found = expand(["board-a", "192.168.1.16/30", "10.0.0.9:5000", "10.0.0.1/32"])
+    assert found == ["board-a", "192.168.1.17", "192.168.1.18", "10.0.0.9:5000", "10.0.0.1"]
+    assert len(expand(["192.168.1.0/24"])) == 254
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (
+            ["192.168.1.0/33"],
+            "devices: '192.168.1.0/33' is not a network: .*; expected a prefix as",
+        ),
+        (["board/28"], "devices: 'board/28' is not a network: "),
+        (["10.0.0.0/23"], "devices: 10.0.0.0/23 has 512 addresses; expected 256 or fewer, as of"),
+        (["10.0.0.0/24", "10.0.1.0/29"], "devices: 260 addresses; expected 256 or fewer in one"),
+    ],
+)
+def test_what_names_no_addresses(texts: list[str], message: str, capsys: Capture) -> None:
+    with pytest.raises(BitlaneError, match=message):
+        expand(texts)
+    assert main(["devices", *texts]) == UNUSABLE
+    assert capsys.readouterr().err.count("\n") == 1

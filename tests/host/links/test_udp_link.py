@@ -1,0 +1,430 @@
+"""The network link over the loopback interface: transfers, sessions, and cables with faults."""
+
+import socket
+from collections.abc import Callable, Iterator
+from functools import partial
+from random import Random
+from time import monotonic, sleep
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import bitlane
+from bitlane.errors import BitlaneError, BoardInUseError, LinkError
+from bitlane.links.datagram_socket import DatagramSocket
+from bitlane.links.udp import open_link
+from bitlane.links.udp_link import UdpLink
+from bitlane_rtl.abi import CONTROL_BASE
+from bitlane_rtl.abi.datagrams import DATAGRAM_RECEIVE_BYTES, SESSION_SECONDS
+from support.board.driver import DriverDevice
+from support.board.model import MemoryDevice
+from support.host.network import Cable, NetworkBoard, NetworkRules, network_board
+
+BASE = 0x1000
+SIZE = 1 << 17
+
+
+@pytest.fixture
+def board() -> Iterator[NetworkBoard]:
+    with network_board() as board:
+        yield board
+
+
+def device_of(board: NetworkBoard) -> MemoryDevice:
+    device = board.rules.device
+    assert isinstance(device, MemoryDevice)
+    return device
+
+
+def later(seconds: float) -> float:
+    """Return a time that is ahead by ``seconds``."""
+    return monotonic() + seconds
+
+
+def opened(board: NetworkBoard, timeout: float = 10.0, *, batches: bool = True) -> UdpLink:
+    opened_socket = DatagramSocket(("127.0.0.1", board.port), batches=batches)
+    return UdpLink(opened_socket, description="model board", timeout=timeout)
+
+
+def expect_well(board: NetworkBoard) -> None:
+    """Expect that a new link to ``board`` works."""
+    data = Random(9).randbytes(5000)
+    with open_link(board.url) as link:
+        link.write(BASE + 77, data)
+        assert bytes(device_of(board).memory[77:5077]) == data
+        assert link.read(BASE + 77, 5000).tobytes() == data
+
+
+# --- moving bytes ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("batches", [True, False])
+@pytest.mark.parametrize("size", [1, 3, 4, 479, 480, 481, 1440, 1441, 100_001])
+def test_what_is_written_is_there_and_can_be_read(
+    board: NetworkBoard, size: int, batches: bool
+) -> None:
+    data = Random(size).randbytes(size)
+    with opened(board, batches=batches) as link:
+        link.write(BASE + 5, data)
+        memory = device_of(board).memory
+        assert bytes(memory[5 : 5 + size]) == data
+        assert not any(memory[:5])
+        assert not any(memory[5 + size :])
+        result = link.read(BASE + 5, size)
+    assert link.counts.damaged == 0
+    assert (result.dtype, result.shape, result.tobytes()) == (np.uint8, (size,), data)
+
+
+RANGES = st.lists(st.tuples(st.integers(0, 3000), st.integers(0, 3000)), max_size=6)
+
+
+def expect_exchange(
+    link: UdpLink,
+    device: MemoryDevice,
+    writes: list[tuple[int, int]],
+    reads: list[tuple[int, int]],
+    seed: int,
+) -> None:
+    """Exchange ranges that do not overlap, and expect the right bytes everywhere."""
+    content = bytearray(device.memory)
+    device.written.clear()
+    data = [
+        (BASE + 6000 * k + gap, Random(seed + k).randbytes(size))
+        for k, (gap, size) in enumerate(writes)
+    ]
+    wanted = [(BASE + 6000 * (k + 6) + gap, size) for k, (gap, size) in enumerate(reads)]
+    results = link.exchange(data, wanted)
+    assert [x.tobytes() for x in results] == [
+        bytes(content[address - BASE : address - BASE + size]) for address, size in wanted
+    ]
+    for address, written in data:
+        content[address - BASE : address - BASE + len(written)] = written
+    assert device.memory == content
+    assert all(count == 1 for count in device.written.values())
+
+
+def test_any_exchange_is_its_writes_and_its_reads(board: NetworkBoard) -> None:
+    with opened(board) as link:
+        device_of(board).memory[:] = Random(3).randbytes(SIZE)
+
+        @settings(deadline=None)
+        @given(RANGES, RANGES, st.integers(0, 100))
+        def exchange(
+            writes: list[tuple[int, int]], reads: list[tuple[int, int]], seed: int
+        ) -> None:
+            expect_exchange(link, device_of(board), writes, reads, seed)
+
+        exchange()
+
+
+def test_a_small_call_is_one_datagram_each_way(board: NetworkBoard) -> None:
+    with opened(board) as link:
+        before, received = board.served, link.counts.received_bytes
+        link.exchange(
+            [(BASE, bytes(64)), (CONTROL_BASE + 0x2000, bytes(64)), (CONTROL_BASE + 8, bytes(4))],
+            [(CONTROL_BASE + 12, 4)],
+        )
+        assert board.served - before == 1
+        assert link.counts.received_bytes - received == 8 + 4 * 4 + 4
+
+
+def test_the_interrupt_line_is_seen(board: NetworkBoard) -> None:
+    device = device_of(board)
+    with opened(board) as link:
+        assert link.wait(0) is False
+        start = monotonic()
+        assert link.wait(0.2) is False
+        assert 0.2 <= monotonic() - start < 1
+        device.interrupt = True
+        assert link.wait(5) is True
+
+
+def test_a_refusal_is_an_error_and_the_link_goes_on(board: NetworkBoard) -> None:
+    with opened(board) as link:
+        with pytest.raises(LinkError, match="board refused the READ of 480 bytes at 0x0: not in"):
+            link.read(0, 5000)
+        link.write(BASE, b"fine")
+        assert link.read(BASE, 4).tobytes() == b"fine"
+
+
+def test_operators_run_over_the_network() -> None:
+    random = np.random.default_rng(1)
+    a, b = (random.integers(0, 256, (3, 1000), np.uint8) for _ in range(2))
+    with network_board(DriverDevice()) as board, bitlane.open(board.url) as device:
+        assert device.description.startswith(f"network address 127.0.0.1, port {board.port}, ")
+        np.testing.assert_array_equal(device.bit_xor(a, b), a ^ b)
+        np.testing.assert_array_equal(device.bit_count(a), np.bitwise_count(a))
+
+
+# --- how datagrams pass to and from the system ----------------------------------------------------
+
+
+def test_the_way_of_datagrams_is_shown(board: NetworkBoard) -> None:
+    with open_link(board.url) as link:
+        assert link.description.split(", ")[2] in (
+            "UDP_SEGMENT and UDP_GRO",
+            "UDP_SEGMENT",
+            "plain datagrams",
+        )
+    plain = DatagramSocket(("127.0.0.1", board.port), batches=False)
+    assert plain.description == "plain datagrams"
+    plain.close()
+
+
+def test_a_card_that_cannot_cut_gets_plain_datagrams(board: NetworkBoard) -> None:
+    tried = []
+
+    class Card:
+        """A socket on a network card that cannot compute checksums."""
+
+        def __init__(self, real: socket.socket) -> None:
+            self._real = real
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self._real, name)
+
+        def sendmsg(self, *arguments: object) -> int:
+            tried.append(arguments)
+            raise OSError(5, "Input/output error")
+
+    data = Random(2).randbytes(50_000)
+    with opened(board) as link:
+        vars(link._socket).update(_socket=Card(link._socket._socket), _segments=True)
+        link.write(BASE, data)
+        assert "UDP_SEGMENT" not in link._socket.description
+    assert bytes(device_of(board).memory[:50_000]) == data
+    assert len(tried) == 1
+
+
+# --- sessions -------------------------------------------------------------------------------------
+
+
+def test_a_board_in_use_is_an_error_that_names_the_address_and_the_option(
+    board: NetworkBoard,
+) -> None:
+    with open_link(board.url) as link:
+        with pytest.raises(BoardInUseError) as caught:
+            open_link(board.url)
+        message = str(caught.value)
+        assert message.startswith(f"network address 127.0.0.1, port {board.port}, ")
+        assert "another host uses the board;" in message
+        assert "takeover=1" in message
+        link.write(BASE, b"fine")
+    expect_well(board)
+
+
+def test_a_closed_link_leaves_the_board_free(board: NetworkBoard) -> None:
+    for turn in range(20):
+        with open_link(board.url) as link:
+            link.write(BASE + turn, bytes((turn,)))
+    assert not board.rules.alive
+
+
+def test_a_host_that_died_leaves_the_board_free_after_a_while(board: NetworkBoard) -> None:
+    link = open_link(board.url)
+    link._socket.close()
+    with pytest.raises(BoardInUseError):
+        open_link(board.url)
+    board.rules.clock = partial(later, SESSION_SECONDS)
+    expect_well(board)
+
+
+def test_an_idle_session_goes_on(board: NetworkBoard) -> None:
+    with opened(board) as link:
+        board.rules.clock = partial(later, 10 * SESSION_SECONDS)
+        link.write(BASE, b"fine")
+        assert link.read(BASE, 4).tobytes() == b"fine"
+
+
+def test_a_board_that_another_host_has_taken_over(board: NetworkBoard) -> None:
+    link = opened(board, 0.3)
+    link.write(BASE, b"mine")
+    with open_link(f"{board.url}?takeover=1") as other:
+        with pytest.raises(LinkError, match="another host has taken the board over; option takeo"):
+            link.write(BASE, b"lost")
+        assert other.read(BASE, 4).tobytes() == b"mine"
+    expect_well(board)
+
+
+def test_a_board_that_lost_power_and_came_back(board: NetworkBoard) -> None:
+    link = opened(board, 0.3)
+    link.write(BASE, b"before")
+    board.rules.restart()
+    with pytest.raises(LinkError, match="a new greeting: it was restarted, or another host used"):
+        link.write(BASE, b"after.")
+    assert bytes(device_of(board).memory[:6]) == b"before"
+    expect_well(board)
+
+
+def test_a_board_that_another_host_has_used_and_left(board: NetworkBoard) -> None:
+    link = opened(board, 0.3)
+    board.rules.clock = partial(later, SESSION_SECONDS)
+    expect_well(board)
+    with pytest.raises(LinkError, match="or another host used it in between; open it again"):
+        link.read(BASE, 1)
+    expect_well(board)
+
+
+# --- cables with faults ---------------------------------------------------------------------------
+
+FAULTS = {
+    "lost": {"loss": 0.1},
+    "doubled": {"double": 0.2},
+    "reordered": {"reorder": 0.2},
+    "damaged": {"damage": 0.1},
+    "all": {"loss": 0.03, "double": 0.03, "reorder": 0.03, "damage": 0.03},
+}
+
+
+def attempt(board: NetworkBoard, seed: int) -> str:
+    """Exchange random bytes; return the error, or an empty string if all bytes were right."""
+    random = Random(seed)
+    started = monotonic()
+    try:
+        with opened(board, 2.0) as link:
+            for _ in range(8):
+                writes, reads = (
+                    [(random.randrange(3000), random.randrange(3000)) for _ in range(6)]
+                    for _ in range(2)
+                )
+                expect_exchange(link, device_of(board), writes, reads, random.randrange(100))
+    except BitlaneError as error:
+        return str(error)
+    finally:
+        assert monotonic() - started < 20
+    return ""
+
+
+@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("direction", ["up", "down", "both"])
+def test_faults_of_the_cable(
+    name: str, direction: str, record_property: Callable[[str, object], None]
+) -> None:
+    up = Cable(seed=1, **FAULTS[name] if direction != "down" else {})
+    down = Cable(seed=2, **FAULTS[name] if direction != "up" else {})
+    errors = []
+    with network_board(up=up, down=down) as board:
+        board.rules.in_order = not (up.double or up.reorder)
+        device_of(board).memory[:] = Random(3).randbytes(SIZE)
+        for seed in range(5):
+            errors.append(attempt(board, seed))
+            # A datagram that arrives behind the farewell may keep the session alive.
+            board.rules.clock = partial(later, 10 * (seed + 1))
+            assert "\n" not in errors[-1]
+        hits = up.hits + down.hits
+        vars(board).update(up=Cable(), down=Cable())
+        expect_well(board)
+    assert hits > 20
+    right = errors.count("")
+    line = f"network link, {name} {direction}: {hits} hits, {right} of 5 sessions right"
+    record_property("report", line)
+    assert right >= 3, errors
+
+
+class Slow(Cable):
+    """A board at a thousandth of a gigabit, such as a simulated one."""
+
+    def __call__(self, datagrams: list[bytes]) -> list[bytes]:
+        sleep(sum(map(len, datagrams)) * 8e-6)
+        return datagrams
+
+
+def test_a_slow_board_is_waited_for() -> None:
+    data = Random(5).randbytes(36_000)
+    with network_board(up=Slow()) as board, opened(board) as link:
+        link.write(BASE, data)
+        assert link.read(BASE, len(data)).tobytes() == data
+        packets = len(data) / 1440 * 2
+        assert link.counts.repeated < packets / 2
+
+
+def test_a_pulled_cable_is_an_error_in_time(board: NetworkBoard) -> None:
+    link = opened(board, 0.4)
+    link.write(BASE, bytes(5000))
+    board.pull()
+    start = monotonic()
+    with pytest.raises(LinkError, match="a new greeting has no answer either; check cable and"):
+        link.read(BASE + 16, 5000)
+    assert 0.4 <= monotonic() - start < 2
+    with pytest.raises(LinkError, match="the link is closed; open it again"):
+        link.read(BASE, 1)
+    vars(board).update(up=Cable(), down=Cable())
+    board.rules.clock = partial(later, SESSION_SECONDS)
+    expect_well(board)
+
+
+def test_a_board_that_is_silent_from_the_start(board: NetworkBoard) -> None:
+    board.pull()
+    start = monotonic()
+    with pytest.raises(LinkError, match=r"no answer to \d HELLOs within 0.3 s; nothing came at"):
+        opened(board, 0.3)
+    assert monotonic() - start < 2
+
+
+def test_a_port_that_is_closed_under_way() -> None:
+    with network_board() as board:
+        link = opened(board)
+    with pytest.raises(LinkError, match="nothing listens at this address and port; expected a"):
+        link.write(BASE, bytes(5000))
+
+
+class Interrupted(DatagramSocket):
+    """A socket that raises Control-C at the ``countdown``-th receipt."""
+
+    countdown = 1 << 30
+
+    def receive(self, seconds: float) -> list[memoryview]:
+        self.countdown -= 1
+        if self.countdown == 0:
+            raise KeyboardInterrupt
+        return super().receive(seconds)
+
+
+@pytest.mark.parametrize("countdown", [1, 2, 3, 5, 9])
+def test_an_interrupted_call_leaves_the_board_free(board: NetworkBoard, countdown: int) -> None:
+    interrupted = Interrupted(("127.0.0.1", board.port))
+    link = UdpLink(interrupted, description="model board")
+    interrupted.countdown = countdown
+    with pytest.raises(KeyboardInterrupt):
+        link.exchange([(BASE, bytes(60_000))], [(BASE + 60_000, 60_000)])
+    expect_well(board)
+
+
+# --- boards that break the contract ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"version": 7}, "the board's link version is 7; expected 1; build its bitstream with"),
+        ({"receive_bytes": 519}, "buffers 519 bytes; expected 520 or more"),
+    ],
+)
+def test_a_board_of_another_version(
+    board: NetworkBoard, changes: dict[str, int], message: str
+) -> None:
+    vars(board.rules).update(changes)
+    with pytest.raises(LinkError, match=message):
+        opened(board)
+    assert not board.rules.alive
+
+
+class Chatter(NetworkRules):
+    """A service of another make at the board's port."""
+
+    def datagrams(self, data: bytes) -> list[bytes]:
+        return [b"hello, who is there?"]
+
+
+def test_a_service_that_is_no_board(board: NetworkBoard) -> None:
+    board.rules = Chatter()
+    with pytest.raises(LinkError, match="datagrams came that are not answers: is a bitlane board"):
+        opened(board, 0.3)
+
+
+@pytest.mark.parametrize("room", [1496, 4000, DATAGRAM_RECEIVE_BYTES, 65535])
+def test_boards_of_any_buffer_are_served(board: NetworkBoard, room: int) -> None:
+    board.rules.receive_bytes = room
+    expect_well(board)

@@ -1,0 +1,114 @@
+"""Opening ``udp:`` URLs: each mistake is an error of one line that names thing and value."""
+
+import errno
+import socket
+
+import pytest
+
+from bitlane.errors import LinkError
+from bitlane.links import udp
+from bitlane.links.datagram_socket import DatagramSocket
+from bitlane.links.link import open_link as open_any_link
+from bitlane.links.udp import open_link
+from bitlane_rtl.abi.datagrams import DEFAULT_PORT
+from support.host.network import network_board
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("udp:", "device 'udp:': no address; expected udp://ADDRESS[:PORT], as udp://192.168.1.50"),
+        ("udp://", "device 'udp://': no address; expected"),
+        ("udp:192.168.1.50", "device 'udp:192.168.1.50': no address; expected udp://ADDRESS"),
+        ("udp://127.0.0.1/1", "device 'udp://127.0.0.1/1': no address; expected udp://ADDRESS"),
+        ("udp://127.0.0.1:", "port is ''; expected 1 to 65535"),
+        ("udp://127.0.0.1:0", "port is '0'; expected 1 to 65535"),
+        ("udp://127.0.0.1:65536", "port is '65536'; expected 1 to 65535"),
+        ("udp://127.0.0.1:-1", "port is '-1'; expected 1 to 65535"),
+        ("udp://127.0.0.1?baud=1", "no option 'baud'; choose timeout, takeover"),
+        ("udp://127.0.0.1?timeout=0", "option timeout is '0'; expected seconds of silence"),
+        ("udp://127.0.0.1?takeover=yes", "option takeover is 'yes'; expected 0 or 1, to end"),
+    ],
+)
+def test_a_url_that_is_wrong(url: str, message: str) -> None:
+    with pytest.raises(LinkError) as caught:
+        open_link(url)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_name_that_does_not_resolve(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise socket.gaierror(-2, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", fail)
+    with pytest.raises(LinkError, match=r"'no-board' has no IPv4 address: .*Name or serv"):
+        open_link("udp://no-board")
+
+
+@pytest.mark.parametrize("host", ["a..b", "x" * 300, "\udc80"])
+def test_a_name_that_is_no_name(host: str) -> None:
+    with pytest.raises(LinkError, match=r"has no IPv4 address: .*; expected udp://ADDRESS"):
+        open_link(f"udp://{host}")
+
+
+def test_the_default_port_and_the_name_reach_the_socket(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+
+    class Recorder(DatagramSocket):
+        def __init__(self, address: tuple[str, int]) -> None:
+            found.append(address)
+            raise OSError(errno.ENETUNREACH, "Network is unreachable")
+
+    monkeypatch.setattr(udp, "DatagramSocket", Recorder)
+    with pytest.raises(LinkError, match="no way to this address: Network is unreachable; check a"):
+        open_link("udp://localhost")
+    assert found == [("127.0.0.1", DEFAULT_PORT)]
+
+
+def test_a_port_where_nothing_listens() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with pytest.raises(LinkError) as caught:
+        open_link(f"udp://127.0.0.1:{port}")
+    message = str(caught.value)
+    assert message.startswith(f"network address 127.0.0.1, port {port}, ")
+    assert message.endswith(
+        "nothing listens at this address and port; expected a board; check both"
+    )
+
+
+@pytest.mark.parametrize(
+    ("number", "message"),
+    [
+        (errno.EHOSTUNREACH, "the network has no way to this address: .*; check address, cable an"),
+        (errno.ENETUNREACH, "the network has no way to this address: .*; check address, cable an"),
+        (errno.EMSGSIZE, "the network carries less than 1472 bytes in a datagram; expected an MTU"),
+        (errno.EPERM, "the network failed: .*Operation not permitted; open it again"),
+    ],
+)
+def test_errors_of_the_network_under_way(
+    number: int, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(number, errno.errorcode[number] + " Operation not permitted")
+
+    with network_board() as board:
+        with open_link(board.url) as link:
+            monkeypatch.setattr(DatagramSocket, "send", fail)
+            with pytest.raises(LinkError, match=message):
+                link.write(0x1000, b"lost")
+        monkeypatch.undo()
+        with open_link(f"{board.url}?takeover=1") as link:
+            link.write(0x1000, b"fine")
+
+
+def test_options_reach_the_link_and_the_host_may_be_a_name() -> None:
+    with (
+        network_board() as board,
+        open_any_link(f"udp://localhost:{board.port}?timeout=3.5&takeover=1") as link,
+    ):
+        start = f"network address localhost, 127.0.0.1, port {board.port}, "
+        assert link.description.startswith(start)
+        assert vars(link)["_timeout"] == 3.5

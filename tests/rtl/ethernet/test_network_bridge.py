@@ -1,0 +1,334 @@
+"""The board executes the requests of its session's datagrams, and answers as the contract says."""
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import Ether
+
+from bitlane_rtl.abi import CONTROL_BASE
+from bitlane_rtl.abi.datagrams import BUSY, DATAGRAM_RECEIVE_BYTES, STORED_HEADER_BYTES, TAKE_OVER
+from bitlane_rtl.abi.frames import Answer
+from support.board.model import MemoryDevice
+from support.ethernet.bridge import CONFIGURATION, BridgeBench
+from support.ethernet.datagrams import (
+    Answered,
+    NetworkRules,
+    answers_in,
+    datagram_of,
+    goodbye,
+    padded,
+)
+from support.ethernet.line import Burst, checked, on_line
+from support.ethernet.line import padded as line_padded
+from support.ethernet.packets import (
+    BOARD,
+    HOST_MAC,
+    HOST_PORT,
+    answer,
+    arp,
+    datagram,
+    echo,
+    ethernet,
+    ip,
+)
+from support.seeds import seeds
+from support.serial.frames import hello, random_request, read, request, with_crc, write
+
+SESSION, OTHER = 0x12345678, 0x9ABCDEF0
+
+
+def device() -> MemoryDevice:
+    """Return a device with random bytes."""
+    made = MemoryDevice(CONFIGURATION.memory_base, CONFIGURATION.memory_bytes)
+    rng = random.Random(1)
+    made.memory[:] = rng.randbytes(len(made.memory))
+    made.window[:] = rng.randbytes(len(made.window))
+    return made
+
+
+@pytest.fixture(scope="module")
+def bench() -> BridgeBench:
+    return BridgeBench()
+
+
+def line_of(payloads: Sequence[bytes], idle: int | Sequence[int] = 3000) -> list[Burst]:
+    idles = [idle] * len(payloads) if isinstance(idle, int) else idle
+    return [
+        on_line(bytes(datagram(payload)), wait)
+        for payload, wait in zip(payloads, idles, strict=True)
+    ]
+
+
+def sent_in(bursts: Sequence[Burst]) -> list[bytes]:
+    """Return the datagrams that were sent to the host."""
+    frames = [Ether(checked(burst)) for burst in bursts]
+    assert all(each.dst == HOST_MAC and each[UDP].dport == HOST_PORT for each in frames)
+    return [bytes(each[UDP].payload)[: each[UDP].len - 8] for each in frames]
+
+
+def expect(
+    bench: BridgeBench,
+    payloads: Sequence[bytes],
+    idle: int | Sequence[int] = 3000,
+    **options: Any,
+) -> list[tuple[int, list[Answered]]]:
+    """Send datagrams; expect answers and storage as by the rules, and return the answers."""
+    real, model = device(), device()
+    rules = NetworkRules(model)
+    sent = sent_in(bench.run(line_of(payloads, idle), real, **options))
+    assert sent == [each for payload in payloads for each in rules.answers(payload)]
+    assert real.memory == model.memory
+    assert real.window == model.window
+    assert real.changes == model.changes, "more was written than changed"
+    return [answers_in(each) for each in sent]
+
+
+def start(session: int = SESSION, number: int = 255, nonce: int = 0x1000) -> bytes:
+    """Return the datagram of a HELLO that expects ``number`` + 1."""
+    return datagram_of(session, [hello(number, nonce)])
+
+
+def test_writes_and_reads(bench: BridgeBench) -> None:
+    data = random.Random(2).randbytes(512)
+    contents = [write(0, 16, data), read(1, 16, 512), write(2, CONTROL_BASE + 8, b"wordword")]
+    contents += [read(3, CONTROL_BASE + 4, 12), read(4, 3, 1), write(5, 7, b"abc"), read(6, 5, 6)]
+    payloads = [start(), *(datagram_of(SESSION, [each]) for each in contents)]
+    answers = expect(bench, payloads, idle=5000)
+    assert answers[0] == (SESSION, [Answered(255, 0, bytes.fromhex("0100004000100000"))])
+    assert answers[2] == (SESSION, [Answered(1, Answer.DONE, data)])
+
+
+def test_several_frames_make_one_datagram(bench: BridgeBench) -> None:
+    rng = random.Random(3)
+    contents = [
+        content
+        for number in range(0, 24, 2)
+        for data in [rng.randbytes(rng.randrange(40))]
+        for content in (write(number, 64 * number, data), read(number + 1, 64 * number, len(data)))
+    ]
+    answers = expect(bench, [start(), datagram_of(SESSION, contents)], after=12_000)
+    assert [len(each) for _, each in answers] == [1, 24]
+
+
+def test_answers_that_do_not_fit_make_several_datagrams(bench: BridgeBench) -> None:
+    """1,464 bytes of answers fit."""
+    sizes = [512, 512, 425, 3, 512, 512, 424, 1, 512, 512, 428, 512, 512, 429]
+    reads = [read(number, number, size) for number, size in enumerate(sizes)]
+    answers = expect(bench, [start(), datagram_of(SESSION, reads)], after=60_000)
+    assert [len(each) for _, each in answers] == [1, 3, 3, 3, 3, 2]
+
+
+def test_a_repetition_is_answered_and_not_executed(bench: BridgeBench) -> None:
+    first = datagram_of(SESSION, [write(0, 0, b"old!"), read(1, 0, 4)])
+    second = datagram_of(SESSION, [write(2, 0, b"new!")])
+    answers = expect(bench, [start(), first, second, first, second])
+    assert answers[3][1] == [Answered(0, 0), Answered(1, 0, b"new!")]
+
+
+def test_out_of_turn(bench: BridgeBench) -> None:
+    """One complaint is made, and nothing behind the request in its datagram is executed."""
+    late = datagram_of(SESSION, [write(5, 0, b"late"), write(0, 0, b"now!")])
+    half = datagram_of(SESSION, [write(0, 8, b"this"), write(2, 8, b"not!"), write(1, 8, b"nor!")])
+    then = datagram_of(SESSION, [read(1, 8, 4)])
+    answers = expect(bench, [start(number=127), start(), late, late, half, late, then, late])
+    kinds = [[each.kind for each in found] for _, found in answers]
+    expected = Answer.EXPECTED
+    assert kinds == [[0], [0], [expected], [0, expected], [0], [expected]]
+
+
+def test_refused(bench: BridgeBench) -> None:
+    contents = [
+        read(0, 1 << 16, 1),
+        write(1, (1 << 16) - 1, b"12"),
+        read(2, 0, 513),
+        read(3, 0, 1024),
+        read(4, 0, 65535),
+        write(5, 0, bytes(513)),
+        request(6, 4, 0, 0),
+        request(7, 255, 0, 8),
+        read(8, CONTROL_BASE + 1, 4),
+        write(9, CONTROL_BASE, b"123"),
+        read(10, 0, 4),
+    ]
+    answers = expect(bench, [start(), datagram_of(SESSION, contents)], after=12_000)
+    assert [each.kind for each in answers[1][1]] == [Answer.REFUSED] * 10 + [Answer.DONE]
+
+
+def test_sessions(bench: BridgeBench) -> None:
+    mine = datagram_of(SESSION, [write(0, 0, b"mine")])
+    other = datagram_of(OTHER, [write(0, 0, b"their")])
+    taken = start(OTHER, nonce=1 << TAKE_OVER)
+    answers = expect(bench, [mine, other, datagram_of(0, [write(0, 0, b"none")])])
+    assert answers == []
+    answers = expect(bench, [start(), other, start(OTHER, 9, 0xFFFFFFFE), other, mine])
+    assert [each for _, found in answers for each in found][1:] == [
+        Answered(9, BUSY),
+        Answered(0, Answer.DONE),
+    ]
+    answers = expect(bench, [start(), mine, taken, mine, other, start(), start(OTHER)])
+    assert [session for session, _ in answers] == [SESSION, SESSION, OTHER, OTHER, SESSION, OTHER]
+
+
+def test_goodbye(bench: BridgeBench) -> None:
+    end = datagram_of(SESSION, [goodbye(77)])
+    mine = [datagram_of(SESSION, [write(number, 0, b"mine")]) for number in range(3)]
+    payloads = [end, start(), mine[0], end, end, mine[1], start(OTHER), end, start(OTHER), mine[2]]
+    answers = expect(bench, payloads)
+    kinds = [each.kind for _, found in answers for each in found]
+    assert kinds == [0, 0, 0, 0, 0, BUSY, 0, 0]
+
+
+def test_the_interrupt_line_is_reported(bench: BridgeBench) -> None:
+    real = device()
+    real.interrupt = True
+    sent = sent_in(bench.run(line_of([start()]), real))
+    assert answers_in(sent[0])[1][0].interrupt
+
+
+def test_answers_go_to_where_the_requests_came_from(bench: BridgeBench) -> None:
+    def from_host(number: int, payload: bytes) -> Any:
+        host = ethernet(src=f"02:00:00:00:00:{number:02x}") / ip(src=f"192.168.1.{number}")
+        return host / UDP(sport=5000 + number, dport=BOARD.port) / payload
+
+    mine = [start(), datagram_of(SESSION, [read(0, 0, 4)]), datagram_of(SESSION, [read(1, 4, 4)])]
+    asked = [(1, mine[0]), (2, start(OTHER)), (3, mine[1]), (1, mine[2])]
+    frames = [from_host(number, payload) for number, payload in asked]
+    bursts = bench.run([on_line(bytes(each), 99) for each in frames], device())
+    sent = [Ether(checked(burst)) for burst in bursts]
+    assert [(each.dst, each[IP].dst, each[UDP].dport) for each in sent] == [
+        (f"02:00:00:00:00:{number:02x}", f"192.168.1.{number}", 5000 + number)
+        for number, _ in asked
+    ]
+
+
+def test_pings_and_requests_take_turns(bench: BridgeBench) -> None:
+    """The board answers ARP and echoes in the order of the line, and all datagrams, too."""
+    rng = random.Random(4)
+    mine = [datagram_of(SESSION, [read(n, 0, 400), read(n + 1, 0, 300)]) for n in range(0, 20, 2)]
+    frames = [datagram(start())]
+    for payload in mine:
+        frames += [arp(), datagram(payload), echo(rng.randbytes(rng.randrange(4, 100)))]
+    bursts = bench.run([on_line(bytes(each), 12) for each in frames], device(), after=80_000)
+    sent = [checked(burst) for burst in bursts]
+    others = [line_padded(answer(each)) for each in frames if UDP not in each]
+    assert [each for each in sent if UDP not in Ether(each)] == others
+    assert len(sent) == len(frames)
+
+
+@pytest.mark.parametrize("seed", seeds(2, 20))
+@pytest.mark.parametrize("stalls", [False, True])
+def test_random_requests(bench: BridgeBench, seed: int, stalls: bool) -> None:
+    rng = random.Random(seed)
+    payloads = [start()]
+    number = 0
+    for _ in range(12):
+        contents: list[bytes] = []
+        while sum(len(each) + 3 for each in contents) < 1000 and rng.random() < 0.85:
+            contents.append(random_request(rng, number, 200))
+            number += 1
+        if contents:
+            payloads += [datagram_of(SESSION, contents)] * rng.choice([1, 1, 2])
+    expect(bench, payloads, idle=30_000 if stalls else 12_000, stalls=stalls, after=30_000)
+
+
+def damaged(rng: random.Random, payload: bytes) -> bytes:
+    """Return another datagram than ``payload``, whose CRC or length is wrong."""
+    changed = bytearray(payload)
+    kind = rng.randrange(5)
+    if kind == 0:
+        changed[rng.randrange(len(changed))] ^= rng.randrange(1, 256)
+    elif kind == 1:
+        del changed[rng.randrange(1, len(changed)) :]
+    elif kind == 2:
+        changed += rng.randbytes(rng.randrange(1, 9))
+    elif kind == 3:
+        changed = bytearray(rng.randbytes(rng.randrange(1, 200)))
+    else:
+        del changed[rng.randrange(len(changed))]
+    return bytes(changed) if changed != payload else damaged(rng, payload)
+
+
+@pytest.mark.parametrize("seed", seeds(1, 10))
+def test_damaged_datagrams_do_nothing_and_block_nothing(bench: BridgeBench, seed: int) -> None:
+    """1,500 of them, whose FCS and checksum of UDP are right, and good ones in between."""
+    rng = random.Random(seed)
+    payloads, idles = [start()], [12]
+    for number in range(15):
+        good = datagram_of(SESSION, [random_request(rng, number, 100), read(number + 1, 0, 9)][:1])
+        payloads += [damaged(rng, good) for _ in range(100)] + [good]
+        idles += [2000] + [12] * 100
+    rules = NetworkRules(device())
+    assert sum(bool(rules.answers(payload)) for payload in payloads) == 16
+    expect(bench, payloads, idles)
+
+
+@pytest.mark.parametrize("seed", seeds(2, 20))
+def test_mutated_datagrams_with_a_right_crc(bench: BridgeBench, seed: int) -> None:
+    """A host that breaks the rules; what is executed is what the rules allow."""
+    rng = random.Random(seed)
+    payloads = []
+    for number in range(40):
+        contents = [random_request(rng, number + each, 40) for each in range(rng.randrange(1, 4))]
+        content = bytearray(datagram_of(SESSION, contents)[:-4])
+        if number % 8 == 0:
+            content = bytearray(start(rng.choice([SESSION, OTHER]), number, number)[:-4])
+        elif rng.random() < 0.7:
+            content[rng.randrange(len(content))] = rng.choice([0, 1, 2, 3, 4, 255])
+        payloads.append(with_crc(bytes(content)))
+    expect(bench, payloads)
+
+
+def test_datagrams_of_any_size_that_is_wrong(bench: BridgeBench) -> None:
+    good = datagram_of(SESSION, [write(0, 0, bytes(512)), write(1, 600, bytes(512))])
+    sizes = [*range(1, 40), 1064, 1065, 1066, 1067, 1471, 1472]
+    wrong = [with_crc(good.ljust(1472, b"\0")[: size - 4]) for size in sizes if size > 4]
+    wrong += [good[:size].ljust(size, b"\0") for size in sizes]
+    expect(bench, [start(), *wrong, good], [12, 3000, *[12] * len(wrong)], after=20_000)
+
+
+def test_a_session_ends_by_itself() -> None:
+    """After 5 to 10 seconds of silence, here of 1,600 clocks each; its datagrams begin it anew."""
+    bench = BridgeBench(clock_hz=1600)
+    second = 4000  # in clocks of the line
+    mine = [datagram_of(SESSION, [read(number, 0, 4)]) for number in range(4)]
+    payloads = [start(), start(OTHER), mine[0], start(OTHER), mine[1], start(OTHER), mine[2]]
+    seconds = [0.1, 4.7, 4.7, 4.7, 0.2, 10.1, 0.2]
+    line = line_of(payloads, [round(each * second) for each in seconds])
+    sent = [answers_in(each) for each in sent_in(bench.run(line, device()))]
+    assert [(session, [each.kind for each in answers]) for session, answers in sent] == [
+        (SESSION, [Answer.DONE]),
+        (OTHER, [BUSY]),
+        (SESSION, [Answer.DONE]),
+        (OTHER, [BUSY]),
+        (SESSION, [Answer.DONE]),
+        (OTHER, [Answer.DONE]),
+    ]
+    late = line_of([start(), mine[0], start(OTHER)], [100, 12 * second, 200])
+    sent = [answers_in(each) for each in sent_in(bench.run(late, device()))]
+    assert [(session, each.kind) for session, [each] in sent] == [
+        (SESSION, Answer.DONE),
+        (SESSION, Answer.DONE),
+        (OTHER, BUSY),
+    ]
+
+
+@pytest.mark.parametrize("size", [0, 100, 480])
+def test_a_full_buffer_of_datagrams_is_held(bench: BridgeBench, size: int) -> None:
+    """DATAGRAM_RECEIVE_BYTES at the rate of the line, while the memory is slow."""
+    rng = random.Random(size)
+    contents = [write(n, size * n, rng.randbytes(size)) for n in range(1000)]
+    per_datagram = 1464 // len(padded(contents[0]))
+    payloads: list[bytes] = []
+    room = DATAGRAM_RECEIVE_BYTES
+    while len(payloads) * per_datagram < 120:
+        first = len(payloads) * per_datagram
+        payload = datagram_of(SESSION, contents[first : first + per_datagram])
+        room -= len(payload) + STORED_HEADER_BYTES
+        if room < 0:
+            break
+        payloads.append(payload)
+    idles = [12, 1000] + [12] * (len(payloads) - 1)
+    expect(bench, [start(), *payloads], idles, after=400_000, stalls=True)

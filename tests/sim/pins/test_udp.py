@@ -1,0 +1,153 @@
+"""A simulated board behind a UDP socket: datagrams arrive, and a recording shows the frames."""
+
+import random
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scapy.layers.inet import UDP
+from scapy.layers.l2 import ARP
+from scapy.packet import Raw
+from scapy.utils import PcapReader
+
+from bitlane_sim.pins.cable import Cable, CableFaults
+from bitlane_sim.pins.network import SimulatedNetwork
+from bitlane_sim.pins.packets import HostAddresses, content_of, framed
+from bitlane_sim.pins.udp import UdpServer
+from cppsim.errors import SimulationError
+from support.ethernet.looped import looped
+from support.ethernet.packets import BOARD
+
+pytestmark = pytest.mark.slow
+
+DATAGRAMS = [random.Random(size).randbytes(size) for size in range(4, 1473, 52)]
+
+
+@contextmanager
+def served(**options: Any) -> Iterator[UdpServer]:
+    """Serve in a thread until the block ends."""
+    network = SimulatedNetwork(looped(), BOARD, **options)
+    server = UdpServer(network)
+    network.resolve()
+    stop = threading.Event()
+
+    def serve() -> None:
+        while not stop.is_set():
+            server.serve(0.05)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        yield server
+    finally:
+        stop.set()
+        thread.join()
+        server.close()
+        network.close()
+
+
+def client_of(server: UdpServer) -> socket.socket:
+    client = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    client.settimeout(0.5)
+    client.connect(("127.0.0.1", int(server.url.rpartition(":")[2])))
+    return client
+
+
+def arrived(client: socket.socket) -> list[bytes]:
+    found = []
+    try:
+        while True:
+            found.append(client.recv(2000))
+    except TimeoutError:
+        return found
+
+
+def test_each_client_gets_its_datagrams(tmp_path: Path) -> None:
+    file = tmp_path / "line.pcap"
+    with served(pcap=file) as server, client_of(server) as one, client_of(server) as other:
+        for data in DATAGRAMS:
+            one.send(data)
+        other.send(b"other")
+        one.send(bytes(1473))  # would come in fragments
+        assert arrived(one) == DATAGRAMS
+        assert arrived(other) == [b"other\0\0\0"]
+        ports = {one.getsockname()[1], other.getsockname()[1]}
+    with PcapReader(str(file)) as recorded:
+        packets = list(recorded)
+    assert len(packets) == 2 * (1 + len(DATAGRAMS) + 1)
+    assert [packet[ARP].op for packet in packets[:2]] == [1, 2]
+    to_board = [packet for packet in packets[2:] if packet[UDP].dport == BOARD.port]
+    back = [packet for packet in packets[2:] if packet[UDP].sport == BOARD.port]
+    assert {packet[UDP].sport for packet in to_board} == ports
+    assert [packet[Raw].load for packet in to_board] == [*DATAGRAMS, b"other"]
+    assert len(back) == len(to_board)
+    times = [packet.time for packet in packets]
+    assert sorted(times[::2]) == times[::2]
+    for packet in packets[2:]:
+        # scapy computes the checksums anew.
+        sums = packet[UDP].chksum
+        del packet[UDP].chksum
+        assert type(packet)(bytes(packet))[UDP].chksum == sums
+
+
+def test_a_bad_cable_loses_doubles_reorders_and_damages() -> None:
+    faults = CableFaults(lose=0.1, double=0.1, reorder=0.1, damage=0.1, seed=3)
+    many = [number.to_bytes(4, "little") for number in range(300)]
+    with served(faults=faults) as server, client_of(server) as client:
+        for data in many:
+            client.send(data)
+        found = arrived(client)
+        cables = server.network.outward, server.network.inward
+    # Damaged ones are dropped for their FCS; nothing else changes a datagram.
+    assert set(found) < set(many)
+    assert len(set(found)) < len(found)
+    assert found != sorted(found, key=lambda data: int.from_bytes(data, "little"))
+    for cable in cables:
+        for count in (cable.lost, cable.doubled, cable.reordered, cable.damaged):
+            assert 10 < count < 60
+
+
+def test_the_faults_depend_on_the_seed_alone() -> None:
+    def counts(seed: int) -> tuple[list[bytes], int]:
+        cable = Cable(CableFaults(lose=0.2, damage=0.2, reorder=0.2, seed=seed), "x")
+        arrive = [frame for number in range(200) for frame in cable.through(bytes([number, 1]))]
+        return arrive, cable.lost
+
+    assert counts(1) == counts(1) != counts(2)
+
+
+def test_a_board_that_does_not_answer_is_an_error() -> None:
+    network = SimulatedNetwork(looped(), BOARD, faults=CableFaults(lose=1.0))
+    with pytest.raises(SimulationError, match=r"192\.168\.1\.50 does not answer ARP"):
+        network.resolve()
+    network.close()
+
+
+def test_a_port_that_is_taken_is_an_error() -> None:
+    network = SimulatedNetwork(looped(), BOARD)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+        other.bind(("127.0.0.1", 0))
+        with pytest.raises(OSError, match="in use"):
+            UdpServer(network, other.getsockname()[1])
+    network.close()
+
+
+def test_wrong_packets_of_a_board_are_not_passed_on() -> None:
+    host = HostAddresses(BOARD)
+    board = HostAddresses(BOARD, mac=BOARD.mac)
+    good = bytearray(board.datagram(host.mac, 5000, b"data"))
+    good[26:34] = good[30:34] + good[26:30]  # from the board to the host
+    good[34:38] = good[36:38] + (5000).to_bytes(2, "big")
+    assert host.datagram_in(bytes(good)) == (5000, b"data")
+    for place in (0, 12, 14, 16, 23, 24, 33, 36, 39, 41, 43):
+        bad = bytearray(good)
+        bad[place] ^= 1
+        assert host.datagram_in(bytes(bad)) is None, place
+    frame = framed(bytes(good))
+    assert content_of(frame) == bytes(good).ljust(60, b"\0")
+    assert host.datagram_in(frame[:-4]) == (5000, b"data")
+    assert content_of(frame[:-1] + bytes([frame[-1] ^ 1])) is None

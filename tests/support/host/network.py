@@ -1,0 +1,352 @@
+"""A board on the network as the contract of datagrams describes it, in Python, to test the host.
+
+`NetworkRules` answers datagrams. `NetworkBoard` serves them on a UDP port of the loopback
+interface, behind a `Cable` that loses, doubles, reorders and damages. Written apart from the
+driver's own encoding, so that the driver does not check itself.
+"""
+
+import socket
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import groupby
+from multiprocessing import get_context
+from random import Random
+from select import select
+from threading import Event, Thread
+from time import monotonic
+from typing import Any
+from zlib import crc32
+
+from bitlane_rtl.abi.datagrams import (
+    BUSY,
+    DATAGRAM_BYTES,
+    DATAGRAM_RECEIVE_BYTES,
+    GOODBYE,
+    SESSION_SECONDS,
+    TAKE_OVER,
+)
+from bitlane_rtl.abi.frames import Request
+from bitlane_sim.device.link import SimulatorLink
+from support.board.model import BoardRules, Device
+
+UDP_SEGMENT, UDP_GRO = 103, 104
+"""The system cuts the bytes of one call into datagrams of equal size, and joins them again."""
+
+
+def datagram(session: int, *frames: bytes) -> bytes:
+    """Return the datagram of ``frames``, whose data are filled to whole words."""
+    body = session.to_bytes(4, "little") + b"".join(x + bytes(-len(x) % 4) for x in frames)
+    return body + crc32(body).to_bytes(4, "little")
+
+
+def requests_in(data: bytes) -> tuple[int, list[bytes]] | None:
+    """Return session and requests of a datagram; None if its CRC or its length is wrong."""
+    if len(data) % 4 or not 16 <= len(data) <= DATAGRAM_BYTES:
+        return None
+    body = data[:-4]
+    if crc32(body).to_bytes(4, "little") != data[-4:]:
+        return None
+    requests = []
+    place = 4
+    while place < len(body):
+        kind, size = body[place + 1], int.from_bytes(body[place + 2 : place + 4], "little")
+        end = place + 8 + (size if kind == Request.WRITE else 0)
+        alone = place == 4 and end == len(body)
+        if end > len(body) or (kind in (Request.HELLO, GOODBYE) and (size or not alone)):
+            return None
+        requests.append(body[place:end])
+        place = end + -end % 4
+    return int.from_bytes(body[:4], "little"), requests
+
+
+def header_of(number: int, kind: int, size: int) -> bytes:
+    """Return an answer's header."""
+    return bytes((number % 256, kind)) + size.to_bytes(2, "little")
+
+
+@dataclass
+class NetworkRules(BoardRules):
+    """The answers of a board to each datagram, by the contract.
+
+    It asserts that a repetition equals its first request, and that a repeated read of memory
+    returns the same data.
+    """
+
+    receive_bytes: int = DATAGRAM_RECEIVE_BYTES
+    clock: Callable[[], float] = monotonic
+    session: int = 0
+    """The present session; 0: none since the board was powered."""
+    alive_until: float = 0.0
+    in_order: bool = True
+    """Whether datagrams arrive in order, and once; else a repeated read may return other data."""
+    dropped: int = 0
+    repetitions: int = 0
+
+    def __post_init__(self) -> None:
+        self._first: dict[int, bytes] = {}
+        self._given: dict[int, bytes] = {}
+
+    @property
+    def alive(self) -> bool:
+        """Whether the session is alive."""
+        return self.session != 0 and self.clock() < self.alive_until
+
+    def restart(self) -> None:
+        """Lose power and come back."""
+        self.session, self.expected, self.complained = 0, 77, False
+        self._first.clear()
+        self._given.clear()
+
+    def datagrams(self, data: bytes) -> list[bytes]:
+        """Return the datagrams that answer ``data``."""
+        found = requests_in(data)
+        if found is None or found[0] == 0:
+            self.dropped += 1
+            return []
+        session, requests = found
+        kind = requests[0][1]
+        if kind == Request.HELLO:
+            if self.alive and session != self.session and not requests[0][4] >> TAKE_OVER & 1:
+                return [datagram(session, header_of(requests[0][0], BUSY, 0))]
+            self.session = session
+            self._first.clear()
+            self._given.clear()
+        elif session != self.session:
+            self.dropped += 1
+            return []
+        self.alive_until = self.clock() + SESSION_SECONDS
+        if kind == GOODBYE:
+            self.alive_until = 0.0
+            return [datagram(session, header_of(requests[0][0], 0, 0))]
+        return self._packed(session, [x for x in self._executed(requests) if x is not None])
+
+    def _executed(self, requests: list[bytes]) -> Iterator[bytes | None]:
+        """Yield the answer to each request in its turn."""
+        out_of_turn = False
+        for request in requests:
+            new = None if out_of_turn else self.is_new(request)
+            if new is None:
+                out_of_turn = True
+                complaint = self.complaint()
+                yield complaint and header_of(self.expected, complaint.content[1], 0)
+                continue
+            self._check(request, new)
+            self.taken_in(new)
+            reply = self.answer(request, new)
+            if request[1] == Request.READ and self.device.steady and self.in_order:
+                assert new or self._given[request[0]] == reply.data, "a repeated read differs"
+                self._given[request[0]] = reply.data
+            yield header_of(request[0], reply.content[1], len(reply.data)) + reply.data
+
+    def _check(self, request: bytes, new: bool) -> None:
+        if new:
+            self._first[request[0]] = request
+        else:
+            self.repetitions += 1
+            assert self._first[request[0]] == request, "a repetition differs from the first time"
+
+    @staticmethod
+    def _packed(session: int, answers: list[bytes]) -> list[bytes]:
+        """Return the datagrams of ``answers``; one that does not fit any more starts another."""
+        packed: list[list[bytes]] = []
+        room = 0
+        for answer in answers:
+            size = len(answer) + -len(answer) % 4
+            if not packed or size > room:
+                packed.append([])
+                room = DATAGRAM_BYTES - 8
+            packed[-1].append(answer)
+            room -= size
+        return [datagram(session, *group) for group in packed]
+
+
+@dataclass
+class Cable:
+    """One direction of a cable. Each rate is the share of datagrams that it hits."""
+
+    loss: float = 0.0
+    double: float = 0.0
+    reorder: float = 0.0
+    damage: float = 0.0
+    seed: int = 0
+    pulled: bool = False
+    """Everything is lost."""
+    hits: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self._random = Random(self.seed)
+        self._late: list[bytes] = []
+
+    def __call__(self, datagrams: list[bytes]) -> list[bytes]:
+        """Return the datagrams that arrive; one that is overtaken arrives behind the next one."""
+        if self.pulled:
+            return []
+        if not (self.loss or self.double or self.reorder or self.damage):
+            return datagrams
+        arrived: list[bytes] = []
+        for each in datagrams:
+            late, self._late = self._late, []
+            if self._hit(self.loss):
+                copies = []
+            else:
+                copies = [self._damaged(each)] * (1 + self._hit(self.double))
+            if self._hit(self.reorder):
+                self._late = copies
+                copies = []
+            arrived += copies + late
+        return arrived
+
+    def _hit(self, rate: float) -> bool:
+        hit = self._random.random() < rate
+        self.hits += hit
+        return hit
+
+    def _damaged(self, data: bytes) -> bytes:
+        if not self._hit(self.damage):
+            return data
+        damaged = bytearray(data)
+        how = self._random.randrange(3)
+        if how == 0:
+            damaged[self._random.randrange(len(data))] ^= 1 << self._random.randrange(8)
+        elif how == 1:
+            del damaged[self._random.randrange(len(data)) :]
+        else:
+            damaged += self._random.randbytes(1 + self._random.randrange(8))
+        return bytes(damaged)
+
+
+def received(port: socket.socket) -> tuple[list[bytes], Any]:
+    """Return the datagrams that the system coalesced, and their sender."""
+    data, options, _, sender = port.recvmsg(1 << 16, 64)
+    size = int.from_bytes(options[0][2], sys.byteorder) if options else len(data) or 1
+    return [data[start : start + size] for start in range(0, len(data), size)], sender
+
+
+def send_batch(port: socket.socket, datagrams: Sequence[bytes], size: int, *to: Any) -> None:
+    """Send datagrams of ``size`` bytes, the last one perhaps shorter, with one call."""
+    option = [(socket.IPPROTO_UDP, UDP_SEGMENT, size.to_bytes(2, sys.byteorder))]
+    port.sendmsg(datagrams, option if datagrams[1:] else [], 0, *to)
+
+
+class NetworkBoard:
+    """A board at the UDP port ``port`` of the loopback interface, served by a thread."""
+
+    def __init__(
+        self, rules: NetworkRules, up: Cable | None = None, down: Cable | None = None
+    ) -> None:
+        self.rules = rules
+        self.up, self.down = up or Cable(), down or Cable()
+        self.error: BaseException | None = None
+        self.served = 0
+        """Datagrams that have arrived."""
+        self._end = Event()
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.bind(("127.0.0.1", 0))
+        self._socket.setblocking(False)
+        self._socket.setsockopt(socket.IPPROTO_UDP, UDP_GRO, 1)
+        self.port: int = self._socket.getsockname()[1]
+        self.url = f"udp://127.0.0.1:{self.port}"
+        self._thread = Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def pull(self) -> None:
+        """Pull the cable."""
+        self.up.pulled = self.down.pulled = True
+
+    def close(self) -> None:
+        """Close the port, so that the system refuses what is sent to it. Raises its error."""
+        self._end.set()
+        self._thread.join()
+        self._socket.close()
+        if self.error is not None:
+            raise self.error
+
+    def _run(self) -> None:
+        try:
+            while not self._end.is_set():
+                if select([self._socket], [], [], 0.01)[0]:
+                    self.serve()
+        except BaseException as error:  # noqa: BLE001, the test's own thread raises it
+            self.error = error
+
+    def serve(self) -> None:
+        """Answer the datagrams that have arrived."""
+        answers: list[bytes] = []
+        host = None
+        with suppress(BlockingIOError):
+            while len(answers) < 64:
+                datagrams, sender = received(self._socket)
+                if sender != host:
+                    self._send(answers, host)
+                    answers, host = [], sender
+                self.served += len(datagrams)
+                for arrived in self.up(datagrams):
+                    answers += self.down(self.rules.datagrams(arrived))
+        self._send(answers, host)
+
+    def _send(self, answers: list[bytes], host: tuple[str, int] | None) -> None:
+        """Send ``answers``, those of equal size with one call, as a network card coalesces them."""
+        for size, group in groupby(answers, len):
+            batch = list(group)
+            while batch:
+                send_batch(self._socket, batch[:40], size, host)
+                batch = batch[40:]
+
+
+@contextmanager
+def network_board(
+    device: Device | None = None, up: Cable | None = None, down: Cable | None = None
+) -> Iterator[NetworkBoard]:
+    """Serve ``device`` in a thread; raise its errors in the end."""
+    board = NetworkBoard(NetworkRules(device) if device else NetworkRules(), up, down)
+    try:
+        yield board
+    finally:
+        board.close()
+
+
+@contextmanager
+def board_process(up: Cable, down: Cable) -> Iterator[str]:
+    """Serve a memory in a process of its own; yield its URL."""
+    context = get_context("fork")
+    here, there = context.Pipe()
+
+    def serve() -> None:
+        there.send(NetworkBoard(NetworkRules(), up, down).url)
+        Event().wait()
+
+    process = context.Process(target=serve, daemon=True)
+    process.start()
+    try:
+        yield here.recv()
+    finally:
+        process.kill()
+        process.join()
+
+
+class SimulatedDevice:
+    """A simulated device behind a board's network. Its clock runs while requests are answered."""
+
+    steady = False
+    cycles = 200
+    """Clock cycles of each request."""
+
+    def __init__(self, link: SimulatorLink) -> None:
+        configuration = link.simulator.configuration
+        self.link = link
+        self.memory_base = configuration.memory_base
+        self.memory_bytes = configuration.memory_bytes
+
+    @property
+    def interrupt(self) -> bool:
+        """Return whether the interrupt line is high within the cycles of this request."""
+        evaluator = self.link.simulator.evaluator
+        return bool(evaluator.get("irq") or evaluator.until("irq", self.cycles))
+
+    def read(self, address: int, size: int) -> bytes:
+        return self.link.read(address, size).tobytes()
+
+    def write(self, address: int, data: bytes) -> None:
+        self.link.write(address, data)

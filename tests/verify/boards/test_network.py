@@ -1,0 +1,86 @@
+"""A board at its simulated pins of Ethernet: through the system's sockets, and its rate."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scapy.layers.inet import UDP
+from scapy.utils import rdpcap
+
+from bitlane.command_line.cli import DONE, main
+from bitlane.device import Device
+from bitlane.driver.driver import Driver
+from bitlane_boards import boards
+from bitlane_boards.readback.netlist import rtl_model
+from bitlane_rtl.abi.datagrams import DATAGRAM_BYTES
+from bitlane_sim.pins.cable import CableFaults
+from support.boards.board_builds import readback
+from support.boards.session import SILENCE, connect_network, networked
+
+pytestmark = pytest.mark.slow
+
+BOARD = boards()["colorlight-i5"]
+
+LINE_RATE = 125e6 * DATAGRAM_BYTES / (DATAGRAM_BYTES + 66)
+"""Bytes a second of datagrams: each has 66 byte times of headers, FCS, preamble and gap."""
+
+
+def test_the_routed_netlist_computes() -> None:
+    network = networked(readback(BOARD.name), BOARD)
+    a, b = (np.random.default_rng(seed).integers(0, 256, 100, np.uint8) for seed in range(2))
+    link = connect_network(network, BOARD.name)
+    with link, Driver(link, timeout=SILENCE) as driver, Device(driver) as device:
+        assert (device.bit_xor(a[1:], b[:-1]) == a[1:] ^ b[:-1]).all()
+        assert (device.bit_count(a) == np.bitwise_count(a)).all()
+    assert network.simulation.illegal == 0
+    network.close()
+
+
+@pytest.mark.parametrize(
+    "faults", [CableFaults(), CableFaults(lose=0.02, double=0.02, reorder=0.02, damage=0.02)]
+)
+def test_bytes_come_back_and_the_rates_are_shown(
+    faults: CableFaults, record_property: Callable[[str, object], None]
+) -> None:
+    data = np.random.default_rng(1).integers(0, 256, 64 << 10, np.uint8).tobytes()
+    network = networked(rtl_model(BOARD), BOARD, faults=faults)
+    with connect_network(network, BOARD.name) as link:
+        seconds = [network.simulation.seconds]
+        link.write(0, data)
+        seconds.append(network.simulation.seconds)
+        assert link.read(0, len(data)).tobytes() == data
+        seconds.append(network.simulation.seconds)
+    assert network.simulation.illegal == 0
+    network.close()
+    for name, begin, end in (("up", *seconds[:2]), ("down", *seconds[1:])):
+        rate = len(data) / (end - begin)
+        record_property(name, f"{rate / 1e6:.1f} MB/s, {rate / LINE_RATE:.3f} of the line")
+
+
+def test_validate_through_a_socket(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "line.pcap"
+    words = ["-m", "bitlane", "simulate", BOARD.name, "--pcap", str(file), "--deadline", "500"]
+    path = os.pathsep.join(filter(None, sys.path))
+    with subprocess.Popen(
+        [sys.executable, *words],
+        env={**os.environ, "PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as simulated:
+        assert simulated.stdout is not None
+        try:
+            url = simulated.stdout.readline().strip()
+            assert url.startswith("udp://127.0.0.1:")
+            assert main(["validate", "--quick", "--memory", "1KiB", url]) == DONE
+        finally:
+            simulated.send_signal(signal.SIGINT)
+    assert "All 23 checks passed" in capsys.readouterr().out
+    assert simulated.returncode == 0
+    datagrams = [packet for packet in rdpcap(str(file)) if UDP in packet]
+    assert len({packet[UDP].dport for packet in datagrams}) == 2
+    assert len(datagrams) > 1000
