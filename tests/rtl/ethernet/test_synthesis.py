@@ -1,4 +1,4 @@
-"""The UDP stack synthesises for families with LUT RAM, and stays small on the one whose boards have PHYs."""
+"""The UDP stack synthesises for families with LUT RAM, and stays small on ECP5."""
 
 from collections.abc import Callable
 
