@@ -330,7 +330,7 @@ CONTRACTS: dict[type[Contract], Method] = {
     DatagramsAreChecked: Induction(2),
     CrcIsRight: Induction(2),
     FormIsRight: Reached,
-    OnlyTheSession: Bounded(44),
+    OnlyTheSession: Bounded(30),
     ReaderGoesOn: Reached,
     PackerGoesOn: Reached,
 }
@@ -434,13 +434,6 @@ BUGS: dict[str, tuple[type[Contract], str, str, str, int]] = {
         "allowed.eq(hello | ours)",
         "allowed.eq(hello | ours | timer.alive)",
         30,
-    ),
-    "a busy board starts the session": (
-        OnlyTheSession,
-        READER,
-        "with m.If(decided & starts):",
-        "with m.If(decided & hello):",
-        60,
     ),
     "a complaint is expected twice": (
         ReaderGoesOn,

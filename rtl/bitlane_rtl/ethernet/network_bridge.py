@@ -59,6 +59,9 @@ class NetworkBridge(wiring.Component):
     Throughput (datagrams of 1,472 bytes, three requests each, memory always ready): 2.05 cycles of
     ``sync`` for a byte that is written, 3.6 for one that is read, since the executor accesses
     bytes. At 100 MHz that is 49 and 28 MB/s.
+    Area (128 KiB of memory): 1,851 LUT4, 220 CCU2C, 1,239 flip-flops, 16 LUT RAMs and 19 block RAMs
+    on ECP5. Clocks with three seeds on ECP5-6: ``sync`` 114 to 128 MHz, which the output of the
+    block RAM bounds, ``rx`` 135 to 157 MHz, ``tx`` 134 to 143 MHz.
     """
 
     rx: Any

@@ -73,13 +73,12 @@ class SequenceCheck(wiring.Component):
             self.complaint.expected.eq(~complement),
         ]
         with m.If(self.load):
+            m.d.sync += following.eq(~(self.number + 1))
+        with m.If(self.load | self.any):
             m.d.sync += [
-                self.repeated.eq(ahead[-1]),
-                self.out_of_turn.eq(ahead.any() & ~ahead[-1]),
-                following.eq(~(self.number + 1)),
+                self.repeated.eq(self.load & ~self.any & ahead[-1]),
+                self.out_of_turn.eq(self.load & ~self.any & ahead.any() & ~ahead[-1]),
             ]
-        with m.If(self.any):
-            m.d.sync += [self.repeated.eq(0), self.out_of_turn.eq(0)]
         with m.If(self.good & ~self.repeated):
             m.d.sync += complement.eq(following)
 

@@ -17,7 +17,7 @@ RAM = {"ice40": {"SB_RAM40_4K": 4}, "ecp5": {"DP16KD": 1}, "gowin": {"DPX9B": 1}
 
 LUTS = {"ice40": "SB_LUT4", "ecp5": "LUT4", "gowin": "LUT[1-4]"}
 LIMIT = 520
-"""Most LUTs. Yosys' releases differ by a few from the 476, 427 and 404 of today."""
+"""Most LUTs. Yosys' releases differ by a few from the 477, 417 and 404 of today."""
 
 
 @pytest.mark.parametrize("family", ["ice40", "ecp5", "gowin"])
