@@ -50,6 +50,9 @@ int main(int count, char **words) {
         } else if (polls[1].revents && first == last) {
           first = 0;
           last = recv(client, come, sizeof come, 0);
+          // litex_server sends a request in two parts, and the second waits for this answer.
+          int yes = 1;
+          setsockopt(client, IPPROTO_TCP, TCP_QUICKACK, &yes, sizeof yes);
           if (last <= 0) close(client), client = -1, last = 0;
         }
       }

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from math import isfinite
 from pathlib import Path
-from socket import MSG_PEEK
+from socket import IPPROTO_TCP, MSG_PEEK, TCP_NODELAY
 from time import monotonic, sleep
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -85,6 +85,8 @@ class LitexLink(Link):
         try:
             client.open()
             client.socket.settimeout(timeout)
+            # Writes have no answer, and so a second one would wait for the first for 40 ms.
+            client.socket.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
         except OSError as error:
             raise LinkError(
                 f"{self.description}: no litex_server answers: {error.strerror or error}; start"
