@@ -138,13 +138,24 @@ def _port_width(sdram: Any, soc: Any) -> int:
 def _connect_litedram(
     soc: Any, name: str, core: Bitlane, memory: str, with_read_modify_write: bool
 ) -> None:
+    """Give each stream a port of LiteDRAM, which then chooses when the memory turns around.
+
+    On one port writes and reads would take turns, a burst each.
+    """
     from litedram.frontend.axi import LiteDRAMAXI2Native
 
-    for number, manager in enumerate(core.managers):
-        port = soc.sdram.crossbar.get_port(data_width=manager.data_width)
+    first, *others = core.managers
+    streams = [(first, ("aw", "w", "b")), (first, ("ar", "r"))]
+    streams += [(manager, ("ar", "r")) for manager in others]
+    for number, (manager, channels) in enumerate(streams):
+        stream = axi.AXIInterface(data_width=manager.data_width, address_width=32, id_width=1)
+        for channel in channels:
+            ends = getattr(manager, channel), getattr(stream, channel)
+            source, sink = reversed(ends) if channel in ("b", "r") else ends
+            soc.comb += source.connect(sink)
         bridge = LiteDRAMAXI2Native(
-            manager,
-            port,
+            stream,
+            soc.sdram.crossbar.get_port(data_width=stream.data_width),
             w_buffer_depth=_BUFFER_BEATS,
             r_buffer_depth=_BUFFER_BEATS,
             base_address=soc.bus.regions[memory].origin,
