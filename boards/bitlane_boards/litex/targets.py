@@ -26,6 +26,12 @@ __all__ = ["TargetReport", "build_target"]
 _TOOLS = ("yosys", "nextpnr-ecp5", "ecppack")
 """Programs that LiteX calls, each of which YoWASP has as ``yowasp-NAME``."""
 
+_COMPILER = "riscv64-unknown-elf-gcc"
+"""Compiles the BIOS of a SoC with a processor. Without it the ROM stays empty."""
+
+_ROM_BYTES = 0x2_0000
+"""Room for the BIOS."""
+
 _LOG = "litex.log"
 _RESULT = "bitlane.json"
 
@@ -89,7 +95,7 @@ def build_target(name: str, folder: Path, options: Sequence[str] = ()) -> Target
     log = folder / _LOG
     with log.open("w", encoding="utf-8") as output:
         done = subprocess.run(
-            [sys.executable, "-m", __name__, name, str(folder), *options],
+            [sys.executable, "-m", "bitlane_boards.litex.targets", name, str(folder), *options],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -113,7 +119,9 @@ def build_target(name: str, folder: Path, options: Sequence[str] = ()) -> Target
 
 def _reason(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    errors = [x for x in lines if x.startswith(("ERROR", "bitlane.errors.", "bitlane.BitlaneError"))]
+    errors = [
+        x for x in lines if x.startswith(("ERROR", "bitlane.errors.", "bitlane.BitlaneError"))
+    ]
     return (errors or lines or ["failed without a message"])[-1]
 
 
@@ -136,20 +144,25 @@ def _make(name: str, folder: Path, options: Sequence[str]) -> None:
     """Make the SoC, write it, and run its tools if pip has them."""
     from litex.soc.integration.builder import Builder
 
-    from . import add_bitlane
+    from .soc import add_bitlane
 
     logging.disable(logging.INFO)  # LiteX reports every region.
-    words = {"cpu_type": None, "with_uart": False, "with_uartbone": True, "l2_size": 0}
-    words |= dict(_option(text) for text in options)
+    words: dict[str, Any] = {
+        "cpu_type": None,
+        "with_uart": False,
+        "with_uartbone": True,
+        "l2_size": 0,
+    }
+    words.update(_option(text) for text in options)
     if words["cpu_type"] is not None:
-        words |= {"with_uart": True, "with_uartbone": False, "integrated_rom_size": 0x10000}
+        words |= {"with_uart": True, "uart_name": "crossover", "integrated_rom_size": _ROM_BYTES}
     soc = import_module(f"litex_boards.targets.{name}").BaseSoC(**words)
     add_bitlane(soc)
     builder = Builder(
         soc,
         output_dir=str(folder),
         csr_csv=str(folder / "csr.csv"),
-        compile_software=False,
+        compile_software=words["cpu_type"] is not None and shutil.which(_COMPILER) is not None,
         compile_gateware=_by_pip(soc.platform),
     )
     builder.build()

@@ -135,6 +135,11 @@ class LitexLink(Link):
     def close(self) -> None:
         self._client.close()
 
+    @property
+    def registers(self) -> Any:
+        """The SoC's registers by name, as LiteX's client has them: ``registers.ctrl_scratch``."""
+        return self._client.regs
+
     # --- words ------------------------------------------------------------------------------------
 
     @property
@@ -236,9 +241,7 @@ class LitexLink(Link):
             with self._reached():
                 injector("pi0_address").write(address)
                 injector("pi0_baddress").write(bank)
-                injector(
-                    "control" if register == "control" else "pi0_command",
-                ).write(value)
+                injector("control" if register == "control" else "pi0_command").write(value)
                 if register == "command":
                     injector("pi0_command_issue").write(1)
             self._register("build")  # All of it has arrived.
