@@ -11,7 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -169,7 +169,7 @@ def _make(name: str, folder: Path, options: Sequence[str]) -> None:
     verilog = Path(builder.gateware_dir) / f"{soc.get_build_name()}.v"
     bitstream = verilog.with_suffix(".bit")
     if not _by_pip(soc.platform):
-        _lint([verilog, *(Path(source) for source, *_ in soc.platform.sources)])
+        _lint(verilog, (Path(source) for source, *_ in soc.platform.sources))
         bitstream = Path()
     result = {
         "bitstream": str(bitstream) if bitstream.is_file() else "",
@@ -190,14 +190,13 @@ def _by_pip(platform: Any) -> bool:
     return type(platform.toolchain).__name__ == "LatticeTrellisToolchain"
 
 
-def _lint(files: list[Path]) -> None:
-    """Let Yosys read all modules, and check drivers. The vendor's cells are black boxes."""
-    names = " ".join(str(x) for x in files if x.suffix in (".v", ".sv"))
-    top = files[0].stem
-    subprocess.run(
-        ["yosys", "-q", "-p", f"read_verilog -sv {names}; hierarchy -top {top}; proc; check"],
-        check=True,
-    )
+def _lint(top: Path, sources: Iterable[Path]) -> None:
+    """Let Yosys read all modules and check what drives what. The vendor's cells stay unknown."""
+    files = dict.fromkeys([top, *(x for x in sources if x.suffix == ".v")])
+    script = f"read_verilog {' '.join(map(str, files))}; hierarchy -top {top.stem}; proc; check"
+    done = subprocess.run(["yosys", "-q", "-p", script], check=False)
+    if done.returncode:
+        raise BitlaneError(f"Yosys refuses {top}")
 
 
 if __name__ == "__main__":
