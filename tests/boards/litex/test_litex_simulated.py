@@ -19,8 +19,7 @@ from bitlane.links.litex_link import LitexLink
 from bitlane.lowering.lower import lower
 from bitlane.lowering.strided import Streams, View
 from bitlane_rtl.abi import ABI_VERSION, Op
-
-from .conftest import Simulated, served
+from support.boards.litex import PAGE, Simulated, served
 
 pytestmark = pytest.mark.slow
 
@@ -29,7 +28,8 @@ SIZE = 1 << 17
 
 
 def test_it_validates(soc: Simulated, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["validate", soc.url(), "--quick", "--memory", "4096"]) == DONE
+    (options,) = re.findall(r"simulated/csr.csv' (--quick.*)$", PAGE.read_text("utf-8"), re.M)
+    assert main(["validate", soc.url(), *options.split()]) == DONE
     assert re.search(r"All \d+ checks passed", capsys.readouterr().out)
 
 
