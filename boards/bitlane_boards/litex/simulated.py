@@ -20,10 +20,11 @@ from litedram.modules import M12L64322A
 from litedram.phy.model import SDRAMPHYModel
 from litex.build.generic_platform import Pins, Subsignal
 from litex.build.sim import SimPlatform
-from litex.gen import ClockDomain, LiteXModule
+from litex.gen import ClockDomain, If, LiteXModule
 from litex.soc.cores.uart import RS232PHYModel, UARTBone
 from litex.soc.integration.export import get_csr_csv
 from litex.soc.integration.soc_core import SoCCore
+from litex.soc.interconnect.csr import CSRStorage
 
 from bitlane.errors import BitlaneError
 from bitlane_rtl.configuration import Search
@@ -64,7 +65,8 @@ class _Clocking(LiteXModule):
 class SimulatedSoC(SoCCore):
     """The memory chip of a Colorlight i5, 8 MiB of 32 bits, and the core on its own ports.
 
-    LiteDRAM's self test (BIST) is there too: it measures what a port can carry.
+    LiteDRAM's self test (BIST) is there too: it measures what a port can carry. The register
+    ``main_silent`` makes a fault: while it is 1, no answer to a read of A arrives.
     """
 
     def __init__(self, platform: Any) -> None:
@@ -85,7 +87,9 @@ class SimulatedSoC(SoCCore):
         chip = M12L64322A(CLOCK_HZ, "1:1")
         self.sdrphy = SDRAMPHYModel(chip, data_width=32, clk_freq=CLOCK_HZ)
         self.add_sdram("sdram", phy=self.sdrphy, module=chip, l2_cache_size=0, with_bist=True)
-        add_bitlane(self, configuration=CONFIGURATION)
+        core = add_bitlane(self, configuration=CONFIGURATION)
+        self.silent = CSRStorage(description="Drop the answers to reads of A.")
+        self.comb += If(self.silent.storage, core.managers[0].r.valid.eq(0))
 
 
 def write(folder: Path) -> list[Path]:
