@@ -72,7 +72,7 @@ class Bitlane(LiteXModule):
         ports |= {"i_clk": ClockSignal(), "i_rst": ResetSignal()}
         self.specials += Instance(_NAME, **ports)
         self.verilog = export_verilog(configuration)
-        platform.add_source(str(self.verilog))
+        platform.add_source(str(self.verilog), copy=True)
 
 
 def export_verilog(configuration: Configuration) -> Path:

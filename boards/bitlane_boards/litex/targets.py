@@ -32,6 +32,9 @@ _COMPILER = "riscv64-unknown-elf-gcc"
 _ROM_BYTES = 0x2_0000
 """Room for the BIOS."""
 
+_HIDDEN = Path("/tmp")
+"""YoWASP's programs have a folder of their own in its place, and LiteX gives them whole paths."""
+
 _LOG = "litex.log"
 _RESULT = "bitlane.json"
 
@@ -91,6 +94,10 @@ def build_target(name: str, folder: Path, options: Sequence[str] = ()) -> Target
             f"build: litex-boards has no target {name!r}; expected one like litex:colorlight_i5"
         )
     folder = folder.absolute()
+    if folder.is_relative_to(_HIDDEN):
+        raise BitlaneError(
+            f"build: {folder}: the tools see no files in {_HIDDEN}; choose another folder with -o"
+        )
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / _LOG
     with log.open("w", encoding="utf-8") as output:
@@ -99,7 +106,10 @@ def build_target(name: str, folder: Path, options: Sequence[str] = ()) -> Target
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env={**CACHE.tool_environment(), "PATH": f"{_wrappers(folder)}:{os.environ['PATH']}"},
+            env={
+                **CACHE.tool_environment(),
+                "PATH": f"{_wrappers(folder)}:{os.environ['PATH']}",
+            },
             check=False,
         )
     text = log.read_text(encoding="utf-8", errors="replace")
@@ -169,7 +179,7 @@ def _make(name: str, folder: Path, options: Sequence[str]) -> None:
     verilog = Path(builder.gateware_dir) / f"{soc.get_build_name()}.v"
     bitstream = verilog.with_suffix(".bit")
     if not _by_pip(soc.platform):
-        _lint(verilog, (Path(source) for source, *_ in soc.platform.sources))
+        _lint(verilog, (verilog.parent / source for source, *_ in soc.platform.sources))
         bitstream = Path()
     result = {
         "bitstream": str(bitstream) if bitstream.is_file() else "",
