@@ -84,7 +84,7 @@ def _run(arguments: argparse.Namespace) -> int:
         if arguments.all:
             raise BitlaneError("build: --seeds is for one board; expected its name, not --all")
         return _run_seeds(boards()[arguments.board], arguments)
-    if arguments.board is not None and arguments.board.startswith(_LITEX):
+    if str(arguments.board).startswith(_LITEX):
         return _run_litex(arguments.board.removeprefix(_LITEX), arguments)
     if arguments.workers or arguments.cluster:
         raise BitlaneError("build: --workers and --cluster share the seeds of --seeds")

@@ -12,6 +12,7 @@ from socket import IPPROTO_TCP, MSG_PEEK, TCP_NODELAY
 from time import monotonic, sleep
 from typing import Any, Final
 from urllib.parse import urlsplit
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 from litex.tools.litex_client import RemoteClient
@@ -301,7 +302,10 @@ def _steps(text: str) -> list[_Step]:
 
 def _client(host: str, port: int, csr: Path) -> Any:
     try:
-        return RemoteClient(host=host, port=port, csr_csv=str(csr))
+        with catch_warnings():
+            # LiteX leaves the file open for the garbage collector.
+            simplefilter("ignore", ResourceWarning)
+            return RemoteClient(host=host, port=port, csr_csv=str(csr))
     except OSError as error:
         raise LinkError(
             f"csr {csr}: {error.strerror or error}; expected the csr.csv of the SoC's build"
@@ -326,10 +330,10 @@ def open_link(url: str) -> LitexLink:
     values |= parsed.options(_OPTIONS)
     try:
         server = urlsplit(parsed.target)
-        host, port = server.hostname, server.port
+        host, port = None if server.path else server.hostname, server.port
     except ValueError:
         host, port = None, None
-    if not host or not parsed.target.startswith("//") or server.path:
+    if not host:
         raise LinkError(f"device {url!r}: no server; expected litex://localhost:{_PORT}?csr=FILE")
     return LitexLink(
         host, port or _PORT, values["csr"], name=values["core"], timeout=values["timeout"]

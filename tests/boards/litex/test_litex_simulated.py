@@ -1,12 +1,17 @@
 """The core in a SoC of LiteX, with LiteDRAM, simulated, by way of ``litex_server``."""
 
 import re
+import socket
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from litedram.init import get_sdram_phy_py_header
+from litedram.modules import M12L64322A
+from litedram.phy.model import get_sdram_phy_settings
 
 import bitlane
 from bitlane.command_line.cli import DONE, main
@@ -64,11 +69,11 @@ def test_every_byte_of_a_write_lands_and_no_other(soc: Simulated) -> None:
         want = random.integers(0, 256, 3000, np.uint8)
         driver.write(base, want)
         for start in range(4):
-            for size in (0, 1, 2, 3, 4, 5, 1021, 2041):
+            for size in (2041, 1021, 5, 4, 3, 2, 1, 0):
                 data = random.integers(0, 256, size, np.uint8)
                 driver.write(base + 8 + start, data)
                 want[8 + start : 8 + start + size] = data
-        assert np.array_equal(driver.read(base + 1, 2999), want[1:])
+            assert np.array_equal(driver.read(base + 1, 2999), want[1:])
 
 
 def _set(pattern: str, value: str) -> Callable[[str], str]:
@@ -122,6 +127,45 @@ def test_a_server_that_is_not_there_is_named(soc: Simulated, tmp_path: Path) -> 
             bitlane.open(url)
     with pytest.raises(LinkError, match="no option 'baud'; choose csr, core, timeout"):
         bitlane.open(soc.url(options="&baud=1"))
+
+
+def test_a_server_that_falls_silent_is_reported(soc: Simulated) -> None:
+    """LiteX's own client reads zeros then."""
+    with socket.create_server(("localhost", 0)) as server:
+
+        def answer(*parts: bytes) -> None:
+            connection, _ = server.accept()
+            connection.sendall(parts[0])
+            connection.recv(1)
+            if len(parts) > 1:
+                connection.close()
+            else:
+                silent.append(connection)
+
+        silent = list[socket.socket]()
+        url = f"litex://localhost:{server.getsockname()[1]}?csr={soc.csr}&timeout=0.2"
+        for parts in ((b"CommUART:localhost:1234",), (b"CommUART:localhost:1234", b"")):
+            with ThreadPoolExecutor() as thread:
+                thread.submit(answer, *parts)
+                with pytest.raises(LinkError, match=r"localhost:.*; .*open it again") as raised:
+                    bitlane.open(url)
+                assert "\n" not in str(raised.value)
+        silent[0].close()
+
+
+def test_the_memory_starts_by_the_steps_of_litedram(soc: Simulated) -> None:
+    chip = M12L64322A(60e6, "1:1")
+    settings = get_sdram_phy_settings("SDR", 32, 60e6)
+    names: dict[str, Any] = {}
+    exec(get_sdram_phy_py_header(settings, chip.timing_settings), names)
+    want = [(a, bank, value, cycles) for _, a, bank, value, cycles in names["init_sequence"]]
+    (text,) = re.findall(
+        r"^constant,bitlane_memory_start,(.*),,$", soc.csr.read_text("utf-8"), re.M
+    )
+    steps = [word.split(":") for word in text.split()]
+    got = [(int(a), int(bank), int(value), int(cycles)) for _, value, a, bank, cycles in steps]
+    assert got == want
+    assert [kind for kind, *_ in steps] == ["control"] + ["command"] * 6
 
 
 def test_copy_and_xor_use_what_the_ports_give(
