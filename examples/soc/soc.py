@@ -17,7 +17,7 @@ from bitlane_boards.litex import add_bitlane
 from bitlane_rtl.configurations import small
 
 ROM, RAM, LEDS, WINDOW = 0, 0x4000_0000, 0x8200_0000, 0x9000_0000
-"""Where things are for the processor; WINDOW is the core's control window."""
+"""Addresses on the bus; WINDOW is the core's control window."""
 
 ROM_BYTES, STACK_BYTES, RAM_BYTES = 0x2000, 0x1000, 0x1_0000
 

@@ -31,7 +31,7 @@ class Bitlane(LiteXModule):
     platform : GenericPlatform
         The platform to which the core's Verilog is added.
     configuration : Configuration
-        The core to export. Its memory is where the SoC's bus has it.
+        The core to export, with memory addresses of the SoC's bus.
 
     Attributes
     ----------

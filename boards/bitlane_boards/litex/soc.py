@@ -198,7 +198,7 @@ def _steps_text(steps: Any) -> str:
 
 
 class _BuildNumber(LiteXModule):
-    """Numbers the build by its map and the core's Verilog, once all of both is known."""
+    """Numbers the build by the SoC's map and the core's Verilog when the SoC is finalized."""
 
     def __init__(
         self, core: Bitlane, describe: Callable[[], str], publish: Callable[[int], None]

@@ -47,7 +47,9 @@ _Step = tuple[str, int, int, int, int]
 
 
 class LitexLink(Link):
-    """The core ``name`` of a SoC whose map is in ``csr``, behind a ``litex_server``.
+    """The core ``name`` of a SoC with the map ``csr``, behind a ``litex_server``.
+
+    Bridges write whole words: a write that begins or ends within a word reads that word first.
 
     Parameters
     ----------
@@ -63,8 +65,8 @@ class LitexLink(Link):
     Raises
     ------
     LinkError
-        The map lacks the core or is of another build, the core has another ABI, nobody answers, or
-        the memory does not hold what is written.
+        The map lacks the core or is of another build, the core has another ABI, the server does not
+        answer, or the memory does not return the words that were written.
     """
 
     remote = True
@@ -114,7 +116,6 @@ class LitexLink(Link):
         if not source.size:
             return
         content = np.zeros(size + last, np.uint8)
-        # Bridges write whole words: the rest of the first and of the last must be written too.
         if first:
             content[:WORD_BYTES] = self.read(start, WORD_BYTES)
         if last:
@@ -175,7 +176,7 @@ class LitexLink(Link):
         return value
 
     def _on_bus(self, address: int) -> int:
-        """Return the address on the SoC's bus: the control window is where the map has it."""
+        """Return the address on the SoC's bus, where the map places the control window."""
         offset = address - CONTROL_BASE
         return self._map.control + offset if 0 <= offset < CONTROL_SIZE else address
 
