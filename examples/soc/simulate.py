@@ -72,7 +72,7 @@ def main() -> int:
     logging.disable(logging.INFO)  # LiteX tells of every region
     python(folder, EXPORT)
     program = compile_program(folder)
-    modules = soc.write(program, folder / "hardware" / "core.v", folder)
+    modules = soc.write(program, folder)
     verilate(folder, modules)
     return subprocess.run(["simulation/Vsoc"], cwd=folder, check=False).returncode
 

@@ -29,7 +29,7 @@ from support.seeds import slow
 SHELL = ("", "console", "sh")
 """Languages of blocks of shell lines; ``console`` has prompts and the output of commands."""
 
-_PLAIN = {".", "cd", "cp", "export", "git", "ls", "mkdir", "pre-commit"}
+_PLAIN = {".", "cd", "cp", "export", "git", "ls", "mkdir", "openFPGALoader", "pre-commit", "sh"}
 """Programs of any shell or any user of the page; their arguments are not checked."""
 
 _END = {">", ">>", "<", "|", "&&", ";", "&"}
@@ -195,8 +195,11 @@ def having(*languages: str) -> list[Path]:
 
 @pytest.mark.parametrize(
     "page",
-    # Only the environment of the full tier has all programs that this page names.
-    [slow(page) if page.name == "first_hour_fpga.md" else page for page in having(*SHELL)],
+    # Only the environment of the full tier has all programs that these pages name.
+    [
+        slow(page) if page.name in ("first_hour_fpga.md", "litex.md") else page
+        for page in having(*SHELL)
+    ],
     ids=name,
 )
 def test_the_commands_of_a_page_are_taken(page: Path) -> None:

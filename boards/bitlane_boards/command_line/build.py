@@ -25,6 +25,9 @@ __all__ = ["add_build"]
 
 _progress = progress_of("bitlane build")
 
+_LITEX = "litex:"
+"""The prefix of a target of litex-boards, as in ``litex:colorlight_i5``."""
+
 
 def add_build(subparsers: Subparsers) -> None:
     """Add the subcommand `build`."""
@@ -36,7 +39,7 @@ def add_build(subparsers: Subparsers) -> None:
         epilog="exit codes: 0 built, 1 it does not fit or misses its clock, 2 bad input or a"
         " missing tool",
     )
-    add_board(parser, nargs="?")
+    add_board(parser, nargs="?", prefix=_LITEX)
     parser.add_argument("--all", action="store_true", help="build every board; print one table")
     seeds = parser.add_mutually_exclusive_group()
     seeds.add_argument(
@@ -82,6 +85,8 @@ def _run(arguments: argparse.Namespace) -> int:
         if arguments.all:
             raise BitlaneError("build: --seeds is for one board; expected its name, not --all")
         return _run_seeds(addressed(boards()[arguments.board], arguments), arguments)
+    if str(arguments.board).startswith(_LITEX):
+        return _run_litex(arguments.board.removeprefix(_LITEX), arguments)
     if arguments.workers or arguments.cluster:
         raise BitlaneError("build: --workers and --cluster share the seeds of --seeds")
     if arguments.all:
@@ -107,6 +112,20 @@ def _run(arguments: argparse.Namespace) -> int:
         for report in reports:
             print(report.text())
     return CHECK_FAILED if failures else DONE
+
+
+def _run_litex(target: str, arguments: argparse.Namespace) -> int:
+    """Build a target of litex-boards with the core: NAME[?OPTION=VALUE[&OPTION=VALUE]]."""
+    from ..litex.targets import build_target
+
+    name, _, options = target.partition("?")
+    folder = arguments.output or Path("build") / f"litex-{name}"
+    with _written(folder):
+        report = build_target(name, folder, options.split("&") if options else ())
+    print(report.text())
+    for line in report.failed:
+        _progress(line)
+    return CHECK_FAILED if report.failed else DONE
 
 
 def _folder(output: Path | None, board: Board, several: bool) -> Path:

@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from ipaddress import AddressValueError, IPv4Address
 from typing import Any
@@ -14,10 +14,25 @@ from .. import Board, boards
 __all__ = ["add_addresses", "add_board", "addressed", "progress_of"]
 
 
-def add_board(parser: argparse.ArgumentParser, nargs: str | None = None) -> None:
-    """Add the argument ``board``, the name of a board."""
-    names = sorted(boards())
-    parser.add_argument("board", metavar="BOARD", nargs=nargs, choices=names, help=", ".join(names))
+class _Names(list[str]):
+    """Names of boards, and with them all that begins with ``prefix``."""
+
+    def __init__(self, names: Iterable[str], prefix: str | None) -> None:
+        super().__init__(names)
+        self._prefix = prefix
+
+    def __contains__(self, name: object) -> bool:
+        wanted = self._prefix is not None and str(name).startswith(self._prefix)
+        return wanted or super().__contains__(name)
+
+
+def add_board(
+    parser: argparse.ArgumentParser, nargs: str | None = None, prefix: str | None = None
+) -> None:
+    """Add the argument ``board``, the name of a board or a name that begins with ``prefix``."""
+    names = _Names(sorted(boards()), prefix)
+    shown = [*names, f"{prefix}TARGET"] if prefix else names
+    parser.add_argument("board", metavar="BOARD", nargs=nargs, choices=names, help=", ".join(shown))
 
 
 def add_addresses(parser: argparse.ArgumentParser) -> None:

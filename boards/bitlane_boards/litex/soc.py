@@ -1,0 +1,226 @@
+"""``add_bitlane``: the core in a SoC of LiteX, with its memory, window, interrupt and constants."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from litex.gen import LiteXModule
+from litex.soc.integration.soc import SoCRegion
+from litex.soc.interconnect import axi
+
+from bitlane.errors import BitlaneError
+from bitlane_rtl import abi
+from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.configurations import full
+
+from .core import Bitlane
+
+__all__ = ["add_bitlane"]
+
+_WIDTHS = (32, 64, 128)
+
+_BITS = {
+    "DFII_CONTROL_CKE": ("control", 2),
+    "DFII_CONTROL_ODT": ("control", 4),
+    "DFII_CONTROL_RESET_N": ("control", 8),
+    "DFII_COMMAND_CS": ("command", 1),
+    "DFII_COMMAND_WE": ("command", 2),
+    "DFII_COMMAND_CAS": ("command", 4),
+    "DFII_COMMAND_RAS": ("command", 8),
+}
+"""Bits of LiteDRAM's registers dfii_control and dfii_pi0_command, by the names in its steps."""
+
+_WINDOW = 0x9000_0000
+"""The control window's address, unless ``mem_map`` has one; not cached by LiteX's processors."""
+
+_BUFFER_BEATS = 32
+"""Beats that LiteDRAM's bridges store each way: two bursts, so that one leaves while one comes."""
+
+
+def add_bitlane(
+    soc: Any,
+    name: str = "bitlane",
+    configuration: Configuration | None = None,
+    *,
+    memory: str = "main_ram",
+    memory_bytes: int | None = None,
+    with_read_modify_write: bool = False,
+) -> Bitlane:
+    """Add the core to ``soc`` and return it. Call it after ``add_sdram``, if the SoC has SDRAM.
+
+    With SDRAM the core's managers have ports of LiteDRAM, else they are on the SoC's bus.
+
+    Parameters
+    ----------
+    soc : LiteXSoC
+        The SoC, whose bus has the region ``memory``.
+    name : str
+        Name of the module. The window is the region ``NAME_control``, and the memory that the core
+        may touch the region ``NAME_memory``.
+    configuration : Configuration, optional
+        The core to build; memory addresses are replaced. Default: ``full``, as wide as the memory.
+    memory : str
+        The region in which the core's memory is reserved, at its end.
+    memory_bytes : int, optional
+        Bytes to reserve. Default: all of ``memory`` without a processor, half of it with one.
+    with_read_modify_write : bool
+        Whether LiteDRAM writes whole words alone, for memory without byte masks.
+
+    Raises
+    ------
+    BitlaneError
+        The memory is missing, is too small, hides data in a cache from the core, or needs a
+        processor to start it.
+    """
+    sdram = getattr(soc, "sdram", None)
+    region = _reserve(soc, name, memory, memory_bytes)
+    if sdram is not None:
+        _expect_shared(soc)
+    width = _port_width(sdram, soc) if configuration is None else configuration.data_width
+    configuration = replace(
+        configuration or full(width), memory_base=region.origin, memory_bytes=region.size
+    )
+    core = Bitlane(soc.platform, configuration)
+    soc.add_module(name=name, module=core)
+    if sdram is None:
+        for number, manager in enumerate(core.managers):
+            soc.bus.add_master(name=f"{name}{number}", master=manager)
+    else:
+        _connect_litedram(soc, name, core, memory, with_read_modify_write)
+        _add_start(soc, name, sdram)
+    window = soc.mem_map.get(f"{name}_control", _WINDOW)
+    soc.bus.add_slave(
+        name=f"{name}_control",
+        slave=core.control,
+        region=SoCRegion(origin=window, size=abi.CONTROL_SIZE, cached=False),
+    )
+    if soc.irq.enabled:
+        soc.irq.add(name, use_loc_if_exists=True)
+    soc.add_constant(f"{name}_ABI_VERSION", abi.ABI_VERSION)
+    _add_build_number(soc, name, core)
+    return core
+
+
+def _reserve(soc: Any, name: str, memory: str, size: int | None) -> Any:
+    """Add the region of the core's memory, at the end of the region ``memory``."""
+    if memory not in soc.bus.regions:
+        raise BitlaneError(
+            f"add_bitlane: the SoC has no region {memory}; expected add_sdram or"
+            " integrated_main_ram_size before it"
+        )
+    whole = soc.bus.regions[memory]
+    if size is None:
+        size = whole.size if soc.cpu_type in (None, "None") else whole.size // 2
+    if not 0 < size <= whole.size:
+        raise BitlaneError(
+            f"add_bitlane: memory_bytes is {size}; the region {memory} has {whole.size} bytes"
+        )
+    region = SoCRegion(origin=whole.origin + whole.size - size, size=size, linker=True)
+    soc.bus.add_region(f"{name}_memory", region)
+    return region
+
+
+def _expect_shared(soc: Any) -> None:
+    if hasattr(soc, "l2_cache"):
+        raise BitlaneError(
+            "add_bitlane: the SoC's L2 cache would hide data from the core; expected add_sdram with"
+            " l2_cache_size=0 (l2_size=0 of a target)"
+        )
+
+
+def _port_width(sdram: Any, soc: Any) -> int:
+    """Return the width of the memory, or the nearest that a core can have."""
+    width = soc.bus.data_width if sdram is None else sdram.crossbar.controller.data_width
+    return max(x for x in _WIDTHS if x <= max(width, _WIDTHS[0]))
+
+
+def _connect_litedram(
+    soc: Any, name: str, core: Bitlane, memory: str, with_read_modify_write: bool
+) -> None:
+    """Give each stream a port of LiteDRAM, which then chooses when the memory turns around.
+
+    On one port writes and reads would take turns, a burst each.
+    """
+    from litedram.frontend.axi import LiteDRAMAXI2Native
+
+    first, *others = core.managers
+    streams = [(first, ("aw", "w", "b")), (first, ("ar", "r"))]
+    streams += [(manager, ("ar", "r")) for manager in others]
+    for number, (manager, channels) in enumerate(streams):
+        stream = axi.AXIInterface(data_width=manager.data_width, address_width=32, id_width=1)
+        for channel in channels:
+            ends = getattr(manager, channel), getattr(stream, channel)
+            source, sink = reversed(ends) if channel in ("b", "r") else ends
+            soc.comb += source.connect(sink)
+        bridge = LiteDRAMAXI2Native(
+            stream,
+            soc.sdram.crossbar.get_port(data_width=stream.data_width),
+            w_buffer_depth=_BUFFER_BEATS,
+            r_buffer_depth=_BUFFER_BEATS,
+            base_address=soc.bus.regions[memory].origin,
+            with_read_modify_write=with_read_modify_write,
+        )
+        soc.add_module(name=f"{name}_bridge{number}", module=bridge)
+
+
+def _add_start(soc: Any, name: str, sdram: Any) -> None:
+    """Add LiteDRAM's start of the memory as a constant, for a host that runs it.
+
+    A processor's BIOS does it otherwise, and only it can train the delays of DDR3.
+    """
+    from litedram.init import get_sdram_phy_init_sequence
+
+    if soc.cpu_type not in (None, "None"):
+        return
+    settings = sdram.controller.settings.phy
+    if settings.read_leveling or settings.write_leveling:
+        raise BitlaneError(
+            f"add_bitlane: {settings.phytype} must be trained by LiteX's BIOS; expected a SoC with"
+            " a processor (cpu_type='vexriscv')"
+        )
+    timing = sdram.controller.settings.timing
+    steps, _ = get_sdram_phy_init_sequence(settings, timing)
+    soc.add_constant(f"{name}_MEMORY_START", _steps_text(steps))
+
+
+def _steps_text(steps: Any) -> str:
+    """Write steps as words KIND:VALUE:ADDRESS:BANK:CYCLES.
+
+    KIND is ``control`` or ``command``, the register of LiteDRAM's injector that takes VALUE; then
+    the host waits for CYCLES of the SoC's clock.
+    """
+    words = []
+    for _, address, bank, text, cycles in steps:
+        kinds, bits = zip(*(_BITS[x] for x in text.split("|")), strict=True)
+        words.append(f"{kinds[0]}:{sum(bits)}:{address}:{bank}:{cycles}")
+    return " ".join(words)
+
+
+class _BuildNumber(LiteXModule):
+    """Numbers the build by the SoC's map and the core's Verilog when the SoC is finalized."""
+
+    def __init__(
+        self, core: Bitlane, describe: Callable[[], str], publish: Callable[[int], None]
+    ) -> None:
+        # In a tuple, because a module that is an attribute is a submodule.
+        self._of = core.build.status, core.verilog, describe, publish
+
+    def do_finalize(self) -> None:
+        status, file, describe, publish = self._of
+        text = describe() + file.read_text(encoding="utf-8")
+        number = int(hashlib.sha256(text.encode()).hexdigest()[:8], 16)
+        self.comb += status.eq(number)
+        publish(number)
+
+
+def _add_build_number(soc: Any, name: str, core: Bitlane) -> None:
+    def describe() -> str:
+        regions = {x: (r.origin, r.size) for x, r in soc.bus.regions.items()}
+        registers = {x: r.origin for x, r in soc.csr.regions.items()}
+        return f"{regions} {registers} {soc.sys_clk_freq}"
+
+    def publish(number: int) -> None:
+        soc.add_constant(f"{name}_BUILD", number)
+
+    soc.add_module(name=f"{name}_number", module=_BuildNumber(core, describe, publish))

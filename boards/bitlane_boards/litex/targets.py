@@ -1,0 +1,213 @@
+"""Targets of litex-boards with the core in them: ``bitlane build litex:colorlight_i5``.
+
+LiteX writes and builds them, in a process of its own. Targets whose tools come with pip end in a
+bitstream; of others the Verilog is written and checked.
+"""
+
+import json
+import logging
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from bitlane.errors import BitlaneError
+from bitlane_sim.builds import CACHE
+
+__all__ = ["TargetReport", "build_target"]
+
+_TOOLS = ("yosys", "nextpnr-ecp5", "ecppack")
+"""Programs that LiteX calls, each of which YoWASP has as ``yowasp-NAME``."""
+
+_COMPILER = "riscv64-unknown-elf-gcc"
+"""Compiles the BIOS of a SoC with a processor. Without it the ROM stays empty."""
+
+_ROM_BYTES = 0x2_0000
+"""Room for the BIOS."""
+
+_HIDDEN = Path("/tmp")
+"""YoWASP's programs have a folder of their own in its place, and LiteX gives them whole paths."""
+
+_LOG = "litex.log"
+_RESULT = "bitlane.json"
+
+_CLOCK = re.compile(r"Max frequency for clock\s+'([^']+)': ([\d.]+) MHz \((\w+) at ([\d.]+) MHz\)")
+_CELLS = re.compile(r"(TRELLIS_COMB|TRELLIS_FF|DP16KD|MULT18X18D): +(\d+)/ *(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class TargetReport:
+    """A target that was built in ``folder``.
+
+    ``bitstream`` is None where the vendor's tool has to make it, by ``command``.
+    """
+
+    name: str
+    folder: Path
+    bitstream: Path | None
+    command: str
+    clocks: dict[str, tuple[float, float]]
+    """MHz that each clock reaches, and that it needs."""
+    cells: dict[str, tuple[int, int]]
+
+    @property
+    def failed(self) -> list[str]:
+        """The clocks that are too slow, for people."""
+        return [
+            f"{self.name}: clock {name} reaches {reached:.1f} of {needed:.1f} MHz"
+            for name, (reached, needed) in self.clocks.items()
+            if reached < needed
+        ]
+
+    def text(self) -> str:
+        lines = [f"target     {self.name}", f"csr        {self.folder / 'csr.csv'}"]
+        lines += [f"{name:10} {used} of {total}" for name, (used, total) in self.cells.items()]
+        lines += [
+            f"clock      {name}: {reached:.1f} MHz of {needed:.1f}"
+            for name, (reached, needed) in self.clocks.items()
+        ]
+        if self.bitstream is None:
+            lines.append(f"next       {self.command}")
+        else:
+            lines.append(f"bitstream  {self.bitstream}, {self.bitstream.stat().st_size} bytes")
+        return "\n".join(lines)
+
+
+def build_target(name: str, folder: Path, options: Sequence[str] = ()) -> TargetReport:
+    """Build the target ``name`` of litex-boards with the core, in ``folder``.
+
+    Options are ``NAME=VALUE`` for the target's class ``BaseSoC``.
+
+    Raises ``BitlaneError`` without LiteX, for an unknown target, and for one that cannot be built.
+    """
+    if find_spec("litex_boards") is None:
+        raise BitlaneError("build: litex-boards is not installed: pip install 'bitlane[litex]'")
+    if not name.isidentifier() or find_spec(f"litex_boards.targets.{name}") is None:
+        raise BitlaneError(
+            f"build: litex-boards has no target {name!r}; expected one like litex:colorlight_i5"
+        )
+    folder = folder.absolute()
+    if folder.is_relative_to(_HIDDEN):
+        raise BitlaneError(
+            f"build: {folder}: the tools see no files in {_HIDDEN}; choose another folder with -o"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    log = folder / _LOG
+    with log.open("w", encoding="utf-8") as output:
+        done = subprocess.run(
+            [sys.executable, "-m", "bitlane_boards.litex.targets", name, str(folder), *options],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={
+                **CACHE.tool_environment(),
+                "PATH": f"{_wrappers(folder)}:{os.environ['PATH']}",
+            },
+            check=False,
+        )
+    text = log.read_text(encoding="utf-8", errors="replace")
+    if done.returncode:
+        raise BitlaneError(f"build: {name}: {_reason(text)} (all of it: {log})")
+    result = json.loads((folder / _RESULT).read_text(encoding="utf-8"))
+    routed = text.rpartition("Info: Routing complete")[2]
+    return TargetReport(
+        name=name,
+        folder=folder,
+        bitstream=Path(result["bitstream"]) if result["bitstream"] else None,
+        command=result["command"],
+        clocks={x[0]: (float(x[1]), float(x[3])) for x in _CLOCK.findall(routed)},
+        cells={x[0]: (int(x[1]), int(x[2])) for x in _CELLS.findall(text)},
+    )
+
+
+def _reason(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    errors = [
+        x for x in lines if x.startswith(("ERROR", "bitlane.errors.", "bitlane.BitlaneError"))
+    ]
+    return (errors or lines or ["failed without a message"])[-1]
+
+
+def _wrappers(folder: Path) -> Path:
+    """Write scripts with the names that LiteX calls, which run YoWASP's programs."""
+    place = folder / "tools"
+    place.mkdir(exist_ok=True)
+    for tool in _TOOLS:
+        program = shutil.which(f"yowasp-{tool}") or Path(sys.executable).with_name(f"yowasp-{tool}")
+        script = place / tool
+        script.write_text(f'#!/bin/sh\nexec "{program}" "$@"\n', encoding="utf-8")
+        script.chmod(0o755)
+    return place
+
+
+# --- in the process of its own --------------------------------------------------------------------
+
+
+def _make(name: str, folder: Path, options: Sequence[str]) -> None:
+    """Make the SoC, write it, and run its tools if pip has them."""
+    from litex.soc.integration.builder import Builder
+
+    from .soc import add_bitlane
+
+    logging.disable(logging.INFO)  # LiteX reports every region.
+    words: dict[str, Any] = {
+        "cpu_type": None,
+        "with_uart": False,
+        "with_uartbone": True,
+        "l2_size": 0,
+    }
+    words.update(_option(text) for text in options)
+    if words["cpu_type"] is not None:
+        words |= {"with_uart": True, "uart_name": "crossover", "integrated_rom_size": _ROM_BYTES}
+    soc = import_module(f"litex_boards.targets.{name}").BaseSoC(**words)
+    add_bitlane(soc)
+    builder = Builder(
+        soc,
+        output_dir=str(folder),
+        csr_csv=str(folder / "csr.csv"),
+        compile_software=words["cpu_type"] is not None and shutil.which(_COMPILER) is not None,
+        compile_gateware=_by_pip(soc.platform),
+    )
+    builder.build()
+    verilog = Path(builder.gateware_dir) / f"{soc.get_build_name()}.v"
+    bitstream = verilog.with_suffix(".bit")
+    if not _by_pip(soc.platform):
+        _lint(verilog, (verilog.parent / source for source, *_ in soc.platform.sources))
+        bitstream = Path()
+    result = {
+        "bitstream": str(bitstream) if bitstream.is_file() else "",
+        "command": f"cd {builder.gateware_dir} && sh build_{soc.get_build_name()}.sh",
+    }
+    (folder / _RESULT).write_text(json.dumps(result), encoding="utf-8")
+
+
+def _option(text: str) -> tuple[str, Any]:
+    name, _, value = text.partition("=")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+def _by_pip(platform: Any) -> bool:
+    return type(platform.toolchain).__name__ == "LatticeTrellisToolchain"
+
+
+def _lint(top: Path, sources: Iterable[Path]) -> None:
+    """Let Yosys read all modules and check what drives what. The vendor's cells stay unknown."""
+    files = dict.fromkeys([top, *(x for x in sources if x.suffix == ".v")])
+    script = f"read_verilog {' '.join(map(str, files))}; hierarchy -top {top.stem}; proc; check"
+    done = subprocess.run(["yosys", "-q", "-p", script], check=False)
+    if done.returncode:
+        raise BitlaneError(f"Yosys refuses {top}")
+
+
+if __name__ == "__main__":
+    _make(sys.argv[1], Path(sys.argv[2]), sys.argv[3:])

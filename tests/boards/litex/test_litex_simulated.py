@@ -1,0 +1,239 @@
+"""The core in a SoC of LiteX, with LiteDRAM, simulated, by way of ``litex_server``."""
+
+import re
+import socket
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from litedram.init import get_sdram_phy_py_header
+from litedram.modules import M12L64322A
+from litedram.phy.model import get_sdram_phy_settings
+
+import bitlane
+from bitlane.command_line.cli import DONE, main
+from bitlane.device import open_driver
+from bitlane.driver.commands import Command
+from bitlane.driver.driver import Driver
+from bitlane.errors import DeviceError, LinkError
+from bitlane.links.link import open_link
+from bitlane.links.litex_link import LitexLink
+from bitlane.lowering.lower import lower
+from bitlane.lowering.strided import Streams, View
+from bitlane_rtl.abi import ABI_VERSION, Op
+from support.boards.litex import PAGE, Simulated, served
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[3]
+SIZE = 1 << 17
+
+
+def test_it_validates(soc: Simulated, capsys: pytest.CaptureFixture[str]) -> None:
+    (options,) = re.findall(r"simulated/csr.csv' (--quick.*)$", PAGE.read_text("utf-8"), re.M)
+    assert main(["validate", soc.url(), *options.split()]) == DONE
+    assert re.search(r"All \d+ checks passed", capsys.readouterr().out)
+
+
+def test_a_model_file_gives_what_the_golden_model_does(
+    soc: Simulated, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``run`` compares the outputs with the NumPy model, and the page has the numbers."""
+    assert main(["run", str(ROOT / "examples" / "strided.json"), "--device", soc.url()]) == DONE
+    printed = capsys.readouterr().out
+    assert re.search(r"Check '.*': \d+ bytes equal", printed)
+    assert "17, 132, 7, 34, 261, 7, 67, 518, 7" in printed
+
+
+def test_arrays_and_a_search(soc: Simulated) -> None:
+    random = np.random.default_rng(5)
+    a, b = random.integers(0, 256, (2, 61, 16), np.uint8)
+    with bitlane.open(soc.url()) as device:
+        x, y = device.asarray(a[1:, ::3]), device.asarray(b[:-1, 15::-3])
+        assert np.array_equal(np.asarray(x ^ y), a[1:, ::3] ^ b[:-1, 15::-3])
+        assert np.array_equal(np.asarray(x & ~y), a[1:, ::3] & ~b[:-1, 15::-3])
+        distances, indices = device.search(b[:5], a, 3)
+    table = np.bitwise_count(b[:5, None] ^ a[None]).sum(2, dtype=np.int64)
+    order = np.argsort(table, axis=1, kind="stable")[:, :3]
+    assert np.array_equal(np.take_along_axis(table, order, 1), distances)
+    assert np.array_equal(order, indices)
+
+
+def test_every_byte_of_a_write_lands_and_no_other(soc: Simulated) -> None:
+    random = np.random.default_rng(6)
+    with open_driver(soc.url()) as driver:
+        base = driver.geometry.memory_base + 0x4000
+        want = random.integers(0, 256, 3000, np.uint8)
+        driver.write(base, want)
+        for start in range(4):
+            for size in (2041, 1021, 5, 4, 3, 2, 1, 0):
+                data = random.integers(0, 256, size, np.uint8)
+                driver.write(base + 8 + start, data)
+                want[8 + start : 8 + start + size] = data
+            assert np.array_equal(driver.read(base + 1, 2999), want[1:])
+
+
+def _set(pattern: str, value: str) -> Callable[[str], str]:
+    def change(text: str) -> str:
+        changed, count = re.subn(pattern, value, text, flags=re.M)
+        assert count == 1
+        return changed
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (_set(r"^constant,bitlane_build,\d+", "constant,bitlane_build,7"), "the file of build 0x"),
+        (_set(r"^(csr_register,bitlane_build),0x\w+", r"\1,0x00000804"), "the file of build 0x"),
+        (
+            _set(r"^(constant,bitlane_abi_version),\d+", rf"\1,{ABI_VERSION - 1}"),
+            rf"ABI version is {ABI_VERSION - 1}; expected {ABI_VERSION}",
+        ),
+        (
+            _set(r"^memory_region,bitlane_control.*\n", ""),
+            "not the map of a SoC with a core bitlane",
+        ),
+        (lambda text: "", "not a csr.csv of LiteX"),
+        # Nothing is there: the bus answers with ones after its timeout.
+        (
+            _set(r"^memory_region,bitlane_memory,0x4", "memory_region,bitlane_memory,0x2"),
+            "memory at 0x20000000 does not answer: 0xffffffff, 0xffffffff",
+        ),
+    ],
+    ids=["build", "addresses", "ABI", "core", "file", "memory"],
+)
+def test_another_map_is_refused(
+    soc: Simulated, tmp_path: Path, change: Callable[[str], str], complaint: str
+) -> None:
+    csr = tmp_path / "csr.csv"
+    csr.write_text(change(soc.csr.read_text(encoding="utf-8")), encoding="utf-8")
+    with pytest.raises(LinkError, match=complaint) as raised:
+        bitlane.open(soc.url(csr))
+    assert "\n" not in str(raised.value)
+
+
+def test_a_server_that_is_not_there_is_named(soc: Simulated, tmp_path: Path) -> None:
+    with pytest.raises(LinkError, match=r"no litex_server answers: .*; start litex_server --uart"):
+        bitlane.open(f"litex://localhost:1?csr={soc.csr}")
+    with pytest.raises(LinkError, match=r"csr .*none.csv: No such file"):
+        bitlane.open(soc.url(tmp_path / "none.csv"))
+    for url in ("litex:", "litex:localhost:1234", "litex://localhost:x", "litex://?csr=a"):
+        with pytest.raises(LinkError, match="no server; expected litex://localhost:1234"):
+            bitlane.open(url)
+    with pytest.raises(LinkError, match="no option 'baud'; choose csr, core, timeout"):
+        bitlane.open(soc.url(options="&baud=1"))
+
+
+def test_a_server_that_falls_silent_is_reported(soc: Simulated) -> None:
+    """LiteX's own client reads zeros then."""
+    with socket.create_server(("localhost", 0)) as server:
+
+        def answer(*parts: bytes) -> None:
+            connection, _ = server.accept()
+            connection.sendall(parts[0])
+            connection.recv(1)
+            if len(parts) > 1:
+                connection.close()
+            else:
+                silent.append(connection)
+
+        silent = list[socket.socket]()
+        url = f"litex://localhost:{server.getsockname()[1]}?csr={soc.csr}&timeout=0.2"
+        for parts in ((b"CommUART:localhost:1234",), (b"CommUART:localhost:1234", b"")):
+            with ThreadPoolExecutor() as thread:
+                thread.submit(answer, *parts)
+                with pytest.raises(LinkError, match=r"localhost:.*; .*open it again") as raised:
+                    bitlane.open(url)
+                assert "\n" not in str(raised.value)
+        silent[0].close()
+
+
+def test_the_memory_starts_by_the_steps_of_litedram(soc: Simulated) -> None:
+    chip = M12L64322A(60e6, "1:1")
+    settings = get_sdram_phy_settings("SDR", 32, 60e6)
+    names: dict[str, Any] = {}
+    exec(get_sdram_phy_py_header(settings, chip.timing_settings), names)
+    want = [(a, bank, value, cycles) for _, a, bank, value, cycles in names["init_sequence"]]
+    (text,) = re.findall(
+        r"^constant,bitlane_memory_start,(.*),,$", soc.csr.read_text("utf-8"), re.M
+    )
+    steps = [word.split(":") for word in text.split()]
+    got = [(int(a), int(bank), int(value), int(cycles)) for _, value, a, bank, cycles in steps]
+    assert got == want
+    assert [kind for kind, *_ in steps] == ["control"] + ["command"] * 6
+
+
+def test_copy_and_xor_use_what_the_ports_give(
+    soc: Simulated, record_property: Callable[[str, object], None]
+) -> None:
+    """LiteDRAM's self test reads and writes at the same time, and then does each alone."""
+    with open_link(soc.url()) as link, Driver(link) as driver:
+        assert isinstance(link, LitexLink)
+        alone = _self_test(link, ["generator"]) + _self_test(link, ["checker"])
+        mixed = _self_test(link, ["generator", "checker"])
+        cycles = {op: _cycles(driver, op) for op in (Op.COPY, Op.XOR)}
+    copy = mixed / cycles[Op.COPY]
+    ideal = {Op.COPY: alone, Op.XOR: 1.5 * alone}
+    shares = ", ".join(f"{op.name} {ideal[op] / cycles[op]:.3f}" for op in cycles)
+    record_property(
+        "report",
+        f"LiteDRAM: COPY takes {copy:.3f} of the rate of its self test, reading and writing at"
+        f" once; of its peak without turning around: {shares}",
+    )
+    assert copy > 0.95
+    assert all(ideal[op] / cycles[op] > 0.85 for op in cycles)
+
+
+def _self_test(link: LitexLink, sides: list[str]) -> int:
+    """Run LiteDRAM's self test over SIZE bytes for each of ``sides``; return the cycles."""
+
+    def register(side: str, name: str) -> Any:
+        return getattr(link.registers, f"sdram_{side}_{name}")
+
+    for number, side in enumerate(sides):
+        base = number << 20
+        for name, value in {"reset": 1, "base": base, "end": base + SIZE, "length": SIZE}.items():
+            register(side, name).write(value)
+        register(side, "reset").write(0)
+    for side in sides:
+        register(side, "start").write(1)
+    ticks = []
+    for side in sides:
+        while not register(side, "done").read():
+            pass
+        ticks.append(int(register(side, "ticks").read()))
+    return max(ticks)
+
+
+def _cycles(driver: Driver, op: Op) -> int:
+    driver.write_register("COUNTERS_CLEAR", 1)
+    driver.run(_commands(driver, op, SIZE))
+    return driver.read_register("BUSY_CYCLES")
+
+
+def _commands(driver: Driver, op: Op, size: int) -> list[Command]:
+    """Return commands on operands and a result that begin 1 MiB apart."""
+    a, b, y = (View(driver.geometry.memory_base + (k << 20), (1,), 1) for k in range(3))
+    return list(lower(op, (size,), Streams(a, b if op.reads_b else None, y), driver.geometry))
+
+
+def test_memory_that_falls_silent_is_reported(soc: Simulated) -> None:
+    """Answers are lost, so that the core waits for ever: this simulation is not used again."""
+    command = [str(soc.folder / "simulation" / "Vsoc"), "0"]
+    with (
+        served(command, soc.folder) as soc,
+        open_link(soc.url()) as link,
+        Driver(link, timeout=3) as driver,
+    ):
+        assert isinstance(link, LitexLink)
+        commands = _commands(driver, Op.COPY, 4096)
+        driver.run(commands)
+        link.registers.main_silent.write(1)
+        with pytest.raises(DeviceError) as raised:
+            driver.run(commands)
+        assert "\n" not in str(raised.value)
