@@ -81,12 +81,12 @@ def _run(arguments: argparse.Namespace) -> int:
 
     if arguments.all == (arguments.board is not None):
         raise BitlaneError("build: expected either the name of a board or --all")
+    if str(arguments.board).startswith(_LITEX):
+        return _run_litex(arguments.board.removeprefix(_LITEX), arguments)
     if arguments.seeds is not None:
         if arguments.all:
             raise BitlaneError("build: --seeds is for one board; expected its name, not --all")
         return _run_seeds(addressed(boards()[arguments.board], arguments), arguments)
-    if str(arguments.board).startswith(_LITEX):
-        return _run_litex(arguments.board.removeprefix(_LITEX), arguments)
     if arguments.workers or arguments.cluster:
         raise BitlaneError("build: --workers and --cluster share the seeds of --seeds")
     if arguments.all:
@@ -118,6 +118,9 @@ def _run_litex(target: str, arguments: argparse.Namespace) -> int:
     """Build a target of litex-boards with the core: NAME[?OPTION=VALUE[&OPTION=VALUE]]."""
     from ..litex.targets import build_target
 
+    for option in ("seeds", "workers", "cluster", "ip", "mac"):
+        if getattr(arguments, option):
+            raise BitlaneError(f"build: --{option} is for the project's own boards")
     name, _, options = target.partition("?")
     folder = arguments.output or Path("build") / f"litex-{name}"
     with _written(folder):

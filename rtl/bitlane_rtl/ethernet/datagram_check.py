@@ -72,17 +72,12 @@ class DatagramCheck(wiring.Component):
                     with m.Case(0):
                         m.d.sync += [heads[0].eq(1), heads[1].eq(heads[0])]
                     with m.Case(1):
-                        m.d.sync += [
-                            write.eq(byte == Request.WRITE),
-                            special.eq((byte == Request.HELLO) | (byte == GOODBYE)),
-                        ]
+                        m.d.sync += write.eq(byte == Request.WRITE)
+                        m.d.sync += special.eq((byte == Request.HELLO) | (byte == GOODBYE))
                     with m.Case(2):
                         m.d.sync += size[:8].eq(byte)
                     with m.Case(3):
-                        m.d.sync += [
-                            size[8:].eq(byte),
-                            oversize.eq(byte[SIZE_BITS - 8 :].any()),
-                        ]
+                        m.d.sync += [size[8:].eq(byte), oversize.eq(byte[SIZE_BITS - 8 :].any())]
                         m.next = "address"
             with m.State("address"):
                 # Until its first byte, the head may have been the CRC.
