@@ -121,8 +121,8 @@ class RequestReader(wiring.Component):
         sent = self.o.valid & self.o.ready
         ours = self._store_header(m, state, taken)
         request = _Request()
-        allowed, in_turn = self._decide(m, state, request, ours, taken)
-        behind_word, complete = self._send(m, state, request, allowed & in_turn, taken, sent)
+        allowed, in_turn = self._decide(m, state, request, ours)
+        behind_word, complete = self._send(m, state, request)
         dropping = Signal()
         m.d.sync += dropping.eq(state.complain | (dropping & ~state.head))
         m.d.comb += [
@@ -176,7 +176,7 @@ class RequestReader(wiring.Component):
         return ours
 
     def _decide(
-        self, m: Module, state: Any, request: "_Request", ours: Signal, taken: Any
+        self, m: Module, state: Any, request: "_Request", ours: Signal
     ) -> tuple[Signal, Signal]:
         """Return whether the session is right, and the number; valid in the state ``decide``."""
         m.submodules.timer = timer = self._timer
@@ -223,15 +223,14 @@ class RequestReader(wiring.Component):
             m.d.sync += self._session.eq(self.context.header)
         return allowed, in_turn
 
-    def _send(
-        self, m: Module, state: Any, request: "_Request", accepted: Any, taken: Any, sent: Any
-    ) -> tuple[Any, Any]:
+    def _send(self, m: Module, state: Any, request: "_Request") -> tuple[Any, Any]:
         """Output bytes. Return whether the byte is a word's last one, and the frame's last one."""
         word = Signal(32, reset_less=True)
         lane = Signal(2)
         in_head, in_address = Signal(), Signal()  # the words of the frame's header
         left = Signal(SIZE_BITS, reset_less=True)  # bytes of data
         kind = request.kind.as_value()
+        sent = self.o.valid & self.o.ready
         m.d.comb += [self.o.valid.eq(state.send), self.o.payload.eq(word[:8])]
         behind_word = lane == 3
         with m.If(state.head | state.load):

@@ -107,7 +107,7 @@ class Store(Clocked):
             data, reads = words.text(write.data[part]), words.names(write.data[part])
             if len(set(write.enable)) > 1:
                 mask = words.text(write.enable[part])
-                data = f"({row} & ~{mask}) | ({data} & {mask})"
+                data = _merge(row, data, mask)
                 reads |= words.names(write.enable[part]) | {self.array}
             line = f"{guard}{row} = {data};"
             yield Snippet((line,), frozenset(reads), frozenset({self.array}))
@@ -183,3 +183,8 @@ def resets(groups: Iterable[Group], words: Words) -> tuple[list[Snippet], list[S
 def _beside(what: str, variable: str) -> str:
     """Return a name derived from ``variable``, which may be an element of an array."""
     return f"{what}_{variable.replace('[', '').replace(']', '')}"
+
+
+def _merge(target: str, data: str, mask: str) -> str:
+    """Return ``target`` with the bits of ``mask`` replaced by those of ``data``."""
+    return f"({target} & ~{mask}) | ({data} & {mask})"
