@@ -39,7 +39,8 @@ class DatagramCheck(wiring.Component):
 
     def elaborate(self, platform: object) -> Any:
         m = Module()
-        m.submodules.crc = crc = CRC32_ISO_HDLC(data_width=8).create()
+        crc: Any = CRC32_ISO_HDLC(data_width=8).create()
+        m.submodules.crc = crc
         m.d.comb += [crc.data.eq(self.byte), crc.valid.eq(self.valid)]
         whole = self._follow_frames(m)
         m.d.sync += self.good.eq(crc.match_detected & whole)
