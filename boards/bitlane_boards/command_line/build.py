@@ -42,9 +42,7 @@ def add_build(subparsers: Subparsers) -> None:
     add_board(parser, nargs="?", prefix=_LITEX)
     parser.add_argument("--all", action="store_true", help="build every board; print one table")
     seeds = parser.add_mutually_exclusive_group()
-    seeds.add_argument(
-        "--seed", type=_seed, default=1, metavar="N", help="of the placement (default 1)"
-    )
+    seeds.add_argument("--seed", type=_seed, metavar="N", help="of the placement (default 1)")
     seeds.add_argument(
         "--seeds",
         type=_seeds,
@@ -64,7 +62,7 @@ def add_build(subparsers: Subparsers) -> None:
 
 
 def _seed(text: str) -> int:
-    if not text.isdecimal() or int(text) >= 1 << 31:
+    if not text.isdecimal() or len(text) > 10 or int(text) >= 1 << 31:
         raise argparse.ArgumentTypeError(f"{text!r}: expected 0 to {(1 << 31) - 1}")
     return int(text)
 
@@ -100,7 +98,7 @@ def _run(arguments: argparse.Namespace) -> int:
     for board in chosen:
         folder = _folder(arguments.output, board, arguments.all)
         try:
-            reports.append(_build(board, folder, arguments.seed))
+            reports.append(_build(board, folder, 1 if arguments.seed is None else arguments.seed))
         except (BuildError, BitlaneError) as error:
             if isinstance(error, BitlaneError) and not arguments.all:
                 raise
@@ -118,8 +116,8 @@ def _run_litex(target: str, arguments: argparse.Namespace) -> int:
     """Build a target of litex-boards with the core: NAME[?OPTION=VALUE[&OPTION=VALUE]]."""
     from ..litex.targets import build_target
 
-    for option in ("seeds", "workers", "cluster", "ip", "mac"):
-        if getattr(arguments, option):
+    for option in ("seed", "seeds", "workers", "cluster", "ip", "mac"):
+        if getattr(arguments, option) is not None:
             raise BitlaneError(f"build: --{option} is for the project's own boards")
     name, _, options = target.partition("?")
     folder = arguments.output or Path("build") / f"litex-{name}"

@@ -33,7 +33,7 @@ def add_devices(subparsers: Subparsers) -> None:
         "addresses",
         nargs="*",
         metavar="ADDRESS",
-        help="an IPv4 address or the name of a host, with :PORT if the board's build chose one;"
+        help="an IPv4 address or the name of a host, with :PORT if it is not the board's own;"
         " or a network prefix of at most 256 addresses: 192.168.1.0/28",
     )
     parser.set_defaults(run=_run, group=Group.BOARDS)
@@ -82,14 +82,20 @@ def _run(arguments: argparse.Namespace) -> int:
     return DONE
 
 
+_MOST_REASONS = 8
+"""Addresses without a board for which the reason is shown."""
+
+
 def _list_network(addresses: Sequence[str]) -> None:
     found = answers(addresses)
     boards_found = [each for each in found if not isinstance(each, LinkError)]
     for url, state in boards_found:
         print(f"{url:40} {state}")
-    if not boards_found:
-        several = f"none of {len(found)} addresses answers"
-        _progress(f"no board found: {found[0] if len(found) == 1 else several}")
+    if not boards_found and len(found) > _MOST_REASONS:
+        _progress(f"no board found: none of {len(found)} addresses answers")
+    elif not boards_found:
+        for error in found:
+            _progress(f"no board found: {error}")
 
 
 def _list_ports() -> None:

@@ -7,8 +7,10 @@ from typing import Final
 
 from bitlane.driver.control import Control
 from bitlane.errors import BitlaneError, BoardInUseError, LinkError
-from bitlane.links.udp import open_link
+from bitlane.links.udp import FORM, open_link
+from bitlane.links.url import parse_target
 from bitlane_rtl import abi
+from bitlane_rtl.abi.datagrams import DEFAULT_PORT
 
 __all__ = ["answers", "expand"]
 
@@ -21,11 +23,12 @@ _TIMEOUT: Final = 1
 def expand(texts: Sequence[str]) -> list[str]:
     """Return the addresses that ``texts`` name: ``HOST[:PORT]``, or a prefix as 192.168.1.0/28.
 
-    Raises ``BitlaneError`` for a text that is not a prefix, and for more than 256 addresses.
+    Raises ``BitlaneError`` for a text that is neither, and for more than 256 addresses.
     """
     found: list[str] = []
     for text in texts:
         if "/" not in text:
+            parse_target(f"udp://{text}", f"//{text}", FORM, DEFAULT_PORT)
             found.append(text)
             continue
         try:

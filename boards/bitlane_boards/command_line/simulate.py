@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from bitlane.command_line.cli import DONE, Group, Subparsers
 from bitlane.errors import BitlaneError
+from bitlane.files import expect_writable
 from cppsim.errors import SimulationError
 
 from .. import Board, boards
@@ -83,7 +84,7 @@ _NETWORK = ("port", "pcap", *_FAULTS, "cable_seed")
 
 
 def _port(text: str) -> int:
-    if not text.isdecimal() or not 0 < int(text) < 1 << 16:
+    if not text.isdecimal() or len(text) > 5 or not 0 < int(text) < 1 << 16:
         raise argparse.ArgumentTypeError(f"{text!r}: expected 1 to 65535")
     return int(text)
 
@@ -113,6 +114,8 @@ def _run(arguments: argparse.Namespace) -> int:
     given = [name for name in _NETWORK if getattr(arguments, name) is not None]
     if given and board.ethernet is None:
         raise BitlaneError(f"--{given[0].replace('_', '-')}: {board.name} has no Ethernet")
+    if arguments.pcap is not None:
+        expect_writable("--pcap", arguments.pcap)
     from ..readback.netlist import model_of
 
     if arguments.bitstream is None and arguments.netlist is None:

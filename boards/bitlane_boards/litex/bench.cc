@@ -6,7 +6,6 @@
 #include <arpa/inet.h>
 #include <cstdio>
 #include <cstdlib>
-#include <fcntl.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>

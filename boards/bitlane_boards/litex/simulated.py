@@ -135,15 +135,26 @@ def verilate(folder: Path, modules: list[Path]) -> Path:
     return folder / "simulation" / "Vsoc"
 
 
+def _port(text: str) -> int:
+    if not text.isdecimal() or len(text) > 5 or not 0 < int(text) < 1 << 16:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected 1 to 65535")
+    return int(text)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Build and run the simulated SoC.")
     parser.add_argument("folder", type=Path, help="where csr.csv and the program go")
-    parser.add_argument("--port", type=int, default=2430, help="TCP port (default %(default)s)")
+    parser.add_argument("--port", type=_port, default=2430, help="TCP port (default %(default)s)")
     arguments = parser.parse_args()
     folder = arguments.folder.absolute()
-    folder.mkdir(parents=True, exist_ok=True)
     logging.disable(logging.INFO)  # LiteX reports every region.
-    program = verilate(folder, write(folder))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        program = verilate(folder, write(folder))
+    except OSError as error:
+        parser.error(f"folder: {folder}: {error.strerror}; expected one that can be written")
+    except BitlaneError as error:
+        parser.error(str(error))
     os.chdir(folder)  # The memories' contents are there.
     os.execv(program, [str(program), str(arguments.port)])
 

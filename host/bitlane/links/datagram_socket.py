@@ -1,9 +1,10 @@
 """A socket that sends and receives many datagrams with one call of the system, where it can."""
 
 import socket
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from errno import EINVAL, EIO, ENOPROTOOPT, EOPNOTSUPP
+from errno import EAGAIN, EINVAL, EIO, ENOBUFS, ENOPROTOOPT, EOPNOTSUPP
 from selectors import EVENT_READ, DefaultSelector
 from struct import Struct
 from typing import Final
@@ -27,6 +28,10 @@ _SOCKET_BYTES: Final = 1 << 20
 """Bytes that the system buffers: several times the most bytes of outstanding answers."""
 
 _ANCILLARY_BYTES: Final = 64
+_IP_MTU_DISCOVER: Final = 10
+_IP_PMTUDISC_DO: Final = 2
+"""Options of Linux by which it sends no fragments."""
+
 _SIZE: Final = Struct("=H")
 _SIZES: Final = Struct("=i")
 
@@ -45,6 +50,9 @@ class DatagramSocket:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SOCKET_BYTES)
             self._segments = batches and self._enable(_UDP_SEGMENT, 0)
             self._gro = batches and self._enable(_UDP_GRO, 1)
+            # The board drops fragments: a network of smaller packets is an error, not silence.
+            if sys.platform == "linux":
+                self._socket.setsockopt(socket.IPPROTO_IP, _IP_MTU_DISCOVER, _IP_PMTUDISC_DO)
             self._socket.setblocking(False)
             self._socket.connect(address)
             self._selector = DefaultSelector()
@@ -61,11 +69,14 @@ class DatagramSocket:
 
     def send(self, datagrams: Sequence[bytes | bytearray]) -> None:
         """Send ``datagrams`` in their order; lose those for which the system has no room."""
-        with suppress(BlockingIOError):
+        try:
             for batch in _batches(datagrams):
                 if len(batch) == 1 or not self._segments or not self._sent_segments(batch):
                     for datagram in batch:
                         self._socket.send(datagram)
+        except OSError as error:
+            if error.errno not in (EAGAIN, ENOBUFS):
+                raise
 
     def receive(self, seconds: float) -> list[memoryview]:
         """Return the datagrams that have arrived, waiting up to ``seconds`` for the first one.

@@ -6,12 +6,10 @@ needs LiteX.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from math import isfinite
 from pathlib import Path
-from socket import IPPROTO_TCP, MSG_PEEK, TCP_NODELAY
+from socket import IPPROTO_TCP, MSG_PEEK, TCP_NODELAY, create_connection
 from time import monotonic, sleep
 from typing import Any, Final
-from urllib.parse import urlsplit
 from warnings import catch_warnings, simplefilter
 
 import numpy as np
@@ -22,10 +20,11 @@ from bitlane_rtl.abi import ABI_VERSION, CONTROL_BASE, CONTROL_SIZE, WORD_BYTES
 
 from ..errors import LinkError
 from .link import BytesLike, Link
-from .url import DeviceUrl, Options
+from .url import DeviceUrl, Options, parse_seconds, parse_target
 
 _PORT: Final = 1234
 """The port of ``litex_server`` unless the URL has one."""
+_FORM: Final = f"litex://HOST[:PORT]?csr=FILE, as litex://localhost:{_PORT}?csr=csr.csv"
 _TIMEOUT: Final = 10.0
 
 _BURSTS: Final = {"CommUDP": 16}
@@ -86,13 +85,17 @@ class LitexLink(Link):
         client.receive_packet = self._receive
         client._receive_server_info = self._greet
         try:
-            client.open()
-            client.socket.settimeout(timeout)
+            # The client's own `open` waits for a server without a deadline.
+            client.socket = create_connection((host, port), timeout)
+            client.binded = True
             # Writes have no answer, and so a second one would wait for the first for 40 ms.
             client.socket.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
-        except OSError as error:
+            client._receive_server_info()
+        except (OSError, UnicodeError) as error:
+            self.close()
+            reason = getattr(error, "strerror", None) or error
             raise LinkError(
-                f"{self.description}: no litex_server answers: {error.strerror or error}; start"
+                f"{self.description}: no litex_server answers: {reason}; start"
                 f" litex_server --uart --uart-port PORT --bind-port {port}"
             ) from error
         try:
@@ -201,6 +204,8 @@ class LitexLink(Link):
 
     @contextmanager
     def _reached(self) -> Iterator[None]:
+        if not self._client.binded:
+            raise LinkError(f"{self.description}: it is closed; open it again")
         try:
             yield
         except LinkError:
@@ -208,9 +213,9 @@ class LitexLink(Link):
             self.close()
             raise
         except (OSError, AttributeError) as error:
-            # LiteX's client has no socket after it was closed.
+            # LiteX's client takes apart whatever comes.
             self.close()
-            reason = error if isinstance(error, OSError) else "it is closed"
+            reason = error if isinstance(error, OSError) else "what came is no answer of a server"
             raise LinkError(f"{self.description}: {reason}; open it again") from error
 
     # --- the start --------------------------------------------------------------------------------
@@ -329,27 +334,12 @@ def open_link(url: str) -> LitexLink:
     parsed = DeviceUrl.parse(url)
     values: dict[str, Any] = {"csr": Path("csr.csv"), "core": "bitlane", "timeout": _TIMEOUT}
     values |= parsed.options(_OPTIONS)
-    try:
-        server = urlsplit(parsed.target)
-        host, port = None if server.path else server.hostname, server.port
-    except ValueError:
-        host, port = None, None
-    if not host:
-        raise LinkError(f"device {url!r}: no server; expected litex://localhost:{_PORT}?csr=FILE")
-    return LitexLink(
-        host, port or _PORT, values["csr"], name=values["core"], timeout=values["timeout"]
-    )
-
-
-def _seconds(text: str) -> float:
-    seconds = float(text)
-    if not (isfinite(seconds) and seconds > 0):
-        raise ValueError("expected more than 0")
-    return seconds
+    host, port = parse_target(url, parsed.target, _FORM, _PORT)
+    return LitexLink(host, port, values["csr"], name=values["core"], timeout=values["timeout"])
 
 
 _OPTIONS: Final[Options] = {
     "csr": (Path, "the file csr.csv of the SoC's build (default csr.csv)"),
     "core": (str, "the core's name in the SoC (default bitlane)"),
-    "timeout": (_seconds, f"seconds without an answer, more than 0 (default {_TIMEOUT:g})"),
+    "timeout": (parse_seconds, f"seconds without an answer, more than 0 (default {_TIMEOUT:g})"),
 }

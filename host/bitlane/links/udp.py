@@ -9,9 +9,9 @@ from ..errors import LinkError
 from .datagram_socket import DatagramSocket
 from .remote_link import DEFAULT_TIMEOUT
 from .udp_link import UdpLink, reason
-from .url import DeviceUrl, Options, parse_seconds
+from .url import DeviceUrl, Options, parse_seconds, parse_target
 
-_FORM: Final = "udp://ADDRESS[:PORT], as udp://192.168.1.50"
+FORM: Final = "udp://ADDRESS[:PORT], as udp://192.168.1.50"
 
 
 def open_link(url: str) -> UdpLink:
@@ -27,7 +27,7 @@ def open_link(url: str) -> UdpLink:
     parsed = DeviceUrl.parse(url)
     values: dict[str, Any] = {"timeout": DEFAULT_TIMEOUT, "takeover": False}
     values |= parsed.options(_OPTIONS)
-    host, port = _target(url, parsed.target)
+    host, port = parse_target(url, parsed.target, FORM, DEFAULT_PORT)
     address = _resolve(url, host, port)
     name = address if address == host else f"{host}, {address}"
     try:
@@ -42,25 +42,13 @@ def open_link(url: str) -> UdpLink:
     )
 
 
-def _target(url: str, target: str) -> tuple[str, int]:
-    """Split ``//ADDRESS[:PORT]``."""
-    host, colon, text = target.removeprefix("//").partition(":")
-    if not target.startswith("//") or not host or "/" in host:
-        raise LinkError(f"device {url!r}: no address; expected {_FORM}")
-    if not colon:
-        return host, DEFAULT_PORT
-    if not text.isascii() or not text.isdecimal() or not 0 < int(text) < 1 << 16:
-        raise LinkError(f"device {url!r}: port is {text!r}; expected 1 to 65535")
-    return host, int(text)
-
-
 def _resolve(url: str, host: str, port: int) -> str:
     """Return the IPv4 address of ``host``."""
     try:
         found = socket.getaddrinfo(host, port, socket.AF_INET, socket.SOCK_DGRAM)
     except (OSError, UnicodeError) as error:
         raise LinkError(
-            f"device {url!r}: {host!r} has no IPv4 address: {error}; expected {_FORM}"
+            f"device {url!r}: {host!r} has no IPv4 address: {error}; expected {FORM}"
         ) from error
     return str(found[0][4][0])
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from errno import ECONNREFUSED, EHOSTUNREACH, EMSGSIZE, ENETUNREACH
+from errno import EACCES, ECONNREFUSED, EHOSTUNREACH, EMSGSIZE, ENETUNREACH
 from secrets import randbelow, randbits
 from time import monotonic
 from typing import Final
@@ -147,6 +147,8 @@ def reason(error: OSError) -> str:
             f"the network has no way to this address: {error.strerror}; check address, cable and"
             " power, and that this computer has an address in the same network"
         )
+    if error.errno == EACCES:
+        return f"the system refuses this address: {error.strerror}; expected that of one board"
     if error.errno == EMSGSIZE:
         return "the network carries less than 1472 bytes in a datagram; expected an MTU of 1500"
     return f"the network failed: {error}; open it again"

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any, Self, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 from urllib.parse import parse_qsl, quote
 
 from ..errors import BitlaneError, LinkError
@@ -74,3 +74,22 @@ def parse_seconds(text: str) -> float:
     if not (isfinite(seconds) and seconds > 0):
         raise ValueError("expected more than 0")
     return seconds
+
+
+def parse_target(url: str, target: str, form: str, port: int) -> tuple[str, int]:
+    """Split ``//ADDRESS[:PORT]``, where ``port`` is the default.
+
+    Raises ``LinkError``, which says that ``form`` is expected.
+    """
+    host, colon, text = target.removeprefix("//").partition(":")
+    if not target.startswith("//") or not host or not {*"/[]"}.isdisjoint(host):
+        raise LinkError(f"device {url!r}: no address; expected {form}")
+    if not colon:
+        return host, port
+    fits = text.isascii() and text.isdecimal() and len(text) <= len(str(_PORTS))
+    if not fits or not 0 < int(text) < _PORTS:
+        raise LinkError(f"device {url!r}: port is {text!r}; expected 1 to {_PORTS - 1}")
+    return host, int(text)
+
+
+_PORTS: Final = 1 << 16

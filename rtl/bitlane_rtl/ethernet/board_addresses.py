@@ -29,9 +29,15 @@ class BoardAddresses:
     port: int = DEFAULT_PORT
 
     def __post_init__(self) -> None:
-        if len(self.mac) != 6 or self.mac[0] & 1:
-            raise ValueError(f"mac: {self.mac.hex(':')} is not the MAC address of one board")
-        if self.ip.is_multicast or self.ip.is_unspecified or self.ip.is_reserved:
-            raise ValueError(f"ip: {self.ip} is not the address of one board")
+        if len(self.mac) != 6 or self.mac[0] & 1 or not any(self.mac):
+            raise ValueError(
+                f"mac: {self.mac.hex(':')} is not the MAC address of one board; expected one like"
+                " 02:00:00:00:00:01"
+            )
+        ip = self.ip
+        if ip.is_multicast or ip.is_unspecified or ip.is_reserved or ip.is_loopback:
+            raise ValueError(
+                f"ip: {ip} is not the address of one board; expected one like 192.168.1.50"
+            )
         if not 0 < self.port < 1 << 16:
             raise ValueError(f"port: {self.port}; expected 1 to 65535")

@@ -208,7 +208,8 @@ class RequestReader(wiring.Component):
             allowed.eq(hello | ours),
             timer.restart.eq(decided & (starts | (ours & ~goodbye))),
             timer.stop.eq(decided & ours & goodbye),
-            sequence.good.eq(decided & (starts | (ours & ~goodbye & in_turn))),
+            # A late copy of the HELLO that started the session changes no number.
+            sequence.good.eq(decided & Mux(hello, starts & ~ours, ours & ~goodbye & in_turn)),
             sequence.dropped.eq(decided & ours & ~in_turn),
             request.kind.write.eq(request.write),
             request.kind.hello.eq(starts),

@@ -38,6 +38,7 @@ from support.seeds import seeds
 from support.serial.frames import hello, random_request, read, request, with_crc, write
 
 SESSION, OTHER = 0x12345678, 0x9ABCDEF0
+_PAIR = b"old!", b"new!"
 
 
 def device() -> MemoryDevice:
@@ -133,7 +134,8 @@ def test_out_of_turn(bench: BridgeBench) -> None:
     late = datagram_of(SESSION, [write(5, 0, b"late"), write(0, 0, b"now!")])
     half = datagram_of(SESSION, [write(0, 8, b"this"), write(2, 8, b"not!"), write(1, 8, b"nor!")])
     then = datagram_of(SESSION, [read(1, 8, 4)])
-    answers = expect(bench, [start(number=127), start(), late, late, half, late, then, late])
+    starts = [start(OTHER, number=127), start(nonce=1 << TAKE_OVER)]
+    answers = expect(bench, [*starts, late, late, half, late, then, late])
     kinds = [[each.kind for each in found] for _, found in answers]
     expected = Answer.EXPECTED
     assert kinds == [[0], [0], [expected], [0, expected], [0], [expected]]
@@ -170,6 +172,14 @@ def test_sessions(bench: BridgeBench) -> None:
     ]
     answers = expect(bench, [start(), mine, taken, mine, other, start(), start(OTHER)])
     assert [session for session, _ in answers] == [SESSION, SESSION, OTHER, OTHER, SESSION, OTHER]
+
+
+def test_a_late_copy_of_hello_changes_nothing(bench: BridgeBench) -> None:
+    first, second = (datagram_of(SESSION, [write(n, 0, data)]) for n, data in enumerate(_PAIR))
+    then = datagram_of(SESSION, [read(2, 0, 4)])
+    answers = expect(bench, [start(), first, second, start(), first, then])
+    assert answers[3] == answers[0]
+    assert answers[5][1] == [Answered(2, 0, _PAIR[1])]
 
 
 def test_goodbye(bench: BridgeBench) -> None:

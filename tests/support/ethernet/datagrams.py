@@ -124,6 +124,11 @@ class NetworkRules:
             if self.alive and self.session != session and not hello[4] >> TAKE_OVER & 1:
                 yield Answered(hello[0], BUSY, interrupt=interrupt)
                 return
+            if session == self.session:
+                reply = rules.answer(hello, True)
+                yield Answered(reply.number, reply.answer, reply.data, reply.interrupt)
+                self.alive = True
+                return
             self.session = session
         if session != self.session:
             return

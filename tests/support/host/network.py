@@ -29,7 +29,7 @@ from bitlane_rtl.abi.datagrams import (
 )
 from bitlane_rtl.abi.frames import Request
 from bitlane_sim.device.link import SimulatorLink
-from support.board.model import BoardRules, Device
+from support.board.model import BoardRules, Device, Reply
 
 UDP_SEGMENT, UDP_GRO = 103, 104
 """The system cuts the bytes of one call into datagrams of equal size, and joins them again."""
@@ -110,6 +110,10 @@ class NetworkRules(BoardRules):
         if kind == Request.HELLO:
             if self.alive and session != self.session and not requests[0][4] >> TAKE_OVER & 1:
                 return [datagram(session, header_of(requests[0][0], BUSY, 0))]
+            if session == self.session:
+                self.alive_until = self.clock() + SESSION_SECONDS
+                reply = self.answer(requests[0], True)
+                return self._packed(session, [self._answer_frame(requests[0], reply)])
             self.session = session
             self._first.clear()
             self._given.clear()
@@ -138,7 +142,11 @@ class NetworkRules(BoardRules):
             if request[1] == Request.READ and self.device.steady and self.in_order:
                 assert new or self._given[request[0]] == reply.data, "a repeated read differs"
                 self._given[request[0]] = reply.data
-            yield header_of(request[0], reply.content[1], len(reply.data)) + reply.data
+            yield self._answer_frame(request, reply)
+
+    @staticmethod
+    def _answer_frame(request: bytes, reply: Reply) -> bytes:
+        return header_of(request[0], reply.content[1], len(reply.data)) + reply.data
 
     def _check(self, request: bytes, new: bool) -> None:
         if new:
