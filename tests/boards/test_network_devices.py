@@ -45,8 +45,11 @@ def test_addresses_without_a_board(capsys: Capture) -> None:
     assert captured.err.count("\n") == 1
     assert captured.err.startswith("bitlane devices: no board found: network address localh")
     assert "nothing listens at this address and port" in captured.err
-    assert main(["devices", "127.0.0.0/30"]) == DONE
-    several = "no board found: none of 2 addresses answers"
+    assert main(["devices", f"localhost:{port}", "board.invalid"]) == DONE
+    errors = capsys.readouterr().err.splitlines()
+    assert ["nothing listens" in errors[0], "has no IPv4 address" in errors[1]] == [True, True]
+    assert main(["devices", "127.0.0.0/28"]) == DONE
+    several = "no board found: none of 14 addresses answers"
     assert capsys.readouterr().err == f"bitlane devices: {several}\n"
 
 
@@ -63,6 +66,8 @@ def test_a_prefix_is_its_addresses() -> None:
             ["192.168.1.0/33"],
             "devices: '192.168.1.0/33' is not a network: .*; expected a prefix as",
         ),
+        (["board:70000"], "port is '70000'; expected 1 to 65535"),
+        ([""], "no address; expected udp://ADDRESS"),
         (["board/28"], "devices: 'board/28' is not a network: "),
         (["10.0.0.0/23"], "devices: 10.0.0.0/23 has 512 addresses; expected 256 or fewer, as of"),
         (["10.0.0.0/24", "10.0.1.0/29"], "devices: 260 addresses; expected 256 or fewer in one"),

@@ -122,9 +122,16 @@ def test_a_server_that_is_not_there_is_named(soc: Simulated, tmp_path: Path) -> 
         bitlane.open(f"litex://localhost:1?csr={soc.csr}")
     with pytest.raises(LinkError, match=r"csr .*none.csv: No such file"):
         bitlane.open(soc.url(tmp_path / "none.csv"))
-    for url in ("litex:", "litex:localhost:1234", "litex://localhost:x", "litex://?csr=a"):
-        with pytest.raises(LinkError, match="no server; expected litex://localhost:1234"):
+    with pytest.raises(LinkError, match="no litex_server answers: encoding"):
+        bitlane.open(f"litex://a..b?csr={soc.csr}")
+    for url in ("litex:", "litex:localhost:1234", "litex://?csr=a"):
+        with pytest.raises(
+            LinkError, match=r"no address; expected litex://HOST\[:PORT\]\?csr=FILE"
+        ):
             bitlane.open(url)
+    for port in ("x", "0", "65536"):
+        with pytest.raises(LinkError, match=f"port is '{port}'; expected 1 to 65535"):
+            bitlane.open(f"litex://localhost:{port}")
     with pytest.raises(LinkError, match="no option 'baud'; choose csr, core, timeout"):
         bitlane.open(soc.url(options="&baud=1"))
 
@@ -151,6 +158,31 @@ def test_a_server_that_falls_silent_is_reported(soc: Simulated) -> None:
                     bitlane.open(url)
                 assert "\n" not in str(raised.value)
         silent[0].close()
+
+
+def test_what_is_no_answer_of_a_server_is_reported(soc: Simulated) -> None:
+    with socket.create_server(("localhost", 0)) as server:
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.sendall(b"HTTP/1.1 400 Bad Request")
+                connection.recv(1)
+                connection.sendall(b"\x4e\x6f\x10\x44" + bytes(12) + b"no answer")
+
+        url = f"litex://localhost:{server.getsockname()[1]}?csr={soc.csr}&timeout=0.5"
+        with ThreadPoolExecutor() as thread:
+            thread.submit(answer)
+            with pytest.raises(LinkError, match="open it again") as raised:
+                bitlane.open(url)
+            assert "it is closed" not in str(raised.value)
+
+
+def test_a_closed_link_says_so(soc: Simulated) -> None:
+    link = open_link(soc.url())
+    link.close()
+    with pytest.raises(LinkError, match="it is closed; open it again"):
+        link.read(0x40000000, 4)
 
 
 def test_the_memory_starts_by_the_steps_of_litedram(soc: Simulated) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bitlane.command_line.cli import DONE, main
+from bitlane.command_line.cli import DONE, UNUSABLE, main
 from bitlane.errors import BitlaneError
 from bitlane_boards.litex.targets import build_target
 from bitlane_rtl.abi import ABI_VERSION
@@ -39,6 +39,17 @@ def test_the_verilog_of_a_target_of_quartus_is_written_and_read(
     assert re.search(
         r"^memory_region,bitlane_memory,0x40000000,33554432,cached\+linker$", csr, re.M
     )
+
+
+@pytest.mark.parametrize(
+    "options", [["--seed", "1"], ["--seeds", "1:3"], ["--ip", "10.0.0.1"], ["--workers", "2"]]
+)
+def test_options_of_our_boards_are_refused(
+    options: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["build", "litex:terasic_de0nano", *options]) == UNUSABLE
+    complaint = f"bitlane: build: {options[0]} is for the project's own boards\n"
+    assert capsys.readouterr().err == complaint
 
 
 def test_what_cannot_be_built_is_refused(folder: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import errno
 import socket
+import sys
 
 import pytest
 
@@ -24,6 +25,8 @@ from support.host.network import network_board
         ("udp://127.0.0.1:", "port is ''; expected 1 to 65535"),
         ("udp://127.0.0.1:0", "port is '0'; expected 1 to 65535"),
         ("udp://127.0.0.1:65536", "port is '65536'; expected 1 to 65535"),
+        ("udp://[::1]:5", "device 'udp://[::1]:5': no address; expected udp://ADDRESS"),
+        ("udp://127.0.0.1:" + "9" * 5000, "expected 1 to 65535"),
         ("udp://127.0.0.1:-1", "port is '-1'; expected 1 to 65535"),
         ("udp://127.0.0.1?baud=1", "no option 'baud'; choose timeout, takeover"),
         ("udp://127.0.0.1?timeout=0", "option timeout is '0'; expected seconds of silence"),
@@ -85,6 +88,7 @@ def test_a_port_where_nothing_listens() -> None:
         (errno.EHOSTUNREACH, "the network has no way to this address: .*; check address, cable an"),
         (errno.ENETUNREACH, "the network has no way to this address: .*; check address, cable an"),
         (errno.EMSGSIZE, "the network carries less than 1472 bytes in a datagram; expected an MTU"),
+        (errno.EACCES, "the system refuses this address: .*; expected that of one board"),
         (errno.EPERM, "the network failed: .*Operation not permitted; open it again"),
     ],
 )
@@ -102,6 +106,36 @@ def test_errors_of_the_network_under_way(
         monkeypatch.undo()
         with open_link(f"{board.url}?takeover=1") as link:
             link.write(0x1000, b"fine")
+
+
+def test_datagrams_for_which_the_system_has_no_room_are_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Full:
+        def __init__(self, number: int) -> None:
+            self.number = number
+
+        def send(self, _: bytes) -> None:
+            raise OSError(self.number, "no room")
+
+    with network_board() as board:
+        opened = DatagramSocket(("127.0.0.1", board.port))
+        real = opened._socket
+        for number in (errno.ENOBUFS, errno.EAGAIN):
+            monkeypatch.setattr(opened, "_socket", Full(number))
+            opened.send([b"lost"])
+        monkeypatch.setattr(opened, "_socket", Full(errno.EPERM))
+        with pytest.raises(PermissionError):
+            opened.send([b"lost"])
+        monkeypatch.setattr(opened, "_socket", real)
+        opened.close()
+
+
+def test_no_fragments_are_sent_on_linux() -> None:
+    opened = DatagramSocket(("127.0.0.1", 9))
+    discover, do = 10, 2
+    assert sys.platform != "linux" or opened._socket.getsockopt(socket.IPPROTO_IP, discover) == do
+    opened.close()
 
 
 def test_options_reach_the_link_and_the_host_may_be_a_name() -> None:

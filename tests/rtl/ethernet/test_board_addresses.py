@@ -22,6 +22,8 @@ def test_the_default_is_a_legal_address() -> None:
         ({"ip": IPv4Address("224.0.0.1")}, "ip: 224.0.0.1"),
         ({"ip": IPv4Address("255.255.255.255")}, "ip: 255.255.255.255"),
         ({"ip": IPv4Address("0.0.0.0")}, "ip: 0.0.0.0"),
+        ({"ip": IPv4Address("127.0.0.1")}, "ip: 127.0.0.1 .*; expected one like 192.168.1.50"),
+        ({"mac": bytes(6)}, "mac: 00:00:00:00:00:00 .*; expected one like 02:"),
         ({"port": 0}, "port: 0; expected 1 to 65535"),
         ({"port": 65536}, "port: 65536; expected 1 to 65535"),
     ],
