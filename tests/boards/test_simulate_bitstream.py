@@ -4,7 +4,6 @@ One board is built here from source to file; the others in tests/verify.
 """
 
 import os
-import re
 import select
 import subprocess
 import sys
@@ -104,11 +103,6 @@ def shown_by_a_job(found: Ice40Netlist, flips: Sequence[Flip]) -> list[Flip]:
     return [flips[number] for number in sorted(model.diverged)]
 
 
-def without_bytes(message: str) -> str:
-    """Return ``message`` without received bytes: answers repeat a random session number."""
-    return re.sub(r"first( [0-9a-f]{2})+", "first ...", message)
-
-
 def test_a_flipped_bit_in_the_file_is_caught(bitstream: Path, tmp_path: Path) -> None:
     """A short test does not notice every flip; out of a dozen, it notices one."""
     bits = Bitstream.read(bitstream)
@@ -118,8 +112,9 @@ def test_a_flipped_bit_in_the_file_is_caught(bitstream: Path, tmp_path: Path) ->
     # A validation that passes takes long, so a single operator selects the flips worth one.
     for flip in shown_by_a_job(found, random_flips(found.cells, 12, seed=1)):
         with flipped(bits, flip):
+            netlist = extract(bits, PACKAGE, pins).netlist
             try:
-                model = GateModel(extract(bits, PACKAGE, pins).netlist, "flipped")
+                model = GateModel(netlist, "flipped")
             except SimulationError:  # a loop of LUTs, which has no model
                 continue
             caught = validated(model, BOARD, memory_bytes=1024)
@@ -128,7 +123,10 @@ def test_a_flipped_bit_in_the_file_is_caught(bitstream: Path, tmp_path: Path) ->
             # The flip must also be caught if it is read back from a file.
             write(bits, file)
         assert sum(a != b for a, b in zip(file.read_bytes(), bitstream.read_bytes(), strict=True))
-        again = validated(bitstream_model(BOARD, file), BOARD, memory_bytes=1024)
-        assert without_bytes(again) == without_bytes(caught)
+        # What comes from a broken board depends on the session's random number.
+        again = extract(Bitstream.read(file), PACKAGE, pins).netlist
+        assert np.array_equal(again.luts, netlist.luts)
+        assert np.array_equal(again.wires, netlist.wires)
+        assert validated(bitstream_model(BOARD, file), BOARD, memory_bytes=1024)
         return
     pytest.fail("none of 12 flipped bits was caught")
