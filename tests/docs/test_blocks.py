@@ -152,6 +152,7 @@ QUICK = {"check", "export", "info", "lower", "run", "--version"}
 
 MEASURED = {
     "icebreaker: 1BitSquared iCEBreaker, seed 1": "a board's build, which tests/verify does",
+    "  clock                 93.75 MHz": "a board's build, which tests/verify does",
     "seed  achieves": "a board's build with several seeds, which tests/boards does",
     "board               seed  logic": "every board's build, which tests/verify does",
     "design              testbench": "seconds, which differ from computer to computer",
