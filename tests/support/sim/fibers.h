@@ -63,7 +63,11 @@ template <class Do> static Do *body;
 template <class Do> void enter() {
   (*body<Do>)();
   fibers[threadIdx.x].ended = moved = true;
-  alive--;
+  // All others may already wait for each other.
+  if (--alive && arrived[0] == alive) {
+    arrived[0] = 0;
+    rounds[0]++;
+  }
   _longjmp(scheduler, 1);
 }
 
