@@ -18,8 +18,8 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def folder() -> Iterator[Path]:
     """A folder that YoWASP's programs see, unlike those of temporary files."""
-    build = Path(__file__).parents[3] / "build"
-    build.mkdir(exist_ok=True)
+    build = Path.home() / ".cache" / "bitlane"
+    build.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=build) as made:
         yield Path(made)
 
