@@ -11,10 +11,13 @@ from support.boards.board_builds import built
 
 pytestmark = pytest.mark.slow
 
+BY_HAND = {"colorlight-5a-75b", "colorlight-i9", "ecpix5"}
+"""Boards that no test builds: each takes minutes, and test_network builds the one that they vary."""
+
 BUILT = {
     board.chip: name
     for name, board in sorted(boards().items(), reverse=True)
-    if name != "colorlight-5a-75b"
+    if name not in BY_HAND
 }
 """A board for each chip: most are built by other tests, too."""
 
