@@ -12,7 +12,7 @@ from support.boards.board_builds import built
 pytestmark = pytest.mark.slow
 
 BY_HAND = {"colorlight-5a-75b", "colorlight-i9", "ecpix5"}
-"""Boards that no test builds: each takes minutes, and test_network builds the one that they vary."""
+"""Boards that no test builds: each takes minutes, and varies the one of test_network."""
 
 BUILT = {
     board.chip: name
