@@ -68,7 +68,9 @@ def hand_over_clocks(state: CompiledState, timeline: Any, processes: "set[Any]")
             continue
         slot = state.slots[process.slot]
         add, phase, period = state.clocks.add, process.phase, process.period
-        if type(slot) is SignalSlot and add(slot, phase=phase, period=period):
+        # Testbenches may have waited for changes of a clock without logic since before.
+        runs = type(slot) is SignalSlot and not slot.is_idle
+        if runs and add(slot, phase=phase, period=period):
             edges.append(process.next_edge(timeline.now, wakers))
             begun = not process.initial
         else:

@@ -8,7 +8,7 @@ import pytest
 from support.boards.litex import Simulated, of_page, served
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def soc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulated]:
     """The simulated SoC, by the commands of the page."""
     folder = tmp_path_factory.mktemp("litex")
