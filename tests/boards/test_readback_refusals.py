@@ -68,7 +68,7 @@ def test_a_pin_without_a_double_data_rate_is_refused(side: Side) -> None:
 
 
 def test_a_step_is_an_edge_of_the_domains_that_are_high() -> None:
-    """Of two flip-flops that divide their clocks, one has the clock of a pin, one the PLL's."""
+    """Two flip-flops divide their clocks: one the clock of a pin, the other one the PLL's."""
     cells = [
         Cell("pll", "EHXPLLL", {**PLL, "CLKOS_DIV": "1000"}, {"CLKOP": [4], "CLKOS": [5]}, {}),
         Cell("pin", "TRELLIS_IO", {"DIR": "INPUT"}, {"B": [2], "O": [6]}, {}),

@@ -89,6 +89,12 @@ def add_bitlane(
     else:
         _connect_litedram(soc, name, core, memory, with_read_modify_write)
         _add_start(soc, name, sdram)
+    _add_control(soc, name, core)
+    return core
+
+
+def _add_control(soc: Any, name: str, core: Bitlane) -> None:
+    """Add the core's window and interrupt, and the constants that identify it."""
     window = soc.mem_map.get(f"{name}_control", _WINDOW)
     soc.bus.add_slave(
         name=f"{name}_control",
@@ -99,7 +105,6 @@ def add_bitlane(
         soc.irq.add(name, use_loc_if_exists=True)
     soc.add_constant(f"{name}_ABI_VERSION", abi.ABI_VERSION)
     _add_build_number(soc, name, core)
-    return core
 
 
 def _reserve(soc: Any, name: str, memory: str, size: int | None) -> Any:

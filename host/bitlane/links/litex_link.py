@@ -215,7 +215,9 @@ class LitexLink(Link):
         except (OSError, AttributeError) as error:
             # LiteX's client takes apart whatever comes.
             self.close()
-            reason = error if isinstance(error, OSError) else "what came is no answer of a server"
+            reason = (
+                error if isinstance(error, OSError) else "the answer is not one of litex_server"
+            )
             raise LinkError(f"{self.description}: {reason}; open it again") from error
 
     # --- the start --------------------------------------------------------------------------------

@@ -14,10 +14,10 @@ request was accepted; those behind it in the same datagram are out of turn, what
 A session belongs to one host. HELLO is the only frame of its datagram, and its SESSION is a random
 number that is not 0. It starts that session if no other session is alive, or if bit TAKE_OVER of
 its ADDRESS is 1; otherwise it is answered with BUSY. A session is alive until GOODBYE, or until
-SESSION_SECONDS after its last datagram. A session that is no longer alive goes on if no HELLO has
-started another one. A HELLO of the session that was started last is a late copy: it is answered,
-and changes no number. A HELLO or GOODBYE that has a SIZE, or is not alone, makes the length of its
-datagram wrong. There is no authentication: everybody on the network can take over a board.
+SESSION_SECONDS after its last datagram. A session that has expired goes on until a HELLO starts
+another one. A HELLO of the session that was started last is a late copy: it is answered, and
+changes no number. A HELLO or GOODBYE that has a SIZE, or is not alone, makes the length of its
+datagram wrong. Nothing is authenticated: everybody on the network can take over a board.
 
 Units: bytes unless a name says otherwise.
 """

@@ -26,7 +26,7 @@ _RECEIVE_WORDS = 1 << (DATAGRAM_RECEIVE_BYTES // 4 + PACKET_WORDS - 1).bit_lengt
 class NetworkBridge(wiring.Component):
     """The board's side of the network link. Its contract is `abi.datagrams`.
 
-    There is no authentication: everybody on the network can use the board. A network that cannot be
+    Nothing is authenticated: everybody on the network can use the board. A network that cannot be
     trusted must not reach it.
 
     Parameters

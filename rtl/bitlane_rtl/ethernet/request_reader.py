@@ -264,4 +264,4 @@ class _Request:
         self.hello = Signal(name="is_hello")
         self.size = Signal(SIZE_BITS, name="size", reset_less=True)
         self.kind: Any = Signal(Kind, name="kind")
-        """What replaces the kind in the header."""
+        """It replaces the kind in the header."""

@@ -17,7 +17,7 @@ from .words import WordPlace, adjacent, literal, words_of
 from .writer import Report, Writer
 
 EITHER = 3
-"""In place of a level: both of them."""
+"""This number stands for both levels of a clock."""
 
 _TEXT = """\
 #include "words.h"

@@ -132,7 +132,7 @@ class Waves:
     ----------
     handle, take
         For native code that moves the model on: an argument, and the function that takes a sample.
-        It counts time from what `count_from` was given last.
+        Time counts from the last `count_from`.
     whole : bool
         No call has failed.
     attended : bool

@@ -1,6 +1,6 @@
 """Data sheets of SDRAM chips, and their times in cycles of a clock."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, floor
 from types import MappingProxyType
 
@@ -173,29 +173,7 @@ than that of M12L64322A, which fits in its place. The data sheet asks for 4,096 
 each of the 2,048 rows once in 32 ms.
 """
 
-W9816G6JH_6_PAIR = SdramPart(
-    name="2 x W9816G6JH-6",
-    width=32,
-    masks=False,
-    row_bits=11,
-    column_bits=8,
-    bank_bits=1,
-    clocks=MappingProxyType({2: 10, 3: 6}),
-    activate_to_access=18,
-    precharge=18,
-    active=42,
-    longest_active=100_000,
-    row_cycle=60,
-    refresh_cycle=60,
-    activate_to_activate=12,
-    write_recovery=15,
-    mode_cycle=12,
-    retention=32e6,
-    pause=200_000,
-    first_refreshes=8,
-    output_hold=2,
-    access=6,
-)
+W9816G6JH_6_PAIR = replace(EM638325_6H, name="2 x W9816G6JH-6", bank_bits=1)
 """4 MiB, two chips of 16 bits side by side on the Colorlight 5A-75B, which holds DQM low. Winbond
 W9816G6JH rev. A01, table 9.5, but for the clock of CAS latency 2, the access time and the write
 recovery: they are those of slower chips, because M12L16161A-5T is mounted as well.

@@ -1,4 +1,4 @@
-"""What lowering refuses; it leaves Python as it was, whether or not a design can be lowered."""
+"""Lowering refuses some designs, and leaves Python as it was with all of them."""
 
 import sys
 
