@@ -142,10 +142,12 @@ def test_an_answer_longer_than_its_datagram_is_none(size: int) -> None:
 
 
 @given(st.binary(max_size=2000))
-def test_no_bytes_raise(data: bytes) -> None:
+def test_bytes_are_whole_answers_or_none(data: bytes) -> None:
     body = SESSION.to_bytes(4, "little") + data
-    for each in (data, body + zlib.crc32(body).to_bytes(4, "little")):
-        decode(each)
+    found = decode(body + zlib.crc32(body).to_bytes(4, "little"))
+    parts = [x for reply in found or () for x in (reply.data, *reply.more)]
+    assert found is None or sum(4 + -(-len(x) // 4) * 4 for x in parts) == len(data)
+    assert decode(data) is None
 
 
 # --- how much may be in flight --------------------------------------------------------------------
