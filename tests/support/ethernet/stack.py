@@ -31,21 +31,20 @@ class Loop(Elaboratable):
         return m
 
 
-class StackBench:
-    """Runs a `Loop`, which is compiled once."""
+class LineBench:
+    """Runs a circuit, which is compiled once, at its ``rx`` and ``tx``, with the clocks PERIODS."""
 
-    def __init__(self) -> None:
-        loop = Loop()
-        self._stack = loop.stack
-        self._simulator = cppsim.Simulator(loop)
+    def __init__(self, circuit: Any, ports: Any) -> None:
+        self._ports = ports
+        self._simulator = cppsim.Simulator(circuit)
         for number, (domain, period) in enumerate(PERIODS.items()):
             self._simulator.add_clock(period, phase=period * (0.3 + 0.1 * number), domain=domain)
         self._simulator.add_testbench(self._send)
         self._simulator.add_testbench(self._listen, background=True)
         self._ran = False
 
-    def run(self, bursts: Sequence[Burst], after: int = 4000) -> list[Burst]:
-        """Return what the stack transmits while it receives ``bursts``, and ``after`` cycles."""
+    def on_line(self, bursts: Sequence[Burst], after: int) -> list[Burst]:
+        """Return what is sent from the reset on while ``bursts`` come, and ``after`` cycles."""
         self._line = gmii(bursts, after)
         self._heard: dict[str, list[int]] = {"data": [], "valid": [], "error": []}
         if self._ran:
@@ -55,7 +54,7 @@ class StackBench:
         return bursts_on({name: np.array(column) for name, column in self._heard.items()})
 
     async def _send(self, ctx: Any) -> None:
-        rx = self._stack.rx
+        rx = self._ports.rx
         columns = [self._line[name].tolist() for name in ("data", "valid", "error")]
         for data, valid, error in zip(*columns, strict=True):
             if valid:
@@ -63,11 +62,23 @@ class StackBench:
             ctx.set(rx.valid, valid)
             ctx.set(rx.error, error)
             await ctx.tick("rx")
-        self.dropped = int(ctx.get(self._stack.dropped))
+        self.dropped = int(ctx.get(self._ports.dropped))
 
     async def _listen(self, ctx: Any) -> None:
-        tx = self._stack.tx
+        tx = self._ports.tx
         async for *_, data, valid, error in ctx.tick("tx").sample(tx.data, tx.valid, tx.error):
             self._heard["data"].append(data)
             self._heard["valid"].append(valid)
             self._heard["error"].append(error)
+
+
+class StackBench(LineBench):
+    """Runs a `Loop`."""
+
+    def __init__(self) -> None:
+        loop = Loop()
+        super().__init__(loop, loop.stack)
+
+    def run(self, bursts: Sequence[Burst], after: int = 4000) -> list[Burst]:
+        """Return what the stack transmits while it receives ``bursts``, and ``after`` cycles."""
+        return self.on_line(bursts, after)
