@@ -136,15 +136,20 @@ def verilate(folder: Path, modules: list[Path]) -> Path:
 
 
 def _port(text: str) -> int:
-    if not text.isdecimal() or len(text) > 5 or not 0 < int(text) < 1 << 16:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected 1 to 65535")
+    if not text.isdecimal() or len(text) > 5 or int(text) >= 1 << 16:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected 0 to 65535")
     return int(text)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Build and run the simulated SoC.")
     parser.add_argument("folder", type=Path, help="where csr.csv and the program go")
-    parser.add_argument("--port", type=_port, default=2430, help="TCP port (default %(default)s)")
+    parser.add_argument(
+        "--port",
+        type=_port,
+        default=2430,
+        help="TCP port, or 0 for a free one (default %(default)s)",
+    )
     arguments = parser.parse_args()
     folder = arguments.folder.absolute()
     logging.disable(logging.INFO)  # LiteX reports every region.
