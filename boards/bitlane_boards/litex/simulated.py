@@ -30,7 +30,8 @@ from bitlane.errors import BitlaneError
 from bitlane_rtl.configuration import Search
 from bitlane_rtl.configurations import full
 
-from .soc import add_bitlane
+from .soc import BUFFER_BEATS, add_bitlane
+from .streams import DmaStreams
 
 CLOCK_HZ = 60_000_000
 CONFIGURATION = replace(full(32), search=Search(units=4, row_bits=128, queries=16, nearest=4))
@@ -65,7 +66,7 @@ class _Clocking(LiteXModule):
 class SimulatedSoC(SoCCore):
     """The memory chip of a Colorlight i5, 8 MiB of 32 bits, and the core on its own ports.
 
-    LiteDRAM's self test (BIST) is there too: it measures what a port can carry. The register
+    LiteDRAM's own DMAs are there too: they measure what the ports can carry. The register
     ``main_silent`` makes a fault: while it is 1, no answer to a read of A arrives.
     """
 
@@ -86,7 +87,8 @@ class SimulatedSoC(SoCCore):
         self.bus.add_master(name="uartbone", master=self.uartbone.wishbone)
         chip = M12L64322A(CLOCK_HZ, "1:1")
         self.sdrphy = SDRAMPHYModel(chip, data_width=32, clk_freq=CLOCK_HZ)
-        self.add_sdram("sdram", phy=self.sdrphy, module=chip, l2_cache_size=0, with_bist=True)
+        self.add_sdram("sdram", phy=self.sdrphy, module=chip, l2_cache_size=0)
+        self.streams = DmaStreams(self.sdram.crossbar, BUFFER_BEATS)
         core = add_bitlane(self, configuration=CONFIGURATION)
         self.silent = CSRStorage(description="Drop the answers to reads of A.")
         self.comb += If(self.silent.storage, core.managers[0].r.valid.eq(0))

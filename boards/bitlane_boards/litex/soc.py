@@ -16,7 +16,7 @@ from bitlane_rtl.configurations import full
 
 from .core import Bitlane
 
-__all__ = ["add_bitlane"]
+__all__ = ["BUFFER_BEATS", "add_bitlane"]
 
 _WIDTHS = (32, 64, 128)
 
@@ -34,7 +34,7 @@ _BITS = {
 _WINDOW = 0x9000_0000
 """The control window's address, unless ``mem_map`` has one; not cached by LiteX's processors."""
 
-_BUFFER_BEATS = 32
+BUFFER_BEATS = 32
 """Beats that LiteDRAM's bridges store each way: two bursts, so that one leaves while one comes."""
 
 
@@ -161,8 +161,8 @@ def _connect_litedram(
         bridge = LiteDRAMAXI2Native(
             stream,
             soc.sdram.crossbar.get_port(data_width=stream.data_width),
-            w_buffer_depth=_BUFFER_BEATS,
-            r_buffer_depth=_BUFFER_BEATS,
+            w_buffer_depth=BUFFER_BEATS,
+            r_buffer_depth=BUFFER_BEATS,
             base_address=soc.bus.regions[memory].origin,
             with_read_modify_write=with_read_modify_write,
         )
