@@ -25,6 +25,7 @@ COMPILE = (
     "-m ziglang cc -target riscv32-freestanding -mcpu=generic_rv32+m-a-c -std=c99 -ffreestanding"
     " -Os -Wall -Wextra -Werror -fno-sanitize=all -nostdlib -Ihardware"
     f" -DWINDOW={soc.WINDOW:#x}u -DLEDS={soc.LEDS:#x}u"
+    f" -DEND_OF_STACK={soc.STACK + soc.STACK_BYTES:#x}"
 )
 VERILATE = "--cc --exe --build --top-module soc --Mdir simulation -Wno-fatal"
 """LiteX's Verilog is not written for linters."""

@@ -1,7 +1,7 @@
 """A system on chip with a processor and the core in it: LiteX writes its Verilog.
 
-PicoRV32 runs a program from ROM; an AXI interconnect takes it and the core's two managers to the
-RAM, and it to the core's control window.
+VexRiscv runs a program from ROM. An AXI interconnect connects the processor and the core's two
+managers to the RAM, and the processor to the core's control window.
 """
 
 from contextlib import chdir
@@ -16,7 +16,7 @@ from litex.soc.integration.soc_core import SoCCore
 from bitlane_boards.litex import add_bitlane
 from bitlane_rtl.configurations import small
 
-ROM, RAM, LEDS, WINDOW = 0, 0x4000_0000, 0x8200_0000, 0x9000_0000
+ROM, STACK, RAM, LEDS, WINDOW = 0, 0x1000_0000, 0x4000_0000, 0xF000_0000, 0x9000_0000
 """Addresses on the bus; WINDOW is the core's control window."""
 
 ROM_BYTES, STACK_BYTES, RAM_BYTES = 0x2000, 0x1000, 0x1_0000
@@ -41,7 +41,7 @@ class Soc(SoCCore):
         super().__init__(
             platform,
             _CLOCK_HZ,
-            cpu_type="picorv32",
+            cpu_type="vexriscv",
             bus_standard="axi",
             integrated_rom_size=ROM_BYTES,
             integrated_rom_init=program,
@@ -56,8 +56,9 @@ class Soc(SoCCore):
         self.leds = GPIOOut(platform.request("leds"))
         self.csr.add("leds", n=0)
         add_bitlane(self, configuration=small(), memory_bytes=RAM_BYTES)
-        regions = (self.bus.regions["bitlane_control"].origin, self.mem_map["csr"])
-        assert regions == (WINDOW, LEDS), regions
+        names = ("rom", "sram", "main_ram", "bitlane_control")
+        found = [self.mem_map["csr"], *(self.bus.regions[name].origin for name in names)]
+        assert found == [LEDS, ROM, STACK, RAM, WINDOW], found
 
 
 def write(program: bytes, folder: Path) -> list[Path]:

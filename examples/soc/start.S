@@ -2,5 +2,5 @@
   .section .start, "ax"
   .globl _start
 _start:
-  la sp, end_of_stack
+  li sp, END_OF_STACK
   call main
