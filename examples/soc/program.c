@@ -1,7 +1,7 @@
 /* XORs two buffers on the core, twice, and compares each result with what the processor computes.
  *
- * LED 0 lights if all is right, LED 1 if not. The processor's data cache writes through, so the core
- * reads what was stored; but the cache does not see what the core writes.
+ * LED 0 lights if all is right, LED 1 if not. The processor's data cache writes through, so that
+ * the core reads what was stored; but the cache does not see what the core writes.
  */
 
 #include "bitlane.h"

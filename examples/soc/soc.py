@@ -37,6 +37,8 @@ class Clocking(LiteXModule):
 class Soc(SoCCore):
     """Processor, ROM, a RAM for its stack, one for tensors, the core, and two LEDs."""
 
+    add_bitlane = add_bitlane
+
     def __init__(self, platform: SimPlatform, program: list[int]) -> None:
         super().__init__(
             platform,
@@ -55,7 +57,7 @@ class Soc(SoCCore):
         self.crg = Clocking(platform)
         self.leds = GPIOOut(platform.request("leds"))
         self.csr.add("leds", n=0)
-        add_bitlane(self, configuration=small(), memory_bytes=RAM_BYTES)
+        self.add_bitlane(configuration=small(), memory_bytes=RAM_BYTES)
         names = ("rom", "sram", "main_ram", "bitlane_control")
         found = [self.mem_map["csr"], *(self.bus.regions[name].origin for name in names)]
         assert found == [LEDS, ROM, STACK, RAM, WINDOW], found
