@@ -88,7 +88,7 @@ class SimulatedSoC(SoCCore):
         chip = M12L64322A(CLOCK_HZ, "1:1")
         self.sdrphy = SDRAMPHYModel(chip, data_width=32, clk_freq=CLOCK_HZ)
         self.add_sdram("sdram", phy=self.sdrphy, module=chip, l2_cache_size=0)
-        self.streams = DmaStreams(self.sdram.crossbar, BUFFER_BEATS)
+        self.streams = DmaStreams(self.sdram, BUFFER_BEATS)
         core = add_bitlane(self, configuration=CONFIGURATION)
         self.silent = CSRStorage(description="Drop the answers to reads of A.")
         self.comb += If(self.silent.storage, core.managers[0].r.valid.eq(0))

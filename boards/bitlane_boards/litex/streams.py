@@ -16,7 +16,7 @@ class DmaStreams(LiteXModule):
 
     Parameters
     ----------
-    crossbar : LiteDRAMCrossbar
+    sdram : LiteDRAMCore
         Gives each DMA a port, as wide as the memory.
     buffer_words : int
         Words that each DMA buffers.
@@ -37,8 +37,8 @@ class DmaStreams(LiteXModule):
         Cycles until then.
     """
 
-    def __init__(self, crossbar: Any, buffer_words: int) -> None:
-        ports = [crossbar.get_port() for _ in range(3)]
+    def __init__(self, sdram: Any, buffer_words: int) -> None:
+        ports = [sdram.crossbar.get_port() for _ in range(3)]
         address_bits = len(ports[0].cmd.addr)
         self.enable = CSRStorage(3)
         self.coupled = CSRStorage()
