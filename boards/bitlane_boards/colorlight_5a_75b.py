@@ -5,6 +5,7 @@ from dataclasses import replace
 from bitlane_rtl.bus.sdram.part import W9816G6JH_6_PAIR
 
 from .colorlight_i5 import COLORLIGHT_I5
+from .full_circuit import full_on_sdram
 
 __all__ = ["BOARDS"]
 
@@ -14,12 +15,7 @@ BOARDS = (
         name="colorlight-5a-75b",
         title="Colorlight 5A-75B v7.0",
         platform="amaranth_boards.colorlight_5a75b_r7_0:Colorlight_5A75B_R70Platform",
-        configuration=replace(
-            COLORLIGHT_I5.configuration,
-            address_width=22,
-            memory_bytes=1 << 22,
-            rows=W9816G6JH_6_PAIR.rows,
-        ),
+        configuration=full_on_sdram(W9816G6JH_6_PAIR),
         sdram=W9816G6JH_6_PAIR,
         loader=("-b", "colorlight"),
         why={

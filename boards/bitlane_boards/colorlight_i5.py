@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from bitlane_rtl.bus.sdram.part import EM638325_6H
-from bitlane_rtl.configurations import full
 
 from .board import Board, EthernetPort, Family, MemoryKind
+from .full_circuit import WHY_FULL, full_on_sdram
 
 __all__ = ["BOARDS"]
 
@@ -16,7 +16,7 @@ COLORLIGHT_I5 = Board(
     platform="bitlane_boards.platforms.colorlight_i5:ColorlightI5Platform",
     chip=bytes.fromhex("E2000000 41111043"),  # the command that compares IDCODE
     clock_hz=93_750_000,
-    configuration=replace(full(), address_width=23, memory_bytes=1 << 23, rows=EM638325_6H.rows),
+    configuration=full_on_sdram(EM638325_6H),
     memory=MemoryKind.SDRAM,
     sdram=EM638325_6H,
     # As in litex-boards: the PHY delays the clock that it receives.
@@ -26,8 +26,7 @@ COLORLIGHT_I5 = Board(
     loader=("-b", "colorlight-i5"),
     why={
         "clock": "the PLL makes it of 25 MHz beside 125 MHz: both divide 750 MHz",
-        "data width": "64 bits: the widest lane in one beat",
-        "operators": "all of them, with all runs and loops: there is room",
+        **WHY_FULL,
         "memory": "8 MiB of SDRAM, 32 bits a clock: 2 clocks a beat for all streams together",
         "link": "a gigabit: the first of two PHYs",
     },

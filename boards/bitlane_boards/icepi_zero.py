@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from bitlane_rtl.bus.sdram.part import AS4C16M16SA_7
-from bitlane_rtl.configurations import full
 
 from .board import Board, Family, MemoryKind
+from .full_circuit import WHY_FULL, full_on_block_ram, full_on_sdram
 
 __all__ = ["BOARDS"]
 
@@ -16,21 +16,14 @@ ICEPI_ZERO = Board(
     platform="amaranth_boards.icepi_zero:IcepiZero1_3Platform",
     chip=bytes.fromhex("E2000000 41111043"),  # the command that compares IDCODE
     clock_hz=75_000_000,
-    configuration=replace(
-        full(),
-        address_width=16,
-        memory_bytes=1 << 16,
-        length_bits=17,
-        count_bits=16,
-    ),
+    configuration=full_on_block_ram(16),
     memory=MemoryKind.BANKS,
     banks=2,
     usb_ids=((0x0403, 0x6015),),
     loader=("-b", "icepi-zero"),
     why={
         "clock": "25 clocks a bit of the link",
-        "data width": "64 bits: the widest lane in one beat",
-        "operators": "all of them, with all runs and loops: there is room",
+        **WHY_FULL,
         "memory": "64 KiB in two banks: 32 of the 56 block RAMs",
         "link": "3 Mbaud, the most that the FT231X makes",
     },
@@ -42,9 +35,7 @@ BOARDS = (
         ICEPI_ZERO,
         name="icepi-zero-sdram",
         clock_hz=90_000_000,
-        configuration=replace(
-            full(), address_width=25, memory_bytes=1 << 25, rows=AS4C16M16SA_7.rows
-        ),
+        configuration=full_on_sdram(AS4C16M16SA_7),
         memory=MemoryKind.SDRAM,
         banks=1,
         sdram=AS4C16M16SA_7,

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from bitlane_rtl.bus.sdram.part import AS4C16M16SA_7
 from bitlane_rtl.configuration import Search
-from bitlane_rtl.configurations import full
 
 from .board import Board, Family, MemoryKind
+from .full_circuit import WHY_FULL, full_on_block_ram, full_on_sdram
 
 __all__ = ["BOARDS"]
 
@@ -17,13 +17,7 @@ ULX3S = Board(
     platform="amaranth_boards.ulx3s:ULX3S_85F_Platform",
     chip=bytes.fromhex("E2000000 41113043"),  # the command that compares IDCODE
     clock_hz=62_500_000,
-    configuration=replace(
-        full(),
-        address_width=18,
-        memory_bytes=1 << 18,
-        length_bits=19,
-        count_bits=18,
-    ),
+    configuration=full_on_block_ram(18),
     memory=MemoryKind.BANKS,
     banks=2,
     busy_led=0,
@@ -33,8 +27,7 @@ ULX3S = Board(
     loader=("-b", "ulx3s"),
     why={
         "clock": "21 clocks a bit of the link; block RAM all over the die bounds it at 67 MHz",
-        "data width": "64 bits: the widest lane in one beat",
-        "operators": "all of them, with all runs and loops: there is room",
+        **WHY_FULL,
         "memory": "256 KiB of block RAM in two banks, so that reads and writes overlap",
         "link": "3 Mbaud, the most that the FT231X makes",
     },
@@ -44,7 +37,7 @@ ULX3S_SDRAM = replace(
     ULX3S,
     name="ulx3s-sdram",
     clock_hz=100_000_000,
-    configuration=replace(full(), address_width=25, memory_bytes=1 << 25, rows=AS4C16M16SA_7.rows),
+    configuration=full_on_sdram(AS4C16M16SA_7),
     memory=MemoryKind.SDRAM,
     banks=1,
     sdram=AS4C16M16SA_7,
