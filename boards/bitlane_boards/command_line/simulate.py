@@ -6,6 +6,7 @@ the boards; the simulator is imported when the simulation begins.
 
 import argparse
 import contextlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,8 @@ from .common import add_board, progress_of
 
 if TYPE_CHECKING:
     from bitlane_sim.pins import PinModel
+    from bitlane_sim.pins.pty import PtyServer
+    from bitlane_sim.pins.udp import UdpServer
 
 __all__ = ["add_simulate"]
 
@@ -146,15 +149,16 @@ def _serve_terminal(
     server.warm_up()
     _progress(f"ready for --device serial:{server.name}?baud={board.baud}; Ctrl-C stops it")
     print(server.name, flush=True)
-    try:
-        # Ctrl-C is the normal end.
-        with contextlib.suppress(KeyboardInterrupt):
-            server.serve(deadline)
-    finally:
-        _progress(
-            f"stopped after {simulation.cycle} cycles; {server.sent} bytes to the board,"
-            f" {server.received} from it, {simulation.framing_errors} framing errors"
-        )
+    _serve(
+        server,
+        deadline,
+        lambda: (
+            f"{simulation.cycle} cycles",
+            f"{server.sent} bytes",
+            server.received,
+            f"{simulation.framing_errors} framing errors",
+        ),
+    )
 
 
 def _serve_network(
@@ -184,14 +188,30 @@ def _serve_network(
     network.resolve()
     _progress(f"ready for --device {server.url}; Ctrl-C stops it")
     print(server.url, flush=True)
+    _serve(
+        server,
+        arguments.deadline,
+        lambda: (
+            f"{network.simulation.seconds * 1e3:.3f} ms",
+            f"{network.sent} datagrams",
+            network.received,
+            f"{network.simulation.illegal} illegal frames",
+        ),
+    )
+
+
+def _serve(
+    server: "PtyServer | UdpServer",
+    deadline: float | None,
+    passed: Callable[[], tuple[str, str, int, str]],
+) -> None:
+    """Serve until the deadline or Ctrl-C, the normal end; then report the time and what passed."""
     try:
         with contextlib.suppress(KeyboardInterrupt):
-            server.serve(arguments.deadline)
+            server.serve(deadline)
     finally:
-        _progress(
-            f"stopped after {network.simulation.seconds * 1e3:.3f} ms; {network.sent} datagrams to"
-            f" the board, {network.received} from it, {network.simulation.illegal} illegal frames"
-        )
+        time, sent, received, wrong = passed()
+        _progress(f"stopped after {time}; {sent} to the board, {received} from it, {wrong}")
 
 
 def _describe(model: "PinModel") -> None:
