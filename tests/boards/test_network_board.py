@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from ipaddress import IPv4Address
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from amaranth.hdl import ClockDomain, Module
@@ -24,6 +24,7 @@ from bitlane_boards.flow.build import BuildError, build
 from bitlane_boards.flow.rgmii import RgmiiPort
 from bitlane_boards.flow.tools import Tool, Usage, silent
 from bitlane_boards.platforms.colorlight_i5 import ColorlightI5Platform
+from bitlane_sim.pins.udp import bound_socket
 
 BOARD = boards()["colorlight-i5"]
 
@@ -122,6 +123,20 @@ def test_shares_and_ports_have_a_range(words: tuple[str, ...]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(["simulate", BOARD.name, *words])
     assert caught.value.code == UNUSABLE
+
+
+def test_a_port_that_is_taken_is_reported_before_the_circuit_is_compiled(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def compiled(*_: object) -> NoReturn:
+        pytest.fail("the circuit is compiled")
+
+    monkeypatch.setattr("bitlane_boards.readback.netlist.model_of", compiled)
+    with bound_socket() as other:
+        port = other.getsockname()[1]
+        assert main(["simulate", BOARD.name, "--port", str(port)]) == UNUSABLE
+    expected = f"bitlane: --port: {port}: Address already in use; expected a free port\n"
+    assert capsys.readouterr() == ("", expected)
 
 
 class Tools:

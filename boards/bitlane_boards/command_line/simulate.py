@@ -6,6 +6,7 @@ the boards; the simulator is imported when the simulation begins.
 
 import argparse
 import contextlib
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -121,19 +122,31 @@ def _run(arguments: argparse.Namespace) -> int:
         expect_writable("--pcap", arguments.pcap)
     from ..readback.netlist import model_of
 
-    if arguments.bitstream is None and arguments.netlist is None:
-        _progress("compiling the circuit, once for this computer: a minute")
-    model = model_of(board, arguments.bitstream, arguments.netlist)
     with contextlib.ExitStack() as open_things:
+        # Before the long build, so that a port that is taken is reported at once.
+        bound = open_things.enter_context(_bound(arguments.port)) if board.ethernet else None
+        if arguments.bitstream is None and arguments.netlist is None:
+            _progress("compiling the circuit, once for this computer: a minute")
+        model = model_of(board, arguments.bitstream, arguments.netlist)
         open_things.callback(model.close)
         try:
-            if board.ethernet:
-                _serve_network(board, model, arguments, open_things)
+            if bound:
+                _serve_network(board, model, arguments, bound, open_things)
             else:
                 _serve_terminal(board, model, arguments.deadline, open_things)
         except SimulationError as error:
             raise BitlaneError(f"{board.name}: {error}") from error
     return DONE
+
+
+def _bound(port: int | None) -> socket.socket:
+    """Return the UDP socket of ``--port``. Raises ``BitlaneError`` if the port is taken."""
+    from bitlane_sim.pins.udp import bound_socket
+
+    try:
+        return bound_socket(port or 0)
+    except OSError as error:
+        raise BitlaneError(f"--port: {port}: {error.strerror}; expected a free port") from error
 
 
 def _serve_terminal(
@@ -165,6 +178,7 @@ def _serve_network(
     board: Board,
     model: "PinModel",
     arguments: argparse.Namespace,
+    bound: socket.socket,
     open_things: contextlib.ExitStack,
 ) -> None:
     from bitlane_sim.pins.cable import CableFaults
@@ -182,8 +196,7 @@ def _serve_network(
         pcap=arguments.pcap,
     )
     open_things.callback(network.close)
-    server = UdpServer(network, arguments.port or 0)
-    open_things.callback(server.close)
+    server = UdpServer(network, bound)
     _describe(model)
     network.resolve()
     _progress(f"ready for --device {server.url}; Ctrl-C stops it")

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from .network import SimulatedNetwork
 
-__all__ = ["UdpServer"]
+__all__ = ["UdpServer", "bound_socket"]
 
 _QUEUE_BYTES = 1 << 16
 """Most bytes of frames that wait for the line; further datagrams wait in the kernel."""
@@ -22,32 +22,39 @@ _TURN_SECONDS = 5e-6
 """Simulated time between two polls of the socket."""
 
 
+def bound_socket(port: int = 0) -> socket.socket:
+    """Return a UDP socket at ``port`` of 127.0.0.1; 0 lets the system choose a free one.
+
+    Raises ``OSError`` if the port is taken.
+    """
+    opened = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        opened.setblocking(False)
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SOCKET_BYTES)
+        opened.bind(("127.0.0.1", port))
+    except OSError:
+        opened.close()
+        raise
+    return opened
+
+
 class UdpServer:
-    """Passes datagrams between a socket of 127.0.0.1 and ``network``, from the clients' ports.
+    """Passes datagrams of clients' ports between ``bound``, a `bound_socket`, and ``network``.
 
     The time runs while frames are on their way, while the circuit is busy, and for 500 us more;
-    then it stands still until a client sends. ``port`` is that of the socket; 0 chooses a free one.
+    then it stands still until a client sends. The server owns the socket.
 
     Attributes
     ----------
     url
         For ``--device``.
-
-    Raises ``OSError`` if the port is taken.
     """
 
-    def __init__(self, network: SimulatedNetwork, port: int = 0) -> None:
+    def __init__(self, network: SimulatedNetwork, bound: socket.socket) -> None:
         self.network = network
         self._clients: dict[int, tuple[str, int]] = {}
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self._socket.setblocking(False)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SOCKET_BYTES)
-        try:
-            self._socket.bind(("127.0.0.1", port))
-        except OSError:
-            self.close()
-            raise
-        self.url = f"udp://127.0.0.1:{self._socket.getsockname()[1]}"
+        self._socket = bound
+        self.url = f"udp://127.0.0.1:{bound.getsockname()[1]}"
 
     def serve(self, seconds: float | None = None) -> None:
         """Serve for ``seconds``, or until an exception such as ``KeyboardInterrupt``.

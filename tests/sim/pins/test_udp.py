@@ -17,7 +17,7 @@ from scapy.utils import PcapReader
 from bitlane_sim.pins.cable import Cable, CableFaults
 from bitlane_sim.pins.network import SimulatedNetwork
 from bitlane_sim.pins.packets import HostAddresses, content_of, framed
-from bitlane_sim.pins.udp import UdpServer
+from bitlane_sim.pins.udp import UdpServer, bound_socket
 from cppsim.errors import SimulationError
 from support.ethernet.looped import looped
 from support.ethernet.packets import BOARD
@@ -31,7 +31,7 @@ DATAGRAMS = [random.Random(size).randbytes(size) for size in range(4, 1473, 52)]
 def served(**options: Any) -> Iterator[UdpServer]:
     """Serve in a thread until the block ends."""
     network = SimulatedNetwork(looped(), BOARD, **options)
-    server = UdpServer(network)
+    server = UdpServer(network, bound_socket())
     network.resolve()
     stop = threading.Event()
 
@@ -128,12 +128,8 @@ def test_a_board_that_does_not_answer_is_an_error() -> None:
 
 
 def test_a_port_that_is_taken_is_an_error() -> None:
-    network = SimulatedNetwork(looped(), BOARD)
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
-        other.bind(("127.0.0.1", 0))
-        with pytest.raises(OSError, match="in use"):
-            UdpServer(network, other.getsockname()[1])
-    network.close()
+    with bound_socket() as other, pytest.raises(OSError, match="in use"):
+        bound_socket(other.getsockname()[1])
 
 
 def test_wrong_packets_of_a_board_are_not_passed_on() -> None:
