@@ -24,7 +24,10 @@ from bitlane_boards.flow.build import BuildError, build
 from bitlane_boards.flow.rgmii import RgmiiPort
 from bitlane_boards.flow.tools import Tool, Usage, silent
 from bitlane_boards.platforms.colorlight_i5 import ColorlightI5Platform
+from bitlane_sim.pins import CircuitModel
+from bitlane_sim.pins.rgmii import RgmiiPins
 from bitlane_sim.pins.udp import bound_socket
+from support.ethernet.looped import Looped
 
 BOARD = boards()["colorlight-i5"]
 
@@ -137,6 +140,27 @@ def test_a_port_that_is_taken_is_reported_before_the_circuit_is_compiled(
         assert main(["simulate", BOARD.name, "--port", str(port)]) == UNUSABLE
     expected = f"bitlane: --port: {port}: Address already in use; expected a free port\n"
     assert capsys.readouterr() == ("", expected)
+
+
+@pytest.mark.slow  # compiles a circuit
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (("--lose", "1"), "--lose 1: "),
+        (("--damage", "1.0", "--lose", ".5"), "--lose 0.5 --damage 1: "),
+    ],
+)
+def test_a_cable_over_which_no_frame_arrives_is_an_error_that_names_its_options(
+    words: tuple[str, ...],
+    shown: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    model = CircuitModel(RgmiiPins(Looped()))
+    monkeypatch.setattr("bitlane_boards.readback.netlist.model_of", lambda *_: model)
+    assert main(["simulate", BOARD.name, *words]) == UNUSABLE
+    expected = f"bitlane: {shown}192.168.1.50 does not answer ARP; expected smaller shares"
+    assert capsys.readouterr().err.splitlines()[-1] == expected
 
 
 class Tools:

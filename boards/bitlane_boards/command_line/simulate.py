@@ -182,7 +182,7 @@ def _serve_network(
     open_things: contextlib.ExitStack,
 ) -> None:
     from bitlane_sim.pins.cable import CableFaults
-    from bitlane_sim.pins.network import SimulatedNetwork
+    from bitlane_sim.pins.network import NoAnswerError, SimulatedNetwork
     from bitlane_sim.pins.phy import PhySimulation
     from bitlane_sim.pins.udp import UdpServer
 
@@ -198,7 +198,13 @@ def _serve_network(
     open_things.callback(network.close)
     server = UdpServer(network, bound)
     _describe(model)
-    network.resolve()
+    try:
+        network.resolve()
+    except NoAnswerError as error:
+        given = " ".join(f"--{fault} {share:g}" for fault, share in shares.items() if share)
+        if not given:
+            raise
+        raise BitlaneError(f"{given}: {error}; expected smaller shares") from error
     _progress(f"ready for --device {server.url}; Ctrl-C stops it")
     print(server.url, flush=True)
     _serve(

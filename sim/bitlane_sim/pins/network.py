@@ -11,7 +11,7 @@ from .packets import DATAGRAM_BYTES, HostAddresses, content_of, framed
 from .pcap import PcapWriter
 from .phy import PhySimulation
 
-__all__ = ["SimulatedNetwork", "SimulatedSocket"]
+__all__ = ["NoAnswerError", "SimulatedNetwork", "SimulatedSocket"]
 
 _REST_SECONDS = 500e-6
 """Simulated time in which nothing may move before all is quiet: twice what a board needs to store
@@ -19,6 +19,10 @@ the bytes of a datagram in SDRAM, one by one."""
 
 _RESOLVES = 100
 """The most requests of ARP that a board may leave without an answer."""
+
+
+class NoAnswerError(SimulationError):
+    """The board does not answer ARP."""
 
 
 class SimulatedNetwork:
@@ -71,7 +75,7 @@ class SimulatedNetwork:
     def resolve(self) -> None:
         """Run until the circuit is at rest and has answered ARP.
 
-        Raises ``SimulationError`` if it does not.
+        Raises ``NoAnswerError`` if it does not.
         """
         self.simulation.advance(1.0, quiet=_REST_SECONDS)
         for _ in range(_RESOLVES):
@@ -80,9 +84,7 @@ class SimulatedNetwork:
                 self.advance(1.0)
                 if self._mac is not None:
                     return
-        raise SimulationError(
-            f"{self.simulation.model.description}: {self._host.board.ip} does not answer ARP"
-        )
+        raise NoAnswerError(f"{self._host.board.ip} does not answer ARP")
 
     def send(self, port: int, data: bytes | bytearray | memoryview) -> None:
         """Send a datagram from the host's ``port``, after `resolve`.
