@@ -3,14 +3,20 @@
 What is built once is stored in the folder ``BITLANE_CACHE``, else in ``~/.cache/bitlane``.
 """
 
+from functools import partial
+
 from cppsim.compiling import toolchain
 from cppsim.compiling.cache import Cache
 from cppsim.compiling.toolchain import Compiler
+from cppsim.model.build import build
 
 OWNER = "bitlane"
 """The name under which cppsim finds bitlane's environment variables and cache."""
 
 CACHE = Cache(OWNER)
+
+build_circuit = partial(build, owner=OWNER)
+"""Builds the circuit of a `Model` with bitlane's compiler and cache, for ``build_with``."""
 
 
 def find_compiler() -> Compiler:

@@ -20,6 +20,7 @@ from bitlane.driver.driver import Driver
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.configurations import full
 from cppsim.errors import SimulationError
+from cppsim.model.build import build
 from cppsim.model.model import Model
 
 from ..device.link import SimulatorLink, open_link
@@ -111,9 +112,9 @@ def measure_verilator(
     results: dict[str, float] = {}
     xors: dict[str, Xor] = {}
     try:
-        for name, build in ((_THEIRS, build_verilated), (_OURS, None)):
+        for name, build_with in ((_THEIRS, build_verilated), (_OURS, build)):
             progress(f"build of {name}")
-            evaluator = partial(Model, build_with=build)
+            evaluator = partial(Model, build_with=build_with)
             simulator = Simulator(configuration, evaluator)
             xors[name] = Xor(simulator, size)
             assert isinstance(simulator.evaluator, Model)
@@ -177,8 +178,8 @@ def measure_beside(
 
 
 def _simulator(configuration: Configuration, verilator: bool) -> Simulator:
-    build = build_verilated if verilator else None
-    return Simulator(configuration, partial(Model, build_with=build))
+    build_with = build_verilated if verilator else build
+    return Simulator(configuration, partial(Model, build_with=build_with))
 
 
 class _Single:

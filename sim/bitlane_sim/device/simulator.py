@@ -19,7 +19,7 @@ from cppsim.model.interface import AnyModel, Prepared
 from cppsim.model.model import Model
 from cppsim.model.program import Program
 
-from ..builds import OWNER, find_compiler
+from ..builds import build_circuit, find_compiler
 from ..system.ports import (
     AXI_CHANNELS,
     EVENTS,
@@ -100,7 +100,7 @@ def _warn_of_pysim(reason: str) -> None:
 def load_evaluator(name: str) -> Callable[..., AnyModel]:
     """Return the class of the evaluator that is called ``name`` in ``EVALUATORS``."""
     if name == "compiled":
-        return partial(Model, owner=OWNER)
+        return partial(Model, build_with=build_circuit)
     # All of Amaranth, which nobody else needs here.
     from cppsim.model.reference import ReferenceModel
 

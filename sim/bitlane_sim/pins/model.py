@@ -19,7 +19,7 @@ from amaranth.lib.wiring import In, Out
 from cppsim.compiling.library import Builder, Signatures, bind
 from cppsim.errors import SimulationError
 
-from ..builds import OWNER
+from ..builds import OWNER, build_circuit
 
 if TYPE_CHECKING:
     from cppsim.model.model import Model
@@ -123,9 +123,7 @@ class CircuitModel(PinModel):
         from cppsim.model.circuit import Circuit
         from cppsim.model.model import Model
 
-        from ..builds import OWNER
-
-        self._evaluator = Model(Circuit(component, VENDOR_CELLS), owner=OWNER)
+        self._evaluator = Model(Circuit(component, VENDOR_CELLS), build_with=build_circuit)
 
     @property
     def evaluator(self) -> "Model":

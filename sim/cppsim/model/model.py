@@ -3,7 +3,7 @@
 import ctypes
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,9 +64,7 @@ class Model(AnyModel):
     vcd
         The waveform file, if one is written. A model with waveforms is slower.
     build_with
-        A function like `build`, for a library that another tool writes.
-    owner
-        The package whose environment variables name the cache and the compiler.
+        A function like `build`: for a library that another tool writes, or for another cache.
 
     Raises ``SimulationError`` for a missing compiler, for storage that does not fit the circuit,
     for a clock edge that is not the rising one, and for a combinational loop of words; and what
@@ -87,8 +85,7 @@ class Model(AnyModel):
         storage: Sequence[StoragePort] = (),
         buffers: Buffers | None = None,
         vcd: str | Path | None = None,
-        build_with: Callable[..., Library] | None = None,
-        owner: str = "cppsim",
+        build_with: Callable[..., Library] = build,
     ) -> None:
         self._model: int | None = None
         self._waves: Waveform | None = None
@@ -101,9 +98,7 @@ class Model(AnyModel):
         self._numbers = ByPort(
             (name, x.first | x.first + x.words - 1 << 32) for name, x in self.places.items()
         )
-        self.library: Library = (build_with or partial(build, owner=owner))(
-            circuit, self._storage, waveform=vcd is not None
-        )
+        self.library: Library = build_with(circuit, self._storage, waveform=vcd is not None)
         self._prints = not all(message.failed for message in self.library.messages)
         self._failure = ""
         self._calls = bind(ctypes.CDLL(str(self.library.path)), _SIGNATURES)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
@@ -448,14 +448,14 @@ def test_port_named_like_the_clock_is_refused(make: Maker) -> None:
         make(Clocked())
 
 
-def test_a_waveform_that_cannot_be_opened_fails_before_the_build(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("cppsim.model.model.build", lambda *_, **__: pytest.fail("built"))
+def test_a_waveform_that_cannot_be_opened_fails_before_the_build(tmp_path: Path) -> None:
+    def built(*_: object, **__: object) -> NoReturn:
+        pytest.fail("built")
+
     for vcd in (tmp_path, tmp_path / "no" / "wave.vcd"):
         # Nothing of the evaluator stays, to complain when it is freed.
         with pytest.raises(OSError, match=str(vcd)):
-            Model(Comparer(), vcd=vcd)
+            Model(Comparer(), vcd=vcd, build_with=built)
 
 
 def test_a_waveform_that_cannot_be_finished_is_reported_once() -> None:
