@@ -109,7 +109,7 @@ def _on_cores(
         yield BatchRow(one, each, _best({one: single.rate}, progress)[one])
         return
     number = instances or each * cores
-    together = Xors(circuit, circuit.runner(1, "threads", cores).compiled, number)
+    together = Xors(circuit, circuit.runner(1, f"threads:{cores}").compiled, number)
     processes = f"{cores} processes, {_cores(1)} each"
     with apart(cores, xors_on_one_thread, circuit, each) as others:
         ways = {one: single.rate, processes: others.rate, many: together.rate}

@@ -63,7 +63,7 @@ class Xors:
 
 def xors_on_one_thread(circuit: HarnessCircuit, instances: int) -> Xors:
     """Return ``instances`` of ``circuit``, which run on one thread."""
-    return Xors(circuit, circuit.runner(1, "threads", 1).compiled, instances)
+    return Xors(circuit, circuit.runner(1, "threads:1").compiled, instances)
 
 
 def xors(numbers: NDArray[np.int64], stall: int) -> Workload:

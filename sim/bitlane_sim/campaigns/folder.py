@@ -46,11 +46,9 @@ class HarnessCircuit(CircuitOptions):
 
     design: StoredDesign
 
-    def runner(
-        self, instances: int, backend: Backend | str = "auto", threads: int | None = None
-    ) -> Runner:
+    def runner(self, instances: int, backend: Backend | str = "auto") -> Runner:
         """Return instances at power-on. A backend of this circuit can be used again."""
-        return Runner(self.design, instances, backend, threads)
+        return Runner(self.design, instances, backend)
 
     def write(self, folder: Path) -> None:
         """Raises ``BitlaneError`` if ``folder`` cannot be written."""

@@ -30,8 +30,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "folders", type=Path, nargs="*", help="a folder that Batch.export has written"
     )
-    parser.add_argument("--backend", default="auto", help="auto, threads or cuda")
-    parser.add_argument("--threads", type=int, help="by default one per core")
+    parser.add_argument(
+        "--backend",
+        default="auto",
+        help="auto, threads (one per core), threads:NUMBER or cuda",
+    )
     parser.add_argument(
         "--no-memories",
         action="store_true",
@@ -49,10 +52,10 @@ def main(arguments: list[str] | None = None) -> int:
             print(json.dumps(gpu_versions()))
         for folder in chosen.folders:
             if chosen.compare:
-                print(json.dumps(_compared(folder, chosen.threads)), flush=True)
+                print(json.dumps(_compared(folder)), flush=True)
             else:
                 started = perf_counter()
-                runner, program = open_folder(folder, chosen.backend, chosen.threads)
+                runner, program = open_folder(folder, chosen.backend)
                 seconds = perf_counter() - started
                 line = _measured(folder, runner, program, memories=not chosen.no_memories)
                 print(json.dumps(line | {"compile_seconds": round(seconds, 3)}), flush=True)
@@ -86,11 +89,11 @@ def _measured(folder: Path, runner: Runner, program: Encoded, *, memories: bool)
     }
 
 
-def _compared(folder: Path, threads: int | None) -> dict[str, Any]:
+def _compared(folder: Path) -> dict[str, Any]:
     """Compare both backends on a folder. Raises ``Differs`` for the first difference."""
     found: dict[str, _Arrays] = {}
     for backend in ("threads", "cuda"):
-        runner, program = open_folder(folder, backend, threads)
+        runner, program = open_folder(folder, backend)
         results = runner.run_encoded(program)
         found[backend] = {**results, **_memories(runner)}
     _expect_same(folder, found["cuda"], found["threads"], "threads")

@@ -30,14 +30,13 @@ class Batch(Runner):
         Any design. The batch's ports are those of a component, else all top-level signals.
     instances : int
     backend : str
-        ``"threads"``, ``"cuda"``, or ``"auto"``: a GPU if CuPy finds one.
+        ``"threads"``, with a number of them as in ``"threads:4"``, else one per core; ``"cuda"``;
+        or ``"auto"``: a GPU if CuPy finds one, else threads.
     clocks : sequence of str, optional
         The domains whose clocks a cycle raises together, then lowers; by default all clocks that
         the design does not drive. Other clocks are inputs.
     watch : collection of str
         More signals to show as ports, named with their submodules: ``"core.queue.level"``.
-    threads : int, optional
-        By default one per core.
 
     Raises ``BatchError``, a ``SimulationError``, for a design that cannot be compiled, for more
     instances than the memory holds, and for a backend that does not exist.
@@ -51,12 +50,11 @@ class Batch(Runner):
         *,
         clocks: Sequence[str] | None = None,
         watch: Collection[str] = (),
-        threads: int | None = None,
     ) -> None:
         self._choice = PortChoice(dut, clocks, watch)
         circuit = batch_circuit(dut, clocks, watch)
         self.written = write_batch(circuit)
-        super().__init__(self.written, instances, backend, threads)
+        super().__init__(self.written, instances, backend)
         self._names = NamedSignals(circuit.signals, circuit.fields, self.description.ports)
 
     def _name_of(self, port: Any) -> str:

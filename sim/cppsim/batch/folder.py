@@ -116,10 +116,10 @@ def read_folder(folder: Path) -> StoredBatch:
     return StoredBatch(instances, Source(text, description), arrays["rows"], program)
 
 
-def open_folder(folder: Path, backend: str, threads: int | None = None) -> tuple[Runner, Encoded]:
+def open_folder(folder: Path, backend: str) -> tuple[Runner, Encoded]:
     """Return the instances of ``folder`` at power-on, and the program. Raises ``BatchError``."""
     stored = read_folder(folder)
-    runner = Runner(stored.design, stored.instances, backend, threads)
+    runner = Runner(stored.design, stored.instances, backend)
     if len(stored.rows) > 1:
         runner.put_all_rows(stored.rows)
     return runner, stored.program

@@ -1,5 +1,6 @@
 """Run programs on the instances of a written design, in parts if the memory is too small."""
 
+import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -81,9 +82,6 @@ class DeviceBackend(Backend, Protocol):
         """Copy ``instances`` from the host's memory to the device."""
 
 
-BACKENDS = ("threads", "cuda")
-
-
 class Runner:
     """``instances`` of a written design, from power-on.
 
@@ -106,10 +104,9 @@ class Runner:
         written: Written,
         instances: int,
         backend: Backend | str = "auto",
-        threads: int | None = None,
     ) -> None:
         self.instances = counted(instances, "instances", 1)
-        self.compiled = _backend(backend, written, threads)
+        self.compiled = _backend(backend, written)
         self.description = self.compiled.description
         self._parts: list[tuple[int, int, Any]] = []
         """The first instance of each part, the one behind its last, and its state."""
@@ -336,7 +333,7 @@ class Runner:
         return self._fresh
 
 
-def _backend(chosen: Backend | str, written: Written, threads: int | None) -> Backend:
+def _backend(chosen: Backend | str, written: Written) -> Backend:
     if not isinstance(chosen, str) and hasattr(chosen, "allocate"):
         return chosen
     if chosen == "auto":
@@ -347,12 +344,12 @@ def _backend(chosen: Backend | str, written: Written, threads: int | None) -> Ba
         except BatchError as error:
             warnings.warn(BatchWarning(f"on threads, for {error}"), stacklevel=4)
         chosen = "threads"
-    if not isinstance(chosen, str) or chosen not in BACKENDS:
-        names = ", ".join(("auto", *BACKENDS))
-        raise BatchError(f"no backend {chosen!r}; there are: {names}")
     if chosen == "cuda":
         return Cuda(partial(written.source, chosen))
-    return Threads(written.source(chosen), threads)
+    threads = re.fullmatch(r"threads(?::(\d+))?", chosen) if isinstance(chosen, str) else None
+    if threads is None:
+        raise BatchError(f"no backend {chosen!r}; there are: auto, threads, threads:NUMBER, cuda")
+    return Threads(written.source("threads"), int(threads[1]) if threads[1] else None)
 
 
 def _values(message: Sequence[str | FormattedValue], packed: int) -> Iterator[int]:

@@ -453,13 +453,15 @@ def _queue() -> Batch:
         (lambda x: x.run(Program().get("by", 3)), "name of a result: 3; expected a string"),  # type: ignore[arg-type]
         (lambda x: _queue().set_memory("storage", [[1], [1, 2]]), "not rows of different lengths"),
         (lambda x: _queue().set_memory("storage", [[0, 64]] * 4), "takes numbers of 70 bits"),
-        (
-            lambda x: Batch(Counter(), 1, "threads", threads=0),
-            "threads: 0; expected a whole",
-        ),
+        (lambda x: Batch(Counter(), 1, "threads:0"), "threads: 0; expected a whole"),
+        (lambda x: Batch(Counter(), 1, "threads:"), "no backend 'threads:'; there are: auto"),
+        (lambda x: Batch(Counter(), 1, "threads:-2"), "no backend 'threads:-2'; there are: auto"),
         (lambda x: x.run(Program().get("by").get("by")), "two results are called 'by'"),
         (lambda x: Batch(Counter(), 0), "instances: 0; expected a whole number from 1 on"),
-        (lambda x: Batch(Counter(), 1, "gpu"), "no backend 'gpu'; there are: auto, threads, cuda"),
+        (
+            lambda x: Batch(Counter(), 1, "gpu"),
+            "no backend 'gpu'; there are: auto, threads, threads:NUMBER, cuda",
+        ),
         (lambda x: Batch(Counter(), 1 << 50, "threads"), r"instances take .*: run \d+ at a time"),
         (lambda x: Batch(Counter(), 1, watch=["a.b"]), "no signal 'a.b'"),
         (lambda x: Batch(Counter(), 1, clocks=["fast"]), "no clock domain 'fast'; there are: sync"),

@@ -22,7 +22,7 @@ INSTANCES = 300
 @pytest.fixture
 def batch(monkeypatch: pytest.MonkeyPatch) -> Batch:
     monkeypatch.setattr(threads, "_words", lambda: (128, ()))
-    return Batch(SyncFIFO(width=8, depth=8), INSTANCES, "threads", threads=2)
+    return Batch(SyncFIFO(width=8, depth=8), INSTANCES, "threads:2")
 
 
 def workers() -> set[threading.Thread]:
@@ -45,7 +45,7 @@ def test_all_runs_of_a_backend_share_its_threads(batch: Batch) -> None:
 def test_threads_end_with_their_backend(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads, "_words", lambda: (128, ()))
     others = workers()
-    batch = Batch(SyncFIFO(width=8, depth=8), INSTANCES, "threads", threads=2)
+    batch = Batch(SyncFIFO(width=8, depth=8), INSTANCES, "threads:2")
     batch.step()
     own = workers() - others
     assert len(own) == 2
@@ -86,7 +86,7 @@ def test_one_call_at_a_time(batch: Batch, monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize(("instances", "count"), [(3, 2), (INSTANCES, 1)])
 def test_one_tile_or_one_core_needs_no_threads(instances: int, count: int) -> None:
     others = workers()
-    batch = Batch(SyncFIFO(width=8, depth=8), instances, "threads", threads=count)
+    batch = Batch(SyncFIFO(width=8, depth=8), instances, f"threads:{count}")
     batch.step()
     assert workers() <= others
     assert batch.cycles.tolist() == [1] * instances
@@ -99,7 +99,7 @@ from cppsim import Batch
 from cppsim.batch import threads
 
 threads._words = lambda: (128, ())
-batch = Batch(SyncFIFO(width=8, depth=8), {INSTANCES}, "threads", threads=2)
+batch = Batch(SyncFIFO(width=8, depth=8), {INSTANCES}, "threads:2")
 batch.step()
 child = os.fork()
 batch.step(2)
@@ -120,7 +120,7 @@ from cppsim import Batch, Model
 from support.sim.zoo import Registers
 
 few = Batch(Registers(8), 3, "threads")
-many = Batch(Registers(8), 1200, "threads", threads=2)
+many = Batch(Registers(8), 1200, "threads:2")
 model = Model(Registers(8))
 for each in few, many, model:
     threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
@@ -147,7 +147,7 @@ import numpy as np
 from cppsim import Batch
 from support.sim.zoo import Crc
 
-batch, other = (Batch(Crc(), 1200, "threads", threads=1) for _ in range(2))
+batch, other = (Batch(Crc(), 1200, "threads:1") for _ in range(2))
 fed = np.arange(1200) % 256
 threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
 batch.set("data", fed)
