@@ -19,7 +19,7 @@ from bitlane.links.serial_link import SerialLink
 from bitlane_rtl.abi import CONTROL_BASE, Status, register
 from support.board.driver import DriverDevice
 from support.board.line import ModelPort, Noise, connected
-from support.board.model import BoardModel, MemoryDevice
+from support.board.model import BoardModel
 
 DOORBELL = CONTROL_BASE + register("DOORBELL").offset
 
@@ -198,8 +198,7 @@ class Job:
     """Random accesses with expected results, because the memory retains every write."""
 
     def __init__(self, board: BoardModel, seed: int) -> None:
-        device = board.device
-        assert isinstance(device, MemoryDevice)
+        device = board.memory_device
         self.device = device
         self.board = board
         self.random = Random(seed)
@@ -353,8 +352,7 @@ def test_one_hit_anywhere_in_a_short_job_is_survived(direction: str, turn: int) 
     variant = 0
     while True:
         board = BoardModel()
-        device = board.device
-        assert isinstance(device, MemoryDevice)
+        device = board.memory_device
         port = ModelPort(board)
         once = Once(turn, variant)
         setattr(port, direction, once)

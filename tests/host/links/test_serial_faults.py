@@ -14,7 +14,7 @@ from bitlane.links.serial_link import SerialLink
 from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_rtl.abi.frames import Answer, Request
 from support.board.line import ModelPort, connected
-from support.board.model import BoardModel, MemoryDevice
+from support.board.model import BoardModel
 from support.serial.frames import Reply, answer_line
 
 BASE = 0x1000
@@ -22,8 +22,7 @@ BASE = 0x1000
 
 def expect_well(board: BoardModel) -> None:
     """Expect that a new link to ``board`` works."""
-    device = board.device
-    assert isinstance(device, MemoryDevice)
+    device = board.memory_device
     data = Random(9).randbytes(3000)
     with connected(ModelPort(board)) as link:
         link.write(BASE + 77, data)
@@ -147,8 +146,6 @@ def test_the_answer_to_somebody_elses_hello_is_not_ours() -> None:
 
 def test_what_a_killed_program_has_left_on_the_line_is_no_harm() -> None:
     board = BoardModel()
-    device = board.device
-    assert isinstance(device, MemoryDevice)
     port = ModelPort(board)
     connected(port)
     number = board.expected
@@ -260,8 +257,7 @@ class Interrupted(ModelPort):
 @pytest.mark.parametrize("countdown", [*range(1, 12), *range(12, 100, 9)])
 def test_an_interrupted_call_leaves_the_board_usable(countdown: int) -> None:
     board = BoardModel()
-    device = board.device
-    assert isinstance(device, MemoryDevice)
+    device = board.memory_device
     port = Interrupted(board)
     link = connected(port)
     port.countdown = countdown

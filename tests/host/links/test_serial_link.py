@@ -20,12 +20,6 @@ BASE = 0x1000
 KIB = 1024
 
 
-def device_of(port: ModelPort) -> MemoryDevice:
-    device = port.board.device
-    assert isinstance(device, MemoryDevice)
-    return device
-
-
 def requests_of(port: ModelPort) -> list[tuple[Request, int, int]]:
     """Return kind, address and size of every request that the host has sent."""
     found = []
@@ -57,9 +51,9 @@ def test_what_is_written_is_there_and_can_be_read(size: int) -> None:
     port, link = pair()
     data = some(size)
     link.write(BASE + 5, data)
-    assert bytes(device_of(port).memory[5 : 5 + size]) == data
-    assert not any(device_of(port).memory[:5])
-    assert not any(device_of(port).memory[5 + size :])
+    assert bytes(port.board.memory_device.memory[5 : 5 + size]) == data
+    assert not any(port.board.memory_device.memory[:5])
+    assert not any(port.board.memory_device.memory[5 + size :])
     result = link.read(BASE + 5, size)
     assert result.dtype == np.uint8
     assert result.shape == (size,)
@@ -69,10 +63,10 @@ def test_what_is_written_is_there_and_can_be_read(size: int) -> None:
 def test_what_was_read_belongs_to_the_caller() -> None:
     port, link = pair()
     result = link.read(BASE, 100)
-    device_of(port).memory[:100] = b"\1" * 100
+    port.board.memory_device.memory[:100] = b"\1" * 100
     assert not result.any()
     result[:] = 7
-    assert device_of(port).memory[0] == 1
+    assert port.board.memory_device.memory[0] == 1
 
 
 @pytest.mark.parametrize(
@@ -88,7 +82,7 @@ def test_what_was_read_belongs_to_the_caller() -> None:
 def test_anything_with_bytes_can_be_written(data: BytesLike) -> None:
     port, link = pair()
     link.write(BASE, data)
-    assert bytes(device_of(port).memory[:8]) == b"abcdefgh"
+    assert bytes(port.board.memory_device.memory[:8]) == b"abcdefgh"
 
 
 def test_nothing_sends_nothing() -> None:
@@ -109,7 +103,7 @@ def test_an_exchange_is_its_writes_and_its_reads(
     writes: list[tuple[int, int]], reads: list[tuple[int, int]], seed: int
 ) -> None:
     port, link = pair()
-    device = device_of(port)
+    device = port.board.memory_device
     content = bytearray(Random(seed).randbytes(1 << 17))
     device.memory[:] = content
     # Every range has 6000 bytes of its own, so that none overlap.
@@ -139,7 +133,7 @@ def test_a_register_costs_one_frame_each_way() -> None:
 
 def test_the_control_window_is_written_behind_what_precedes_it_and_before_all_reads() -> None:
     port, link = pair()
-    device = device_of(port)
+    device = port.board.memory_device
     link.exchange(
         [
             (BASE, bytes(5000)),
@@ -179,7 +173,7 @@ SIZE = 64 * KIB
 @pytest.mark.parametrize(("writes", "reads", "least"), [(1, 0, 0.95), (0, 1, 0.95), (1, 1, 0.9)])
 def test_64_kib_take_the_whole_line(writes: int, reads: int, least: float, latency: float) -> None:
     port, link = pair(latency=latency)
-    device_of(port).memory[:SIZE] = Random(3).randbytes(SIZE)
+    port.board.memory_device.memory[:SIZE] = Random(3).randbytes(SIZE)
     up, down, start = port.up_bytes, port.down_bytes, port.now
     link.exchange([(BASE + SIZE, Random(4).randbytes(SIZE))] * writes, [(BASE, SIZE)] * reads)
     assert not writes or SIZE / (port.up_bytes - up) >= least
@@ -230,7 +224,7 @@ def test_counts_tell_what_went_over_the_line() -> None:
 
 def test_the_interrupt_line_is_seen() -> None:
     port, link = pair()
-    device = device_of(port)
+    device = port.board.memory_device
     assert link.wait(0) is False
     device.interrupt = True
     assert link.wait(0) is True
@@ -241,7 +235,7 @@ def test_the_interrupt_line_is_seen() -> None:
 
 def test_waiting_ends_when_the_line_rises_or_the_time_has_passed() -> None:
     port, link = pair()
-    device = device_of(port)
+    device = port.board.memory_device
     start = port.now
     assert link.wait(0.5) is False
     assert 0.5 <= port.now - start < 0.6
@@ -284,7 +278,7 @@ def test_what_the_board_refuses_is_an_error_and_the_link_goes_on(address: int, s
         link.write(address, bytes(size))
     link.write(BASE, b"fine")
     assert link.read(BASE, 4).tobytes() == b"fine"
-    assert not device_of(port).window_writes
+    assert not port.board.memory_device.window_writes
 
 
 def test_after_a_refusal_nothing_more_of_the_call_is_sent() -> None:
@@ -322,6 +316,5 @@ def test_a_second_link_takes_the_board_over() -> None:
         port = ModelPort(board)
         with connected(port) as link:
             link.write(BASE + turn, b"%c" % (turn % 256))
-    device = board.device
-    assert isinstance(device, MemoryDevice)
+    device = board.memory_device
     assert bytes(device.memory[:300]) == bytes(turn % 256 for turn in range(300))

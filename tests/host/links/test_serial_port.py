@@ -20,7 +20,7 @@ from bitlane.links.serial import open_link
 from bitlane_rtl.abi import ABI_VERSION, IDENTITY
 from support.board.driver import DriverDevice
 from support.board.line import Noise
-from support.board.model import BoardModel, MemoryDevice
+from support.board.model import BoardModel
 from support.board.pty import Terminal, terminal
 
 BASE = 0x1000
@@ -41,8 +41,7 @@ def board_terminal(board: BoardModel) -> Iterator[Terminal]:
 
 
 def test_a_board_is_reached_through_pyserial(board: BoardModel, board_terminal: Terminal) -> None:
-    device = board.device
-    assert isinstance(device, MemoryDevice)
+    device = board.memory_device
     data = Random(1).randbytes(20_000)
     with open_any_link(f"serial:{board_terminal.path}") as link:
         assert link.description == f"serial port {board_terminal.path}, 3000000 baud"

@@ -32,12 +32,6 @@ def board() -> Iterator[NetworkBoard]:
         yield board
 
 
-def device_of(board: NetworkBoard) -> MemoryDevice:
-    device = board.rules.device
-    assert isinstance(device, MemoryDevice)
-    return device
-
-
 def later(seconds: float) -> float:
     """Return a time that is ahead by ``seconds``."""
     return monotonic() + seconds
@@ -53,7 +47,7 @@ def expect_well(board: NetworkBoard) -> None:
     data = Random(9).randbytes(5000)
     with open_link(board.url) as link:
         link.write(BASE + 77, data)
-        assert bytes(device_of(board).memory[77:5077]) == data
+        assert bytes(board.rules.memory_device.memory[77:5077]) == data
         assert link.read(BASE + 77, 5000).tobytes() == data
 
 
@@ -68,7 +62,7 @@ def test_what_is_written_is_there_and_can_be_read(
     data = Random(size).randbytes(size)
     with opened(board, batches=batches) as link:
         link.write(BASE + 5, data)
-        memory = device_of(board).memory
+        memory = board.rules.memory_device.memory
         assert bytes(memory[5 : 5 + size]) == data
         assert not any(memory[:5])
         assert not any(memory[5 + size :])
@@ -107,14 +101,14 @@ def expect_exchange(
 
 def test_any_exchange_is_its_writes_and_its_reads(board: NetworkBoard) -> None:
     with opened(board) as link:
-        device_of(board).memory[:] = Random(3).randbytes(SIZE)
+        board.rules.memory_device.memory[:] = Random(3).randbytes(SIZE)
 
         @settings(deadline=None)
         @given(RANGES, RANGES, st.integers(0, 100))
         def exchange(
             writes: list[tuple[int, int]], reads: list[tuple[int, int]], seed: int
         ) -> None:
-            expect_exchange(link, device_of(board), writes, reads, seed)
+            expect_exchange(link, board.rules.memory_device, writes, reads, seed)
 
         exchange()
 
@@ -131,7 +125,7 @@ def test_a_small_call_is_one_datagram_each_way(board: NetworkBoard) -> None:
 
 
 def test_the_interrupt_line_is_seen(board: NetworkBoard) -> None:
-    device = device_of(board)
+    device = board.rules.memory_device
     with opened(board) as link:
         assert link.wait(0) is False
         start = monotonic()
@@ -194,7 +188,7 @@ def test_a_card_that_cannot_cut_gets_plain_datagrams(board: NetworkBoard) -> Non
         vars(link._socket).update(_socket=Card(link._socket._socket), _segments=True)
         link.write(BASE, data)
         assert "UDP_SEGMENT" not in link._socket.description
-    assert bytes(device_of(board).memory[:50_000]) == data
+    assert bytes(board.rules.memory_device.memory[:50_000]) == data
     assert len(tried) == 1
 
 
@@ -254,7 +248,7 @@ def test_a_board_that_lost_power_and_came_back(board: NetworkBoard) -> None:
     board.rules.restart()
     with pytest.raises(LinkError, match="a new greeting: it was restarted, or another host used"):
         link.write(BASE, b"after.")
-    assert bytes(device_of(board).memory[:6]) == b"before"
+    assert bytes(board.rules.memory_device.memory[:6]) == b"before"
     expect_well(board)
 
 
@@ -289,7 +283,9 @@ def attempt(board: NetworkBoard, seed: int) -> str:
                     [(random.randrange(3000), random.randrange(3000)) for _ in range(6)]
                     for _ in range(2)
                 )
-                expect_exchange(link, device_of(board), writes, reads, random.randrange(100))
+                expect_exchange(
+                    link, board.rules.memory_device, writes, reads, random.randrange(100)
+                )
     except BitlaneError as error:
         return str(error)
     finally:
@@ -307,7 +303,7 @@ def test_faults_of_the_cable(
     errors = []
     with network_board(up=up, down=down) as board:
         board.rules.in_order = not (up.double or up.reorder)
-        device_of(board).memory[:] = Random(3).randbytes(SIZE)
+        board.rules.memory_device.memory[:] = Random(3).randbytes(SIZE)
         for seed in range(5):
             errors.append(attempt(board, seed))
             # A datagram that arrives behind the farewell may keep the session alive.

@@ -88,6 +88,12 @@ class BoardRules:
     complained: bool = False
     """Whether the board has sent a complaint since it last accepted a frame."""
 
+    @property
+    def memory_device(self) -> MemoryDevice:
+        """``device``, which is a memory."""
+        assert isinstance(self.device, MemoryDevice)
+        return self.device
+
     def answers(self, line: bytes) -> list[Reply]:
         """Return the answers to the whole frames of ``line``; ignore a partial one at its end."""
         given = (self._answer_to(block) for block in line.split(DELIMITER)[:-1] if block)
