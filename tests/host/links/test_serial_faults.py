@@ -15,19 +15,14 @@ from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_rtl.abi.frames import Answer, Request
 from support.board.line import ModelPort, connected
 from support.board.model import BoardModel
+from support.host.transfers import BASE, expect_transfer
 from support.serial.frames import Reply, answer_line
-
-BASE = 0x1000
 
 
 def expect_well(board: BoardModel) -> None:
     """Expect that a new link to ``board`` works."""
-    device = board.memory_device
-    data = Random(9).randbytes(3000)
     with connected(ModelPort(board)) as link:
-        link.write(BASE + 77, data)
-        assert bytes(device.memory[77:3077]) == data
-        assert link.read(BASE + 77, 3000).tobytes() == data
+        expect_transfer(link, board.memory_device, Random(9).randbytes(3000))
         assert link.wait(0) is False
 
 

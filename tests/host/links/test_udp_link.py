@@ -1,4 +1,4 @@
-"""The network link over the loopback interface: transfers, sessions, and cables with faults."""
+"""The network link over the loopback interface: datagrams, sessions, and cables with faults."""
 
 import socket
 from collections.abc import Callable, Iterator
@@ -8,8 +8,6 @@ from time import monotonic, sleep
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import bitlane
 from bitlane.errors import BitlaneError, BoardInUseError, LinkError
@@ -19,10 +17,9 @@ from bitlane.links.udp_link import UdpLink
 from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_rtl.abi.datagrams import DATAGRAM_RECEIVE_BYTES, SESSION_SECONDS
 from support.board.driver import DriverDevice
-from support.board.model import MemoryDevice
 from support.host.network import Cable, NetworkBoard, NetworkRules, network_board
+from support.host.transfers import BASE, expect_exchange, expect_transfer
 
-BASE = 0x1000
 SIZE = 1 << 17
 
 
@@ -37,80 +34,18 @@ def later(seconds: float) -> float:
     return monotonic() + seconds
 
 
-def opened(board: NetworkBoard, timeout: float = 10.0, *, batches: bool = True) -> UdpLink:
-    opened_socket = DatagramSocket(("127.0.0.1", board.port), batches=batches)
+def opened(board: NetworkBoard, timeout: float = 10.0) -> UdpLink:
+    opened_socket = DatagramSocket(("127.0.0.1", board.port))
     return UdpLink(opened_socket, description="model board", timeout=timeout)
 
 
 def expect_well(board: NetworkBoard) -> None:
     """Expect that a new link to ``board`` works."""
-    data = Random(9).randbytes(5000)
     with open_link(board.url) as link:
-        link.write(BASE + 77, data)
-        assert bytes(board.rules.memory_device.memory[77:5077]) == data
-        assert link.read(BASE + 77, 5000).tobytes() == data
+        expect_transfer(link, board.rules.memory_device, Random(9).randbytes(5000))
 
 
-# --- moving bytes ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("batches", [True, False])
-@pytest.mark.parametrize("size", [1, 3, 4, 479, 480, 481, 1440, 1441, 100_001])
-def test_what_is_written_is_there_and_can_be_read(
-    board: NetworkBoard, size: int, batches: bool
-) -> None:
-    data = Random(size).randbytes(size)
-    with opened(board, batches=batches) as link:
-        link.write(BASE + 5, data)
-        memory = board.rules.memory_device.memory
-        assert bytes(memory[5 : 5 + size]) == data
-        assert not any(memory[:5])
-        assert not any(memory[5 + size :])
-        result = link.read(BASE + 5, size)
-    assert link.counts.damaged == 0
-    assert (result.dtype, result.shape, result.tobytes()) == (np.uint8, (size,), data)
-
-
-RANGES = st.lists(st.tuples(st.integers(0, 3000), st.integers(0, 3000)), max_size=6)
-
-
-def expect_exchange(
-    link: UdpLink,
-    device: MemoryDevice,
-    writes: list[tuple[int, int]],
-    reads: list[tuple[int, int]],
-    seed: int,
-) -> None:
-    """Exchange ranges that do not overlap, and expect the right bytes everywhere."""
-    content = bytearray(device.memory)
-    device.written.clear()
-    data = [
-        (BASE + 6000 * k + gap, Random(seed + k).randbytes(size))
-        for k, (gap, size) in enumerate(writes)
-    ]
-    wanted = [(BASE + 6000 * (k + 6) + gap, size) for k, (gap, size) in enumerate(reads)]
-    results = link.exchange(data, wanted)
-    assert [x.tobytes() for x in results] == [
-        bytes(content[address - BASE : address - BASE + size]) for address, size in wanted
-    ]
-    for address, written in data:
-        content[address - BASE : address - BASE + len(written)] = written
-    assert device.memory == content
-    assert all(count == 1 for count in device.written.values())
-
-
-def test_any_exchange_is_its_writes_and_its_reads(board: NetworkBoard) -> None:
-    with opened(board) as link:
-        board.rules.memory_device.memory[:] = Random(3).randbytes(SIZE)
-
-        @settings(deadline=None)
-        @given(RANGES, RANGES, st.integers(0, 100))
-        def exchange(
-            writes: list[tuple[int, int]], reads: list[tuple[int, int]], seed: int
-        ) -> None:
-            expect_exchange(link, board.rules.memory_device, writes, reads, seed)
-
-        exchange()
+# --- calls ----------------------------------------------------------------------------------------
 
 
 def test_a_small_call_is_one_datagram_each_way(board: NetworkBoard) -> None:
@@ -124,23 +59,19 @@ def test_a_small_call_is_one_datagram_each_way(board: NetworkBoard) -> None:
         assert link.counts.received_bytes - received == 8 + 4 * 4 + 4
 
 
-def test_the_interrupt_line_is_seen(board: NetworkBoard) -> None:
-    device = board.rules.memory_device
+def test_waiting_ends_when_the_line_rises_or_the_time_has_passed(board: NetworkBoard) -> None:
     with opened(board) as link:
-        assert link.wait(0) is False
         start = monotonic()
         assert link.wait(0.2) is False
         assert 0.2 <= monotonic() - start < 1
-        device.interrupt = True
+        board.rules.memory_device.interrupt = True
         assert link.wait(5) is True
 
 
-def test_a_refusal_is_an_error_and_the_link_goes_on(board: NetworkBoard) -> None:
-    with opened(board) as link:
-        with pytest.raises(LinkError, match="board refused the READ of 480 bytes at 0x0: not in"):
-            link.read(0, 5000)
-        link.write(BASE, b"fine")
-        assert link.read(BASE, 4).tobytes() == b"fine"
+def test_a_refusal_names_the_first_request_of_a_long_read(board: NetworkBoard) -> None:
+    refused = "board refused the READ of 480 bytes at 0x0: not in"
+    with opened(board) as link, pytest.raises(LinkError, match=refused):
+        link.read(0, 5000)
 
 
 def test_operators_run_over_the_network() -> None:
