@@ -121,11 +121,21 @@ def test_options_of_another_board(
     assert message in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("words", [("--lose", "1.5"), ("--damage", "x"), ("--port", "0")])
-def test_shares_and_ports_have_a_range(words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("option", "value", "expected"),
+    [
+        ("--lose", "1.5", "a share from 0 to 1"),
+        ("--damage", "x", "a share from 0 to 1"),
+        ("--port", "0", "1 to 65535"),
+    ],
+)
+def test_shares_and_ports_have_a_range(
+    option: str, value: str, expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as caught:
-        main(["simulate", BOARD.name, *words])
+        main(["simulate", BOARD.name, option, value])
     assert caught.value.code == UNUSABLE
+    assert f"argument {option}: {value!r}: expected {expected}" in capsys.readouterr().err
 
 
 def test_a_port_that_is_taken_is_reported_before_the_circuit_is_compiled(

@@ -92,6 +92,6 @@ def test_a_step_is_an_edge_of_the_domains_that_are_high() -> None:
         for name in simulated:
             model.set(f"{name}_edge", name in domains)
             simulated[name] ^= name in domains
-        assert run(entry.model, entry.numbers["rx"], 1, byref(c_int()))
+        assert run(entry.model, entry.numbers["rx"], 1, byref(c_int())) == 1
         assert {name: model.get(name) ^ before[name] for name in simulated} == simulated
     model.close()

@@ -129,7 +129,8 @@ def test_every_length_but_the_right_one_is_found() -> None:
     for size in range(len(ANSWER)):
         assert decode(ANSWER[:size]) is None
     assert decode(ANSWER + b"\0") is None
-    assert decode(ANSWER) is not None
+    whole = [Reply(5, Answer.DONE, False, b"123456"), Reply(6, Answer.DONE, False, b"")]
+    assert decode(ANSWER) == whole
 
 
 def test_answers_of_another_session_are_none() -> None:
