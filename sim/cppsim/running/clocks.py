@@ -35,6 +35,8 @@ class Condition(NamedTuple):
     word: int = 0
     bits: int = 0
     program: ProbeProgram | None = None
+    settles: bool = False
+    """It needs a settled model."""
 
 
 Wakers = dict[Callable[[], None], int]
@@ -60,11 +62,11 @@ class EdgeControl(ctypes.Structure):
         ("settles", ctypes.c_uint64),
     )
 
-    def watch(self, conditions: Sequence[Condition], *, settles: bool) -> None:
+    def watch(self, conditions: Sequence[Condition]) -> None:
         """Stop also when one of ``conditions`` is true; the caller holds references to them."""
         # The structure keeps the array alive.
         self.conditions = (_Condition * len(conditions))(*map(_condition, conditions))
-        self.size, self.settles = len(conditions), settles
+        self.size, self.settles = len(conditions), any(x.settles for x in conditions)
 
 
 def _condition(given: Condition) -> _Condition:

@@ -18,7 +18,7 @@ from ..amaranth_internals import (
     domain_of,
 )
 from .state import CompiledState
-from .waits import Each, Repeat, Sampler, Until, Wait
+from .waits import Each, Reader, Repeat, Sampler, Wait
 
 _CACHED = 64
 """The number of sampling ticks that a tick caches."""
@@ -27,11 +27,17 @@ _CACHED = 64
 class Tick(TickTrigger):
     """Amaranth's ``TickTrigger``; one object for all ticks of a process with the same samples."""
 
-    def __init__(self, engine: Any, process: Any, *, domain: Any, sampled: Any = ()) -> None:
-        super().__init__(engine, process, domain=domain, sampled=sampled)
-        self.sampler = Sampler(engine, process, domain, sampled)
-        self._once: Wait | None = None
+    def __init__(self, sampler: Sampler, sampled: tuple[Any, ...] = ()) -> None:
+        super().__init__(sampler.engine, sampler.process, domain=sampler.domain, sampled=sampled)
+        self.sampler = sampler
+        self.reads: list[Reader] | None = None
+        """Readers of the sampled expressions; None until they are needed."""
         self._more: dict[tuple[int, ...], Tick] = {}
+
+    def prepare(self) -> list[Reader]:
+        """Set and return `reads`. Raises as ``Value.cast``."""
+        reads = self.reads = [self.sampler.reader(expr) for expr in self._sampled]
+        return reads
 
     @property
     def domain(self) -> Any:
@@ -45,32 +51,26 @@ class Tick(TickTrigger):
         if found is None:
             if len(self._more) == _CACHED:
                 self._more.clear()
-            sampled = (*self._sampled, *exprs)
-            engine, process = self.sampler.engine, self.sampler.process
-            found = Tick(engine, process, domain=self._domain, sampled=sampled)
-            self._more[key] = found
+            found = self._more[key] = Tick(self.sampler, (*self._sampled, *exprs))
         return found
 
     def __await__(self) -> Generator[Any, None, tuple[Any, ...]]:
-        once = self._once
-        if once is None:
-            once = self._once = Wait(self.sampler)
-        once.broken = False
-        for edge in once.edges:
-            edge.expect(once)
+        once = self.sampler.once
+        once.tick = self
+        once.begin()
         yield once
         if once.broken:
             raise BrokenTrigger
         return once.result
 
     def __aiter__(self) -> Each:
-        return Each(self.sampler)
+        return Each(self)
 
     async def repeat(self, count: int) -> tuple[Any, ...]:
         count = operator.index(count)
         if count <= 0:
             return tuple(await super().repeat(count))  # which raises
-        return await Repeat(self.sampler, count)
+        return await Repeat(self, count)
 
     async def until(self, condition: ValueLike) -> tuple[Any, ...]:
         if not isinstance(condition, Value):
@@ -78,7 +78,7 @@ class Tick(TickTrigger):
             if not isinstance(condition, ValueLike) or not plain:
                 return tuple(await super().until(condition))  # which raises
             condition = Value.cast(condition)
-        return await Until(self.sampler, condition)
+        return await self.sampler.until(self, condition)
 
 
 _TRIGGERS = (Wait, PyTriggerState)
@@ -98,7 +98,7 @@ class _Ticking(SimulatorContext):
         if context is None and domain in self._ticks:
             return self._ticks[domain]
         trigger = super().tick(domain, context=context)
-        tick = Tick(self._engine, self._process, domain=domain_of(trigger))
+        tick = Tick(Sampler(self._engine, self._process, domain_of(trigger)))
         if context is None:
             self._ticks[domain] = tick
         return tick
@@ -129,7 +129,11 @@ class _TestbenchContext(_Ticking, TestbenchContext):
 
     def get(self, expr: Any) -> Any:
         read = self._readers.get(id(expr))
-        return super().get(expr) if read is None else read()
+        if read is not None:
+            return read()
+        if self._state is not None and isinstance(expr, Value):
+            return self._state.readers.read(expr)
+        return super().get(expr)
 
     def set(self, expr: Any, value: Any) -> None:
         write = self._writers.get(id(expr))

@@ -10,7 +10,7 @@ from typing import Any
 
 from amaranth.hdl import Const, Signal, Value
 
-from ..amaranth_internals import ast, eval_value
+from ..amaranth_internals import ast, eval_value, operator_parts, slice_parts
 from ..native.probe import ProbeProgram
 from ..netlist.design import NotPlain
 from ..probe import signals_of
@@ -40,33 +40,39 @@ class Shape:
 
     Attributes
     ----------
-    reader : callable or None
-        Returns the value of an expression with the constants that `hold` was called with last.
-        None until the structure has been read often.
-    left : int
-        Reads until it has been.
+    frequent : bool
+        The structure has been read so often that a program reads it, if there is one.
     latest : Value
-        The expression that was read last; it also holds the signals of the structure.
+        The expression that `Readers.read` read last; it also holds the signals of the structure.
     """
 
-    def __init__(self, value: Value, constants: tuple[int, ...]) -> None:
+    def __init__(self, readers: "Readers", value: Value, constants: tuple[int, ...]) -> None:
+        self.frequent = False
         self.latest = value
-        self.left = _WORTH
-        self.reader: Reader | None = None
+        self._readers = readers
+        self._left = _WORTH
+        self._reader: Reader | None = None
         self._constants = constants
         self._programs: list[ProbeProgram] = []
 
-    def add(self, program: ProbeProgram) -> None:
-        """Let `hold` set the constants of ``program``, too."""
-        program.hold(self._constants)
-        self._programs.append(program)
-
-    def hold(self, constants: tuple[int, ...]) -> None:
-        """Set the constants of the next read."""
+    def read(self, value: Value, constants: tuple[int, ...]) -> int:
+        """Return the value of an expression that has this structure and these constants."""
+        if self._reader is None:
+            self._left -= 1
+            if not self._left:
+                self.frequent = True
+                self._reader = self._readers.program(value, self._add)
+            if self._reader is None:
+                return self._readers.evaluated(value)
         if constants != self._constants:
             self._constants = constants
             for program in self._programs:
                 program.hold(constants)
+        return self._reader()
+
+    def _add(self, program: ProbeProgram) -> None:
+        program.hold(self._constants)
+        self._programs.append(program)
 
 
 class Readers:
@@ -84,8 +90,6 @@ class Readers:
         self.known: dict[int, Reader] = {}
         self._held: list[Value] = []
         """References to the expressions in `known`, so that their ``id`` is not reused."""
-        self._walked: tuple[Any, Structure | None] = None, None
-        """The expression whose structure was needed last, and that structure."""
         self._shapes: dict[tuple[Any, ...], Shape] = {}
 
     def read(self, value: Any) -> int:
@@ -96,29 +100,32 @@ class Readers:
         known = self.known.get(id(value))
         if known is not None:
             return known()
+        kind = type(value)
         # Fields of structures: each access makes a new expression.
-        if type(value) is _Slice:
-            start = value.start
-            return self.read(value.value) >> start & (1 << value.stop - start) - 1
-        if type(value) is _Operator and value.operator == "s":
-            part = value.operands[0]
-            if type(part) is _Slice and part.stop > part.start:
+        if kind is _Slice:
+            start, stop, whole = slice_parts(value)
+            return self.read(whole) >> start & (1 << stop - start) - 1
+        if kind is _Operator:
+            operator, operands = operator_parts(value)
+            part = operands[0]
+            if operator == "s" and type(part) is _Slice and part.stop > part.start:
                 sign = 1 << part.stop - part.start - 1
                 return (self.read(part) ^ sign) - sign
-        if type(value) is _Concat and len(value.parts) <= _FEW:
-            return self._joined(value.parts)
-        if type(value) is Const:
-            return value.value
-        if self._is_direct(value):
+        elif kind is _Concat:
+            if len(value.parts) <= _FEW:
+                return self._joined(value.parts)
+        elif kind is Const:
+            return int(value.value)
+        elif kind is Signal and self._is_direct(value):
             return self.of(value)()
-        structure = self.structure(value)
+        structure = structure_of(value)
         if structure is None:
-            return int(eval_value(self._state, value))
-        shape = self._shape(value, structure)
+            return self.evaluated(value)
+        shape = self.shape(value, structure)
         again, shape.latest = shape.latest is value, value
-        if again and shape.left <= 0:
+        if again and shape.frequent:
             return self.of(value)()
-        return self._evaluate(shape, value, structure[1])
+        return shape.read(value, structure[1])
 
     def _joined(self, parts: Sequence[Any]) -> int:
         value = low = 0
@@ -139,46 +146,35 @@ class Readers:
             self._held.append(value)
         return known
 
-    def passing(self, value: Value) -> tuple[Reader, bool]:
-        """Return the reader of an expression that may be new each time.
-
-        Also return whether a program reads it: a signal, or a structure that has been read often.
-        """
-        structure = None if type(value) is Signal else self.structure(value)
-        if structure is None:
-            return self.of(value), type(value) is Signal
-        shape = self._shape(value, structure)
-        return partial(self._evaluate, shape, value, structure[1]), shape.reader is not None
-
-    def _is_direct(self, value: Value) -> bool:
-        probes = self._probes
-        return type(value) is Signal and not (probes.patience and probes.is_settled(value))
-
-    def structure(self, value: Value) -> Structure | None:
-        """Return the structure of an expression; None if it has an unknown part."""
+    def passing(self, value: Any) -> Reader:
+        """Return the reader of an expression that may be new each time."""
         if type(value) is Signal:
-            return (id(value),), ()
-        if value is not self._walked[0]:
-            self._walked = value, structure_of(value)
-        return self._walked[1]
+            return self.of(value)
+        structure = structure_of(value) if type(value) is _Operator else None
+        if structure is None:
+            return partial(self.read, value)
+        return partial(self.shape(value, structure).read, value, structure[1])
 
-    def _shape(self, value: Value, structure: Structure) -> Shape:
+    def _is_direct(self, signal: Signal) -> bool:
+        return not (self._probes.patience and self._probes.is_settled(signal))
+
+    def shape(self, value: Value, structure: Structure) -> Shape:
+        """Return the expressions of the structure of ``value``."""
         key, constants = structure
         shape = self._shapes.get(key)
         if shape is None:
             if len(self._shapes) == _REMEMBERED:
                 self._shapes.clear()
-            shape = self._shapes[key] = Shape(value, constants)
+            shape = self._shapes[key] = Shape(self, value, constants)
         return shape
 
-    def _evaluate(self, shape: Shape, value: Value, constants: tuple[int, ...]) -> int:
-        if shape.reader is None:
-            shape.left -= 1
-            if shape.left or self._probes.of_settled(value) is None:
-                return int(eval_value(self._state, value))
-            shape.reader = self._reader(value, shape.add)
-        shape.hold(constants)
-        return shape.reader()
+    def evaluated(self, value: Value) -> int:
+        """Return the value of an expression that Amaranth evaluates."""
+        return int(eval_value(self._state, value))
+
+    def program(self, value: Value, add: Callable[[ProbeProgram], None]) -> Reader | None:
+        """Return a reader with programs, which are passed to ``add``; None if there are none."""
+        return None if self._probes.of_settled(value) is None else self._reader(value, add)
 
     def _reader(self, value: Value, add: Callable[[ProbeProgram], None]) -> Reader:
         """Return a reader of ``value``, and pass each of its programs to ``add``."""

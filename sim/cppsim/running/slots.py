@@ -203,7 +203,9 @@ class SignalSlot(BaseSignalState):
         """Return conditions of which one is true if the value is not 0; none if it is constant."""
         if self._constant:
             return []
-        return [Condition(word, mask << shift) for word, shift, mask, _ in self._places]
+        settles = self.settled
+        places = self._places
+        return [Condition(word, mask << shift, None, settles) for word, shift, mask, _ in places]
 
     def writer(self) -> Callable[[int], bool]:
         """Return a function that writes a `combinational_only` signal, unless it has wakers."""

@@ -8,14 +8,9 @@ from amaranth.hdl import MemoryData, Signal, Value
 from ..amaranth_internals import PyMemoryChange, PyMemoryState, PySignalState
 from ..cpp.simulation import SimulationSource
 from ..netlist.lowered import Event, Lowered, report
-from ..structure import Structure
 from .clocks import Clocks, Condition
 from .readers import Readers
 from .slots import MemorySlot, SettledState, SignalSlot
-
-_Found = tuple[list[Condition], bool]
-_REMEMBERED = 256
-"""Limit of the expressions whose conditions are cached."""
 
 
 class CompiledState(SettledState):
@@ -41,8 +36,6 @@ class CompiledState(SettledState):
         self.reported: set[Any] = set()
         self._watches = {id(x) for x in lowered.watches}
         self.readers = Readers(self)
-        self._conditions: dict[Structure, tuple[Value, _Found | None]] = {}
-        """With an expression of each structure, which holds its signals."""
         self.clocks = self.timeline = Clocks(self.model.native)
 
     def reset(self) -> None:
@@ -87,33 +80,20 @@ class CompiledState(SettledState):
         found = self.slots[self.get_signal(signal)]
         return found if isinstance(found, SignalSlot) else None
 
-    def conditions(self, value: Value) -> _Found | None:
-        """Return conditions for ``value`` not being 0, and whether they need a settled model.
+    def conditions(self, value: Value) -> list[Condition] | None:
+        """Return conditions for ``value`` not being 0; None if compiled code cannot evaluate it.
 
-        None if compiled code cannot evaluate it.
+        Their programs are the caller's, which may set the constants that the structure leaves open.
         """
-        structure = self.readers.structure(value)
-        if structure is None:
-            return None
-        known = self._conditions.get(structure)
-        if known is None:
-            if len(self._conditions) == _REMEMBERED:
-                self._conditions.clear()
-            known = self._conditions[structure] = value, self._new_conditions(value)
-        return known[1]
-
-    def _new_conditions(self, value: Value) -> _Found | None:
         slot = self.slot(value) if isinstance(value, Signal) else None
-        if slot is not None and not slot.settled:
-            found = slot.conditions()
-            return (found, False) if found else None
-        program = self.probes.of_expression(value)
-        if program is not None:
-            return [Condition(program=program)], False
-        program = self.probes.of_settled(value)
-        if program is not None:
-            return [Condition(program=program)], True
-        return (slot.conditions(), True) if slot is not None and slot.conditions() else None
+        if slot is None or slot.settled:
+            program = self.probes.of_expression(value)
+            if program is not None:
+                return [Condition(program=program)]
+            program = self.probes.of_settled(value)
+            if program is not None:
+                return [Condition(program=program, settles=True)]
+        return (slot.conditions() or None) if slot is not None else None
 
     def reach(self) -> None:
         """Note that clocks have changed in a model that has not stepped."""

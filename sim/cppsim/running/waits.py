@@ -4,19 +4,25 @@ Compiled code counts the edges of clocks by itself, and stops where the first wa
 """
 
 from collections.abc import Callable, Generator, Sequence
-from functools import partial
+from functools import cached_property
 from typing import Any
 
 from amaranth.hdl import ShapeCastable, Signal, Value, ValueCastable
 from amaranth.sim import BrokenTrigger
 
 from ..amaranth_internals import DomainReset
+from ..native.probe import ProbeProgram
+from ..structure import Structure, structure_of
 from .clocks import NEVER, Condition, EdgeControl
 from .slots import SignalSlot
 from .state import CompiledState
 
 _PATIENCE = 64
 """Evaluations of a condition in Python after which a compiled program is faster."""
+_REMEMBERED = 256
+"""Limit of the structures of conditions with a wait. A testbench has as many as it has lines."""
+
+Reader = Callable[[], Any]
 
 
 class Edge:
@@ -38,6 +44,8 @@ class Edge:
         self._attached = self._clocked = False
         self._target = NEVER
         self._watched: tuple[Condition, ...] = ()
+        self._planned: set[Wait] = set()
+        """The waits whose conditions compiled code watches."""
 
     def reset(self) -> None:
         """Drop all waits."""
@@ -48,7 +56,7 @@ class Edge:
         """Attach to the engine's new state."""
         self._attached = self._clocked = False
         # Programs are of the state that they were written for.
-        self._watch((), settles=False)
+        self._watch(())
         for wait in self.waits:
             wait.forget()
         if self.waits:
@@ -62,7 +70,7 @@ class Edge:
             self._attach()
         if wait.target < self._target:
             self._target = self.control.target = wait.target
-        if wait.conditions:
+        if wait.conditions and wait not in self._planned:
             self.plan()
 
     def drop(self, wait: "Wait") -> None:
@@ -100,13 +108,6 @@ class Edge:
             del self.waits[wait]
         return found
 
-    def _aim(self) -> None:
-        """Set the count at which compiled code stops for the first wait."""
-        target = NEVER
-        for wait in self.waits:
-            target = min(target, wait.target)
-        self._target = self.control.target = target
-
     def _attach(self) -> None:
         """Register with the clock or, for another signal, as a waker."""
         state = self._engine.state
@@ -129,28 +130,18 @@ class Edge:
         """Pass targets and conditions of all waits to compiled code."""
         if not self._clocked:
             return
-        conditions: dict[Condition, None] = {}
-        settles = False
-        find = self._engine.state.conditions
-        for wait in self.waits:
-            for value in wait.conditions:
-                found = find(value)
-                if found is None:
-                    wait.target = 0
-                    break
-                conditions |= dict.fromkeys(found[0])
-                settles |= found[1]
-        self._aim()
-        self._watch(tuple(conditions), settles=settles)
+        self._target = self.control.target = min((x.target for x in self.waits), default=NEVER)
+        self._planned = set(self.waits)
+        self._watch(tuple(dict.fromkeys(x for wait in self.waits for x in wait.conditions)))
 
-    def _watch(self, conditions: tuple[Condition, ...], *, settles: bool) -> None:
+    def _watch(self, conditions: tuple[Condition, ...]) -> None:
         if conditions != self._watched:
             self._watched = conditions
-            self.control.watch(conditions, settles=settles)
+            self.control.watch(conditions)
 
 
 class Sampler:
-    """Samples the values of one kind of tick for one process.
+    """What all ticks of one domain have in common for one process.
 
     Attributes
     ----------
@@ -158,46 +149,66 @@ class Sampler:
         The clock domain of the ticks.
     edges : list of Edge
         The edges that end a wait: the clock's active one, and that of an asynchronous reset.
-    read : callable or None
-        Returns the result of a wait that ends now; None until the first wait, and after a change
-        of the engine's state.
+    once : Wait
+        The wait for one tick.
     reset : callable
-        Returns the domain's reset; set with `read`.
+        Returns the domain's reset.
     """
 
-    def __init__(self, engine: Any, process: Any, domain: Any, sampled: Sequence[Any]) -> None:
+    def __init__(self, engine: Any, process: Any, domain: Any) -> None:
         self.engine, self.process, self.domain = engine, process, domain
-        self._sampled = sampled
         self.edges = [engine.edge(domain.clk, int(domain.clk_edge == "pos"))]
         if domain.async_reset and domain.rst is not None:
             self.edges.append(engine.edge(domain.rst, 1))
-        self.read: Callable[[Wait], tuple[Any, ...]] | None = None
-        self.reset: Callable[[], int] = _never
+        self.once = Wait(self)
+        self._untils: dict[Any, Until] = {}
+        self.forget()
 
     def forget(self) -> None:
-        """Prepare again at the next wait, as the engine has another state."""
-        self.read = None
+        """Use the engine's present state."""
+        self._state = self.engine.state
+        self._untils.clear()
+        vars(self).pop("reset_conditions", None)
+        engine, reset = self.engine, self.domain.rst
+        self._value_reader: Callable[[Value], Reader] = (
+            self._state.readers.passing
+            if isinstance(self._state, CompiledState)
+            else lambda value: lambda: int(engine.get_value(value))
+        )
+        self.reset: Reader = _never if reset is None else self._value_reader(reset)
 
-    def prepare(self) -> Callable[["Wait"], tuple[Any, ...]]:
-        """Set and return `read`, and set `reset`. Raises as ``Value.cast``."""
-        reads = [_expression_reader(self.engine, expr) for expr in self._sampled]
-        reset = self.reset = self._reset_reader()
-        if self.domain.async_reset and self.domain.rst is not None:
-            self.read = lambda wait: (
-                wait.hit(0),
-                wait.hit(1) or reset() != 0,
-                *[read() for read in reads],
-            )
-        elif reads:
-            self.read = lambda _: (True, reset() != 0, *[read() for read in reads])
-        else:
-            self.read = lambda _: (True, reset() != 0)
-        return self.read
+    @cached_property
+    def reset_conditions(self) -> Sequence[Condition] | None:
+        """Conditions for the domain's reset; None if compiled code cannot evaluate it."""
+        if self.domain.rst is None or not isinstance(self._state, CompiledState):
+            return ()
+        return self._state.conditions(self.domain.rst)
 
-    def _reset_reader(self) -> Callable[[], int]:
-        if self.domain.rst is None:
-            return _never
-        return value_reader(self.engine, self.domain.rst)
+    def reader(self, expr: Any) -> Reader:
+        """Return a reader of ``expr``, converted by its shape. Raises as ``Value.cast``."""
+        if isinstance(expr, Value):
+            return self._value_reader(expr)
+        read = self._value_reader(Value.cast(expr))
+        shape = expr.shape() if isinstance(expr, ValueCastable) else None
+        if isinstance(shape, ShapeCastable):
+            return lambda: shape.from_bits(read())
+        return read
+
+    def until(self, tick: Any, condition: Value) -> "Until":
+        """Return a wait for ``condition``: one object for all conditions of one structure."""
+        if self._state is not self.engine.state:
+            self.forget()
+        structure = structure_of(condition)
+        if structure is None:
+            return Until(tick, condition, None)
+        key, constants = structure
+        found = self._untils.get(key)
+        if found is None:
+            if len(self._untils) == _REMEMBERED:
+                self._untils.clear()
+            found = self._untils[key] = Until(tick, condition, structure)
+        found.aim(tick, condition, constants)
+        return found
 
 
 class Wait:
@@ -205,10 +216,12 @@ class Wait:
 
     Attributes
     ----------
+    tick : Tick
+        The tick, whose expressions are sampled when the wait ends.
     target : int
         The count of the clock's edge at which the wait may end.
-    conditions : tuple of values
-        The wait also ends if one of them is not 0.
+    conditions : tuple of Condition
+        The wait also ends if one of them is true.
     hits : list of edges, or None
         The edges that have happened, if there is more than one.
     lasting : bool
@@ -221,23 +234,25 @@ class Wait:
 
     lasting = choosy = False
     target = 0
-    conditions: tuple[Value, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+    tick: Any
 
-    def __init__(self, sampler: "Sampler") -> None:
+    def __init__(self, sampler: Sampler) -> None:
         self.sampler, self.process = sampler, sampler.process
         self.edges = sampler.edges
         self.hits: list[Edge] | None = [] if len(self.edges) > 1 else None
         self.broken = False
         self.result: tuple[Any, ...] = ()
-        if sampler.read is None:
-            # An expression that cannot be sampled raises now.
-            sampler.prepare()
 
     def forget(self) -> None:
-        """Prepare again, as the engine has another state."""
+        """Use the engine's new state."""
         self.sampler.forget()
+        self.tick.reads = None
 
     def begin(self) -> None:
+        """Begin to wait for the tick. Raises for an expression that cannot be sampled."""
+        if self.tick.reads is None:
+            self.tick.prepare()
         self.broken = False
         for edge in self.edges:
             edge.expect(self)
@@ -252,15 +267,16 @@ class Wait:
 
     def run(self) -> None:
         """Sample, and make the process runnable."""
-        self.result = (self.sampler.read or self.sampler.prepare())(self)
+        reads = self.tick.reads
+        if reads is None:
+            reads = self.tick.prepare()
+        hit, reset = True, self.sampler.reset() != 0
         if self.hits is not None:
+            hit, reset = self.edges[0] in self.hits, reset or self.edges[1] in self.hits
             self.hits.clear()
+        self.result = (hit, reset, *[read() for read in reads]) if reads else (hit, reset)
         self.process.runnable = True
         self.process.waits_on = None
-
-    def hit(self, number: int) -> bool:
-        """Return whether the edge of that number has happened."""
-        return self.hits is not None and self.edges[number] in self.hits
 
     def initial_eligible(self) -> bool:
         """Return whether the wait ends at time 0."""
@@ -272,8 +288,9 @@ class Each(Wait):
 
     lasting = True
 
-    def __init__(self, sampler: "Sampler") -> None:
-        super().__init__(sampler)
+    def __init__(self, tick: Any) -> None:
+        super().__init__(tick.sampler)
+        self.tick = tick
         self._begun = self._ended = False
 
     def __aiter__(self) -> "Each":
@@ -305,27 +322,35 @@ class Repeat(Wait):
 
     lasting = True
 
-    def __init__(self, sampler: "Sampler", count: int) -> None:
-        super().__init__(sampler)
+    def __init__(self, tick: Any, count: int) -> None:
+        super().__init__(tick.sampler)
+        self.tick = tick
         # An asynchronous reset may follow the tick before the process runs.
         self.choosy = len(self.edges) == 1
-        self.target = self._goal = self.edges[0].control.count + count
-        if sampler.domain.rst is not None:
-            self.conditions = (sampler.domain.rst,)
+        self._goal = self.edges[0].control.count + count
+        self._prepare()
+
+    def forget(self) -> None:
+        super().forget()
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Set target and conditions for the engine's state."""
+        self._stop_at(self._goal, ())
+
+    def _stop_at(self, count: int, conditions: Sequence[Condition]) -> None:
+        """Let compiled code stop at ``count``, at a reset, or if one of ``conditions`` is true."""
+        resets = self.sampler.reset_conditions
+        if resets is None:
+            self.target, self.conditions = 0, ()
+        else:
+            self.target, self.conditions = count, (*resets, *conditions)
 
     def over(self) -> bool:
-        return self.done() or bool(self._resets())
-
-    def _resets(self) -> int:
-        if self.sampler.read is None:
-            self.sampler.prepare()
-        return self.sampler.reset()
+        return self.done() or bool(self.sampler.reset())
 
     def done(self) -> bool:
         return bool(self.edges[0].control.count >= self._goal)
-
-    def values(self) -> tuple[Any, ...]:
-        return self.result[2:]
 
     def __await__(self) -> Generator[Any, None, tuple[Any, ...]]:
         self.begin()
@@ -337,45 +362,63 @@ class Repeat(Wait):
                 if self.result[1]:
                     raise DomainReset
                 if self.done():
-                    return self.values()
+                    return self.result[2:]
         finally:
             self.end()
 
 
 class Until(Repeat):
-    """The wait for ticks without a reset until ``condition`` is not 0."""
+    """The wait for ticks without a reset until a condition is not 0.
 
-    def __init__(self, sampler: "Sampler", condition: Value) -> None:
-        super().__init__(sampler, 1)
-        self._condition, self._patience = condition, _PATIENCE
+    It serves all conditions of one structure, one after the other.
+    """
+
+    def __init__(self, tick: Any, condition: Value, structure: Structure | None) -> None:
+        self._condition = condition
+        self._structure = structure
+        self._constants: tuple[int, ...] = () if structure is None else structure[1]
+        self._patience = _PATIENCE
         self._met = False
-        self._holds, frequent = passing_reader(sampler.engine, condition)
-        if frequent:
-            self._compile_condition()
-        else:
-            self.target = 0
+        super().__init__(tick, 1)
 
-    def forget(self) -> None:
-        super().forget()
-        self._holds, _ = passing_reader(self.sampler.engine, self._condition)
+    def aim(self, tick: Any, condition: Value, constants: tuple[int, ...]) -> None:
+        """Wait for this tick and condition from now on."""
+        self.tick, self._condition, self._met = tick, condition, False
+        if constants != self._constants:
+            self._constants = constants
+            for program in self._programs:
+                program.hold(constants)
 
-    def _compile_condition(self) -> None:
+    def _prepare(self) -> None:
+        self.target, self.conditions = 0, ()
+        self._programs: list[ProbeProgram] = []
+        state, engine = self.sampler.engine.state, self.sampler.engine
+        self._read: Callable[[Value, tuple[int, ...]], int] = lambda x, _: int(engine.get_value(x))
+        if self._structure is None or not isinstance(state, CompiledState):
+            return
+        shape = state.readers.shape(self._condition, self._structure)
+        self._read = shape.read
+        if shape.frequent or isinstance(self._condition, Signal):
+            self._compile()
+
+    def _compile(self) -> None:
         """Let compiled code evaluate the condition, if it can."""
-        self.target = NEVER
-        self.conditions += (self._condition,)
+        found = self.sampler.engine.state.conditions(self._condition)
+        if found is not None:
+            self._stop_at(NEVER, found)
+            self._programs = [x.program for x in found if x.program is not None]
 
     def over(self) -> bool:
-        if self._holds() or self._resets():
-            return True
+        self._met = bool(self._read(self._condition, self._constants))
         if not self.target:
             self._patience -= 1
             if not self._patience:
-                self._compile_condition()
+                self._compile()
                 self.edges[0].plan()
-        return False
+        return self._met or bool(self.sampler.reset())
 
     def run(self) -> None:
-        self._met = bool(self._holds())
+        self._met = self._met or bool(self._read(self._condition, self._constants))
         super().run()
 
     def done(self) -> bool:
@@ -384,28 +427,3 @@ class Until(Repeat):
 
 def _never() -> int:
     return 0
-
-
-def value_reader(engine: Any, value: Value) -> Callable[[], int]:
-    """Return a function that reads ``value``; a wait stores it for all its edges."""
-    if isinstance(engine.state, CompiledState):
-        readers = engine.state.readers
-        return readers.of(value) if isinstance(value, Signal) else partial(readers.read, value)
-    return lambda: int(engine.get_value(value))
-
-
-def passing_reader(engine: Any, value: Value) -> tuple[Callable[[], int], bool]:
-    """Return a reader of a value that may be new each time, and whether a program reads it."""
-    if isinstance(engine.state, CompiledState):
-        return engine.state.readers.passing(value)
-    return lambda: int(engine.get_value(value)), isinstance(value, Signal)
-
-
-def _expression_reader(engine: Any, expr: Any) -> Callable[[], Any]:
-    """Return a reader of ``expr``, converted by its shape. Raises as ``Value.cast``."""
-    value = Value.cast(expr)
-    read = value_reader(engine, value)
-    shape = expr.shape() if isinstance(expr, ValueCastable) else None
-    if isinstance(shape, ShapeCastable):
-        return lambda: shape.from_bits(read())
-    return read

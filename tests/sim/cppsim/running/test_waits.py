@@ -11,7 +11,9 @@ from amaranth.hdl import Assert, ClockDomain, Format, Module, Print, Signal, sig
 from amaranth.lib import data, enum
 from amaranth.sim import BrokenTrigger, DomainReset
 
+from cppsim import probe
 from cppsim.mode import Mode
+from cppsim.running import readers, waits
 from support.seeds import seeds
 from support.sim.amaranth import Simulator
 from support.sim.engines import Bench, fast_forwarding, on_engine, same_on
@@ -169,6 +171,96 @@ def test_clocks_of_domains_that_the_design_does_not_use(sim: Bench) -> None:
     assert not alone or len(made._engine._processes) == 1, "compiled code runs all clocks"
 
 
+@pytest.fixture(params=["python", "alone", "settled"])
+def patience(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Evaluate conditions in Python, or in compiled code from the second time on.
+
+    Programs are for one value alone, or for values of a settled design.
+    """
+    evaluations = 1 << 30 if request.param == "python" else 1
+    monkeypatch.setattr(readers, "_WORTH", evaluations)
+    monkeypatch.setattr(waits, "_PATIENCE", evaluations)
+    if request.param == "settled":
+        monkeypatch.setattr(probe, "_LEAST", 0)
+
+
+@pytest.mark.usefixtures("patience")
+@same_on(on_engine, fast_forwarding, advances=60)
+def test_conditions_of_one_structure_are_waited_for_side_by_side(sim: Bench) -> None:
+    m, go, count = counter()
+    above = Signal(40)
+    m.d.comb += above.eq(count + 3)
+
+    def waiting(step: int) -> Any:
+        async def work(ctx: Any) -> None:
+            number = step
+            while number < 40:
+                values = await ctx.tick().sample(above - number).until(count == number)
+                sim.seen.append((step, sim.now, values))
+                values = await ctx.tick().sample(count + step).until(go & (above >= number + 5))
+                sim.seen.append((step, sim.now, values))
+                number += 2 + step
+
+        return work
+
+    async def drive(ctx: Any) -> None:
+        for number in range(12):
+            await ctx.tick().until(count[:2] == number & 3)
+            ctx.set(go, 0)
+            await ctx.delay(2.2e-6)
+            ctx.set(go, 1)
+
+    simulator = sim.simulator(m, waiting(1), waiting(4), drive)
+    simulator.add_process(waiting(2))
+    simulator.run()
+    close(simulator)
+    assert len(sim.seen) > 40
+
+
+@pytest.mark.usefixtures("patience")
+@same_on(on_engine, fast_forwarding)
+def test_waits_of_one_structure_are_made_before_they_begin(sim: Bench) -> None:
+    m, _, count = counter()
+
+    async def work(ctx: Any) -> None:
+        for number in (10, 20, 30):
+            low, high = (ctx.tick().sample(count + x) for x in (number, 2 * number))
+            sim.seen += [await high, await low, await high]
+            first, second = (ctx.tick().sample(count).until(count >= number + x) for x in (0, 3))
+            sim.seen += [await second, await first]
+            async for *_, value in low:
+                sim.seen.append((value, await high.until(count >= value), ctx.get(count)))
+                break
+
+    sim.run(m, work)
+
+
+@pytest.mark.usefixtures("patience")
+@same_on(on_engine, fast_forwarding)
+@pytest.mark.parametrize("late", [False, True])
+def test_a_condition_that_held_before_is_waited_for_again(sim: Bench, late: bool) -> None:
+    domain = ClockDomain("sync", async_reset=late)
+    m, go, count = counter(domain)
+
+    async def work(ctx: Any) -> None:
+        for number in range(30):
+            try:
+                sim.seen.append(await ctx.tick().sample(count).until(count >= number & 7))
+                await ctx.tick()
+                sim.seen.append(await ctx.tick().sample(go).until(count[0] == number & 1))
+            except DomainReset:
+                sim.seen.append("reset")
+            sim.seen.append((sim.now, ctx.get(count)))
+
+    async def resetting(ctx: Any) -> None:
+        for delay in (3.1e-6, 1e-6, 7.4e-6, 0.1e-6):
+            await ctx.delay(delay)
+            ctx.set(domain.rst, 1 - ctx.get(domain.rst))
+
+    close(sim.run(m, work, resetting))
+    assert "reset" in sim.seen
+
+
 @same_on(on_engine, fast_forwarding)
 @pytest.mark.parametrize("late", [False, True])
 def test_a_reset_ends_repeated_waits(sim: Bench, late: bool) -> None:
@@ -194,6 +286,26 @@ def test_a_reset_ends_repeated_waits(sim: Bench, late: bool) -> None:
     six, until_5 = (lambda tick: tick.repeat(6)), (lambda tick: tick.until(count[:3] == 5))
     close(sim.run(m, waiting(six), waiting(until_5), resetting))
     assert "reset" in sim.seen
+
+
+@same_on(on_engine, fast_forwarding, advances=10)
+def test_a_reset_ends_a_wait_that_compiled_code_takes_over(sim: Bench) -> None:
+    domain = ClockDomain("sync")
+    m, _, count = counter(domain)
+
+    async def work(ctx: Any) -> None:
+        try:
+            await ctx.tick().repeat(20)
+        except DomainReset:
+            sim.seen.append((sim.now, ctx.get(count)))
+
+    async def resetting(ctx: Any) -> None:
+        for delay in (7.2e-6, 1e-6):
+            await ctx.delay(delay)
+            ctx.set(domain.rst, 1 - ctx.get(domain.rst))
+
+    sim.run(m, work, resetting)
+    assert sim.seen == [(7_500_000_000, 0)]
 
 
 @same_on(on_engine, fast_forwarding)
