@@ -3,7 +3,7 @@
 ``valid & (count == 3)`` is a new expression each time Python executes it. Its structure is the same
 each time, and the same as that of ``valid & (count == 4)``.
 
-The walk reads Amaranth's private attributes itself: functions for them would double its time.
+The walk reads Amaranth's private attributes itself: functions for them would take a third more.
 """
 
 from typing import Any

@@ -96,15 +96,15 @@ def circuit_of(options: str, ram_bytes: int | None = None) -> CircuitOptions:
 def make_circuit(options: str, ram_bytes: int | None = None) -> HarnessCircuit:
     """Return the same circuit with its text. Raises ``SimulationError``, too."""
     # Amaranth, which nobody needs who opens a folder.
-    from cppsim.batch.circuit import batch_circuit
-    from cppsim.batch.source import write_batch
+    from cppsim.batch.cached import CachedBatch
+    from cppsim.batch.circuit import PortChoice, PreparedBatch
 
     from .harness import Harness
 
     bare = circuit_of(options, ram_bytes)
     configuration, size = bare.configuration, bare.ram_bytes
     harness = Harness(configuration, size // configuration.data_bytes)
-    written = write_batch(batch_circuit(harness))
+    written = CachedBatch(PreparedBatch.of(PortChoice(harness)))
     design = StoredDesign(written.source(), written.rows)
     return HarnessCircuit(options, configuration, size, design)
 

@@ -9,16 +9,17 @@ import numpy as np
 from amaranth.hdl import Value
 
 from ..amaranth_internals import time_of
+from ..designs import uncollected
 from ..errors import BatchError
 from ..model.interface import NamedSignals
 from ..model.ports import counted
 from ..model.program import Item, Program, expect_program
 from ..model.reference import Testbench, execute, value_at, words_of
-from .circuit import PortChoice, batch_circuit
+from .cached import CachedBatch
+from .circuit import PortChoice, PreparedBatch
 from .folder import write_folder
 from .record import PERIOD, AsyncTestbench, Recording, one_instance, record_testbench
 from .runner import Backend, Runner
-from .source import write_batch
 
 
 class Batch(Runner):
@@ -52,10 +53,12 @@ class Batch(Runner):
         watch: Collection[str] = (),
     ) -> None:
         self._choice = PortChoice(dut, clocks, watch)
-        circuit = batch_circuit(dut, clocks, watch)
-        self.written = write_batch(circuit)
-        super().__init__(self.written, instances, backend)
-        self._names = NamedSignals(circuit.signals, circuit.fields, self.description.ports)
+        with uncollected():
+            design = PreparedBatch.of(self._choice)
+            self.written = CachedBatch(design)
+            super().__init__(self.written, instances, backend)
+        names = design.names
+        self._names = NamedSignals(names.signals, names.fields, self.description.ports)
 
     def _name_of(self, port: Any) -> str:
         return self._names.name_of(port)

@@ -4,6 +4,7 @@ If all state changes at rising edges of one clock, that clock is removed: every 
 """
 
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from typing import Any, cast
@@ -11,10 +12,13 @@ from typing import Any, cast
 from amaranth.hdl import Fragment, Shape, Signal, Value
 from amaranth.lib import data, wiring
 
+from ..amaranth_internals import MemoryInstance, memory_of
+from ..compiling.library import content_key
 from ..errors import BatchError, one_line
 from ..model.circuit import named_signals
 from ..netlist.design import Bits, DesignPort, FormattedValue, Memory, Notice
 from ..netlist.enables import find_enables
+from ..netlist.fingerprint import fingerprint
 from ..netlist.lowered import Event, Lowered, StateInput, worded
 from ..netlist.lowering import lower
 from ..netlist.passes import rewrite
@@ -135,28 +139,76 @@ class BatchCircuit:
     checks: dict[int, tuple[str | FormattedValue, ...]] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class PreparedBatch:
+    """A design whose ports are named, but which is not lowered yet."""
+
+    choice: PortChoice
+    prepared: Any
+    names: PortNames
+
+    @staticmethod
+    def of(choice: PortChoice) -> "PreparedBatch":
+        """Prepare the design of ``choice``. Raises ``BatchError``."""
+        for what, names in (("clocks", choice.clocks), ("watch", choice.watch)):
+            if isinstance(names, str):
+                raise BatchError(f"{what}: {names!r}; expected a list of names")
+        with _in_one_line():
+            prepared = Fragment.get(choice.dut, None).prepare()
+        return PreparedBatch(choice, prepared, choice.names(prepared))
+
+    def key(self) -> str:
+        """Return a key of all that `lowered` depends on. Raises ``BatchError``."""
+        with _in_one_line():
+            mark = fingerprint(self.prepared)
+        numbers = {id(thing): number for number, thing in enumerate(mark.objects)}
+        names, clocks, fragments = self.names, self.choice.clocks, self.prepared.fragments.items()
+        signals = [
+            # A signal without logic has no number from the fingerprint.
+            (name, numbers.setdefault(id(x), len(numbers)), len(x), x.shape().signed, x.init)
+            for name, x in names.signals.items()
+        ]
+        fields = [
+            (x, port, low, of.width, of.signed) for x, (port, low, of) in names.fields.items()
+        ]
+        parts = (
+            *(signals, list(names.chosen), fields),
+            *(list(names.clocks.items()), list(names.resets.items())),
+            None if clocks is None else sorted(clocks),
+            [(*x.name, memory_of(y).name) for y, x in fragments if isinstance(y, MemoryInstance)],
+        )
+        return content_key(mark.digest, repr(parts))
+
+    def lowered(self) -> BatchCircuit:
+        """Return the circuit. Raises ``BatchError``."""
+        with _in_one_line():
+            lowered = lower(self.prepared)
+        names = self.names
+        circuit = BatchCircuit(lowered, names.signals, names.fields)
+        _choose(circuit, names)
+        _clock(circuit, self.prepared.fragment.domains, names, self.choice.clocks)
+        for number, event in enumerate((*lowered.events, *lowered.watches)):
+            if event.kind in ("assert", "assume"):
+                circuit.checks[number] = worded(event.statement)
+        for memory in lowered.design.memories:
+            circuit.memories[free_name(memory.name, circuit.memories)] = memory
+        return circuit
+
+
+@contextmanager
+def _in_one_line() -> Iterator[None]:
+    """Raise errors as a ``BatchError``."""
+    try:
+        yield
+    except Exception as error:
+        raise BatchError(one_line(error)) from error
+
+
 def batch_circuit(
     dut: Any, clocks: Collection[str] | None = None, watch: Collection[str] = ()
 ) -> BatchCircuit:
     """Lower ``dut``; the parameters are those of `Batch`. Raises ``BatchError``."""
-    for what, names in (("clocks", clocks), ("watch", watch)):
-        if isinstance(names, str):
-            raise BatchError(f"{what}: {names!r}; expected a list of names")
-    try:
-        prepared = Fragment.get(dut, None).prepare()
-        lowered = lower(prepared)
-    except Exception as error:
-        raise BatchError(one_line(error)) from error
-    port_names = PortChoice(dut, clocks, watch).names(prepared)
-    circuit = BatchCircuit(lowered, port_names.signals, port_names.fields)
-    _choose(circuit, port_names)
-    _clock(circuit, prepared.fragment.domains, port_names, clocks)
-    for number, event in enumerate((*lowered.events, *lowered.watches)):
-        if event.kind in ("assert", "assume"):
-            circuit.checks[number] = worded(event.statement)
-    for memory in lowered.design.memories:
-        circuit.memories[free_name(memory.name, circuit.memories)] = memory
-    return circuit
+    return PreparedBatch.of(PortChoice(dut, clocks, watch)).lowered()
 
 
 def _choose(circuit: BatchCircuit, names: PortNames) -> None:

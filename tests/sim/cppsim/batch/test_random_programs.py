@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cppsim import Batch, Program
-from cppsim.batch import cuda, emit
+from cppsim.batch import cached, cuda, emit
 from support.sim.batches import batch_of, on_backend
 from support.sim.random_designs import random_circuit, random_machine, random_system
 
@@ -76,6 +76,7 @@ def test_random_programs(
     monkeypatch.setattr(cuda, "_LANES", (layout.lanes,))
     if not layout.short:
         monkeypatch.setattr(emit, "_SHORT", 0)
+        monkeypatch.setattr(cached, "_CODE", "only long programs")
     if not layout.shared:
         monkeypatch.setattr(cuda, "_OWN", 4 << 16)
     design = make(seed)

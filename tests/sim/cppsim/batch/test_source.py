@@ -13,7 +13,7 @@ from cppsim.batch.circuit import batch_circuit
 from cppsim.batch.source import write_batch
 
 
-@pytest.mark.usefixtures("gpu")
+@pytest.mark.usefixtures("gpu", "fresh_cache")
 @pytest.mark.parametrize(("backend", "unused"), [("threads", "Tables"), ("cuda", "Chunks")])
 def test_a_batch_writes_only_the_backend_that_it_runs(
     backend: str, unused: str, monkeypatch: pytest.MonkeyPatch
