@@ -392,6 +392,7 @@ class Until(Repeat):
     def _prepare(self) -> None:
         self.target, self.conditions = 0, ()
         self._programs: list[ProbeProgram] = []
+        self._read_alone: Callable[[], int] | None = None
         state, engine = self.sampler.engine.state, self.sampler.engine
         self._read: Callable[[Value, tuple[int, ...]], int] = lambda x, _: int(engine.get_value(x))
         if self._structure is None or not isinstance(state, CompiledState):
@@ -407,9 +408,13 @@ class Until(Repeat):
         if found is not None:
             self._stop_at(NEVER, found)
             self._programs = [x.program for x in found if x.program is not None]
+            if self._programs and not found[0].settles:
+                # At an edge, before the model steps, it needs no settled values.
+                self._read_alone = self._programs[0].on(self.sampler.engine.state.model.address)
 
     def over(self) -> bool:
-        self._met = bool(self._read(self._condition, self._constants))
+        alone = self._read_alone
+        self._met = bool(alone() if alone else self._read(self._condition, self._constants))
         if not self.target:
             self._patience -= 1
             if not self._patience:
