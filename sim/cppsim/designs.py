@@ -20,7 +20,7 @@ from .amaranth_internals import SignalDict
 from .compiling.cache import source_digest
 from .compiling.library import Builder, builder, content_key
 from .cpp.simulation import SimulationSource, write_simulation
-from .errors import SimulationError, one_line
+from .errors import SimulationError, in_one_line
 from .netlist.design import PlainDesign
 from .netlist.fingerprint import Fingerprint, fingerprint
 from .netlist.lowered import Lowered
@@ -67,25 +67,14 @@ def known(design: Any) -> Written | None:
 
 def written(design: Any) -> Written:
     """Return ``design`` as C++. Raises ``SimulationError`` if it has no plain form."""
-    with _in_one_line():
+    with in_one_line(SimulationError):
         lowered = lower(design, idle=True)
         return lowered, write_simulation(lowered)
 
 
 def _mark(design: Any) -> Fingerprint:
-    with _in_one_line():
+    with in_one_line(SimulationError):
         return fingerprint(design)
-
-
-@contextmanager
-def _in_one_line() -> Iterator[None]:
-    """Raise errors as a ``SimulationError``."""
-    try:
-        yield
-    except SimulationError:
-        raise
-    except Exception as error:
-        raise SimulationError(one_line(error)) from error
 
 
 @contextmanager
@@ -123,7 +112,7 @@ def layout(lowered: Lowered, source: SimulationSource, objects: Sequence[Any]) -
 
 
 def _read(folder: Path, mark: Fingerprint) -> Written:
-    with _in_one_line():  # another process may have removed the entry
+    with in_one_line(SimulationError):  # another process may have removed the entry
         lowered, source, logic = _loaded((folder / _LAYOUT).read_bytes(), mark.objects)
     source.library = Builder.library(folder)
     return lowered, _KeptSource(source, partial(_loaded, logic, lowered.design.memories))

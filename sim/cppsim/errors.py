@@ -31,6 +31,17 @@ def one_line(error: Exception) -> str:
 
 
 @contextmanager
+def in_one_line(kind: type[SimulationError]) -> Iterator[None]:
+    """Raise other errors as a ``kind``."""
+    try:
+        yield
+    except kind:
+        raise
+    except Exception as error:
+        raise kind(one_line(error)) from error
+
+
+@contextmanager
 def memory_for(what: str) -> Iterator[None]:
     """Raise ``BatchError`` instead of ``MemoryError``, with ``what`` as its subject."""
     try:

@@ -17,7 +17,7 @@ from bitlane.errors import BitlaneError
 from bitlane_boards.readback.ice40 import LogicCell
 from bitlane_sim.pins.netlist import Netlist
 from cppsim import Batch, Program
-from cppsim.batch.circuit import batch_circuit
+from cppsim.batch.circuit import PortChoice, PreparedBatch
 from cppsim.batch.folder import write_folder
 from cppsim.batch.source import write_batch
 from flips.circuit import FlippableCircuit, FlippableLut
@@ -97,7 +97,8 @@ class FlipCampaign:
 
         Compiles nothing and allocates no memory for the instances. Raises ``BatchError``.
         """
-        written = write_batch(batch_circuit(FlipStand(self.circuit, self.stimulus)))
+        stand = FlipStand(self.circuit, self.stimulus)
+        written = write_batch(PreparedBatch.of(PortChoice(stand)).lowered())
         rows = np.frombuffer(written.rows, np.uint8)[None]
         write_folder(folder, written, self.instances, rows, self.program())
         self.flips.save(folder / "flips.npz", [name for name, _ in self.parts()])

@@ -4,7 +4,6 @@ If all state changes at rising edges of one clock, that clock is removed: every 
 """
 
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from typing import Any, cast
@@ -14,7 +13,7 @@ from amaranth.lib import data, wiring
 
 from ..amaranth_internals import MemoryInstance, memory_of
 from ..compiling.library import content_key
-from ..errors import BatchError, one_line
+from ..errors import BatchError, in_one_line
 from ..model.circuit import named_signals
 from ..netlist.design import Bits, DesignPort, FormattedValue, Memory, Notice
 from ..netlist.enables import find_enables
@@ -153,13 +152,13 @@ class PreparedBatch:
         for what, names in (("clocks", choice.clocks), ("watch", choice.watch)):
             if isinstance(names, str):
                 raise BatchError(f"{what}: {names!r}; expected a list of names")
-        with _in_one_line():
+        with in_one_line(BatchError):
             prepared = Fragment.get(choice.dut, None).prepare()
         return PreparedBatch(choice, prepared, choice.names(prepared))
 
     def key(self) -> str:
         """Return a key of all that `lowered` depends on. Raises ``BatchError``."""
-        with _in_one_line():
+        with in_one_line(BatchError):
             mark = fingerprint(self.prepared)
         numbers = {id(thing): number for number, thing in enumerate(mark.objects)}
         names, clocks, fragments = self.names, self.choice.clocks, self.prepared.fragments.items()
@@ -181,7 +180,7 @@ class PreparedBatch:
 
     def lowered(self) -> BatchCircuit:
         """Return the circuit. Raises ``BatchError``."""
-        with _in_one_line():
+        with in_one_line(BatchError):
             lowered = lower(self.prepared)
         names = self.names
         circuit = BatchCircuit(lowered, names.signals, names.fields)
@@ -193,22 +192,6 @@ class PreparedBatch:
         for memory in lowered.design.memories:
             circuit.memories[free_name(memory.name, circuit.memories)] = memory
         return circuit
-
-
-@contextmanager
-def _in_one_line() -> Iterator[None]:
-    """Raise errors as a ``BatchError``."""
-    try:
-        yield
-    except Exception as error:
-        raise BatchError(one_line(error)) from error
-
-
-def batch_circuit(
-    dut: Any, clocks: Collection[str] | None = None, watch: Collection[str] = ()
-) -> BatchCircuit:
-    """Lower ``dut``; the parameters are those of `Batch`. Raises ``BatchError``."""
-    return PreparedBatch.of(PortChoice(dut, clocks, watch)).lowered()
 
 
 def _choose(circuit: BatchCircuit, names: PortNames) -> None:

@@ -9,7 +9,7 @@ from amaranth.lib.fifo import SyncFIFO
 
 from cppsim import Batch, Program
 from cppsim.batch import source
-from cppsim.batch.circuit import batch_circuit
+from cppsim.batch.circuit import PortChoice, PreparedBatch
 from cppsim.batch.source import write_batch
 
 
@@ -31,7 +31,7 @@ def test_a_batch_writes_only_the_backend_that_it_runs(
 
 
 def test_the_source_of_both_has_the_lines_of_each() -> None:
-    written = write_batch(batch_circuit(SyncFIFO(width=8, depth=4)))
+    written = write_batch(PreparedBatch.of(PortChoice(SyncFIFO(width=8, depth=4))).lowered())
     sources = [written.source(), written.source("threads"), written.source("cuda")]
     both, cores, gpu = (set(x.text.splitlines()) for x in sources)
     core_words, block_words = sources[0].description.core_words, sources[0].description.block_words
