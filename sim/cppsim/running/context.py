@@ -18,7 +18,7 @@ from ..amaranth_internals import (
     domain_of,
 )
 from .state import CompiledState
-from .waits import Each, Reader, Repeat, Sampler, Wait
+from .waits import Each, Repeat, Sampler, SampleReader, Wait
 
 _CACHED = 64
 """The number of sampling ticks that a tick caches."""
@@ -30,11 +30,11 @@ class Tick(TickTrigger):
     def __init__(self, sampler: Sampler, sampled: tuple[Any, ...] = ()) -> None:
         super().__init__(sampler.engine, sampler.process, domain=sampler.domain, sampled=sampled)
         self.sampler = sampler
-        self.reads: list[Reader] | None = None
+        self.reads: list[SampleReader] | None = None
         """Readers of the sampled expressions; None until they are needed."""
         self._more: dict[tuple[int, ...], Tick] = {}
 
-    def prepare(self) -> list[Reader]:
+    def prepare(self) -> list[SampleReader]:
         """Set and return `reads`. Raises as ``Value.cast``."""
         reads = self.reads = [self.sampler.reader(expr) for expr in self._sampled]
         return reads

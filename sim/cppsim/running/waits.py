@@ -22,7 +22,8 @@ _PATIENCE = 64
 _REMEMBERED = 256
 """Limit of the structures of conditions with a wait. A testbench has as many as it has lines."""
 
-Reader = Callable[[], Any]
+SampleReader = Callable[[], Any]
+"""A function that returns a sampled value, in the form of its shape."""
 
 
 class Edge:
@@ -141,7 +142,7 @@ class Edge:
 
 
 class Sampler:
-    """What all ticks of one domain have in common for one process.
+    """The edges, the reset and the waits that all ticks of a domain share in one process.
 
     Attributes
     ----------
@@ -170,12 +171,12 @@ class Sampler:
         self._untils.clear()
         vars(self).pop("reset_conditions", None)
         engine, reset = self.engine, self.domain.rst
-        self._value_reader: Callable[[Value], Reader] = (
+        self._value_reader: Callable[[Value], SampleReader] = (
             self._state.readers.passing
             if isinstance(self._state, CompiledState)
             else lambda value: lambda: int(engine.get_value(value))
         )
-        self.reset: Reader = _never if reset is None else self._value_reader(reset)
+        self.reset: SampleReader = _never if reset is None else self._value_reader(reset)
 
     @cached_property
     def reset_conditions(self) -> Sequence[Condition] | None:
@@ -184,7 +185,7 @@ class Sampler:
             return ()
         return self._state.conditions(self.domain.rst)
 
-    def reader(self, expr: Any) -> Reader:
+    def reader(self, expr: Any) -> SampleReader:
         """Return a reader of ``expr``, converted by its shape. Raises as ``Value.cast``."""
         if isinstance(expr, Value):
             return self._value_reader(expr)
