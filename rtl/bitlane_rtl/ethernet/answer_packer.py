@@ -12,6 +12,7 @@ from ..abi.frames import HELLO_BYTES, Answer
 from ..primitives import ALWAYS, one_hot_fsm
 from ..serial.byte_counter import SIZE_BITS
 from ..serial.transmitter import AnswerByte
+from .data_mover import AnswerWord
 from .packets import HEADER_WORDS, PacketWord
 from .request_reader import AnswerContext
 
@@ -45,8 +46,9 @@ class AnswerPacker(wiring.Component):
     check   the answer's words are compared with the room       word; header before the first
                                                                 answer; crc if they do not fit
     header  a word of the packet's header, or SESSION, is sent  check after SESSION
-    word    a word of the answer is sent                        byte; number behind the answer
-    byte    a byte of data is taken                             word behind a word's last byte, or
+    word    a word of the answer is sent                        byte; word if the next is taken;
+                                                                number behind the answer
+    byte    a byte of data is taken, or a whole word            word behind a word's last byte, or
                                                                 the answer's
     crc     the CRC is sent                                     check if an answer waits, else
                                                                 number
@@ -56,15 +58,19 @@ class AnswerPacker(wiring.Component):
     -------
     i : ``In(stream.Signature(AnswerByte))``
         Answers. ``ready`` stays 1 until a byte is transferred, unless ``context.close`` is 1.
+    words : ``In(stream.Signature(AnswerWord))``
+        The data of an answer in place of its bytes behind the status.
     context : ``In(AnswerContext())``
     o : ``Out(stream.Signature(PacketWord))``
         Datagrams with the packet's header in front.
 
     Latency: 16 cycles from the first answer's status to ``o``, 4 for others.
-    Throughput: a word of data every 6 cycles, any other word every 2.
+    Throughput: a word of data that comes in bytes every 6 cycles, any other word every 2.
+    Path through it: from ``o.ready`` to ``words.ready``.
     """
 
     i: In(stream.Signature(AnswerByte))
+    words: In(stream.Signature(AnswerWord))
     context: In(AnswerContext())
     o: Out(stream.Signature(PacketWord))
 
@@ -77,6 +83,7 @@ class AnswerPacker(wiring.Component):
         begun = Signal()  # a datagram
         waiting = Signal()  # an answer, until the datagram before is closed
         taken = Signal()
+        word_taken = Signal()
         sent = Signal()
         index = Signal(range(HEADER_WORDS + 1), init=HEADER_WORDS)
         m.d.comb += [
@@ -84,6 +91,8 @@ class AnswerPacker(wiring.Component):
             self.context.closed.eq(state.number & self.context.close & ~begun),
             self.i.ready.eq((state.number & ~self.context.close) | state.status | state.byte),
             taken.eq(self.i.ready & self.i.valid),
+            self.words.ready.eq(state.byte | (state.word & sent & ~ended)),
+            word_taken.eq(self.words.ready & self.words.valid),
             self.o.valid.eq(second),
             sent.eq(self.o.valid & self.o.ready),
         ]
@@ -105,6 +114,8 @@ class AnswerPacker(wiring.Component):
         m.d.sync += waiting.eq(state.check | (waiting & ~state.number & ~state.word))
         with m.If(taken):
             m.d.sync += ended.eq(self.i.payload.last)
+        with m.If(word_taken):
+            m.d.sync += [word.eq(self.words.p.data), ended.eq(self.words.p.last)]
         one_hot_fsm(
             m,
             state,
@@ -113,8 +124,8 @@ class AnswerPacker(wiring.Component):
                 "status": [(taken, "check")],
                 "check": [(~begun, "header"), (~fits, "crc"), (ALWAYS, "word")],
                 "header": [(sent & at_session, "check")],
-                "word": [(sent & ended, "number"), (sent, "byte")],
-                "byte": [(taken & ((lane == 3) | self.i.payload.last), "word")],
+                "word": [(word_taken, "word"), (sent & ended, "number"), (sent, "byte")],
+                "byte": [(word_taken | (taken & ((lane == 3) | self.i.payload.last)), "word")],
                 "crc": [(sent & waiting, "check"), (sent, "number")],
             },
         )

@@ -2,16 +2,17 @@
 
 from typing import Any
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi.datagrams import DATAGRAM_RECEIVE_BYTES
 from ..configuration import Configuration
-from ..ports.signatures import ByteAccess, ControlPort
+from ..ports.signatures import ControlPort, ReadPort, WritePort
 from ..serial.executor import RequestExecutor
 from .answer_packer import AnswerPacker
 from .board_addresses import BoardAddresses
+from .data_mover import DataMover
 from .gmii import Gmii
 from .packet_fifo import PACKET_WORDS
 from .request_reader import RequestReader
@@ -32,7 +33,8 @@ class NetworkBridge(wiring.Component):
     Parameters
     ----------
     configuration
-        Its ``memory_base`` and ``memory_bytes`` bound the addresses that a host may access.
+        Its widths are those of the memory's ports; its ``memory_base`` and ``memory_bytes`` bound
+        the addresses that a host may access.
     addresses
         The addresses of the board.
     clock_hz
@@ -44,7 +46,8 @@ class NetworkBridge(wiring.Component):
         From the PHY, in the domain ``rx``.
     tx : ``Out(Gmii())``
         To the PHY, in the domain ``tx``.
-    memory : ``Out(ByteAccess(address_width))``
+    read : ``Out(ReadPort(address_width, data_width))``
+    write : ``Out(WritePort(address_width, data_width))``
     control : ``In(ControlPort())``
         Port of the controlled circuit.
     interrupt : ``In(1)``
@@ -66,7 +69,8 @@ class NetworkBridge(wiring.Component):
 
     rx: Any
     tx: Any
-    memory: Any
+    read: Any
+    write: Any
     control: Any
     interrupt: Signal
     dropped: Signal
@@ -76,12 +80,15 @@ class NetworkBridge(wiring.Component):
     ) -> None:
         self._stack = UdpStack(addresses, _RECEIVE_WORDS, check=True)
         self._reader = RequestReader(clock_hz)
-        self._executor = RequestExecutor(configuration, DATAGRAM_RECEIVE_BYTES)
+        self._executor = RequestExecutor(configuration, DATAGRAM_RECEIVE_BYTES, transfers=True)
+        self._mover = DataMover(configuration)
+        widths = configuration.address_width, configuration.data_width
         super().__init__(
             {
                 "rx": In(Gmii()),
                 "tx": Out(Gmii()),
-                "memory": Out(ByteAccess(configuration.address_width)),
+                "read": Out(ReadPort(*widths)),
+                "write": Out(WritePort(*widths)),
                 "control": In(ControlPort()),
                 "interrupt": In(1),
                 "dropped": Out(16),
@@ -93,19 +100,25 @@ class NetworkBridge(wiring.Component):
         m.submodules.stack = stack = self._stack
         m.submodules.reader = reader = self._reader
         m.submodules.executor = executor = self._executor
+        m.submodules.mover = mover = self._mover
         m.submodules.packer = packer = AnswerPacker()
         wiring.connect(m, wiring.flipped(self.rx), stack.rx)
         wiring.connect(m, stack.received, reader.i)
         wiring.connect(m, reader.o, executor.i)
+        wiring.connect(m, reader.words, mover.i)
         wiring.connect(m, reader.complaint, executor.complaint)
         wiring.connect(m, reader.context, packer.context)
+        wiring.connect(m, executor.transfer, mover.transfer)
         wiring.connect(m, executor.o, packer.i)
+        wiring.connect(m, mover.o, packer.words)
         wiring.connect(m, packer.o, stack.sent)
         wiring.connect(m, stack.tx, wiring.flipped(self.tx))
-        wiring.connect(m, executor.memory, wiring.flipped(self.memory))
+        wiring.connect(m, mover.read, wiring.flipped(self.read))
+        wiring.connect(m, mover.write, wiring.flipped(self.write))
         wiring.connect(m, executor.control, wiring.flipped(self.control))
+        answers = (executor.o, mover.o)
         m.d.comb += [
-            reader.answered.eq(executor.o.valid & executor.o.ready & executor.o.payload.last),
+            reader.answered.eq(Cat(o.valid & o.ready & o.p.last for o in answers).any()),
             executor.interrupt.eq(self.interrupt),
             self.dropped.eq(stack.dropped),
         ]

@@ -6,6 +6,7 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from ..abi import WORD_BYTES
 from ..abi.datagrams import GOODBYE, TAKE_OVER
 from ..abi.frames import Request
 from ..primitives import ALWAYS, Ram, one_hot_fsm
@@ -74,7 +75,7 @@ class RequestReader(wiring.Component):
     head      the first word of a frame, or the CRC, is taken           decide; close after the CRC
     decide    the session and the number of the frame are checked       send; complain if out of
                                                                         turn; else discard
-    send      a byte is output                                          load behind a word; answer
+    send      a byte is output, or a whole word of data                 load behind a word; answer
                                                                         behind the frame
     load      the next word is taken                                    send
     complain  the complaint is valid, if it is the first one            answer or discard
@@ -95,17 +96,22 @@ class RequestReader(wiring.Component):
         Datagrams that `DatagramCheck` found good.
     o : ``Out(stream.Signature(8))``
         Requests as `RequestReceiver` outputs them. A GOODBYE is a READ of no bytes.
+    words : ``Out(stream.Signature(32))``
+        The same data of a WRITE, in place of the bytes: all of its words must be taken here, or all
+        bytes there.
     complaint : ``Out(Complaint())``
     answered : ``In(1)``
-        The last byte of an answer is transferred; 2 cycles or more after the request's last byte.
+        The last byte or word of an answer is transferred; 2 cycles or more after the request's.
     context : ``Out(AnswerContext())``
 
     Latency: 9 cycles from a datagram's first word to the first byte of ``o``.
-    Throughput: 4 bytes every 5 cycles; a request must be answered before the next one is output.
+    Throughput: 4 bytes every 5 cycles, or a word every 2; a request must be answered before the
+    next one is output.
     """
 
     i: In(stream.Signature(PacketWord))
     o: Out(stream.Signature(8))
+    words: Out(stream.Signature(32))
     complaint: Out(Complaint())
     answered: In(1)
     context: Out(AnswerContext())
@@ -118,11 +124,10 @@ class RequestReader(wiring.Component):
         m = Module()
         state: Any = Signal(_State)
         taken = self.i.valid & self.i.ready
-        sent = self.o.valid & self.o.ready
         ours = self._store_header(m, state, taken)
         request = _Request()
         allowed, in_turn = self._decide(m, state, request, ours)
-        behind_word, complete = self._send(m, state, request)
+        word_sent, all_sent = self._send(m, state, request)
         dropping = Signal()
         m.d.sync += dropping.eq(state.complain | (dropping & ~state.head))
         m.d.comb += [
@@ -143,7 +148,7 @@ class RequestReader(wiring.Component):
                     (decided & ~in_turn, "complain"),
                     (decided, "send"),
                 ],
-                "send": [(sent & complete, "answer"), (sent & behind_word, "load")],
+                "send": [(all_sent, "answer"), (word_sent, "load")],
                 "load": [(taken, "send")],
                 "complain": [(self.complaint.valid, "answer"), (ALWAYS, "discard")],
                 "answer": [(self.answered & dropping, "discard"), (self.answered, "head")],
@@ -225,21 +230,26 @@ class RequestReader(wiring.Component):
         return allowed, in_turn
 
     def _send(self, m: Module, state: Any, request: "_Request") -> tuple[Any, Any]:
-        """Output bytes. Return whether the byte is a word's last one, and the frame's last one."""
+        """Output bytes or words. Return whether a word is sent, and whether the frame is."""
         word = Signal(32, reset_less=True)
         lane = Signal(2)
         in_head, in_address = Signal(), Signal()  # the words of the frame's header
         left = Signal(SIZE_BITS, reset_less=True)  # bytes of data
         kind = request.kind.as_value()
+        in_data = ~in_head & ~in_address
         sent = self.o.valid & self.o.ready
-        m.d.comb += [self.o.valid.eq(state.send), self.o.payload.eq(word[:8])]
-        behind_word = lane == 3
+        whole = self.words.valid & self.words.ready
+        m.d.comb += [
+            self.o.valid.eq(state.send),
+            self.o.payload.eq(word[:8]),
+            self.words.valid.eq(state.send & in_data & (lane == 0)),
+            self.words.payload.eq(word),
+        ]
+        word_sent = whole | (sent & (lane == 3))
         with m.If(state.head | state.load):
-            m.d.sync += word.eq(self.i.payload.data)
-        with m.If(sent):
+            m.d.sync += [word.eq(self.i.payload.data), lane.eq(0)]
+        with m.Elif(sent):
             m.d.sync += [word.eq(word[8:]), lane.eq(lane + 1)]
-        with m.If(state.head | state.load):
-            m.d.sync += lane.eq(0)
         with m.If(state.decide):
             m.d.sync += [
                 word[8 : 8 + len(kind)].eq(kind),
@@ -247,13 +257,13 @@ class RequestReader(wiring.Component):
                 in_head.eq(1),
                 in_address.eq(0),
             ]
-        with m.Elif(sent & behind_word):
+        with m.Elif(word_sent):
             m.d.sync += [in_head.eq(0), in_address.eq(in_head)]
-        in_data = ~in_head & ~in_address
-        with m.If(sent & in_data):
-            m.d.sync += left.eq(left - 1)
-        complete = Mux(in_data, left == 1, ~in_head & behind_word & (left == 0))
-        return behind_word, complete
+        with m.If((sent & in_data) | whole):
+            m.d.sync += left.eq(left - Mux(whole, WORD_BYTES, 1))
+        data_sent = Mux(whole, left <= WORD_BYTES, sent & (left == 1))
+        head_sent = sent & ~in_head & (lane == 3) & (left == 0)
+        return word_sent, Mux(in_data, data_sent, head_sent)
 
 
 class _Request:

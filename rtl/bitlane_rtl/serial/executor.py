@@ -5,7 +5,7 @@ It executes a request only if all of it is allowed, and never a repeated write.
 
 from typing import Any
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Const, Module, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -15,14 +15,42 @@ from ..ports.signatures import CONTROL_ADDRESS_WIDTH, ByteAccess, ControlPort
 from ..primitives import ALWAYS, one_hot_fsm
 from .access_check import AccessCheck
 from .answer_source import AnswerSource
-from .byte_counter import ByteCounter
+from .byte_counter import SIZE_BITS, ByteCounter
 from .data_access import DataAccess
 from .memory_bounds import MemoryBounds
 from .request_header import RequestHeader
 from .sequence_check import Complaint
 from .transmitter import AnswerByte
 
-__all__ = ["RequestExecutor"]
+__all__ = ["RequestExecutor", "Transfer"]
+
+
+class Transfer(wiring.Signature):
+    """Signature of an order to move all data of a request to memory, from the executor's side.
+
+    Members
+    -------
+    valid : ``Out(1)``; done : ``In(1)``
+        Move the data of a request. ``valid`` is held until ``done``, the others while ``valid``.
+    address : ``Out(address_width)``; size_less_1 : ``Out(SIZE_BITS)``
+        The first byte in the memory, and the number of bytes less one.
+    write : ``Out(1)``
+        The request is a WRITE.
+    execute : ``Out(1)``
+        Write the data that are taken; while 0, they are dropped. Undefined of a READ.
+    """
+
+    def __init__(self, address_width: int) -> None:
+        super().__init__(
+            {
+                "valid": Out(1),
+                "done": In(1),
+                "address": Out(address_width),
+                "size_less_1": Out(SIZE_BITS),
+                "write": Out(1),
+                "execute": Out(1),
+            }
+        )
 
 
 class _State(data.Struct):
@@ -39,6 +67,7 @@ class _State(data.Struct):
     send_byte: 1
     send_number: 1
     send_status: 1
+    transfer: 1
 
 
 class RequestExecutor(wiring.Component):
@@ -46,6 +75,7 @@ class RequestExecutor(wiring.Component):
 
     A READ and a HELLO are answered first and then read byte by byte; a WRITE is written byte by
     byte and then answered. A refused or repeated WRITE passes the same states and writes nothing.
+    With ``transfers``, the data of a request to memory are moved by another circuit, as a whole.
 
     ===========  ====================================================  =============================
     State        What happens                                          Next
@@ -54,8 +84,8 @@ class RequestExecutor(wiring.Component):
                                                                        complaint
     start        the counters load ADDRESS and SIZE                    check
     check        first and last address are compared with the bounds   decide
-    decide       the request is allowed or refused                     WRITE: next_byte; else:
-                                                                       send_number
+    decide       the request is allowed or refused                     WRITE: next_byte or transfer;
+                                                                       else: send_number
     next_byte    a byte is counted, for a READ or a HELLO once         WRITE: take, or send_number
                  ``o.ready`` is 1                                      after the last byte; else:
                                                                        fetch, or header after it
@@ -64,8 +94,10 @@ class RequestExecutor(wiring.Component):
     load         the word is loaded                                    send_byte
     send_byte    a byte of data is output                              next_byte
     send_number  SEQUENCE is output                                    send_status
-    send_status  the status is output                                  next_byte if data follow,
-                                                                       else header
+    send_status  the status is output                                  next_byte or transfer if data
+                                                                       follow, else header
+    transfer     all data of a request to memory are moved             WRITE: send_number; else:
+                                                                       header
     ===========  ====================================================  =============================
 
     Parameters
@@ -74,16 +106,21 @@ class RequestExecutor(wiring.Component):
         Its ``memory_base`` and ``memory_bytes`` bound the addresses that are allowed.
     receive_bytes
         RECEIVE_BYTES of the answer to a HELLO.
+    transfers
+        Leave the data of requests to memory to the circuit behind ``transfer``.
 
     Members
     -------
     i : ``In(stream.Signature(8))``
-        Requests, as `receiver.RequestReceiver` outputs them.
+        Requests, as `receiver.RequestReceiver` outputs them; without the data of transfers.
     complaint : ``In(Complaint())``
         Answered between two requests.
     o : ``Out(stream.Signature(AnswerByte))``
-        Answers. ``ready`` must stay 1 until a byte is transferred.
+        Answers, without the data of transfers. ``ready`` must stay 1 until a byte is transferred.
     memory : ``Out(ByteAccess(address_width))``
+        Only without ``transfers``.
+    transfer : ``Out(Transfer(address_width))``
+        Only with ``transfers``.
     control : ``In(ControlPort())``
         Port of the controlled circuit.
     interrupt : ``In(1)``
@@ -102,20 +139,29 @@ class RequestExecutor(wiring.Component):
     flip-flop gates its reset, too.
     """
 
-    def __init__(self, configuration: Configuration, receive_bytes: int = RECEIVE_BYTES) -> None:
+    def __init__(
+        self,
+        configuration: Configuration,
+        receive_bytes: int = RECEIVE_BYTES,
+        *,
+        transfers: bool = False,
+    ) -> None:
+        self._transfers = transfers
+        width = configuration.address_width
         bounds = MemoryBounds(configuration)
         bits = max(bounds.bits, CONTROL_ADDRESS_WIDTH)
         self._header = RequestHeader()
         self._counter = ByteCounter(bits)
         self._check = AccessCheck(bounds, bits)
-        self._access = DataAccess(bounds, bits, configuration.address_width)
+        self._access = DataAccess(bounds, bits, width)
         self._answer = AnswerSource(receive_bytes)
+        memory = {"transfer": Transfer(width)} if transfers else {"memory": ByteAccess(width)}
         super().__init__(
-            {
+            {name: Out(signature) for name, signature in memory.items()}
+            | {
                 "i": In(stream.Signature(8)),
                 "complaint": In(Complaint()),
                 "o": Out(stream.Signature(AnswerByte)),
-                "memory": Out(ByteAccess(configuration.address_width)),
                 "control": In(ControlPort()),
                 "interrupt": In(1),
             }
@@ -132,6 +178,7 @@ class RequestExecutor(wiring.Component):
         write = header.kind.write
         self._connect_request(m, state)
         self._connect_data(m, state)
+        transfers, transferred = self._connect_memory(m, state)
         one_hot_fsm(
             m,
             state,
@@ -139,7 +186,11 @@ class RequestExecutor(wiring.Component):
                 "header": [(header.complaint.answered, "send_number"), (header.complete, "start")],
                 "start": [(ALWAYS, "check")],
                 "check": [(ALWAYS, "decide")],
-                "decide": [(write, "next_byte"), (ALWAYS, "send_number")],
+                "decide": [
+                    (write & transfers, "transfer"),
+                    (write, "next_byte"),
+                    (ALWAYS, "send_number"),
+                ],
                 "next_byte": [
                     (counter.done & write, "send_number"),
                     (counter.done, "header"),
@@ -151,7 +202,12 @@ class RequestExecutor(wiring.Component):
                 "load": [(ALWAYS, "send_byte")],
                 "send_byte": [(ALWAYS, "next_byte")],
                 "send_number": [(answer.sent, "send_status")],
-                "send_status": [(answer.sent & answer.more, "next_byte"), (answer.sent, "header")],
+                "send_status": [
+                    (answer.sent & answer.more & transfers, "transfer"),
+                    (answer.sent & answer.more, "next_byte"),
+                    (answer.sent, "header"),
+                ],
+                "transfer": [(transferred & write, "send_number"), (transferred, "header")],
             },
         )
         return m
@@ -188,12 +244,10 @@ class RequestExecutor(wiring.Component):
         """Connect the units that access memory and control window, and answer."""
         header, counter, check = self._header, self._counter, self._check
         access, answer = self._access, self._answer
-        wiring.connect(m, access.memory, wiring.flipped(self.memory))
         wiring.connect(m, access.control, wiring.flipped(self.control))
         wiring.connect(m, answer.o, wiring.flipped(self.o))
         m.d.comb += [
             access.address.eq(counter.address),
-            access.to_memory.eq(check.to_memory),
             access.to_control.eq(check.to_control),
             access.write.eq(header.kind.write),
             access.execute.eq(~check.refused & ~header.kind.repeated),
@@ -211,11 +265,32 @@ class RequestExecutor(wiring.Component):
             answer.number.eq(header.number),
             answer.complained.eq(header.complained),
             answer.refused.eq(check.refused),
-            answer.to_memory.eq(check.to_memory),
             answer.minus_left.eq(counter.minus_left),
-            answer.done.eq(counter.done),
             answer.hello.eq(header.kind.hello),
             answer.interrupt.eq(self.interrupt),
-            answer.memory_byte.eq(self.memory.read_data),
             answer.word_byte.eq(access.word[:8]),
         ]
+
+    def _connect_memory(self, m: Module, state: Any) -> tuple[Value, Value]:
+        """Connect the memory. Return whether the request is a transfer, and whether it is done."""
+        header, counter, check = self._header, self._counter, self._check
+        access, answer = self._access, self._answer
+        if not self._transfers:
+            wiring.connect(m, access.memory, wiring.flipped(self.memory))
+            m.d.comb += [
+                access.to_memory.eq(check.to_memory),
+                answer.to_memory.eq(check.to_memory),
+                answer.memory_byte.eq(self.memory.read_data),
+                answer.done.eq(counter.done),
+            ]
+            return Const(0), Const(0)
+        m.d.comb += [
+            # No byte of a transfer is counted.
+            answer.done.eq(counter.done | header.kind.write),
+            self.transfer.valid.eq(state.transfer),
+            self.transfer.address.eq(access.memory.address),
+            self.transfer.size_less_1.eq(~counter.minus_left),
+            self.transfer.write.eq(header.kind.write),
+            self.transfer.execute.eq(access.execute),
+        ]
+        return check.to_memory & ~counter.done, self.transfer.done

@@ -12,7 +12,7 @@ from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_rtl.abi.datagrams import BUSY, DATAGRAM_RECEIVE_BYTES, STORED_HEADER_BYTES, TAKE_OVER
 from bitlane_rtl.abi.frames import Answer
 from support.board.model import MemoryDevice
-from support.ethernet.bridge import CONFIGURATION, BridgeBench
+from support.ethernet.bridge import CONFIGURATION, SLOW, BridgeBench
 from support.ethernet.datagrams import (
     Answered,
     NetworkRules,
@@ -241,7 +241,8 @@ def test_random_requests(bench: BridgeBench, seed: int, stalls: bool) -> None:
             number += 1
         if contents:
             payloads += [datagram_of(SESSION, contents)] * rng.choice([1, 1, 2])
-    expect(bench, payloads, idle=30_000 if stalls else 12_000, stalls=stalls, after=30_000)
+    options = {"stalls": SLOW} if stalls else {}
+    expect(bench, payloads, idle=30_000 if stalls else 12_000, after=30_000, **options)
 
 
 def damaged(rng: random.Random, payload: bytes) -> bytes:
@@ -341,4 +342,4 @@ def test_a_full_buffer_of_datagrams_is_held(bench: BridgeBench, size: int) -> No
             break
         payloads.append(payload)
     idles = [12, 1000] + [12] * (len(payloads) - 1)
-    expect(bench, [start(), *payloads], idles, after=400_000, stalls=True)
+    expect(bench, [start(), *payloads], idles, after=400_000, stalls=SLOW, latency=20)

@@ -1,7 +1,9 @@
 """A `NetworkBridge` on a line, with memory and window; in simulation with three clocks."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Any
 
 from amaranth.hdl import Cat, ClockDomain, Elaboratable, Module
@@ -13,15 +15,50 @@ from support.board.model import MemoryDevice
 from support.ethernet.line import Burst
 from support.ethernet.packets import BOARD
 from support.ethernet.stack import PERIODS, LineBench
+from support.rtl.memory import ReadServer, WriteServer
+from support.rtl.streams import NO_STALLS, Stalls
 
 CONFIGURATION = Configuration(
-    data_width=32, address_width=17, memory_base=0, memory_bytes=1 << 16, block_ram=True
+    data_width=64, address_width=17, memory_base=0, memory_bytes=1 << 16, block_ram=True
 )
+
+SLOW = Stalls(seed=1, probability=0.6, longest=6)
+"""A memory that transfers one request, beat or response in some 9 cycles."""
+
+
+class EverySecond(Stalls):
+    """A side that is ready in every second cycle."""
+
+    def lengths(self, salt: str) -> Iterator[int]:
+        return repeat(1)
+
+
+@dataclass
+class DeviceMemory:
+    """The memory of a device behind ports whose beats have ``beat_bytes`` bytes."""
+
+    device: MemoryDevice
+    beat_bytes: int
+
+    def read(self, address: int) -> tuple[int, bool]:
+        self._expect_inside(address)
+        return int.from_bytes(self.device.read(address, self.beat_bytes), "little"), False
+
+    def write(self, address: int, value: int, strobe: int) -> bool:
+        self._expect_inside(address)
+        for number, byte in enumerate(value.to_bytes(self.beat_bytes, "little")):
+            if strobe >> number & 1:
+                self.device.write(address + number, bytes([byte]))
+        return False
+
+    def _expect_inside(self, address: int) -> None:
+        offset = address - self.device.memory_base
+        assert 0 <= offset <= self.device.memory_bytes - self.beat_bytes, f"{address:#x}"
 
 
 class _Board(Elaboratable):
-    def __init__(self, clock_hz: int) -> None:
-        self.bridge = NetworkBridge(CONFIGURATION, BOARD, clock_hz)
+    def __init__(self, configuration: Configuration, clock_hz: int) -> None:
+        self.bridge = NetworkBridge(configuration, BOARD, clock_hz)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -34,14 +71,16 @@ class _Board(Elaboratable):
 class BridgeBench(LineBench):
     """Runs a bridge, which is compiled once.
 
-    ``device`` is its memory and window; ``stalls``: the memory is ready in a quarter of all cycles.
+    ``device`` is its memory and window; ``stalls`` and ``latency`` are those of the memory.
     """
 
-    def __init__(self, clock_hz: int = 50_000_000) -> None:
-        board = _Board(clock_hz)
+    def __init__(self, data_width: int = 64, clock_hz: int = 50_000_000) -> None:
+        board = _Board(replace(CONFIGURATION, data_width=data_width), clock_hz)
+        self._beat_bytes = data_width // 8
         self._bridge = board.bridge
         super().__init__(board, board.bridge)
-        self._simulator.add_testbench(self._access, background=True)
+        for testbench in (self._read, self._write, self._control):
+            self._simulator.add_testbench(testbench, background=True)
 
     def run(
         self,
@@ -49,41 +88,31 @@ class BridgeBench(LineBench):
         device: MemoryDevice,
         after: int = 6000,
         *,
-        stalls: bool = False,
+        stalls: Stalls = NO_STALLS,
+        latency: int = 0,
     ) -> list[Burst]:
         """Return the line from the reset on, while the board receives ``bursts``, and ``after``."""
-        self._device, self._stalls = device, stalls
+        self._device, self._stalls, self._latency = device, stalls, latency
         return self.on_line(bursts, after)
 
-    async def _access(self, ctx: Any) -> None:
-        """Serve memory and window. Read data are valid for one cycle only."""
-        memory, control = self._bridge.memory, self._bridge.control
-        rng = random.Random(1)
-        device = self._device
+    async def _read(self, ctx: Any) -> None:
+        memory = DeviceMemory(self._device, self._beat_bytes)
+        await ReadServer(self._bridge.read, memory, self._latency, self._stalls).run(ctx)
+
+    async def _write(self, ctx: Any) -> None:
+        memory = DeviceMemory(self._device, self._beat_bytes)
+        await WriteServer(self._bridge.write, memory, self._latency, self._stalls).run(ctx)
+
+    async def _control(self, ctx: Any) -> None:
+        """Serve the window. Read data are valid for one cycle only."""
+        control, device = self._bridge.control, self._device
         ctx.set(self._bridge.interrupt, device.interrupt)
-        ready = True
-        ctx.set(memory.ready, ready)
-        sampled = ctx.tick().sample(
-            Cat(memory.enable, memory.write, control.read, control.write),
-            memory.address,
-            memory.write_data,
-            control.address,
-            control.write_data,
-        )
-        async for *_, access, address, byte, offset, word in sampled:
-            if access & 1 and ready:
-                if access & 2:
-                    device.write(address, bytes([byte]))
-                else:
-                    ctx.set(memory.read_data, device.read(address, 1)[0])
-            elif access & 8:
+        access = Cat(control.read, control.write)
+        sampled = ctx.tick().sample(access, control.address, control.write_data)
+        async for *_, kind, offset, word in sampled:
+            value = 0xA5A5A5A5
+            if kind & 2:
                 device.write(CONTROL_BASE + offset, word.to_bytes(4, "little"))
-            elif access & 4:
-                value = device.read(CONTROL_BASE + offset, 4)
-                ctx.set(control.read_data, int.from_bytes(value, "little"))
-            else:
-                ctx.set(memory.read_data, 0xA5)
-                ctx.set(control.read_data, 0xA5A5A5A5)
-            if self._stalls:
-                ready = rng.random() < 0.25
-                ctx.set(memory.ready, ready)
+            elif kind & 1:
+                value = int.from_bytes(device.read(CONTROL_BASE + offset, 4), "little")
+            ctx.set(control.read_data, value)

@@ -1,0 +1,229 @@
+"""Moves the data of requests between words of datagrams and beats of the memory's ports."""
+
+from typing import Any
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+from ..abi import BEATS_PER_BLOCK, WORD_BYTES
+from ..abi.frames import FRAME_DATA_BYTES
+from ..configuration import Configuration
+from ..ports.signatures import ReadPort, WritePort
+from ..primitives import one_hot_fsm, step
+from ..serial.byte_counter import SIZE_BITS
+from ..serial.executor import Transfer
+from ..streams.fifo import Fifo
+from .word_aligner import WordAligner
+
+__all__ = ["AnswerWord", "DataMover"]
+
+_WORD_BITS = exact_log2(WORD_BYTES)
+
+
+class AnswerWord(data.Struct):
+    """A word of the data of an answer; ``last``: the answer ends with it."""
+
+    data: 32
+    last: 1
+
+
+class _State(data.Struct):
+    """The states of `DataMover`, one hot."""
+
+    idle: 1 = 1
+    move: 1
+    drain: 1
+
+
+class DataMover(wiring.Component):
+    """Reads the data of a READ in bursts, or writes those of a WRITE, from and to any byte.
+
+    =====  ====================================================================  ===================
+    State  What happens                                                          Next
+    =====  ====================================================================  ===================
+    idle   a transfer is loaded                                                  move
+    move   words are aligned                                                     drain after the
+                                                                                 last one
+    drain  the last word or beat is accepted, and the last response arrives      idle
+    =====  ====================================================================  ===================
+
+    All bursts of a transfer are requested as fast as the memory accepts them; the buffer holds all
+    beats of a READ. Errors of the memory are not reported: a READ returns the data of its beats,
+    and a WRITE is answered as if it had been executed.
+
+    Parameters
+    ----------
+    configuration
+        Its widths are those of the ports.
+
+    Members
+    -------
+    transfer : ``In(Transfer(address_width))``
+    i : ``In(stream.Signature(32))``
+        The data of a WRITE.
+    o : ``Out(stream.Signature(AnswerWord))``
+        The data of a READ. The bytes behind them are 0.
+    read : ``Out(ReadPort(address_width, data_width))``
+        ``data.ready`` is always 1.
+    write : ``Out(WritePort(address_width, data_width))``
+        ``response.ready`` is always 1.
+    """
+
+    transfer: Any
+    i: Any
+    o: Any
+    read: Any
+    write: Any
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._beat_low = configuration.data_bytes_log2
+        width, data_width = configuration.address_width, configuration.data_width
+        # Data that are not aligned to beats take one beat more.
+        self._depth = 2 * FRAME_DATA_BYTES // (data_width // 8)
+        self._buffer = Fifo(data_width, self._depth, block_ram=True, credit=True)
+        self._aligner = WordAligner()
+        super().__init__(
+            {
+                "transfer": In(Transfer(width)),
+                "i": In(stream.Signature(32)),
+                "o": Out(stream.Signature(AnswerWord)),
+                "read": Out(ReadPort(width, data_width)),
+                "write": Out(WritePort(width, data_width)),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.aligner = aligner = self._aligner
+        state: Any = Signal(_State)
+        transfer = self.transfer
+        m.d.comb += [
+            aligner.enable.eq(state.move),
+            aligner.outward.eq(transfer.write),
+            aligner.drop.eq(~transfer.execute),
+            aligner.offset.eq(transfer.address),
+            aligner.size_less_1.eq(transfer.size_less_1),
+        ]
+        # Word of the beat that is read or written.
+        lane = Signal(range(len(self.read.data.p.data) // 32), reset_less=True)
+        moving = [side.valid & side.ready for side in (aligner.i, aligner.o)]
+        moved = Mux(transfer.write, moving[1], moving[0])
+        with m.If(state.idle):
+            m.d.sync += lane.eq(transfer.address[_WORD_BITS : self._beat_low])
+        with m.Elif(moved):
+            m.d.sync += lane.eq(lane + 1)
+        answered = self._request(m, state.idle & transfer.valid)
+        self._input(m, state, lane)
+        full = self._output(m, state, lane)
+        m.d.comb += transfer.done.eq(state.drain & answered & ~full)
+        one_hot_fsm(
+            m,
+            state,
+            {
+                "idle": [(transfer.valid, "move")],
+                "move": [(aligner.done, "drain")],
+                "drain": [(transfer.done, "idle")],
+            },
+        )
+        return m
+
+    def _request(self, m: Module, start: Value) -> Value:
+        """Request the bursts. Return whether all are requested and, of a WRITE, answered."""
+        transfer, reads, writes = self.transfer, self.read.request, self.write.request
+        beat_low, block_low = self._beat_low, self._beat_low + exact_log2(BEATS_PER_BLOCK)
+        finish = Signal(max(block_low, SIZE_BITS) + 1)  # the last byte, from the first block on
+        valid = Signal()
+        block = Signal(len(transfer.address) - block_low, reset_less=True)
+        first = Signal(block_low - beat_low, reset_less=True)  # beat of this block
+        last = Signal.like(first)  # beat of the last block
+        blocks = Signal(len(finish) - block_low, reset_less=True)  # behind this one
+        final = blocks == 0
+        m.d.comb += finish.eq(transfer.address[:block_low] + transfer.size_less_1)
+        with m.If(start):
+            m.d.sync += [
+                valid.eq(~transfer.write | transfer.execute),
+                block.eq(transfer.address[block_low:]),
+                first.eq(transfer.address[beat_low:block_low]),
+                last.eq(finish[beat_low:block_low]),
+                blocks.eq(finish[block_low:]),
+            ]
+        with m.Elif(Mux(transfer.write, writes.ready, reads.ready)):
+            m.d.sync += [
+                valid.eq(valid & ~final),
+                block.eq(block + 1),
+                first.eq(0),
+                blocks.eq(blocks - 1),
+            ]
+        for request in (reads, writes):
+            m.d.comb += [
+                request.p.address.eq(Cat(Const(0, beat_low), first, block)),
+                request.p.length.eq(Mux(final, last, BEATS_PER_BLOCK - 1) - first),
+            ]
+        unanswered = Signal(range(self._depth // BEATS_PER_BLOCK))
+        m.d.comb += [
+            reads.valid.eq(valid & ~transfer.write),
+            writes.valid.eq(valid & transfer.write),
+            self.write.response.ready.eq(1),
+        ]
+        step(m, unanswered, writes.valid & writes.ready, self.write.response.valid)
+        return ~valid & (unanswered == 0)
+
+    def _input(self, m: Module, state: Any, lane: Signal) -> None:
+        """Give the aligner the words of a WRITE, or those of the beats that are read."""
+        m.submodules.buffer = buffer = self._buffer
+        write, aligner = self.transfer.write, self._aligner
+        beat = Signal(len(self.read.data.p.data), reset_less=True)
+        loaded = Signal()
+        m.d.comb += [
+            self.read.data.ready.eq(1),
+            buffer.i.valid.eq(self.read.data.valid),
+            buffer.i.payload.eq(self.read.data.p.data),
+            buffer.o.ready.eq(~loaded),
+            aligner.i.valid.eq(Mux(write, self.i.valid, loaded)),
+            aligner.i.payload.eq(Mux(write, self.i.payload, beat.word_select(lane, 32))),
+            self.i.ready.eq(aligner.i.ready & write),
+        ]
+        # A block RAM takes 5.8 ns to output a beat, and so nothing but a register follows it.
+        with m.If(~loaded):
+            m.d.sync += [loaded.eq(buffer.o.valid), beat.eq(buffer.o.payload)]
+        with m.Elif(state.drain | (aligner.i.ready & self._is_last(lane))):
+            m.d.sync += loaded.eq(0)
+
+    def _output(self, m: Module, state: Any, lane: Signal) -> Signal:
+        """Output the aligner's words, or beats of them. Return whether one waits to be accepted."""
+        write, word = self.transfer.write, self._aligner.o
+        port, answer = self.write.data, self.o
+        beat = Signal(len(port.p.data), reset_less=True)
+        strobe = Signal(len(port.p.strobe))
+        number = Signal(exact_log2(BEATS_PER_BLOCK), reset_less=True)  # of the beat in its block
+        full, last = Signal(), Signal(reset_less=True)
+        leaves = full & Mux(write, port.ready, answer.ready)
+        m.d.comb += [
+            word.ready.eq(~full | leaves),
+            port.valid.eq(full & write),
+            port.p.data.eq(beat),
+            port.p.strobe.eq(strobe),
+            port.p.last.eq(last | number.all()),
+            answer.valid.eq(full & ~write),
+            answer.p.data.eq(beat),
+            answer.p.last.eq(last),
+        ]
+        with m.If(leaves):
+            m.d.sync += [full.eq(0), strobe.eq(0), number.eq(number + 1)]
+        with m.If(state.idle):
+            m.d.sync += number.eq(self.transfer.address[self._beat_low :])
+        with m.If(word.valid & word.ready):
+            m.d.sync += [full.eq(~write | word.p.last | self._is_last(lane)), last.eq(word.p.last)]
+            for place in range(len(beat) // 32):
+                # A word that is read leaves in the first lane.
+                with m.If((lane == place) | (~write if place == 0 else 0)):
+                    m.d.sync += [
+                        beat.word_select(place, 32).eq(word.p.data),
+                        strobe.word_select(place, WORD_BYTES).eq(word.p.strobe),
+                    ]
+        return full
+
+    def _is_last(self, lane: Signal) -> Value:
+        return lane == len(self.read.data.p.data) // 32 - 1
