@@ -201,7 +201,8 @@ class DataMover(wiring.Component):
         full, last = Signal(), Signal(reset_less=True)
         leaves = full & Mux(write, port.ready, answer.ready)
         m.d.comb += [
-            word.ready.eq(~full | leaves),
+            # The path from the packets' output ends here, which costs no cycle: see `AnswerPacker`.
+            word.ready.eq(~full | (port.ready & write)),
             port.valid.eq(full & write),
             port.p.data.eq(beat),
             port.p.strobe.eq(strobe),

@@ -6,7 +6,6 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..abi import WORD_BYTES
 from ..abi.datagrams import GOODBYE, TAKE_OVER
 from ..abi.frames import Request
 from ..primitives import ALWAYS, Ram, one_hot_fsm
@@ -234,7 +233,7 @@ class RequestReader(wiring.Component):
         word = Signal(32, reset_less=True)
         lane = Signal(2)
         in_head, in_address = Signal(), Signal()  # the words of the frame's header
-        left = Signal(SIZE_BITS, reset_less=True)  # bytes of data
+        left = Signal(SIZE_BITS - 1, reset_less=True)  # words of data
         kind = request.kind.as_value()
         in_data = ~in_head & ~in_address
         sent = self.o.valid & self.o.ready
@@ -253,15 +252,17 @@ class RequestReader(wiring.Component):
         with m.If(state.decide):
             m.d.sync += [
                 word[8 : 8 + len(kind)].eq(kind),
-                left.eq(Mux(request.write, request.size, 0)),
+                left.eq(Mux(request.write, (request.size + 3)[2:], 0)),
                 in_head.eq(1),
                 in_address.eq(0),
             ]
         with m.Elif(word_sent):
             m.d.sync += [in_head.eq(0), in_address.eq(in_head)]
-        with m.If((sent & in_data) | whole):
-            m.d.sync += left.eq(left - Mux(whole, WORD_BYTES, 1))
-        data_sent = Mux(whole, left <= WORD_BYTES, sent & (left == 1))
+            with m.If(in_data):
+                m.d.sync += left.eq(left - 1)
+        # The last byte of data, which may end within a word.
+        last_byte = sent & (lane == (request.size - 1)[:2])
+        data_sent = (whole | last_byte) & (left == 1)
         head_sent = sent & ~in_head & (lane == 3) & (left == 0)
         return word_sent, Mux(in_data, data_sent, head_sent)
 

@@ -12,7 +12,7 @@ from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_rtl.abi.datagrams import BUSY, DATAGRAM_RECEIVE_BYTES, STORED_HEADER_BYTES, TAKE_OVER
 from bitlane_rtl.abi.frames import Answer
 from support.board.model import MemoryDevice
-from support.ethernet.bridge import CONFIGURATION, SLOW, BridgeBench
+from support.ethernet.bridge import CONFIGURATION, EVERY_SECOND, SLOW, BridgeBench
 from support.ethernet.datagrams import (
     Answered,
     NetworkRules,
@@ -34,6 +34,7 @@ from support.ethernet.packets import (
     ethernet,
     ip,
 )
+from support.ethernet.stack import PERIODS
 from support.seeds import seeds
 from support.serial.frames import hello, random_request, read, request, with_crc, write
 
@@ -85,6 +86,13 @@ def expect(
     assert real.window == model.window
     assert real.changes == model.changes, "more was written than changed"
     return [answers_in(each) for each in sent]
+
+
+def every(bursts: Sequence[Burst]) -> float:
+    """Return the cycles of ``sync`` from one answer to the next, on average."""
+    # The first answer is that of HELLO, and the second one has the line for itself.
+    bytes_sent = sum(burst.idle + len(burst.data) for burst in bursts[2:])
+    return bytes_sent * PERIODS["tx"] / PERIODS["sync"] / len(bursts[2:])
 
 
 def start(session: int = SESSION, number: int = 255, nonce: int = 0x1000) -> bytes:
@@ -343,3 +351,21 @@ def test_a_full_buffer_of_datagrams_is_held(bench: BridgeBench, size: int) -> No
         payloads.append(payload)
     idles = [12, 1000] + [12] * (len(payloads) - 1)
     expect(bench, [start(), *payloads], idles, after=400_000, stalls=SLOW, latency=20)
+
+
+@pytest.mark.parametrize("data_width", [32, 64])
+@pytest.mark.parametrize("writes", [True, False])
+def test_cycles_of_full_datagrams(data_width: int, writes: bool) -> None:
+    """1,472 bytes of data and headers, from and to a memory like an SDRAM of 32 bits."""
+    bench = BridgeBench(data_width)
+    rng = random.Random(data_width)
+    contents = [write(n, 512 * n, rng.randbytes(480)) for n in range(27)]
+    if not writes:
+        contents = [read(n, 512 * n, 484) for n in range(27)]
+    payloads = [datagram_of(SESSION, contents[n : n + 3]) for n in range(0, 27, 3)]
+    bursts = bench.run(
+        line_of([start(), *payloads], 12), device(), 30_000, stalls=EVERY_SECOND, latency=11
+    )
+    print(data_width, writes, every(bursts), [(b.idle, len(b.data)) for b in bursts])
+    assert len(bursts) == 10
+    assert every(bursts) < 1154

@@ -26,11 +26,13 @@ SLOW = Stalls(seed=1, probability=0.6, longest=6)
 """A memory that transfers one request, beat or response in some 9 cycles."""
 
 
-class EverySecond(Stalls):
-    """A side that is ready in every second cycle."""
-
+class _EverySecond(Stalls):
     def lengths(self, salt: str) -> Iterator[int]:
         return repeat(1)
+
+
+EVERY_SECOND = _EverySecond()
+"""A memory that transfers a request, beat or response in every second cycle."""
 
 
 @dataclass
