@@ -1,5 +1,6 @@
 """The MAC and the FIFOs of packets obey their rules for all time, whatever the line sends."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from bitlane_rtl.ethernet.packet_fifo import PacketFifo
 from bitlane_rtl.ethernet.packets import HEADER_WORDS
 from bitlane_rtl.ethernet.request_reader import RequestReader
 from bitlane_rtl.serial.receiver import Kind
-from support.formal.contract import Contract, before, taken
+from support.formal.contract import Contract, before, keeps_offers, taken
 from support.formal.proof import Bug, Proof
 from support.formal.prover import Bounded, Induction, Method, Reached
 
@@ -246,7 +247,13 @@ class OnlyTheSession(Contract):
     def claim(self, m: Module) -> None:
         m.submodules.reader = reader = RequestReader(8)
         self.offers(m, reader.i)
-        self.takes(m, reader.o)
+        # A word is taken in place of its bytes.
+        ready, takes_word = self.anything(1, "ready"), self.anything(1, "takes_word")
+        m.d.comb += [reader.o.ready.eq(ready), reader.words.ready.eq(takes_word & ~ready)]
+        given = SimpleNamespace(
+            valid=reader.o.valid, ready=ready | taken(reader.words), payload=reader.o.payload
+        )
+        keeps_offers(m, given, Assert)
         answered = self.anything(1, "answered")
         m.d.comb += [
             reader.answered.eq(answered),
@@ -278,11 +285,13 @@ class ReaderGoesOn(Contract):
     def claim(self, m: Module) -> None:
         m.submodules.reader = reader = RequestReader(8)
         i, o, complaint = reader.i, reader.o, reader.complaint
+        takes_words = self.anything(1, "takes_words")
         m.d.comb += [
             i.valid.eq(1),
             i.payload.data.eq(self.anything(32, "word")),
             i.payload.last.eq(self.anything(1, "last")),
-            o.ready.eq(1),
+            o.ready.eq(~takes_words),
+            reader.words.ready.eq(takes_words),
             complaint.answered.eq(complaint.valid),
             reader.answered.eq(1),
             reader.context.closed.eq(reader.context.close),
@@ -293,11 +302,12 @@ class ReaderGoesOn(Contract):
 
 
 class PackerGoesOn(Contract):
-    """While its peers are ready, the packer takes each byte, and closes each datagram, soon."""
+    """While its peers are ready, the packer takes each byte or word, and closes datagrams, soon."""
 
     def claim(self, m: Module) -> None:
         m.submodules.packer = packer = AnswerPacker()
         self.offers(m, packer.i)
+        self.offers(m, packer.words)
         self.takes(m, packer.o)
         context, close = packer.context, self.anything(1, "close")
         m.d.comb += [
@@ -307,16 +317,22 @@ class PackerGoesOn(Contract):
         ]
         # A datagram is closed between two answers, and no answer begins until then.
         ended = Signal(init=1)
+        in_data = Signal()  # behind the status
         with m.If(taken(packer.i)):
-            m.d.sync += ended.eq(packer.i.payload.last)
+            m.d.sync += [ended.eq(packer.i.payload.last), in_data.eq(~ended)]
+        with m.If(taken(packer.words)):
+            m.d.sync += ended.eq(packer.words.payload.last)
         m.d.comb += [
             Assume(~close | (ended & ~packer.i.valid)),
+            Assume(~packer.words.valid | (in_data & ~ended & ~packer.i.valid)),
             Assume(~(ended & packer.i.valid & packer.i.payload.last)),  # an answer has two bytes
             Assume(~before(m, close & ~context.closed) | close),
         ]
         waits = Signal(range(64))
-        wanted = (packer.i.valid | close) & (~packer.o.valid | packer.o.ready)
-        m.d.sync += waits.eq(Mux(taken(packer.i) | context.closed, 0, waits + wanted))
+        wanted = packer.i.valid | packer.words.valid | close
+        ready = ~packer.o.valid | packer.o.ready
+        takes = taken(packer.i) | taken(packer.words) | context.closed
+        m.d.sync += waits.eq(Mux(takes, 0, waits + (wanted & ready)))
         m.d.comb += Assert(waits < 40)
 
 
