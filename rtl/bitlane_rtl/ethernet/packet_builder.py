@@ -171,17 +171,13 @@ class PacketBuilder(wiring.Component):
         total = Signal(32)
         self._sequence(m, packet, step)
         self._length(m, packet, step)
-        number = Signal.like(step.number)
-        m.d.comb += number.eq(step.number)
-        with m.If(step.transport & step.use & packet.echo):
-            m.d.comb += number.eq(_ECHO_CHECKSUM)
         checksum = total[:16] & (step.use & ~packet.arp).replicate(16)
-        header = self._header(m, packet, number, checksum)
+        header = self._header(packet, checksum)
         payload = self.i.payload.data & packet.payload.replicate(32)
         m.d.sync += [
             self.o.word.eq(header | payload),
             self.o.write.eq(step.write | packet.payload),
-            self.o.offset.eq(Mux(packet.payload, self.o.words, number)),
+            self.o.offset.eq(Mux(packet.payload, self.o.words, packet.number)),
             self.o.commit.eq(step.commit),
         ]
         add, fold, clear = Signal(), Signal(), Signal()
@@ -208,6 +204,7 @@ class PacketBuilder(wiring.Component):
             packet.header.write.addr.eq(packet.index),
             packet.header.write.data.eq(i.payload.data),
             packet.header.write.en.eq(accepted),
+            packet.header.read.addr.eq(packet.peer),
         ]
         with m.FSM():
             with m.State("header"):
@@ -228,11 +225,10 @@ class PacketBuilder(wiring.Component):
                     with m.If(i.payload.last):
                         m.next = "script"
             with m.State("script"):
-                m.d.sync += [
-                    step.as_value().eq(look_up(place, _SCRIPT, len(step.as_value()))),
-                    place.eq(place + 1),
-                    packet.index.eq(0),
-                ]
+                following: Any = Signal(_Step)
+                m.d.comb += following.eq(look_up(place, _SCRIPT, len(following.as_value())))
+                m.d.sync += [step.eq(following), place.eq(place + 1), packet.index.eq(0)]
+                self._select(m, packet, following)
                 with m.If(place == len(_SCRIPT) - 1):
                     m.next = "header"
 
@@ -252,23 +248,40 @@ class PacketBuilder(wiring.Component):
         with m.If(step.grow):
             m.d.sync += length.eq(length + Mux(step.use, _IPV4_HEADER, _ETHERNET_HEADER))
 
-    def _header(self, m: Module, packet: "_Packet", number: Signal, total: Value) -> Value:
-        """Return the word ``number`` of the headers, with ``total`` as its checksum."""
+    def _select(self, m: Module, packet: "_Packet", step: Any) -> None:
+        """Select the word of the next step, and of the peer's header, a cycle ahead of their use.
+
+        The RAM with the peer's header, and what follows it, takes most of a cycle.
+        """
+        number = Signal.like(step.number)
+        m.d.comb += number.eq(step.number)
+        with m.If(step.transport & step.use & packet.echo):
+            m.d.comb += number.eq(_ECHO_CHECKSUM)
         index = Cat(number, packet.echo, packet.arp)
-        udp, echo, arp = (
-            [*words, *[_Word()] * ((1 << len(number)) - len(words))] for words in self._headers
-        )
-        words = [*udp, *echo, *arp, *arp]
+        peers = [word.peer for word in self._words()]
+        m.d.sync += [
+            packet.number.eq(number),
+            packet.peer.eq(look_up(index, peers, len(packet.peer))),
+        ]
+
+    def _words(self) -> list[_Word]:
+        """Return the words of the headers by their number and the packet's kind."""
+        udp, echo, arp = ([*words, *[_Word()] * (16 - len(words))] for words in self._headers)
+        return [*udp, *echo, *arp, *arp]
+
+    def _header(self, packet: "_Packet", total: Value) -> Value:
+        """Return the selected word of the headers, with ``total`` as its checksum."""
+        index = Cat(packet.number, packet.echo, packet.arp)
+        words = self._words()
         constant = look_up(index, [int.from_bytes(word.constant, "little") for word in words], 32)
-        peer = packet.header.read
+        peer = packet.header.read.data
         big_endian = Cat(packet.length[8:], Const(0, 5), packet.length[:8])
-        m.d.comb += peer.addr.eq(look_up(index, [word.peer for word in words], len(peer.addr)))
         halves = []
         for half in range(2):
             from_peer = look_up(index, [word.from_peer[half] for word in words], 1)
             is_length = look_up(index, [word.length[half] for word in words], 1)
             halves.append(
-                (peer.data.word_select(half, 16) & from_peer.replicate(16))
+                (peer.word_select(half, 16) & from_peer.replicate(16))
                 | (big_endian & is_length.replicate(16))
             )
         return constant | Cat(*halves) | Cat(Const(0, 16), total)
@@ -284,6 +297,10 @@ class _Packet:
         """The words of the packet's header. Words of the payload are written behind them."""
         self.index = Signal(3, name="index")
         """Index of the next word, up to the header's end."""
+        self.number = Signal(4, name="number", init=15)
+        """Number of the word of this step; word 15 is 0."""
+        self.peer = Signal(3, name="peer")
+        """Index of the word of the peer's header that it contains."""
         self.payload = Signal(name="payload")
         """A word of the payload arrives in this cycle."""
         self.length = Signal(11, name="length", reset_less=True)

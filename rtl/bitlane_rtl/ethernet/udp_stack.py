@@ -88,6 +88,8 @@ class UdpStack(wiring.Component):
         m.submodules.receiver = DomainRenamer("rx")(receiver)
         m.submodules.parser = DomainRenamer("rx")(parser)
         m.submodules.to_user = DomainRenamer({"write": "rx", "read": "sync"})(to_user)
+        # It cuts the path from the user's `ready` to the block RAM.
+        m.submodules.registered = registered = SkidBuffer(PacketWord)
         m.submodules.router = router = PacketRouter()
         # Without it, the builder's `ready` leads to the RAM of `to_user`: 125 instead of 129 MHz.
         m.submodules.routed = routed = SkidBuffer(PacketWord)
@@ -97,7 +99,8 @@ class UdpStack(wiring.Component):
         wiring.connect(m, wiring.flipped(self.rx), receiver.i)
         wiring.connect(m, receiver.o, parser.i)
         wiring.connect(m, parser.o, to_user.i)
-        wiring.connect(m, to_user.o, router.i)
+        wiring.connect(m, to_user.o, registered.i)
+        wiring.connect(m, registered.o, router.i)
         wiring.connect(m, router.received, wiring.flipped(self.received))
         wiring.connect(m, wiring.flipped(self.sent), router.sent)
         wiring.connect(m, router.o, routed.i)

@@ -48,7 +48,9 @@ class Bench:
     """A mover between words and a memory."""
 
     def __init__(self, width: int, stalls: Stalls = NO_STALLS, latency: int = 0) -> None:
-        self.dut = compiled(DataMover, Configuration(data_width=width, address_width=16, memory_bytes=1 << 16))
+        self.dut = compiled(
+            DataMover, Configuration(data_width=width, address_width=16, memory_bytes=1 << 16)
+        )
         self.beat = width // 8
         content = np.frombuffer(random.Random(width).randbytes(SIZE), np.uint8).copy()
         self.memory = Counted(content, self.beat)
@@ -165,10 +167,11 @@ def test_all_sides_may_wait(width: int, stalls: Stalls, seed: int) -> None:
 def test_dropped_data(width: int) -> None:
     """A WRITE that is refused may have any SIZE below 1,024 and any address."""
     rng = random.Random(1)
-    moves = []
-    for size in (1, 3, 4, 5, 512, 513, 1020, 1021, 1022, 1023):
-        for address in (0, 1, 3, 0xFFFF):
-            moves.append(Move(address, size, rng.randbytes(size), execute=False))
+    moves = [
+        Move(address, size, rng.randbytes(size), execute=False)
+        for size in (1, 3, 4, 5, 512, 513, 1020, 1021, 1022, 1023)
+        for address in (0, 1, 3, 0xFFFF)
+    ]
     Bench(width).check([*moves, Move(5, 9, b"executed!"), Move(0, 32)])
 
 

@@ -1,6 +1,5 @@
 """A `NetworkBridge` on a line, with memory and window; in simulation with three clocks."""
 
-import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import repeat
