@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, ResetInserter, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, ResetInserter, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.crc.catalog import CRC32_ISO_HDLC
 from amaranth.lib.wiring import In, Out
@@ -59,7 +59,7 @@ class AnswerPacker(wiring.Component):
     i : ``In(stream.Signature(AnswerByte))``
         Answers. ``ready`` stays 1 until a byte is transferred, unless ``context.close`` is 1.
     words : ``In(stream.Signature(AnswerWord))``
-        The data of an answer in place of its bytes behind the status.
+        The data of an answer in place of its bytes behind the status. Valid only there.
     context : ``In(AnswerContext())``
     o : ``Out(stream.Signature(PacketWord))``
         Datagrams with the packet's header in front.
@@ -91,7 +91,7 @@ class AnswerPacker(wiring.Component):
             self.context.closed.eq(state.number & self.context.close & ~begun),
             self.i.ready.eq((state.number & ~self.context.close) | state.status | state.byte),
             taken.eq(self.i.ready & self.i.valid),
-            self.words.ready.eq(state.byte | (state.word & sent & ~ended)),
+            self.words.ready.eq(state.byte | (state.word & sent)),
             word_taken.eq(self.words.ready & self.words.valid),
             self.o.valid.eq(second),
             sent.eq(self.o.valid & self.o.ready),
@@ -158,13 +158,13 @@ class AnswerPacker(wiring.Component):
 
     def _count_room(self, m: Module, state: Any, word: Signal, sent: Signal) -> Any:
         """Return whether the answer whose header is ``word`` fits into the datagram."""
-        room = Signal(range(_ROOM + 1))
+        # Words of data that the datagram has room for; -1 if not even the header fits.
+        room = Signal(range(-1, _ROOM))
         with m.If(state.header):
-            m.d.sync += room.eq(_ROOM)
+            m.d.sync += room.eq(_ROOM - 1)
         with m.If(state.word & sent):
             m.d.sync += room.eq(room - 1)
-        size = word[16 : 16 + SIZE_BITS]
-        return size[2:] + size[:2].any() < room
+        return word[16 : 16 + SIZE_BITS] <= Cat(Const(0, 2), room).as_signed()
 
     def _output(self, m: Module, state: Any, word: Signal, second: Signal, sent: Signal) -> None:
         """Output the word of this state, half of which the CRC takes in each of two cycles."""

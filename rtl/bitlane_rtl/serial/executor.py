@@ -5,7 +5,7 @@ It executes a request only if all of it is allowed, and never a repeated write.
 
 from typing import Any
 
-from amaranth.hdl import Const, Module, Signal, Value
+from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -178,38 +178,32 @@ class RequestExecutor(wiring.Component):
         write = header.kind.write
         self._connect_request(m, state)
         self._connect_data(m, state)
-        transfers, transferred = self._connect_memory(m, state)
-        one_hot_fsm(
-            m,
-            state,
-            {
-                "header": [(header.complaint.answered, "send_number"), (header.complete, "start")],
-                "start": [(ALWAYS, "check")],
-                "check": [(ALWAYS, "decide")],
-                "decide": [
-                    (write & transfers, "transfer"),
-                    (write, "next_byte"),
-                    (ALWAYS, "send_number"),
-                ],
-                "next_byte": [
-                    (counter.done & write, "send_number"),
-                    (counter.done, "header"),
-                    (write, "take"),
-                    (self.o.ready, "fetch"),
-                ],
-                "take": [(access.taken, "next_byte")],
-                "fetch": [(access.loads, "load"), (access.fetched, "send_byte")],
-                "load": [(ALWAYS, "send_byte")],
-                "send_byte": [(ALWAYS, "next_byte")],
-                "send_number": [(answer.sent, "send_status")],
-                "send_status": [
-                    (answer.sent & answer.more & transfers, "transfer"),
-                    (answer.sent & answer.more, "next_byte"),
-                    (answer.sent, "header"),
-                ],
-                "transfer": [(transferred & write, "send_number"), (transferred, "header")],
-            },
-        )
+        transitions: dict[str, list[tuple[Value, str]]] = {
+            "header": [(header.complaint.answered, "send_number"), (header.complete, "start")],
+            "start": [(ALWAYS, "check")],
+            "check": [(ALWAYS, "decide")],
+            "decide": [(write, "next_byte"), (ALWAYS, "send_number")],
+            "next_byte": [
+                (counter.done & write, "send_number"),
+                (counter.done, "header"),
+                (write, "take"),
+                (self.o.ready, "fetch"),
+            ],
+            "take": [(access.taken, "next_byte")],
+            "fetch": [(access.loads, "load"), (access.fetched, "send_byte")],
+            "load": [(ALWAYS, "send_byte")],
+            "send_byte": [(ALWAYS, "next_byte")],
+            "send_number": [(answer.sent, "send_status")],
+            "send_status": [(answer.sent & answer.more, "next_byte"), (answer.sent, "header")],
+        }
+        if self._transfers:
+            # In place of next_byte.
+            moves = self._check.to_memory & ~counter.done
+            transitions["decide"].insert(0, (write & moves, "transfer"))
+            transitions["send_status"].insert(0, (answer.sent & answer.more & moves, "transfer"))
+            done = self.transfer.done
+            transitions["transfer"] = [(done & write, "send_number"), (done, "header")]
+        one_hot_fsm(m, state, transitions)
         return m
 
     def _connect_request(self, m: Module, state: Any) -> None:
@@ -244,6 +238,16 @@ class RequestExecutor(wiring.Component):
         """Connect the units that access memory and control window, and answer."""
         header, counter, check = self._header, self._counter, self._check
         access, answer = self._access, self._answer
+        if self._transfers:
+            self._connect_transfer(m, state)
+        else:
+            wiring.connect(m, access.memory, wiring.flipped(self.memory))
+            m.d.comb += [
+                access.to_memory.eq(check.to_memory),
+                answer.to_memory.eq(check.to_memory),
+                answer.done.eq(counter.done),
+                answer.memory_byte.eq(self.memory.read_data),
+            ]
         wiring.connect(m, access.control, wiring.flipped(self.control))
         wiring.connect(m, answer.o, wiring.flipped(self.o))
         m.d.comb += [
@@ -271,26 +275,14 @@ class RequestExecutor(wiring.Component):
             answer.word_byte.eq(access.word[:8]),
         ]
 
-    def _connect_memory(self, m: Module, state: Any) -> tuple[Value, Value]:
-        """Connect the memory. Return whether the request is a transfer, and whether it is done."""
-        header, counter, check = self._header, self._counter, self._check
-        access, answer = self._access, self._answer
-        if not self._transfers:
-            wiring.connect(m, access.memory, wiring.flipped(self.memory))
-            m.d.comb += [
-                access.to_memory.eq(check.to_memory),
-                answer.to_memory.eq(check.to_memory),
-                answer.memory_byte.eq(self.memory.read_data),
-                answer.done.eq(counter.done),
-            ]
-            return Const(0), Const(0)
+    def _connect_transfer(self, m: Module, state: Any) -> None:
+        """Connect ``transfer``. No byte of it is counted."""
+        header, counter, access = self._header, self._counter, self._access
         m.d.comb += [
-            # No byte of a transfer is counted.
-            answer.done.eq(counter.done | header.kind.write),
+            self._answer.done.eq(counter.done | header.kind.write),
             self.transfer.valid.eq(state.transfer),
             self.transfer.address.eq(access.memory.address),
             self.transfer.size_less_1.eq(~counter.minus_left),
             self.transfer.write.eq(header.kind.write),
             self.transfer.execute.eq(access.execute),
         ]
-        return check.to_memory & ~counter.done, self.transfer.done

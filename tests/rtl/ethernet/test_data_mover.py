@@ -1,8 +1,9 @@
 """The mover reads and writes exactly the bytes of a request, at any address, in few bursts."""
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from bitlane_rtl.ethernet.data_mover import DataMover
 from support.ethernet.datagrams import padded
 from support.rtl.memory import Memory, ReadServer, WriteServer
 from support.rtl.streams import ALL_STALLS, NO_STALLS, Sink, Source, Stalls, compiled, simulate
-from support.seeds import seeds, stride
+from support.seeds import seeds
 
 SIZE = 1 << 13
 WIDTHS = [32, 64, 128]
@@ -122,7 +123,7 @@ class Bench:
         assert self.answered == bursts[1:], "a WRITE was done before its response"
 
 
-def edges(width: int) -> Iterable[tuple[int, int]]:
+def edges(width: int) -> Iterator[tuple[int, int]]:
     """Yield the addresses and sizes of accesses whose ends are all bytes of beats and blocks."""
     beat = width // 8
     block = BEATS_PER_BLOCK * beat
@@ -141,7 +142,7 @@ def edges(width: int) -> Iterable[tuple[int, int]]:
 def test_every_end_of_an_access(width: int) -> None:
     rng = random.Random(width)
     moves = []
-    for address, size in [*edges(width)][:: stride(1)]:
+    for address, size in edges(width):
         moves += [Move(address, size, rng.randbytes(size)), Move(address, size)]
     Bench(width).check(moves, fill=0xFF)
 
@@ -173,6 +174,21 @@ def test_dropped_data(width: int) -> None:
         for address in (0, 1, 3, 0xFFFF)
     ]
     Bench(width).check([*moves, Move(5, 9, b"executed!"), Move(0, 32)])
+
+
+class _Late(Stalls):
+    """A side that is not ready until all beats of a READ have arrived."""
+
+    def lengths(self, salt: str) -> Iterator[int]:
+        return chain([200], repeat(0))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_beats_are_never_refused(width: int) -> None:
+    bench = Bench(width)
+    bench.stalls = _Late()
+    bench.check([Move(width // 8 - 1, 512)])
+    assert bench.reads.beats[-1] < bench.sink.cycles[0]
 
 
 @pytest.mark.parametrize("width", WIDTHS)
