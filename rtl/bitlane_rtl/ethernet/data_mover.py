@@ -69,6 +69,15 @@ class DataMover(wiring.Component):
         ``data.ready`` is always 1.
     write : ``Out(WritePort(address_width, data_width))``
         ``response.ready`` is always 1.
+
+    Latency: the first burst is requested in cycle 1, with ``transfer.valid`` from cycle 0 on. A
+    READ's first word is valid 4 cycles after its first beat. ``done`` is 1 a cycle after the last
+    response, or the transfer of the last word.
+    Throughput: a word of a READ every 2 cycles, one of a WRITE each cycle. With a memory that
+    answers after ``n`` cycles, a READ of ``w`` words takes ``n + 4 + 2 * w`` cycles from ``valid``
+    to ``done``, up to 2 more if it is misaligned, and a WRITE ``n + 2 + w``.
+    Area (8 MiB, data width 64): 391 LUT4, 32 CCU2C, 236 flip-flops and 2 block RAMs on ECP5; 334
+    LUT4 at a data width of 32. Clock: 139 MHz on ECP5-6, which the RAM's output bounds.
     """
 
     transfer: Any
@@ -108,11 +117,11 @@ class DataMover(wiring.Component):
         ]
         # Word of the beat that is read or written.
         lane = Signal(range(len(self.read.data.p.data) // 32), reset_less=True)
-        moving = [side.valid & side.ready for side in (aligner.i, aligner.o)]
-        moved = Mux(transfer.write, moving[1], moving[0])
+        takes = aligner.i.valid & aligner.i.ready
+        outputs = aligner.o.valid & aligner.o.ready
         with m.If(state.idle):
             m.d.sync += lane.eq(transfer.address[_WORD_BITS : self._beat_low])
-        with m.Elif(moved):
+        with m.Elif(Mux(transfer.write, outputs, takes)):
             m.d.sync += lane.eq(lane + 1)
         answered = self._request(m, state.idle & transfer.valid)
         self._input(m, state, lane)

@@ -56,6 +56,7 @@ class WordAligner(wiring.Component):
 
     Latency: 0 cycles. Throughput: a word a cycle.
     Paths through it: from ``i.valid`` to ``o.valid``, and from ``o.ready`` to ``i.ready``.
+    Area: 189 LUT4, 10 CCU2C and 42 flip-flops on ECP5.
     """
 
     enable: In(1)

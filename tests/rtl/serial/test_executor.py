@@ -496,3 +496,53 @@ def test_all_sides_may_wait(stalls: Stalls, haste: float) -> None:
     assert sink.answers == expected
     assert bench.memory_bytes(0x1_0000, 64) == state[0]
     assert bench.word_bytes(0, 64) == state[1]
+
+
+def test_transfers() -> None:
+    """A READ is answered and then moved, a WRITE moved and then answered; each as a whole."""
+    dut = compiled(RequestExecutor, CONFIGURATION, transfers=True)
+    contents = [
+        (read(1, 0x1_0003, 23), False),
+        (write(2, 0x1_FFFF, b"1"), False),
+        (write(3, 0x1_0000, bytes(512)), True),
+        (write(4, 0x2_0000, b"no"), False),
+        (read(5, 0x2_0000, 9), False),
+        (write(6, 0x1_0000, b""), False),
+        (read(7, 0x1_0000, 0), False),
+        (read(8, 0x1_0000, 512), True),
+    ]
+    headers = [given_out(content, repeated=repeated)[:HEADER] for content, repeated in contents]
+    # Bytes of answers with `last`, and transfers: ADDRESS, SIZE, whether it is a WRITE, executed.
+    done, refused = (Answer.DONE, 1), (Answer.REFUSED, 1)
+    expected = [(1, 0), (Answer.DONE, 0), (0x1_0003, 23, 0)]
+    expected += [(0x1_FFFF, 1, 1, 1), (2, 0), done]
+    expected += [(0x1_0000, 512, 1, 0), (3, 0), done]
+    expected += [(0x1_0000, 2, 1, 0), (4, 0), refused]  # the address is cut to the memory
+    expected += [(5, 0), refused, (6, 0), done, (7, 0), done]
+    expected += [(8, 0), (Answer.DONE, 0), (0x1_0000, 512, 0)]
+    events: list[tuple[int, ...]] = []
+
+    async def move(ctx: Any) -> None:
+        order = dut.transfer
+        fields = order.address, order.size_less_1, order.write, order.execute
+        while True:
+            first = await ctx.tick().sample(*fields).until(order.valid)
+            for _ in range(4):
+                *_, valid, address, size_less_1, write, execute = await ctx.tick().sample(
+                    order.valid, *fields
+                )
+                assert (valid, address, size_less_1, write, execute) == (1, *first)
+            ctx.set(order.done, 1)
+            await ctx.tick()
+            ctx.set(order.done, 0)
+            events.append((address, size_less_1 + 1, write, *([execute] if write else [])))
+
+    async def listen(ctx: Any) -> None:
+        ctx.set(dut.o.ready, 1)
+        while len(events) < len(expected):
+            *_, valid, byte, last = await ctx.tick().sample(dut.o.valid, dut.o.p.byte, dut.o.p.last)
+            if valid:
+                events.append((byte, last))
+
+    simulate(dut, Source(dut.i, b"".join(headers)), listen, background=[move])
+    assert events == expected
