@@ -42,24 +42,31 @@ def test_the_routed_netlist_computes() -> None:
 
 
 @pytest.mark.parametrize(
-    "faults", [CableFaults(), CableFaults(lose=0.02, double=0.02, reorder=0.02, damage=0.02)]
+    ("faults", "size", "share"),
+    [
+        (CableFaults(), 1 << 20, 0.95),
+        (CableFaults(lose=0.02, double=0.02, reorder=0.02, damage=0.02), 64 << 10, 0),
+    ],
+    ids=["good cable", "bad cable"],
 )
-def test_bytes_come_back_and_the_rates_are_shown(
-    faults: CableFaults, record_property: Callable[[str, object], None]
+def test_bytes_come_back_at_the_rate_of_the_line(
+    faults: CableFaults, size: int, share: float, record_property: Callable[[str, object], None]
 ) -> None:
-    data = np.random.default_rng(1).integers(0, 256, 64 << 10, np.uint8).tobytes()
+    """``share``: least rate each way, in parts of the line's."""
+    data = np.random.default_rng(1).integers(0, 256, size, np.uint8).tobytes()
     network = networked(rtl_model(BOARD), BOARD, faults=faults)
     with connect_network(network, BOARD.name) as link:
         seconds = [network.simulation.seconds]
         link.write(0, data)
         seconds.append(network.simulation.seconds)
-        assert link.read(0, len(data)).tobytes() == data
+        assert link.read(0, size).tobytes() == data
         seconds.append(network.simulation.seconds)
     assert network.simulation.illegal == 0
     network.close()
     for name, begin, end in (("up", *seconds[:2]), ("down", *seconds[1:])):
-        rate = len(data) / (end - begin)
+        rate = size / (end - begin)
         record_property(name, f"{rate / 1e6:.1f} MB/s, {rate / LINE_RATE:.3f} of the line")
+        assert rate >= share * LINE_RATE
 
 
 def test_validate_through_a_socket(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
