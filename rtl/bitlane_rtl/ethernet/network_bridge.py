@@ -61,12 +61,11 @@ class NetworkBridge(wiring.Component):
     runs; a WRITE is answered after its responses, and a READ is requested after all answers before.
 
     Latency (``sync`` at 50 MHz, memory as below): the answer's preamble begins 1.6 us after the
-    last byte of a READ of no data, 2.3 us after that of a READ of 64 bytes, and 2.6 us after that
-    of a WRITE of 64.
-    Throughput (cycles of ``sync``; a memory that answers after 12 cycles and transfers a beat every
-    2): a datagram with ``n`` WRITEs of ``w`` words each takes ``n * (2 * w + 32) + 14``, one with
-    READs ``n * (2 * w + 34) + 12``. These are 830 and 840 for 1,472 bytes with three requests: 166
-    and 164 MB/s at 93.75 MHz, where a gigabit line carries 119.6.
+    last byte of a READ of no data, and 2.3 us after that of a READ or WRITE of 64 bytes.
+    Throughput (cycles of ``sync``; a memory that answers after 12 cycles and transfers a beat of 64
+    bits every 2): a datagram with ``n`` WRITEs of ``w`` words each takes ``n * (w + 32) + 14``, one
+    with READs ``n * (2 * w + 34) + 12``. These are 470 and 840 for 1,472 bytes with three requests:
+    293 and 164 MB/s at 93.75 MHz, where a gigabit line carries 119.6.
     Area (128 KiB of memory, data width 32): 2,204 LUT4, 254 CCU2C, 1,477 flip-flops, 16 LUT RAMs
     and 20 block RAMs on ECP5; 2,264 LUT4 with 8 MiB and a data width of 64. Clocks with three seeds
     on ECP5-6: ``sync`` 116 to 126 MHz, which the way from a block RAM to the register behind it

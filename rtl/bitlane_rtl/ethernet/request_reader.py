@@ -74,9 +74,10 @@ class RequestReader(wiring.Component):
     head      the first word of a frame, or the CRC, is taken           decide; close after the CRC
     decide    the session and the number of the frame are checked       send; complain if out of
                                                                         turn; else discard
-    send      a byte is output, or a whole word of data                 load behind a word; answer
+    send      a byte is output                                          load behind a word; answer
                                                                         behind the frame
-    load      the next word is taken                                    send
+    load      the next word is taken; a word of data is output, or      send; after a word that is
+              kept to output its bytes                                  output load or answer
     complain  the complaint is valid, if it is the first one            answer or discard
     answer    the answer is executed                                    head; discard after a
                                                                         complaint
@@ -96,16 +97,16 @@ class RequestReader(wiring.Component):
     o : ``Out(stream.Signature(8))``
         Requests as `RequestReceiver` outputs them. A GOODBYE is a READ of no bytes.
     words : ``Out(stream.Signature(32))``
-        The same data of a WRITE, in place of the bytes: all of its words must be taken here, or all
-        bytes there.
+        The data of a WRITE. They are output here while ``words.ready``, or in bytes after
+        ``o.ready``, which are never both 1 behind a header.
     complaint : ``Out(Complaint())``
     answered : ``In(1)``
         The last byte or word of an answer is transferred; 2 cycles or more after the request's.
     context : ``Out(AnswerContext())``
 
     Latency: 9 cycles from a datagram's first word to the first byte of ``o``.
-    Throughput: 4 bytes every 5 cycles, or a word every 2; a request must be answered before the
-    next one is output.
+    Throughput: 4 bytes every 5 cycles, or a word a cycle; a request must be answered before the
+    next one is output. Path through it: from ``words.ready`` and ``o.ready`` to ``i.ready``.
     """
 
     i: In(stream.Signature(PacketWord))
@@ -126,11 +127,11 @@ class RequestReader(wiring.Component):
         ours = self._store_header(m, state, taken)
         request = _Request()
         allowed, in_turn = self._decide(m, state, request, ours)
-        word_sent, all_sent = self._send(m, state, request)
+        sent, all_sent, may_load = self._send(m, state, request)
         dropping = Signal()
         m.d.sync += dropping.eq(state.complain | (dropping & ~state.head))
         m.d.comb += [
-            self.i.ready.eq(state.header | state.head | state.load | state.discard),
+            self.i.ready.eq(state.header | state.head | (state.load & may_load) | state.discard),
             self.context.close.eq(state.close),
         ]
         last = self.i.payload.last
@@ -147,8 +148,8 @@ class RequestReader(wiring.Component):
                     (decided & ~in_turn, "complain"),
                     (decided, "send"),
                 ],
-                "send": [(all_sent, "answer"), (word_sent, "load")],
-                "load": [(taken, "send")],
+                "send": [(all_sent, "answer"), (sent, "load")],
+                "load": [(all_sent, "answer"), (taken & ~sent, "send")],
                 "complain": [(self.complaint.valid, "answer"), (ALWAYS, "discard")],
                 "answer": [(self.answered & dropping, "discard"), (self.answered, "head")],
                 "discard": [(taken & last, "close")],
@@ -228,27 +229,33 @@ class RequestReader(wiring.Component):
             m.d.sync += self._session.eq(self.context.header)
         return allowed, in_turn
 
-    def _send(self, m: Module, state: Any, request: "_Request") -> tuple[Any, Any]:
-        """Output bytes or words. Return whether a word is sent, and whether the frame is."""
+    def _send(self, m: Module, state: Any, request: "_Request") -> tuple[Any, Any, Any]:
+        """Output bytes or words.
+
+        Return whether a word is sent, whether it is the frame's last one, and whether the next word
+        may be loaded.
+        """
         word = Signal(32, reset_less=True)
         lane = Signal(2)
         in_head, in_address = Signal(), Signal()  # the words of the frame's header
         left = Signal(SIZE_BITS - 1, reset_less=True)  # words of data
         kind = request.kind.as_value()
         in_data = ~in_head & ~in_address
-        sent = self.o.valid & self.o.ready
-        whole = self.words.valid & self.words.ready
+        byte_sent = self.o.valid & self.o.ready
         m.d.comb += [
             self.o.valid.eq(state.send),
             self.o.payload.eq(word[:8]),
-            self.words.valid.eq(state.send & in_data & (lane == 0)),
-            self.words.payload.eq(word),
+            self.words.valid.eq(state.load & in_data & self.i.valid),
+            self.words.payload.eq(self.i.payload.data),
         ]
-        word_sent = whole | (sent & (lane == 3))
         with m.If(state.head | state.load):
             m.d.sync += [word.eq(self.i.payload.data), lane.eq(0)]
-        with m.Elif(sent):
+        with m.Elif(byte_sent):
             m.d.sync += [word.eq(word[8:]), lane.eq(lane + 1)]
+        # The last byte of data may end within a word.
+        last = Mux(in_data, left == 1, ~in_head & (left == 0))
+        last_lane = Mux(in_data & last, (request.size - 1)[:2], 3)
+        sent = (self.words.valid & self.words.ready) | (byte_sent & (lane == last_lane))
         with m.If(state.decide):
             m.d.sync += [
                 word[8 : 8 + len(kind)].eq(kind),
@@ -256,15 +263,9 @@ class RequestReader(wiring.Component):
                 in_head.eq(1),
                 in_address.eq(0),
             ]
-        with m.Elif(word_sent):
-            m.d.sync += [in_head.eq(0), in_address.eq(in_head)]
-            with m.If(in_data):
-                m.d.sync += left.eq(left - 1)
-        # The last byte of data, which may end within a word.
-        last_byte = sent & (lane == (request.size - 1)[:2])
-        data_sent = (whole | last_byte) & (left == 1)
-        head_sent = sent & ~in_head & (lane == 3) & (left == 0)
-        return word_sent, Mux(in_data, data_sent, head_sent)
+        with m.Elif(sent):
+            m.d.sync += [in_head.eq(0), in_address.eq(in_head), left.eq(left - in_data)]
+        return sent, sent & last, ~in_data | self.words.ready | self.o.ready
 
 
 class _Request:
