@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from amaranth.hdl import Assert, Assume, Module, Mux, Signal
+from amaranth.hdl import Assert, Assume, Module, Mux, Signal, Value
 
 from bitlane_rtl.ports.read_arbiter import ReadArbiter
 from support.formal.contract import Contract, before, taken
@@ -20,7 +20,9 @@ BURSTS = 4
 class SharesInTurn(Contract):
     """A burst, tracked from its request, gets its beats after the beats of all earlier bursts.
 
-    The memory may send any number of beats; readers accept them at any time.
+    The memory may send any number of beats, from the cycle after a request is valid on, and accept
+    the request later; readers accept beats at any time. The address of a request is the number of
+    its reader.
     """
 
     def __init__(self, *, block_ram: bool = False) -> None:
@@ -31,26 +33,29 @@ class SharesInTurn(Contract):
         arbiter = ReadArbiter(ADDRESS_WIDTH, DATA_WIDTH, BURSTS, block_ram=self._block_ram)
         m.submodules.arbiter = arbiter
         a, b, port = arbiter.a, arbiter.b, arbiter.port
-        for reader in (a, b):
+        for number, reader in enumerate((a, b)):
             self.offers(m, reader.request)
+            m.d.comb += Assume(reader.request.payload.address == number)
             self.takes(m, reader.data)
         self.takes(m, port.request)
         self.offers(m, port.data)
 
+        # Open from the first cycle of its request on.
         open_bursts = Signal(range(BURSTS + 2))
+        shown = before(m, port.request.valid & ~port.request.ready)
         ends = taken(port.data) & port.data.payload.last
-        m.d.sync += open_bursts.eq(open_bursts + taken(port.request) - ends)
+        m.d.sync += open_bursts.eq(open_bursts + (port.request.valid & ~shown) - ends)
         m.d.comb += [Assume(~port.data.valid | (open_bursts != 0)), Assert(open_bursts <= BURSTS)]
 
-        self._requests(m, a, b, port, open_bursts)
-        self._beats(m, a, b, port, open_bursts)
+        self._requests(m, a, b, port, shown | (open_bursts != BURSTS))
+        self._beats(m, a, b, port, port.request.valid & ~shown, open_bursts)
 
-    def _requests(self, m: Module, a: Any, b: Any, port: Any, open_bursts: Signal) -> None:
+    def _requests(self, m: Module, a: Any, b: Any, port: Any, may: Value) -> None:
         to_a, to_b = taken(a.request), taken(b.request)
         asked = a.request.valid | b.request.valid
         m.d.comb += [
             Assert(to_a + to_b == taken(port.request)),
-            Assert(port.request.valid == (asked & (open_bursts != BURSTS))),
+            Assert(port.request.valid == (asked & may)),
         ]
         for mine, reader, other in ((to_a, a, b), (to_b, b, a)):
             owed = Signal()
@@ -64,14 +69,16 @@ class SharesInTurn(Contract):
             with m.Elif(taken(other.request)):
                 m.d.sync += owed.eq(0)
 
-    def _beats(self, m: Module, a: Any, b: Any, port: Any, open_bursts: Signal) -> None:
+    def _beats(
+        self, m: Module, a: Any, b: Any, port: Any, opens: Value, open_bursts: Signal
+    ) -> None:
         m.d.comb += Assert(taken(a.data) + taken(b.data) == taken(port.data))
         ends = taken(port.data) & port.data.payload.last
         follows, of_b = Signal(), Signal()
         ahead = Signal.like(open_bursts)
-        asks = taken(port.request) & ~follows & self.anything(1, "follow_this")
-        with m.If(asks):
-            m.d.sync += [follows.eq(1), of_b.eq(taken(b.request)), ahead.eq(open_bursts - ends)]
+        with m.If(opens & ~follows & self.anything(1, "follow_this")):
+            of_b_now = port.request.payload.address
+            m.d.sync += [follows.eq(1), of_b.eq(of_b_now), ahead.eq(open_bursts - ends)]
         with m.Elif(ends):
             m.d.sync += [ahead.eq(ahead - 1), follows.eq(follows & (ahead != 0))]
         due = follows & (ahead == 0)
@@ -98,8 +105,17 @@ BUGS = {
         "taken",
     ),
     "too many bursts": (
-        "taken.eq(port.request.ready & order.i.ready)",
+        "taken.eq(port.request.ready & (order.i.ready | shown))",
         "taken.eq(port.request.ready)",
+    ),
+    "a request that waits is remembered twice": ("requested & ~shown", "requested"),
+    "a request is withdrawn": (
+        "port.request.valid.eq(requested & (order.i.ready | shown))",
+        "port.request.valid.eq(requested & order.i.ready)",
+    ),
+    "beats must wait until their request is accepted": (
+        "requested & ~shown",
+        "port.request.valid & port.request.ready",
     ),
     "request of the other": (
         "Mux(grant_b, b.request.payload, a.request.payload)",

@@ -30,6 +30,7 @@ class ReadArbiter(wiring.Component):
 
     A single request is granted at once, two requests in round robin. Each reader must accept its
     beats without waiting for the other reader, so it may only request beats that it can buffer.
+    The memory may accept a request after its beats, as `SramPort` does.
 
     Parameters
     ----------
@@ -51,7 +52,8 @@ class ReadArbiter(wiring.Component):
     ``block_ram`` from the second cycle after.
     Throughput: a request and a beat per cycle. If both readers always request, each gets every
     second burst. Undefined: beats without a request.
-    Area on ECP5 (16 bursts): 63 LUT4, 3 CCU2C, 15 flip-flops and a LUT RAM, at 210 MHz on ECP5-6.
+    Area on ECP5 (32 address bits, 16 bursts): 64 LUT4, 3 CCU2C, 16 flip-flops and a LUT RAM, at 200
+    MHz on ECP5-6.
     Paths through it: from ``request.valid`` of either reader to the memory's address, and from
     ``data.ready`` of either to the memory's ``data.ready``.
 
@@ -71,16 +73,20 @@ class ReadArbiter(wiring.Component):
         a, b, port = self.a, self.b, self.port
 
         taken = Signal()
+        shown = Signal()  # the request at the port was there in the cycle before
+        requested = a.request.valid | b.request.valid
         grant_b = round_robin(m, a.request.valid, b.request.valid, taken)
         m.d.comb += [
-            port.request.valid.eq((a.request.valid | b.request.valid) & order.i.ready),
+            port.request.valid.eq(requested & (order.i.ready | shown)),
             port.request.payload.eq(Mux(grant_b, b.request.payload, a.request.payload)),
-            taken.eq(port.request.ready & order.i.ready),
+            taken.eq(port.request.ready & (order.i.ready | shown)),
             a.request.ready.eq(taken & ~grant_b),
             b.request.ready.eq(taken & grant_b),
-            order.i.valid.eq((a.request.valid | b.request.valid) & port.request.ready),
+            # Not when the request is accepted: its beats may come first.
+            order.i.valid.eq(requested & ~shown),
             order.i.payload.eq(grant_b),
         ]
+        m.d.sync += shown.eq(port.request.valid & ~port.request.ready)
         to_b = order.o.payload
         m.d.comb += [
             a.data.payload.eq(port.data.payload),
