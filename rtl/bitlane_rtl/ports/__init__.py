@@ -1,1 +1,1 @@
-"""Signatures of the engine's ports, independent of any bus, and an arbiter for a read port."""
+"""Signatures of the engine's ports, independent of any bus, and arbiters that share a port."""
