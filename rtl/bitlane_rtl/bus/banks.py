@@ -181,6 +181,8 @@ class _Writer(wiring.Component):
 class _Host(wiring.Component):
     """The host's port: one access at a time, in registers before and after the banks.
 
+    If ``exists`` is false, there is no host: ``port`` does not exist and all outputs stay 0.
+
     Members
     -------
     port : ``In(ByteAccess(address_width))``
@@ -196,11 +198,12 @@ class _Host(wiring.Component):
         The output of bank ``write.bank``, valid in the cycle after ``fires``.
     """
 
-    def __init__(self, layout: _Layout) -> None:
+    def __init__(self, layout: _Layout, exists: bool) -> None:
         self._layout = layout
+        self._exists = exists
         super().__init__(
             {
-                "port": In(ByteAccess(layout.address_width)),
+                **({"port": In(ByteAccess(layout.address_width))} if exists else {}),
                 "waits": Out(1),
                 "free": In(1),
                 "fires": Out(1),
@@ -211,6 +214,8 @@ class _Host(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
+        if not self._exists:
+            return m
         port, layout = self.port, self._layout
         address = Signal(layout.address, reset_less=True)
         write = Signal(reset_less=True)
@@ -263,6 +268,8 @@ class BankedMemory(wiring.Component):
         Number of banks, a power of two. Two readers need two or more for full speed.
     read_ports
         Number of read ports, 1 or 2.
+    has_host
+        Whether to build the port ``host``.
 
     Members
     -------
@@ -270,7 +277,8 @@ class BankedMemory(wiring.Component):
         Read ports; ``b`` exists only with two.
     write : ``In(WritePort(address_width, data_width))``
     host : ``In(ByteAccess(address_width))``
-        Each access waits until no word is held at a bank, and stops all other ports meanwhile.
+        Only with ``has_host``. Each access waits until no word is held at a bank, and stops all
+        other ports meanwhile.
 
     Address bits above the memory's size are ignored. Words are 0 at power-up.
     Latency: a beat arrives 2 cycles after its request, a response 1 cycle after its last beat. A
@@ -297,6 +305,7 @@ class BankedMemory(wiring.Component):
         *,
         banks: int = 2,
         read_ports: int = 2,
+        has_host: bool = True,
     ) -> None:
         if banks < 1 or banks & (banks - 1):
             raise ValueError(f"banks: {banks} is not a power of two")
@@ -307,20 +316,20 @@ class BankedMemory(wiring.Component):
         self._layout = _Layout(address_width, data_width, words, banks)
         self._banks = banks
         self._read_ports = read_ports
+        self._has_host = has_host
         super().__init__(
             memory_members(address_width, data_width, read_ports)
-            | {
-                "host": In(ByteAccess(address_width)),
-            }
+            | ({"host": In(ByteAccess(address_width))} if has_host else {})
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         layout = self._layout
-        m.submodules.host = host = _Host(layout)
+        m.submodules.host = host = _Host(layout, self._has_host)
         m.submodules.writer = writer = _Writer(layout)
         readers = [_Reader(layout) for _ in range(self._read_ports)]
-        wiring.connect(m, wiring.flipped(self.host), host.port)
+        if self._has_host:
+            wiring.connect(m, wiring.flipped(self.host), host.port)
         wiring.connect(m, wiring.flipped(self.write), writer.port)
         for name, reader in zip("ab", readers, strict=False):
             m.submodules[f"reader_{name}"] = reader

@@ -32,6 +32,11 @@ def test_engine_and_host_reach_the_right_bytes(stalls: Stalls, banks: int, read_
     check_at_random(dut, read_ports, stalls)
 
 
+def test_without_a_host() -> None:
+    dut = compiled(BankedMemory, 32, 8 * BYTES, WORDS, has_host=False)
+    check_at_random(dut, 2, ALL_STALLS[1])
+
+
 def test_each_word_of_four_banks_keeps_its_content() -> None:
     dut = memory(banks=4)
     asked = blocks(WORDS // 16, 0)

@@ -27,15 +27,18 @@ SLOW = replace(PART, active=80, row_cycle=80, mode_cycle=100)
 PARTS = {"fast": PART, "slow": SLOW, "without masks": WITHOUT_MASKS}
 
 
-def memory(data_width: int, read_ports: int = 2, *, part: str = "fast") -> Any:
+def memory(
+    data_width: int, read_ports: int = 2, *, part: str = "fast", has_host: bool = True
+) -> Any:
     """Return a compiled controller for one of `PARTS`."""
-    return compiled(_memory, data_width, read_ports, part)
+    return compiled(controller, data_width, read_ports, part, has_host)
 
 
-def _memory(data_width: int, read_ports: int, name: str) -> SdramMemory:
+def controller(data_width: int, read_ports: int, name: str, has_host: bool) -> SdramMemory:
+    """Return a controller for one of `PARTS`."""
     part = PARTS[name]
     timing = SdramTiming.of(part, CLOCK_HZ)
-    return SdramMemory(32, data_width, part, timing, read_ports=read_ports)
+    return SdramMemory(32, data_width, part, timing, read_ports=read_ports, has_host=has_host)
 
 
 class ChipAtPins:

@@ -17,6 +17,13 @@ class Host(wiring.Component):
     A read or write is one burst. To a chip without masks, a write is a read and then a write of the
     beat with one byte replaced.
 
+    Parameters
+    ----------
+    layout, address_width
+        The chip's layout, and bits of a byte address.
+    exists
+        Whether there is a host. If not, ``port`` does not exist and all outputs stay 0.
+
     Members
     -------
     port : ``In(ByteAccess(address_width))``
@@ -41,12 +48,13 @@ class Host(wiring.Component):
     Throughput: the next access is stored once the burst of the last one has been issued.
     """
 
-    def __init__(self, layout: ChipLayout, address_width: int) -> None:
+    def __init__(self, layout: ChipLayout, address_width: int, exists: bool) -> None:
         self._layout = layout
         self._masks = layout.part.masks
+        self._exists = exists
         super().__init__(
             {
-                "port": In(ByteAccess(address_width)),
+                **({"port": In(ByteAccess(address_width))} if exists else {}),
                 "requests": Out(1),
                 "address": Out(address_width),
                 "write": Out(1),
@@ -62,6 +70,8 @@ class Host(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
+        if not self._exists:
+            return m
         port, bytes_ = self.port, self._layout.data_width // 8
         address = Signal.like(port.address, reset_less=True)
         write = Signal()

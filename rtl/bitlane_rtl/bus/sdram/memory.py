@@ -5,7 +5,7 @@ The registers at the pins have an attribute that places them in the I/O cells.
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.hdl import Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -28,7 +28,7 @@ _AT_PIN = {"syn_useioff": 1}
 
 
 class SdramMemory(wiring.Component):
-    """Serves an engine's ports, and the host byte by byte, from an SDRAM chip.
+    """Serves an engine's ports, and a host byte by byte, from an SDRAM chip.
 
     Parameters
     ----------
@@ -40,6 +40,8 @@ class SdramMemory(wiring.Component):
         The chip's times in cycles of this clock.
     read_ports
         Number of read ports, 1 or 2.
+    has_host
+        Whether to build the port ``host``.
 
     Members
     -------
@@ -47,6 +49,7 @@ class SdramMemory(wiring.Component):
         Read ports; ``b`` exists only with two.
     write : ``In(WritePort(address_width, data_width))``
     host : ``In(ByteAccess(address_width))``
+        Only with ``has_host``.
     pins : ``Out(SdramPins(part))``
     started : ``Out(1)``
         The chip has been initialized. Before that, all ports wait.
@@ -79,15 +82,17 @@ class SdramMemory(wiring.Component):
         timing: SdramTiming,
         *,
         read_ports: int = 2,
+        has_host: bool = True,
     ) -> None:
         self._layout = ChipLayout(part, data_width)
         self._timing = timing
         self._read_ports = read_ports
+        self._has_host = has_host
         self._address_width = address_width
         super().__init__(
             memory_members(address_width, data_width, read_ports)
+            | ({"host": In(ByteAccess(address_width))} if has_host else {})
             | {
-                "host": In(ByteAccess(address_width)),
                 "pins": Out(SdramPins(part)),
                 "started": Out(1),
             }
@@ -100,10 +105,12 @@ class SdramMemory(wiring.Component):
         m.submodules.rows = rows = RowManager(layout, timing)
         m.submodules.columns = columns = ColumnCommands(layout, timing)
         m.submodules.refresher = refresher = Refresher(timing)
-        m.submodules.read_path = read_path = ReadPath(layout, timing, self._read_ports)
+        has = self._has_host
+        m.submodules.read_path = read_path = ReadPath(layout, timing, self._read_ports, has)
         m.submodules.write_path = write_path = WritePath(layout)
-        m.submodules.host = host = Host(layout, self._address_width)
-        wiring.connect(m, wiring.flipped(self.host), host.port)
+        m.submodules.host = host = Host(layout, self._address_width, has)
+        if has:
+            wiring.connect(m, wiring.flipped(self.host), host.port)
         self._connect_requests(m, arbiter, read_path, write_path, host)
         wiring.connect(m, arbiter.o, rows.i)
         wiring.connect(m, rows.o, columns.i)
@@ -122,7 +129,7 @@ class SdramMemory(wiring.Component):
         else:
             m.d.comb += rows.bus.eq(~columns.fires)
         beat = columns.beat
-        of_host = beat.requester == Requester.HOST
+        of_host = beat.requester == Requester.HOST if has else Const(0)
         reads, writes = columns.fires & ~beat.write, columns.fires & beat.write
         m.d.comb += [
             read_path.begins.eq(reads),

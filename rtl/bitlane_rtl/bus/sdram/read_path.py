@@ -3,7 +3,7 @@
 from itertools import pairwise
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -28,6 +28,15 @@ class _Mark(data.Struct):
 
 class ReadPath(wiring.Component):
     """The read data path: assembles words into beats and buffers them.
+
+    Parameters
+    ----------
+    layout, timing
+        See `ChipLayout` and `SdramTiming`.
+    readers
+        Number of read ports, 1 or 2.
+    has_host
+        Whether the host reads.
 
     Members
     -------
@@ -54,9 +63,12 @@ class ReadPath(wiring.Component):
     reader must accept its beats without waiting for the other.
     """
 
-    def __init__(self, layout: ChipLayout, timing: SdramTiming, readers: int) -> None:
+    def __init__(
+        self, layout: ChipLayout, timing: SdramTiming, readers: int, has_host: bool
+    ) -> None:
         self._layout = layout
         self._timing = timing
+        self._has_host = has_host
         width = layout.data_width
         port = stream.Signature(read_data(width))
         super().__init__(
@@ -92,7 +104,7 @@ class ReadPath(wiring.Component):
         early = Signal(layout.data_width - layout.part.width, reset_less=True)
         m.d.sync += early.eq(Cat(early, self.word)[layout.part.width :])
         arrived = marks[-1]
-        of_host = arrived.requester == Requester.HOST
+        of_host = arrived.requester == Requester.HOST if self._has_host else Const(0)
         # Only a part without masks has reads of the write path.
         of_write = (arrived.requester == Requester.WRITE) & (not layout.part.masks)
         m.d.comb += [

@@ -19,6 +19,13 @@ def test_engine_and_host_reach_the_right_bytes(stalls: Stalls, read_ports: int, 
     check_at_random(dut, read_ports, stalls, [ChipAtPins(dut.pins, chip)])
 
 
+@pytest.mark.parametrize("part", [slow("fast"), "without masks"])
+def test_without_a_host(part: str) -> None:
+    dut = memory(8 * BYTES, part=part, has_host=False)
+    chip = SdramChip(PARTS[part], CLOCK_HZ)
+    check_at_random(dut, 2, ALL_STALLS[1], [ChipAtPins(dut.pins, chip)])
+
+
 @pytest.mark.parametrize("read_ports", [slow(1), 2])
 def test_a_reader_that_takes_its_beats_late_loses_none(read_ports: int) -> None:
     dut = memory(64, read_ports)
