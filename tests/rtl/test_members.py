@@ -26,7 +26,6 @@ from bitlane_rtl.core import Core
 from bitlane_rtl.ethernet.board_addresses import BoardAddresses
 from bitlane_rtl.ethernet.network_bridge import NetworkBridge
 from bitlane_rtl.ethernet.rgmii import RgmiiReceiver, RgmiiTransmitter
-from bitlane_rtl.ports.write_arbiter import WriteArbiter
 from support.ethernet.pins import PLATFORM
 
 
@@ -45,7 +44,6 @@ CIRCUITS = {
     "search, one read port": lambda: Core(replace(full(), search=Search(units=1), read_ports=1)),
     "Ethernet": lambda: NetworkBridge(full(), BoardAddresses(), 100_000_000),
     "pins of Ethernet": rgmii,
-    "two writers": lambda: WriteArbiter(32, 32, 2),
     **{
         name: partial(Top, board)
         for name, board in boards().items()

@@ -11,19 +11,28 @@ from bitlane_rtl.bus.sdram.memory import SdramMemory
 from bitlane_rtl.bus.sdram.part import SdramTiming
 from bitlane_rtl.bus.sdram.pins import SdramPins
 from bitlane_rtl.bus.shared_sram import SharedSram
+from bitlane_rtl.bus.sram import SramPort
 from bitlane_rtl.bus.storage import BlockRam, SinglePortRam
 from bitlane_rtl.engine import Engine
 from bitlane_rtl.ethernet.gmii import Gmii
 from bitlane_rtl.ethernet.network_bridge import NetworkBridge
+from bitlane_rtl.ports.read_arbiter import ReadArbiter
+from bitlane_rtl.ports.write_arbiter import WriteArbiter
 from bitlane_rtl.serial.serial_bridge import SerialBridge
 
 from ..board import Board, MemoryKind
 
 __all__ = ["Top"]
 
+_BURSTS = 16
+"""Bursts in flight that a port of the memory shares."""
+
 
 class Top(wiring.Component):
     """An `Engine` and its memory behind a `SerialBridge` or a `NetworkBridge`.
+
+    A `SerialBridge` accesses the memory's byte-wide port; a `NetworkBridge` shares the engine's
+    ports ``a`` and ``write``, burst by burst.
 
     Members
     -------
@@ -58,9 +67,12 @@ class Top(wiring.Component):
         m.submodules.bridge = bridge = self._bridge(m)
         m.submodules.memory = memory = self._memory(m)
         wiring.connect(m, bridge.control, engine.control)
-        wiring.connect(m, bridge.memory, memory.host)
-        wiring.connect(m, engine.read_a, memory.a)
-        wiring.connect(m, engine.write, memory.write)
+        if self._board.ethernet:
+            self._share(m, engine, bridge, memory)
+        else:
+            wiring.connect(m, bridge.memory, memory.host)
+            wiring.connect(m, engine.read_a, memory.a)
+            wiring.connect(m, engine.write, memory.write)
         if configuration.two_ports:
             wiring.connect(m, engine.read_b, memory.b)
         m.d.comb += [
@@ -69,6 +81,20 @@ class Top(wiring.Component):
             self.fault.eq(engine.fault),
         ]
         return m
+
+    def _share(self, m: Module, engine: Engine, bridge: NetworkBridge, memory: Any) -> None:
+        """Let engine and bridge share two ports of the memory."""
+        configuration = self._board.configuration
+        widths = configuration.address_width, configuration.data_width
+        m.submodules.reads = reads = ReadArbiter(*widths, _BURSTS)
+        m.submodules.writes = writes = WriteArbiter(*widths, _BURSTS)
+        for arbiter, user, other, port in (
+            (reads, engine.read_a, bridge.read, memory.a),
+            (writes, engine.write, bridge.write, memory.write),
+        ):
+            wiring.connect(m, user, arbiter.a)
+            wiring.connect(m, other, arbiter.b)
+            wiring.connect(m, arbiter.port, port)
 
     def _bridge(self, m: Module) -> Any:
         """Return the bridge between the board's line, the engine and the memory."""
@@ -85,19 +111,20 @@ class Top(wiring.Component):
         return serial
 
     def _memory(self, m: Module) -> Any:
-        """Return the board's memory, with ports for the engine and the host."""
+        """Return the board's memory, with ports for the engine and, on a serial line, the host."""
         board, configuration = self._board, self._board.configuration
-        shape = configuration.address_width, configuration.data_width, board.words
-        ports = 1 + configuration.two_ports
+        widths = configuration.address_width, configuration.data_width
+        ports, has_host = 1 + configuration.two_ports, not board.ethernet
         if board.memory is MemoryKind.BANKS:
-            return BankedMemory(*shape, banks=board.banks, read_ports=ports)
+            return BankedMemory(
+                *widths, board.words, banks=board.banks, read_ports=ports, has_host=has_host
+            )
         if board.sdram:
             timing = SdramTiming.of(board.sdram, board.clock_hz)
-            address_width, data_width, _ = shape
-            chip = SdramMemory(address_width, data_width, board.sdram, timing, read_ports=ports)
+            chip = SdramMemory(*widths, board.sdram, timing, read_ports=ports, has_host=has_host)
             wiring.connect(m, chip.pins, wiring.flipped(self.sdram))
             return chip
-        memory = SharedSram(*shape, read_ports=ports)
+        memory = (SharedSram if has_host else SramPort)(*widths, board.words, read_ports=ports)
         if board.memory is MemoryKind.SPRAM:
             storage: Any = SinglePortRam(board.words)
         else:
