@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,15 +17,18 @@ from bitlane.command_line.cli import DONE, main
 from bitlane.device import Device
 from bitlane.driver.driver import Driver
 from bitlane_boards import boards
+from bitlane_boards.board import Board, MemoryKind
 from bitlane_boards.readback.netlist import rtl_model
+from bitlane_rtl.abi import Op
 from bitlane_rtl.abi.datagrams import DATAGRAM_BYTES
+from bitlane_sim.campaigns.commands import move
 from bitlane_sim.pins.cable import CableFaults
 from support.boards.board_builds import readback
 from support.boards.session import SILENCE, connect_network, networked
 
 pytestmark = pytest.mark.slow
 
-BOARD = boards()["colorlight-i5"]
+BOARD, BANKS = boards()["colorlight-i5"], boards()["ecpix5"]
 
 LINE_RATE = 125e6 * DATAGRAM_BYTES / (DATAGRAM_BYTES + 66)
 """Bytes a second of datagrams: each has 66 byte times of headers, FCS, preamble and gap."""
@@ -67,6 +71,33 @@ def test_bytes_come_back_at_the_rate_of_the_line(
         rate = size / (end - begin)
         record_property(name, f"{rate / 1e6:.1f} MB/s, {rate / LINE_RATE:.3f} of the line")
         assert rate >= share * LINE_RATE
+
+
+@pytest.mark.parametrize(
+    "board",
+    [BOARD, BANKS, replace(BANKS, memory=MemoryKind.BLOCK)],
+    ids=["SDRAM", "banks", "one RAM"],
+)
+def test_the_host_moves_data_while_the_engine_computes(board: Board) -> None:
+    """All addresses are odd, so that both write parts of beats."""
+    a, b, y, written, read, size = 0x1, 0x10003, 0x20005, 0x30007, 0x38009, 0xFF00
+    x, z = (np.random.default_rng(seed).integers(0, 256, size, np.uint8) for seed in range(2))
+    sent, stored = x[: size // 4], z[: size // 4]
+    network = networked(rtl_model(board), board)
+    with connect_network(network, board.name) as link, Driver(link, timeout=SILENCE) as driver:
+        driver.exchange([(a, x), (b, z), (y - 1, bytes(size + 2)), (read, stored)], [])
+        (seen,) = driver.run(
+            [move(Op.XOR, size, a, b, y)],
+            meanwhile=[(written, sent)],
+            reads=[(read, len(stored))],
+        )
+        assert (seen == stored).all()
+        assert (driver.read(written, len(sent)) == sent).all()
+        result = driver.read(y - 1, size + 2)
+        assert (result[1:-1] == x ^ z).all()
+        assert result[0] == result[-1] == 0
+    assert network.simulation.illegal == 0
+    network.close()
 
 
 def test_validate_through_a_socket(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
