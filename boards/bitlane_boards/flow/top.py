@@ -17,6 +17,7 @@ from bitlane_rtl.engine import Engine
 from bitlane_rtl.ethernet.gmii import Gmii
 from bitlane_rtl.ethernet.network_bridge import NetworkBridge
 from bitlane_rtl.ports.read_arbiter import ReadArbiter
+from bitlane_rtl.ports.signatures import MemoryPorts
 from bitlane_rtl.ports.write_arbiter import WriteArbiter
 from bitlane_rtl.serial.serial_bridge import SerialBridge
 
@@ -88,13 +89,12 @@ class Top(wiring.Component):
         widths = configuration.address_width, configuration.data_width
         m.submodules.reads = reads = ReadArbiter(*widths, _BURSTS)
         m.submodules.writes = writes = WriteArbiter(*widths, _BURSTS)
-        for arbiter, user, other, port in (
-            (reads, engine.read_a, bridge.read, memory.a),
-            (writes, engine.write, bridge.write, memory.write),
-        ):
-            wiring.connect(m, user, arbiter.a)
-            wiring.connect(m, other, arbiter.b)
-            wiring.connect(m, arbiter.port, port)
+        wiring.connect(m, engine.read_a, reads.a)
+        wiring.connect(m, bridge.read, reads.b)
+        wiring.connect(m, reads.port, memory.a)
+        wiring.connect(m, engine.write, writes.a)
+        wiring.connect(m, bridge.write, writes.b)
+        wiring.connect(m, writes.port, memory.write)
 
     def _bridge(self, m: Module) -> Any:
         """Return the bridge between the board's line, the engine and the memory."""
@@ -114,17 +114,16 @@ class Top(wiring.Component):
         """Return the board's memory, with ports for the engine and, on a serial line, the host."""
         board, configuration = self._board, self._board.configuration
         widths = configuration.address_width, configuration.data_width
-        ports, has_host = 1 + configuration.two_ports, not board.ethernet
+        ports = MemoryPorts(1 + configuration.two_ports, has_host=not board.ethernet)
         if board.memory is MemoryKind.BANKS:
-            return BankedMemory(
-                *widths, board.words, banks=board.banks, read_ports=ports, has_host=has_host
-            )
+            return BankedMemory(*widths, board.words, banks=board.banks, ports=ports)
         if board.sdram:
             timing = SdramTiming.of(board.sdram, board.clock_hz)
-            chip = SdramMemory(*widths, board.sdram, timing, read_ports=ports, has_host=has_host)
+            chip = SdramMemory(*widths, board.sdram, timing, ports=ports)
             wiring.connect(m, chip.pins, wiring.flipped(self.sdram))
             return chip
-        memory = (SharedSram if has_host else SramPort)(*widths, board.words, read_ports=ports)
+        adapter: Any = SharedSram if ports.has_host else SramPort
+        memory = adapter(*widths, board.words, read_ports=ports.read_ports)
         if board.memory is MemoryKind.SPRAM:
             storage: Any = SinglePortRam(board.words)
         else:

@@ -19,7 +19,14 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from ..abi import BEATS_PER_BLOCK
-from ..ports.signatures import ByteAccess, ReadPort, WritePort, memory_members
+from ..ports.signatures import (
+    ALL_PORTS,
+    ByteAccess,
+    MemoryPorts,
+    ReadPort,
+    WritePort,
+    memory_members,
+)
 from ..primitives import Ram
 
 __all__ = ["BankedMemory"]
@@ -181,7 +188,7 @@ class _Writer(wiring.Component):
 class _Host(wiring.Component):
     """The host's port: one access at a time, in registers before and after the banks.
 
-    If ``exists`` is false, there is no host: ``port`` does not exist and all outputs stay 0.
+    Unless it ``exists``, it has no ``port`` and all its outputs stay 0.
 
     Members
     -------
@@ -266,10 +273,8 @@ class BankedMemory(wiring.Component):
         Size in beats, a power of two, at least ``16 * banks``.
     banks
         Number of banks, a power of two. Two readers need two or more for full speed.
-    read_ports
-        Number of read ports, 1 or 2.
-    has_host
-        Whether to build the port ``host``.
+    ports
+        The ports besides ``write``.
 
     Members
     -------
@@ -304,8 +309,7 @@ class BankedMemory(wiring.Component):
         words: int,
         *,
         banks: int = 2,
-        read_ports: int = 2,
-        has_host: bool = True,
+        ports: MemoryPorts = ALL_PORTS,
     ) -> None:
         if banks < 1 or banks & (banks - 1):
             raise ValueError(f"banks: {banks} is not a power of two")
@@ -315,11 +319,10 @@ class BankedMemory(wiring.Component):
             )
         self._layout = _Layout(address_width, data_width, words, banks)
         self._banks = banks
-        self._read_ports = read_ports
-        self._has_host = has_host
+        self._read_ports, self._has_host = ports
         super().__init__(
-            memory_members(address_width, data_width, read_ports)
-            | ({"host": In(ByteAccess(address_width))} if has_host else {})
+            memory_members(address_width, data_width, ports.read_ports)
+            | ({"host": In(ByteAccess(address_width))} if ports.has_host else {})
         )
 
     def elaborate(self, platform: object) -> Module:

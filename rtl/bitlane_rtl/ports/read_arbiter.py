@@ -1,5 +1,7 @@
 """An arbiter that shares a read port between two readers."""
 
+from typing import Any
+
 from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -59,6 +61,10 @@ class ReadArbiter(wiring.Component):
 
     Raises ``ValueError`` if ``bursts`` is not a power of two.
     """
+
+    a: Any
+    b: Any
+    port: Any
 
     def __init__(
         self, address_width: int, data_width: int, bursts: int, *, block_ram: bool = False

@@ -6,6 +6,8 @@ order of the requests. All members of memory ports are ``amaranth.lib.stream`` s
 never waits for ``ready``, and a payload stays until it is accepted.
 """
 
+from typing import NamedTuple
+
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -13,9 +15,11 @@ from amaranth.utils import ceil_log2
 from ..abi import BEATS_PER_BLOCK, CONTROL_SIZE
 
 __all__ = [
+    "ALL_PORTS",
     "CONTROL_ADDRESS_WIDTH",
     "ByteAccess",
     "ControlPort",
+    "MemoryPorts",
     "ReadPort",
     "WritePort",
     "memory_members",
@@ -128,6 +132,20 @@ class WritePort(wiring.Signature):
                 "response": In(stream.Signature(1)),
             }
         )
+
+
+class MemoryPorts(NamedTuple):
+    """The ports of a memory besides ``write``.
+
+    ``read_ports``: number of read ports, 1 or 2; ``has_host``: whether it has the byte-wide port
+    ``host``.
+    """
+
+    read_ports: int = 2
+    has_host: bool = True
+
+
+ALL_PORTS = MemoryPorts()
 
 
 def memory_members(

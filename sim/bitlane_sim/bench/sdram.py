@@ -18,7 +18,7 @@ from bitlane_rtl.bus.sdram.part import AS4C16M16SA_7, SdramPart, SdramTiming
 from bitlane_rtl.bus.sdram.pins import SdramPins
 from bitlane_rtl.configurations import full
 from bitlane_rtl.engine import Engine
-from bitlane_rtl.ports.signatures import ByteAccess, ControlPort
+from bitlane_rtl.ports.signatures import ByteAccess, ControlPort, MemoryPorts
 from cppsim.errors import SimulationError
 
 from ..campaigns.commands import move
@@ -113,7 +113,7 @@ class _Streams(wiring.Component):
         m = Module()
         timing = SdramTiming.of(_PART, CLOCK_HZ)
         readers = len(self._first)
-        memory = SdramMemory(_ADDRESS_BITS, self._width, _PART, timing, read_ports=readers)
+        memory = SdramMemory(_ADDRESS_BITS, self._width, _PART, timing, ports=MemoryPorts(readers))
         m.submodules.memory = memory
         wiring.connect(m, memory.pins, wiring.flipped(self.sdram))
         finished = []

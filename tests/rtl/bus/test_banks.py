@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from bitlane_rtl.bus.banks import BankedMemory
+from bitlane_rtl.ports.signatures import MemoryPorts
 from support.rtl.bursts import (
     BASE,
     BYTES,
@@ -22,7 +23,7 @@ from support.seeds import slow
 
 def memory(banks: int = 2, read_ports: int = 2) -> Any:
     known = compiled if banks == 2 else elaborated
-    return known(BankedMemory, 32, 8 * BYTES, WORDS, banks=banks, read_ports=read_ports)
+    return known(BankedMemory, 32, 8 * BYTES, WORDS, banks=banks, ports=MemoryPorts(read_ports))
 
 
 @pytest.mark.parametrize(("banks", "read_ports"), [slow(1, 1), (1, 2), (2, 1), (2, 2), slow(4, 2)])
@@ -33,7 +34,7 @@ def test_engine_and_host_reach_the_right_bytes(stalls: Stalls, banks: int, read_
 
 
 def test_without_a_host() -> None:
-    dut = compiled(BankedMemory, 32, 8 * BYTES, WORDS, has_host=False)
+    dut = compiled(BankedMemory, 32, 8 * BYTES, WORDS, ports=MemoryPorts(has_host=False))
     check_at_random(dut, 2, ALL_STALLS[1])
 
 
@@ -136,7 +137,7 @@ def test_the_host_waits_for_a_beat_that_stands_in_a_bank() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"read_ports": 3}, "read_ports: 3 is neither 1 nor 2"),
+        ({"ports": MemoryPorts(3)}, "read_ports: 3 is neither 1 nor 2"),
         ({"banks": 3}, "banks: 3 is not a power of two"),
         ({"words": 48}, "words: 48 is not a power of two, 32 or more"),
         ({"words": 16}, "words: 16 is not a power of two, 32 or more"),

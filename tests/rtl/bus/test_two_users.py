@@ -14,7 +14,7 @@ from bitlane_rtl.bus.sdram.pins import SdramPins
 from bitlane_rtl.bus.sram import SramPort
 from bitlane_rtl.bus.storage import BlockRam
 from bitlane_rtl.ports.read_arbiter import ReadArbiter
-from bitlane_rtl.ports.signatures import ReadPort, WritePort
+from bitlane_rtl.ports.signatures import MemoryPorts, ReadPort, WritePort
 from bitlane_rtl.ports.write_arbiter import WriteArbiter
 from bitlane_sim.pins.sdram import SdramChip
 from support.rtl.bursts import (
@@ -68,7 +68,7 @@ class Shared(wiring.Component):
 
     def _memory(self, m: Module) -> Any:
         if self._kind == "banks":
-            return BankedMemory(32, WIDTH, WORDS, has_host=False)
+            return BankedMemory(32, WIDTH, WORDS, ports=MemoryPorts(has_host=False))
         if self._kind == "sram":
             port = SramPort(32, WIDTH, WORDS)
             m.submodules.storage = storage = BlockRam(WORDS, WIDTH)

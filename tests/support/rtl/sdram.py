@@ -8,6 +8,7 @@ from amaranth.hdl import C, Cat
 from bitlane_rtl.bus.sdram.memory import SdramMemory
 from bitlane_rtl.bus.sdram.part import AS4C16M16SA_7, EM638325_6H, SdramTiming
 from bitlane_rtl.bus.sdram.pins import ChipCommand
+from bitlane_rtl.ports.signatures import MemoryPorts
 from bitlane_sim.pins.sdram import SdramChip
 from support.rtl.streams import compiled
 
@@ -38,7 +39,7 @@ def controller(data_width: int, read_ports: int, name: str, has_host: bool) -> S
     """Return a controller for one of `PARTS`."""
     part = PARTS[name]
     timing = SdramTiming.of(part, CLOCK_HZ)
-    return SdramMemory(32, data_width, part, timing, read_ports=read_ports, has_host=has_host)
+    return SdramMemory(32, data_width, part, timing, ports=MemoryPorts(read_ports, has_host))
 
 
 class ChipAtPins:

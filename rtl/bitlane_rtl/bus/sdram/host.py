@@ -22,7 +22,7 @@ class Host(wiring.Component):
     layout, address_width
         The chip's layout, and bits of a byte address.
     exists
-        Whether there is a host. If not, ``port`` does not exist and all outputs stay 0.
+        Whether there is a host. Without one there is no ``port``, and all outputs stay 0.
 
     Members
     -------

@@ -9,7 +9,7 @@ from amaranth.hdl import Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ...ports.signatures import ByteAccess, memory_members
+from ...ports.signatures import ALL_PORTS, ByteAccess, MemoryPorts, memory_members
 from ...streams.register_slices import HalfRateRegister
 from .arbiter import Arbiter
 from .burst import ChipLayout, Requester
@@ -38,10 +38,8 @@ class SdramMemory(wiring.Component):
         The chip. Address bits above its size are ignored.
     timing
         The chip's times in cycles of this clock.
-    read_ports
-        Number of read ports, 1 or 2.
-    has_host
-        Whether to build the port ``host``.
+    ports
+        The ports besides ``write``.
 
     Members
     -------
@@ -81,17 +79,15 @@ class SdramMemory(wiring.Component):
         part: SdramPart,
         timing: SdramTiming,
         *,
-        read_ports: int = 2,
-        has_host: bool = True,
+        ports: MemoryPorts = ALL_PORTS,
     ) -> None:
         self._layout = ChipLayout(part, data_width)
         self._timing = timing
-        self._read_ports = read_ports
-        self._has_host = has_host
+        self._read_ports, self._has_host = ports
         self._address_width = address_width
         super().__init__(
-            memory_members(address_width, data_width, read_ports)
-            | ({"host": In(ByteAccess(address_width))} if has_host else {})
+            memory_members(address_width, data_width, ports.read_ports)
+            | ({"host": In(ByteAccess(address_width))} if ports.has_host else {})
             | {
                 "pins": Out(SdramPins(part)),
                 "started": Out(1),

@@ -9,6 +9,7 @@ import pytest
 
 from bitlane_rtl.bus.sdram.memory import SdramMemory
 from bitlane_rtl.bus.sdram.part import AS4C16M16SA_7, SdramPart, SdramTiming
+from bitlane_rtl.ports.signatures import MemoryPorts
 from bitlane_sim.pins import CircuitModel
 from bitlane_sim.pins.sdram import SdramChip, SdramModel, SplitPins
 from cppsim.errors import SimulationError
@@ -96,7 +97,7 @@ SHORT = replace(PART, row_bits=11, retention=2_048_000)
 def test_rows_keep_their_data_if_refreshes_come_in_time(late: int) -> None:
     timing = SdramTiming.of(SHORT, CLOCK_HZ)
     timing = replace(timing, refresh_interval=timing.refresh_interval + late)
-    dut = SdramMemory(25, 32, SHORT, timing, read_ports=1)
+    dut = SdramMemory(25, 32, SHORT, timing, ports=MemoryPorts(1))
     model = SdramModel(CircuitModel(SplitPins(dut, "pins")), SHORT, CLOCK_HZ, "pins")
     assert model.run_until("started", 1000)
     for name, value in {"enable": 1, "write": 1, "address": 5, "write_data": 0xA5}.items():
@@ -125,4 +126,4 @@ def test_a_part_that_is_no_match_for_the_beats_is_refused() -> None:
         with pytest.raises(ValueError, match=message):
             SdramMemory(25, width, part, SdramTiming.of(part, CLOCK_HZ))
     with pytest.raises(ValueError, match="read_ports: 3 is neither 1 nor 2"):
-        SdramMemory(25, 64, PART, SdramTiming.of(PART, CLOCK_HZ), read_ports=3)
+        SdramMemory(25, 64, PART, SdramTiming.of(PART, CLOCK_HZ), ports=MemoryPorts(3))
