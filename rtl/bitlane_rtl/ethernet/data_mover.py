@@ -13,7 +13,7 @@ from ..configuration import Configuration
 from ..ports.signatures import ReadPort, WritePort
 from ..primitives import one_hot_fsm, step
 from ..serial.byte_counter import SIZE_BITS
-from ..serial.executor import Transfer
+from ..serial.executor import DataTransfer
 from ..streams.fifo import Fifo
 from .word_aligner import WordAligner
 
@@ -60,7 +60,7 @@ class DataMover(wiring.Component):
 
     Members
     -------
-    transfer : ``In(Transfer(address_width))``
+    transfer : ``In(DataTransfer(address_width))``
     i : ``In(stream.Signature(32))``
         The data of a WRITE.
     o : ``Out(stream.Signature(AnswerWord))``
@@ -95,7 +95,7 @@ class DataMover(wiring.Component):
         self._aligner = WordAligner()
         super().__init__(
             {
-                "transfer": In(Transfer(width)),
+                "transfer": In(DataTransfer(width)),
                 "i": In(stream.Signature(32)),
                 "o": Out(stream.Signature(AnswerWord)),
                 "read": Out(ReadPort(width, data_width)),

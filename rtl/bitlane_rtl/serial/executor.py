@@ -22,10 +22,10 @@ from .request_header import RequestHeader
 from .sequence_check import Complaint
 from .transmitter import AnswerByte
 
-__all__ = ["RequestExecutor", "Transfer"]
+__all__ = ["RequestExecutor", "DataTransfer"]
 
 
-class Transfer(wiring.Signature):
+class DataTransfer(wiring.Signature):
     """Signature of an order to move all data of a request to memory, from the executor's side.
 
     Members
@@ -119,7 +119,7 @@ class RequestExecutor(wiring.Component):
         Answers, without the data of transfers. ``ready`` must stay 1 until a byte is transferred.
     memory : ``Out(ByteAccess(address_width))``
         Only without ``transfers``.
-    transfer : ``Out(Transfer(address_width))``
+    transfer : ``Out(DataTransfer(address_width))``
         Only with ``transfers``.
     control : ``In(ControlPort())``
         Port of the controlled circuit.
@@ -155,7 +155,7 @@ class RequestExecutor(wiring.Component):
         self._check = AccessCheck(bounds, bits)
         self._access = DataAccess(bounds, bits, width)
         self._answer = AnswerSource(receive_bytes)
-        memory = {"transfer": Transfer(width)} if transfers else {"memory": ByteAccess(width)}
+        memory = {"transfer": DataTransfer(width)} if transfers else {"memory": ByteAccess(width)}
         super().__init__(
             {name: Out(signature) for name, signature in memory.items()}
             | {
