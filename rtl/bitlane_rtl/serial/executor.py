@@ -22,7 +22,7 @@ from .request_header import RequestHeader
 from .sequence_check import Complaint
 from .transmitter import AnswerByte
 
-__all__ = ["RequestExecutor", "DataTransfer"]
+__all__ = ["DataTransfer", "RequestExecutor"]
 
 
 class DataTransfer(wiring.Signature):
