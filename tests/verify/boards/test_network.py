@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -46,17 +47,20 @@ def test_the_routed_netlist_computes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("faults", "size", "share"),
+    ("faults", "size", "shares"),
     [
-        (CableFaults(), 1 << 20, 0.95),
-        (CableFaults(lose=0.02, double=0.02, reorder=0.02, damage=0.02), 64 << 10, 0),
+        (CableFaults(), 1 << 20, (0.95, 0.95, 0.8)),
+        (CableFaults(lose=0.02, double=0.02, reorder=0.02, damage=0.02), 64 << 10, (0, 0, 0)),
     ],
     ids=["good cable", "bad cable"],
 )
 def test_bytes_come_back_at_the_rate_of_the_line(
-    faults: CableFaults, size: int, share: float, record_property: Callable[[str, object], None]
+    faults: CableFaults,
+    size: int,
+    shares: tuple[float, float, float],
+    record_property: Callable[[str, object], None],
 ) -> None:
-    """``share``: least rate each way, in parts of the line's."""
+    """``shares``: least rates up, down and each way at once, in parts of the line's."""
     data = np.random.default_rng(1).integers(0, 256, size, np.uint8).tobytes()
     network = networked(rtl_model(BOARD), BOARD, faults=faults)
     with connect_network(network, BOARD.name) as link:
@@ -65,12 +69,18 @@ def test_bytes_come_back_at_the_rate_of_the_line(
         seconds.append(network.simulation.seconds)
         assert link.read(0, size).tobytes() == data
         seconds.append(network.simulation.seconds)
+        half = size // 2
+        (read,) = link.exchange([(0, data[half:])], [(half, half)])
+        assert read.tobytes() == data[half:]
+        seconds.append(network.simulation.seconds)
     assert network.simulation.illegal == 0
     network.close()
-    for name, begin, end in (("up", *seconds[:2]), ("down", *seconds[1:])):
-        rate = size / (end - begin)
+    sizes = size, size, half
+    for way, (begin, end) in enumerate(pairwise(seconds)):
+        rate = sizes[way] / (end - begin)
+        name = ("up", "down", "both at once, each")[way]
         record_property(name, f"{rate / 1e6:.1f} MB/s, {rate / LINE_RATE:.3f} of the line")
-        assert rate >= share * LINE_RATE
+        assert rate >= shares[way] * LINE_RATE
 
 
 @pytest.mark.parametrize(
