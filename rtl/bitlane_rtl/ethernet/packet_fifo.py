@@ -117,14 +117,14 @@ class PacketFifo(wiring.Component):
 
         read = Signal.like(end)  # as the writer sees it
         used = Signal.like(end)
-        m.d.comb += [
+        # A packet must not fill the FIFO to the last word, or the FIFO would look empty.
+        m.d.comb += self.i.room.eq(~used[len(self.i.offset) :].all())
+        m.d.write += [
+            # Registers, because block RAMs are far apart: with them a packet's last word is written
+            # when `end` takes the first step.
             Cat(ram.write.data for ram in rams).eq(self.i.word),
             [ram.write.addr.eq(start + self.i.offset) for ram in rams],
             [ram.write.en.eq(self.i.write) for ram in rams],
-            # A packet must not fill the FIFO to the last word, or the FIFO would look empty.
-            self.i.room.eq(~used[len(self.i.offset) :].all()),
-        ]
-        m.d.write += [
             end.eq(end + (end != start)),
             end_code.eq(end ^ end[1:]),
             read.eq(Cat(seen_read[bit:].xor() for bit in range(len(read)))),
