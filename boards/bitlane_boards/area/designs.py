@@ -116,8 +116,8 @@ _NETWORK = Design(
     "ecp5",
     8,
     (
-        "the network link of a board: UDP as in `ethernet`, sessions, a buffer of 32 KiB, and the"
-        " executor of the frames, which accesses memory and control window"
+        "the network link of a board: UDP as in `ethernet`, sessions, a buffer of 32 KiB, the"
+        " executor of the frames, and the mover of their data to and from memory"
     ),
     lambda: NetworkBridge(
         Configuration(data_width=32, address_width=17, memory_bytes=1 << 17),

@@ -94,8 +94,8 @@ class Top(wiring.Component):
         wiring.connect(m, bridge.read, reads.b)
         wiring.connect(m, reads.port, memory.a)
         wiring.connect(m, engine.write, writes.a)
-        # The bridge has a beat every second cycle. Without the slice, the longest path is from the
-        # arbiter through the bridge to the packets that were received: 100 MHz instead of 108.
+        # The bridge has a beat of 64 bits every second cycle. Without the slice, the longest path
+        # is from the arbiter through the bridge to the received packets: 100 MHz instead of 108.
         m.submodules.beats = beats = HalfRateRegister(bridge.write.data.p.shape())
         wiring.connect(m, bridge.write.request, writes.b.request)
         wiring.connect(m, bridge.write.data, beats.i)

@@ -282,8 +282,8 @@ class BankedMemory(wiring.Component):
         Read ports; ``b`` exists only with two.
     write : ``In(WritePort(address_width, data_width))``
     host : ``In(ByteAccess(address_width))``
-        Only with ``has_host``. Each access waits until no word is held at a bank, and stops all
-        other ports meanwhile.
+        Only with ``ports.has_host``. Each access waits until no word is held at a bank, and stops
+        all other ports meanwhile.
 
     Address bits above the memory's size are ignored. Words are 0 at power-up.
     Latency: a beat arrives 2 cycles after its request, a response 1 cycle after its last beat. A

@@ -55,7 +55,7 @@ class DatagramCheck(wiring.Component):
         special = Signal(reset_less=True)  # HELLO or GOODBYE
         size = Signal(SIZE_BITS, reset_less=True)
         oversize = Signal(reset_less=True)
-        left = Signal(SIZE_BITS - 2, reset_less=True)  # words of data
+        left = Signal(SIZE_BITS - 1, reset_less=True)  # words of data
         heads = Signal(2)  # frames that began; the CRC looks like the head of a frame
         alone = Signal()  # the only frame must be the one that began
         wrong = Signal()

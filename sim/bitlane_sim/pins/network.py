@@ -14,8 +14,8 @@ from .phy import PhySimulation
 __all__ = ["NoAnswerError", "SimulatedNetwork", "SimulatedSocket"]
 
 _REST_SECONDS = 500e-6
-"""Simulated time in which nothing may move before all is quiet: twice what a board needs to store
-the bytes of a datagram in SDRAM, one by one."""
+"""Simulated time in which nothing may move before all is quiet: many times what a board takes to
+answer a datagram."""
 
 _RESOLVES = 100
 """The most requests of ARP that a board may leave without an answer."""

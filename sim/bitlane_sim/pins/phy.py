@@ -1,6 +1,7 @@
 """A circuit at the pins of RGMII with a gigabit PHY at the other end, in simulated time."""
 
 import ctypes
+import math
 from collections.abc import Mapping
 from enum import IntEnum
 from pathlib import Path
@@ -170,7 +171,8 @@ class PhySimulation:
         self.model.close()
 
     def _run(self, seconds: float, count: int = 0, quiet: float = 0) -> _Stop:
-        time, rest = (round(each * _FEMTOSECONDS) for each in (seconds, quiet))
+        # Rounded up, or the last part of a femtosecond before a deadline would never pass.
+        time, rest = (math.ceil(each * _FEMTOSECONDS) for each in (seconds, quiet))
         stop = _Stop(self._calls.phy_run(self._handle, time, count, rest))
         if stop is _Stop.BROKEN:
             raise self.model.trouble()

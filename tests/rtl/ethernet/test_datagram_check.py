@@ -58,7 +58,7 @@ GOOD = {
     "goodbye": whole(goodbye(1)),
     "several": whole(*(write(n, n, bytes(range(n))) for n in range(20))),
     "unknown kinds": whole(*(request(1, kind, 2, 0xFFFF) for kind in (4, 8, 129, 130, 131, 255))),
-    "the longest write": whole(write(1, 2, bytes(1023))),
+    **{f"a write of {n}": whole(write(1, 2, b"\xff" * n)) for n in range(1020, 1024)},
     "a long read": whole(read(1, 2, 0xFFFF)),
     "full": whole(write(0, 0, bytes(512)), write(1, 0, bytes(512)), write(2, 0, bytes(416))),
     # The CRC looks like the head of a frame; these are those of a HELLO, GOODBYE and WRITE.
@@ -104,6 +104,11 @@ def test_kinds_of_datagrams(model: Model, gaps: random.Random | None) -> None:
     names = [*GOOD, *BAD]
     verdict = {(names[place], good) for place, good in zip(order, found, strict=True)}
     assert verdict == {*((name, True) for name in GOOD), *((name, False) for name in BAD)}
+
+
+def test_a_write_needs_its_data(model: Model) -> None:
+    payloads = [whole(request(1, Request.WRITE, 2, size)) for size in range(1024)]
+    assert verdicts(model, payloads, None) == [True, *[False] * 1023]
 
 
 def test_every_wrong_bit_is_noticed(model: Model) -> None:

@@ -62,6 +62,13 @@ def test_frames_follow_each_other_at_a_gigabit(phy: PhySimulation) -> None:
     assert times[-1] - times[0] == pytest.approx(49 * 1538 * 8e-9 * (1 + CLOCK_ERROR), rel=1e-4)
 
 
+def test_the_least_wait_lasts(phy: PhySimulation) -> None:
+    """Differences of seconds may be below a femtosecond; a loop up to a deadline must end."""
+    before = phy.seconds
+    phy.run(1e-18)
+    assert phy.seconds > before
+
+
 def test_the_clocks_have_their_rates(phy: PhySimulation) -> None:
     before = [phy.edges(domain) for domain in DOMAINS]
     phy.run(1e-3)

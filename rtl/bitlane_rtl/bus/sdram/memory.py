@@ -47,7 +47,7 @@ class SdramMemory(wiring.Component):
         Read ports; ``b`` exists only with two.
     write : ``In(WritePort(address_width, data_width))``
     host : ``In(ByteAccess(address_width))``
-        Only with ``has_host``.
+        Only with ``ports.has_host``.
     pins : ``Out(SdramPins(part))``
     started : ``Out(1)``
         The chip has been initialized. Before that, all ports wait.
