@@ -1,7 +1,7 @@
 """Written batches in the cache, which are found before Amaranth writes a netlist."""
 
 import pickle
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -25,16 +25,17 @@ class CachedBatch:
     """
 
     design: PreparedBatch
+    _rows: bytes | None = field(default=None, init=False)
 
     def source(self, backend: str | None = None) -> Source:
         """Return C++ that compiles for ``backend``, or for both backends."""
-        source, self.rows = self._loaded(backend)
+        source, self._rows = self._loaded(backend)
         return source
 
-    @cached_property
+    @property
     def rows(self) -> bytes:
         """The bytes of an instance's memories at power-on."""
-        return self._written.rows
+        return self._written.rows if self._rows is None else self._rows
 
     @cached_property
     def _key(self) -> str:

@@ -345,7 +345,7 @@ def _backend(chosen: Backend | str, written: Written) -> Backend:
             warnings.warn(BatchWarning(f"on threads, for {error}"), stacklevel=4)
         chosen = "threads"
     if chosen == "cuda":
-        return Cuda(partial(written.source, chosen))
+        return Cuda(partial(written.source, "cuda"))
     threads = re.fullmatch(r"threads(?::(\d+))?", chosen) if isinstance(chosen, str) else None
     if threads is None:
         raise BatchError(f"no backend {chosen!r}; there are: auto, threads, threads:NUMBER, cuda")
