@@ -80,7 +80,7 @@ class PacketFifo(wiring.Component):
     of the reader for the crossing, if the clocks differ.
     Throughput: a word in each cycle of the reader, if its clock is not faster than the writer's.
     A word that was never written is undefined.
-    Area (33 bits, depth 1,024): ECP5 70 LUT4, 30 CCU2C, 147 flip-flops and two block RAMs. Clock:
+    Area (33 bits, depth 1,024): ECP5 70 LUT4, 30 CCU2C, 191 flip-flops and two block RAMs. Clock:
     ECP5-6 171 MHz of the writer, 134 MHz of the reader, which the RAM's output bounds.
 
     Raises ``ValueError`` if ``depth`` is not such a power of two.
