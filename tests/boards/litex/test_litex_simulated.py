@@ -285,11 +285,12 @@ def test_memory_that_falls_silent_is_reported(soc: Simulated) -> None:
     with (
         served(command, soc.folder) as soc,
         open_link(soc.url()) as link,
-        Driver(link, timeout=3) as driver,
+        Driver(link) as driver,
     ):
         commands = _commands(driver, Op.COPY, 4096, _PLACES["one bank"])
         driver.run(commands)
         _registers(link).main_silent.write(1)
+        driver.timeout = 3
         with pytest.raises(DeviceError) as raised:
             driver.run(commands)
         assert "\n" not in str(raised.value)
