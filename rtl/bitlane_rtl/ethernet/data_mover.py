@@ -2,17 +2,17 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from ..abi import BEATS_PER_BLOCK, WORD_BYTES
 from ..abi.frames import FRAME_DATA_BYTES
+from ..addresses.bursts import Splitter
 from ..configuration import Configuration
 from ..ports.signatures import ReadPort, WritePort
 from ..primitives import one_hot_fsm, step
-from ..serial.byte_counter import SIZE_BITS
 from ..serial.executor import DataTransfer
 from ..streams.fifo import Fifo
 from .word_aligner import WordAligner
@@ -76,8 +76,8 @@ class DataMover(wiring.Component):
     Throughput: a word of a READ every 2 cycles, one of a WRITE each cycle. With a memory that
     answers after ``n`` cycles, a READ of ``w`` words takes ``n + 4 + 2 * w`` cycles from ``valid``
     to ``done``, up to 2 more if it is misaligned, and a WRITE ``n + 2 + w``.
-    Area (8 MiB, data width 64): 391 LUT4, 32 CCU2C, 236 flip-flops and 2 block RAMs on ECP5; 334
-    LUT4 at a data width of 32. Clock: 139 MHz on ECP5-6, which the RAM's output bounds.
+    Area (8 MiB, data width 64): 425 LUT4, 49 CCU2C, 271 flip-flops and 2 block RAMs on ECP5; 311
+    LUT4 at a data width of 32. The RAM's output bounds its clock.
     """
 
     transfer: Any
@@ -93,6 +93,7 @@ class DataMover(wiring.Component):
         self._depth = 2 * FRAME_DATA_BYTES // (data_width // 8)
         self._buffer = Fifo(data_width, self._depth, block_ram=True, credit=True)
         self._aligner = WordAligner()
+        self._splitter = Splitter(configuration, 0)
         super().__init__(
             {
                 "transfer": In(DataTransfer(width)),
@@ -141,43 +142,25 @@ class DataMover(wiring.Component):
     def _request(self, m: Module, start: Value) -> Value:
         """Request the bursts. Return whether all are requested and, of a WRITE, answered."""
         transfer, reads, writes = self.transfer, self.read.request, self.write.request
-        beat_low, block_low = self._beat_low, self._beat_low + exact_log2(BEATS_PER_BLOCK)
-        finish = Signal(max(block_low, SIZE_BITS) + 1)  # the last byte, from the first block on
-        valid = Signal()
-        block = Signal(len(transfer.address) - block_low, reset_less=True)
-        first = Signal(block_low - beat_low, reset_less=True)  # beat of this block
-        last = Signal.like(first)  # beat of the last block
-        blocks = Signal(len(finish) - block_low, reset_less=True)  # behind this one
-        final = blocks == 0
-        m.d.comb += finish.eq(transfer.address[:block_low] + transfer.size_less_1)
-        with m.If(start):
-            m.d.sync += [
-                valid.eq(~transfer.write | transfer.execute),
-                block.eq(transfer.address[block_low:]),
-                first.eq(transfer.address[beat_low:block_low]),
-                last.eq(finish[beat_low:block_low]),
-                blocks.eq(finish[block_low:]),
-            ]
-        with m.Elif(Mux(transfer.write, writes.ready, reads.ready)):
-            m.d.sync += [
-                valid.eq(valid & ~final),
-                block.eq(block + 1),
-                first.eq(0),
-                blocks.eq(blocks - 1),
-            ]
-        for request in (reads, writes):
-            m.d.comb += [
-                request.p.address.eq(Cat(Const(0, beat_low), first, block)),
-                request.p.length.eq(Mux(final, last, BEATS_PER_BLOCK - 1) - first),
-            ]
-        unanswered = Signal(range(self._depth // BEATS_PER_BLOCK))
+        m.submodules.splitter = splitter = self._splitter
+        burst = splitter.o
         m.d.comb += [
-            reads.valid.eq(valid & ~transfer.write),
-            writes.valid.eq(valid & transfer.write),
+            splitter.i.valid.eq(start & (~transfer.write | transfer.execute)),
+            splitter.i.p.address.eq(transfer.address),
+            splitter.i.p.extent.eq(transfer.size_less_1),
+            reads.valid.eq(burst.valid & ~transfer.write),
+            writes.valid.eq(burst.valid & transfer.write),
+            burst.ready.eq(Mux(transfer.write, writes.ready, reads.ready)),
             self.write.response.ready.eq(1),
         ]
+        for request in (reads, writes):
+            m.d.comb += [
+                request.p.address.eq(burst.p.address),
+                request.p.length.eq(burst.p.length),
+            ]
+        unanswered = Signal(range(self._depth // BEATS_PER_BLOCK))
         step(m, unanswered, writes.valid & writes.ready, self.write.response.valid)
-        return ~valid & (unanswered == 0)
+        return ~burst.valid & (unanswered == 0)
 
     def _input(self, m: Module, state: Any, lane: Signal) -> None:
         """Give the aligner the words of a WRITE, or those of the beats that are read."""

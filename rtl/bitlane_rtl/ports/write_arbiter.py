@@ -15,8 +15,9 @@ __all__ = ["WriteArbiter"]
 class WriteArbiter(wiring.Component):
     """Grants a write port to two writers, burst by burst.
 
-    A writer has the port until the request and all beats of its burst are accepted. Then the other
-    writer has it if it requests a burst. Beats wait until the request of their burst is valid.
+    A writer holds the port until the request and all beats of its burst are accepted. Then the port
+    passes to the other writer, if that one requests a burst. Beats wait until the request of their
+    burst is valid.
 
     Parameters
     ----------
