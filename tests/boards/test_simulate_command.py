@@ -46,6 +46,7 @@ def refused(*words: str) -> str:
         (("hx8k", "--bitstream", "a", "--netlist", "b"), "argument --netlist: not allowed with"),
         (("hx8k", "--deadline", "0"), "argument --deadline: '0': expected seconds, more than 0"),
         (("hx8k", "--deadline", "soon"), "--deadline: 'soon': expected seconds, more than 0"),
+        (("ecpix5", "--cable-seed", "x"), "--cable-seed: 'x': expected a whole number"),
     ],
 )
 def test_arguments_that_make_no_sense_end_with_code_2(

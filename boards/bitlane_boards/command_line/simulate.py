@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bitlane.command_line.cli import DONE, Group, Subparsers
+from bitlane.command_line.cli import DONE, Group, Subparsers, whole_number
 from bitlane.errors import BitlaneError
 from bitlane.files import expect_writable
 from cppsim.errors import SimulationError
@@ -79,7 +79,10 @@ def _add_network(parser: argparse.ArgumentParser) -> None:
             f"--{fault}", metavar="SHARE", type=_share, help=f"of frames to {fault}, from 0 to 1"
         )
     group.add_argument(
-        "--cable-seed", metavar="N", type=int, help="of the faults of the cable (default 1)"
+        "--cable-seed",
+        metavar="N",
+        type=whole_number,
+        help="of the faults of the cable (default 1)",
     )
 
 

@@ -149,9 +149,9 @@ class PreparedBatch:
     @staticmethod
     def of(choice: PortChoice) -> "PreparedBatch":
         """Prepare the design of ``choice``. Raises ``BatchError``."""
-        for what, names in (("clocks", choice.clocks), ("watch", choice.watch)):
+        for parameter, names in (("clocks", choice.clocks), ("watch", choice.watch)):
             if isinstance(names, str):
-                raise BatchError(f"{what}: {names!r}; expected a list of names")
+                raise BatchError(f"{parameter}: {names!r}; expected a list of names")
         with in_one_line(BatchError):
             prepared = Fragment.get(choice.dut, None).prepare()
         return PreparedBatch(choice, prepared, choice.names(prepared))

@@ -248,7 +248,10 @@ def test_copy_and_xor_use_what_the_ports_give(
 
 def _registers(link: Link) -> Any:
     """Return the SoC's registers by name, which only a link to LiteX has."""
-    return link.registers  # type: ignore[attr-defined]
+    from bitlane.links.litex_link import LitexLink
+
+    assert isinstance(link, LitexLink)
+    return link.registers
 
 
 def _dma_cycles(
