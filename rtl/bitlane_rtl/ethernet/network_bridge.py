@@ -66,10 +66,10 @@ class NetworkBridge(wiring.Component):
     bits every 2): a datagram with ``n`` WRITEs of ``w`` words each takes ``n * (w + 32) + 14``, one
     with READs ``n * (2 * w + 34) + 12``. These are 470 and 840 for 1,472 bytes with three requests:
     293 and 164 MB/s at 93.75 MHz, where a gigabit line carries 119.6.
-    Area (128 KiB of memory, data width 32): 2,241 LUT4, 270 CCU2C, 1,599 flip-flops, 16 LUT RAMs
-    and 20 block RAMs on ECP5. Clocks on ECP5-6: ``sync`` 114 to 137 MHz with three seeds, which the
-    way from a block RAM to the register behind it bounds; on three boards, ``rx`` 154 to 159 MHz
-    and ``tx`` 138 to 144 MHz.
+    Area (128 KiB of memory, data width 32): 2,219 LUT4, 270 CCU2C, 1,599 flip-flops, 16 LUT RAMs
+    and 20 block RAMs on ECP5. Clocks on ECP5-6: ``sync`` 115 to 129 MHz with three seeds, which the
+    way from a block RAM to the register behind it bounds; on the boards, ``rx`` 139 to 184 MHz
+    and ``tx`` 137 to 213 MHz.
     """
 
     rx: Any
