@@ -37,13 +37,20 @@ COMPILED = (
 )
 """Tests of everything that hands C++ to a compiler."""
 
+OF_COMPILED_CODE = (
+    "interrupted_fast_forward",
+    "domains_that_the_design_does_not_use",
+    "waited_for_side_by_side",
+    "compiled_code_takes_over",
+)
+"""Parts of the names of tests of waits that switch to compiled code."""
+
 INTERPRETED = (
     ("tests/sim/device/test_simulator.py", "tests/sim/cppsim/model/test_models.py", "-k", "pysim"),
-    # Amaranth's simulator stands in for cppsim, which warns. The tests left out are about compiled
-    # code alone.
+    # Amaranth's simulator stands in for cppsim, which warns.
     (
         "tests/sim/cppsim/running/test_waits.py",
-        *("-k", "not interrupted_fast_forward and not domains_that_the_design_does_not_use"),
+        *("-k", " and ".join(f"not {part}" for part in OF_COMPILED_CODE)),
         *("-W", "default::cppsim.FallbackWarning"),
     ),
 )
