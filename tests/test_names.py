@@ -43,6 +43,7 @@ ON_PURPOSE: Mapping[str, str] = {
     "bitlane.links.open_link": "each kind of link has one, and `link.py` calls the one of a URL",
     "bitlane_sim.bench.line": "each benchmark prints its own line",
     "bitlane_sim.bench.main": "programs of their own",
+    "cppsim.examples.main": "programs of their own",
 }
 """Names that two things of one package share, each with the reason."""
 

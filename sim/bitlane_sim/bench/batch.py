@@ -33,6 +33,9 @@ OPTIONS = ""
 """Options of the circuit: the full 64-bit system."""
 
 _INSTANCES = {"threads": 512, "cuda": 1 << 16}
+_SHARES = 4
+"""Times ``_INSTANCES`` for each thread of many: a slow core takes fewer of them than a fast one."""
+
 _ROUNDS = 3
 """Measurements of each timing; the best one counts."""
 
@@ -108,7 +111,7 @@ def _on_cores(
     if cores == 1:
         yield BatchRow(one, each, _best({one: single.rate}, progress)[one])
         return
-    number = instances or each * cores
+    number = instances or _SHARES * each * cores
     together = Xors(circuit, circuit.runner(1, f"threads:{cores}").compiled, number)
     processes = f"{cores} processes, {_cores(1)} each"
     with apart(cores, xors_on_one_thread, circuit, each) as others:

@@ -21,8 +21,11 @@ OPTIONS = ("--std=c++17", "--device-as-default-execution-space", "--device-int12
 _LANES = (128, 64, 32)
 """Instances of a tile, which one block of threads runs: the first size that fits is used."""
 
-_BLOCK = 1024
-"""The number of threads of a block."""
+_THREADS = 1024
+"""Threads that a multiprocessor runs, of 64 registers each: of one block, or of several."""
+
+_FEWEST = 128
+"""Threads of the smallest block: the warp that follows the program, and three warps of workers."""
 
 _WORDS = 1 << 25
 """Maximal words of a tile: tables store a word's number in 25 bits."""
@@ -64,6 +67,7 @@ class Cuda:
                 f" count {_WORDS:,}: take backend='threads'"
             )
         self._lanes, self._shared = self._sizes()
+        self._threads = self._block()
         self.together = self._lanes
         source = kernel_source(written.text, self._lanes, shared=self._shared > 0)
         try:
@@ -86,6 +90,16 @@ class Cuda:
                 return lanes, size
         return fitting[0], 0
 
+    def _block(self) -> int:
+        """Return the threads of a block: a small design's blocks share a multiprocessor.
+
+        While the threads of one wait for each other, or for memory, those of the others run.
+        """
+        if not self._shared:
+            return _THREADS
+        most = int(self._cupy.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"])
+        return max(_FEWEST, _THREADS // (most // (self._shared + _OWN)) // 32 * 32)
+
     def free_bytes(self) -> int:
         """Return the bytes of the GPU's memory that are free for instances."""
         self._cupy.get_default_memory_pool().free_all_blocks()
@@ -102,19 +116,39 @@ class Cuda:
             return words, there, len(rows)
 
     def run(self, instances: tuple[Any, Any, int], program: Encoded, output: Words) -> None:
-        """Run ``program``; write its results to ``output``, of shape (columns, instances)."""
+        """Run ``program``; write its results to ``output``, of shape (columns, instances).
+
+        Two streams take turns, so the input of tiles is copied while others run.
+        """
         cupy = self._cupy
         words, rows, count = instances
         with _as_batch_errors():
             instructions = cupy.asarray(program.instructions)
-            taken = cupy.asarray(np.ascontiguousarray(program.input))
-            results = cupy.zeros(output.shape, np.uint64)
-            work = instructions, np.uint64(len(program.instructions)), taken
-            size = np.uint32(program.input.itemsize)
-            arguments = words, rows, *work, size, results, np.uint64(count)
-            grid = (-(-count // self._lanes),)
-            self._kernel(grid, (_BLOCK,), arguments, shared_mem=self._shared)
-            output[...] = cupy.asnumpy(results)
+            cupy.cuda.get_current_stream().synchronize()  # other streams do not wait for it
+            streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(2)]
+            pieces: list[tuple[slice, Any]] = []
+            for tiles, own in self._waves(count):
+                with streams[len(pieces) % 2]:
+                    taken = cupy.asarray(program.input[:, own], order="C")
+                    results = cupy.zeros((len(output), taken.shape[1]), np.uint64)
+                    work = instructions, np.uint64(len(program.instructions)), taken
+                    size, lanes = np.uint32(taken.itemsize), np.uint64(taken.shape[1])
+                    arguments = words[tiles], rows[tiles], *work, size, results, lanes
+                    grid = (-(-taken.shape[1] // self._lanes),)
+                    self._kernel(grid, (self._threads,), arguments, shared_mem=self._shared)
+                pieces.append((own, results))
+            for stream in streams:
+                stream.synchronize()
+            for own, results in pieces:
+                output[:, own] = cupy.asnumpy(results)
+
+    def _waves(self, count: int) -> Iterator[tuple[slice, slice]]:
+        """Yield tiles that half of the GPU runs at a time, if not more, and their instances."""
+        blocks = max(2, _THREADS // self._threads // 2)
+        step = blocks * int(self._cupy.cuda.Device().attributes["MultiProcessorCount"])
+        for first in range(0, -(-count // self._lanes), step):
+            end = first + step
+            yield slice(first, end), slice(first * self._lanes, min(count, end * self._lanes))
 
     def rows(self, instances: tuple[Any, Any, int]) -> NDArray[np.uint8]:
         """Return the bytes of all memories, as (instances, bytes)."""

@@ -2,6 +2,7 @@
 
 import operator
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import Enum
@@ -80,6 +81,11 @@ Words = NDArray[np.uint64]
 _MOST = (1 << 63) - 1
 _ONES = (1 << 64) - 1
 _ROWS = 64
+"""Rows that are transposed at a time: they stay in the cache, which is 2 to 4 times as fast."""
+
+_SHARED = 1 << 24
+"""Elements of an array that all cores transpose together; a smaller one takes longer that way."""
+
 _NEAR = 0.85
 """The similarity of a name that is suggested, from 0 to 1."""
 
@@ -182,9 +188,17 @@ def fill(port: PortPlace, values: ArrayLike, to: NDArray[Any], shape: tuple[int,
         array = array[..., None]
         _expect_all_fit(port, array)
     spread = array.reshape(array.shape[:axes] + (1,) * (len(shape) - axes) + array.shape[axes:])
-    # Transposing few rows at a time keeps them in the cache, which is 2 to 4 times as fast.
-    for first in range(0, shape[0], _ROWS):
+
+    def transpose(first: int) -> None:
         to[first : first + _ROWS] = spread[first : first + _ROWS].astype(to.dtype)
+
+    rows = range(0, shape[0], _ROWS)
+    if to.size < _SHARED:
+        for first in rows:
+            transpose(first)
+    else:
+        with ThreadPoolExecutor() as cores:
+            list(cores.map(transpose, rows))
     if port.signed:
         to[..., -1] &= to.dtype.type(_ONES >> -port.width % 64)
 

@@ -1,8 +1,10 @@
 """The examples that come with the package run, and show what they say."""
 
+from types import SimpleNamespace
+
 import pytest
 
-from cppsim.examples import speed
+from cppsim.examples import feeding, speed
 from support.processes import run_python
 
 COMPONENT = ("-m", "cppsim.examples.component")
@@ -33,3 +35,21 @@ def test_the_table_of_speeds_has_a_ratio_for_each_design_and_testbench(
         slow, fast, ratio = (float(word.replace(",", "")) for word in line.split()[-3:])
         assert ratio == pytest.approx(fast / slow, abs=0.2, rel=0.01)
         assert slow > 0
+
+
+def test_a_batch_is_fed_and_each_crc_compared(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["feeding", "--backend", "threads", "--instances", "70", "--cycles", "9"]
+    monkeypatch.setattr("sys.argv", words)
+    feeding.main()
+    title, *lines = capsys.readouterr().out.splitlines()
+    assert title == "70 instances, 9 cycles, threads"
+    assert [line.rsplit(maxsplit=2)[0] for line in lines] == [
+        "fed",
+        "fed by an encoded program",
+        "not fed",
+    ]
+    monkeypatch.setattr(feeding, "zlib", SimpleNamespace(crc32=len))
+    with pytest.raises(SystemExit, match=r"a CRC differs from zlib\.crc32"):
+        feeding.main()

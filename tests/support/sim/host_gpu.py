@@ -2,6 +2,7 @@
 
 import ctypes
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -47,6 +48,22 @@ class _Module:
         )
 
 
+class _Stream:
+    """A stream whose work is done when its call returns."""
+
+    def __init__(self, *, non_blocking: bool) -> None:
+        pass
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def synchronize(self) -> None:
+        pass
+
+
 def host_gpu(free: int = 1 << 34) -> Any:
     """Return the parts of CuPy that `cppsim.batch.cuda` uses, with ``free`` bytes of memory."""
     runtime = SimpleNamespace(
@@ -56,14 +73,20 @@ def host_gpu(free: int = 1 << 34) -> Any:
         getDeviceProperties=lambda number: {"name": b"Stand-in"},
         runtimeGetVersion=lambda: 13010,
     )
-    device = SimpleNamespace(attributes={"MaxSharedMemoryPerBlockOptin": 4 << 16})
+    attributes = {"MaxSharedMemoryPerBlockOptin": 4 << 16, "MultiProcessorCount": 1}
+    device = SimpleNamespace(attributes=attributes)
     pool = SimpleNamespace(free_all_blocks=lambda: None)
     return SimpleNamespace(
         __version__="0",
         RawModule=_Module,
-        asarray=np.array,
+        asarray=partial(np.array, order="C"),
         asnumpy=np.array,
         zeros=np.zeros,
-        cuda=SimpleNamespace(runtime=runtime, Device=lambda: device),
+        cuda=SimpleNamespace(
+            runtime=runtime,
+            Device=lambda: device,
+            Stream=_Stream,
+            get_current_stream=partial(_Stream, non_blocking=False),
+        ),
         get_default_memory_pool=lambda: pool,
     )

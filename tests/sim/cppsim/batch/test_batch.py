@@ -349,6 +349,23 @@ def test_a_tile_is_narrow_where_a_wide_one_has_no_room(monkeypatch: pytest.Monke
         Batch(SyncFIFO(width=64, depth=1 << 14), 2, "cuda")
 
 
+@pytest.mark.parametrize("instances", [256, 257, 700])
+def test_several_launches_share_the_instances(
+    instances: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gpu = host_gpu()
+    monkeypatch.setattr(cuda, "_cupy", lambda: gpu)
+    batch = Batch(SyncFIFO(width=8, depth=4), instances, "cuda")
+    values = np.arange(3 * instances).reshape(instances, 3) % 251
+    program = Program().set("w_en", 1)
+    with program.repeat(3):
+        program.set("w_data", values).step()
+    program.set("w_en", 0).set("r_en", 1)
+    with program.repeat(3):
+        program.get("r_data").step()
+    assert batch.run(program)["r_data"].tolist() == values.tolist()
+
+
 def test_what_was_through_is_kept_when_a_launch_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     gpu = host_gpu(free=1 << 13)
     monkeypatch.setattr(cuda, "_cupy", lambda: gpu)
@@ -356,11 +373,11 @@ def test_what_was_through_is_kept_when_a_launch_is_killed(monkeypatch: pytest.Mo
         batch = Batch(SyncFIFO(width=8, depth=4), 60, "cuda")
     taken, copy = [], gpu.asarray
 
-    def asarray(values: NDArray[Any]) -> NDArray[Any]:
+    def asarray(values: NDArray[Any], **order: str) -> NDArray[Any]:
         taken.append(values.shape)
         if len(taken) > 5:
             raise RuntimeError("CUDA_ERROR_LAUNCH_FAILED: unspecified\nlaunch failure")
-        return np.asarray(copy(values))
+        return np.asarray(copy(values, **order))
 
     gpu.asarray = asarray
     program = Program().set("w_data", np.arange(60)).set("w_en", 1).step().get("r_data")
