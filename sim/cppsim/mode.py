@@ -34,14 +34,14 @@ class Mode(Enum):
 _chosen: Mode | None = None
 
 
-def default_mode(otherwise: Mode = Mode.ALWAYS) -> Mode:
-    """Return the mode set for this process, else the environment's mode, else ``otherwise``.
+def default_mode() -> Mode:
+    """Return the mode set for this process, else the environment's mode, else ``ALWAYS``.
 
     Raises ``ValueError`` if the environment names an unknown mode.
     """
     if _chosen is not None:
         return _chosen
-    named = os.environ.get(MODE_VARIABLE) or otherwise.value
+    named = os.environ.get(MODE_VARIABLE) or Mode.ALWAYS.value
     try:
         return Mode(named)
     except ValueError as error:

@@ -13,8 +13,6 @@ import pytest
 from .mode import Mode, default_mode, set_default_mode
 
 _NAME = "cppsim"
-_DEFAULT = Mode.AUTO
-"""Most simulations of a suite are shorter than a compilation; docs/cppsim.md has the figures."""
 _MOST_AT_ONCE = 32
 _SHORT = "the run ended before the design was compiled"
 
@@ -120,14 +118,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=[mode.value for mode in Mode],
         help="simulate in Amaranth's simulator (off), there until a background process has "
         "compiled the design (auto), in compiled code (always), or in both and compare (check); "
-        f"default: the variable CPPSIM, else {_DEFAULT.value}",
+        f"default: the variable CPPSIM, else {Mode.ALWAYS.value}",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     chosen = config.getoption("--cppsim")
     try:
-        mode = Mode(chosen) if chosen else default_mode(_DEFAULT)
+        mode = Mode(chosen) if chosen else default_mode()
     except ValueError as error:
         raise pytest.UsageError(str(error)) from None
     config.pluginmanager.register(_Plugin(mode), f"{_NAME} in {mode.value}")

@@ -64,7 +64,7 @@ def test_an_unknown_mode_names_the_modes() -> None:
 
 def test_an_empty_variable_names_no_mode(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MODE_VARIABLE, "")
-    assert default_mode(Mode.CHECK) is Mode.CHECK
+    assert default_mode() is Mode.ALWAYS
 
 
 def test_an_unknown_mode_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -127,7 +127,7 @@ def suite(folder: Path, engine: str, *options: str, others: bool = False) -> str
     ("plugin", "others", "options"),
     [
         ("cppsim", False, []),
-        slow("cppsim", True, []),
+        slow("cppsim", True, ["--cppsim=always"]),
         slow("cppsim.pytest_plugin", True, []),
         slow("cppsim", True, ["-n", "2"]),
     ],
@@ -135,8 +135,7 @@ def suite(folder: Path, engine: str, *options: str, others: bool = False) -> str
 def test_a_suite_runs_compiled_and_the_summary_says_what_did_not(
     tmp_path: Path, plugin: str, others: bool, options: list[str]
 ) -> None:
-    words = ("-p", plugin, "--cppsim=always", *options)
-    said = suite(tmp_path, "_CompiledEngine", *words, others=others)
+    said = suite(tmp_path, "_CompiledEngine", "-p", plugin, *options, others=others)
     assert "cppsim, mode always" in said
     assert "compiled code ran 6 of 6 cycles, in 7 of 8 simulations" in said
     assert "1 in Amaranth's simulator: Instance is not known here" in said
@@ -160,8 +159,8 @@ def test_an_unknown_mode_in_the_environment_is_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("fresh_cache")
-def test_the_default_compiles_no_short_simulation_and_says_so(tmp_path: Path) -> None:
-    said = suite(tmp_path, "_AutoEngine", "-p", "cppsim")
+def test_auto_compiles_no_short_simulation_and_says_so(tmp_path: Path) -> None:
+    said = suite(tmp_path, "_AutoEngine", "-p", "cppsim", "--cppsim=auto")
     assert "cppsim, mode auto" in said
     assert "compiled code ran 0 of 6 cycles, in 0 of 8 simulations" in said
     assert "8 in Amaranth's simulator: the run ended before the design was compiled" in said
