@@ -6,8 +6,10 @@ been answered, or when the retransmission timer expires.
 """
 
 from collections import deque
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_rtl.abi.frames import (
@@ -19,7 +21,7 @@ from bitlane_rtl.abi.frames import (
 )
 
 from ..errors import LinkError
-from .line import Fragment, Line, LineCost, Reply
+from .line import Batch, Fragment, Line, LineCost, Reply
 from .timing import FrameSizer
 
 
@@ -45,15 +47,23 @@ class TransferQueue:
         # Bytes of the requests so far, less the bytes of their answers.
         self._lead = 0
 
-    def next(self, most: int) -> Fragment | None:
-        """Return the next fragment, of ``most`` bytes or less; the same one until `pop`."""
+    def next(self, most: int, packets: int = 1) -> Fragment | None:
+        """Return the next fragment, of ``most`` bytes or less; the same one until `pop`.
+
+        If requests of the other kind do not alternate with it, it may also be up to ``packets``
+        times ``most`` bytes.
+        """
         if self._writes and (self._control or self._lead <= 0 or not self._reads):
             queue, request = self._writes, Request.WRITE
+            alternates = self._reads and not self._control
         elif self._reads:
             queue, request = self._reads, Request.READ
+            alternates = self._writes
         else:
             return None
         address, content = queue[0]
+        if packets > 1 and not alternates:
+            most *= min(packets, len(content) // most) or 1
         return Fragment(request, address, content[:most])
 
     def pop(self, fragment: Fragment, lead: int) -> None:
@@ -92,41 +102,72 @@ class Counts:
     damaged: int = 0
 
 
+_NOT_ENCODED = Batch(b"", 1)
+
+
 @dataclass(slots=True, eq=False)
 class _Pending:
-    """A packet until all of its requests have been answered."""
+    """A batch of packets until all of its requests have been answered.
+
+    A batch of more than one packet has one fragment, and no request of it has been answered.
+    """
 
     first: int
     transmission: int
-    """The number of the transmission in which this was last sent."""
+    """The number of the transmission in which the first packet was last sent; each of the others
+    has the next one."""
+    packets: int
     fragments: list[Fragment] = field(default_factory=list)
-    packet: bytes | bytearray = b""
-    count: int = 0
-    """The number of requests."""
-    answered: set[int] = field(default_factory=set)
-    """The numbers of the answered requests, if not all answers came together."""
+    batch: Batch = _NOT_ENCODED
+    frames: int = 0
+    """Requests of a packet; the costs are a packet's, too."""
     room: int = 0
     request_bytes: int = 0
     answer_bytes: int = 0
-    reads: int = 0
+    answered: set[int] = field(default_factory=set)
+    """The numbers of the answered requests, if not all answers came together."""
+    reads: bool = False
     repeated: bool = False
     lost: bool = False
 
     @property
     def line_bytes(self) -> int:
         """Return the bytes on the line of all requests and answers."""
-        return self.request_bytes + self.answer_bytes
+        return self.packets * (self.request_bytes + self.answer_bytes)
+
+    def offset(self, number: int) -> int:
+        """Return the position of request ``number`` in the batch."""
+        return (number - self.first) % SEQUENCES
 
     def frame(self, number: int, most: int) -> Fragment:
         """Return the part of a fragment that request ``number`` moves, ``most`` bytes or less."""
-        index = (number - self.first) % SEQUENCES
+        index = self.offset(number)
         for request, address, content in self.fragments:
             frames = -(-len(content) // most) or 1
             if index < frames:
                 start = index * most
                 return Fragment(request, address + start, content[start : start + most])
             index -= frames
-        raise ValueError(f"expected the number of a request of this packet, got {number}")
+        raise ValueError(f"expected the number of a request of this batch, got {number}")
+
+    def cut(self, packets: int) -> "_Pending":
+        """Remove the first ``packets`` packets, less than all, and return them."""
+        ((request, address, content),) = self.fragments
+        size = packets * (len(content) // self.packets)
+        sent, packet_bytes = memoryview(self.batch.content), self.batch.size
+        head = replace(
+            self,
+            packets=packets,
+            fragments=[Fragment(request, address, content[:size])],
+            batch=Batch(sent[: packets * packet_bytes], packet_bytes),
+            answered=set(),
+        )
+        self.first = (self.first + packets * self.frames) % SEQUENCES
+        self.transmission += packets
+        self.packets -= packets
+        self.fragments = [Fragment(request, address + size, content[size:])]
+        self.batch = Batch(sent[packets * packet_bytes :], packet_bytes)
+        return head
 
 
 class Window:
@@ -142,8 +183,9 @@ class Window:
         self._room = min(room, line.buffer_bytes)
         self._counts = counts
         self._sizer = FrameSizer(line, self._room)
-        # By the number of the first request, in the order of the numbers.
-        self._pending: dict[int, _Pending] = {}
+        # In the order of the numbers.
+        self._pending: list[_Pending] = []
+        self._packets = 0
         self._transmissions = 0
         # The last transmission before frames were made smaller: one loss makes them smaller once.
         self._shrunk_at = 0
@@ -170,125 +212,152 @@ class Window:
     @property
     def line_bytes(self) -> int:
         """Return the most bytes that pass on the line before the next answer arrives."""
-        for pending in self._pending.values():
-            return self._request_bytes + pending.answer_bytes
-        return 0
+        if not self._pending:
+            return 0
+        return self._request_bytes + self._pending[0].answer_bytes
 
     def oldest(self) -> str:
         """Describe the request that waits longest, for people."""
-        for pending in self._pending.values():
-            fragment = pending.frame(self._oldest(pending), self._line.sizes.most)
-            size = len(fragment.content)
-            return f"a {fragment.request.name} of {size} bytes at {fragment.address:#x}"
-        return "none"
+        if not self._pending:
+            return "none"
+        fragment = self._pending[0].frame(self._oldest(), self._line.sizes.most)
+        size = len(fragment.content)
+        return f"a {fragment.request.name} of {size} bytes at {fragment.address:#x}"
 
-    def packets(self, transfers: TransferQueue) -> list[bytes | bytearray]:
+    def batches(self, transfers: TransferQueue) -> list[Batch]:
         """Return the packets to send: lost ones, then as much of ``transfers`` as fits."""
-        packets = self._repeat() if self._any_lost else []
+        batches = self._repeat() if self._any_lost else []
         while (pending := self._gather(transfers)) is not None:
-            packets.append(pending.packet)
-        return packets
+            batches.append(pending.batch)
+        return batches
 
     def take(self, reply: Reply) -> int:
-        """Process an answer.
+        """Process answers.
 
-        Returns the bytes that its request and it had on the line, if the request was sent once
-        only; else 0.
+        Returns the bytes that their requests and they had on the line, if each request was sent
+        once only; else 0.
 
         Raises ``LinkError`` if no board of this version answers so.
         """
-        sequence, kind, _, data, more = reply
+        number, kind, _, _, rows, spans = reply
         if kind == Answer.EXPECTED:
-            self._go_back_n(sequence)
+            self._go_back_n(number)
             return 0
-        pending = self._pending.get(sequence)
-        if (
-            pending is not None
-            and pending.count == 1 + len(more)
-            and kind == Answer.DONE
-            and not pending.answered
-        ):
-            self._take_packet(pending, (data, *more))
-            return 0 if pending.repeated else pending.line_bytes
-        line_bytes = self._take_one(sequence, kind, data)
-        for k, each in enumerate(more, 1):
-            line_bytes += self._take_one((sequence + k) % SEQUENCES, kind, each)
-        return line_bytes
+        answers, row = len(spans), 0
+        once, line_bytes = True, 0
+        while row < rows:
+            pending = self._find(number)
+            if (
+                pending is not None
+                and kind == Answer.DONE
+                and answers == pending.frames
+                and not pending.answered
+                and (number - pending.first) % SEQUENCES % answers == 0
+            ):
+                pending = self._alone(pending, number, rows - row)
+                packets = pending.packets
+                self._take_packets(pending, reply, row)
+                once = once and not pending.repeated
+                line_bytes += pending.line_bytes
+            else:
+                packets = 1
+                packet = reply.packet(row)
+                for k, span in enumerate(spans):
+                    each = (number + k) % SEQUENCES
+                    bytes_of_one = self._take_one(each, kind, packet[span])
+                    once = once and bytes_of_one > 0
+                    line_bytes += bytes_of_one
+            row += packets
+            number = (number + packets * answers) % SEQUENCES
+        return line_bytes if once else 0
 
     def on_timeout(self) -> None:
         """Mark the oldest packet for retransmission: the timer has expired.
 
         One is enough: its answer, or EXPECTED, shows which others were lost.
         """
-        for pending in self._pending.values():
-            self._timed_out = self._oldest(pending)
+        if self._pending:
+            oldest = self._pending[0]
+            self._timed_out = self._oldest()
             self._last_nak = None
-            self._lose(pending)
-            break
+            self._lose(self._alone(oldest, oldest.first, 1))
 
     # --- answers ----------------------------------------------------------------------------------
 
-    def _take_packet(self, pending: _Pending, answers: Sequence[bytes | memoryview]) -> None:
-        """Take the answers DONE to all requests of ``pending``."""
-        most, number, size = self._line.sizes.most, 0, 0
+    def _take_packets(self, pending: _Pending, reply: Reply, row: int) -> None:
+        """Take the answers DONE to all requests of ``pending``, from packet ``row`` on."""
+        most, packets, k, moved = self._line.sizes.most, pending.packets, 0, 0
+        packet = reply.packet(row)
         for fragment in pending.fragments:
             request, _, content = fragment
-            left = len(content)
-            size += left
-            start = 0
-            while True:
-                data = answers[number]
-                expected = (left if left < most else most) if request is Request.READ else 0
-                if len(data) != expected:
-                    raise self._broken(pending.first + number, Answer.DONE, data, fragment)
-                if expected:
-                    content[start : start + expected] = data
-                number += 1
-                start += most
-                left -= most
-                if left <= 0:
-                    break
-        self._finish(pending, pending.first, number, size)
+            moved += len(content)
+            size = len(content) // packets
+            for start in range(0, size or 1, most):
+                span = reply.spans[k]
+                expected = min(most, size - start) if request is Request.READ else 0
+                if span.stop - span.start != expected:
+                    raise self._broken(pending.first + k, Answer.DONE, packet[span], fragment)
+                if expected and packets == 1:
+                    content[start : start + expected] = packet[span]
+                elif expected:
+                    target = np.frombuffer(content, np.uint8).reshape(packets, size)
+                    source = reply.rows()[row : row + packets, span]
+                    target[:, start : start + expected] = source
+                k += 1
+        self._finish(pending, pending.first, packets * k, moved)
         self._release(pending)
 
-    def _take_one(self, sequence: int, kind: int, data: bytes | memoryview) -> int:
+    def _take_one(self, number: int, kind: int, data: memoryview) -> int:
         """Take one answer of a packet; return the bytes that it and its request had."""
-        pending = self._find(sequence)
+        pending = self._find(number)
         if pending is None:
             # The request was repeated, and this is its second answer.
-            if sequence == self._timed_out:
+            if number == self._timed_out:
                 self.spurious += 1
             return 0
-        fragment = pending.frame(sequence, self._line.sizes.most)
+        pending = self._alone(pending, number, 1)
+        fragment = pending.frame(number, self._line.sizes.most)
         if kind == Answer.REFUSED:
             self.refused = self.refused or fragment
         elif kind != Answer.DONE or len(data) != fragment.received:
-            raise self._broken(sequence, kind, data, fragment)
+            raise self._broken(number, kind, data, fragment)
         elif data:
             fragment.content[:] = data
-        pending.answered.add(sequence)
-        self._finish(pending, sequence, 1, len(fragment.content))
-        if len(pending.answered) == pending.count:
+        pending.answered.add(number)
+        self._finish(pending, number, 1, len(fragment.content))
+        if len(pending.answered) == pending.frames:
             self._release(pending)
-        return 0 if pending.repeated else pending.line_bytes // pending.count
+        return 0 if pending.repeated else pending.line_bytes // pending.frames
 
-    def _find(self, sequence: int) -> _Pending | None:
-        """Return the packet of request ``sequence`` if that has no answer yet."""
-        for pending in self._pending.values():
-            if (sequence - pending.first) % SEQUENCES < pending.count:
-                return None if sequence in pending.answered else pending
+    def _find(self, number: int) -> _Pending | None:
+        """Return the batch of request ``number`` if that has no answer yet."""
+        for pending in self._pending:
+            if (number - pending.first) % SEQUENCES < pending.packets * pending.frames:
+                return None if number in pending.answered else pending
         return None
 
-    def _oldest(self, pending: _Pending) -> int:
-        """Return the number of the first request of ``pending`` without an answer."""
+    def _alone(self, pending: _Pending, number: int, most: int) -> _Pending:
+        """Return a batch of up to ``most`` packets of ``pending``, from that of ``number`` on."""
+        before = pending.offset(number) // pending.frames
+        if before:
+            self._cut(pending, before)
+        return self._cut(pending, most) if most < pending.packets else pending
+
+    def _cut(self, pending: _Pending, packets: int) -> _Pending:
+        """Make a batch of the first ``packets`` packets of ``pending``."""
+        head = pending.cut(packets)
+        self._pending.insert(self._pending.index(pending), head)
+        return head
+
+    def _oldest(self) -> int:
+        """Return the number of the first request without an answer."""
+        pending = self._pending[0]
         number = pending.first
         while number in pending.answered:
             number = (number + 1) % SEQUENCES
         return number
 
-    def _broken(
-        self, sequence: int, kind: int, data: bytes | memoryview, fragment: Fragment
-    ) -> LinkError:
+    def _broken(self, sequence: int, kind: int, data: memoryview, fragment: Fragment) -> LinkError:
         return LinkError(
             f"{self._name}: answer of kind {kind} with {len(data)} bytes to"
             f" {fragment.request.name} {sequence % SEQUENCES}; expected kind {Answer.DONE:d} with"
@@ -302,62 +371,81 @@ class Window:
         self.answered += count
         self._sizer.on_answer(size)
         # Transmissions are in the order of the numbers until a packet is repeated.
-        if pending.repeated or next(iter(self._pending)) != pending.first:
-            for other in self._pending.values():
+        if pending.repeated or self._pending[0] is not pending:
+            for other in self._pending:
                 if other.transmission < pending.transmission:
                     self._lose(other)
 
     def _release(self, pending: _Pending) -> None:
-        """Release a packet after the last answer to its requests."""
-        del self._pending[pending.first]
-        self._used_room -= pending.room
-        self._request_bytes -= pending.request_bytes
-        self._answer_bytes -= pending.answer_bytes
-        self._reads -= pending.reads
+        """Release a batch after the last answer to its requests."""
+        self._pending.remove(pending)
+        packets = pending.packets
+        self._packets -= packets
+        self._used_room -= packets * pending.room
+        self._request_bytes -= packets * pending.request_bytes
+        self._answer_bytes -= packets * pending.answer_bytes
+        self._reads -= packets * pending.reads
 
     # --- sending ----------------------------------------------------------------------------------
 
     def _gather(self, transfers: TransferQueue) -> _Pending | None:
-        """Make the next packet of ``transfers``; return None if there is none, or no room."""
+        """Make the next batch of ``transfers``; return None if there is none, or no room."""
         line = self._line
         most = self._sizer.size * line.fragment_frames
         pending = None
         while (fragment := transfers.next(most)) is not None:
             cost = line.cost(fragment.request, len(fragment.content))
-            if not self._fits(fragment, cost, pending):
-                break
-            transfers.pop(fragment, cost.request_bytes - cost.answer_bytes)
             if pending is None:
-                self._transmissions += 1
-                pending = _Pending(self._next, self._transmissions)
-                self._pending[self._next] = pending
+                packets = self._fitting(fragment, cost)
+                if packets < 1:
+                    break
+                if packets > 1:
+                    fragment = transfers.next(most, packets) or fragment
+                    packets = len(fragment.content) // most or 1
+                pending = self._begin(packets)
+            elif not self._joins(fragment, cost, pending):
+                break
+            transfers.pop(fragment, pending.packets * (cost.request_bytes - cost.answer_bytes))
             self._add(pending, fragment, cost)
             longest = max(pending.request_bytes, pending.answer_bytes)
-            if longest + REQUEST_HEADER_BYTES > line.packet_bytes:
+            if pending.packets > 1 or longest + REQUEST_HEADER_BYTES > line.packet_bytes:
                 break
         if pending is not None:
-            pending.packet = line.encode(pending.first, pending.fragments)
-            pending.room += line.packet_room
-            self._used_room += line.packet_room
+            content = line.encode(pending.first, pending.fragments, pending.packets)
+            pending.batch = Batch(content, len(content) // pending.packets)
         return pending
 
-    def _fits(self, fragment: Fragment, cost: LineCost, pending: _Pending | None) -> bool:
-        """Return whether ``fragment`` may be sent, in the packet ``pending`` or a new one."""
-        if not self._pending:
-            return True
+    def _fitting(self, fragment: Fragment, cost: LineCost) -> int:
+        """Return how many packets may be sent, each with only a fragment like ``fragment``."""
+        line, first = self._line, not self._pending
+        # Whether a packet has room for other requests, too.
+        shared = 2 * max(cost.request_bytes, cost.answer_bytes) <= line.packet_bytes
+        if first and shared:
+            return 1
+        is_write = fragment.request is Request.WRITE
+        in_flight = 0 if first else (self._next - self._pending[0].first) % SEQUENCES
+        fitting = min(
+            1 if shared or (is_write and self._reads) else line.batch_packets,
+            self._sizer.packets - self._packets,
+            (REPETITIONS - in_flight) // cost.frames,
+            (self._room - self._used_room) // (cost.room + line.packet_room),
+            (line.answers_bytes - self._answer_bytes) // cost.answer_bytes,
+        )
+        if first:
+            return max(1, fitting)
+        if is_write and self._reads and fitting > 0 and self._overlaps_a_read(fragment):
+            return 0
+        return fitting
+
+    def _joins(self, fragment: Fragment, cost: LineCost, pending: _Pending) -> bool:
+        """Return whether ``fragment`` may be sent in the packet ``pending``, too."""
         line = self._line
-        if pending is None:
-            if len(self._pending) >= self._sizer.packets:
-                return False
-        elif (
-            pending.request_bytes + cost.request_bytes > line.packet_bytes
-            or pending.answer_bytes + cost.answer_bytes > line.packet_bytes
-        ):
-            return False
-        count = (self._next - next(iter(self._pending))) % SEQUENCES
+        in_flight = (self._next - self._pending[0].first) % SEQUENCES
         return (
-            count + cost.frames <= REPETITIONS
-            and self._used_room + cost.room + line.packet_room <= self._room
+            pending.request_bytes + cost.request_bytes <= line.packet_bytes
+            and pending.answer_bytes + cost.answer_bytes <= line.packet_bytes
+            and in_flight + cost.frames <= REPETITIONS
+            and self._used_room + cost.room <= self._room
             and self._answer_bytes + cost.answer_bytes <= line.answers_bytes
             and (
                 not self._reads
@@ -368,7 +456,7 @@ class Window:
 
     def _overlaps_a_read(self, write: Fragment) -> bool:
         first, end = write.address, write.address + len(write.content)
-        for pending in self._pending.values():
+        for pending in self._pending:
             if not pending.reads:
                 continue
             for request, address, content in pending.fragments:
@@ -378,43 +466,55 @@ class Window:
                     return True
         return False
 
+    def _begin(self, packets: int) -> _Pending:
+        """Begin a batch of ``packets`` packets without requests."""
+        pending = _Pending(self._next, self._transmissions + 1, packets)
+        pending.room = self._line.packet_room
+        self._transmissions += packets
+        self._pending.append(pending)
+        self._packets += packets
+        self._used_room += packets * pending.room
+        return pending
+
     def _add(self, pending: _Pending, fragment: Fragment, cost: LineCost) -> None:
+        """Add ``fragment`` to the packets of ``pending``; ``cost`` is that of its part of each."""
+        packets = pending.packets
         frames, room, request_bytes, answer_bytes = cost
         pending.fragments.append(fragment)
-        pending.count += frames
+        pending.frames += frames
         pending.room += room
         pending.request_bytes += request_bytes
         pending.answer_bytes += answer_bytes
-        self._next = (self._next + frames) % SEQUENCES
-        self._used_room += room
-        self._request_bytes += request_bytes
-        self._answer_bytes += answer_bytes
-        self._counts.requests += frames
-        if fragment.request is Request.READ:
-            pending.reads += 1
-            self._reads += 1
+        self._next = (self._next + packets * frames) % SEQUENCES
+        self._used_room += packets * room
+        self._request_bytes += packets * request_bytes
+        self._answer_bytes += packets * answer_bytes
+        self._counts.requests += packets * frames
+        if fragment.request is Request.READ and not pending.reads:
+            pending.reads = True
+            self._reads += packets
 
     # --- losses -----------------------------------------------------------------------------------
 
-    def _repeat(self) -> list[bytes | bytearray]:
-        packets: list[bytes | bytearray] = []
+    def _repeat(self) -> list[Batch]:
+        batches: list[Batch] = []
         self._any_lost = False
-        for position, pending in enumerate(self._pending.values()):
-            if not pending.lost:
-                continue
-            if position >= self._sizer.packets:
-                self._any_lost = True
-                break
-            self._transmissions += 1
-            pending.transmission = self._transmissions
-            pending.repeated = True
-            pending.lost = False
-            packets.append(pending.packet)
-            if position == 0 and self._sizer.noisy:
+        position = 0
+        for pending in self._pending:
+            if pending.lost:
+                if position >= self._sizer.packets:
+                    self._any_lost = True
+                    break
+                pending.transmission = self._transmissions + 1
+                self._transmissions += pending.packets
+                pending.repeated = True
+                pending.lost = False
                 # The board sends one NAK only: if this is lost again, only the timer helps.
-                packets.append(pending.packet)
-        self._counts.repeated += len(packets)
-        return packets
+                copies = 2 if position == 0 and self._sizer.noisy else 1
+                batches += [pending.batch] * copies
+                self._counts.repeated += copies * pending.packets
+            position += pending.packets
+        return batches
 
     def _go_back_n(self, expected: int) -> None:
         """Mark ``expected`` and all later requests as lost: the board waits for ``expected``."""
@@ -424,18 +524,18 @@ class Window:
                 f"{self._name}: the board expects request {expected}; the next one is"
                 f" {self._next}: it was reset, or another program uses it; open it again"
             )
-        if self._find(expected) is None or expected == self._last_nak:
+        pending = self._find(expected)
+        if pending is None or expected == self._last_nak:
             # No request is missing, or it has been sent again. Sending it once more for each NAK
             # would multiply the repetitions on a noisy line.
             return
         self._last_nak = expected
-        for pending in self._pending.values():
-            last = pending.first + pending.count - 1
-            if (self._next - last) % SEQUENCES <= behind:
-                self._lose(pending)
+        first = self._alone(pending, expected, pending.packets)
+        for later in self._pending[self._pending.index(first) :]:
+            self._lose(later)
 
     def _lose(self, pending: _Pending) -> None:
-        if pending.transmission > self._shrunk_at:
+        if pending.transmission + pending.packets > self._shrunk_at + 1:
             self._shrunk_at = self._transmissions
             self._sizer.on_loss()
         pending.lost = True

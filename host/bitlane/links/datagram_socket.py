@@ -2,7 +2,7 @@
 
 import socket
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from errno import EAGAIN, EINVAL, EIO, ENOBUFS, ENOPROTOOPT, EOPNOTSUPP
 from selectors import EVENT_READ, DefaultSelector
@@ -10,6 +10,8 @@ from struct import Struct
 from typing import Final
 
 from bitlane_rtl.abi.datagrams import DATAGRAM_BYTES
+
+from .line import Batch
 
 _UDP_SEGMENT: Final = 103
 """Linux 4.18: the system cuts the bytes of one call into datagrams of equal size."""
@@ -67,26 +69,28 @@ class DatagramSocket:
         used = ["UDP_SEGMENT"] * self._segments + ["UDP_GRO"] * self._gro
         return " and ".join(used) or "plain datagrams"
 
-    def send(self, datagrams: Sequence[bytes | bytearray]) -> None:
-        """Send ``datagrams`` in their order; lose those for which the system has no room."""
+    def send(self, batches: Sequence[Batch]) -> None:
+        """Send ``batches`` in their order; lose the datagrams for which the system has no room."""
         try:
-            for batch in _batches(datagrams):
-                if len(batch) == 1 or not self._segments or not self._sent_segments(batch):
-                    for datagram in batch:
-                        self._socket.send(datagram)
+            for contents, size in _calls(batches):
+                if len(contents) == 1 and len(contents[0]) <= size:
+                    self._socket.send(contents[0])
+                elif not self._segments or not self._sent_segments(contents, size):
+                    for content in contents:
+                        for datagram in Batch(content, size).packets():
+                            self._socket.send(datagram)
         except OSError as error:
             if error.errno not in (EAGAIN, ENOBUFS):
                 raise
 
-    def receive(self, seconds: float) -> list[memoryview]:
+    def receive(self, seconds: float) -> list[Batch]:
         """Return the datagrams that have arrived, waiting up to ``seconds`` for the first one.
 
         They are valid until the next call.
         """
-        found = self._arrived()
-        if not found and self._selector.select(max(0.0, seconds)):
-            found = self._arrived()
-        return found
+        if not self._selector.select(max(0.0, seconds)):
+            return []
+        return self._arrived_segments() if self._gro else self._arrived()
 
     def close(self) -> None:
         """Close the socket."""
@@ -100,11 +104,11 @@ class DatagramSocket:
             return False
         return True
 
-    def _sent_segments(self, batch: Sequence[bytes | bytearray]) -> bool:
-        """Send ``batch`` with one call; return whether the system can."""
-        size = _SIZE.pack(len(batch[0]))
+    def _sent_segments(self, contents: Sequence[bytes | memoryview], size: int) -> bool:
+        """Send datagrams of ``size`` bytes with one call; return whether the system can."""
+        option = socket.IPPROTO_UDP, _UDP_SEGMENT, _SIZE.pack(size)
         try:
-            self._socket.sendmsg(batch, [(socket.IPPROTO_UDP, _UDP_SEGMENT, size)])
+            self._socket.sendmsg(contents, (option,))
         except OSError as error:
             if error.errno not in _NOT_SUPPORTED:
                 raise
@@ -112,40 +116,49 @@ class DatagramSocket:
             return False
         return True
 
-    def _arrived(self) -> list[memoryview]:
+    def _arrived_segments(self) -> list[Batch]:
+        """Return the datagrams that the system has joined."""
+        try:
+            size, ancillary, _, _ = self._socket.recvmsg_into((self._buffer,), _ANCILLARY_BYTES)
+        except BlockingIOError:
+            return []
+        step = _SIZES.unpack_from(ancillary[0][2])[0] if ancillary else size
+        return [Batch(self._buffer[:size], step)] if size else []
+
+    def _arrived(self) -> list[Batch]:
         """Return the datagrams that have arrived; at most a buffer of them."""
-        found: list[memoryview] = []
+        found: list[Batch] = []
+        start = end = step = 0
+        # Without a loop, the window would be served after each datagram.
         with suppress(BlockingIOError):
-            if self._gro:
-                return self._arrived_segments()
-            # Without a loop, the window would be served after each datagram.
-            rest = self._buffer
-            while len(rest) >= DATAGRAM_BYTES:
-                size = self._socket.recv_into(rest)
-                found.append(rest[:size])
-                rest = rest[size:]
+            while end + DATAGRAM_BYTES <= _BUFFER_BYTES:
+                size = self._socket.recv_into(self._buffer[end:])
+                if size != step:
+                    if end > start:
+                        found.append(Batch(self._buffer[start:end], step))
+                    start, step = end, size
+                end += size
+        if end > start:
+            found.append(Batch(self._buffer[start:end], step))
         return found
 
-    def _arrived_segments(self) -> list[memoryview]:
-        size, ancillary, _, _ = self._socket.recvmsg_into([self._buffer], _ANCILLARY_BYTES)
-        whole = self._buffer[:size]
-        if not ancillary:
-            return [whole]
-        (step,) = _SIZES.unpack_from(ancillary[0][2])
-        return [whole[start : start + step] for start in range(0, size, step)]
 
+def _calls(batches: Sequence[Batch]) -> list[tuple[list[bytes | memoryview], int]]:
+    """Join batches to datagrams of equal size; the last one may be shorter.
 
-def _batches(
-    datagrams: Sequence[bytes | bytearray],
-) -> Iterator[Sequence[bytes | bytearray]]:
-    """Yield runs of datagrams of equal size; the last one of a run may be shorter."""
-    start, size = 0, len(datagrams[0])
-    for end in range(1, len(datagrams)):
-        if (
-            len(datagrams[end]) > size
-            or len(datagrams[end - 1]) < size
-            or end - start == _MOST_SEGMENTS
-        ):
-            yield datagrams[start:end]
-            start, size = end, len(datagrams[end])
-    yield datagrams[start:]
+    Returns the contents for each call of the system, and the size of a datagram.
+    """
+    calls: list[tuple[list[bytes | memoryview], int]] = []
+    step = packets = 0
+    for content, size in batches:
+        count = -(-len(content) // size)
+        packets += count
+        if (size == step or (size < step and count == 1)) and packets <= _MOST_SEGMENTS:
+            calls[-1][0].append(content)
+        else:
+            calls.append(([content], size))
+            step, packets = size, count
+        if len(content) != count * step:
+            # A shorter datagram is a call's last one.
+            step = 0
+    return calls

@@ -6,8 +6,10 @@
 from collections.abc import Sequence
 from functools import lru_cache
 from struct import Struct
-from typing import Final
+from typing import Final, NamedTuple
 from zlib import crc32
+
+import numpy as np
 
 from bitlane_rtl.abi.datagrams import (
     DATAGRAM_ANSWER_HEADER_BYTES,
@@ -20,12 +22,13 @@ from bitlane_rtl.abi.datagrams import (
 from bitlane_rtl.abi.frames import (
     CRC_BYTES,
     INTERRUPT_BIT,
+    REPETITIONS,
     REQUEST_HEADER_BYTES,
     SEQUENCES,
     Request,
 )
 
-from .line import Fragment, FrameSizes, Line, LineCost, Reply
+from .line import Batch, Fragment, FrameSizes, Line, LineCost, Reply
 
 _HEADER: Final = Struct("<BBHI")
 _ANSWER_HEADER: Final = Struct("<BBH")
@@ -41,6 +44,13 @@ FRAME_BYTES: Final = 480
 """Data of a frame: three frames fill a datagram to its last byte."""
 
 
+_STARTS: Final = np.arange(REPETITIONS, dtype="<u4") * FRAME_BYTES
+"""The places of consecutive frames in a fragment."""
+
+_NUMBERS: Final = np.arange(SEQUENCES + (1 << 16), dtype="<u4") & _SEQUENCE_MASK
+"""The numbers of consecutive frames: more than fill a buffer of 64 KiB, from any number on."""
+
+
 class DatagramLine(Line):
     """The datagrams of the session ``number``, which is not 0.
 
@@ -51,6 +61,7 @@ class DatagramLine(Line):
     sizes = FrameSizes(start=FRAME_BYTES, least=FRAME_BYTES, most=FRAME_BYTES)
     noisy_packets = 128
     fragment_frames = 3
+    batch_packets = REPETITIONS // fragment_frames
     packet_bytes = DATAGRAM_BYTES - SESSION_BYTES - CRC_BYTES
     packet_room = SESSION_BYTES + CRC_BYTES + STORED_HEADER_BYTES
     buffer_bytes = DATAGRAM_RECEIVE_BYTES
@@ -59,12 +70,17 @@ class DatagramLine(Line):
     latency_bytes = 4_000
 
     def __init__(self, number: int) -> None:
+        self._number = number
         self._session = number.to_bytes(SESSION_BYTES, "little")
 
     def cost(self, request: Request, size: int) -> LineCost:
         return _cost(request, size)
 
-    def encode(self, sequence: int, fragments: Sequence[Fragment]) -> bytes:
+    def encode(
+        self, sequence: int, fragments: Sequence[Fragment], packets: int
+    ) -> bytes | memoryview:
+        if packets > 1:
+            return self._encode_full(sequence, fragments[0], packets)
         parts: list[bytes | memoryview] = [self._session]
         for request, address, content in fragments:
             size = len(content)
@@ -79,6 +95,30 @@ class DatagramLine(Line):
                         parts.append(bytes(-count & 3))
         return _with_crc(b"".join(parts))
 
+    def _encode_full(self, sequence: int, fragment: Fragment, packets: int) -> memoryview:
+        """Return ``packets`` packets that ``fragment`` fills."""
+        request, address, content = fragment
+        shape = packets, self.fragment_frames
+        count = packets * self.fragment_frames
+        header = request << 8 | FRAME_BYTES << 16
+        frame_words = REQUEST_HEADER_BYTES // 4
+        if request is Request.WRITE:
+            frame_words += FRAME_BYTES // 4
+        words = np.empty((packets, 2 + self.fragment_frames * frame_words), "<u4")
+        words[:, 0] = self._number
+        frames = words[:, 1:-1].reshape(*shape, frame_words)
+        frames[:, :, 0] = (_NUMBERS[sequence : sequence + count] | header).reshape(shape)
+        frames[:, :, 1] = (_STARTS[:count] + address).reshape(shape)
+        if request is Request.WRITE:
+            frames[:, :, 2:] = np.frombuffer(content, "<u4").reshape(*shape, -1)
+        encoded = words.reshape(-1).view(np.uint8).data
+        size = len(encoded) // packets
+        covered = size - CRC_BYTES
+        words[:, -1] = [
+            crc32(encoded[start : start + covered]) for start in range(0, len(encoded), size)
+        ]
+        return encoded
+
     def encode_hello(self, sequence: int, number: int) -> bytes:
         return self._encode_alone(sequence, Request.HELLO, number)
 
@@ -89,29 +129,99 @@ class DatagramLine(Line):
     def _encode_alone(self, sequence: int, kind: int, address: int) -> bytes:
         return _with_crc(self._session + _HEADER.pack(sequence, kind, 0, address))
 
-    def decode(self, datagram: memoryview) -> list[Reply] | None:
-        """Return the answers of ``datagram``; None if it is damaged, or of another session.
+    def decode(self, batch: Batch) -> tuple[list[Reply], int]:
+        """Return the answers of ``batch``, and how many packets are damaged or another session's.
 
-        The answers refer to the bytes of ``datagram``.
+        The answers refer to the bytes of ``batch``.
         """
-        if crc32(datagram) != _RESIDUE or datagram[:SESSION_BYTES] != self._session:
-            return None
+        content, size = batch
+        rest = memoryview(content)
         replies: list[Reply] = []
-        more: list[memoryview] = []
+        damaged = 0
+        while rest:
+            packets = 1
+            runs = self._runs(rest[:size])
+            if runs and len(runs) == 1 and len(rest) > size:
+                packets = self._alike(rest, size, runs[0])
+            answered = rest[: packets * size]
+            while not (sound := _are_sound(answered, packets)) and packets > 1:
+                packets //= 2
+                answered = rest[: packets * size]
+            rest = rest[packets * size :]
+            if runs is None or not sound:
+                damaged += 1
+                continue
+            for number, second, spans in runs:
+                replies.append(
+                    Reply(number, second & _KIND, second > _KIND, answered, packets, spans)
+                )
+        return replies, damaged
+
+    def _runs(self, packet: memoryview) -> "list[_Run] | None":
+        """Return the answers of a packet, which may be damaged.
+
+        Returns None if they are not whole, or another session's.
+        """
+        if packet[:SESSION_BYTES] != self._session:
+            return None
+        runs: list[_Run] = []
         following, before = -1, -1
-        place, end = SESSION_BYTES, len(datagram) - CRC_BYTES
+        place, end = SESSION_BYTES, len(packet) - CRC_BYTES
         while place + DATAGRAM_ANSWER_HEADER_BYTES <= end:
-            sequence, second, size = _ANSWER_HEADER.unpack_from(datagram, place)
+            number, second, size = _ANSWER_HEADER.unpack_from(packet, place)
             place += DATAGRAM_ANSWER_HEADER_BYTES
-            data = datagram[place : place + size]
+            span = slice(place, place + size)
             place += size + 3 & -4
-            if sequence == following and second == before:
-                more.append(data)
+            if number == following and second == before:
+                runs[-1].spans.append(span)
             else:
-                more = []
-                replies.append(Reply(sequence, second & _KIND, second > _KIND, data, more))
-            following, before = sequence + 1 & _SEQUENCE_MASK, second
-        return replies if place == end else None
+                runs.append(_Run(number, second, [span]))
+            following, before = number + 1 & _SEQUENCE_MASK, second
+        return runs if place == end else None
+
+    def _alike(self, rest: memoryview, size: int, run: "_Run") -> int:
+        """Return how many packets at the start of ``rest`` continue ``run``, that of the first one.
+
+        They have the same session and the same sizes of answers, and consecutive numbers.
+        """
+        packets, answers = len(rest) // size, len(run.spans)
+        sizes = {span.stop - span.start for span in run.spans}
+        if packets < 2 or len(sizes) > 1:
+            return 1
+        header = run.second << 8 | sizes.pop() << 16
+        step = (size - SESSION_BYTES - CRC_BYTES) // answers
+        words = np.frombuffer(rest[: packets * size], "<u4").reshape(packets, -1)
+        headers = words[:, SESSION_BYTES // 4 : -1 : step // 4]
+        numbers = _NUMBERS[run.number : run.number + packets * answers].reshape(packets, answers)
+        others = (words[:, 0] != self._number).tobytes().find(True)
+        wrong = (headers != (numbers | header)).tobytes().find(True)
+        return min(packets if others < 0 else others, packets if wrong < 0 else wrong // answers)
+
+
+class _Run(NamedTuple):
+    """Equal answers of a packet to consecutive requests."""
+
+    number: int
+    second: int
+    """The second byte of their headers."""
+    spans: list[slice]
+    """The places of the data of each answer in the packet."""
+
+
+def _are_sound(content: memoryview, packets: int) -> bool:
+    """Return whether the CRCs of ``packets`` packets of equal size are right.
+
+    All sound packets of a size leave a CRC register in the same state, so that the CRC of many in a
+    row is a constant, too. It finds damage in one packet as that packet's own CRC does.
+    """
+    expected = _RESIDUE if packets == 1 else _sound_crc(len(content) // packets, packets)
+    return crc32(content) == expected
+
+
+@lru_cache(1024)
+def _sound_crc(size: int, packets: int) -> int:
+    """Return the CRC-32 of ``packets`` sound packets of ``size`` bytes."""
+    return crc32(_with_crc(bytes(size - CRC_BYTES)) * packets)
 
 
 @lru_cache(4096)

@@ -93,7 +93,8 @@ def decode_answer(block: bytes) -> Reply | None:
     sequence, second = _REPLY_HEADER.unpack_from(body)
     interrupt = second >> INTERRUPT_BIT
     kind = second & (1 << INTERRUPT_BIT) - 1
-    return Reply(sequence, kind, bool(interrupt), body[ANSWER_HEADER_BYTES:])
+    span = slice(ANSWER_HEADER_BYTES, len(body))
+    return Reply(sequence, kind, bool(interrupt), body, 1, (span,))
 
 
 def request_room(data_bytes: int) -> int:
@@ -121,6 +122,7 @@ class SerialLine(Line):
     sizes = FrameSizes(start=64, least=32, most=FRAME_DATA_BYTES)
     noisy_packets = 6
     fragment_frames = 1
+    batch_packets = 1
     packet_bytes = 0
     packet_room = 0
     buffer_bytes = RECEIVE_BYTES
@@ -134,7 +136,7 @@ class SerialLine(Line):
             1, request_room(sent), request_line_bytes(sent), answer_line_bytes(received)
         )
 
-    def encode(self, sequence: int, fragments: Sequence[Fragment]) -> bytes:
+    def encode(self, sequence: int, fragments: Sequence[Fragment], packets: int) -> bytes:
         (fragment,) = fragments
         data = bytes(fragment.content) if fragment.sent else b""
         return encode_request(

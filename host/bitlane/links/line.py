@@ -4,6 +4,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bitlane_rtl.abi.frames import Request
 
 
@@ -36,16 +39,46 @@ class Fragment(NamedTuple):
         return len(self.content) if self.request is Request.READ else 0
 
 
+class Batch(NamedTuple):
+    """Packets of equal size, one behind the other in ``content``; the last one may be shorter."""
+
+    content: bytes | memoryview
+    size: int
+    """Bytes of a packet, not 0."""
+
+    def packets(self) -> list[memoryview]:
+        """Return each packet."""
+        content, size = memoryview(self.content), self.size
+        return [content[start : start + size] for start in range(0, len(content), size)]
+
+
 class Reply(NamedTuple):
-    """An answer that arrived undamaged."""
+    """Answers to consecutive requests, equal but for number and data, in packets without damage."""
 
     sequence: int
+    """The number of the first answer."""
     kind: int
     """An ``abi.frames.Answer``, or a number that the contract does not have."""
     interrupt: bool
-    data: bytes | memoryview
-    more: Sequence[bytes | memoryview] = ()
-    """The data of equal answers to the following requests, which arrived with this one."""
+    content: bytes | memoryview
+    """The packets of the answers, one behind the other, of equal size."""
+    packets: int
+    spans: Sequence[slice]
+    """The places of the data of each answer in a packet, at least one."""
+
+    @property
+    def answers(self) -> int:
+        """Return the number of answers."""
+        return self.packets * len(self.spans)
+
+    def packet(self, row: int) -> memoryview:
+        """Return the bytes of a packet."""
+        size = len(self.content) // self.packets
+        return memoryview(self.content)[row * size : (row + 1) * size]
+
+    def rows(self) -> NDArray[np.uint8]:
+        """Return the bytes of all packets, one packet in each row."""
+        return np.frombuffer(self.content, np.uint8).reshape(self.packets, -1)
 
 
 class LineCost(NamedTuple):
@@ -71,6 +104,8 @@ class Line(ABC):
     """Most packets in flight after a loss: the board drops all that follow a lost one."""
     fragment_frames: int
     """Most frames of a fragment."""
+    batch_packets: int
+    """Most packets of a batch; of more than one, each carries ``fragment_frames`` full frames."""
     packet_bytes: int
     """Most bytes of a packet's requests, and of their answers; 0 if a packet is one frame."""
     packet_room: int
@@ -94,9 +129,14 @@ class Line(ABC):
         """Return the cost of the requests that move ``size`` bytes."""
 
     @abstractmethod
-    def encode(self, sequence: int, fragments: Sequence[Fragment]) -> bytes | bytearray:
-        """Return the packet of ``fragments``; its first request has number ``sequence``."""
+    def encode(
+        self, sequence: int, fragments: Sequence[Fragment], packets: int
+    ) -> bytes | memoryview:
+        """Return the packets of ``fragments``; the first request has number ``sequence``.
+
+        More than one packet have a single fragment, which fills all of them.
+        """
 
     @abstractmethod
-    def encode_hello(self, sequence: int, number: int) -> bytes | bytearray:
+    def encode_hello(self, sequence: int, number: int) -> bytes:
         """Return the packet of a HELLO with ``number`` as its address."""

@@ -19,7 +19,7 @@ from bitlane_rtl.abi.frames import HELLO_BYTES, LINK_VERSION, SEQUENCES, Answer,
 
 from ..errors import LinkError
 from .arq import Counts, TransferQueue, Window
-from .line import Line, Reply
+from .line import Batch, Line, Reply
 from .link import BytesLike, Link
 from .timing import RetransmissionTimer
 
@@ -100,7 +100,7 @@ class RemoteLink(Link):
     # --- the line ---------------------------------------------------------------------------------
 
     @abstractmethod
-    def _send(self, packets: Sequence[bytes | bytearray]) -> None:
+    def _send(self, batches: Sequence[Batch]) -> None:
         """Send packets of requests. Raises ``LinkError`` if the line fails."""
 
     @abstractmethod
@@ -183,9 +183,9 @@ class RemoteLink(Link):
         # When the board last showed life, a sound frame came, and a request was answered.
         alive = heard = answered = clock()
         while True:
-            packets = window.packets(transfers)
-            if packets:
-                self._send(packets)
+            batches = window.batches(transfers)
+            if batches:
+                self._send(batches)
             elif window.empty:
                 return
             due = alive + self._timer.seconds(window.line_bytes)
@@ -225,7 +225,7 @@ class RemoteLink(Link):
         wait = self._timeout * _GREETING
         tries = 0
         while (now := self._clock()) < start + self._timeout:
-            self._send([hello])
+            self._send([Batch(hello, len(hello))])
             tries += 1
             until = min(now + wait, start + self._timeout)
             wait *= _GREETING_GROWTH
@@ -244,9 +244,10 @@ class RemoteLink(Link):
 
     def _hello_room(self, reply: Reply, sequence: int, number: int) -> int | None:
         """Return the bytes that the board buffers if this answers our HELLO, else None."""
-        if reply.kind != Answer.DONE or reply.sequence != sequence or len(reply.data) < HELLO_BYTES:
+        data = reply.packet(0)[reply.spans[0]]
+        if reply.kind != Answer.DONE or reply.sequence != sequence or len(data) < HELLO_BYTES:
             return None
-        version, _, room, echo = _HELLO.unpack_from(reply.data)
+        version, _, room, echo = _HELLO.unpack_from(data)
         if echo != number:
             return None
         if version != LINK_VERSION:

@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol
 
 from ..errors import LinkError
 from .frames import SERIAL, Deframer, decode_answer
-from .line import Reply
+from .line import Batch, Reply
 from .remote_link import DEFAULT_TIMEOUT, WAITS, RemoteLink
 
 _SAMPLE_BYTES: Final = 16
@@ -57,8 +57,8 @@ class SerialLink(RemoteLink):
         with suppress(OSError):
             self._port.close()
 
-    def _send(self, packets: Sequence[bytes | bytearray]) -> None:
-        data = b"".join(packets)
+    def _send(self, batches: Sequence[Batch]) -> None:
+        data = b"".join(batch.content for batch in batches)
         try:
             self._port.write(data)
         except OSError as error:

@@ -13,7 +13,7 @@ from bitlane_rtl.abi.frames import SEQUENCES, Answer
 from ..errors import BoardInUseError, LinkError
 from .datagram_socket import DatagramSocket
 from .datagrams import DatagramLine
-from .line import Reply
+from .line import Batch, Reply
 from .remote_link import DEFAULT_TIMEOUT, RemoteLink
 
 _TRIES: Final = 3
@@ -47,28 +47,27 @@ class UdpLink(RemoteLink):
         self._started = True
         super().__init__(self._session, description=description, timeout=timeout, clock=clock)
 
-    def _send(self, packets: Sequence[bytes | bytearray]) -> None:
+    def _send(self, batches: Sequence[Batch]) -> None:
         try:
-            self._socket.send(packets)
+            self._socket.send(batches)
         except OSError as error:
             raise self._failure(error) from error
-        self.counts.sent_bytes += sum(map(len, packets))
+        self.counts.sent_bytes += sum(len(batch.content) for batch in batches)
 
     def _receive(self, seconds: float) -> list[Reply]:
         try:
-            datagrams = self._socket.receive(seconds)
+            batches = self._socket.receive(seconds)
         except OSError as error:
             raise self._failure(error) from error
+        counts = self.counts
         replies: list[Reply] = []
-        for datagram in datagrams:
-            self.counts.received_bytes += len(datagram)
-            answers = self._session.decode(datagram)
-            if answers is None:
-                self.counts.damaged += 1
-            else:
-                replies += answers
+        for content, size in batches:
+            counts.received_bytes += len(content)
+            found, damaged = self._session.decode(Batch(content, size))
+            replies += found
+            counts.damaged += damaged
         if replies:
-            self.counts.answers += sum(1 + len(reply.more) for reply in replies)
+            counts.answers += sum(reply.answers for reply in replies)
             self._interrupt = replies[-1].interrupt
         return replies
 
@@ -96,7 +95,7 @@ class UdpLink(RemoteLink):
         """Send HELLO or GOODBYE a few times; return the kind of its answer, or None."""
         wait = min(self._timeout * _ALONE, _LONGEST_ALONE)
         for _ in range(_TRIES):
-            self._send([packet])
+            self._send([Batch(packet, len(packet))])
             until = self._clock() + wait
             while (left := until - self._clock()) > 0:
                 for reply in self._receive(left):

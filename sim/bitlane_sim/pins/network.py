@@ -153,25 +153,29 @@ class SimulatedSocket:
     def __init__(self, network: SimulatedNetwork, port: int = 50_000) -> None:
         self.network = network
         self._port = port
-        self._arrived: list[memoryview] = []
 
     @property
     def seconds(self) -> float:
         """Simulated time since power-on."""
         return self.network.simulation.seconds
 
-    def send(self, datagrams: Sequence[bytes | bytearray]) -> None:
-        """Queue ``datagrams``."""
-        for datagram in datagrams:
-            self.network.send(self._port, datagram)
+    def send(self, batches: Sequence[tuple[bytes | bytearray | memoryview, int]]) -> None:
+        """Queue the datagrams of each batch: their bytes, and the size of one."""
+        for content, size in batches:
+            for start in range(0, len(content), size):
+                self.network.send(self._port, content[start : start + size])
 
-    def receive(self, seconds: float) -> list[memoryview]:
-        """Return the datagrams that have arrived, after at most ``seconds`` for the first one."""
+    def receive(self, seconds: float) -> list[tuple[memoryview, int]]:
+        """Return the datagrams that have arrived, after at most ``seconds`` for the first one.
+
+        Each one is a batch: its bytes, and their number.
+        """
         end = self.seconds + seconds
-        found: list[memoryview] = []
+        found: list[tuple[memoryview, int]] = []
         while not found:
             left = end - self.seconds
-            found = [memoryview(data) for port, data in self.network.advance(max(left, 0.0))]
+            arrived = self.network.advance(max(left, 0.0))
+            found = [(memoryview(data), len(data)) for _, data in arrived if data]
             if left <= 0:
                 break
             if self.network.quiet and not found:

@@ -7,10 +7,11 @@ import pytest
 from bitlane.errors import LinkError
 from bitlane.links.arq import Counts, TransferQueue, Window
 from bitlane.links.frames import SERIAL, answer_line_bytes, request_line_bytes
-from bitlane.links.line import Fragment, Reply
+from bitlane.links.line import Batch, Fragment, Reply
 from bitlane.links.timing import FrameSizer, RetransmissionTimer
 from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_rtl.abi.frames import RECEIVE_BYTES, Answer, Request
+from support.host.replies import packets_of, reply
 from support.serial.frames import request_in
 
 Sent = tuple[int, Request, int, int]
@@ -24,10 +25,10 @@ def view(size: int, byte: int = 0) -> memoryview:
     return memoryview(bytearray((byte,)) * size)
 
 
-def sent(frames: list[bytes | bytearray]) -> list[Sent]:
+def sent(batches: list[Batch]) -> list[Sent]:
     """Return sequence number, kind, address and size of requests."""
     found = []
-    for frame in frames:
+    for frame in packets_of(batches):
         request = request_in(bytes(frame[:-1]))
         assert request is not None
         size, address = (int.from_bytes(x, "little") for x in (request[2:4], request[4:8]))
@@ -35,16 +36,16 @@ def sent(frames: list[bytes | bytearray]) -> list[Sent]:
     return found
 
 
-def numbers(frames: list[bytes | bytearray]) -> list[int]:
-    return [x[0] for x in sent(frames)]
+def numbers(batches: list[Batch]) -> list[int]:
+    return [x[0] for x in sent(batches)]
 
 
 def done(sequence: int, data: bytes = b"") -> Reply:
-    return Reply(sequence, Answer.DONE, False, data)
+    return reply(sequence, Answer.DONE, data)
 
 
 def expected(sequence: int) -> Reply:
-    return Reply(sequence, Answer.EXPECTED, False, b"")
+    return reply(sequence, Answer.EXPECTED)
 
 
 NOTHING = TransferQueue()
@@ -56,7 +57,7 @@ READ, WRITE = Request.READ, Request.WRITE
 
 def test_no_more_is_on_the_way_than_the_board_buffers() -> None:
     it = window()
-    frames = it.packets(TransferQueue([(0, view(10_000))]))
+    frames = it.batches(TransferQueue([(0, view(10_000))]))
     assert sum(size + 12 for *_, size in sent(frames)) <= RECEIVE_BYTES
     assert sum(size + 12 for *_, size in sent(frames)) + SERIAL.sizes.start + 12 > RECEIVE_BYTES
 
@@ -66,7 +67,7 @@ def test_a_board_that_buffers_little_gets_small_requests() -> None:
     it = window(room=100)
     moved = 0
     for _ in range(100):
-        frames = sent(it.packets(transfers))
+        frames = sent(it.batches(transfers))
         assert sum(size + 12 for *_, size in frames) <= 100
         for number, _, _, size in frames:
             moved += size
@@ -80,7 +81,7 @@ def test_no_number_is_used_again_before_all_of_128_ago_are_answered() -> None:
     # The answer to the first one is lost for ever, whatever is sent again.
     other = []
     for _ in range(200):
-        for number, _, address, size in sent(it.packets(transfers)):
+        for number, _, address, size in sent(it.batches(transfers)):
             other.append(number)
             if address != 0x1000:
                 it.take(done(number, bytes(size)))
@@ -92,10 +93,10 @@ def test_answers_on_the_way_fit_where_a_terminal_keeps_them() -> None:
     it = window()
     transfers = TransferQueue(reads=[(0, view(100_000))])
     for _ in range(20):
-        frames = sent(it.packets(transfers))
+        frames = sent(it.batches(transfers))
         for number, _, _, size in frames:
             it.take(done(number, bytes(size)))
-    assert sum(size + 10 for *_, size in sent(it.packets(transfers))) <= 4000
+    assert sum(size + 10 for *_, size in sent(it.batches(transfers))) <= 4000
 
 
 # --- hazards --------------------------------------------------------------------------------------
@@ -104,14 +105,14 @@ def test_answers_on_the_way_fit_where_a_terminal_keeps_them() -> None:
 @pytest.mark.parametrize(("address", "size"), [(0x100, 4), (0x13F, 1), (0xF0, 17), (0x0, 512)])
 def test_a_write_waits_for_unanswered_reads_of_the_same_bytes(address: int, size: int) -> None:
     it = window()
-    assert sent(it.packets(TransferQueue(reads=[(0x100, view(64))]))) == [(0, READ, 0x100, 64)]
+    assert sent(it.batches(TransferQueue(reads=[(0x100, view(64))]))) == [(0, READ, 0x100, 64)]
     write = TransferQueue([(address, view(size))])
     most = min(size, SERIAL.sizes.start)
     blocked = address + most > 0x100
-    assert bool(it.packets(write)) != blocked
+    assert bool(it.batches(write)) != blocked
     it.take(done(0, bytes(64)))
     while not it.empty or write.next(1):
-        frames = it.packets(write)
+        frames = it.batches(write)
         assert frames
         for number in numbers(frames):
             it.take(done(number))
@@ -120,20 +121,20 @@ def test_a_write_waits_for_unanswered_reads_of_the_same_bytes(address: int, size
 @pytest.mark.parametrize(("address", "size"), [(0xF0, 16), (0x140, 64), (0x8000, 1)])
 def test_accesses_elsewhere_do_not_wait(address: int, size: int) -> None:
     it = window()
-    it.packets(TransferQueue(reads=[(0x100, view(64))]))
-    assert it.packets(TransferQueue([(address, view(size))]))
-    assert it.packets(TransferQueue(reads=[(address, view(size)), (CONTROL_BASE, view(4))]))
+    it.batches(TransferQueue(reads=[(0x100, view(64))]))
+    assert it.batches(TransferQueue([(address, view(size))]))
+    assert it.batches(TransferQueue(reads=[(address, view(size)), (CONTROL_BASE, view(4))]))
 
 
 def test_a_write_to_the_control_window_waits_for_every_read() -> None:
     it = window()
-    it.packets(TransferQueue(reads=[(0x100, view(64)), (0x1000, view(0))]))
+    it.batches(TransferQueue(reads=[(0x100, view(64)), (0x1000, view(0))]))
     write = TransferQueue([(CONTROL_BASE + 0x1C, view(4))])
-    assert not it.packets(write)
+    assert not it.batches(write)
     it.take(done(0, bytes(64)))
-    assert not it.packets(write)
+    assert not it.batches(write)
     it.take(done(1))
-    assert sent(it.packets(write)) == [(2, WRITE, CONTROL_BASE + 0x1C, 4)]
+    assert sent(it.batches(write)) == [(2, WRITE, CONTROL_BASE + 0x1C, 4)]
 
 
 # --- losses ---------------------------------------------------------------------------------------
@@ -142,7 +143,7 @@ def test_a_write_to_the_control_window_waits_for_every_read() -> None:
 def five_writes(sequence: int = 0) -> Window:
     it = window(sequence)
     transfers = TransferQueue([(0x1000 * k, view(8)) for k in range(5)])
-    assert numbers(it.packets(transfers)) == [(sequence + k) % 256 for k in range(5)]
+    assert numbers(it.batches(transfers)) == [(sequence + k) % 256 for k in range(5)]
     return it
 
 
@@ -151,10 +152,10 @@ def test_an_answer_that_was_skipped_is_asked_for_again() -> None:
     it.take(done(0))
     it.take(done(2))
     # The first one that is sent again goes out twice.
-    assert numbers(it.packets(NOTHING)) == [1, 1]
+    assert numbers(it.batches(NOTHING)) == [1, 1]
     it.take(done(3))
     it.take(done(4))
-    assert not it.packets(NOTHING)
+    assert not it.batches(NOTHING)
     it.take(done(1))
     assert it.empty
 
@@ -162,34 +163,34 @@ def test_an_answer_that_was_skipped_is_asked_for_again() -> None:
 def test_what_the_board_expects_is_sent_again_with_all_that_followed() -> None:
     it = five_writes(254)
     it.take(expected(0))
-    assert numbers(it.packets(NOTHING)) == [0, 1, 2]
+    assert numbers(it.batches(NOTHING)) == [0, 1, 2]
     # What was taken before may be answered after EXPECTED.
     for number in (254, 255, 0, 1, 2):
         it.take(done(number))
     assert it.empty
-    assert not it.packets(NOTHING)
+    assert not it.batches(NOTHING)
 
 
 def test_the_same_request_is_not_sent_again_for_each_complaint() -> None:
     it = five_writes()
     it.take(expected(1))
-    assert it.packets(NOTHING)
+    assert it.batches(NOTHING)
     it.take(expected(1))
-    assert not it.packets(NOTHING)
+    assert not it.batches(NOTHING)
     it.on_timeout()
-    assert it.packets(NOTHING)
+    assert it.batches(NOTHING)
     it.take(expected(1))
-    assert numbers(it.packets(NOTHING)) == [1, 2, 3, 4]
+    assert numbers(it.batches(NOTHING)) == [1, 2, 3, 4]
 
 
 def test_a_complaint_about_nothing_sends_nothing() -> None:
     it = five_writes()
     it.take(expected(5))
-    assert not it.packets(NOTHING)
+    assert not it.batches(NOTHING)
     for number in range(5):
         it.take(done(number))
     it.take(expected(5))
-    assert not it.packets(NOTHING)
+    assert not it.batches(NOTHING)
 
 
 def test_a_number_that_was_not_sent_is_no_board_of_ours() -> None:
@@ -202,16 +203,16 @@ def test_silence_sends_the_oldest_one_again() -> None:
     it = five_writes()
     it.take(done(0))
     it.on_timeout()
-    assert numbers(it.packets(NOTHING)) == [1, 1]
+    assert numbers(it.batches(NOTHING)) == [1, 1]
     it.take(done(1))
     # Its answer came and those behind it did not, so that they are lost.
-    assert numbers(it.packets(NOTHING))[-3:] == [2, 3, 4]
+    assert numbers(it.batches(NOTHING))[-3:] == [2, 3, 4]
 
 
 def test_second_answers_are_ignored_and_tell_of_haste() -> None:
     it = five_writes()
     it.on_timeout()
-    it.packets(NOTHING)
+    it.batches(NOTHING)
     for number in range(5):
         it.take(done(number))
     assert it.empty
@@ -224,17 +225,17 @@ def test_second_answers_are_ignored_and_tell_of_haste() -> None:
 def test_a_repetition_is_the_same_byte_for_byte() -> None:
     it = window()
     content = bytearray(b"before..")
-    first = it.packets(TransferQueue([(0, memoryview(content))]))
+    first = it.batches(TransferQueue([(0, memoryview(content))]))
     content[:] = b"later..."
     it.on_timeout()
-    assert set(it.packets(NOTHING)) == set(first)
+    assert set(packets_of(it.batches(NOTHING))) == set(packets_of(first))
 
 
 def test_what_was_sent_once_tells_the_time_that_it_took() -> None:
     it = five_writes()
     assert it.take(done(0)) > 20
     it.take(expected(1))
-    it.packets(NOTHING)
+    it.batches(NOTHING)
     assert it.take(done(1)) == 0
 
 
@@ -244,7 +245,7 @@ def test_what_was_sent_once_tells_the_time_that_it_took() -> None:
 def test_what_is_read_is_stored_where_it_belongs() -> None:
     it = window()
     target = bytearray(96)
-    frames = sent(it.packets(TransferQueue(reads=[(0x100, memoryview(target))])))
+    frames = sent(it.batches(TransferQueue(reads=[(0x100, memoryview(target))])))
     for number, _, address, size in frames:
         it.take(done(number, bytes(range(address - 0x100, address - 0x100 + size))))
     assert target == bytes(range(96))
@@ -252,8 +253,8 @@ def test_what_is_read_is_stored_where_it_belongs() -> None:
 
 def test_a_refusal_is_kept() -> None:
     it = five_writes()
-    it.take(Reply(1, Answer.REFUSED, False, b""))
-    it.take(Reply(2, Answer.REFUSED, False, b""))
+    it.take(reply(1, Answer.REFUSED))
+    it.take(reply(2, Answer.REFUSED))
     assert it.refused is not None
     assert it.refused.address == 0x1000
 
@@ -263,11 +264,11 @@ def test_a_refusal_is_kept() -> None:
 )
 def test_an_answer_that_no_board_gives_is_an_error(kind: int, data: bytes) -> None:
     it = window()
-    it.packets(TransferQueue(reads=[(0, view(4))]))
+    it.batches(TransferQueue(reads=[(0, view(4))]))
     with pytest.raises(
         LinkError, match=f"answer of kind {kind:d} with {len(data)} bytes to READ 0"
     ):
-        it.take(Reply(0, kind, False, data))
+        it.take(reply(0, kind, data))
 
 
 # --- sizer and timer ----------------------------------------------------------------------------

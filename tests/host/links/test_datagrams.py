@@ -1,14 +1,16 @@
 """Datagrams of the network link follow the contract, and no bytes from the network raise."""
 
 import zlib
+from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from bitlane.errors import LinkError
 from bitlane.links.arq import Counts, TransferQueue, Window
 from bitlane.links.datagrams import DatagramLine
-from bitlane.links.line import Fragment, Reply
+from bitlane.links.line import Batch, Fragment, Reply
 from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_rtl.abi.datagrams import (
     DATAGRAM_BYTES,
@@ -17,6 +19,7 @@ from bitlane_rtl.abi.datagrams import (
 )
 from bitlane_rtl.abi.frames import REPETITIONS, Answer, Request
 from support.host.network import datagram, header_of, requests_in
+from support.host.replies import Answered, answers_of, packets_of, reply
 from support.serial.frames import read, request, write
 
 SESSION = 0x89ABCDEF
@@ -31,24 +34,30 @@ def view(size: int, byte: int = 0) -> memoryview:
     return memoryview(bytearray((byte,)) * size)
 
 
-def sent(packets: list[bytes | bytearray]) -> list[list[bytes]]:
+def sent(batches: list[Batch]) -> list[list[bytes]]:
     """Return the requests of each datagram."""
-    found = [requests_in(bytes(packet)) for packet in packets]
+    found = [requests_in(packet) for packet in packets_of(batches)]
     assert all(found)
     assert {x[0] for x in found if x} == {SESSION}
     return [x[1] for x in found if x]
 
 
-def decode(data: bytes) -> list[Reply] | None:
-    """Return the answers of a datagram, each alone."""
-    replies = LINE.decode(memoryview(data))
-    if replies is None:
-        return None
-    found = []
-    for number, kind, interrupt, first, more in replies:
-        for k, each in enumerate((first, *more)):
-            found.append(Reply((number + k) % 256, kind, interrupt, each))
-    return found
+def encode(sequence: int, *fragments: Fragment) -> bytes:
+    """Return the one datagram of ``fragments``."""
+    return bytes(LINE.encode(sequence, fragments, 1))
+
+
+def requests_of(sequence: int, fragment: Fragment) -> list[bytes]:
+    """Return the requests in the one datagram of ``fragment``."""
+    found = requests_in(encode(sequence, fragment))
+    assert found is not None
+    return found[1]
+
+
+def decode(data: bytes) -> list[Answered] | None:
+    """Return the answers of a datagram; None if it is dropped."""
+    replies, damaged = LINE.decode(Batch(data, len(data) or 1))
+    return None if damaged or not data else [x for reply in replies for x in answers_of(reply)]
 
 
 # --- encoding -------------------------------------------------------------------------------------
@@ -66,25 +75,38 @@ def test_a_packet_is_the_requests_of_its_fragments(
         fragments.append(Fragment(kind, 1000 * k, memoryview(content[:size])))
         frame = write(sequence + k, 1000 * k, content[:size])
         frames.append(frame if is_write else read(sequence + k, 1000 * k, size))
-    assert LINE.encode(sequence, fragments) == datagram(SESSION, *frames)
+    assert encode(sequence, *fragments) == datagram(SESSION, *frames)
 
 
 @pytest.mark.parametrize("size", [481, 960, 961, 1439, 1440])
 def test_a_long_fragment_is_several_frames(size: int) -> None:
     content = bytes(k % 251 for k in range(size))
-    packet = LINE.encode(255, [Fragment(Request.WRITE, 16, memoryview(content))])
-    ((first, *others),) = sent([packet])
+    first, *others = requests_of(255, Fragment(Request.WRITE, 16, memoryview(content)))
     assert first == write(255, 16, content[:480])
     assert others[0] == write(0, 496, content[480:960])
     assert others[1:] == [write(1, 976, content[960:])] * (size > 960)
-    (reads,) = sent([LINE.encode(7, [Fragment(Request.READ, 16, memoryview(content))])])
+    reads = requests_of(7, Fragment(Request.READ, 16, memoryview(content)))
     assert [int.from_bytes(x[2:4], "little") for x in reads] == [
         len(x) - 8 for x in (first, *others)
     ]
 
 
+@given(st.integers(0, 255), st.integers(2, 42), st.booleans(), st.integers(0, 1 << 31))
+def test_a_batch_is_its_packets_one_behind_the_other(
+    sequence: int, packets: int, is_write: bool, address: int
+) -> None:
+    kind = Request.WRITE if is_write else Request.READ
+    content = memoryview(Random(packets).randbytes(1440 * packets + 1))[1:]
+    batch = LINE.encode(sequence, [Fragment(kind, address, content)], packets)
+    alone = [
+        encode((sequence + k // 480) % 256, Fragment(kind, address + k, content[k : k + 1440]))
+        for k in range(0, len(content), 1440)
+    ]
+    assert bytes(batch) == b"".join(alone)
+
+
 def test_three_frames_fill_a_datagram() -> None:
-    assert len(LINE.encode(0, [Fragment(Request.WRITE, 0, view(1440))])) == DATAGRAM_BYTES
+    assert len(encode(0, Fragment(Request.WRITE, 0, view(1440)))) == DATAGRAM_BYTES
 
 
 def test_greeting_and_farewell_are_alone() -> None:
@@ -104,14 +126,14 @@ def test_the_answers_of_a_datagram(answers: list[tuple[int, int, bool, bytes]]) 
     data = datagram(
         SESSION, *(header_of(n, kind | line << 7, len(x)) + x for n, kind, line, x in answers)
     )
-    assert decode(data) == [Reply(*answer) for answer in answers]
+    assert decode(data) == answers
 
 
 def test_answers_in_a_row_are_told_from_answers_with_a_gap() -> None:
     numbers = (254, 255, 0, 2, 3, 1)
     frames = [header_of(number, Answer.DONE, 0) for number in numbers]
     assert decode(datagram(SESSION, *frames)) == [
-        Reply(number, Answer.DONE, False, b"") for number in numbers
+        (number, Answer.DONE, False, b"") for number in numbers
     ]
 
 
@@ -122,14 +144,14 @@ def test_every_flipped_bit_is_found() -> None:
     for bit in range(8 * len(ANSWER)):
         damaged = bytearray(ANSWER)
         damaged[bit // 8] ^= 1 << bit % 8
-        assert decode(damaged) is None
+        assert decode(bytes(damaged)) is None
 
 
 def test_every_length_but_the_right_one_is_found() -> None:
     for size in range(len(ANSWER)):
         assert decode(ANSWER[:size]) is None
     assert decode(ANSWER + b"\0") is None
-    whole = [Reply(5, Answer.DONE, False, b"123456"), Reply(6, Answer.DONE, False, b"")]
+    whole = [(5, Answer.DONE, False, b"123456"), (6, Answer.DONE, False, b"")]
     assert decode(ANSWER) == whole
 
 
@@ -146,24 +168,245 @@ def test_an_answer_longer_than_its_datagram_is_none(size: int) -> None:
 def test_bytes_are_whole_answers_or_none(data: bytes) -> None:
     body = SESSION.to_bytes(4, "little") + data
     found = decode(body + zlib.crc32(body).to_bytes(4, "little"))
-    parts = [x for reply in found or () for x in (reply.data, *reply.more)]
-    assert found is None or sum(4 + -(-len(x) // 4) * 4 for x in parts) == len(data)
+    assert found is None or sum(4 + -(-len(x) // 4) * 4 for *_, x in found) == len(data)
     assert decode(data) is None
+
+
+# --- batches --------------------------------------------------------------------------------------
+
+FAULTS = ("none", "none", "none", "bit", "session", "number", "kind", "interrupt", "sizes")
+
+
+def answer(number: int, fault: str, size: int) -> bytes:
+    """Return the datagram of three answers, of which the second one is odd."""
+    sizes = [size, size + 4, size - 4] if fault == "sizes" and size else [size] * 3
+    second = {"kind": 1, "interrupt": 128}.get(fault, 0)
+    frames = [
+        header_of(number + k + (fault == "number" and k == 1), second * (k == 1), x)
+        + bytes([k]) * x
+        for k, x in enumerate(sizes)
+    ]
+    data = bytearray(datagram(SESSION ^ (fault == "session"), *frames))
+    data[-6] ^= fault == "bit"
+    return bytes(data)
+
+
+@example(9, ["none", "none", "bit", "none"], 480, 480)
+@example(9, ["none", "none", "session", "none"], 480, 0)
+@example(9, ["none", "none", "number", "none"], 4, 4)
+@example(9, ["none", "none", "interrupt", "none"], 0, 0)
+@example(9, ["none", "none", "sizes", "none"], 5, 4)
+@given(
+    st.integers(0, 255),
+    st.lists(st.sampled_from(FAULTS), min_size=1, max_size=44),
+    st.sampled_from([0, 4, 5, 480]),
+    st.sampled_from([0, 4, 5, 480]),
+)
+def test_a_batch_is_decoded_as_its_packets_are(
+    number: int, faults: list[str], size: int, last: int
+) -> None:
+    packets = [answer(number + 3 * k, fault, size) for k, fault in enumerate(faults)]
+    packets.append(answer(number + 3 * len(faults), "none", min(last, size)))
+    replies, damaged = LINE.decode(Batch(b"".join(packets), len(packets[0])))
+    alone = [decode(packet) for packet in packets]
+    assert [x for reply in replies for x in answers_of(reply)] == [
+        x for found in alone for x in found or ()
+    ]
+    assert damaged == alone.count(None)
+
+
+def test_answers_in_a_row_are_one_reply() -> None:
+    packets = [answer(250 + 3 * k, "none", 480) for k in range(44)]
+    ((reply,), damaged) = LINE.decode(Batch(b"".join(packets), len(packets[0])))
+    assert (reply.sequence, reply.packets, reply.answers, damaged) == (250, 44, 132, 0)
+
+
+def test_every_flipped_bit_of_a_batch_is_found() -> None:
+    batch = b"".join(answer(5 + 3 * k, "none", 4) for k in range(3))
+    for bit in range(8 * len(batch)):
+        flipped = bytearray(batch)
+        flipped[bit // 8] ^= 1 << bit % 8
+        replies, damaged = LINE.decode(Batch(bytes(flipped), len(batch) // 3))
+        assert damaged == 1
+        assert sum(reply.answers for reply in replies) == 6
+
+
+def done(number: int, packets: int, data: bytes = b"") -> Reply:
+    """Return the reply of ``packets`` packets with three answers each, all with equal data."""
+    size = len(data)
+    spans = [slice(k * size, (k + 1) * size) for k in range(3)]
+    return Reply(number, Answer.DONE, False, 3 * packets * data or b"x" * packets, packets, spans)
+
+
+def test_a_long_transfer_is_one_batch() -> None:
+    (batch,) = window().batches(TransferQueue([(0, view(100_000))]))
+    assert len(batch.packets()) == 10
+    (batch,) = window().batches(TransferQueue(reads=[(0, view(100_000))]))
+    assert len(batch.packets()) == 42
+
+
+def test_writes_and_reads_alternate_packet_by_packet() -> None:
+    batches = window().batches(TransferQueue([(0, view(5760))], [(1 << 20, view(5760))]))
+    assert [len(batch.packets()) for batch in batches] == [1] * 8
+    assert [requests[0][1] for requests in sent(batches)][:2] == [1, 0]
+
+
+def test_writes_before_one_to_the_control_window_are_a_batch() -> None:
+    writes = [(0, view(4320)), (CONTROL_BASE, view(4))]
+    batches = window().batches(TransferQueue(writes, [(1 << 20, view(64))]))
+    assert [len(batch.packets()) for batch in batches] == [3, 1]
+
+
+@pytest.mark.parametrize("parts", [[10], [4, 6], [1] * 10, [7, 2, 1]])
+def test_the_answers_to_a_batch_come_in_parts(parts: list[int]) -> None:
+    it = window(250)
+    target = bytearray(14_400)
+    it.batches(TransferQueue(reads=[(0, memoryview(target))]))
+    number = 250
+    for k, packets in enumerate(parts):
+        assert it.take(done(number % 256, packets, bytes([k]) * 480)) == packets * (32 + 1460 - 16)
+        number += 3 * packets
+    assert target == b"".join(bytes([k]) * 1440 * packets for k, packets in enumerate(parts))
+    assert it.empty
+    assert it.line_bytes == 0
+
+
+def test_a_reply_answers_several_batches() -> None:
+    it = window()
+    batches = it.batches(TransferQueue([(0, view(2880)), (1 << 20, view(4320))]))
+    assert [len(batch.packets()) for batch in batches] == [2, 3]
+    it.take(done(0, 5))
+    assert (it.empty, it.answered) == (True, 15)
+
+
+def test_the_end_of_a_batch_is_repeated_byte_for_byte() -> None:
+    it = window()
+    content = bytearray(range(256)) * 56
+    first = packets_of(it.batches(TransferQueue([(0, memoryview(content))])))
+    content[:] = bytes(len(content))
+    it.take(reply(13, Answer.EXPECTED))
+    assert packets_of(it.batches(TransferQueue())) == first[4:]
+    assert it.take(done(0, 4)) > 0
+    assert it.take(done(12, 6)) == 0
+    assert it.empty
+
+
+def test_silence_repeats_the_first_packet_of_a_batch() -> None:
+    it = window()
+    first = packets_of(it.batches(TransferQueue([(0, view(14_400))])))
+    it.on_timeout()
+    assert packets_of(it.batches(TransferQueue())) == first[:1]
+    # Its answer came and those behind it did not, so that they are lost.
+    it.take(done(0, 1))
+    assert packets_of(it.batches(TransferQueue())) == first[1:]
+
+
+def test_an_answer_from_the_middle_of_a_batch_repeats_what_is_before() -> None:
+    it = window()
+    first = packets_of(it.batches(TransferQueue([(0, view(14_400))])))
+    it.take(done(6, 3))
+    assert packets_of(it.batches(TransferQueue())) == first[:2]
+    it.take(done(0, 2))
+    it.take(done(15, 5))
+    assert it.empty
+
+
+def test_an_answer_within_a_batch_counts_once() -> None:
+    it = window()
+    it.batches(TransferQueue([(0, view(14_400))]))
+    it.take(reply(4, Answer.DONE))
+    it.take(done(3, 1))
+    it.take(done(3, 1))
+    assert it.answered == 3
+
+
+def test_answers_may_lie_otherwise_in_their_packets_than_the_requests() -> None:
+    it = window()
+    target = bytearray(14_400)
+    it.batches(TransferQueue(reads=[(0, memoryview(target))]))
+    it.take(done(1, 9, b"b" * 480))
+    it.take(reply(0, Answer.DONE, b"a" * 480))
+    it.take(reply(28, Answer.DONE, b"c" * 480))
+    it.take(reply(29, Answer.DONE, b"d" * 480))
+    assert target == b"a" * 480 + b"b" * 27 * 480 + b"c" * 480 + b"d" * 480
+    assert it.empty
+
+
+def test_numbers_within_a_batch_start_again_at_0() -> None:
+    it = window(250)
+    it.batches(TransferQueue([(0, view(14_400))]))
+    it.take(done(250, 3))
+    it.on_timeout()
+    it.batches(TransferQueue())
+    for _ in range(2):
+        it.take(done(3, 1))
+    assert it.spurious == 1
+
+
+def test_batches_follow_each_other_at_full_length() -> None:
+    it = window()
+    number = 0
+    for _ in range(20):
+        (batch,) = it.batches(TransferQueue(reads=[(0, view(42 * 1440))]))
+        assert len(batch.packets()) == 42
+        it.take(done(number, 42, bytes(480)))
+        number = (number + 126) % 256
+    (batch,) = it.batches(TransferQueue([(0, view(100_000))]))
+    assert len(batch.packets()) == 10
+
+
+def test_no_write_of_a_batch_passes_a_read_of_the_same_bytes() -> None:
+    it = window()
+    it.batches(TransferQueue(reads=[(8000, view(64))]))
+    batches = it.batches(TransferQueue([(0, view(14_400))]))
+    assert sum(map(len, sent(batches))) == 15
+
+
+def test_a_repeated_batch_was_sent_before_later_ones() -> None:
+    it = window()
+    transfers = TransferQueue([(0, view(28_800))])
+    first = packets_of(it.batches(transfers))
+    it.take(reply(0, Answer.EXPECTED))
+    assert packets_of(it.batches(transfers)) == first
+    it.take(done(0, 9))
+    assert len(packets_of(it.batches(transfers))) == 9
+    it.take(done(30, 1))
+    assert packets_of(it.batches(TransferQueue())) == first[9:]
+
+
+def test_a_refusal_within_a_batch_names_its_frame() -> None:
+    it = window()
+    it.batches(TransferQueue([(0, view(14_400))]))
+    it.take(done(0, 2))
+    it.take(reply(7, Answer.REFUSED))
+    assert it.refused is not None
+    assert (it.refused.address, len(it.refused.content)) == (7 * 480, 480)
+    it.take(reply(6, Answer.DONE))
+    it.take(reply(8, Answer.DONE))
+    it.take(done(9, 7))
+    assert it.empty
+
+
+def test_an_answer_of_a_wrong_size_within_a_batch_is_an_error() -> None:
+    it = window()
+    it.batches(TransferQueue(reads=[(0, view(14_400))]))
+    with pytest.raises(LinkError, match="answer of kind 0 with 479 bytes to READ 3; expected kind"):
+        it.take(done(3, 2, bytes(479)))
 
 
 # --- how much may be in flight --------------------------------------------------------------------
 
 
-def stored(packets: list[bytes | bytearray]) -> int:
-    return sum(len(packet) + STORED_HEADER_BYTES for packet in packets)
+def stored(batches: list[Batch]) -> int:
+    return sum(len(packet) + STORED_HEADER_BYTES for packet in packets_of(batches))
 
 
 @pytest.mark.parametrize("size", [1, 60, 479, 480, 481, 1440, 100_000])
 def test_no_more_is_in_flight_than_the_board_buffers(size: int) -> None:
     it = window()
-    packets = it.packets(TransferQueue((8 * size * k, view(size)) for k in range(200)))
+    packets = it.batches(TransferQueue((8 * size * k, view(size)) for k in range(200)))
     assert stored(packets) <= DATAGRAM_RECEIVE_BYTES
-    assert all(len(packet) <= DATAGRAM_BYTES for packet in packets)
+    assert all(len(packet) <= DATAGRAM_BYTES for packet in packets_of(packets))
     assert sum(map(len, sent(packets))) <= REPETITIONS
     # Nothing is held back without need.
     assert stored(packets) > DATAGRAM_RECEIVE_BYTES - 1500 or size < 100
@@ -171,7 +414,7 @@ def test_no_more_is_in_flight_than_the_board_buffers(size: int) -> None:
 
 def test_the_answers_to_a_packet_are_one_datagram() -> None:
     it = window()
-    packets = it.packets(TransferQueue(reads=[(0, view(20_000)), (1 << 20, view(100))]))
+    packets = it.batches(TransferQueue(reads=[(0, view(20_000)), (1 << 20, view(100))]))
     for requests in sent(packets):
         answers = sum(4 + int.from_bytes(x[2:4], "little") for x in requests)
         assert answers + 8 <= DATAGRAM_BYTES
@@ -180,66 +423,66 @@ def test_the_answers_to_a_packet_are_one_datagram() -> None:
 def test_a_call_of_small_parts_is_one_packet() -> None:
     writes = [(0, view(100)), (CONTROL_BASE + 0x2000, view(64)), (CONTROL_BASE + 8, view(4))]
     reads = [(CONTROL_BASE + 12, view(4)), (0x4000, view(200))]
-    (requests,) = sent(window().packets(TransferQueue(writes, reads)))
+    (requests,) = sent(window().batches(TransferQueue(writes, reads)))
     assert len(requests) == 5
 
 
 def test_a_write_does_not_share_a_packet_with_a_read_of_the_same_bytes() -> None:
     it = window()
-    it.packets(TransferQueue(reads=[(0x100, view(64))]))
+    it.batches(TransferQueue(reads=[(0x100, view(64))]))
     blocked = TransferQueue([(0x120, view(4))])
-    assert not it.packets(blocked)
-    it.take(Reply(0, Answer.DONE, False, bytes(64)))
-    assert len(it.packets(blocked)) == 1
+    assert not it.batches(blocked)
+    it.take(reply(0, Answer.DONE, bytes(64)))
+    assert len(it.batches(blocked)) == 1
 
 
 # --- losses ---------------------------------------------------------------------------------------
 
 
-def numbers(packets: list[bytes | bytearray]) -> list[int]:
+def numbers(packets: list[Batch]) -> list[int]:
     return [request[0] for requests in sent(packets) for request in requests]
 
 
 def nine(sequence: int = 0) -> Window:
     it = window(sequence)
     transfers = TransferQueue([(0, view(9 * 480))])
-    assert numbers(it.packets(transfers)) == [(sequence + k) % 256 for k in range(9)]
+    assert numbers(it.batches(transfers)) == [(sequence + k) % 256 for k in range(9)]
     return it
 
 
 def test_a_packet_is_repeated_until_all_its_answers_have_come() -> None:
     it = nine()
-    it.take(Reply(0, Answer.DONE, False, b""))
+    it.take(reply(0, Answer.DONE))
     it.on_timeout()
-    assert numbers(it.packets(TransferQueue())) == [0, 1, 2]
+    assert numbers(it.batches(TransferQueue())) == [0, 1, 2]
     for k in (0, 1, 2, 2):
-        it.take(Reply(k, Answer.DONE, False, b""))
+        it.take(reply(k, Answer.DONE))
     # The repetition was sent after these, and its answer has come before theirs.
-    assert numbers(it.packets(TransferQueue())) == [3, 4, 5, 6, 7, 8]
+    assert numbers(it.batches(TransferQueue())) == [3, 4, 5, 6, 7, 8]
 
 
 @pytest.mark.parametrize("expected", [254, 255, 0, 1, 2])
 def test_the_packet_of_the_expected_request_and_all_later_ones_are_repeated(expected: int) -> None:
     it = nine(253)
-    it.take(Reply(expected, Answer.EXPECTED, False, b""))
+    it.take(reply(expected, Answer.EXPECTED))
     first = 253 if expected > 250 else 0
-    assert numbers(it.packets(TransferQueue()))[0] == first
-    assert not it.packets(TransferQueue())
+    assert numbers(it.batches(TransferQueue()))[0] == first
+    assert not it.batches(TransferQueue())
 
 
 def test_an_answer_to_a_later_packet_repeats_the_earlier_ones() -> None:
     it = nine()
     for k in (3, 4, 5):
-        it.take(Reply(k, Answer.DONE, False, b""))
-    assert numbers(it.packets(TransferQueue())) == [0, 1, 2]
+        it.take(reply(k, Answer.DONE))
+    assert numbers(it.batches(TransferQueue())) == [0, 1, 2]
 
 
 def test_only_the_first_answer_to_a_frame_counts() -> None:
     it = window()
     target = bytearray(960)
-    it.packets(TransferQueue(reads=[(0, memoryview(target))]))
+    it.batches(TransferQueue(reads=[(0, memoryview(target))]))
     for byte in b"ab":
-        it.take(Reply(0, Answer.DONE, False, bytes((byte,)) * 480))
+        it.take(reply(0, Answer.DONE, bytes((byte,)) * 480))
     assert target == b"a" * 480 + bytes(480)
     assert it.answered == 1
     assert not it.empty
@@ -247,6 +490,6 @@ def test_only_the_first_answer_to_a_frame_counts() -> None:
 
 def test_a_refusal_names_the_frame() -> None:
     it = nine()
-    it.take(Reply(1, Answer.REFUSED, False, b""))
+    it.take(reply(1, Answer.REFUSED))
     assert it.refused is not None
     assert (it.refused.address, len(it.refused.content)) == (480, 480)

@@ -12,6 +12,7 @@ import pytest
 import bitlane
 from bitlane.errors import BitlaneError, BoardInUseError, LinkError
 from bitlane.links.datagram_socket import DatagramSocket
+from bitlane.links.line import Batch
 from bitlane.links.udp import open_link
 from bitlane.links.udp_link import UdpLink
 from bitlane_rtl.abi import CONTROL_BASE
@@ -96,6 +97,23 @@ def test_the_way_of_datagrams_is_shown(board: NetworkBoard) -> None:
     plain = DatagramSocket(("127.0.0.1", board.port), batches=False)
     assert plain.description == "plain datagrams"
     plain.close()
+
+
+def test_plain_datagrams_of_any_sizes_arrive_one_by_one() -> None:
+    sizes = [20, 20, 8, 8, 8, 1472, 20]
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as peer:
+        peer.bind(("127.0.0.1", 0))
+        plain = DatagramSocket(peer.getsockname(), batches=False)
+        plain.send([Batch(b"hello", 5)])
+        _, sender = peer.recvfrom(10)
+        sent = [bytes([k]) * size for k, size in enumerate(sizes)]
+        for each in sent:
+            peer.sendto(each, sender)
+        arrived: list[bytes] = []
+        while len(arrived) < len(sent):
+            arrived += [bytes(x) for batch in plain.receive(5) for x in batch.packets()]
+        assert arrived == sent
+        plain.close()
 
 
 def test_a_card_that_cannot_cut_gets_plain_datagrams(board: NetworkBoard) -> None:
@@ -250,6 +268,17 @@ def test_faults_of_the_cable(
     assert right >= 3, errors
 
 
+def test_long_transfers_over_a_cable_that_loses_and_damages() -> None:
+    up, down = (Cable(loss=0.03, damage=0.03, seed=seed) for seed in (1, 2))
+    with network_board(up=up, down=down) as board, opened(board) as link:
+        for seed in range(4):
+            data = Random(seed).randbytes(100_000)
+            link.write(BASE + seed, data)
+            assert link.read(BASE + seed, len(data)).tobytes() == data
+        assert link.counts.repeated > 10
+        assert link.counts.damaged > 0
+
+
 class Slow(Cable):
     """A board at a thousandth of a gigabit, such as a simulated one."""
 
@@ -302,7 +331,7 @@ class Interrupted(DatagramSocket):
 
     countdown = 1 << 30
 
-    def receive(self, seconds: float) -> list[memoryview]:
+    def receive(self, seconds: float) -> list[Batch]:
         self.countdown -= 1
         if self.countdown == 0:
             raise KeyboardInterrupt

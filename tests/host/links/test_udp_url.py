@@ -8,7 +8,8 @@ import pytest
 
 from bitlane.errors import LinkError
 from bitlane.links import udp
-from bitlane.links.datagram_socket import DatagramSocket
+from bitlane.links.datagram_socket import DatagramSocket, _calls
+from bitlane.links.line import Batch
 from bitlane.links.link import open_link as open_any_link
 from bitlane.links.udp import open_link
 from bitlane_rtl.abi.datagrams import DEFAULT_PORT
@@ -123,12 +124,30 @@ def test_datagrams_for_which_the_system_has_no_room_are_lost(
         real = opened._socket
         for number in (errno.ENOBUFS, errno.EAGAIN):
             monkeypatch.setattr(opened, "_socket", Full(number))
-            opened.send([b"lost"])
+            opened.send([Batch(b"lost", 4)])
         monkeypatch.setattr(opened, "_socket", Full(errno.EPERM))
         with pytest.raises(PermissionError):
-            opened.send([b"lost"])
+            opened.send([Batch(b"lost", 4)])
         monkeypatch.setattr(opened, "_socket", real)
         opened.close()
+
+
+@pytest.mark.parametrize(
+    ("batches", "calls"),
+    [
+        ([(30, 10), (20, 10)], [50]),
+        ([(30, 10), (25, 10), (10, 10)], [55, 10]),
+        ([(1472, 1472), (32, 32), (1472, 1472), (32, 32)], [1504, 1504]),
+        ([(32, 32), (1472, 1472)], [32, 1472]),
+        ([(20, 10), (8, 4)], [20, 8]),
+        ([(400, 10), (40, 10), (10, 10)], [440, 10]),
+    ],
+)
+def test_a_call_has_datagrams_of_equal_size_but_the_last(
+    batches: list[tuple[int, int]], calls: list[int]
+) -> None:
+    """``batches``: bytes, and bytes of a datagram; ``calls``: bytes."""
+    assert [sum(map(len, x)) for x, _ in _calls([Batch(bytes(n), k) for n, k in batches])] == calls
 
 
 def test_no_fragments_are_sent_on_linux() -> None:
