@@ -17,6 +17,7 @@ from scapy.utils import rdpcap
 from bitlane.command_line.cli import DONE, main
 from bitlane.device import Device
 from bitlane.driver.driver import Driver
+from bitlane.model_file.results import busy_cycles
 from bitlane_boards import boards
 from bitlane_boards.board import Board, MemoryKind
 from bitlane_boards.readback.netlist import rtl_model
@@ -79,8 +80,35 @@ def test_bytes_come_back_at_the_rate_of_the_line(
     for way, (begin, end) in enumerate(pairwise(seconds)):
         rate = sizes[way] / (end - begin)
         name = ("up", "down", "both at once, each")[way]
-        record_property(name, f"{rate / 1e6:.1f} MB/s, {rate / LINE_RATE:.3f} of the line")
+        shown = f"{rate / 1e6:.1f} MB/s, {rate / LINE_RATE:.3f} of the line"
+        record_property("report", f"network at the pins, {size >> 10} KiB {name}: {shown}")
         assert rate >= shares[way] * LINE_RATE
+
+
+def test_hamming_of_resident_rows(record_property: Callable[[str, object], None]) -> None:
+    """Cycles are exact. 64 MiB are computed from them: the board has 8 MiB."""
+    network = networked(rtl_model(BOARD), BOARD)
+    with connect_network(network, BOARD.name) as link, Driver(link, timeout=SILENCE) as driver:
+        read_cycles = busy_cycles(driver)
+        assert read_cycles is not None
+        with Device(driver) as device:
+            for width in (64, 1024):
+                x = np.random.default_rng(1).integers(
+                    0, 256, ((64 << 10) // width, width), np.uint8
+                )
+                rows, query = device.asarray(x), device.asarray(x[0])
+                before = read_cycles()
+                distances = device.hamming(rows, query).get()
+                share = x.size / (read_cycles() - before)
+                assert (distances == np.bitwise_count(x ^ x[0]).sum(axis=1)).all()
+                seconds = (64 << 20) / share / BOARD.clock_hz
+                record_property(
+                    "report",
+                    f"hamming of resident rows of {width} bytes: {share:.3f} bytes a cycle;"
+                    f" 64 MiB in {seconds:.2f} s, computed",
+                )
+                assert share > 1
+    network.close()
 
 
 @pytest.mark.parametrize(
