@@ -8,7 +8,7 @@ import ctypes
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from amaranth.hdl import MemoryData, Signal
 
@@ -23,12 +23,24 @@ from ..amaranth_internals import (
     read_signals,
 )
 from ..cpp.words import WordPlace
+from ..native.compiled import CompiledModel
 from ..native.waves import Areas, BackwardsError, Variable, Waves
-from .state import CompiledState
+from ..netlist.design import Bits
 
 _WORD = 64
 _Shown = Sequence[tuple[Any, Any]]
 """Pairs of a pyvcd variable and its content: a value, a format, or a function of a number."""
+
+
+class State(Protocol):
+    """A state as Amaranth's simulator has it, of which signals and rows are in a model."""
+
+    model: CompiledModel
+    slots: list[Any]
+
+    def get_signal(self, signal: Signal) -> int: ...
+    def get_memory(self, memory: MemoryData) -> int: ...
+    def bits_of(self, signal: Signal) -> Bits: ...
 
 
 class SimulatorWaves(Waves):
@@ -37,7 +49,7 @@ class SimulatorWaves(Waves):
     `sample` is called at the end of each time step.
     """
 
-    def __init__(self, writer: Any, state: CompiledState) -> None:
+    def __init__(self, writer: Any, state: State) -> None:
         self._writer, self._state = writer, state
         self._others: list[_Other] = []
         self._variables: list[Variable] = []
@@ -197,7 +209,7 @@ def _cut(places: Sequence[WordPlace], bits: range) -> Iterator[WordPlace]:
             yield WordPlace(place.word, place.shift + low - place.low, low - bits.start, width)
 
 
-def _value(state: CompiledState, what: Any, signal: Any) -> Any:
+def _value(state: State, what: Any, signal: Any) -> Any:
     """Return the content of a variable, in the form that pyvcd takes."""
     if isinstance(what, ast.Value):
         return eval_value(state, what)
