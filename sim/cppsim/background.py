@@ -19,7 +19,7 @@ from .compiling.library import prepare
 from .designs import Written, built
 from .errors import SimulationError, warn_user
 from .native import native
-from .native.waves import waves
+from .waveforms import waves
 
 _running: set[int] = set()
 """Processes that are not known to have ended."""

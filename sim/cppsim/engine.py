@@ -19,7 +19,7 @@ from .hand_over import hand_over_clocks, hand_over_state, is_at_rest
 from .mode import Mode, default_mode
 from .running import RunningEngine
 from .running.state import CompiledState
-from .running.waves import SimulatorWaves
+from .waveforms.simulator import SimulatorWaves
 
 
 class Engine(RunningEngine):

@@ -27,16 +27,12 @@ class ModelHandle(ctypes.Structure):
     )
 
 
-def native() -> ctypes.PyDLL:
-    """Return the library of clocks and probes, as `load` does."""
-    return load("clocks", "probe")
-
-
 @cache
-def load(*names: str) -> ctypes.PyDLL:
-    """Return the library of these files. Its calls hold the interpreter's lock: they must be short.
+def native() -> ctypes.PyDLL:
+    """Return the library of clocks and probes.
 
-    Waveforms are a library of their own, as it takes eight times as long to compile as the others,
-    and few simulations write any. Raises ``SimulationError`` if it cannot be compiled.
+    Its calls hold the interpreter's lock: they must be short. Raises ``SimulationError`` if it
+    cannot be compiled.
     """
-    return ctypes.PyDLL(str(BUILDER.from_files(*(_FOLDER / f"{name}.cc" for name in names))))
+    sources = (_FOLDER / f"{name}.cc" for name in ("clocks", "probe"))
+    return ctypes.PyDLL(str(BUILDER.from_files(*sources)))

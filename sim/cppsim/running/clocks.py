@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ..native import ModelHandle, native
 from ..native.probe import ProbeProgram
-from ..native.waves import Waves
+from ..waveforms import Waves
 
 NEVER = (1 << 64) - 1
 _LONGEST = 1 << 60

@@ -24,8 +24,8 @@ from ..amaranth_internals import (
 )
 from ..cpp.words import WordPlace
 from ..native.compiled import CompiledModel
-from ..native.waves import Areas, BackwardsError, Variable, Waves
 from ..netlist.design import Bits
+from . import Areas, BackwardsError, Variable, Waves
 
 _WORD = 64
 _Shown = Sequence[tuple[Any, Any]]

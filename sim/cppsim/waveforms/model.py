@@ -12,7 +12,7 @@ from pathlib import Path
 from ..cpp.words import WordPlace
 from ..errors import SimulationError
 from ..native import ModelHandle
-from ..native.waves import Areas, Variable, Waves
+from . import Areas, Variable, Waves
 
 
 class Waveform:

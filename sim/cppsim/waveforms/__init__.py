@@ -11,12 +11,14 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib.resources import files
+from pathlib import Path
 from typing import IO, Any
 
 from ..compiling.library import Signatures, bind
 from ..cpp.words import WordPlace
+from ..native import BUILDER, ModelHandle
 from ..netlist.design import from_words, word_count
-from . import ModelHandle, load
 
 _LONGEST_ENDING = 8
 
@@ -294,5 +296,10 @@ def _append(file: IO[str], text: memoryview) -> None:
 
 @cache
 def waves() -> Any:
-    """Return the library. Raises ``SimulationError`` if it cannot be compiled."""
-    return bind(load("waves"), _SIGNATURES)
+    """Return the library, whose calls hold the interpreter's lock: they must be short.
+
+    It takes eight times as long to compile as that of `native`, and few simulations need it. Raises
+    ``SimulationError`` if it cannot be compiled.
+    """
+    source = Path(str(files("cppsim") / "waveforms" / "waves.cc"))
+    return bind(ctypes.PyDLL(str(BUILDER.from_files(source))), _SIGNATURES)

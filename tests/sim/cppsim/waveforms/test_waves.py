@@ -24,7 +24,7 @@ from amaranth.lib.memory import Memory
 
 from cppsim.cpp.words import WordPlace
 from cppsim.native import ModelHandle
-from cppsim.native.waves import Areas, Variable, Waves
+from cppsim.waveforms import Areas, Variable, Waves
 from support.seeds import seeds, slow
 from support.sim.amaranth import Simulator
 from support.sim.switching import expect_same_wherever_switched
