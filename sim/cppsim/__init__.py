@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .model.model import Model
     from .model.program import Program
     from .model.reference import ReferenceModel
-    from .netlist.storage import StorageAccess, StoragePort
+    from .model.storage import StorageAccess, StoragePort
     from .simulator import Simulator
 
 __version__ = "0.1.0"
@@ -43,8 +43,8 @@ _MODULES = {
     "Recording": "batch.record",
     "ReferenceModel": "model.reference",
     "Simulator": "simulator",
-    "StorageAccess": "netlist.storage",
-    "StoragePort": "netlist.storage",
+    "StorageAccess": "model.storage",
+    "StoragePort": "model.storage",
     "check": "checking",
 }
 

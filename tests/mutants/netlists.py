@@ -20,8 +20,8 @@ from bitlane_boards.readback.netlist import board_circuit
 from bitlane_rtl.configurations import copy, full, one_port, small
 from bitlane_rtl.core import Core
 from bitlane_sim.pins.model import VENDOR_CELLS
-from cppsim.cpp.ported import program
 from cppsim.model.circuit import Circuit
+from cppsim.model.source import program
 from cppsim.netlist.passes import trim
 from mutants.relevance import AROUND_ENGINE
 

@@ -16,7 +16,7 @@ from bitlane_rtl.engine import Engine
 from bitlane_rtl.ports.signatures import ControlPort
 from cppsim.errors import SimulationError
 from cppsim.model.interface import AnyModel
-from cppsim.netlist.storage import StorageAccess, StoragePort
+from cppsim.model.storage import StorageAccess, StoragePort
 
 from ..campaigns.commands import move
 from ..device.simulator import load_evaluator

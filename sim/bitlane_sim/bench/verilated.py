@@ -15,14 +15,14 @@ from pathlib import Path
 from amaranth.lib.wiring import In, Out
 
 from cppsim.compiling.cache import source_digest
-from cppsim.compiling.library import HEADERS, content_key
+from cppsim.compiling.library import content_key
 from cppsim.compiling.toolchain import Compiler
-from cppsim.cpp.ported import port_tables, sampled_ports
 from cppsim.errors import SimulationError
 from cppsim.model.build import Library
 from cppsim.model.circuit import Circuit
+from cppsim.model.source import HEADERS, port_tables, sampled_ports
+from cppsim.model.storage import StorageAccess, StoragePort
 from cppsim.netlist.design import CLOCK
-from cppsim.netlist.storage import StorageAccess, StoragePort
 
 from ..builds import CACHE, find_compiler
 from ..export.backend import Port, verilog
@@ -117,7 +117,7 @@ def build_verilated(
         (folder / "library.cc").write_text(glue, encoding="utf-8")
         _verilate(root, folder)
         sources = ["library.cc", *sorted(path.name for path in folder.glob("Vtop*.cpp"))]
-        headers = [f"-I{path}" for path in (folder, root / "include", HEADERS, _GLUE.parent)]
+        headers = [f"-I{path}" for path in (folder, root / "include", *HEADERS, _GLUE.parent)]
         compiler.run(
             [
                 *_COMPILER,

@@ -19,7 +19,7 @@ import cppsim
 from bitlane_rtl.configuration import Configuration
 from cppsim.model.program import Program
 from cppsim.model.reference import Testbench, execute, value_at
-from cppsim.netlist.storage import StorageAccess
+from cppsim.model.storage import StorageAccess
 
 from ..system.axi4_memory.interface import MemoryControl
 from ..system.system import System

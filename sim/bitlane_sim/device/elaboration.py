@@ -23,7 +23,8 @@ from bitlane_rtl.configuration import Configuration
 from cppsim.compiling.cache import source_digest
 from cppsim.compiling.toolchain import run_program
 from cppsim.errors import SimulationError
-from cppsim.netlist.design import Elaborated, PlainDesign
+from cppsim.model.interface import Elaborated
+from cppsim.netlist.design import PlainDesign
 
 from ..builds import CACHE
 

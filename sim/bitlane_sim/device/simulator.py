@@ -39,7 +39,7 @@ from ..system.ports import (
 from .elaboration import elaborated_system
 
 if TYPE_CHECKING:
-    from cppsim.netlist.design import Elaborated
+    from cppsim.model.interface import Elaborated
 
     from ..system.system import System
 

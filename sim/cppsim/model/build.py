@@ -8,20 +8,20 @@ from pathlib import Path
 from typing import Any
 
 from ..compiling.cache import source_digest
-from ..compiling.library import HEADERS, Builder
+from ..compiling.library import Builder
 from ..compiling.toolchain import selecting, straight
-from ..cpp.ported import program, program_glue
 from ..netlist.design import (
     Bits,
     DesignPort,
-    Elaborated,
     FormattedValue,
     Notice,
     PlainDesign,
     word_count,
 )
 from ..netlist.passes import trim
-from ..netlist.storage import StoragePort
+from .interface import Elaborated
+from .source import HEADERS, program, program_glue
+from .storage import StoragePort
 
 _ABOUT = "about.json"
 
@@ -72,7 +72,7 @@ class Library:
 def builder(owner: str) -> Builder:
     """Return the builder of a circuit's library; ``owner`` names the cache and the compiler."""
     flags = ("-O2", "-DNDEBUG")
-    return Builder("compiled", "the circuit", flags, (straight, selecting), (HEADERS,), owner)
+    return Builder("compiled", "the circuit", flags, (straight, selecting), HEADERS, owner)
 
 
 def build(

@@ -13,11 +13,12 @@ from ..amaranth_internals import PortDirection
 from ..compiling.cache import source_digest
 from ..compiling.library import content_key
 from ..errors import SimulationError
-from ..netlist.design import CLOCK, DesignPort, Elaborated, Notice, PlainDesign
+from ..netlist.design import CLOCK, DesignPort, Notice, PlainDesign
 from ..netlist.enables import find_enables
 from ..netlist.fingerprint import fingerprint
 from ..netlist.lowered import Event, parts_of, worded
 from ..netlist.lowering import lower
+from .interface import Elaborated
 
 RESET = "rst"
 

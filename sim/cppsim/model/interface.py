@@ -6,8 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from ..errors import BatchError, memory_for
-from ..netlist.design import Elaborated
-from ..netlist.storage import Buffers, StoragePort, check_storage
+from ..netlist.design import PlainDesign
 from .ports import (
     NO_FIELDS,
     ByPort,
@@ -20,9 +19,49 @@ from .ports import (
     whole_number,
 )
 from .program import Encoded, Port, Program, expect_program, port_key
+from .storage import Buffers, StoragePort, check_storage
 
 Prepared = Callable[[Sequence[int]], list[int]]
 """Runs a prepared program with new columns, and returns its results in the order of execution."""
+
+
+class Elaborated(ABC):
+    """The interface of a circuit to compilers. The clock is not a port: the model drives it."""
+
+    @property
+    @abstractmethod
+    def input_widths(self) -> Mapping[str, int]:
+        """Bits of every input, by name."""
+
+    @property
+    @abstractmethod
+    def output_widths(self) -> Mapping[str, int]:
+        """Bits of every output, by name."""
+
+    @property
+    def signed(self) -> Collection[str]:
+        """Names of the signed inputs and outputs."""
+        return ()
+
+    @property
+    def widths(self) -> dict[str, int]:
+        """Bits of every input and output."""
+        return {**self.input_widths, **self.output_widths}
+
+    @property
+    def signals(self) -> Mapping[str, object]:
+        """The signals of ports by name, if they are at hand."""
+        return {}
+
+    @property
+    @abstractmethod
+    def design(self) -> PlainDesign:
+        """The design, with the clock and the ports by name. The caller may change it."""
+
+    @property
+    @abstractmethod
+    def digest(self) -> str:
+        """A digest of the design, which may exist without the design itself."""
 
 
 class AnyModel(ABC):

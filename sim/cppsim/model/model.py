@@ -11,13 +11,13 @@ import numpy as np
 
 from ..compiling.library import Signatures, bind
 from ..errors import SimulationError
-from ..netlist.design import Elaborated, formatted, from_words, messages_of, to_words
-from ..netlist.storage import Buffers, StoragePort
+from ..netlist.design import formatted, from_words, messages_of, to_words
 from ..waveforms.model import Waveform
 from .build import Library, build
-from .interface import AnyModel, counted_cycles, fitting_value
+from .interface import AnyModel, Elaborated, counted_cycles, fitting_value
 from .ports import ByPort, Number, Words
 from .program import Encoded, Port, Program
+from .storage import Buffers, StoragePort
 
 if TYPE_CHECKING:
     from amaranth.hdl import Elaboratable

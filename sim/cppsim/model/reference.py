@@ -13,11 +13,11 @@ from amaranth.sim import Simulator, SimulatorContext  # type: ignore[attr-define
 
 from ..errors import SimulationError
 from ..netlist.design import WORD, from_words, to_words
-from ..netlist.storage import Buffers, StorageAccess, StoragePort
 from .circuit import Circuit
 from .interface import AnyModel, counted_cycles, fitting_value
 from .ports import ByPort, Number, PortPlace, Words, as_array, found
 from .program import Encoded, Item, Opcode, Port, Program
+from .storage import Buffers, StorageAccess, StoragePort
 
 _PERIOD = 1e-6
 

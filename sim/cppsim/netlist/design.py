@@ -4,8 +4,7 @@ Every operand has exactly the width that its operation works at, so that a back 
 any language about how widths or signs extend.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import islice
@@ -228,45 +227,6 @@ class PlainDesign:
 
 CLOCK = "clk"
 """Name of the clock's port in every design."""
-
-
-class Elaborated(ABC):
-    """The interface of a circuit to compilers. The clock is not a port: the model drives it."""
-
-    @property
-    @abstractmethod
-    def input_widths(self) -> Mapping[str, int]:
-        """Bits of every input, by name."""
-
-    @property
-    @abstractmethod
-    def output_widths(self) -> Mapping[str, int]:
-        """Bits of every output, by name."""
-
-    @property
-    def signed(self) -> Collection[str]:
-        """Names of the signed inputs and outputs."""
-        return ()
-
-    @property
-    def widths(self) -> dict[str, int]:
-        """Bits of every input and output."""
-        return {**self.input_widths, **self.output_widths}
-
-    @property
-    def signals(self) -> Mapping[str, object]:
-        """The signals of ports by name, if they are at hand."""
-        return {}
-
-    @property
-    @abstractmethod
-    def design(self) -> PlainDesign:
-        """The design, with the clock and the ports by name. The caller may change it."""
-
-    @property
-    @abstractmethod
-    def digest(self) -> str:
-        """A digest of the design, which may exist without the design itself."""
 
 
 def messages_of(

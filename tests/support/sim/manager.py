@@ -11,7 +11,7 @@ from bitlane_sim.system.axi4_memory import Axi4Memory
 from bitlane_sim.system.axi4_memory.interface import AddressRange
 from cppsim.model.interface import AnyModel
 from cppsim.model.model import Model
-from cppsim.netlist.storage import StorageAccess, StoragePort
+from cppsim.model.storage import StorageAccess, StoragePort
 
 
 def memory_storage(*, two: bool) -> list[StoragePort]:

@@ -20,8 +20,8 @@ from cppsim.model.interface import AnyModel
 from cppsim.model.model import Model
 from cppsim.model.program import Program
 from cppsim.model.reference import ReferenceModel
+from cppsim.model.storage import StorageAccess, StoragePort
 from cppsim.netlist.design import from_words
-from cppsim.netlist.storage import StorageAccess, StoragePort
 from support.processes import succeed
 from support.seeds import slow
 from support.sim.evaluated import READS, STORAGE, Chain, Comparer, Inverter, Keeper, Mixer, Ripple

@@ -5,13 +5,19 @@ computes the outputs. The library serves the storage ports and receives the mess
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
 
+from ..compiling.library import HEADERS as WORDS
+from ..cpp.body import Scope
+from ..cpp.code import Snippet, assignment, in_reach, lines_of
+from ..cpp.words import literal, words_of
+from ..cpp.writer import Report, Writer
 from ..netlist.design import CLOCK, Bits, PlainDesign, word_count
-from ..netlist.storage import StorageAccess, StoragePort
-from .body import Scope
-from .code import Snippet, assignment, in_reach, lines_of
-from .words import literal, words_of
-from .writer import Report, Writer
+from .storage import StorageAccess, StoragePort
+
+HEADERS = (WORDS, Path(str(files("cppsim") / "model")))
+"""Folders of the headers that a library includes."""
 
 
 def program(
