@@ -7,7 +7,7 @@ from typing import Any
 
 from amaranth.hdl import ClockDomain, Elaboratable, Fragment, Instance, Module, Signal, Value
 from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In
 
 from ..amaranth_internals import PortDirection
 from ..compiling.cache import source_digest
@@ -40,8 +40,6 @@ class Circuit(Elaboratable, Elaborated):
 
     Attributes
     ----------
-    signature
-        Clock, reset and all ports, flat; every port is also an attribute of that name.
     inputs, outputs
         Ports by name. The reset is an input, the clock is not among them: models drive it.
     """
@@ -72,12 +70,6 @@ class Circuit(Elaboratable, Elaborated):
                 raise SimulationError(f"port {name}: two members have this name")
             if len(value):
                 (self.inputs if member.flow == In else self.outputs)[name] = value
-        members = {CLOCK: In(1)}
-        members |= {name: In(len(value)) for name, value in self.inputs.items()}
-        members |= {name: Out(len(value)) for name, value in self.outputs.items()}
-        self.signature = wiring.Signature(members)
-        for name, value in {CLOCK: self.domain.clk, **self.inputs, **self.outputs}.items():
-            setattr(self, name, value)
 
     @property
     def signals(self) -> dict[str, Value]:
@@ -93,20 +85,15 @@ class Circuit(Elaboratable, Elaborated):
 
     @property
     def signed(self) -> list[str]:
-        ports = {**self.inputs, **self.outputs}
-        return [name for name, value in ports.items() if value.shape().signed]
+        return [name for name, value in self.signals.items() if value.shape().signed]
 
     @property
     def design(self) -> PlainDesign:
         """Raises ``NotPlain``, a `SimulationError`, and what Amaranth raises of a design."""
         return copy(self._design)
 
-    @property
-    def digest(self) -> str:
-        return self._digest
-
     @cached_property
-    def _digest(self) -> str:
+    def digest(self) -> str:
         mark = fingerprint(self._prepared)
         numbers = {id(thing): number for number, thing in enumerate(mark.objects)}
         ports = [(name, numbers[id(x)]) for name, (x, _) in self._ports().items()]
