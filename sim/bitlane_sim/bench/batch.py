@@ -9,7 +9,7 @@ no Amaranth.
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from time import perf_counter
@@ -26,7 +26,7 @@ from cppsim.errors import SimulationError
 from ..campaigns.command import count
 from ..campaigns.folder import HarnessCircuit, open_circuit
 from .processes import apart
-from .record import record, write_json
+from .record import printed, record, write_json
 from .xors import TIMINGS, Xors, xors_on_one_thread
 
 OPTIONS = ""
@@ -49,10 +49,6 @@ class BatchRow:
     rates: Mapping[str, float] | None
     note: str = ""
 
-    def as_dict(self) -> dict[str, object]:
-        """Return the row for JSON."""
-        return asdict(self)
-
 
 _LINE = "{:28} {:>9} {}"
 HEADER = _LINE.format("", "instances", " ".join(f"{name:>10}" for name in TIMINGS))
@@ -67,9 +63,14 @@ def line(row: BatchRow) -> str:
     return _LINE.format(row.what, instances, " ".join(cells) + note)
 
 
-def tools(*, gpu: bool) -> dict[str, str]:
-    """Return the versions of NumPy and, with ``gpu``, of the GPU's software, for `record`."""
-    return {"NumPy": np.__version__, **(gpu_versions() if gpu else {})}
+def report(measured: Iterable[BatchRow], file: Path | None, compiler: Mapping[str, str]) -> None:
+    """Print the rows as they are measured, and write them to ``file``, if there is one."""
+    print(HEADER)
+    rows = printed(measured, line)
+    if file:
+        gpu = any(row.what == "GPU" and row.rates for row in rows)
+        tools = {**compiler, "NumPy": np.__version__, **(gpu_versions() if gpu else {})}
+        write_json(file, record("batch", list(map(asdict, rows)), (), tools))
 
 
 def measure_batches(
@@ -165,15 +166,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if chosen.json:
             expect_writable("--json", chosen.json)
-        circuit, rows = open_circuit(chosen.folder), []
-        print(HEADER)
-        for row in measure_batches(circuit, chosen.backend, chosen.instances, lambda _: None):
-            rows.append(row)
-            print(line(row), flush=True)
-        if chosen.json:
-            gpu = any(row.what == "GPU" and row.rates for row in rows)
-            figures = [row.as_dict() for row in rows]
-            write_json(chosen.json, record("batch", figures, (), tools(gpu=gpu)))
+        circuit = open_circuit(chosen.folder)
+        measured = measure_batches(circuit, chosen.backend, chosen.instances, lambda _: None)
+        report(measured, chosen.json, {})
     except (BitlaneError, SimulationError) as error:
         print(f"bitlane_sim.bench.batch: {error}", file=sys.stderr)
         return 2

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from itertools import chain
 
 from bitlane.command_line.cli import CHECK_FAILED, DONE
@@ -14,8 +15,8 @@ from ..device.simulator import choose_evaluator
 from . import batch, contract
 from .contract import measure
 from .profile import measure_profile
-from .record import BenchError, record, replace, write_json
-from .search import configured, measure_search
+from .record import BenchError, printed, record, replace, write_json
+from .search import SearchRow, configured, measure_search
 from .simulators import measure_beside, measure_simulators, measure_verilator
 from .xors import RAM_BYTES
 
@@ -38,11 +39,7 @@ def _cycles(arguments: argparse.Namespace) -> int:
         " other core, recorded;\nratio: measured to bound.\n"
     )
     print(contract.HEADER)
-    rows = []
-    for row in measure(widths, evaluator, _progress):
-        show("")
-        rows.append(row)
-        print(contract.line(row), flush=True)
+    rows = printed(measure(widths, evaluator, _progress), contract.line)
     print(f"\n{contract.summary(rows)}")
     figures = record("cycles", [row.as_dict() for row in rows])
     if arguments.plot:
@@ -51,7 +48,7 @@ def _cycles(arguments: argparse.Namespace) -> int:
         profile = measure_profile(widths, evaluator, _progress)
         show("")
         replace(arguments.plot, lambda file: draw(profile, file))
-        figures["profile"] = profile.as_dict()
+        figures["profile"] = asdict(profile)
         print(f"wrote {arguments.plot}")
     if arguments.json:
         write_json(arguments.json, figures)
@@ -91,20 +88,19 @@ def _search(arguments: argparse.Namespace) -> int:
             *("queries", "cycles", "expected", "ratio", "array", "FAISS", "NumPy"), ""
         ).rstrip()
     )
-    rows = []
-    measured = measure_search(
-        configured(search, _SEARCHED), _SEARCHED, _BATCHES, evaluator, _progress
-    )
-    for row in measured:
-        show("")
-        rows.append(row)
+
+    def line(row: SearchRow) -> str:
         array, faiss, numpy = (
             f"{rate / 1e9:.3f}" if rate else "missing"
             for rate in (row.comparisons(mhz), row.faiss, row.numpy)
         )
         counts = f"{row.queries:,}", f"{row.cycles:,}", f"{row.expected:,.0f}"
         ratio, fastest = f"{row.cycles / row.expected:.3f}", f"{row.fastest(mhz)} is the fastest"
-        print(_SEARCH_LINE.format(*counts, ratio, array, faiss, numpy, fastest), flush=True)
+        return _SEARCH_LINE.format(*counts, ratio, array, faiss, numpy, fastest)
+
+    configuration = configured(search, _SEARCHED)
+    measured = measure_search(configuration, _SEARCHED, _BATCHES, evaluator, _progress)
+    rows = printed(measured, line)
     if not all(row.faiss for row in rows):
         print("\nFAISS is not installed: pip install faiss-cpu")
     if arguments.json:
@@ -126,21 +122,17 @@ def _batch(arguments: argparse.Namespace) -> int:
         " for each;\nmillion cycles a second of all instances together. Every byte of each is"
         " compared with NumPy's.\n"
     )
-    print(batch.HEADER)
-    rows = []
-    measured = (
+    measured = chain(
         measure_beside(circuit.configuration, _progress),
         batch.measure_batches(circuit, arguments.backend or "auto", arguments.instances, _progress),
     )
-    for row in chain(*measured):
-        show("")
-        rows.append(row)
-        print(batch.line(row), flush=True)
-    if arguments.json:
-        gpu = any(row.what == "GPU" and row.rates for row in rows)
-        found = {"compiler": find_compiler().version.splitlines()[0], **batch.tools(gpu=gpu)}
-        write_json(arguments.json, record("batch", [row.as_dict() for row in rows], (), found))
+    batch.report(measured, arguments.json, _compiler())
     return DONE
+
+
+def _compiler() -> dict[str, str]:
+    """Return the version of the C++ compiler, for `record`."""
+    return {"compiler": find_compiler().version.splitlines()[0]}
 
 
 def _seconds(
@@ -155,8 +147,7 @@ def _seconds(
     for name, value in figures.items():
         print(f"  {name:36} {value:>14,.2f}" if value < 1000 else f"  {name:36} {value:>14,.0f}")
     if arguments.json:
-        compiler = {"compiler": find_compiler().version.splitlines()[0]}
-        write_json(arguments.json, record(kind, dict(figures), packages, compiler))
+        write_json(arguments.json, record(kind, dict(figures), packages, _compiler()))
     return DONE
 
 

@@ -206,12 +206,6 @@ class Profile:
     points: tuple[Point, ...]
     spent: tuple[Spent, ...]
 
-    def as_dict(self) -> dict[str, object]:
-        return {
-            "points": [asdict(point) for point in self.points],
-            "spent": [asdict(spent) for spent in self.spent],
-        }
-
 
 def measure_profile(
     widths: Sequence[int], evaluator: str, progress: Callable[[str], None]

@@ -1,20 +1,34 @@
-"""The files of `bitlane bench`: figures, with their date, machine and versions."""
+"""The figures of `bitlane bench`: on the terminal, and in files with date, machine and versions."""
 
 import importlib.metadata
 import json
 import os
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeVar
 
 from bitlane.errors import BitlaneError
+from bitlane.terminal import show
 from bitlane.version import __version__
+
+_Row = TypeVar("_Row")
 
 
 class BenchError(BitlaneError):
     """The bench could not be run."""
+
+
+def printed(rows: Iterable[_Row], line: Callable[[_Row], str]) -> list[_Row]:
+    """Print the ``line`` of each row as soon as it is measured; return the rows."""
+    found = []
+    for row in rows:
+        show("")
+        print(line(row), flush=True)
+        found.append(row)
+    return found
 
 
 def record(

@@ -21,7 +21,7 @@ from cppsim.errors import SimulationError
 from cppsim.model.build import Library
 from cppsim.model.circuit import Circuit
 from cppsim.model.source import HEADERS, port_tables, sampled_ports
-from cppsim.model.storage import StorageAccess, StoragePort
+from cppsim.model.storage import StoragePort, buffer_names, in_order
 from cppsim.netlist.design import CLOCK
 
 from ..builds import CACHE, find_compiler
@@ -194,20 +194,13 @@ def _glue(
 ) -> str:
     """C++ that shows the driver Verilator's model; numbers are as in ``program_glue``."""
     numbers = {name: number for number, name in enumerate(widths)}
-    buffers = list(dict.fromkeys(port.buffer for port in storage))
-    before = [
-        f"verilated::take(top.p{numbers[name]}, top.top.q{numbers[name]});"
-        for name in dict.fromkeys(
-            [
-                *sampled_ports(widths, outputs),
-                *(name for port in storage for name in _asked(port)),
-            ]
-        )
-    ]
-    serve = [
-        (port.access is StorageAccess.WRITE, _serve(index, port, buffers, widths, numbers))
-        for index, port in enumerate(storage)
-    ]
+    buffers = buffer_names(storage)
+    requests = (name for port in storage for name in port.requests)
+    before = dict.fromkeys([*sampled_ports(widths, outputs), *requests])
+
+    def taken(names: Iterable[str]) -> str:
+        return _lines(f"verilated::take(top.p{x}, top.top.q{x});" for x in map(numbers.get, names))
+
     return _GENERATED.format(
         buffers=len(buffers),
         values=_lines(
@@ -220,19 +213,9 @@ def _glue(
             for name, number in numbers.items()
             if name not in outputs
         ),
-        outputs=_lines(
-            f"verilated::take(top.p{numbers[name]}, top.top.q{numbers[name]});" for name in outputs
-        ),
-        before=_lines(before),
-        # All reads come first: a word that is written at the same edge reads as before.
-        serve=_lines(text for _, text in sorted(serve, key=lambda x: x[0])),
-    )
-
-
-def _asked(port: StoragePort) -> tuple[str, ...]:
-    """The ports by which the circuit asks for an access."""
-    return tuple(
-        name for name in port.ports if port.access is StorageAccess.WRITE or name != port.data
+        outputs=taken(outputs),
+        before=taken(before),
+        serve=_lines(_serve(k, port, buffers, widths, numbers) for k, port in in_order(storage)),
     )
 
 

@@ -17,7 +17,7 @@ from .build import Library, build
 from .interface import AnyModel, Elaborated, counted_cycles, fitting_value
 from .ports import ByPort, Number, Words
 from .program import Encoded, Port, Program
-from .storage import Buffers, StoragePort
+from .storage import Buffers, StoragePort, buffer_names
 
 if TYPE_CHECKING:
     from amaranth.hdl import Elaboratable
@@ -103,7 +103,7 @@ class Model(AnyModel):
         self._failure = ""
         self._calls = bind(ctypes.CDLL(str(self.library.path)), _SIGNATURES)
         self._model = self._calls.model_create()
-        for number, name in enumerate(dict.fromkeys(port.buffer for port in self._storage)):
+        for number, name in enumerate(buffer_names(self._storage)):
             array = self._buffers[name]
             self._calls.model_buffer(self._model, number, array.ctypes.data, array.size)
         self._values = ByPort[ctypes.Array[Any]]()

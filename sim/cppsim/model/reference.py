@@ -17,7 +17,7 @@ from .circuit import Circuit
 from .interface import AnyModel, counted_cycles, fitting_value
 from .ports import ByPort, Number, PortPlace, Words, as_array, found
 from .program import Encoded, Item, Opcode, Port, Program
-from .storage import Buffers, StorageAccess, StoragePort
+from .storage import Buffers, StorageAccess, StoragePort, in_order
 
 _PERIOD = 1e-6
 
@@ -260,10 +260,9 @@ class ReferenceModel(AnyModel):
         signals = [self._ports[name] for name in names]
         async for _clock, _reset, *sampled in context.tick().sample(*signals):
             values = dict(zip(names, sampled, strict=True))
-            for access in (StorageAccess.READ, StorageAccess.WRITE):
-                for port in self._storage:
-                    if port.access is access and values[port.enable]:
-                        self._access(context, port, values)
+            for _, port in in_order(self._storage):
+                if values[port.enable]:
+                    self._access(context, port, values)
 
     def _access(self, context: SimulatorContext, port: StoragePort, values: dict[str, int]) -> None:
         buffer = self._buffers[port.buffer]

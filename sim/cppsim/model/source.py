@@ -14,7 +14,7 @@ from ..cpp.code import Snippet, assignment, in_reach, lines_of
 from ..cpp.words import literal, words_of
 from ..cpp.writer import Report, Writer
 from ..netlist.design import CLOCK, Bits, PlainDesign, word_count
-from .storage import StorageAccess, StoragePort
+from .storage import StorageAccess, StoragePort, buffer_names, in_order
 
 HEADERS = (WORDS, Path(str(files("cppsim") / "model")))
 """Folders of the headers that a library includes."""
@@ -99,27 +99,25 @@ class _Program(Writer):
             for number, x in enumerate(self._design.notices)
         ]
         shown = [port.bits for port in self._sampled]
-        shown += [self._bits[name] for port in self._storage for name in _asked(port)]
+        shown += [self._bits[name] for port in self._storage for name in port.requests]
         codes = list(self._edge_of(reports, shown))
-        calls = [(port, self._call(index, port)) for index, port in enumerate(self._storage)]
-        # A word that is written at the same edge reads as before.
-        calls.sort(key=lambda x: x[0].access is StorageAccess.WRITE)
-        return in_reach([*codes, *(call for _, call in calls)])
+        calls = (self._call(index, port) for index, port in in_order(self._storage))
+        return in_reach([*codes, *calls])
 
     def _before_edge(self) -> Iterator[Snippet]:
         for port in self._sampled:
             yield self._assigned(f"{self.names[port.name]}[0]", port.bits)
         for index, access in enumerate(self._storage):
-            for k, name in enumerate(_asked(access)):
+            for k, name in enumerate(access.requests):
                 bits = self._bits[name]
                 text = f"{{{', '.join(map(self._text, words_of(bits)))}}}"
                 reads = self._words.names(bits)
                 yield assignment(f"asked{index}_{k}[]", text, reads, "const uint64_t")
 
     def _call(self, index: int, port: StoragePort) -> Snippet:
-        asked = [f"asked{index}_{k}" for k in range(len(_asked(port)))]
-        buffers = list(dict.fromkeys(x.buffer for x in self._storage))
-        arguments = [f"buffers[{buffers.index(port.buffer)}]", *asked]
+        asked = [f"asked{index}_{k}" for k in range(len(port.requests))]
+        buffer = buffer_names(self._storage).index(port.buffer)
+        arguments = [f"buffers[{buffer}]", *asked]
         changes = {"fault"}
         if port.access is StorageAccess.READ:
             arguments.append(self.names[port.data])
@@ -141,12 +139,6 @@ class _Program(Writer):
                 yield self._assigned(f"{self.names[port.name]}[{k}]", word)
         for k, word in enumerate(self._shown):
             yield self._assigned(f"shown[{k}]", word)
-
-
-def _asked(port: StoragePort) -> tuple[str, ...]:
-    """Return the outputs of the circuit that request an access."""
-    read = (port.enable, port.address)
-    return read if port.access is StorageAccess.READ else (*read, port.data, port.mask)
 
 
 _TABLES = """\
@@ -206,7 +198,7 @@ def program_glue(
     """
     return _SOURCE.format(
         program=program,
-        buffers=len({port.buffer for port in storage}),
+        buffers=len(buffer_names(storage)),
         tables=port_tables(variables, widths, outputs),
         clock=variables[CLOCK],
     )

@@ -1,6 +1,6 @@
 """Ports of a synchronous RAM that lies outside the circuit, and the arrays that it stores."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -48,6 +48,24 @@ class StoragePort:
         """Names of the top-level ports in use."""
         names = (self.enable, self.address, self.data)
         return (*names, self.mask) if self.access is StorageAccess.WRITE else names
+
+    @property
+    def requests(self) -> tuple[str, ...]:
+        """Names of the circuit's outputs that request an access."""
+        return self.ports if self.access is StorageAccess.WRITE else (self.enable, self.address)
+
+
+def in_order(ports: Iterable[StoragePort]) -> list[tuple[int, StoragePort]]:
+    """Return the ports with their numbers in the order in which they act at an edge: reads first.
+
+    A word that is written at the same edge reads as before.
+    """
+    return sorted(enumerate(ports), key=lambda x: x[1].access is StorageAccess.WRITE)
+
+
+def buffer_names(ports: Iterable[StoragePort]) -> list[str]:
+    """Return the names of the buffers, in the order in which ``ports`` first name them."""
+    return list(dict.fromkeys(port.buffer for port in ports))
 
 
 def check_storage(
