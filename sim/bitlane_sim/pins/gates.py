@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from cppsim.compiling.library import Signatures
 from cppsim.errors import SimulationError
 
-from .model import POINTER, Entry, PinModel, load
+from .model import POINTER, Entry, Native, PinModel, load
 from .netlist import Netlist
 
 _TABLES = {"lut": "luts", "flip_flop": "flip_flops", "port": "ports", "wire": "wires"}
@@ -55,7 +55,6 @@ class GateModel(PinModel):
         self.description = description
         self.hidden = hidden
         self._signals = {**netlist.inputs, **netlist.outputs}
-        self._calls = self._load()
         tables: dict[str, NDArray[np.void]] = {
             name: np.ascontiguousarray(getattr(netlist, field)) for name, field in _TABLES.items()
         }
@@ -68,21 +67,18 @@ class GateModel(PinModel):
             content_bits=netlist.contents.size,
             bases=netlist.bases.ctypes.data,
         )
-        self._gates: int | None = self._create(ctypes.addressof(arguments))
+        self._gates = self._created(f"{description}: the model is closed", arguments)
         for signals in netlist.inputs.values():
             for signal in signals:
-                self._calls.gates_input(self._gates, signal)
+                self._gates("input", signal)
 
     @property
     def ports(self) -> Mapping[str, int]:
         return {name: len(signals) for name, signals in self._signals.items()}
 
     def get(self, port: str) -> int:
-        handle = self._handle
-        return sum(
-            self._calls.gates_get(handle, signal) << bit
-            for bit, signal in enumerate(self._signals[port])
-        )
+        signals = self._signals[port]
+        return sum(self._gates("get", signal) << bit for bit, signal in enumerate(signals))
 
     def set(self, port: str, value: int) -> None:
         signals = self._signals[port]
@@ -91,51 +87,33 @@ class GateModel(PinModel):
         if not 0 <= value < 1 << len(signals):
             raise ValueError(f"{port}: {value} does not fit in {len(signals)} bits")
         for bit, signal in enumerate(signals):
-            self._calls.gates_address(self._handle, signal)[0] = value >> bit & 1
+            self._gates("address", signal)[0] = value >> bit & 1
 
     def entry(self) -> Entry:
-        handle = self._handle
-        addresses = {
-            name: ctypes.addressof(self._calls.gates_address(handle, signals[0]).contents)
-            for name, signals in self._signals.items()
-        }
-        run_until = ctypes.cast(self._calls.gates_run_until, ctypes.c_void_p).value or 0
         numbers = {name: signals[0] for name, signals in self._signals.items()}
-        return Entry(handle, run_until, numbers, addresses)
+        addresses = {
+            name: ctypes.addressof(self._gates("address", signal).contents)
+            for name, signal in numbers.items()
+        }
+        return Entry(self._gates.address, self._gates.function("run_until"), numbers, addresses)
 
     def watch_rows(self) -> None:
         """Record in every cycle from now on the row that each LUT looks up."""
-        self._calls.gates_watch_rows(self._handle)
+        self._gates("watch_rows")
 
     @property
     def chosen(self) -> NDArray[np.uint16]:
         """The rows that each LUT looked up since ``watch_rows``, as a bit mask."""
         rows = np.empty(self.netlist.luts.size, np.uint16)
-        ctypes.memmove(rows.ctypes.data, self._calls.gates_chosen(self._handle), rows.nbytes)
+        ctypes.memmove(rows.ctypes.data, self._gates("chosen"), rows.nbytes)
         return rows
 
     def trouble(self) -> SimulationError:
         return SimulationError(f"{self.description}: LUTs in a loop do not come to rest")
 
     def close(self) -> None:
-        if self._gates is not None:
-            self._calls.gates_destroy(self._gates)
-            self._gates = None
+        self._gates.close()
 
-    def __del__(self) -> None:
-        if getattr(self, "_gates", None) is not None:
-            self.close()
-
-    def _load(self) -> ctypes.CDLL:
-        return load(_SOURCE, SIGNATURES)
-
-    def _create(self, netlist: int) -> int:
-        """Return the evaluator of the structure at address ``netlist``."""
-        handle: int = self._calls.gates_create(netlist)
-        return handle
-
-    @property
-    def _handle(self) -> int:
-        if self._gates is None:
-            raise SimulationError(f"{self.description}: the model is closed")
-        return self._gates
+    def _created(self, gone: str, netlist: ctypes.Structure) -> Native:
+        """Return the evaluator of ``netlist``; calls after its end raise an error, ``gone``."""
+        return Native(load(_SOURCE, SIGNATURES), "gates", gone, ctypes.byref(netlist))

@@ -44,6 +44,52 @@ def _loaded(source: Path) -> ctypes.CDLL:
     return ctypes.CDLL(str(BUILDER.from_files(source)))
 
 
+class Native:
+    """An object of a C++ library whose functions for it begin with ``prefix``.
+
+    ``arguments`` are those of the function ``create``. Calls after `close` raise
+    ``SimulationError`` with the message ``gone``.
+    """
+
+    _address: int | None = None
+
+    def __init__(
+        self,
+        library: ctypes.CDLL,
+        prefix: str,
+        gone: str,
+        *arguments: object,
+        create: str = "create",
+    ) -> None:
+        self._library, self._prefix, self._gone = library, prefix, gone
+        self._address = self._function(create)(*arguments)
+
+    def __call__(self, function: str, *arguments: object) -> Any:
+        return self._function(function)(self.address, *arguments)
+
+    @property
+    def address(self) -> int:
+        if self._address is None:
+            raise SimulationError(self._gone)
+        return self._address
+
+    def close(self) -> None:
+        """Free the object. May be called twice."""
+        address, self._address = self._address, None
+        if address is not None:
+            self._function("destroy")(address)
+
+    def __del__(self) -> None:
+        self.close()
+
+    def function(self, name: str) -> int:
+        """Return the address of a function, for compiled code."""
+        return ctypes.cast(self._function(name), ctypes.c_void_p).value or 0
+
+    def _function(self, name: str) -> Any:
+        return getattr(self._library, f"{self._prefix}_{name}")
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """Addresses for compiled code that clocks a model without Python.

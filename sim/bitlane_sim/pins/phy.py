@@ -10,7 +10,7 @@ from typing import NamedTuple
 from cppsim.compiling.library import Signatures
 from cppsim.errors import SimulationError
 
-from .model import NUMBER, POINTER, SIZE, PinModel, load
+from .model import NUMBER, POINTER, SIZE, Native, PinModel, load
 from .rgmii import DOMAINS, INPUT_PINS, OUTPUT_PINS, edge_port
 
 __all__ = ["CLOCK_ERROR", "LINE_HZ", "LineFrame", "PhySimulation"]
@@ -89,8 +89,6 @@ class PhySimulation:
 
     def __init__(self, model: PinModel, clock_hz: float) -> None:
         self.model = model
-        self._phy: int | None = None
-        self._calls = load(_SOURCE, _SIGNATURES)
         entry, other = model.entry(), model.entry_of_other_clocks()
         ports = entry.addresses
         wanted = (*INPUT_PINS, *OUTPUT_PINS, *map(edge_port, DOMAINS), "busy")
@@ -113,38 +111,39 @@ class PhySimulation:
         periods = (ctypes.c_uint64 * len(DOMAINS))(
             *(round(_FEMTOSECONDS / rates[domain]) for domain in DOMAINS)
         )
-        self._phy = self._calls.phy_create(ctypes.byref(description), periods)
+        library, of = load(_SOURCE, _SIGNATURES), (ctypes.byref(description), periods)
+        self._phy = Native(library, "phy", "the simulation is closed", *of)
 
     @property
     def seconds(self) -> float:
         """Simulated time since power-on."""
-        return int(self._calls.phy_now(self._handle)) / _FEMTOSECONDS
+        return int(self._phy("now")) / _FEMTOSECONDS
 
     @property
     def unsent(self) -> int:
         """Bytes of frames that ``send`` took and that have not gone out."""
-        return int(self._calls.phy_unsent(self._handle))
+        return int(self._phy("unsent"))
 
     @property
     def illegal(self) -> int:
         """Frames of the circuit that a PHY or a MAC would not accept; they are dropped."""
-        return int(self._calls.phy_illegal(self._handle))
+        return int(self._phy("illegal"))
 
     def edges(self, domain: str) -> int:
         """Clock edges of ``domain`` since power-on."""
-        return int(self._calls.phy_edges(self._handle, DOMAINS.index(domain)))
+        return int(self._phy("edges", DOMAINS.index(domain)))
 
     def send(self, frame: bytes) -> None:
         """Queue a frame with its FCS; frames go out with the least gap while time passes."""
-        self._calls.phy_send(self._handle, frame, len(frame))
+        self._phy("send", frame, len(frame))
 
     def frames(self) -> list[LineFrame]:
         """Return the frames that ended on the line since the last call, in both directions."""
         found = []
         about = (ctypes.c_uint64 * 2)()
-        while size := self._calls.phy_front(self._handle, about):
+        while size := self._phy("front", about):
             content = ctypes.create_string_buffer(size)
-            self._calls.phy_take(self._handle, content)
+            self._phy("take", content)
             found.append(LineFrame(about[0] / _FEMTOSECONDS, bool(about[1]), content.raw))
         return found
 
@@ -165,24 +164,16 @@ class PhySimulation:
 
     def close(self) -> None:
         """Free the model. May be called twice."""
-        if self._phy is not None:
-            self._calls.phy_destroy(self._phy)
-            self._phy = None
+        self._phy.close()
         self.model.close()
 
     def _run(self, seconds: float, count: int = 0, quiet: float = 0) -> _Stop:
         # Rounded up, or the last part of a femtosecond before a deadline would never pass.
         time, rest = (math.ceil(each * _FEMTOSECONDS) for each in (seconds, quiet))
-        stop = _Stop(self._calls.phy_run(self._handle, time, count, rest))
+        stop = _Stop(self._phy("run", time, count, rest))
         if stop is _Stop.BROKEN:
             raise self.model.trouble()
         return stop
-
-    @property
-    def _handle(self) -> int:
-        if self._phy is None:
-            raise SimulationError("the simulation is closed")
-        return self._phy
 
 
 def _addresses(ports: Mapping[str, int], names: list[str]) -> list[int]:

@@ -17,7 +17,7 @@ from bitlane_rtl.bus.sdram.pins import SdramPins
 from cppsim.compiling.library import Signatures
 from cppsim.errors import SimulationError
 
-from .model import POINTER, Entry, PinModel, load
+from .model import POINTER, Entry, Native, PinModel, load
 
 _SOURCE = Path(__file__).with_name("sdram.cc")
 _SIGNATURES: Signatures = {
@@ -84,59 +84,46 @@ class SdramChip:
     ----------
     words
         What it holds, a word in each element, by bank, row and column.
+    native : Native
+        The chip, for compiled code.
     """
 
     def __init__(self, part: SdramPart, clock_hz: float) -> None:
         self.part = part
-        self._calls = load(_SOURCE, _SIGNATURES)
         known = {name: getattr(part, name) for name in (*_SIZES, *_TIMES)}
         clocks = (part.clocks.get(latency, 0) for latency in range(_LATENCIES))
         arguments = _Part(**known, period=1e9 / clock_hz)
         arguments.clocks[:] = list(clocks)
         shape = (1 << part.bank_bits, 1 << part.row_bits, 1 << part.column_bits)
         self.words: NDArray[np.uint32] = np.zeros(shape, np.uint32)
-        self._chip: int | None = self._calls.sdram_create(
-            ctypes.byref(arguments), self.words.ctypes.data
-        )
+        of = ctypes.byref(arguments), self.words.ctypes.data
+        self.native = Native(load(_SOURCE, _SIGNATURES), "sdram", "the chip is gone", *of)
 
     @property
     def level(self) -> int:
         """Level of the data lines at the next edge, unless the controller drives them."""
-        return int(self._calls.sdram_level(self.handle))
+        return int(self.native("level"))
 
     def edge(self, command: int, bank: int, address: int, mask: int, o: int, oe: int) -> None:
         """A clock edge, with this at the pins; ``mask`` is 0 if the part has no masks."""
         levels = _Levels(command, bank, address, mask, o, oe)
-        self._calls.sdram_edge(self.handle, ctypes.byref(levels))
+        self.native("edge", ctypes.byref(levels))
 
     @property
     def trouble(self) -> str:
         """The first rule that was broken: its name, and how; empty if none was."""
-        message: bytes = self._calls.sdram_message(self.handle)
+        message: bytes = self.native("message")
         return message.decode()
 
     @property
     def counts(self) -> ChipCounts:
         values = (ctypes.c_uint64 * len(fields(ChipCounts)))()
-        self._calls.sdram_counts(self.handle, values)
+        self.native("counts", values)
         return ChipCounts(*values)
-
-    @property
-    def handle(self) -> int:
-        """The chip's address, for compiled code."""
-        if self._chip is None:
-            raise SimulationError("the chip is gone")
-        return self._chip
 
     def close(self) -> None:
         """Free it. May be called twice."""
-        if self._chip is not None:
-            self._calls.sdram_destroy(self._chip)
-            self._chip = None
-
-    def __del__(self) -> None:
-        if getattr(self, "_chip", None) is not None:
-            self.close()
+        self.native.close()
 
 
 def pin_names(part: SdramPart, prefix: str) -> tuple[list[str], list[str]]:
@@ -216,7 +203,7 @@ class SdramModel(PinModel):
             for names in (outputs, inputs)
         ]
         self._board = _Board(
-            self.chip.handle,
+            self.chip.native.address,
             inner.model,
             inner.run_until,
             *(pointers.ctypes.data for pointers in self._pointers),
@@ -235,8 +222,7 @@ class SdramModel(PinModel):
         self._model.set(port, value)
 
     def entry(self) -> Entry:
-        run_until = ctypes.cast(self._run_until, ctypes.c_void_p).value or 0
-        board = ctypes.addressof(self._board)
+        board, run_until = ctypes.addressof(self._board), self.chip.native.function("run_until")
         return Entry(board, run_until, self._inner.numbers, self._inner.addresses)
 
     def entry_of_other_clocks(self) -> Entry:

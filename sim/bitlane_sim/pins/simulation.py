@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cppsim.compiling.library import Signatures
 from cppsim.errors import SimulationError
 
-from .model import NUMBER, POINTER, SIZE, CircuitModel, PinModel, load
+from .model import NUMBER, POINTER, SIZE, CircuitModel, Native, PinModel, load
 
 _SOURCE = Path(__file__).with_name("peer.cc")
 _SIGNATURES: Signatures = {
@@ -87,7 +87,6 @@ class PinSimulation:
                 found = f"{ports[name]} bits" if name in ports else f"only {', '.join(ports)}"
                 raise SimulationError(f"{self.model.description}: no pin {name!r}, {found}")
         self._divider = divider
-        self._calls = load(_SOURCE, _SIGNATURES)
         entry = self.model.entry()
         model = _Model(
             model=entry.model,
@@ -96,7 +95,8 @@ class PinSimulation:
             rx=entry.addresses[rx],
             busy=entry.addresses[busy] if busy else None,
         )
-        self._peer: int | None = self._calls.peer_create(ctypes.byref(model), divider)
+        library, of = load(_SOURCE, _SIGNATURES), (ctypes.byref(model), divider)
+        self._peer = Native(library, "peer", "the simulation is closed", *of)
 
     @property
     def divider(self) -> float:
@@ -107,37 +107,37 @@ class PinSimulation:
     def divider(self, divider: float) -> None:
         _expect_bit(divider)
         self._divider = divider
-        self._calls.peer_set_bit(self._handle, divider)
+        self._peer("set_bit", divider)
 
     @property
     def cycle(self) -> int:
         """Clock edges since power-on."""
-        return int(self._calls.peer_cycle(self._handle))
+        return int(self._peer("cycle"))
 
     @property
     def unsent(self) -> int:
         """Bytes that ``send`` took and whose start bit has not begun."""
-        return int(self._calls.peer_unsent(self._handle))
+        return int(self._peer("unsent"))
 
     @property
     def arrived(self) -> int:
         """Bytes that ``receive`` would give now."""
-        return int(self._calls.peer_arrived(self._handle))
+        return int(self._peer("arrived"))
 
     @property
     def framing_errors(self) -> int:
         """Stop bits that were low, sent by the circuit; their bytes are dropped."""
-        return int(self._calls.peer_framing_errors(self._handle))
+        return int(self._peer("framing_errors"))
 
     @property
     def glitches(self) -> int:
         """Times that the circuit's line was low for less than half a bit, which UARTs ignore."""
-        return int(self._calls.peer_glitches(self._handle))
+        return int(self._peer("glitches"))
 
     def send(self, data: bytes) -> None:
         """Queue bytes; they go out one right behind the other while the clock runs."""
         content = bytes(data)
-        self._calls.peer_send(self._handle, content, len(content))
+        self._peer("send", content, len(content))
 
     def receive(self, most: int | None = None) -> bytes:
         """Return up to ``most`` bytes that have arrived. Does not run the clock."""
@@ -149,7 +149,7 @@ class PinSimulation:
         """The same, and for each byte the cycle in the middle of its stop bit."""
         count = self.arrived if most is None else min(most, self.arrived)
         data, cycles = np.empty(count, np.uint8), np.empty(count, np.uint64)
-        self._calls.peer_take(self._handle, count, data.ctypes.data, cycles.ctypes.data)
+        self._peer("take", count, data.ctypes.data, cycles.ctypes.data)
         return data, cycles
 
     def get(self, port: str) -> int:
@@ -187,22 +187,14 @@ class PinSimulation:
 
     def close(self) -> None:
         """Free the model. May be called twice."""
-        if self._peer is not None:
-            self._calls.peer_destroy(self._peer)
-            self._peer = None
+        self._peer.close()
         self.model.close()
 
     def _run(self, cycles: int, received: int = 0, quiet: int = 0) -> _Stop:
-        stop = _Stop(self._calls.peer_run(self._handle, cycles, received, quiet))
+        stop = _Stop(self._peer("run", cycles, received, quiet))
         if stop is _Stop.BROKEN:
             raise self.model.trouble()
         return stop
-
-    @property
-    def _handle(self) -> int:
-        if self._peer is None:
-            raise SimulationError("the simulation is closed")
-        return self._peer
 
 
 def _expect_bit(divider: float) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitlane_sim.pins.gates import SIGNATURES, GateModel
-from bitlane_sim.pins.model import NUMBER, POINTER, load
+from bitlane_sim.pins.model import NUMBER, POINTER, Native, load
 from bitlane_sim.pins.netlist import LUT, Netlist
 
 __all__ = ["COPIES", "FlippedCopies", "FlippedRow"]
@@ -62,26 +62,23 @@ class FlippedCopies(GateModel):
     def __init__(self, netlist: Netlist, description: str, flips: Sequence[FlippedRow]) -> None:
         if len(flips) > COPIES:
             raise ValueError(f"flips: {len(flips)}; expected up to {COPIES}")
+        self._diverged: frozenset[int] | None = None
         self._flips = np.zeros(len(flips), _FLIP)
         for entry, flip in zip(self._flips, flips, strict=True):
             entry["lut"], entry["whole"] = flip.place(netlist), flip.lut()
             entry["row"] = flip.row
         super().__init__(netlist, description)
 
-    def _load(self) -> ctypes.CDLL:
+    def _created(self, gone: str, netlist: ctypes.Structure) -> Native:
         number = ctypes.c_uint32
         more = {
             "gates_create_flipped": (POINTER, [POINTER, POINTER, number]),
             "gates_watch": (None, [POINTER, number]),
             "gates_apart": (NUMBER, [POINTER]),
         }
-        return load(_SOURCE, {**SIGNATURES, **more})
-
-    def _create(self, netlist: int) -> int:
-        flips = self._flips
-        create = self._calls.gates_create_flipped
-        handle: int = create(netlist, flips.ctypes.data, flips.size)
-        return handle
+        library, flips = load(_SOURCE, {**SIGNATURES, **more}), self._flips
+        of = ctypes.byref(netlist), flips.ctypes.data, flips.size
+        return Native(library, "gates", gone, *of, create="create_flipped")
 
     @property
     def diverged(self) -> frozenset[int]:
@@ -90,18 +87,17 @@ class FlippedCopies(GateModel):
         A flip shows when the pin that the simulation samples, or after ``watch_pins`` any output,
         has another level than without the flip, or when a loop of LUTs does not settle.
         """
-        if self._gates is None:
+        if self._diverged is not None:
             return self._diverged
-        copies: int = self._calls.gates_apart(self._gates)
+        copies: int = self._gates("apart")
         return frozenset(number for number in range(COPIES) if copies >> number + 1 & 1)
 
     def watch_pins(self) -> None:
         """Compare every output from now on."""
         for signals in self.netlist.outputs.values():
             for signal in signals:
-                self._calls.gates_watch(self._handle, signal)
+                self._gates("watch", signal)
 
     def close(self) -> None:
-        if self._gates is not None:
-            self._diverged = self.diverged
+        self._diverged = self.diverged
         super().close()
