@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bitlane_rtl.abi import Port, Status, register
 
-from ..system.ports import AXI_CHANNELS, Hang, Response
+from ..system.ports import AXI_CHANNELS, MEMORY_CHANNELS, Hang, Response
 from .arrays import Mask, Numbers, draw, noise
 from .folder import geometry_of
 from .jobs import jobs_of
@@ -26,7 +26,7 @@ from .scoreboard import (
     expect_cleared,
     expect_fault,
 )
-from .stimulus import MEMORY_CHANNELS, Workload, packed, recover, stalls, submit, traffic_of
+from .stimulus import Workload, packed, recover, stalls, submit, traffic_of
 
 _A, _B, _Y = (1 << port for port in (Port.READ_A, Port.READ_B, Port.WRITE))
 

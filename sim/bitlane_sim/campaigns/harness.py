@@ -4,7 +4,6 @@ One instance of it can run alone, in the single simulator, which writes waveform
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -22,9 +21,10 @@ from cppsim.model.reference import Testbench, execute, value_at
 from cppsim.model.storage import StorageAccess
 
 from ..system.axi4_memory.interface import MemoryControl
+from ..system.ports import MEMORY_CHANNELS
 from ..system.system import System
 from .arrays import Bytes
-from .stimulus import MEMORY_CHANNELS
+from .scoreboard import Observed
 
 _COUNT_BITS = 32
 
@@ -166,22 +166,17 @@ _Context: TypeAlias = Any
 """The context of a testbench."""
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """The results of a program, lists within repeats, and the RAM after it."""
-
-    results: dict[str, Any]
-    ram: Bytes
-
-
 def run_alone(
     configuration: Configuration,
     ram: Bytes,
     programs: Sequence[Program],
     instance: int,
     vcd: Path | None = None,
-) -> list[Seen]:
-    """Run ``programs`` for ``instance`` one after the other, from power-on."""
+) -> list[Observed]:
+    """Run ``programs`` for ``instance`` one after the other, from power-on.
+
+    Returns results and RAM after each, as those of a batch of one instance.
+    """
     size = configuration.data_bytes
     words = [
         int.from_bytes(ram[at : at + size].tobytes(), "little") for at in range(0, ram.size, size)
@@ -191,15 +186,16 @@ def run_alone(
     memory: Any = harness.ram.data
     simulator = cppsim.Simulator(harness, mode="auto")  # most replays end before a compiler would
     simulator.add_clock(_PERIOD)
-    seen: list[Seen] = []
+    observed: list[Observed] = []
 
     async def work(context: _Context) -> None:
         bench = Testbench(context, ports, context.tick)
         for program in programs:
-            results = await _results(program, bench, instance)
+            found = await _results(program, bench, instance)
+            results = {name: np.asarray(value)[None] for name, value in found.items()}
             rows = [context.get(memory[number]) for number in range(len(words))]
             content = b"".join(int(row).to_bytes(size, "little") for row in rows)
-            seen.append(Seen(results, np.frombuffer(content, np.uint8)))
+            observed.append(Observed(results, np.frombuffer(content, np.uint8)[None]))
 
     simulator.add_testbench(work)
     if vcd is None:
@@ -207,7 +203,7 @@ def run_alone(
     else:
         with simulator.write_vcd(str(vcd)):
             simulator.run()
-    return seen
+    return observed
 
 
 async def _results(program: Program, bench: Testbench, instance: int) -> dict[str, Any]:

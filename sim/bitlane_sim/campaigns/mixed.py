@@ -11,11 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from bitlane.driver.commands import Command
 from bitlane.errors import LayoutError, UnsupportedError
-from bitlane_rtl.abi import RECORD, Port, Status
+from bitlane_rtl.abi import Port, Status
 
 from ..system.ports import Hang, Response
 from .arrays import Numbers, draw, noise
 from .contract import Expected
+from .contract.fields import CONTROL
 from .folder import CircuitOptions, geometry_of
 from .plan import CampaignPlan, Portion, Stage
 from .scoreboard import (
@@ -49,7 +50,7 @@ _LATENCIES = np.array([0, 0, 1, 7, 30, 100])
 _STALLS = np.array([0, 0, 26, 128, 192])
 """Chances in 256."""
 
-_INTERRUPT = 1 << next(bits.low for bits in RECORD["CONTROL"].bits if bits.name == "INTERRUPT")
+_INTERRUPT = 1 << CONTROL["INTERRUPT"].low
 
 _NOTHING, _READ_ERROR, _WRITE_ERROR, _READ_HANG, _WRITE_HANG, _FLIP = range(6)
 _KINDS = np.repeat(

@@ -210,11 +210,7 @@ def run_single(stage: Stage, plan: CampaignPlan, number: int, vcd: Path | None =
 
     portion = plan.portion(np.array([number]))
     ram = np.broadcast_to(portion.ram, (1, portion.ram.shape[-1]))[0]
-    seen = run_alone(stage.circuit.configuration, ram, portion.programs, 0, vcd)
-    observed = [
-        Observed({name: np.asarray(x)[None] for name, x in each.results.items()}, each.ram[None])
-        for each in seen
-    ]
+    observed = run_alone(stage.circuit.configuration, ram, portion.programs, 0, vcd)
     return Outcomes(1, _lines(plan, portion, plan.judge(stage, portion, observed)))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from bitlane_rtl.abi import RECORD, RECORD_SEAL, RECORD_WORDS, Status
 
 from .arrays import Numbers, noise
-from .contract.fields import Fields
+from .contract.fields import CONTROL, Fields
 from .folder import geometry_of
 from .jobs import ShortJob, jobs_of
 from .plan import CampaignPlan, Portion, Stage
@@ -22,7 +22,7 @@ _LIMIT = 6000
 _TIMEOUT = 96
 _DRAIN = 1000
 
-_SEAL = next(bits for bits in RECORD["CONTROL"].bits if bits.name == "SEAL")
+_SEAL = CONTROL["SEAL"]
 
 _BEHIND = {"COUNT": 2, "STRIDE": 8, "JUMP": 16}
 """Values of the words that a command does not use, unless a flipped bit enables them."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bitlane.driver.control import status_name
 from bitlane_rtl.abi import Port, Status, register
 
-from ..system.ports import Violation, Where
+from ..system.ports import broken_rule
 from .arrays import Bytes, Mask, Numbers
 from .contract import Expected
 from .stimulus import Workload
@@ -79,9 +79,8 @@ def expect_answers(verdict: Verdict, found: Observed) -> None:
             continue
 
         def reason(instance: int, before: str = before) -> str:
-            rule = Violation(results[f"{before}violation"][instance]).name
-            where = Where(results[f"{before}where"][instance]).name
-            return f"bus rule {rule} was broken on {where} in cycle {results['when'][instance]}"
+            names = (f"{before}violation", f"{before}where", "when")
+            return broken_rule(*(int(results[name][instance]) for name in names))
 
         verdict.expect(results[f"{before}violation"] == 0, reason)
 

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bitlane.driver.commands import Command, encode
-from bitlane_rtl.abi import RECORD, RECORD_BYTES, RECORD_WORDS, RING_OFFSET, WORD_BYTES, register
+from bitlane_rtl.abi import RECORD_BYTES, RECORD_WORDS, RING_OFFSET, WORD_BYTES, register
 from cppsim.model.program import Program
+
+from ..system.ports import MEMORY_CHANNELS
+from .contract.fields import CONTROL
 
 READ = ("STATUS", "RETIRED", "FAULT", "FAULT_ADDRESS", "BUSY_CYCLES")
 """Registers that are read at the end; results have their names."""
-
-MEMORY_CHANNELS = ("ar", "r", "aw", "w", "b")
-"""Channels that can stall, and that bits of the harness's ``mute`` silence, the lowest first."""
 
 _ANSWER = 64
 """Cycles in which the control window answers; it needs a handful."""
@@ -28,8 +28,6 @@ _FETCH = 64
 
 _NOWHERE = 0x0F00
 """An unused offset of the control window."""
-
-_RAISES = next(bits for bits in RECORD["CONTROL"].bits if bits.name == "INTERRUPT")
 
 _INTERRUPT = register("INTERRUPT")
 _ENABLE = _INTERRUPT["ENABLE"].insert(1) | _INTERRUPT["PENDING"].insert(1)
@@ -61,7 +59,7 @@ class Workload:
     def raises(self) -> NDArray[np.bool_]:
         """Return a mask of the instances whose last command raises the interrupt."""
         last = self.records[np.arange(self.instances), self.counts - 1, 0]
-        return np.asarray(_RAISES.extract(last.astype(np.int64)) != 0)
+        return np.asarray(CONTROL["INTERRUPT"].extract(last.astype(np.int64)) != 0)
 
 
 def packed(

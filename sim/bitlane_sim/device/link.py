@@ -101,10 +101,8 @@ class SimulatorLink(Link):
     def _access(self, words: Sequence[tuple[int, int]], offsets: Sequence[int]) -> list[int]:
         if not words and not offsets:
             return []
-        try:
+        with _as_link_error():
             return self.simulator.access(words, offsets)
-        except SimulationError as error:
-            raise LinkError(str(error)) from error
 
     def forget(self, address: int, size: int) -> None:
         # Less than a page gives nothing back.

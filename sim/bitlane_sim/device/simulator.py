@@ -24,14 +24,14 @@ from ..system.ports import (
     AXI_CHANNELS,
     EVENTS,
     EVENTS_BIT,
+    MEMORY_CHANNELS,
     RECORD,
     RECORD_BUFFER,
     RECORD_BYTES,
     STORAGE_BUFFER,
     Hang,
     Response,
-    Violation,
-    Where,
+    broken_rule,
     measured_channels,
     record_port,
     storage_ports,
@@ -295,7 +295,7 @@ class Simulator:
 
         The stalls repeat with the same ``seed``. Takes one cycle.
         """
-        for channel in ("ar", "r", "aw", "w", "b"):
+        for channel in MEMORY_CHANNELS:
             self.evaluator.set(f"memory__stall_{channel}", min(round(chance * 256), 255))
         self.evaluator.set("memory__seed", seed & 0xFFFF_FFFF)
         self._pulse("memory__seed_load")
@@ -376,11 +376,8 @@ class Simulator:
     def _check(self) -> None:
         violation = self.evaluator.get("violation")
         if violation:
-            where = Where(self.evaluator.get("violation_where"))
-            cycle = self.evaluator.get("violation_cycle")
-            raise SimulationError(
-                f"bus rule {Violation(violation).name} was broken on {where.name} in cycle {cycle}"
-            )
+            where, cycle = map(self.evaluator.get, ("violation_where", "violation_cycle"))
+            raise SimulationError(broken_rule(violation, where, cycle))
 
 
 def _access(program: Program, kind: str, times: int) -> None:

@@ -11,6 +11,9 @@ from cppsim.model.storage import StorageAccess, StoragePort
 AXI_CHANNELS = ("aw", "w", "b", "ar", "r", "ar_b", "r_b")
 """Channels of the memory; ``ar_b`` and ``r_b`` only with two read ports."""
 
+MEMORY_CHANNELS = ("ar", "r", "aw", "w", "b")
+"""Channels of the memory whose stalls are set. Both read ports have the same."""
+
 CHANNELS = (*AXI_CHANNELS, "doorbell")
 """Channels that are measured."""
 
@@ -107,22 +110,17 @@ def storage_ports(*, two: bool) -> list[StoragePort]:
     """Return the storage ports of the RAM that holds the memory."""
     reads = ("read", "read_b") if two else ("read",)
     return [
-        *(_storage(name, STORAGE_BUFFER, StorageAccess.READ) for name in reads),
-        _storage("write", STORAGE_BUFFER, StorageAccess.WRITE),
+        *(StoragePort.of_member(name, STORAGE_BUFFER, StorageAccess.READ) for name in reads),
+        StoragePort.of_member("write", STORAGE_BUFFER, StorageAccess.WRITE),
     ]
 
 
 def record_port() -> StoragePort:
     """Return the storage port of the RAM that a recorder writes."""
-    return _storage(RECORD_BUFFER, RECORD_BUFFER, StorageAccess.WRITE)
+    return StoragePort.of_member(RECORD_BUFFER, RECORD_BUFFER, StorageAccess.WRITE)
 
 
-def _storage(name: str, buffer: str, access: StorageAccess) -> StoragePort:
-    return StoragePort(
-        buffer=buffer,
-        access=access,
-        enable=f"{name}__enable",
-        address=f"{name}__address",
-        data=f"{name}__data",
-        mask=f"{name}__mask" if access is StorageAccess.WRITE else "",
-    )
+def broken_rule(violation: int, where: int, cycle: int) -> str:
+    """Return the message that a rule was broken, by the values of the system's ports."""
+    rule, part = Violation(violation).name, Where(where).name
+    return f"bus rule {rule} was broken on {part} in cycle {cycle}"

@@ -43,6 +43,12 @@ class StoragePort:
     data: str
     mask: str = ""
 
+    @classmethod
+    def of_member(cls, name: str, buffer: str, access: StorageAccess) -> "StoragePort":
+        """Return the port of a component's member ``name`` with these signals as members."""
+        parts = ("enable", "address", "data", "mask")[: 4 if access is StorageAccess.WRITE else 3]
+        return cls(buffer=buffer, access=access, **{x: f"{name}__{x}" for x in parts})
+
     @property
     def ports(self) -> tuple[str, ...]:
         """Names of the top-level ports in use."""

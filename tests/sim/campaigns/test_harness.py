@@ -129,9 +129,9 @@ def test_one_alone_does_what_it_does_among_many(circuit: HarnessCircuit, tmp_pat
     for instance in (1, 2):
         alone = run_alone(circuit.configuration, before[instance], programs, instance, waves)
         for one, (results, ram) in zip(alone, many, strict=True):
-            assert np.array_equal(one.ram, ram[instance])
-            assert {name: np.asarray(x).tolist() for name, x in one.results.items()} == {
-                name: x[instance].tolist() for name, x in results.items()
+            assert one.ram.tolist() == [ram[instance].tolist()]
+            assert {name: x.tolist() for name, x in one.results.items()} == {
+                name: [x[instance].tolist()] for name, x in results.items()
             }
     assert "$enddefinitions" in waves.read_text(encoding="utf-8")
 

@@ -16,13 +16,9 @@ from cppsim.model.storage import StorageAccess, StoragePort
 
 def memory_storage(*, two: bool) -> list[StoragePort]:
     """Storage ports of an ``Axi4Memory`` as the top level."""
-
-    def port(name: str, access: StorageAccess, **mask: str) -> StoragePort:
-        parts = {part: f"{name}__{part}" for part in ("enable", "address", "data")}
-        return StoragePort(buffer="ram", access=access, **parts, **mask)
-
-    reads = [port(name, StorageAccess.READ) for name in ("read", "read_b")[: 1 + two]]
-    return [*reads, port("write", StorageAccess.WRITE, mask="write__mask")]
+    ports = dict.fromkeys(("read", "read_b")[: 1 + two], StorageAccess.READ)
+    ports["write"] = StorageAccess.WRITE
+    return [StoragePort.of_member(name, "ram", access) for name, access in ports.items()]
 
 
 @dataclass

@@ -24,8 +24,9 @@ from bitlane_rtl.configuration import Search
 
 from ..arrays import Array
 
-_CONTROL = {bits.name: bits for bits in RECORD["CONTROL"].bits}
-_KNOWN = sum(((1 << bits.width) - 1) << bits.low for bits in _CONTROL.values())
+CONTROL = {bits.name: bits for bits in RECORD["CONTROL"].bits}
+"""The fields of a record's word ``CONTROL``, by name."""
+_KNOWN = sum(((1 << bits.width) - 1) << bits.low for bits in CONTROL.values())
 _WITH_B = frozenset(op for op in Op if op.reads_b)
 _EVERY_MODE = frozenset(Mode)
 _BY_ELEMENTS = frozenset({Mode.STRIDED, Mode.REPEAT, Mode.SUM})
@@ -79,7 +80,7 @@ class Fields:
     """The words of records, (32, instances); or the 32 words of one record."""
 
     def control(self, name: str) -> Array:
-        bits = _CONTROL[name]
+        bits = CONTROL[name]
         return (self.words[0] >> bits.low) & ((1 << bits.width) - 1)
 
     def word(self, name: str) -> Array:

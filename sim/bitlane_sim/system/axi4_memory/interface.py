@@ -6,6 +6,8 @@ from amaranth.hdl import Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from ..ports import MEMORY_CHANNELS
+
 
 @dataclass(frozen=True, slots=True)
 class AddressRange:
@@ -108,11 +110,7 @@ class MemoryControl(wiring.Signature):
         super().__init__(
             {
                 "latency": Out(8),
-                "stall_ar": Out(9),
-                "stall_r": Out(9),
-                "stall_aw": Out(9),
-                "stall_w": Out(9),
-                "stall_b": Out(9),
+                **{f"stall_{channel}": Out(9) for channel in MEMORY_CHANNELS},
                 "seed": Out(32),
                 "seed_load": Out(1),
                 "error_read": Out(1),
