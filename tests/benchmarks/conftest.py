@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from bitlane_sim.bench.record import record
+from bitlane_sim.figures import record
 
 
 def pytest_benchmark_update_json(benchmarks: Iterable[Any], output_json: dict[str, Any]) -> None:

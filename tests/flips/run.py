@@ -15,8 +15,8 @@ from bitlane.files import expect_writable
 from bitlane_boards import boards
 from bitlane_boards.command_line.common import add_board, progress_of
 from bitlane_boards.readback.netlist import board_netlist
-from bitlane_sim.bench.record import record, write_json
 from bitlane_sim.campaigns.command import count
+from bitlane_sim.figures import record, write_json
 from cppsim.errors import SimulationError
 from flips.campaign import FlipCampaign, all_flips
 from flips.outcome import load_flips

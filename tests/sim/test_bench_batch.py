@@ -12,10 +12,9 @@ import pytest
 from bitlane.command_line.cli import DONE, UNUSABLE, main
 from bitlane_rtl.abi import Op
 from bitlane_rtl.configuration import Configuration
-from bitlane_sim.bench import batch, simulators
+from bitlane_sim.bench import BenchError, batch, simulators
 from bitlane_sim.bench.page import page
 from bitlane_sim.bench.processes import Apart, apart
-from bitlane_sim.bench.record import BenchError
 from bitlane_sim.bench.xors import RAM_BYTES, SIZE, TIMINGS, xors, xors_on_one_thread
 from bitlane_sim.campaigns.folder import HarnessCircuit, make_circuit
 from bitlane_sim.campaigns.stimulus import submit

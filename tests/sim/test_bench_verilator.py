@@ -9,8 +9,7 @@ import pytest
 
 from bitlane_rtl.abi import Op
 from bitlane_rtl.configuration import Configuration
-from bitlane_sim.bench import job
-from bitlane_sim.bench.record import BenchError
+from bitlane_sim.bench import BenchError, job
 from bitlane_sim.bench.simulators import measure_verilator
 from bitlane_sim.device.simulator import Simulator
 from support.command_line import CommandLine

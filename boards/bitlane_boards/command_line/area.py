@@ -10,7 +10,7 @@ from pathlib import Path
 from bitlane.command_line.cli import CHECK_FAILED, DONE, Group, Subparsers, whole_number
 from bitlane.errors import BitlaneError
 from bitlane.files import expect_writable
-from bitlane_sim.bench.record import record, write_json
+from bitlane_sim.figures import record, write_json
 
 from ..area.chips import CHIPS
 from .common import progress_of

@@ -8,10 +8,14 @@ import importlib.util
 from pathlib import Path
 
 from bitlane.command_line.cli import Group, Subparsers, whole_number
+from bitlane.errors import BitlaneError
 from bitlane.files import expect_writable
 from cppsim.errors import SimulationError
 
-from .record import BenchError
+
+class BenchError(BitlaneError):
+    """The bench could not be run."""
+
 
 _WIDTHS = (32, 64, 128)
 _EVALUATORS = ("compiled", "pysim")

@@ -25,8 +25,8 @@ from cppsim.errors import SimulationError
 
 from ..campaigns.command import count
 from ..campaigns.folder import HarnessCircuit, open_circuit
+from ..figures import printed, record, write_json
 from .processes import apart
-from .record import printed, record, write_json
 from .xors import TIMINGS, Xors, xors_on_one_thread
 
 OPTIONS = ""

@@ -12,10 +12,10 @@ from bitlane_rtl.configuration import Search
 from ..builds import find_compiler
 from ..campaigns.folder import make_circuit
 from ..device.simulator import choose_evaluator
-from . import batch, contract
+from ..figures import printed, record, replace, write_json
+from . import BenchError, batch, contract
 from .contract import measure
 from .profile import measure_profile
-from .record import BenchError, printed, record, replace, write_json
 from .search import SearchRow, configured, measure_search
 from .simulators import measure_beside, measure_simulators, measure_verilator
 from .xors import RAM_BYTES

@@ -16,7 +16,8 @@ from bitlane.command_line.cli import DONE, UNUSABLE
 from bitlane.files import expect_writable
 from bitlane.version import __version__
 
-from .record import BenchError, replace
+from ..figures import replace
+from . import BenchError
 
 Record = Mapping[str, Any]
 """The content of a file of --json: ``kind``, ``date``, ``machine``, ``versions``, ``rows``."""

@@ -25,10 +25,10 @@ from cppsim.model.model import Model
 
 from ..device.link import SimulatorLink, open_link
 from ..device.simulator import Simulator
+from . import BenchError
 from .batch import BatchRow
 from .job import Xor, XorRun
 from .processes import apart
-from .record import BenchError
 from .verilated import build_verilated, verilator_folder
 from .xors import TIMINGS
 

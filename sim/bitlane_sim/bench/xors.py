@@ -15,7 +15,7 @@ from ..campaigns.commands import move
 from ..campaigns.folder import HarnessCircuit
 from ..campaigns.scoreboard import Observed, Verdict, expect_answers
 from ..campaigns.stimulus import Workload, packed, stalls, submit
-from .record import BenchError
+from . import BenchError
 
 RAM_BYTES = 1 << 16
 """Bytes of RAM of a circuit that executes a XOR."""

@@ -3,14 +3,11 @@
 The number of an instance determines all of it, so that it can be run again alone.
 """
 
-import json
 import os
-import platform
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields
-from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -20,12 +17,12 @@ from numpy.typing import NDArray
 
 from bitlane.command_line.cli import CHECK_FAILED, DONE
 from bitlane.errors import BitlaneError
-from bitlane.version import __version__
 from cppsim.batch.cuda import find_cupy
 from cppsim.batch.runner import Backend
 from cppsim.errors import SimulationError
 from cppsim.model.program import Program
 
+from ..figures import record, write_json
 from .arrays import Array, Bytes, Namespace, Numbers, namespace
 from .contract import Expected, execute
 from .folder import CircuitOptions, HarnessCircuit
@@ -250,10 +247,6 @@ def report(
         print(f"... and {failed - _SHOWN:,} more, all of them in the file of --json")
     if file:
         figures = {
-            "kind": name,
-            "date": datetime.now(UTC).strftime("%Y-%m-%d"),
-            "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
-            "versions": {"bitlane": __version__, "Python": platform.python_version()},
             "circuit": stage.circuit.options,
             "backend": stage.backend.name,
             "instances": outcomes.instances,
@@ -261,9 +254,8 @@ def report(
             "seconds": round(stage.seconds, 3),
             "stopped": outcomes.stopped,
             "failures": outcomes.failures,
-            "rows": list(rows),
         }
-        file.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+        write_json(file, record(name, list(rows)) | figures)
     if outcomes.stopped:
         raise BitlaneError(f"{name}: stopped after {outcomes.instances:,}: {outcomes.stopped}")
     return CHECK_FAILED if failed else DONE

@@ -1,4 +1,4 @@
-"""The figures of `bitlane bench`: on the terminal, and in files with date, machine and versions."""
+"""Measured figures: on the terminal, and in files with date, machine and versions."""
 
 import importlib.metadata
 import json
@@ -10,15 +10,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
-from bitlane.errors import BitlaneError
 from bitlane.terminal import show
 from bitlane.version import __version__
 
 _Row = TypeVar("_Row")
-
-
-class BenchError(BitlaneError):
-    """The bench could not be run."""
 
 
 def printed(rows: Iterable[_Row], line: Callable[[_Row], str]) -> list[_Row]:
