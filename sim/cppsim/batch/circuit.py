@@ -15,7 +15,7 @@ from ..amaranth_internals import MemoryInstance, memory_of
 from ..compiling.library import content_key
 from ..errors import BatchError, in_one_line
 from ..model.circuit import named_signals
-from ..netlist.design import Bits, DesignPort, FormattedValue, Memory, Notice
+from ..netlist.design import Bits, FormattedValue, Memory, Notice
 from ..netlist.enables import find_enables
 from ..netlist.fingerprint import fingerprint
 from ..netlist.lowered import Event, Lowered, StateInput, worded
@@ -250,14 +250,8 @@ def _clock(
 
 def _show(circuit: BatchCircuit) -> None:
     """Make ``circuit.names`` the only outputs, so that unused logic can be removed."""
-    lowered = circuit.lowered
-    lowered.signals = cast(Any, dict(circuit.names))
-    read = [DesignPort(name, True, bits) for name, bits in circuit.names.items()]
-    for event in (*lowered.events, *lowered.watches):
-        read += [DesignPort("", True, bits) for bits in ((event.enable,), *event.values)]
-    read.append(DesignPort("", True, tuple(edge.net for edge in lowered.edges)))
-    read.append(DesignPort("", False, tuple(edge.bit for edge in lowered.edges)))
-    lowered.design.ports = read
+    circuit.lowered.signals = cast(Any, dict(circuit.names))
+    circuit.lowered.show(circuit.names.items())
 
 
 def _always_clocked(circuit: BatchCircuit, clock: int) -> None:

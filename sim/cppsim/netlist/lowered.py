@@ -6,14 +6,24 @@ compared with its level after each step; its edge is pending then, and happens i
 All back ends follow `ClockPlan`. Messages are prints, failed checks and hits of covers.
 """
 
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Iterable, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from amaranth.hdl import MemoryData, Signal
 
 from ..amaranth_internals import SignalDict, ast, chunks_of, pin_blame
-from .design import WORD, Bits, FormattedValue, Memory, PlainDesign, formatted, to_words, word_count
+from .design import (
+    WORD,
+    Bits,
+    DesignPort,
+    FormattedValue,
+    Memory,
+    PlainDesign,
+    formatted,
+    to_words,
+    word_count,
+)
 
 _Value = TypeVar("_Value")
 
@@ -71,6 +81,16 @@ class Lowered:
     driven: "MutableMapping[Signal, bool]" = field(default_factory=SignalDict)
     """Signals that combinational logic drives."""
     rows: dict[MemoryData, Memory] = field(default_factory=dict)
+
+    def show(self, named: Iterable[tuple[str, Bits]]) -> None:
+        """Make ``named`` bits and those of messages and edges the outputs of the design."""
+        read = [DesignPort(name, True, bits) for name, bits in named]
+        for event in (*self.events, *self.watches):
+            read += [DesignPort("", True, bits) for bits in ((event.enable,), *event.values)]
+        read.append(DesignPort("", True, tuple(edge.net for edge in self.edges)))
+        # Inputs, so that nobody takes their numbers for something else.
+        read.append(DesignPort("", False, tuple(edge.bit for edge in self.edges)))
+        self.design.ports = read
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from ..amaranth_internals import (
 )
 from .cells import CellWriter, bits_of, result_of
 from .decisions import Decisions
-from .design import Bits, DesignPort, Memory, MemoryRead, MemoryWrite, NotPlain, StateRegister
+from .design import Bits, Memory, MemoryRead, MemoryWrite, NotPlain, StateRegister
 from .lowered import ClockEdge, Event, Lowered, StateInput
 from .passes import rewrite
 from .simplify import share
@@ -138,13 +138,7 @@ class _Lowering:
         lowered.events = list(map(changed, lowered.events))
         lowered.watches = list(map(changed, lowered.watches))
         rewrite(lowered.design, change)
-        read = [DesignPort("", True, bits) for bits in lowered.signals.values()]
-        for event in (*lowered.events, *lowered.watches):
-            read += [DesignPort("", True, bits) for bits in ((event.enable,), *event.values)]
-        read.append(DesignPort("", True, tuple(edge.net for edge in lowered.edges)))
-        # Inputs, so that nobody takes their numbers for something else.
-        read.append(DesignPort("", False, tuple(edge.bit for edge in lowered.edges)))
-        lowered.design.ports = read
+        lowered.show(("", bits) for bits in lowered.signals.values())
 
     # --- what the netlist does not say --------------------------------------------------------
 

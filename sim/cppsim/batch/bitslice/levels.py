@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import islice, permutations
 
-from .network import Gate, Network
+from ...netlist.passes import postorder
+from .network import Gate, Network, remapped
 from .phase import Call, Output, Place, needed_calls
 
 BUFFER = 0b10101010
@@ -100,18 +101,11 @@ class Schedule:
 
     def _early(self) -> None:
         """Assign the first possible level to all nodes, 0 to sources."""
-        for root in (*self.gates, *(call.result[0] for call in self.calls)):
-            left = [root]
-            while left:
-                node = left[-1]
-                inputs = self._inputs(node)
-                missing = [x for x in inputs if x not in self.level]
-                left += missing
-                if not missing:
-                    left.pop()
-                    inside = node in self.gates or node in self._drivers
-                    behind = 1 + max((self.level[x] for x in inputs), default=0)
-                    self.level[node] = behind if inside else 0
+        roots = (*self.gates, *(call.result[0] for call in self.calls))
+        for node in postorder(roots, self._inputs):
+            inside = node in self.gates or node in self._drivers
+            behind = 1 + max((self.level[x] for x in self._inputs(node)), default=0)
+            self.level[node] = behind if inside else 0
 
     def _overwrite(self, words: Mapping[int, int], targets: Sequence[int | None]) -> None:
         """Move gates that write over a source to a level after all readers of the source."""
@@ -375,8 +369,8 @@ class _Allocator:
 @cache
 def _placed(table: int, places: tuple[int, ...]) -> int:
     """Return ``table`` with input k at place ``places[k]`` of three; it ignores the others."""
-    result = 0
-    for number in range(8):
-        source = sum((number >> place & 1) << k for k, place in enumerate(places))
-        result |= (table >> source & 1) << number
-    return result
+
+    def before(number: int) -> int:
+        return sum((number >> place & 1) << k for k, place in enumerate(places))
+
+    return remapped(table, before)

@@ -4,7 +4,7 @@ A node is a number. 0 and 1 are the constants; `source` makes inputs of the netw
 Inputs that a table does not depend on are removed, and equal gates are one node.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 
 _INPUTS = (0b10101010, 0b11001100, 0b11110000)
@@ -128,29 +128,27 @@ def _joined(gate: Gate, other: int, inner: Gate) -> Gate | None:
     return _reduced(answers, left)
 
 
+def remapped(table: int, entry: Callable[[int], int]) -> int:
+    """Return the table whose entry ``number`` is the entry ``entry(number)`` of ``table``."""
+    return sum((table >> entry(number) & 1) << number for number in range(8))
+
+
+def _inserted(number: int, place: int, value: int) -> int:
+    """Return ``number``, an index of a table, with the bit ``value`` put in at ``place``."""
+    low = number & (1 << place) - 1
+    return (number >> place << place + 1 | value << place | low) & 7
+
+
 @cache
 def _without(table: int, place: int, value: int) -> int:
     """Return ``table`` without the input at ``place``, which has the constant ``value``."""
-    result = 0
-    for number in range(8):
-        low = number & (1 << place) - 1
-        high = number >> place << place + 1
-        source = (high | value << place | low) & 7
-        result |= (table >> source & 1) << number
-    return result
+    return remapped(table, lambda number: _inserted(number, place, value))
 
 
 @cache
 def _alike(table: int, first: int, second: int) -> int:
     """Return ``table`` without the input at ``second``, which equals that at ``first``."""
-    result = 0
-    for number in range(8):
-        value = number >> first & 1
-        low = number & (1 << second) - 1
-        high = number >> second << second + 1
-        source = (high | value << second | low) & 7
-        result |= (table >> source & 1) << number
-    return result
+    return remapped(table, lambda number: _inserted(number, second, number >> first & 1))
 
 
 def _reduced(table: int, inputs: tuple[int, ...]) -> Gate:
@@ -183,10 +181,9 @@ def _sorted(table: int, inputs: tuple[int, ...]) -> Gate:
 @cache
 def _permuted(table: int, order: tuple[int, ...]) -> int:
     """Return ``table`` for permuted inputs: input k was input ``order[k]``."""
-    result = 0
-    for number in range(8):
-        source = number >> len(order) << len(order)
-        for place, before in enumerate(order):
-            source |= (number >> place & 1) << before
-        result |= (table >> source & 1) << number
-    return result
+
+    def before(number: int) -> int:
+        others = number >> len(order) << len(order)
+        return others | sum((number >> k & 1) << place for k, place in enumerate(order))
+
+    return remapped(table, before)

@@ -7,6 +7,7 @@ than for some short ones. Scratch words pass values to later chunks and to calls
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ...netlist.passes import postorder
 from .network import Gate, Network
 
 _LOADS = 100
@@ -97,22 +98,17 @@ _Item = int | Call
 def _in_turn(
     gates: Mapping[int, Gate], drivers: Mapping[int, Call], roots: Sequence[int]
 ) -> Iterator[_Item]:
-    """Yield gates and calls after their operands, near their first use by ``roots``."""
-    done: set[int] = set()
-    for root in roots:
-        left = [root]
-        while left:
-            node = left.pop()
-            if node < 0:
-                yield drivers.get(~node, ~node)
-            elif node in done:
-                continue
-            elif node in drivers:
-                done.update(drivers[node].result)
-                left += [~node, *reversed(drivers[node].taken)]
-            elif node in gates:
-                done.add(node)
-                left += [~node, *reversed(gates[node][1])]
+    """Return gates and calls after their operands, near their first use by ``roots``."""
+    # A call is known by its first result.
+    made = {node: node for node in gates} | {x: call.result[0] for x, call in drivers.items()}
+
+    def known(nodes: Sequence[int]) -> list[int]:
+        return [made[x] for x in nodes if x in made]
+
+    def needs(node: int) -> list[int]:
+        return known(drivers[node].taken if node in drivers else gates[node][1])
+
+    return (drivers.get(node, node) for node in postorder(known(roots), needs))
 
 
 class _Writer:
