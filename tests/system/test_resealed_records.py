@@ -15,7 +15,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from numpy.typing import NDArray
 
-from bitlane_rtl.abi import RECORD_WORDS, RING_OFFSET, Lane, Mode, Op, Status, register
+from bitlane_rtl.abi import RECORD_WORDS, RING_OFFSET, WORD_BYTES, Lane, Mode, Op, Status, register
 from bitlane_rtl.configuration import Configuration
 from bitlane_sim.device.simulator import Simulator
 from bitlane_sim.system.axi4_memory.interface import AddressRange
@@ -105,13 +105,13 @@ class Bench:
     def execute(self, words: list[int]) -> int:
         """Run a single record for `CYCLES`, then CLEAR; return FAULT.CODE from before CLEAR."""
         simulator = self.simulator
-        simulator.write_words(RING_OFFSET, np.array(words, "<u4"))
-        simulator.write_words(register("DOORBELL").offset, np.array([1], "<u4"))
+        writes = [(RING_OFFSET + WORD_BYTES * k, int(word)) for k, word in enumerate(words)]
+        simulator.access([*writes, (register("DOORBELL").offset, 1)], ())
         simulator.step(CYCLES)
-        fault = int(simulator.read_words(register("FAULT").offset, 1).view("<u4")[0])
-        simulator.write_words(register("CLEAR").offset, np.array([1], "<u4"))
+        fault = simulator.access((), [register("FAULT").offset])[0]
+        simulator.access([(register("CLEAR").offset, 1)], ())
         simulator.step(400)
-        state = simulator.read_words(register("STATUS").offset, 1).view("<u4")[0]
+        state = simulator.access((), [register("STATUS").offset])[0]
         assert state == register("STATUS").reset, f"STATUS {state:#x} after CLEAR"
         return register("FAULT")["CODE"].extract(fault)
 

@@ -7,7 +7,7 @@ from time import process_time
 import numpy as np
 
 from bitlane.driver.commands import Command, encode
-from bitlane_rtl.abi import RECORD_BYTES, RING_OFFSET, Op, register
+from bitlane_rtl.abi import RECORD_BYTES, RING_OFFSET, WORD_BYTES, Op, register
 from cppsim.errors import SimulationError
 
 from ..campaigns.commands import move
@@ -56,20 +56,22 @@ def prepare(
     simulator.power_on()
     simulator.set_latency(latency)
     simulator.set_stalls(stall, seed=1)
+    writes = []
     for slot, command in enumerate(commands):
-        words = encode(command, interrupt=slot == len(commands) - 1)
-        simulator.write_words(RING_OFFSET + slot * RECORD_BYTES, words)
+        words = encode(command, interrupt=slot == len(commands) - 1).tolist()
+        first = RING_OFFSET + slot * RECORD_BYTES
+        writes += [(first + WORD_BYTES * k, word) for k, word in enumerate(words)]
     enable = register("INTERRUPT")["ENABLE"].insert(1)
-    simulator.write_words(register("INTERRUPT").offset, np.array([enable], np.uint32))
+    simulator.access([*writes, (register("INTERRUPT").offset, enable)], ())
     simulator.step(50)  # the first record is fetched ahead
     simulator.clear_monitor()
 
 
 def check_fault(simulator: Simulator, *, came: bool) -> None:
     """Raise ``SimulationError`` unless the interrupt ``came`` and no command has failed."""
-    fault = simulator.read_words(register("FAULT").offset, 1).view("<u4")[0]
+    (fault,) = simulator.access((), [register("FAULT").offset])
     if fault or not came:
-        raise SimulationError(f"bench: the engine stopped with FAULT {int(fault):#x}")
+        raise SimulationError(f"bench: the engine stopped with FAULT {fault:#x}")
 
 
 def execute(
@@ -80,7 +82,7 @@ def execute(
     Raises ``SimulationError`` if the engine refuses one or does not finish within a minute.
     """
     prepare(simulator, commands, latency=latency, stall=stall)
-    simulator.write_words(register("DOORBELL").offset, np.array([len(commands)], np.uint32))
+    simulator.access([(register("DOORBELL").offset, len(commands))], ())
     check_fault(simulator, came=simulator.wait(_DEADLINE))
     report = simulator.monitor
     rung = report["doorbell"].last

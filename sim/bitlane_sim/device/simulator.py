@@ -245,15 +245,6 @@ class Simulator:
             )
         return read[2::3]
 
-    def read_words(self, offset: int, count: int) -> NDArray[np.uint8]:
-        """``count`` words of the control window from byte ``offset`` on, over AXI4-Lite."""
-        words = self.access((), range(offset, offset + 4 * count, 4))
-        return np.array(words, "<u4").view(np.uint8)
-
-    def write_words(self, offset: int, words: NDArray[np.uint32]) -> None:
-        """Write ``words`` to the control window from byte ``offset`` on, over AXI4-Lite."""
-        self.access([(offset + 4 * k, word) for k, word in enumerate(words.tolist())], ())
-
     def wait(self, timeout: float) -> bool:
         """Run the clock until the interrupt is high, or until nothing happens for ``timeout``.
 
