@@ -145,7 +145,7 @@ class AnyModel(ABC):
         with memory_for("the program"):
             program = program.named(self._name_of)
             encoded = program.encoded(self.places, 1)
-            columns = self._columns(program, encoded)
+            columns = self._execute(program, encoded)[:, None]
             return {result.name: result.alone(columns) for result in encoded.results}
 
     def prepare(self, program: Program) -> Prepared:
@@ -163,7 +163,8 @@ class AnyModel(ABC):
         def run(columns: Sequence[int]) -> list[int]:
             if len(columns) != wanted:
                 raise BatchError(f"columns: {len(columns)}; expected {wanted}, as the program sets")
-            return self._results(program, encoded, columns)
+            results: list[int] = self._execute(program, encoded, columns).tolist()
+            return results
 
         return run
 
@@ -171,12 +172,13 @@ class AnyModel(ABC):
         return self._names.name_of(port_key(port))
 
     @abstractmethod
-    def _results(self, program: Program, encoded: Encoded, columns: Sequence[int]) -> list[int]:
-        """Execute a program with other columns; return its results in the order of execution."""
+    def _execute(
+        self, program: Program, encoded: Encoded, columns: Sequence[int] | None = None
+    ) -> Words:
+        """Execute a program, with other ``columns`` if they are given.
 
-    @abstractmethod
-    def _columns(self, program: Program, encoded: Encoded) -> Words:
-        """Execute a program; return its results in the order of execution, as (words, 1)."""
+        Returns the words of its results in the order of execution.
+        """
 
     @abstractmethod
     def reset(self) -> None:

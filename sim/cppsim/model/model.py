@@ -177,14 +177,10 @@ class Model(AnyModel):
             raise self._trouble()
         return bool(came.value)
 
-    def _results(self, program: Program, encoded: Encoded, columns: Sequence[int]) -> list[int]:
-        results: list[int] = self._execute(encoded, np.array(columns, np.uint64)).tolist()
-        return results
-
-    def _columns(self, program: Program, encoded: Encoded) -> Words:
-        return self._execute(encoded, encoded.input.astype(np.uint64))[:, None]
-
-    def _execute(self, encoded: Encoded, taken: Words) -> Words:
+    def _execute(
+        self, program: Program, encoded: Encoded, columns: Sequence[int] | None = None
+    ) -> Words:
+        taken = np.array(encoded.input if columns is None else columns, np.uint64)
         results = np.zeros(encoded.columns, np.uint64)
         rows = encoded.instructions
         self._stale = True

@@ -171,22 +171,18 @@ class ReferenceModel(AnyModel):
         program = Program().until(port, limit, "passed") if counted_cycles(limit) else Program()
         return bool(self.run(program).get("passed"))
 
-    def _results(self, program: Program, encoded: Encoded, columns: Sequence[int]) -> list[int]:
-        given = iter(columns)
+    def _execute(
+        self, program: Program, encoded: Encoded, columns: Sequence[int] | None = None
+    ) -> Words:
+        given = iter(columns or ())
 
-        def value(item: Item, _: tuple[int, ...]) -> int:
-            if isinstance(item.values, int):
-                return item.values
-            return from_words(islice(given, self.places[item.port].words))
-
-        return self._words(program, value)
-
-    def _columns(self, program: Program, encoded: Encoded) -> Words:
         def value(item: Item, turns: tuple[int, ...]) -> int:
-            return value_at(0, self.places[item.port].words, item, turns)
+            words = self.places[item.port].words
+            if columns is None or isinstance(item.values, int):
+                return value_at(0, words, item, turns)
+            return from_words(islice(given, words))
 
-        words = self._words(program, value)
-        return np.array(words, np.uint64).reshape(encoded.columns, 1)
+        return np.array(self._words(program, value), np.uint64)
 
     def reset(self) -> None:
         """Return to the state at power-on. Raises ``SimulationError`` if waveforms are written."""
