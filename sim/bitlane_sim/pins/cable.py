@@ -3,8 +3,6 @@
 import random
 from dataclasses import dataclass
 
-__all__ = ["Cable", "CableFaults"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class CableFaults:

@@ -11,8 +11,6 @@ from .packets import DATAGRAM_BYTES, HostAddresses, content_of, framed
 from .pcap import PcapWriter
 from .phy import PhySimulation
 
-__all__ = ["NoAnswerError", "SimulatedNetwork", "SimulatedSocket"]
-
 _REST_SECONDS = 500e-6
 """Simulated time in which nothing may move before all is quiet: many times what a board takes to
 answer a datagram."""

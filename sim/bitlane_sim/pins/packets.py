@@ -8,8 +8,6 @@ from zlib import crc32
 
 from bitlane_rtl.ethernet.board_addresses import BoardAddresses
 
-__all__ = ["DATAGRAM_BYTES", "HostAddresses", "content_of", "framed"]
-
 DATAGRAM_BYTES = 1472
 """The most bytes of a datagram without fragments."""
 

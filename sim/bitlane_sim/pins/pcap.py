@@ -3,8 +3,6 @@
 import struct
 from pathlib import Path
 
-__all__ = ["PcapWriter"]
-
 _MAGIC, _VERSION, _ETHERNET = 0xA1B23C4D, (2, 4), 1
 _MOST_BYTES = 1 << 16
 

@@ -13,8 +13,6 @@ from cppsim.errors import SimulationError
 from .model import NUMBER, POINTER, SIZE, Native, PinModel, load
 from .rgmii import DOMAINS, INPUT_PINS, OUTPUT_PINS, edge_port
 
-__all__ = ["CLOCK_ERROR", "LINE_HZ", "LineFrame", "PhySimulation"]
-
 _SOURCE = Path(__file__).with_name("phy.cc")
 _SIGNATURES: Signatures = {
     "phy_create": (POINTER, [POINTER, POINTER]),

@@ -21,8 +21,6 @@ from amaranth.lib.wiring import In, Out
 
 from bitlane_rtl.ethernet.rgmii import RgmiiReceiver, RgmiiTransmitter
 
-__all__ = ["DOMAINS", "INPUT_PINS", "OUTPUT_PINS", "RgmiiPins", "edge_port"]
-
 DOMAINS = ("rx", "tx", "sync")
 
 _PINS = {"rx_data": 4, "rx_ctl": 1, "tx_data": 4, "tx_ctl": 1, "tx_clk": 1}

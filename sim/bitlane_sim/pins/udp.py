@@ -10,8 +10,6 @@ from contextlib import suppress
 
 from .network import SimulatedNetwork
 
-__all__ = ["UdpServer", "bound_socket"]
-
 _QUEUE_BYTES = 1 << 16
 """Most bytes of frames that wait for the line; further datagrams wait in the kernel."""
 

@@ -92,8 +92,12 @@ class Circuit(Elaboratable, Elaborated):
         """Raises ``NotPlain``, a `SimulationError`, and what Amaranth raises of a design."""
         return copy(self._design)
 
-    @cached_property
+    @property
     def digest(self) -> str:
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
         mark = fingerprint(self._prepared)
         numbers = {id(thing): number for number, thing in enumerate(mark.objects)}
         ports = [(name, numbers[id(x)]) for name, (x, _) in self._ports().items()]

@@ -20,11 +20,7 @@
 #include <cstring>
 #include <new>
 
-#if defined(_WIN32)
-#define EXPORT extern "C" __declspec(dllexport)
-#else
 #define EXPORT extern "C" __attribute__((visibility("default")))
-#endif
 
 namespace driver {
 
