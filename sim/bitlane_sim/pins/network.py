@@ -7,8 +7,7 @@ from bitlane_rtl.ethernet.board_addresses import BoardAddresses
 from cppsim.errors import SimulationError
 
 from .cable import Cable, CableFaults
-from .packets import DATAGRAM_BYTES, HostAddresses, content_of, framed
-from .pcap import PcapWriter
+from .packets import DATAGRAM_BYTES, HostAddresses, PcapWriter, content_of, framed
 from .phy import PhySimulation
 
 _REST_SECONDS = 500e-6

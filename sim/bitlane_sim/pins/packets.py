@@ -1,9 +1,10 @@
-"""Ethernet frames between a simulated network's only host and a board: ARP and UDP."""
+"""Ethernet frames between a simulated network's only host and a board, and recordings of them."""
 
 import struct
 import sys
 from dataclasses import dataclass
 from ipaddress import IPv4Address
+from pathlib import Path
 from zlib import crc32
 
 from bitlane_rtl.ethernet.board_addresses import BoardAddresses
@@ -93,3 +94,29 @@ def _checksum(data: bytes) -> int:
         total = (total & 0xFFFF) + (total >> 16)
     # The sum of swapped bytes is the swapped sum (RFC 1071, 2.B).
     return int.from_bytes((~total & 0xFFFF).to_bytes(2, sys.byteorder), "big")
+
+
+_MAGIC, _VERSION, _ETHERNET = 0xA1B23C4D, (2, 4), 1
+_MOST_BYTES = 1 << 16
+"""Of a file of libpcap, in nanoseconds."""
+
+
+class PcapWriter:
+    """Writes frames to the file ``path``, which Wireshark and tcpdump open. Raises ``OSError``."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("wb")
+        self._file.write(struct.pack("<IHHiIII", _MAGIC, *_VERSION, 0, 0, _MOST_BYTES, _ETHERNET))
+
+    def write(self, seconds: float, content: bytes) -> None:
+        """Record a frame without its FCS, at ``seconds``."""
+        whole, nanoseconds = divmod(round(seconds * 1e9), 10**9)
+        size = len(content)
+        self._file.write(struct.pack("<IIII", whole, nanoseconds, size, size) + content)
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def close(self) -> None:
+        """May be called twice."""
+        self._file.close()
