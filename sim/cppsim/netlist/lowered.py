@@ -157,13 +157,14 @@ def report(statement: Any, values: Sequence[int]) -> None:
 
 def said(statement: Any, values: Sequence[int]) -> str:
     """Return the message of ``statement`` with ``values``."""
-    text, kind = formatted(parts_of(statement.message), values), kind_of(statement)
+    kind = kind_of(statement)
+    if kind in _FAILURES:
+        return formatted(worded(statement), values)
+    text = formatted(parts_of(statement.message), values)
     if kind == "print":
         return text
-    if kind == "cover":
-        filename, line = statement.src_loc
-        return f"Coverage hit at {filename}:{line}: {text}\n"
-    return _FAILURES[kind] if statement.message is None else f"{_FAILURES[kind]}: {text}"
+    filename, line = statement.src_loc
+    return f"Coverage hit at {filename}:{line}: {text}\n"
 
 
 def worded(statement: Any) -> tuple[str | FormattedValue, ...]:

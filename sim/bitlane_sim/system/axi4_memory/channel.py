@@ -1,4 +1,4 @@
-"""Parts of a channel of the memory: seeded random stalls, and a queue without latency."""
+"""Parts of the memory's sides: ports, seeded random stalls, and a queue without latency."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,6 +7,31 @@ from amaranth.hdl import Module, Mux, ShapeLike, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
+
+from .interface import AddressRange, MemoryControl
+
+CLOCK_BITS = 32
+BURSTS = 256
+
+
+class Side(wiring.Component):
+    """The ports of `ReadSide` and `WriteSide`, whose ``channel`` is the number of the first."""
+
+    axi: Any
+    control: Any
+    storage: Any
+
+    def __init__(
+        self,
+        addresses: AddressRange,
+        channel: int,
+        axi: wiring.Signature,
+        storage: wiring.Signature,
+    ) -> None:
+        self._addresses = addresses
+        self._channel = channel
+        control = MemoryControl(addresses.address_width)
+        super().__init__({"axi": In(axi), "control": In(control), "storage": Out(storage)})
 
 
 class Passage(wiring.Component):

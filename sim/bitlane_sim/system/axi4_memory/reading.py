@@ -1,22 +1,16 @@
 """The read half of the memory: AR to R. Never touches what is written."""
 
-from typing import Any
-
 from amaranth.hdl import Module, Mux, Signal
-from amaranth.lib import data, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib import data
 
 from bitlane_rtl.bus.axi4 import Axi4
 
 from ..ports import Hang, Response
-from .channel import Passage, add_stalls
-from .interface import AddressRange, MemoryControl, ReadStorage
-
-_CLOCK_BITS = 32
-_BURSTS = 256
+from .channel import BURSTS, CLOCK_BITS, Passage, Side, add_stalls
+from .interface import AddressRange, ReadStorage
 
 
-class ReadSide(wiring.Component):
+class ReadSide(Side):
     """Answers reads from a synchronous RAM outside of the circuit.
 
     Parameters
@@ -39,34 +33,23 @@ class ReadSide(wiring.Component):
     A beat outside of the memory is answered DECERR; its data, like that of any error, is undefined.
     """
 
-    axi: Any
-    control: Any
-    storage: Any
-
     def __init__(self, addresses: AddressRange, channel: int) -> None:
-        self._addresses = addresses
-        self._channel = channel
-        super().__init__(
-            {
-                "axi": In(Axi4(addresses.address_width, addresses.data_width, write=False)),
-                "control": In(MemoryControl(addresses.address_width)),
-                "storage": Out(ReadStorage(addresses)),
-            }
-        )
+        axi = Axi4(addresses.address_width, addresses.data_width, write=False)
+        super().__init__(addresses, channel, axi, ReadStorage(addresses))
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         axi, control = self.axi, self.control
         stall_ar, stall_r = add_stalls(m, control, self._channel, ("ar", "r"))
 
-        now = Signal(_CLOCK_BITS)
+        now = Signal(CLOCK_BITS)
         m.d.sync += now.eq(now + 1)
         # Modulo 2**32: a burst may wait 2**31 cycles before it seems to be early again.
-        waited = Signal(_CLOCK_BITS)
+        waited = Signal(CLOCK_BITS)
         burst = data.StructLayout(
-            {"word": self._addresses.index_bits, "left": 8, "due": _CLOCK_BITS}
+            {"word": self._addresses.index_bits, "left": 8, "due": CLOCK_BITS}
         )
-        m.submodules.bursts = bursts = Passage(burst, _BURSTS)
+        m.submodules.bursts = bursts = Passage(burst, BURSTS)
         accept = Signal()
         m.d.comb += [
             accept.eq(~stall_ar & (control.hang_read != Hang.NO_ACCEPT)),

@@ -1,25 +1,20 @@
 """The write half of the memory: AW and W to B. Never touches what is read."""
 
-from typing import Any
-
 from amaranth.hdl import Module, Mux, Signal
-from amaranth.lib import data, wiring
+from amaranth.lib import data
 from amaranth.lib.fifo import SyncFIFO
-from amaranth.lib.wiring import In, Out
 
 from bitlane_rtl.bus.axi4 import Axi4
 
 from ..ports import Hang, Response
-from .channel import Passage, add_stalls
-from .interface import AddressRange, MemoryControl, WriteStorage
+from .channel import BURSTS, CLOCK_BITS, Passage, Side, add_stalls
+from .interface import AddressRange, WriteStorage
 
-_CLOCK_BITS = 32
-_ANSWER = data.StructLayout({"response": 2, "due": _CLOCK_BITS})
-_BURSTS = 256
+_ANSWER = data.StructLayout({"response": 2, "due": CLOCK_BITS})
 _BEATS = 512
 
 
-class WriteSide(wiring.Component):
+class WriteSide(Side):
     """Carries out writes in a synchronous RAM outside of the circuit.
 
     Parameters
@@ -42,28 +37,17 @@ class WriteSide(wiring.Component):
     A beat outside of the memory is not written, and its burst is answered DECERR.
     """
 
-    axi: Any
-    control: Any
-    storage: Any
-
     def __init__(self, addresses: AddressRange, channel: int) -> None:
-        self._addresses = addresses
-        self._channel = channel
-        super().__init__(
-            {
-                "axi": In(Axi4(addresses.address_width, addresses.data_width, read=False)),
-                "control": In(MemoryControl(addresses.address_width)),
-                "storage": Out(WriteStorage(addresses)),
-            }
-        )
+        axi = Axi4(addresses.address_width, addresses.data_width, read=False)
+        super().__init__(addresses, channel, axi, WriteStorage(addresses))
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         stall_aw, stall_w, stall_b = add_stalls(m, self.control, self._channel, ("aw", "w", "b"))
         bursts, beats = self._accept(m, stall_aw, stall_w)
-        now = Signal(_CLOCK_BITS)
+        now = Signal(CLOCK_BITS)
         m.d.sync += now.eq(now + 1)
-        m.submodules.answers = answers = SyncFIFO(width=_ANSWER.size, depth=_BURSTS)
+        m.submodules.answers = answers = SyncFIFO(width=_ANSWER.size, depth=BURSTS)
         self._write(m, bursts, beats, answers, now)
         self._answer(m, answers, now, stall_b)
         return m
@@ -73,7 +57,7 @@ class WriteSide(wiring.Component):
         axi, control, addresses = self.axi, self.control, self._addresses
         burst = data.StructLayout({"word": addresses.index_bits, "left": 8})
         beat = data.StructLayout({"data": addresses.data_width, "mask": addresses.data_width // 8})
-        m.submodules.bursts = bursts = Passage(burst, _BURSTS)
+        m.submodules.bursts = bursts = Passage(burst, BURSTS)
         m.submodules.beats = beats = Passage(beat, _BEATS)
         accept_aw = Signal()
         accept_w = Signal()
@@ -142,7 +126,7 @@ class WriteSide(wiring.Component):
         axi, control = self.axi, self.control
         oldest = data.View(_ANSWER, answers.r_data)
         # Modulo 2**32: an answer may wait 2**31 cycles before it seems to be early again.
-        early = Signal(_CLOCK_BITS)
+        early = Signal(CLOCK_BITS)
         # An answer that has been offered stays, whatever the stalls say.
         offered = Signal()
         hold = Signal()

@@ -100,24 +100,21 @@ class WatchedEngine(Engine):
 
     Attributes
     ----------
-    started, retired, faulted : Signal
+    events : list of Signal
         In this cycle a command goes to the data path; RETIRED changes; FAULT changes.
     """
 
     def __init__(self, configuration: Configuration) -> None:
         super().__init__(configuration)
-        self.started, self.retired, self.faulted = Signal(), Signal(), Signal()
-
-    @property
-    def events(self) -> tuple[Signal, Signal, Signal]:
-        return self.started, self.retired, self.faulted
+        self.events = [Signal(name=name) for name in ("started", "retired", "faulted")]
 
     def elaborate(self, platform: object) -> Module:
         m = super().elaborate(platform)
         commands, completions = m.submodules.sequencer.o, m.submodules.completions
+        started, retired, faulted = self.events
         m.d.comb += [
-            self.started.eq(commands.valid & commands.ready),
-            self.retired.eq(completions.write & (completions.status == Status.OK)),
-            self.faulted.eq(completions.write & (completions.status != Status.OK)),
+            started.eq(commands.valid & commands.ready),
+            retired.eq(completions.write & (completions.status == Status.OK)),
+            faulted.eq(completions.write & (completions.status != Status.OK)),
         ]
         return m
