@@ -14,7 +14,7 @@ CLOCK_BITS = 32
 BURSTS = 256
 
 
-class Side(wiring.Component):
+class MemorySide(wiring.Component):
     """The ports of `ReadSide` and `WriteSide`, whose ``channel`` is the number of the first."""
 
     axi: Any

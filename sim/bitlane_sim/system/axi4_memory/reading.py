@@ -6,11 +6,11 @@ from amaranth.lib import data
 from bitlane_rtl.bus.axi4 import Axi4
 
 from ..ports import Hang, Response
-from .channel import BURSTS, CLOCK_BITS, Passage, Side, add_stalls
+from .channel import BURSTS, CLOCK_BITS, MemorySide, Passage, add_stalls
 from .interface import AddressRange, ReadStorage
 
 
-class ReadSide(Side):
+class ReadSide(MemorySide):
     """Answers reads from a synchronous RAM outside of the circuit.
 
     Parameters

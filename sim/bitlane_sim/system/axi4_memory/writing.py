@@ -7,14 +7,14 @@ from amaranth.lib.fifo import SyncFIFO
 from bitlane_rtl.bus.axi4 import Axi4
 
 from ..ports import Hang, Response
-from .channel import BURSTS, CLOCK_BITS, Passage, Side, add_stalls
+from .channel import BURSTS, CLOCK_BITS, MemorySide, Passage, add_stalls
 from .interface import AddressRange, WriteStorage
 
 _ANSWER = data.StructLayout({"response": 2, "due": CLOCK_BITS})
 _BEATS = 512
 
 
-class WriteSide(Side):
+class WriteSide(MemorySide):
     """Carries out writes in a synchronous RAM outside of the circuit.
 
     Parameters
