@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from bitlane_boards.board import Board
 from bitlane_boards.readback.ice40 import LogicCell
-from bitlane_sim.pins import GateModel, PinSimulation
+from bitlane_sim.pins import PinSimulation
 from bitlane_sim.pins.netlist import Netlist
 from flips.exchanges import ExchangeWriter
+from support.sim.flip_copies import FlippedCopies
 
 __all__ = ["Section", "Stimulus", "compose"]
 
@@ -187,12 +188,12 @@ class _Composer:
         sections = tuple(line.sections)
         return Stimulus(levels, line.divider, sections, tuple(exchanges), times > 0, 0), times
 
-    def _looked_up(self, model: GateModel) -> NDArray[np.float32]:
+    def _looked_up(self, model: FlippedCopies) -> NDArray[np.float32]:
         """Return 1 for each of `_rows` that was looked up since ``watch_rows``, else 0."""
         return (model.chosen[self._luts] >> self._rows & 1).astype(np.float32)
 
-    def _begun(self) -> tuple[GateModel, _Line, ExchangeWriter]:
-        model = GateModel(self._netlist, self._board.name)
+    def _begun(self) -> tuple[FlippedCopies, _Line, ExchangeWriter]:
+        model = FlippedCopies(self._netlist, self._board.name, [])
         model.watch_rows()
         divider = self._board.divider
         line = _Line(PinSimulation(model, divider, busy=""), divider)

@@ -26,7 +26,6 @@ public:
       dirty_luts.drain([&](uint32_t index) {
         const Lut &lut = luts[index];
         uint8_t value = uint8_t(lut.table >> row_of(lut) & 1);
-        if (!chosen.empty()) looked_up.add(index);
         here = int64_t(index);
         if (value == level[lut.output]) return;
         changed = true;
@@ -37,11 +36,6 @@ public:
       restless = true;
       return again.clear();
     }
-  }
-
-  // After settle(), because LUTs whose inputs have yet to settle choose nothing.
-  void note() {
-    looked_up.drain([&](uint32_t index) { chosen[index] |= uint16_t(1u << row_of(luts[index])); });
   }
 
   // After settle(). Everything reads the levels before the edge, and only then changes its own.
@@ -131,10 +125,6 @@ EXPORT void gates_input(void *gates, uint32_t signal) { static_cast<Gates *>(gat
 EXPORT uint8_t *gates_address(void *gates, uint32_t signal) {
   return static_cast<Gates *>(gates)->address(signal);
 }
-EXPORT void gates_watch_rows(void *gates) { static_cast<Gates *>(gates)->watch_rows(); }
-EXPORT const uint16_t *gates_chosen(void *gates) {
-  return static_cast<Gates *>(gates)->chosen.data();
-}
 EXPORT int gates_get(void *gates, uint32_t signal) {
   static_cast<Gates *>(gates)->settle();
   return static_cast<Gates *>(gates)->value(signal);
@@ -144,7 +134,6 @@ EXPORT int gates_run_until(void *gates, size_t signal, uint64_t limit, int *came
   *came = 0;
   while (limit-- && !*came && !self.restless) {
     self.settle();
-    if (!self.chosen.empty()) self.note();
     *came = self.value(uint32_t(signal));
     self.edge();
   }

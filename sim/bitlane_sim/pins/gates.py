@@ -24,8 +24,6 @@ SIGNATURES: Signatures = {
     "gates_destroy": (None, [POINTER]),
     "gates_input": (None, [POINTER, _NUMBER]),
     "gates_address": (ctypes.POINTER(ctypes.c_uint8), [POINTER, _NUMBER]),
-    "gates_watch_rows": (None, [POINTER]),
-    "gates_chosen": (POINTER, [POINTER]),
     "gates_get": (ctypes.c_int, [POINTER, _NUMBER]),
 }
 """Functions of an evaluator of netlists."""
@@ -96,17 +94,6 @@ class GateModel(PinModel):
             for name, signal in numbers.items()
         }
         return Entry(self._gates.address, self._gates.function("run_until"), numbers, addresses)
-
-    def watch_rows(self) -> None:
-        """Record in every cycle from now on the row that each LUT looks up."""
-        self._gates("watch_rows")
-
-    @property
-    def chosen(self) -> NDArray[np.uint16]:
-        """The rows that each LUT looked up since ``watch_rows``, as a bit mask."""
-        rows = np.empty(self.netlist.luts.size, np.uint16)
-        ctypes.memmove(rows.ctypes.data, self._gates("chosen"), rows.nbytes)
-        return rows
 
     def trouble(self) -> SimulationError:
         return SimulationError(f"{self.description}: LUTs in a loop do not come to rest")

@@ -83,18 +83,10 @@ private:
 // dirty ones are those that have an input which has changed.
 class Tables {
 public:
-  // From now on every LUT that is looked up is in `looked_up`.
-  void watch_rows() {
-    chosen.assign(luts.size(), 0);
-    looked_up.resize(luts.size());
-    for (uint32_t i = 0; i < luts.size(); i++) looked_up.add(i);
-  }
-
   void drive(uint32_t signal) { inputs.push_back(signal); }
 
   uint64_t cycles = 0;
   bool restless = false; // a loop of LUTs has not come to rest
-  std::vector<uint16_t> chosen; // of each LUT the rows that were chosen, once they are watched
 
 protected:
   explicit Tables(const Netlist &net)
@@ -162,5 +154,5 @@ protected:
   int64_t here = -1;           // the LUT at which `settle` is
   std::vector<uint32_t> again; // those before it that have to be looked at once more
   uint32_t first_register = 0, first_port = 0;
-  Set dirty_luts, dirty_registers, dirty_ports, looked_up;
+  Set dirty_luts, dirty_registers, dirty_ports;
 };

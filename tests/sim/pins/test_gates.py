@@ -166,7 +166,8 @@ def random_flips(choose: random.Random, builder: NetlistBuilder) -> list[Flipped
 
 @pytest.mark.parametrize("seed", seeds(5, 20))
 def test_the_rows_that_luts_look_up_are_those_of_levels_at_rest(seed: int) -> None:
-    builder, plain, model = random_model(seed)
+    builder, plain, sound = random_model(seed)
+    model = FlippedCopies(sound.netlist, f"random netlist {seed}", [])
     places = {int(output): number for number, output in enumerate(model.netlist.luts["output"])}
     for part in (0, 1):
         model.watch_rows()

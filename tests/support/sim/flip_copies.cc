@@ -71,6 +71,15 @@ public:
     part(other);
   }
 
+  // From now on every LUT that is looked up is in `looked_up`.
+  void watch_rows() {
+    chosen.assign(luts.size(), 0);
+    looked_up.resize(luts.size());
+    for (uint32_t i = 0; i < luts.size(); i++) looked_up.add(i);
+  }
+
+  std::vector<uint16_t> chosen; // of each LUT the rows that were chosen, once they are watched
+
   // After settle(): what is on the way to rest chooses nothing.
   void note() {
     looked_up.drain([&](uint32_t index) {
@@ -139,6 +148,8 @@ private:
     Level value, copies;
   };
   typedef std::array<Level, 16> Rows;
+
+  Set looked_up;
 
   // The rows of a LUT that are not the same in all copies, or are written.
   Rows &rows_of(uint32_t lut) {

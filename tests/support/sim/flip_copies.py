@@ -75,6 +75,8 @@ class FlippedCopies(GateModel):
             "gates_create_flipped": (POINTER, [POINTER, POINTER, number]),
             "gates_watch": (None, [POINTER, number]),
             "gates_apart": (NUMBER, [POINTER]),
+            "gates_watch_rows": (None, [POINTER]),
+            "gates_chosen": (POINTER, [POINTER]),
         }
         library, flips = load(_SOURCE, {**SIGNATURES, **more}), self._flips
         of = ctypes.byref(netlist), flips.ctypes.data, flips.size
@@ -91,6 +93,17 @@ class FlippedCopies(GateModel):
             return self._diverged
         copies: int = self._gates("apart")
         return frozenset(number for number in range(COPIES) if copies >> number + 1 & 1)
+
+    def watch_rows(self) -> None:
+        """Record in every cycle from now on the row that each LUT of the netlist looks up."""
+        self._gates("watch_rows")
+
+    @property
+    def chosen(self) -> NDArray[np.uint16]:
+        """The rows that each LUT looked up since ``watch_rows``, as a bit mask."""
+        rows = np.empty(self.netlist.luts.size, np.uint16)
+        ctypes.memmove(rows.ctypes.data, self._gates("chosen"), rows.nbytes)
+        return rows
 
     def watch_pins(self) -> None:
         """Compare every output from now on."""
