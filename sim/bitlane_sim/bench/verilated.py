@@ -134,7 +134,7 @@ def build_verilated(
 
     folder = CACHE.cached("verilator", content_key(*parts), fill)
     seconds = _seconds(folder) + _seconds(runtime)
-    return Library(folder / "model.so", compiler.name, seconds, fresh, "Verilator")
+    return Library(folder / "model.so", compiler.name, seconds, fresh)
 
 
 def _runtime(root: Path, compiler: Compiler, versions: Sequence[str]) -> Path:

@@ -41,7 +41,7 @@ class SimulatorLink(Link):
     def __init__(self, simulator: Simulator) -> None:
         self.simulator = simulator
         width = simulator.configuration.data_width
-        self.description = f"simulator {simulator.evaluator.description}, {width} bits"
+        self.description = f"simulator {simulator.evaluator.name}, {width} bits"
         self._closed = False
 
     @property

@@ -112,10 +112,6 @@ class BatchCircuit:
     Attributes
     ----------
     lowered : Lowered
-    signals : dict of str to Signal
-        The ports' signals; fields have none.
-    fields : dict of str to tuple
-        The port, the lowest bit and the shape of each field.
     names : dict of str to Bits
         Bits of each port.
     signed, driven : set of str
@@ -128,8 +124,6 @@ class BatchCircuit:
     """
 
     lowered: Lowered
-    signals: dict[str, Signal] = field(default_factory=dict)
-    fields: dict[str, tuple[str, int, Shape]] = field(default_factory=dict)
     names: dict[str, Bits] = field(default_factory=dict)
     signed: set[str] = field(default_factory=set)
     driven: set[str] = field(default_factory=set)
@@ -182,8 +176,7 @@ class PreparedBatch:
         """Return the circuit. Raises ``BatchError``."""
         with in_one_line(BatchError):
             lowered = lower(self.prepared)
-        names = self.names
-        circuit = BatchCircuit(lowered, names.signals, names.fields)
+        names, circuit = self.names, BatchCircuit(lowered)
         _choose(circuit, names)
         _clock(circuit, self.prepared.fragment.domains, names, self.choice.clocks)
         for number, event in enumerate((*lowered.events, *lowered.watches)):

@@ -52,8 +52,6 @@ class Library:
         Time to write and compile it.
     fresh
         It was built by this call, not found in the cache.
-    writer
-        The tool that wrote the C++, if it is not cppsim.
     messages
         In the order of their numbers.
     shown
@@ -64,7 +62,6 @@ class Library:
     compiler: str
     seconds: float
     fresh: bool = False
-    writer: str = ""
     messages: tuple[Message, ...] = ()
     shown: Mapping[str, int] = field(default_factory=dict)
 

@@ -97,11 +97,6 @@ class AnyModel(ABC):
         check_storage(self._storage, self._buffers, self.widths, circuit.input_widths)
 
     @property
-    def description(self) -> str:
-        """``name``, and anything unusual about the model, for people."""
-        return self.name
-
-    @property
     @abstractmethod
     def cycles(self) -> int:
         """Clock edges since the beginning or the last ``reset``."""

@@ -115,11 +115,6 @@ class Model(AnyModel):
             self._waves = Waveform(self._calls, self._handle, self.library.shown, Path(vcd))
 
     @property
-    def description(self) -> str:
-        writer = self.library.writer
-        return f"{self.name} by {writer}" if writer else self.name
-
-    @property
     def cycles(self) -> int:
         return int(self._calls.model_cycles(self._handle))
 

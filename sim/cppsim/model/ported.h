@@ -186,7 +186,7 @@ public:
   size_t storage_fault = 0;
   Heard heard;
   void *waves = nullptr;
-  int (*sample)(void *waves, uint64_t femtoseconds) = nullptr; // of waves.h
+  int (*sample)(void *waves, uint64_t femtoseconds) = nullptr; // of model.h
 
 private:
   Place place = {};

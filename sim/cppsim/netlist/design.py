@@ -203,10 +203,7 @@ class Notice:
 
 @dataclass(slots=True)
 class PlainDesign:
-    """A circuit with one clock, ``clk``. Bits that nothing drives are inputs of the circuit.
-
-    ``unused`` holds the bits of results that nothing reads.
-    """
+    """A circuit with one clock, ``clk``. Bits that nothing drives are inputs of the circuit."""
 
     ports: list[DesignPort] = field(default_factory=list)
     names: dict[str, Bits] = field(default_factory=dict)
@@ -214,7 +211,6 @@ class PlainDesign:
     registers: list[StateRegister] = field(default_factory=list)
     memories: list[Memory] = field(default_factory=list)
     notices: list[Notice] = field(default_factory=list)
-    unused: set[int] = field(default_factory=set)
 
     def first_free(self) -> int:
         """Return the first number that no bit has, nor any bit above it."""

@@ -87,9 +87,6 @@ def trim(design: PlainDesign) -> None:
     design.cells = [cell for x in design.cells if (cell := _trim_cell(x, live))]
     design.registers = [register for x in design.registers if (register := _trim_register(x, live))]
     design.memories = [memory for x in design.memories if (memory := _trim_memory(x, live))]
-    results = [cell.result for cell in design.cells]
-    results += [read.result for memory in design.memories for read in memory.reads]
-    design.unused = {bit for bits in results for bit in bits} - live
 
 
 def _live(design: PlainDesign) -> set[int]:

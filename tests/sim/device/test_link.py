@@ -32,7 +32,7 @@ class FakeSimulator:
         self.vcd = vcd
         self.latency = 0
         self.stalls: tuple[float, int] | None = None
-        self.evaluator = type("Evaluator", (), {"description": evaluator})()
+        self.evaluator = type("Evaluator", (), {"name": evaluator})()
 
     def set_latency(self, cycles: int) -> None:
         self.latency = cycles
