@@ -4,6 +4,7 @@ One instance of it can run alone, in the single simulator, which writes waveform
 """
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -198,11 +199,8 @@ def run_alone(
             observed.append(Observed(results, np.frombuffer(content, np.uint8)[None]))
 
     simulator.add_testbench(work)
-    if vcd is None:
+    with simulator.write_vcd(str(vcd)) if vcd is not None else nullcontext():
         simulator.run()
-    else:
-        with simulator.write_vcd(str(vcd)):
-            simulator.run()
     return observed
 
 

@@ -1,7 +1,7 @@
 """`Batch`: many instances of an Amaranth design, with arrays for its ports and memories."""
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -110,9 +110,7 @@ class Batch(Runner):
                 words.extend(words_of(item, result, places))
 
         simulator.add_testbench(work)
-        with ExitStack() as files:
-            if vcd is not None:
-                files.enter_context(simulator.write_vcd(str(vcd)))
+        with simulator.write_vcd(str(vcd)) if vcd is not None else nullcontext():
             simulator.run()
         return words
 

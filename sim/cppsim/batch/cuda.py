@@ -101,12 +101,10 @@ class Cuda:
         return max(_FEWEST, _THREADS // (most // (self._shared + _OWN)) // 32 * 32)
 
     def free_bytes(self) -> int:
-        """Return the bytes of the GPU's memory that are free for instances."""
         self._cupy.get_default_memory_pool().free_all_blocks()
         return int(self._cupy.cuda.runtime.memGetInfo()[0])
 
     def allocate(self, rows: NDArray[np.uint8]) -> tuple[Any, Any, int]:
-        """Allocate one instance at power-on for each of ``rows``, the bytes of its memories."""
         cupy, description = self._cupy, self.description
         tiles = -(-len(rows) // self._lanes)
         with _as_batch_errors():
@@ -151,7 +149,6 @@ class Cuda:
             yield slice(first, end), slice(first * self._lanes, min(count, end * self._lanes))
 
     def rows(self, instances: tuple[Any, Any, int]) -> NDArray[np.uint8]:
-        """Return the bytes of all memories, as (instances, bytes)."""
         _, there, count = instances
         result = np.zeros((count, self.description.row_bytes), np.uint8)
         with _as_batch_errors():
@@ -164,7 +161,6 @@ class Cuda:
         return result
 
     def put_rows(self, instances: tuple[Any, Any, int], rows: NDArray[np.uint8]) -> None:
-        """Replace the memories' bytes."""
         _, there, count = instances
         with _as_batch_errors():
             for own, memory, tiles in self._pieces(count):
@@ -189,13 +185,11 @@ class Cuda:
                 yield own, memory, slice(first, end)
 
     def to_host(self, instances: tuple[Any, Any, int]) -> tuple[Any, Any, int]:
-        """Copy ``instances`` to the host's memory."""
         words, rows, count = instances
         with _as_batch_errors():
             return self._cupy.asnumpy(words), self._cupy.asnumpy(rows), count
 
     def to_device(self, instances: tuple[Any, Any, int]) -> tuple[Any, Any, int]:
-        """Copy instances from the host's memory to the GPU."""
         words, rows, count = instances
         with _as_batch_errors():
             return self._cupy.asarray(words), self._cupy.asarray(rows), count

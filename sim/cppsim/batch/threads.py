@@ -51,14 +51,12 @@ class Threads:
 
     @staticmethod
     def free_bytes() -> int:
-        """Return the bytes of memory that are free for instances."""
         with suppress(OSError), Path("/proc/meminfo").open(encoding="ascii") as lines:
             sizes = dict(line.split(":", 1) for line in lines)
             return int(sizes["MemAvailable"].split()[0]) << 10
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
     def allocate(self, rows: NDArray[np.uint8]) -> tuple[Any, Any]:
-        """Allocate one instance at power-on for each of ``rows``, the bytes of its memories."""
         tiles = -(-len(rows) // self._lanes)
         size = tiles * self.description.core_words * self._lanes // 8
         words = np.zeros(size + _ALIGNED, np.uint8)
@@ -69,7 +67,6 @@ class Threads:
         return words[first : first + size], whole[: len(rows)]
 
     def run(self, instances: tuple[Any, Any], program: Encoded, output: Words) -> None:
-        """Run ``program``; write its results to ``output``, of shape (columns, instances)."""
         words, rows = instances
         count = len(rows)
         taken = np.ascontiguousarray(program.input)
@@ -121,11 +118,9 @@ class Threads:
                     wait(calls)
 
     def rows(self, instances: tuple[Any, Any]) -> NDArray[np.uint8]:
-        """Return the bytes of all memories, as (instances, bytes)."""
         return np.asarray(instances[1])
 
     def put_rows(self, instances: tuple[Any, Any], rows: NDArray[np.uint8]) -> None:
-        """Replace the bytes of all memories."""
         instances[1][...] = rows
 
 

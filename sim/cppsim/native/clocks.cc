@@ -5,7 +5,6 @@
 
 #include "model.h"
 #include "probe.h"
-#include "waves.h"
 
 #include <time.h>
 

@@ -11,3 +11,9 @@ struct Model {
   int (*step)(void *top);    // 1: to be stepped once more; plus 2: there are messages
   void (*settle)(void *top); // what follows from state and inputs shows in `words`
 };
+
+// Waveforms, which the code that steps a model samples at the end of each time step.
+struct Waves;
+
+// Settles the model and takes down what has changed. Not 0 if that failed: Python says how.
+typedef int TakeSample(Waves *waves, uint64_t femtoseconds);

@@ -1,7 +1,6 @@
 // Waveforms as text of a VCD file (IEEE 1364-2005, clause 18): what has changed since the sample
 // before. Never moves a model on. Files, headers and values that show as words are Python's.
 
-#include "waves.h"
 #include "model.h"
 
 #include <algorithm>
