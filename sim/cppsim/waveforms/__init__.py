@@ -1,6 +1,7 @@
 """Waveforms of a model, which native code writes to a VCD file: a sample holds the changes.
 
-This module knows words in memory and a file after its header, not the simulator.
+This module knows words in memory and a file after its header. `simulator` begins the files of
+`cppsim.Simulator`, and `model` those of `cppsim.Model`.
 """
 
 import codecs
