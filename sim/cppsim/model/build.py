@@ -1,11 +1,10 @@
 """Turn a circuit into a shared library: generate C++, compile it, and cache the result."""
 
-import json
+import pickle
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from ..compiling.cache import source_digest
 from ..compiling.library import Builder
@@ -14,7 +13,6 @@ from ..netlist.design import (
     Bits,
     DesignPort,
     FormattedValue,
-    Notice,
     PlainDesign,
     word_count,
 )
@@ -23,7 +21,7 @@ from .interface import Elaborated
 from .source import HEADERS, program, program_glue
 from .storage import StoragePort
 
-_ABOUT = "about.json"
+_ABOUT = "about.pickle"
 
 _LOADED = source_digest("cppsim")
 """The digest of the modules that run here: the files may have changed since."""
@@ -98,14 +96,13 @@ def build(
         compile_as.compile_text(_source(circuit, design, storage, shown), folder)
         about = {
             "seconds": round(time.monotonic() - started, 3),
-            "messages": list(map(_described, design.notices)),
+            "messages": tuple(Message(x.message, x.failed) for x in design.notices),
             "shown": {name: len(bits) for name, bits in shown.items()},
         }
-        (folder / _ABOUT).write_text(json.dumps(about), encoding="utf-8")
+        (folder / _ABOUT).write_bytes(pickle.dumps(about))
 
     folder = compile_as.folder((*about_circuit, _LOADED, source_digest("cppsim")), fill)
-    about = json.loads((folder / _ABOUT).read_text(encoding="utf-8"))
-    about["messages"] = tuple(map(_message, about["messages"]))
+    about = pickle.loads((folder / _ABOUT).read_bytes())
     compiler = compile_as.find_compiler().name
     return Library(compile_as.library(folder), compiler, fresh=fresh, **about)
 
@@ -123,13 +120,3 @@ def _source(
     design.ports = ports
     text, variables = program(design, storage, list(shown.values()))
     return program_glue(text, variables, circuit.widths, circuit.output_widths, storage)
-
-
-def _described(notice: Notice) -> dict[str, Any]:
-    parts = [x if isinstance(x, str) else asdict(x) for x in notice.message]
-    return {"failed": notice.failed, "parts": parts}
-
-
-def _message(about: Mapping[str, Any]) -> Message:
-    parts = (x if isinstance(x, str) else FormattedValue(**x) for x in about["parts"])
-    return Message(tuple(parts), about["failed"])

@@ -57,7 +57,7 @@ def test_same_circuit_is_compiled_once_and_another_one_anew(fresh_cache: Path) -
     assert first.seconds == again.seconds > 0
     assert fresh_cache in first.path.parents
     files = {path.name for path in first.path.parent.iterdir()}
-    assert files == {"library.so", "about.json", "checksums.json"}
+    assert files == {"library.so", "about.pickle", "checksums.json"}
 
 
 def test_changed_compiler_compiles_anew(
