@@ -12,6 +12,7 @@ from bitlane_rtl.configuration import Configuration
 from bitlane_sim.bench import BenchError, job
 from bitlane_sim.bench.simulators import measure_verilator
 from bitlane_sim.device.simulator import Simulator
+from cppsim.model.model import Model
 from support.command_line import CommandLine
 
 pytestmark = pytest.mark.slow
@@ -40,7 +41,8 @@ def after_compiled(change: Callable[[Simulator], None], monkeypatch: pytest.Monk
 
     def changed(simulator: Simulator, *arguments: object, **options: object) -> object:
         traffic = execute(simulator, *arguments, **options)  # type: ignore[arg-type]
-        if simulator.evaluator.description == "compiled":
+        assert isinstance(simulator.evaluator, Model)
+        if simulator.evaluator.library.path.name == "library.so":  # Verilator's is model.so
             change(simulator)
         return traffic
 
