@@ -98,7 +98,7 @@ def _checksum(data: bytes) -> int:
 
 _MAGIC, _VERSION, _ETHERNET = 0xA1B23C4D, (2, 4), 1
 _MOST_BYTES = 1 << 16
-"""Of a file of libpcap, in nanoseconds."""
+"""Numbers in the header of a pcap file with nanoseconds, and the most bytes of a frame there."""
 
 
 class PcapWriter:

@@ -170,7 +170,7 @@ class AnyModel(ABC):
     def _execute(
         self, program: Program, encoded: Encoded, columns: Sequence[int] | None = None
     ) -> Words:
-        """Execute a program, with other ``columns`` if they are given.
+        """Execute a program, with ``columns`` in place of the values that it sets by arrays.
 
         Returns the words of its results in the order of execution.
         """

@@ -33,7 +33,7 @@ _Shown = Sequence[tuple[Any, Any]]
 
 
 class State(Protocol):
-    """A state as Amaranth's simulator has it, of which signals and rows are in a model."""
+    """The state of a simulation whose signals and memories are in a compiled model."""
 
     model: CompiledModel
     slots: list[Any]

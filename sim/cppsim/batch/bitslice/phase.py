@@ -99,7 +99,7 @@ def _in_turn(
     gates: Mapping[int, Gate], drivers: Mapping[int, Call], roots: Sequence[int]
 ) -> Iterator[_Item]:
     """Return gates and calls after their operands, near their first use by ``roots``."""
-    # A call is known by its first result.
+    # The first result of a call stands for the call.
     made = {node: node for node in gates} | {x: call.result[0] for x, call in drivers.items()}
 
     def known(nodes: Sequence[int]) -> list[int]:
