@@ -396,6 +396,38 @@ def test_storage_that_does_not_fit_is_refused(
         make(Mixer(), storage=[port], buffers={"ram": ram()})
 
 
+class Swap(wiring.Component):
+    """A circuit that reads and writes one word of its storage at each edge."""
+
+    value: In(8)
+    before: In(8)
+    enable: Out(1, init=1)
+    place: Out(2, init=3)
+    written: Out(8)
+    mask: Out(1, init=1)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.d.comb += [self.enable.eq(1), self.place.eq(3), self.mask.eq(1)]
+        m.d.comb += self.written.eq(self.value)
+        return m
+
+
+def test_a_word_that_is_written_at_the_same_edge_reads_as_before(make: Maker) -> None:
+    ports = {"buffer": "ram", "enable": "enable", "address": "place"}
+    write = StoragePort(access=StorageAccess.WRITE, data="written", mask="mask", **ports)
+    read = StoragePort(access=StorageAccess.READ, data="before", **ports)
+    for storage in ((write, read), (read, write)):
+        buffer = np.array([0, 0, 0, 7], np.uint8)
+        model = make(Swap(), storage=storage, buffers={"ram": buffer})
+        seen = []
+        for value in (8, 9):
+            model.set("value", value)
+            model.step()
+            seen.append((model.get("before"), int(buffer[3])))
+        assert seen == [(7, 8), (8, 9)]
+
+
 def test_a_buffer_that_cannot_be_written_is_refused(make: Maker) -> None:
     buffer = ram()
     buffer.flags.writeable = False
