@@ -15,6 +15,7 @@ from .netlist.design import WORD
 
 _Operator: Any = ast.Operator
 _Slice: Any = ast.Slice
+_Const: Any = Const
 
 Key = tuple[Any, ...]
 """An expression but for some constants. It has the ``id`` of each signal, so that a table of keys
@@ -27,15 +28,25 @@ Structure = tuple[Key, tuple[int, ...]]
 def open_constants(value: Any) -> list[Const]:
     """Return the constants that the key of an expression leaves open, in their order."""
     constants: list[Const] = []
-    structure_of(value, constants)
+    _walked(value, constants)
     return constants
 
 
-def structure_of(value: Any, constants: list[Const] | None = None) -> Structure | None:
-    """Return the structure of an expression; None if it has an unknown part.
+def structure_of(value: Any) -> Structure | None:
+    """Return the structure of an expression; None if it has an unknown part."""
+    if type(value) is _Operator:
+        operands = value._operands
+        if len(operands) == 2 and type(operands[0]) is Signal and type(operands[1]) is _Const:
+            # The most frequent structure takes 0.2 µs, and 0.7 µs by a walk.
+            shape = operands[1]._shape
+            if shape._width <= WORD:
+                key = (value._operator, 2, id(operands[0]), shape._width, shape._signed)
+                return key, (operands[1]._value,)
+    return _walked(value, [])
 
-    Appends the constants that its key leaves open to ``constants``.
-    """
+
+def _walked(value: Any, constants: list[Const]) -> Structure | None:
+    """Return the structure of an expression, and append its open constants to ``constants``."""
     values: list[int] = []
     key: list[Any] = []
     seen: dict[int, int] = {}  # `dict[int, int]()` takes a third of the time of a walk
@@ -58,8 +69,7 @@ def structure_of(value: Any, constants: list[Const] | None = None) -> Structure 
                 key.append(item._value)
                 continue
             values.append(item._value)
-            if constants is not None:
-                constants.append(item)
+            constants.append(item)
         elif kind is _Operator:
             operands = item._operands
             key += item._operator, len(operands)

@@ -130,16 +130,16 @@ class RunningEngine(PySimEngine):
             reason = fast_forward()
             if reason == EDGE:
                 self._end_waits(state)
-                self._run_testbenches()
+                going = self._run_testbenches() or self._is_critical()
             elif reason == MESSAGES:
                 state.report_messages()
                 self.step_design()
+                going = self._is_critical()
             else:
                 state.stale = True
                 clocks.land()
                 going = self._is_critical()
                 break
-            going = self._is_critical()
         else:
             clocks.advance()
         self._interrupted = False
@@ -147,17 +147,18 @@ class RunningEngine(PySimEngine):
 
     def _end_waits(self, state: CompiledState) -> None:
         """End the waits for the edges at which compiled code has stopped."""
-        state.reach()
-        waits: list[Wait] = []
-        for edge in state.clocks.reached():
+        edges = state.reach()
+        waits: list[Wait] = edges[0].reach()
+        for edge in edges[1:]:
             waits += edge.reach()
         for wait in waits:
             wait.run()
         if not state.step(alone=len(self._processes) == 1):
             self.step_design()
 
-    def _run_testbenches(self) -> None:
-        again = True
+    def _run_testbenches(self) -> bool:
+        """Run them until all wait; return whether the last one that ran is critical."""
+        again, critical = True, False
         while again:
             again = False
             for testbench in self._testbenches:
@@ -165,10 +166,11 @@ class RunningEngine(PySimEngine):
                     testbench.runnable = False
                     testbench.run()
                     again = True
+                    critical = testbench.critical
+        return critical
 
     def _is_critical(self) -> bool:
-        for runnables in (self._testbenches, self._processes):
-            for runnable in runnables:
-                if runnable.critical:
-                    return True
-        return False
+        for runnable in self._testbenches:
+            if runnable.critical:
+                return True
+        return any(runnable.critical for runnable in self._processes)

@@ -113,6 +113,8 @@ class Clocks:
         The slot of each clock's signal.
     control : ctypes.Structure
         The fields shared with compiled code; its times are relative to ``_epoch``.
+    edges : dict
+        Lists of edges, by the ``reached`` of compiled code; `reached` adds one.
     woken : bool
         Wakers were called when the time last changed.
     fast_forward : callable
@@ -137,7 +139,7 @@ class Clocks:
         advance = native().clocks_fast_forward
         advance.argtypes, advance.restype = (ctypes.c_void_p,), ctypes.c_int
         self.fast_forward = partial(advance, ctypes.addressof(self.control))
-        self._found: dict[int, list[Any]] = {}
+        self.edges: dict[int, list[Any]] = {}
         self.waves: Sequence[Waves] = ()
         self.attended = False
         self.reset()
@@ -195,7 +197,7 @@ class Clocks:
     def listen(self, number: int, level: int, edge: EdgeControl) -> None:
         """Count a clock's changes to ``level`` in ``edge``, and stop where ``edge`` says."""
         self._clocks[number].edges[level] = ctypes.pointer(edge)
-        self._found.clear()
+        self.edges.clear()
 
     # --- as the timeline ----------------------------------------------------------------------
 
@@ -292,13 +294,11 @@ class Clocks:
             self._count_from(self.now)
 
     def reached(self) -> list[Any]:
-        """Return the edges at which waits have ended."""
+        """Return the edges at which compiled code has stopped; add them to `edges`."""
         places = self.control.reached
-        found = self._found.get(places)
-        if found is None:
-            found = self._found[places] = [
-                self.slots[place // 2].edges[place % 2]
-                for place in range(2 * len(self.slots))
-                if places >> place & 1
-            ]
+        found = self.edges[places] = [
+            self.slots[place // 2].edges[place % 2]
+            for place in range(2 * len(self.slots))
+            if places >> place & 1
+        ]
         return found

@@ -153,7 +153,9 @@ class Readers:
         structure = structure_of(value) if type(value) is _Operator else None
         if structure is None:
             return partial(self.read, value)
-        return partial(self.shape(value, structure).read, value, structure[1])
+        key, constants = structure
+        shape = self._shapes.get(key) or self.shape(value, structure)
+        return partial(shape.read, value, constants)
 
     def _is_direct(self, signal: Signal) -> bool:
         return not (self._probes.patience and self._probes.is_settled(signal))

@@ -95,9 +95,14 @@ class CompiledState(SettledState):
                 return [Condition(program=program, settles=True)]
         return (slot.conditions() or None) if slot is not None else None
 
-    def reach(self) -> None:
-        """Note that clocks have changed in a model that has not stepped."""
-        self.stale = 0 if self.clocks.control.settled else self.patience
+    def reach(self) -> list[Any]:
+        """Note that clocks have changed in a model that has not stepped.
+
+        Returns the edges at which compiled code has stopped.
+        """
+        clocks = self.clocks
+        self.stale = 0 if clocks.control.settled else self.patience
+        return clocks.edges.get(clocks.control.reached) or clocks.reached()
 
     def step(self, *, alone: bool) -> bool:
         """Step the model if clocks are all that changed; return whether nothing is left to do.
@@ -140,12 +145,10 @@ class CompiledState(SettledState):
             self.due = self._at_edge = True
         if answer & 2 or self.reported:
             self._report_messages()
-        return self._wake()
+        return self._wake() if self.watched else False
 
     def _wake(self) -> bool:
         woken = False
-        if not self.watched:
-            return woken
         for slot in list(self.watched):
             if not slot.wakers:
                 del self.watched[slot]

@@ -5,14 +5,15 @@ Compiled code counts the edges of clocks by itself, and stops where the first wa
 
 from collections.abc import Callable, Generator, Sequence
 from functools import cached_property
+from operator import call
 from typing import Any
 
 from amaranth.hdl import ShapeCastable, Signal, Value, ValueCastable
 from amaranth.sim import BrokenTrigger
 
-from ..amaranth_internals import DomainReset
+from ..amaranth_internals import DomainReset, ast
 from ..native.probe import ProbeProgram
-from ..structure import Structure, structure_of
+from ..structure import Structure
 from .clocks import NEVER, Condition, EdgeControl
 from .slots import SignalSlot
 from .state import CompiledState
@@ -21,6 +22,9 @@ _PATIENCE = 64
 """Evaluations of a condition in Python after which a compiled program is faster."""
 _REMEMBERED = 256
 """Limit of the structures of conditions with a wait. A testbench has as many as it has lines."""
+
+_FREQUENT = (Signal, ast.Operator, ast.Slice)
+"""Types of values for which ``isinstance``, which takes five times as long, is not called."""
 
 SampleReader = Callable[[], Any]
 """A function that returns a sampled value, in the form of its shape."""
@@ -82,22 +86,29 @@ class Edge:
     def happen(self) -> None:
         """Count a change, and activate all waits."""
         self.control.count += 1
-        self._active_triggers.update(self._ended(all_of_them=True))
+        self._active_triggers.update(self._ended(list(self.waits)))
 
     def reach(self) -> "list[Wait]":
         """Return the waits that end now; compiled code has counted the change."""
-        waits = self._ended(all_of_them=False)
+        waits = list(self.waits)
+        wait = waits[0] if len(waits) == 1 else None
+        if wait is not None and wait.process.waits_on is wait and wait.hits is None:
+            # Nearly always, and in half of the time.
+            if not wait.lasting:
+                self.waits.clear()
+            elif wait.choosy and not wait.over():
+                waits = []
+        else:
+            waits = self._ended([x for x in waits if not x.choosy or x.over()])
         if not waits:
             # Only here: a process that waits once often waits again.
             self.plan()
         return waits
 
-    def _ended(self, *, all_of_them: bool) -> "list[Wait]":
-        """Return all waits, or those that end now; remove them unless they last."""
+    def _ended(self, waits: "list[Wait]") -> "list[Wait]":
+        """Return those of ``waits`` that are not broken; remove them unless they last."""
         found = []
-        for wait in tuple(self.waits):
-            if wait.choosy and not all_of_them and not wait.over():
-                continue
+        for wait in waits:
             if wait.process.waits_on is wait:
                 found.append(wait)
                 if wait.hits is not None:
@@ -187,7 +198,7 @@ class Sampler:
 
     def reader(self, expr: Any) -> SampleReader:
         """Return a reader of ``expr``, converted by its shape. Raises as ``Value.cast``."""
-        if isinstance(expr, Value):
+        if type(expr) in _FREQUENT or isinstance(expr, Value):
             return self._value_reader(expr)
         read = self._value_reader(Value.cast(expr))
         shape = expr.shape() if isinstance(expr, ValueCastable) else None
@@ -195,11 +206,10 @@ class Sampler:
             return lambda: shape.from_bits(read())
         return read
 
-    def until(self, tick: Any, condition: Value) -> "Until":
+    def until(self, tick: Any, condition: Value, structure: Structure | None) -> "Until":
         """Return a wait for ``condition``: one object for all conditions of one structure."""
         if self._state is not self.engine.state:
             self.forget()
-        structure = structure_of(condition)
         if structure is None:
             return Until(tick, condition, None)
         key, constants = structure
@@ -275,7 +285,7 @@ class Wait:
         if self.hits is not None:
             hit, reset = self.edges[0] in self.hits, reset or self.edges[1] in self.hits
             self.hits.clear()
-        self.result = (hit, reset, *[read() for read in reads]) if reads else (hit, reset)
+        self.result = (hit, reset, *map(call, reads)) if reads else (hit, reset)
         self.process.runnable = True
         self.process.waits_on = None
 
@@ -329,6 +339,7 @@ class Repeat(Wait):
         # An asynchronous reset may follow the tick before the process runs.
         self.choosy = len(self.edges) == 1
         self._goal = self.edges[0].control.count + count
+        self._met = False
         self._prepare()
 
     def forget(self) -> None:
@@ -348,10 +359,11 @@ class Repeat(Wait):
             self.target, self.conditions = count, (*resets, *conditions)
 
     def over(self) -> bool:
-        return self.done() or bool(self.sampler.reset())
+        return self.edges[0].control.count >= self._goal or bool(self.sampler.reset())
 
-    def done(self) -> bool:
-        return bool(self.edges[0].control.count >= self._goal)
+    def run(self) -> None:
+        self._met = self.edges[0].control.count >= self._goal
+        Wait.run(self)
 
     def __await__(self) -> Generator[Any, None, tuple[Any, ...]]:
         self.begin()
@@ -362,7 +374,7 @@ class Repeat(Wait):
                     raise BrokenTrigger
                 if self.result[1]:
                     raise DomainReset
-                if self.done():
+                if self._met:
                     return self.result[2:]
         finally:
             self.end()
@@ -379,7 +391,6 @@ class Until(Repeat):
         self._structure = structure
         self._constants: tuple[int, ...] = () if structure is None else structure[1]
         self._patience = _PATIENCE
-        self._met = False
         super().__init__(tick, 1)
 
     def aim(self, tick: Any, condition: Value, constants: tuple[int, ...]) -> None:
@@ -393,7 +404,7 @@ class Until(Repeat):
     def _prepare(self) -> None:
         self.target, self.conditions = 0, ()
         self._programs: list[ProbeProgram] = []
-        self._read_alone: Callable[[], int] | None = None
+        self._result: memoryview | None = None
         state, engine = self.sampler.engine.state, self.sampler.engine
         self._read: Callable[[Value, tuple[int, ...]], int] = lambda x, _: int(engine.get_value(x))
         if self._structure is None or not isinstance(state, CompiledState):
@@ -409,13 +420,13 @@ class Until(Repeat):
         if found is not None:
             self._stop_at(NEVER, found)
             self._programs = [x.program for x in found if x.program is not None]
-            if self._programs and not found[0].settles:
-                # At an edge, before the model steps, it needs no settled values.
-                self._read_alone = self._programs[0].on(self.sampler.engine.state.model.address)
+            if self._programs:
+                # Compiled code has just evaluated it at this edge.
+                self._result = self._programs[0].result
 
     def over(self) -> bool:
-        alone = self._read_alone
-        self._met = bool(alone() if alone else self._read(self._condition, self._constants))
+        result = self._result
+        self._met = bool(result[0] if result else self._read(self._condition, self._constants))
         if not self.target:
             self._patience -= 1
             if not self._patience:
@@ -425,10 +436,7 @@ class Until(Repeat):
 
     def run(self) -> None:
         self._met = self._met or bool(self._read(self._condition, self._constants))
-        super().run()
-
-    def done(self) -> bool:
-        return self._met
+        Wait.run(self)
 
 
 def _never() -> int:

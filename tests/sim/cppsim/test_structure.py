@@ -6,6 +6,7 @@ from itertools import combinations
 import pytest
 from amaranth.hdl import Cat, ClockSignal, Const, Mux, Shape, Signal, Value, signed, unsigned
 
+from cppsim import structure
 from cppsim.structure import open_constants, structure_of
 
 a, b, c = (Signal(8, name=name) for name in "abc")
@@ -17,6 +18,7 @@ DIFFERENT: dict[str, Callable[[], Value]] = {
     "another operator": lambda: a - Const(1, 8),
     "wider constant": lambda: a + Const(1, 9),
     "signed constant": lambda: a + Const(1, signed(8)),
+    "wide constant alone": lambda: a + Const(1 << 69, 70),
     "operands exchanged": lambda: Const(1, 8) + a,
     "one operand": lambda: -a,
     "two operands": lambda: a - b,
@@ -53,6 +55,12 @@ DIFFERENT: dict[str, Callable[[], Value]] = {
 @pytest.mark.parametrize("name", DIFFERENT)
 def test_an_expression_made_anew_has_its_structure(name: str) -> None:
     assert structure_of(DIFFERENT[name]()) == structure_of(DIFFERENT[name]()) is not None
+
+
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_the_short_way_to_a_structure_is_that_of_the_walk(name: str) -> None:
+    value = DIFFERENT[name]()
+    assert structure_of(value) == structure._walked(value, [])
 
 
 def test_expressions_that_differ_have_different_keys() -> None:
