@@ -1,4 +1,4 @@
-"""Compare compiled designs from the cache with the same designs written anew. No tests here.
+"""Compare designs and batches from the cache with the same ones written anew. No tests here.
 
 ``RECOMPUTE=SALT`` selects another share of the designs; ``RECOMPUTE=all`` compares all of them.
 """
@@ -10,6 +10,9 @@ from functools import wraps
 from typing import Any
 
 from cppsim import designs, engine
+from cppsim.batch.cached import CachedBatch
+from cppsim.batch.description import Source
+from cppsim.batch.source import write_batch
 from cppsim.designs import Written
 from cppsim.netlist.fingerprint import fingerprint
 
@@ -21,9 +24,10 @@ _SHARE = 16
 
 
 def recompute(replace: Callable[[Any, str, Any], None]) -> None:
-    """Let engines compare; ``replace`` is called like ``setattr``."""
+    """Let engines and batches compare; ``replace`` is called like ``setattr``."""
     for name in ("built", "known"):
         replace(engine, name, _compared(getattr(engine, name)))
+    replace(CachedBatch, "source", _compared_batch(CachedBatch.source))
 
 
 def expect_same(design: Any, ready: Written) -> None:
@@ -35,6 +39,13 @@ def expect_same(design: Any, ready: Written) -> None:
     anew = designs.layout(*designs.written(design), objects)
     same = _contents(kept, objects) == _contents(anew, objects)
     assert same, f"{source.library.parent} is not the entry of this design"
+
+
+def expect_same_batch(batch: CachedBatch, backend: str | None, source: Source) -> None:
+    """Expect that ``source`` and rows of ``batch`` are what its design becomes without a cache."""
+    anew = write_batch(batch.design.lowered())
+    same = (source, batch.rows) == (anew.source(backend), anew.rows)
+    assert same, f"the cached source for {backend} is not that of this design"
 
 
 def _contents(layout: bytes, objects: Sequence[Any]) -> tuple[Any, ...]:
@@ -51,6 +62,19 @@ def _compared(find: Callable[[Any], Written | None]) -> Callable[[Any], Written 
         if ready is not None and _is_chosen(fingerprint(design).digest):
             expect_same(design, ready)
         return ready
+
+    return found
+
+
+def _compared_batch(
+    find: Callable[[CachedBatch, str | None], Source],
+) -> Callable[[CachedBatch, str | None], Source]:
+    @wraps(find)
+    def found(batch: CachedBatch, backend: str | None = None) -> Source:
+        source = find(batch, backend)
+        if _is_chosen(batch.design.key()):
+            expect_same_batch(batch, backend, source)
+        return source
 
     return found
 

@@ -1,6 +1,7 @@
 """A batch of a design that is in the cache is neither lowered nor written again."""
 
 from collections.abc import Callable
+from inspect import unwrap
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,11 @@ from amaranth.lib.wiring import Component, In, Out
 
 from cppsim import Batch, Program
 from cppsim.batch import cached, circuit
+from cppsim.batch.cached import CachedBatch
 from cppsim.batch.circuit import PortChoice, PreparedBatch
 from cppsim.errors import BatchError
+from cppsim.netlist.fingerprint import Fingerprint
+from support.sim.recomputed import SALT, expect_same_batch
 
 
 def test_a_design_in_the_cache_is_not_lowered(
@@ -33,12 +37,32 @@ def test_a_design_in_the_cache_is_not_lowered(
     def lower(_: Any) -> None:
         raise AssertionError("lowered")
 
+    # Without the comparison with the design written anew.
+    monkeypatch.setattr(CachedBatch, "source", unwrap(CachedBatch.source))
     monkeypatch.setattr(circuit, "lower", lower)
     assert run() == cold
     with monkeypatch.context() as patch:
         patch.setattr(cached, "_CODE", "the compiler has changed")
         with pytest.raises(BatchError, match="lowered"):
             run()
+
+
+def test_the_source_of_another_design_is_found_out(fresh_cache: Path) -> None:
+    right, wrong = (CachedBatch(PreparedBatch.of(PortChoice(Part(step=x)))) for x in (1, 2))
+    expect_same_batch(right, "threads", right.source("threads"))
+    wrong.source("threads")
+    with pytest.raises(AssertionError, match="is not that of this design"):
+        expect_same_batch(wrong, "threads", right.source("threads"))
+
+
+def test_batches_with_one_key_for_two_designs_are_found_out(
+    monkeypatch: pytest.MonkeyPatch, fresh_cache: Path
+) -> None:
+    monkeypatch.setenv(SALT, "all")
+    monkeypatch.setattr(circuit, "fingerprint", lambda _: Fingerprint("one for all", []))
+    Batch(Part(step=1), 2, "threads")
+    with pytest.raises(AssertionError, match="is not that of this design"):
+        Batch(Part(step=2), 2, "threads")
 
 
 def test_a_batch_from_the_cache_exports_the_same(fresh_cache: Path, tmp_path: Path) -> None:
