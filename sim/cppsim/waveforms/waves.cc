@@ -3,12 +3,8 @@
 
 #include "model.h"
 
-#include <algorithm>
 #include <stddef.h>
 #include <string.h>
-#include <string>
-#include <unordered_map>
-#include <vector>
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -91,20 +87,61 @@ uint64_t mask(size_t width) { return ~uint64_t(0) >> (WORD - width); }
 
 // --- text ----------------------------------------------------------------------------------------
 
+// What this file needs of std::vector, for plain data: to compile the containers of the library took
+// 0.6 of 0.8 s.
+template <typename Element> class Array {
+public:
+  Array() = default;
+  Array(const Array &) = delete;
+  Array &operator=(const Array &) = delete;
+  ~Array() { __builtin_free(_content); }
+
+  size_t size() const { return _size; }
+  Element *begin() { return _content; }
+  Element *end() { return _content + _size; }
+  Element &operator[](size_t number) { return _content[number]; }
+
+  // What is added is 0.
+  void resize(size_t size) {
+    if (size > _room) {
+      _room = 2 * size;
+      void *const content = __builtin_realloc(_content, _room * sizeof(Element));
+      if (!content) __builtin_abort();
+      _content = static_cast<Element *>(content);
+    }
+    if (size > _size) memset(_content + _size, 0, (size - _size) * sizeof(Element));
+    _size = size;
+  }
+
+  void take(const Element *from, size_t size) {
+    resize(size);
+    if (size) memcpy(_content, from, size * sizeof(Element));
+  }
+
+  void add(Element element) {
+    resize(_size + 1);
+    _content[_size - 1] = element;
+  }
+
+private:
+  Element *_content = nullptr;
+  size_t _size = 0, _room = 0;
+};
+
 // Lines for the file. What is begun can be taken back.
 class Text {
 public:
   size_t count = 0;
 
-  const char *content() const { return _content.data(); }
+  const char *content() { return _content.begin(); }
 
   // A place at the end for up to `size` bytes.
   char *more(size_t size) {
     if (count + size > _content.size()) _content.resize(2 * (count + size));
-    return _content.data() + count;
+    return _content.begin() + count;
   }
 
-  void ends(const char *to) { count = to - _content.data(); }
+  void ends(const char *to) { count = to - _content.begin(); }
 
   void add(const char *text, size_t size) {
     memcpy(more(size), text, size);
@@ -112,7 +149,62 @@ public:
   }
 
 private:
-  std::vector<char> _content;
+  Array<char> _content;
+};
+
+// The lines of some values of a variable.
+class Lines {
+public:
+  Lines() = default;
+  Lines(const Lines &) = delete;
+  Lines &operator=(const Lines &) = delete;
+  ~Lines() { clear(); }
+
+  // Adds the line of `value` to `text`; false if it is not known.
+  bool add_to(Text &text, uint64_t value) {
+    const size_t place = place_of(value);
+    if (place == _known.size() || _known[place].value != value) return false;
+    text.add(_known[place].line, _known[place].size);
+    return true;
+  }
+
+  // Keeps the line of a value that is not known.
+  void keep(uint64_t value, Array<char> &line) {
+    if (_known.size() >= KNOWN) clear();
+    const size_t place = place_of(value);
+    char *const copy = static_cast<char *>(__builtin_malloc(line.size() + 1));
+    if (!copy) __builtin_abort();
+    memcpy(copy, line.begin(), line.size());
+    _known.resize(_known.size() + 1);
+    Known *const at = &_known[place];
+    memmove(at + 1, at, (_known.size() - 1 - place) * sizeof *at);
+    *at = {value, copy, line.size()};
+  }
+
+private:
+  struct Known {
+    uint64_t value;
+    char *line;
+    size_t size;
+  };
+
+  // The place of the first value that is not less.
+  size_t place_of(uint64_t value) {
+    size_t first = 0, last = _known.size();
+    while (first < last) {
+      const size_t middle = (first + last) / 2;
+      if (_known[middle].value < value) first = middle + 1;
+      else last = middle;
+    }
+    return first;
+  }
+
+  void clear() {
+    for (Known &each : _known) __builtin_free(each.line);
+    _known.resize(0);
+  }
+
+  Array<Known> _known; // in the order of their values
 };
 
 } // namespace
@@ -122,8 +214,13 @@ private:
 struct Waves {
   Waves(const Model &model, const Callbacks &callbacks) : _model(model), _python(callbacks) {}
 
-  void take(const std::vector<Area> &areas, const std::vector<Variable> &variables,
-            const std::vector<Part> &parts);
+  ~Waves() { delete[] _known; }
+
+  Array<Area> areas;
+  Array<Variable> variables;
+  Array<Part> parts; // a variable's one after the other, from its number in `_part_starts` on
+
+  void begin(); // when these are complete
   int sample(Time time);
   int date(Time time);
   int flush();
@@ -132,7 +229,7 @@ struct Waves {
   int failed = 0; // in the last call
   Time epoch = 0; // from which callers count
   Text text;
-  std::string line; // of a value, as Python has put it in words
+  Array<char> line; // of a value, as Python has put it in words
 
 private:
   // Bits of a word that belong to a variable, and whether they are all of it.
@@ -152,34 +249,29 @@ private:
 
   Model _model;
   Callbacks _python;
-  std::vector<Area> _areas;
-  std::vector<Variable> _variables;
-  std::vector<Part> _parts; // a variable's one after the other, from its number in `_part_starts` on
-  std::vector<size_t> _part_starts;
-  std::vector<Watch> _watches; // a word's one after the other
-  std::vector<size_t> _watch_starts;
-  std::vector<uint64_t> _words;   // of all areas, at the last sample
-  std::vector<uint64_t> _noted;   // of each variable: the last sample in whose `_changed` it was
-  std::vector<uint32_t> _changed; // variables to be gathered from `_words`
-  std::vector<uint64_t> _value;   // the one gathered
-  std::vector<std::unordered_map<uint64_t, std::string>> _known;
+  Array<size_t> _part_starts;
+  Array<Watch> _watches; // a word's one after the other
+  Array<size_t> _watch_starts;
+  Array<uint64_t> _words;   // of all areas, at the last sample
+  Array<uint64_t> _noted;   // of each variable: the last sample in whose `_changed` it was
+  Array<uint32_t> _changed; // variables to be gathered from `_words`
+  Array<uint64_t> _value;   // the one gathered
+  Lines *_known = nullptr;  // of each variable
   uint64_t _samples = 0;
   Time _time = 0;
   bool _dated = false; // whether `_time` is in the text
 };
 
-void Waves::take(const std::vector<Area> &areas, const std::vector<Variable> &variables,
-                 const std::vector<Part> &parts) {
-  _areas = areas;
-  _variables = variables;
-  _parts = parts;
+void Waves::begin() {
   size_t words = 0, widest = 1;
   for (const Area &area : areas) words = area.first + (area.size + 7) / 8;
-  for (const Variable &variable : variables) widest = std::max<size_t>(widest, variable.width);
+  for (const Variable &variable : variables) {
+    if (variable.width > widest) widest = variable.width;
+  }
   _words.resize(words);
   _value.resize((widest + WORD - 1) / WORD + 1);
   _noted.resize(variables.size());
-  _known.resize(variables.size());
+  _known = new Lines[variables.size()];
   _part_starts.resize(variables.size() + 1);
   _watch_starts.resize(words + 2);
   for (const Part &part : parts) {
@@ -206,7 +298,7 @@ int Waves::sample(Time time) {
   _model.settle(_model.top);
   const size_t begin = text.count;
   _samples++;
-  for (const Area &area : _areas) compare(area);
+  for (const Area &area : areas) compare(area);
   failed = show_changed();
   if (failed || text.count == begin) {
     text.count = before;
@@ -240,7 +332,7 @@ void Waves::compare(const Area &area) {
   uint64_t now[BLOCK];
   for (size_t done = 0; done < area.size; done += sizeof now) {
     const size_t first = area.first + done / 8;
-    const size_t size = std::min(sizeof now, area.size - done);
+    const size_t left = area.size - done, size = left < sizeof now ? left : sizeof now;
     if (_samples > 1 && !memcmp(&_words[first], area.content + done, size)) continue;
     now[(size - 1) / 8] = 0;
     memcpy(now, area.content + done, size);
@@ -253,14 +345,14 @@ void Waves::compare(const Area &area) {
 }
 
 void Waves::word_changed(size_t word, uint64_t value, uint64_t difference) {
-  const Watch *const end = _watches.data() + _watch_starts[word + 1];
-  for (const Watch *watch = _watches.data() + _watch_starts[word]; watch != end; watch++) {
+  const Watch *const end = _watches.begin() + _watch_starts[word + 1];
+  for (const Watch *watch = _watches.begin() + _watch_starts[word]; watch != end; watch++) {
     if (!(watch->bits & difference)) continue;
     if (watch->all) {
-      show(_variables[watch->variable], (value & watch->bits) >> watch->shift);
+      show(variables[watch->variable], (value & watch->bits) >> watch->shift);
     } else if (_noted[watch->variable] != _samples) {
       _noted[watch->variable] = _samples;
-      _changed.push_back(watch->variable);
+      _changed.add(watch->variable);
     }
   }
 }
@@ -270,13 +362,13 @@ int Waves::show_changed() {
   for (const uint32_t number : _changed) {
     if (failed) break;
     gather(number);
-    if (_variables[number].kind == DIGITS) {
-      show(_variables[number]);
+    if (variables[number].kind == DIGITS) {
+      show(variables[number]);
     } else {
       failed = show_words(number);
     }
   }
-  _changed.clear();
+  _changed.resize(0);
   return failed;
 }
 
@@ -308,30 +400,20 @@ void Waves::show(const Variable &variable) {
 
 // The value gathered, in the words that Python has for it.
 int Waves::show_words(uint32_t number) {
-  const Variable &variable = _variables[number];
+  const Variable &variable = variables[number];
   const bool keep = variable.kind == WORDS && variable.width <= WORD;
-  auto &known = _known[number];
-  if (keep) {
-    const auto found = known.find(_value[0]);
-    if (found != known.end()) {
-      text.add(found->second.data(), found->second.size());
-      return 0;
-    }
-  }
-  const int failed = _python.render(number, _value.data()) != DONE;
+  if (keep && _known[number].add_to(text, _value[0])) return 0;
+  const int failed = _python.render(number, _value.begin()) != DONE;
   if (failed) return failed;
-  text.add(line.data(), line.size());
-  if (keep) {
-    if (known.size() >= KNOWN) known.clear();
-    known[_value[0]] = line;
-  }
+  text.add(line.begin(), line.size());
+  if (keep) _known[number].keep(_value[0], line);
   return 0;
 }
 
 void Waves::gather(uint32_t number) {
-  memset(_value.data(), 0, _value.size() * sizeof _value[0]);
+  memset(_value.begin(), 0, _value.size() * sizeof _value[0]);
   for (size_t k = _part_starts[number]; k < _part_starts[number + 1]; k++) {
-    const Part &part = _parts[k];
+    const Part &part = parts[k];
     const uint64_t bits = _words[part.word] >> part.shift & mask(part.width);
     const size_t at = part.low / WORD, up = part.low % WORD;
     _value[at] |= bits << up;
@@ -346,8 +428,10 @@ EXPORT Waves *waves_create(const Model *model, const Callbacks *callbacks, const
                            size_t area_count, const Variable *variables, size_t variable_count,
                            const Part *parts, size_t part_count) {
   Waves *waves = new Waves(*model, *callbacks);
-  waves->take({areas, areas + area_count}, {variables, variables + variable_count},
-              {parts, parts + part_count});
+  waves->areas.take(areas, area_count);
+  waves->variables.take(variables, variable_count);
+  waves->parts.take(parts, part_count);
+  waves->begin();
   return waves;
 }
 
@@ -372,7 +456,7 @@ EXPORT int waves_add(Waves *waves, uint64_t femtoseconds, const char *text, size
 }
 
 // The answer to `render`: a line of the file.
-EXPORT void waves_line(Waves *waves, const char *text, size_t size) { waves->line.assign(text, size); }
+EXPORT void waves_line(Waves *waves, const char *text, size_t size) { waves->line.take(text, size); }
 
 // Hands to the file what it has not got yet.
 EXPORT int waves_flush(Waves *waves) {
