@@ -144,7 +144,7 @@ class _Pickler(pickle.Pickler):
 
     def persistent_id(self, thing: Any) -> int | None:
         number = self._numbers.get(id(thing))
-        # Asked of every object: with `isinstance` the layout of a FIFO takes 0.5 ms, and 0.3 without.
+        # Asked of every object: a FIFO's layout takes 0.3 ms, and 0.5 with `isinstance`.
         if number is None and type(thing) in (Signal, MemoryData):
             raise SimulationError(f"{thing!r} is not in the design")
         return number

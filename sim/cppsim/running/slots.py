@@ -1,6 +1,7 @@
 """A compiled model, and its signals and memories with the interface of Amaranth's simulator."""
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 from amaranth.hdl import MemoryData, Signal
@@ -91,7 +92,6 @@ class SignalSlot(BaseSignalState):
         self.signal = signal
         self.is_comb = is_comb
         self.wakers: list[Any] = []
-        self.token = PySignalState(signal, set())
         self._state = state
         self._words = state.model.words
         places, self._constant, self.settled = state.model.places(state.bits_of(signal))
@@ -118,6 +118,11 @@ class SignalSlot(BaseSignalState):
     def reset(self) -> None:
         self._queued = None
         self.seen = self.signal.init
+
+    @cached_property
+    def token(self) -> Any:
+        """What stands for the signal in a set of changes."""
+        return PySignalState(self.signal, set())
 
     @property
     def curr(self) -> int:
