@@ -196,6 +196,18 @@ def test_values_that_show_as_words() -> None:
     ]
 
 
+@same_waveforms
+def test_more_words_than_are_kept_in_any_order() -> Traced:
+    m, count = Module(), Signal(16)
+    shown = Signal(13, decoder=lambda value: f"step {value}")
+    m.d.sync += [count.eq(count + 1), shown.eq((count * 40503 >> 3) ^ count)]
+
+    async def work(ctx: Any) -> None:
+        await ctx.tick().repeat(9000)
+
+    return Traced(m, work)
+
+
 def test_rows_that_show_as_words() -> None:
     def design() -> Traced:
         m = Module()
