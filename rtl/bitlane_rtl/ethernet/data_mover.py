@@ -73,9 +73,9 @@ class DataMover(wiring.Component):
     Latency: the first burst is requested in cycle 1, with ``transfer.valid`` from cycle 0 on. A
     READ's first word is valid 4 cycles after its first beat. ``done`` is 1 a cycle after the last
     response, or the transfer of the last word.
-    Throughput: a word of a READ every 2 cycles, one of a WRITE each cycle. With a memory that
-    answers after ``n`` cycles, a READ of ``w`` words takes ``n + 4 + 2 * w`` cycles from ``valid``
-    to ``done``, up to 2 more if it is misaligned, and a WRITE ``n + 2 + w``.
+    Throughput: a word a cycle. With a memory that answers after ``n`` cycles, a READ of ``w`` words
+    takes ``n + 5 + w`` cycles from ``valid`` to ``done``, one more if it is misaligned, and a WRITE
+    ``n + 2 + w``.
     Area (8 MiB, data width 64): 425 LUT4, 49 CCU2C, 271 flip-flops and 2 block RAMs on ECP5; 311
     LUT4 at a data width of 32. The RAM's output bounds its clock.
     """
@@ -167,21 +167,20 @@ class DataMover(wiring.Component):
         m.submodules.buffer = buffer = self._buffer
         write, aligner = self.transfer.write, self._aligner
         beat = Signal(len(self.read.data.p.data), reset_less=True)
-        loaded = Signal()
+        loaded, leaves = Signal(), Signal()
         m.d.comb += [
+            leaves.eq(state.drain | (aligner.i.ready & self._is_last(lane))),
             self.read.data.ready.eq(1),
             buffer.i.valid.eq(self.read.data.valid),
             buffer.i.payload.eq(self.read.data.p.data),
-            buffer.o.ready.eq(~loaded),
+            buffer.o.ready.eq(~loaded | leaves),
             aligner.i.valid.eq(Mux(write, self.i.valid, loaded)),
             aligner.i.payload.eq(Mux(write, self.i.payload, beat.word_select(lane, 32))),
             self.i.ready.eq(aligner.i.ready & write),
         ]
         # A block RAM takes 5.8 ns to output a beat, and so nothing but a register follows it.
-        with m.If(~loaded):
+        with m.If(~loaded | leaves):
             m.d.sync += [loaded.eq(buffer.o.valid), beat.eq(buffer.o.payload)]
-        with m.Elif(state.drain | (aligner.i.ready & self._is_last(lane))):
-            m.d.sync += loaded.eq(0)
 
     def _output(self, m: Module, state: Any, lane: Signal) -> Signal:
         """Output the aligner's words, or beats of them. Return whether one waits to be accepted."""
@@ -193,8 +192,7 @@ class DataMover(wiring.Component):
         full, last = Signal(), Signal(reset_less=True)
         leaves = full & Mux(write, port.ready, answer.ready)
         m.d.comb += [
-            # The path from the packets' output ends here, which costs no cycle: see `AnswerPacker`.
-            word.ready.eq(~full | (port.ready & write)),
+            word.ready.eq(~full | leaves),
             port.valid.eq(full & write),
             port.p.data.eq(beat),
             port.p.strobe.eq(strobe),

@@ -26,7 +26,8 @@ class PacketRouter(wiring.Component):
     o : ``Out(stream.Signature(PacketWord))``
         Packets to build.
 
-    Latency: 0 cycles, 1 before a packet of ``o``. Throughput: a word a cycle.
+    Latency: a packet of ``received`` 1 cycle, of ``sent`` 1, of a reply 2. Throughput: a word a
+    cycle.
     """
 
     i: In(stream.Signature(PacketWord))
@@ -36,24 +37,27 @@ class PacketRouter(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        first = Signal(init=1)  # the next word of `i` is the first one of a packet
-        replied = Signal()  # the kind of the packet
+        # A register, because all that the user does with a word would follow its kind.
+        known = Signal()  # `reply` is the kind of the packet at `i`
         reply = Signal()
         busy = Signal()
         of_user = Signal()  # whose turn it is, while a packet is routed and after it
         kind: Any = data.View(PacketKind, self.i.payload.data[: PacketKind.as_shape().size])
+        waits = self.i.valid & known & reply
+        replies = Signal()
         m.d.comb += [
-            reply.eq(Mux(first, kind.arp | kind.echo, replied)),
             self.received.payload.eq(self.i.payload),
-            self.received.valid.eq(self.i.valid & ~reply),
-            self.i.ready.eq(Mux(reply, self.o.ready & busy & ~of_user, self.received.ready)),
+            self.received.valid.eq(self.i.valid & known & ~reply),
+            replies.eq(self.o.ready & busy & ~of_user),
+            self.i.ready.eq(known & Mux(reply, replies, self.received.ready)),
             self.sent.ready.eq(self.o.ready & busy & of_user),
-            self.o.valid.eq(busy & Mux(of_user, self.sent.valid, self.i.valid & reply)),
+            self.o.valid.eq(busy & Mux(of_user, self.sent.valid, waits)),
             self.o.payload.eq(Mux(of_user, self.sent.payload, self.i.payload)),
         ]
-        with m.If(self.i.valid & self.i.ready):
-            m.d.sync += [first.eq(self.i.payload.last), replied.eq(reply)]
-        waits = self.i.valid & reply
+        with m.If(~known):
+            m.d.sync += [known.eq(self.i.valid), reply.eq(kind.arp | kind.echo)]
+        with m.Elif(self.i.valid & self.i.ready & self.i.payload.last):
+            m.d.sync += known.eq(0)
         with m.If(~busy):
             m.d.sync += [
                 busy.eq(waits | self.sent.valid),

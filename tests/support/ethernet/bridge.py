@@ -72,14 +72,17 @@ class _Board(Elaboratable):
 class BridgeBench(LineBench):
     """Runs a bridge, which is compiled once.
 
-    ``device`` is its memory and window; ``stalls`` and ``latency`` are those of the memory.
+    ``device`` is its memory and window; ``stalls`` and ``latency`` are those of the memory. See
+    `LineBench` for ``sync``.
     """
 
-    def __init__(self, data_width: int = 64, clock_hz: int = 50_000_000) -> None:
+    def __init__(
+        self, data_width: int = 64, clock_hz: int = 50_000_000, *, sync: float = PERIODS["sync"]
+    ) -> None:
         board = _Board(replace(CONFIGURATION, data_width=data_width), clock_hz)
         self._beat_bytes = data_width // 8
         self._bridge = board.bridge
-        super().__init__(board, board.bridge)
+        super().__init__(board, board.bridge, sync)
         for testbench in (self._read, self._write, self._control):
             self._simulator.add_testbench(testbench, background=True)
 
