@@ -33,10 +33,12 @@ class Crc32(wiring.Component):
     crc : ``Out(32)``
         The CRC of all words since ``clear``.
 
-    Latency: 1 cycle. Throughput: a word a cycle.
+    Latency: 1 cycle. Throughput: a word a cycle. Raises ``ValueError`` if ``width`` is not 1 to 32.
     """
 
     def __init__(self, width: int) -> None:
+        if not 1 <= width <= _BITS:
+            raise ValueError(f"width: {width}; expected 1 to {_BITS}")
         # The CRC is linear: each bit of a word changes the same bits of it, whatever the others.
         algorithm = CRC32_ISO_HDLC(data_width=width)
         self._changes = [
@@ -55,7 +57,7 @@ class Crc32(wiring.Component):
             terms = [
                 mixed[each] for each, changes in enumerate(self._changes) if changes >> bit & 1
             ]
-            following.append(reduce(xor, terms))
+            following.append(reduce(xor, terms, Const(0)))
         with m.If(self.valid):
             m.d.sync += register.eq(Cat(register[width:], Const(0, width)) ^ Cat(following))
         with m.If(self.clear):

@@ -50,7 +50,7 @@ def test_the_routed_netlist_computes() -> None:
 @pytest.mark.parametrize(
     ("faults", "size", "shares"),
     [
-        (CableFaults(), 1 << 20, (0.95, 0.95, 0.8)),
+        (CableFaults(), 1 << 20, (0.95, 0.95, 0.9)),
         (CableFaults(lose=0.02, double=0.02, reorder=0.02, damage=0.02), 64 << 10, (0.5, 0.4, 0.3)),
     ],
     ids=["good cable", "bad cable"],
