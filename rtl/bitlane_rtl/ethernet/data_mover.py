@@ -76,7 +76,7 @@ class DataMover(wiring.Component):
     Throughput: a word a cycle. With a memory that answers after ``n`` cycles, a READ of ``w`` words
     takes ``n + 5 + w`` cycles from ``valid`` to ``done``, one more if it is misaligned, and a WRITE
     ``n + 2 + w``.
-    Area (8 MiB, data width 64): 425 LUT4, 49 CCU2C, 271 flip-flops and 2 block RAMs on ECP5; 311
+    Area (8 MiB, data width 64): 391 LUT4, 49 CCU2C, 271 flip-flops and 2 block RAMs on ECP5; 318
     LUT4 at a data width of 32. The RAM's output bounds its clock.
     """
 

@@ -60,14 +60,16 @@ class NetworkBridge(wiring.Component):
     Errors of the memory are not reported: see `DataMover`. The memory is accessed while the engine
     runs; a WRITE is answered after its responses, and a READ is requested after all answers before.
 
-    Latency (``sync`` at 50 MHz, memory as below): the answer's preamble begins 1.6 us after the
-    last byte of a READ of no data, and 2.3 us after that of a READ or WRITE of 64 bytes.
+    Latency (``sync`` at 50 MHz, memory as below): the answer's preamble begins 1.5 us after the
+    last byte of a READ of no data, 2.0 us after that of a READ of 64 bytes, and 2.1 us after that
+    of a WRITE of 64 bytes.
     Throughput (cycles of ``sync``; a memory that answers after 12 cycles and transfers a beat of 64
-    bits every 2): a datagram with ``n`` WRITEs of ``w`` words each takes ``n * (w + 32) + 14``, one
-    with READs ``n * (2 * w + 34) + 12``. These are 470 and 840 for 1,472 bytes with three requests:
-    293 and 164 MB/s at 93.75 MHz, where a gigabit line carries 119.6.
-    Area (128 KiB of memory, data width 32): 2,219 LUT4, 270 CCU2C, 1,599 flip-flops, 16 LUT RAMs
-    and 20 block RAMs on ECP5. Clocks on ECP5-6: ``sync`` 115 to 129 MHz with three seeds, which the
+    bits every 2): a datagram with ``n`` WRITEs of ``w`` words each takes ``n * (w + 32) + 12``, one
+    with READs ``n * (w + 34) + 13``. These are 468 and 478 for 1,472 bytes with three requests: 294
+    and 288 MB/s at 93.75 MHz, or 145 in both directions at once, where a gigabit line carries 119.6
+    in each.
+    Area (128 KiB of memory, data width 32): 2,250 LUT4, 270 CCU2C, 1,631 flip-flops, 16 LUT RAMs
+    and 20 block RAMs on ECP5. Clocks on ECP5-6: ``sync`` 118 to 135 MHz with three seeds, which the
     way from a block RAM to the register behind it bounds; on the boards, ``rx`` 139 to 184 MHz
     and ``tx`` 137 to 213 MHz.
     """

@@ -380,11 +380,11 @@ def test_cycles_of_full_datagrams(data_width: int, writes: bool, cycles: int) ->
 @pytest.mark.parametrize(
     ("content", "cycles"),
     [
-        (read(0, 0, 0), 72),
-        (read(0, 0, 64), 96),
+        (read(0, 0, 0), 73),
+        (read(0, 0, 64), 98),
         (write(0, 0, bytes(64)), 105),
-        (read(0, CONTROL_BASE, 4), 86),
-        (write(0, CONTROL_BASE, bytes(4)), 82),
+        (read(0, CONTROL_BASE, 4), 87),
+        (write(0, CONTROL_BASE, bytes(4)), 83),
     ],
     ids=["read 0", "read 64", "write 64", "read a word", "write a word"],
 )
