@@ -342,7 +342,7 @@ CONTRACTS: dict[type[Contract], Method] = {
     DatagramsAreChecked: Induction(2),
     CrcIsRight: Induction(2),
     FormIsRight: Reached,
-    OnlyTheSession: Bounded(30),
+    OnlyTheSession: Reached,
     ReaderGoesOn: Reached,
     PackerGoesOn: Reached,
 }
