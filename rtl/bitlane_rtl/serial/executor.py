@@ -279,8 +279,6 @@ class RequestExecutor(wiring.Component):
         """Connect ``transfer``. No byte of it is counted."""
         header, counter, access = self._header, self._counter, self._access
         m.d.comb += [
-            # Takes `execute` out of the path to ``i.ready``.
-            access.memory.ready.eq(1),
             self._answer.done.eq(counter.done | header.kind.write),
             self.transfer.valid.eq(state.transfer),
             self.transfer.address.eq(access.memory.address),
