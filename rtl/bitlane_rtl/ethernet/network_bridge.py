@@ -70,8 +70,8 @@ class NetworkBridge(wiring.Component):
     in each.
     Area (128 KiB of memory, data width 32): 2,246 LUT4, 270 CCU2C, 1,631 flip-flops, 16 LUT RAMs
     and 20 block RAMs on ECP5. Clocks on ECP5-6: ``sync`` 119 to 123 MHz with three seeds, which the
-    way from a block RAM to the register behind it bounds; on the boards, ``rx`` 139 to 184 MHz
-    and ``tx`` 137 to 213 MHz.
+    way from a block RAM to the register behind it bounds; on the boards, ``rx`` 140 to 238 MHz
+    and ``tx`` 138 to 188 MHz.
     """
 
     rx: Any
