@@ -9,7 +9,7 @@ import json
 import os
 import shutil
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -82,6 +82,20 @@ def run_suite(
     """
     text = change(verilog_of(width, ports))
     core = {"data_width": width, "read_ports": ports, "memory_bytes": MEMORY_BYTES}
+    variables = {CORE: json.dumps(core), COMMANDS: str(commands), SEED: str(seed)}
+    return run_verilog(simulator, folder, text, suite, variables, only=only)
+
+
+def run_verilog(
+    simulator: Simulator,
+    folder: Path,
+    text: str,
+    suite: str,
+    variables: Mapping[str, str],
+    *,
+    only: str | None = None,
+) -> Outcome:
+    """Run ``suite`` on the module ``core`` of ``text``, with environment ``variables``."""
     with mock.patch.dict(os.environ, simulator.environment):
         # Under pytest the runner ends the process when a test fails; here some have to.
         os.environ.pop("PYTEST_CURRENT_TEST", None)
@@ -93,7 +107,7 @@ def run_suite(
             hdl_toplevel_lang="verilog",
             build_dir=_copy(built, folder),
             results_xml=str(folder / "results.xml"),
-            extra_env={CORE: json.dumps(core), COMMANDS: str(commands), SEED: str(seed)},
+            extra_env=variables,
             test_filter=only,
             timescale=_TIMESCALE,
             log_file=log,
