@@ -1,0 +1,82 @@
+"""LiteEth's UDP core at the other end of a board's RGMII pins, in Verilator.
+
+LiteEth makes and reads all frames itself. They are compared with those that scapy builds.
+"""
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scapy.layers.inet import ICMP
+
+from support.board.model import MemoryDevice
+from support.boards.liteeth import Message, Traffic, compiled, talk
+from support.ethernet.datagrams import NetworkRules, datagram_of
+from support.ethernet.line import HEAD, frame, padded
+from support.ethernet.packets import BOARD, BOARD_IP, answer, arp, datagram, echo
+from support.ethernet.verilog import CONFIGURATION
+from support.serial.frames import hello, read, write
+
+pytestmark = pytest.mark.slow
+
+SESSION = 0x12345678
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compiled(tmp_path_factory.mktemp("liteeth"))
+
+
+def on_line(content: Any) -> bytes:
+    return HEAD + frame(bytes(content))
+
+
+def asked(address: str = BOARD_IP) -> Any:
+    """Return LiteEth's request of ARP for ``address``."""
+    return arp(pdst=address, hwdst="ff:ff:ff:ff:ff:ff")
+
+
+def expect_answers(traffic: Traffic, requests: Sequence[Any], sent: int) -> None:
+    """Expect one request of ARP and ``sent`` other frames, and the answers to ``requests``."""
+    assert traffic.sent[0] == on_line(asked())
+    assert len(traffic.sent) == 1 + sent
+    assert traffic.received == [on_line(answer(request)) for request in (asked(), *requests)]
+
+
+def test_it_finds_the_board_and_pings_it(program: Path) -> None:
+    rng = random.Random(1)
+    requests = [echo(rng.randbytes(size)) for size in (0, 1, 2, 3, 17, 18, 56, 1472)]
+    traffic = talk(program, *([Message(BOARD_IP, bytes(ping[ICMP]))] for ping in requests))
+    expect_answers(traffic, requests, len(requests))
+    # LiteEth passes the padding of a short frame on.
+    replies = [padded(answer(request))[34:] for request in requests]
+    assert traffic.messages == [Message(BOARD_IP, reply) for reply in replies]
+
+
+def test_a_session_over_its_datagrams(program: Path) -> None:
+    """Datagrams of all sizes, one by one, and then as fast as LiteEth sends them."""
+    rng = random.Random(2)
+    rules = NetworkRules(MemoryDevice(CONFIGURATION.memory_base, CONFIGURATION.memory_bytes))
+    contents = [[hello(255, 0x1000)]]
+    number = 0
+    for size in (1, 4, 36, 512, *(rng.randrange(512) for _ in range(20))):
+        address = rng.randrange(CONFIGURATION.memory_bytes - size)
+        contents.append(
+            [write(number, address, rng.randbytes(size)), read(number + 1, address, size)]
+        )
+        number += 2
+    contents.append([read(number + k, 512 * k, 480) for k in range(3)])
+    contents.append([write(number + 3, 0, bytes(484))])
+    payloads = [datagram_of(SESSION, each) for each in contents]
+    messages = [Message(BOARD_IP, payload, BOARD.port) for payload in payloads]
+    traffic = talk(program, *([each] for each in messages[:8]), messages[8:])
+    answers = [reply for payload in payloads for reply in rules.answers(payload)]
+    expect_answers(traffic, [datagram(reply) for reply in answers], len(messages))
+    assert traffic.messages == [Message(BOARD_IP, reply, BOARD.port) for reply in answers]
+
+
+def test_another_address_is_not_the_boards(program: Path) -> None:
+    traffic = talk(program, [Message("192.168.1.51", bytes(4), BOARD.port)])
+    assert traffic == Traffic(sent=[on_line(asked("192.168.1.51"))])
