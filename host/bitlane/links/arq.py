@@ -519,7 +519,8 @@ class Window:
     def _go_back_n(self, expected: int) -> None:
         """Mark ``expected`` and all later requests as lost: the board waits for ``expected``."""
         behind = (self._next - expected) % SEQUENCES
-        if behind > REPETITIONS:
+        # In a session, this number is only late.
+        if behind > REPETITIONS and not self._line.has_session:
             raise LinkError(
                 f"{self._name}: the board expects request {expected}; the next one is"
                 f" {self._next}: it was reset, or another program uses it; open it again"

@@ -68,6 +68,7 @@ class DatagramLine(Line):
     answers_bytes = 1 << 16
     least_wait = 0.002
     latency_bytes = 4_000
+    has_session = True
 
     def __init__(self, number: int) -> None:
         self._number = number

@@ -129,6 +129,7 @@ class SerialLine(Line):
     answers_bytes = 4000
     least_wait = 0.02
     latency_bytes = 64
+    has_session = False
 
     def cost(self, request: Request, size: int) -> LineCost:
         sent, received = (size, 0) if request is Request.WRITE else (0, size)

@@ -119,6 +119,9 @@ class Line(ABC):
     """The shortest retransmission timer: more than the latency of scheduler and line."""
     latency_bytes: int
     """Bytes whose time on the line is the fixed latency of a frame of any size."""
+    has_session: bool
+    """Whether every packet has the number of its session: then no board answers in it that was
+    reset or is used by another program."""
 
     def frame_room(self, size: int) -> int:
         """Return the bytes that a board buffers of a packet of one frame with ``size`` bytes."""

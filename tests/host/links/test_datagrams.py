@@ -291,6 +291,19 @@ def test_the_end_of_a_batch_is_repeated_byte_for_byte() -> None:
     assert it.empty
 
 
+@pytest.mark.parametrize("ahead", [3, 72, 127, 225])
+def test_a_late_expected_changes_nothing(ahead: int) -> None:
+    it = window()
+    it.batches(TransferQueue(reads=[(0, view(42 * 1440))]))
+    it.take(done(0, 42, bytes(480)))
+    transfers = TransferQueue([(0, view(100_000))])
+    assert len(packets_of(it.batches(transfers))) == 10
+    # The next request is 156, and the first unanswered one 126.
+    assert it.take(reply((156 + ahead) % 256, Answer.EXPECTED)) == 0
+    assert not it.batches(transfers)
+    assert it.take(done(126, 10)) > 0
+
+
 def test_silence_repeats_the_first_packet_of_a_batch() -> None:
     it = window()
     first = packets_of(it.batches(TransferQueue([(0, view(14_400))])))

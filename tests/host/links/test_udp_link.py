@@ -201,6 +201,17 @@ def test_a_board_that_lost_power_and_came_back(board: NetworkBoard) -> None:
     expect_well(board)
 
 
+def test_a_board_that_lost_count_within_the_session(board: NetworkBoard) -> None:
+    link = opened(board, 0.3)
+    link.write(BASE, b"before")
+    board.rules.expected = (board.rules.expected - 100) % 256
+    start = monotonic()
+    with pytest.raises(LinkError, match="the board answers a new greeting: it was restarted"):
+        link.write(BASE, b"after.")
+    assert monotonic() - start < 2
+    expect_well(board)
+
+
 def test_a_board_that_another_host_has_used_and_left(board: NetworkBoard) -> None:
     link = opened(board, 0.3)
     board.rules.clock = partial(later, SESSION_SECONDS)
@@ -268,15 +279,18 @@ def test_faults_of_the_cable(
     assert right >= 3, errors
 
 
-def test_long_transfers_over_a_cable_that_loses_and_damages() -> None:
-    up, down = (Cable(loss=0.03, damage=0.03, seed=seed) for seed in (1, 2))
+@pytest.mark.parametrize("name", FAULTS)
+def test_long_transfers_over_a_cable_with_faults(name: str) -> None:
+    up, down = (Cable(seed=seed, **FAULTS[name]) for seed in (1, 2))
     with network_board(up=up, down=down) as board, opened(board) as link:
+        board.rules.in_order = not (up.double or up.reorder)
         for seed in range(4):
             data = Random(seed).randbytes(100_000)
             link.write(BASE + seed, data)
             assert link.read(BASE + seed, len(data)).tobytes() == data
-        assert link.counts.repeated > 10
-        assert link.counts.damaged > 0
+        assert up.hits + down.hits > 20
+        assert link.counts.repeated > 10 or name == "doubled"
+        assert link.counts.damaged > 0 or not down.damage
 
 
 class Slow(Cable):
