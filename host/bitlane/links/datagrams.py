@@ -6,7 +6,7 @@
 from collections.abc import Sequence
 from functools import lru_cache
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final
 from zlib import crc32
 
 import numpy as np
@@ -28,7 +28,10 @@ from bitlane_rtl.abi.frames import (
     Request,
 )
 
-from .line import Batch, Fragment, FrameSizes, Line, LineCost, Reply
+from .line import LEAST_BATCH, Fragment, FrameSizes, Line, LineCost, Reply
+
+# Python 3.11 takes 0.1 us to look up a member of an enumeration.
+_WRITE: Final = Request.WRITE
 
 _HEADER: Final = Struct("<BBHI")
 _ANSWER_HEADER: Final = Struct("<BBH")
@@ -90,7 +93,7 @@ class DatagramLine(Line):
                 count = len(data)
                 parts.append(_HEADER.pack(sequence, request, count, address + start))
                 sequence = sequence + 1 & _SEQUENCE_MASK
-                if request is Request.WRITE:
+                if request is _WRITE:
                     parts.append(data)
                     if count & 3:
                         parts.append(bytes(-count & 3))
@@ -103,14 +106,14 @@ class DatagramLine(Line):
         count = packets * self.fragment_frames
         header = request << 8 | FRAME_BYTES << 16
         frame_words = REQUEST_HEADER_BYTES // 4
-        if request is Request.WRITE:
+        if request is _WRITE:
             frame_words += FRAME_BYTES // 4
         words = np.empty((packets, 2 + self.fragment_frames * frame_words), "<u4")
         words[:, 0] = self._number
         frames = words[:, 1:-1].reshape(*shape, frame_words)
         frames[:, :, 0] = (_NUMBERS[sequence : sequence + count] | header).reshape(shape)
         frames[:, :, 1] = (_STARTS[:count] + address).reshape(shape)
-        if request is Request.WRITE:
+        if request is _WRITE:
             frames[:, :, 2:] = np.frombuffer(content, "<u4").reshape(*shape, -1)
         encoded = words.reshape(-1).view(np.uint8).data
         size = len(encoded) // packets
@@ -130,98 +133,80 @@ class DatagramLine(Line):
     def _encode_alone(self, sequence: int, kind: int, address: int) -> bytes:
         return _with_crc(self._session + _HEADER.pack(sequence, kind, 0, address))
 
-    def decode(self, batch: Batch) -> tuple[list[Reply], int]:
-        """Return the answers of ``batch``, and how many packets are damaged or another session's.
+    def decode(self, content: bytes | memoryview, size: int) -> tuple[list[Reply], int]:
+        """Return the answers of packets, and how many are damaged or another session's.
 
-        The answers refer to the bytes of ``batch``.
+        ``content``, ``size``: as of a `Batch`. The answers refer to ``content``.
         """
-        content, size = batch
         rest = memoryview(content)
         replies: list[Reply] = []
         damaged = 0
         while rest:
-            packets = 1
-            runs = self._runs(rest[:size])
-            if runs and len(runs) == 1 and len(rest) > size:
-                packets = self._alike(rest, size, runs[0])
-            answered = rest[: packets * size]
-            while not (sound := _are_sound(answered, packets)) and packets > 1:
-                packets //= 2
+            packets, answered = 1, rest[:size]
+            found = self._replies(answered)
+            if found and len(rest) >= LEAST_BATCH * size and len(found) == 1:
+                packets = self._alike(rest, size, found[0])
                 answered = rest[: packets * size]
-            rest = rest[packets * size :]
-            if runs is None or not sound:
+                while packets > 1 and crc32(answered) != _sound_crc(size, packets):
+                    packets //= 2
+                    answered = rest[: packets * size]
+                found = [found[0]._replace(content=answered, packets=packets)]
+            if found is not None and (packets > 1 or crc32(answered) == _RESIDUE):
+                replies += found
+            else:
                 damaged += 1
-                continue
-            for number, second, spans in runs:
-                replies.append(
-                    Reply(number, second & _KIND, second > _KIND, answered, packets, spans)
-                )
+            rest = rest[packets * size :]
         return replies, damaged
 
-    def _runs(self, packet: memoryview) -> "list[_Run] | None":
+    def _replies(self, packet: memoryview) -> list[Reply] | None:
         """Return the answers of a packet, which may be damaged.
 
         Returns None if they are not whole, or another session's.
         """
         if packet[:SESSION_BYTES] != self._session:
             return None
-        runs: list[_Run] = []
+        replies: list[Reply] = []
+        spans: list[slice] = []
         following, before = -1, -1
         place, end = SESSION_BYTES, len(packet) - CRC_BYTES
         while place + DATAGRAM_ANSWER_HEADER_BYTES <= end:
             number, second, size = _ANSWER_HEADER.unpack_from(packet, place)
             place += DATAGRAM_ANSWER_HEADER_BYTES
-            span = slice(place, place + size)
+            if number != following or second != before:
+                spans = []
+                replies.append(Reply(number, second & _KIND, second > _KIND, packet, 1, spans))
+            spans.append(slice(place, place + size))
             place += size + 3 & -4
-            if number == following and second == before:
-                runs[-1].spans.append(span)
-            else:
-                runs.append(_Run(number, second, [span]))
             following, before = number + 1 & _SEQUENCE_MASK, second
-        return runs if place == end else None
+        return replies if place == end else None
 
-    def _alike(self, rest: memoryview, size: int, run: "_Run") -> int:
-        """Return how many packets at the start of ``rest`` continue ``run``, that of the first one.
+    def _alike(self, rest: memoryview, size: int, first: Reply) -> int:
+        """Return how many packets at the start of ``rest`` continue ``first``, of the first one.
 
         They have the same session and the same sizes of answers, and consecutive numbers.
         """
-        packets, answers = len(rest) // size, len(run.spans)
-        sizes = {span.stop - span.start for span in run.spans}
-        if packets < 2 or len(sizes) > 1:
+        packets, answers = len(rest) // size, len(first.spans)
+        sizes = {span.stop - span.start for span in first.spans}
+        if len(sizes) > 1:
             return 1
-        header = run.second << 8 | sizes.pop() << 16
+        header = first.kind << 8 | first.interrupt << 8 + INTERRUPT_BIT | sizes.pop() << 16
         step = (size - SESSION_BYTES - CRC_BYTES) // answers
         words = np.frombuffer(rest[: packets * size], "<u4").reshape(packets, -1)
         headers = words[:, SESSION_BYTES // 4 : -1 : step // 4]
-        numbers = _NUMBERS[run.number : run.number + packets * answers].reshape(packets, answers)
+        start = first.sequence
+        numbers = _NUMBERS[start : start + packets * answers].reshape(packets, answers)
         others = (words[:, 0] != self._number).tobytes().find(True)
         wrong = (headers != (numbers | header)).tobytes().find(True)
         return min(packets if others < 0 else others, packets if wrong < 0 else wrong // answers)
 
 
-class _Run(NamedTuple):
-    """Equal answers of a packet to consecutive requests."""
-
-    number: int
-    second: int
-    """The second byte of their headers."""
-    spans: list[slice]
-    """The places of the data of each answer in the packet."""
-
-
-def _are_sound(content: memoryview, packets: int) -> bool:
-    """Return whether the CRCs of ``packets`` packets of equal size are right.
+@lru_cache(1024)
+def _sound_crc(size: int, packets: int) -> int:
+    """Return the CRC-32 of ``packets`` sound packets of ``size`` bytes.
 
     All sound packets of a size leave a CRC register in the same state, so that the CRC of many in a
     row is a constant, too. It finds damage in one packet as that packet's own CRC does.
     """
-    expected = _RESIDUE if packets == 1 else _sound_crc(len(content) // packets, packets)
-    return crc32(content) == expected
-
-
-@lru_cache(1024)
-def _sound_crc(size: int, packets: int) -> int:
-    """Return the CRC-32 of ``packets`` sound packets of ``size`` bytes."""
     return crc32(_with_crc(bytes(size - CRC_BYTES)) * packets)
 
 
@@ -229,7 +214,7 @@ def _sound_crc(size: int, packets: int) -> int:
 def _cost(request: Request, size: int) -> LineCost:
     frames = -(-size // FRAME_BYTES) or 1
     sent, received = frames * REQUEST_HEADER_BYTES, frames * DATAGRAM_ANSWER_HEADER_BYTES
-    if request is Request.WRITE:
+    if request is _WRITE:
         sent += size + 3 & -4
     else:
         received += size + 3 & -4

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,10 @@ class Fragment(NamedTuple):
         return len(self.content) if self.request is Request.READ else 0
 
 
+LEAST_BATCH: Final = 4
+"""Packets from which one NumPy call for all of them takes less time than Python for each."""
+
+
 class Batch(NamedTuple):
     """Packets of equal size, one behind the other in ``content``; the last one may be shorter."""
 
@@ -71,8 +75,10 @@ class Reply(NamedTuple):
         """Return the number of answers."""
         return self.packets * len(self.spans)
 
-    def packet(self, row: int) -> memoryview:
+    def packet(self, row: int) -> bytes | memoryview:
         """Return the bytes of a packet."""
+        if self.packets == 1:
+            return self.content
         size = len(self.content) // self.packets
         return memoryview(self.content)[row * size : (row + 1) * size]
 

@@ -5,8 +5,7 @@ silent for too long. Every error of the line becomes a ``LinkError``; every wait
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from secrets import randbits
 from struct import Struct
 from time import monotonic
@@ -46,6 +45,23 @@ _LONGEST_PAUSE: Final = WAITS[3]
 """Longest time between two polls of the interrupt line, 16 ms."""
 
 _SPACE: Final = 1 << 32
+
+
+class _ClosedByErrors:
+    """Closes ``link`` if the block raises.
+
+    What is still on its way would be taken for the answer to something else.
+    """
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, error: object, *_: object) -> None:
+        if error is not None:
+            self._link.close()
 
 
 class RemoteLink(Link):
@@ -94,7 +110,7 @@ class RemoteLink(Link):
         self._closed = False
         self._timer = RetransmissionTimer(line, timeout / _FEWEST_TRIES)
         self._interrupt = False
-        with self._closed_by_errors():
+        with _ClosedByErrors(self):
             self._window = self._greet()
 
     # --- the line ---------------------------------------------------------------------------------
@@ -150,7 +166,7 @@ class RemoteLink(Link):
             left = deadline - self._clock()
             if self._interrupt or left <= 0:
                 return self._interrupt
-            with self._closed_by_errors():
+            with _ClosedByErrors(self):
                 # The port's own wait: on a simulated port no other makes time pass.
                 for reply in self._receive(min(pause, left)):
                     self._window.take(reply)
@@ -167,7 +183,7 @@ class RemoteLink(Link):
         """Send all of ``transfers`` and wait for their answers."""
         if self._closed:
             raise LinkError(f"{self.description}: the link is closed; open it again")
-        with self._closed_by_errors():
+        with _ClosedByErrors(self):
             self._converse(transfers)
         refused, self._window.refused = self._window.refused, None
         if refused:
@@ -268,15 +284,6 @@ class RemoteLink(Link):
         return randbits(32)
 
     # --- errors -----------------------------------------------------------------------------------
-
-    @contextmanager
-    def _closed_by_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except BaseException:
-            # What is still on its way would be taken for the answer to something else.
-            self.close()
-            raise
 
     def _expect_in_space(self, address: int, size: int) -> None:
         if address < 0 or address + size > _SPACE:

@@ -52,7 +52,8 @@ class UdpLink(RemoteLink):
             self._socket.send(batches)
         except OSError as error:
             raise self._failure(error) from error
-        self.counts.sent_bytes += sum(len(batch.content) for batch in batches)
+        for batch in batches:
+            self.counts.sent_bytes += len(batch.content)
 
     def _receive(self, seconds: float) -> list[Reply]:
         try:
@@ -62,13 +63,13 @@ class UdpLink(RemoteLink):
         counts = self.counts
         replies: list[Reply] = []
         for content, size in batches:
+            found, damaged = self._session.decode(content, size)
             counts.received_bytes += len(content)
-            found, damaged = self._session.decode(Batch(content, size))
-            replies += found
             counts.damaged += damaged
-        if replies:
-            counts.answers += sum(reply.answers for reply in replies)
-            self._interrupt = replies[-1].interrupt
+            replies += found
+        for reply in replies:
+            counts.answers += reply.answers
+            self._interrupt = reply.interrupt
         return replies
 
     def _close_line(self) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bitlane.errors import LinkError
 from bitlane.links.arq import Counts, TransferQueue, Window
 from bitlane.links.datagrams import DatagramLine
-from bitlane.links.line import Batch, Fragment, Reply
+from bitlane.links.line import LEAST_BATCH, Batch, Fragment, Reply
 from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_rtl.abi.datagrams import (
     DATAGRAM_BYTES,
@@ -56,7 +56,7 @@ def requests_of(sequence: int, fragment: Fragment) -> list[bytes]:
 
 def decode(data: bytes) -> list[Answered] | None:
     """Return the answers of a datagram; None if it is dropped."""
-    replies, damaged = LINE.decode(Batch(data, len(data) or 1))
+    replies, damaged = LINE.decode(data, len(data) or 1)
     return None if damaged or not data else [x for reply in replies for x in answers_of(reply)]
 
 
@@ -207,7 +207,7 @@ def test_a_batch_is_decoded_as_its_packets_are(
 ) -> None:
     packets = [answer(number + 3 * k, fault, size) for k, fault in enumerate(faults)]
     packets.append(answer(number + 3 * len(faults), "none", min(last, size)))
-    replies, damaged = LINE.decode(Batch(b"".join(packets), len(packets[0])))
+    replies, damaged = LINE.decode(b"".join(packets), len(packets[0]))
     alone = [decode(packet) for packet in packets]
     assert [x for reply in replies for x in answers_of(reply)] == [
         x for found in alone for x in found or ()
@@ -217,18 +217,18 @@ def test_a_batch_is_decoded_as_its_packets_are(
 
 def test_answers_in_a_row_are_one_reply() -> None:
     packets = [answer(250 + 3 * k, "none", 480) for k in range(44)]
-    ((reply,), damaged) = LINE.decode(Batch(b"".join(packets), len(packets[0])))
+    ((reply,), damaged) = LINE.decode(b"".join(packets), len(packets[0]))
     assert (reply.sequence, reply.packets, reply.answers, damaged) == (250, 44, 132, 0)
 
 
 def test_every_flipped_bit_of_a_batch_is_found() -> None:
-    batch = b"".join(answer(5 + 3 * k, "none", 4) for k in range(3))
+    batch = b"".join(answer(5 + 3 * k, "none", 4) for k in range(LEAST_BATCH))
     for bit in range(8 * len(batch)):
         flipped = bytearray(batch)
         flipped[bit // 8] ^= 1 << bit % 8
-        replies, damaged = LINE.decode(Batch(bytes(flipped), len(batch) // 3))
+        replies, damaged = LINE.decode(bytes(flipped), len(batch) // LEAST_BATCH)
         assert damaged == 1
-        assert sum(reply.answers for reply in replies) == 6
+        assert sum(reply.answers for reply in replies) == 3 * (LEAST_BATCH - 1)
 
 
 def done(number: int, packets: int, data: bytes = b"") -> Reply:
@@ -245,6 +245,15 @@ def test_a_long_transfer_is_one_batch() -> None:
     assert len(batch.packets()) == 42
 
 
+def test_a_few_packets_are_no_batch() -> None:
+    full = (LEAST_BATCH - 1) * 1440
+    for transfers in (TransferQueue([(0, view(full + 9))]), TransferQueue((), [(0, view(full))])):
+        assert {len(batch.packets()) for batch in window().batches(transfers)} == {1}
+    packets = b"".join(answer(3 * k, "none", 4) for k in range(LEAST_BATCH - 1))
+    replies, _ = LINE.decode(packets, len(packets) // (LEAST_BATCH - 1))
+    assert [reply.packets for reply in replies] == [1] * (LEAST_BATCH - 1)
+
+
 def test_writes_and_reads_alternate_packet_by_packet() -> None:
     batches = window().batches(TransferQueue([(0, view(5760))], [(1 << 20, view(5760))]))
     assert [len(batch.packets()) for batch in batches] == [1] * 8
@@ -252,9 +261,9 @@ def test_writes_and_reads_alternate_packet_by_packet() -> None:
 
 
 def test_writes_before_one_to_the_control_window_are_a_batch() -> None:
-    writes = [(0, view(4320)), (CONTROL_BASE, view(4))]
+    writes = [(0, view(5760)), (CONTROL_BASE, view(4))]
     batches = window().batches(TransferQueue(writes, [(1 << 20, view(64))]))
-    assert [len(batch.packets()) for batch in batches] == [3, 1]
+    assert [len(batch.packets()) for batch in batches] == [4, 1]
 
 
 @pytest.mark.parametrize("parts", [[10], [4, 6], [1] * 10, [7, 2, 1]])
@@ -273,10 +282,10 @@ def test_the_answers_to_a_batch_come_in_parts(parts: list[int]) -> None:
 
 def test_a_reply_answers_several_batches() -> None:
     it = window()
-    batches = it.batches(TransferQueue([(0, view(2880)), (1 << 20, view(4320))]))
-    assert [len(batch.packets()) for batch in batches] == [2, 3]
-    it.take(done(0, 5))
-    assert (it.empty, it.answered) == (True, 15)
+    batches = it.batches(TransferQueue([(0, view(2880)), (1 << 20, view(7200))]))
+    assert [len(batch.packets()) for batch in batches] == [1, 1, 5]
+    it.take(done(0, 7))
+    assert (it.empty, it.answered) == (True, 21)
 
 
 def test_the_end_of_a_batch_is_repeated_byte_for_byte() -> None:
