@@ -293,13 +293,13 @@ class Window:
     def _take_packets(self, pending: _Pending, reply: Reply, row: int) -> None:
         """Take the answers DONE to all requests of ``pending``, from packet ``row`` on."""
         most, packets, k, moved = self._line.sizes.most, pending.packets, 0, 0
-        packet = reply.packet(row)
+        packet, spans = reply.packet(row), reply.spans
         for fragment in pending.fragments:
             request, _, content = fragment
             moved += len(content)
             size = len(content) // packets
             for start in range(0, size or 1, most):
-                span = reply.spans[k]
+                span = spans[k]
                 expected = min(most, size - start) if request is _READ else 0
                 if span.stop - span.start != expected:
                     raise self._broken(pending.first + k, _DONE, packet[span], fragment)
