@@ -89,7 +89,7 @@ class DatagramSocket:
         They are valid until the next call.
         """
         arrived = self._arrived_segments if self._gro else self._arrived
-        # Datagrams that are there already take no wait; else this passes while they are on the way.
+        # Before the answer is there, a call in vain costs no time; afterwards, a wait would.
         found = arrived()
         if not found and self._selector.select(max(0.0, seconds)):
             found = arrived()

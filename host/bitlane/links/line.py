@@ -126,8 +126,8 @@ class Line(ABC):
     latency_bytes: int
     """Bytes whose time on the line is the fixed latency of a frame of any size."""
     has_session: bool
-    """Whether every packet has the number of its session: then no board answers in it that was
-    reset or is used by another program."""
+    """Whether every packet carries the number of its session: a board that was reset, or that
+    another program uses, does not answer in it."""
 
     def frame_room(self, size: int) -> int:
         """Return the bytes that a board buffers of a packet of one frame with ``size`` bytes."""

@@ -215,8 +215,10 @@ def test_a_batch_is_decoded_as_its_packets_are(
     assert damaged == alone.count(None)
 
 
-def test_answers_in_a_row_are_one_reply() -> None:
-    packets = [answer(250 + 3 * k, "none", 480) for k in range(44)]
+@pytest.mark.parametrize("second", [Answer.DONE, Answer.REFUSED, 128])
+def test_answers_in_a_row_are_one_reply(second: int) -> None:
+    frames = [header_of(250 + k, second, 480) + bytes(480) for k in range(132)]
+    packets = [datagram(SESSION, *frames[k : k + 3]) for k in range(0, 132, 3)]
     ((reply,), damaged) = LINE.decode(b"".join(packets), len(packets[0]))
     assert (reply.sequence, reply.packets, reply.answers, damaged) == (250, 44, 132, 0)
 
@@ -245,7 +247,7 @@ def test_a_long_transfer_is_one_batch() -> None:
     assert len(batch.packets()) == 42
 
 
-def test_a_few_packets_are_no_batch() -> None:
+def test_a_few_packets_are_not_a_batch() -> None:
     full = (LEAST_BATCH - 1) * 1440
     for transfers in (TransferQueue([(0, view(full + 9))]), TransferQueue((), [(0, view(full))])):
         assert {len(batch.packets()) for batch in window().batches(transfers)} == {1}
