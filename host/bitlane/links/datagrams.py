@@ -89,12 +89,11 @@ class DatagramLine(Line):
         for request, address, content in fragments:
             size = len(content)
             for start in range(0, size or 1, FRAME_BYTES):
-                data = content[start : start + FRAME_BYTES] if size > FRAME_BYTES else content
-                count = len(data)
+                count = min(size - start, FRAME_BYTES)
                 parts.append(_HEADER.pack(sequence, request, count, address + start))
                 sequence = sequence + 1 & _SEQUENCE_MASK
                 if request is _WRITE:
-                    parts.append(data)
+                    parts.append(content[start : start + count])
                     if count & 3:
                         parts.append(bytes(-count & 3))
         return _with_crc(b"".join(parts))
