@@ -49,7 +49,7 @@ def record(
 
 
 def _processor() -> str:
-    """The processor's name where the system tells it, else its architecture."""
+    """Return the processor's name if the system reports it, else its architecture."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -180,7 +180,7 @@ class DatagramLine(Line):
         return replies if place == end else None
 
     def _alike(self, rest: memoryview, size: int, first: Reply) -> int:
-        """Return how many packets at the start of ``rest`` continue ``first``, of the first one.
+        """Return how many packets of ``rest`` continue ``first``, the reply of the first one.
 
         They have the same session and the same sizes of answers, and consecutive numbers.
         """

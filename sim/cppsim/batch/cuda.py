@@ -68,6 +68,7 @@ class Cuda:
             )
         self._lanes, self._shared = self._sizes()
         self._threads = self._block()
+        self._streams = [self._cupy.cuda.Stream(non_blocking=True) for _ in range(2)]
         self.together = self._lanes
         source = kernel_source(written.text, self._lanes, shared=self._shared > 0)
         try:
@@ -123,22 +124,40 @@ class Cuda:
         with _as_batch_errors():
             instructions = cupy.asarray(program.instructions)
             cupy.cuda.get_current_stream().synchronize()  # other streams do not wait for it
-            streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(2)]
             pieces: list[tuple[slice, Any]] = []
-            for tiles, own in self._waves(count):
-                with streams[len(pieces) % 2]:
-                    taken = cupy.asarray(program.input[:, own], order="C")
-                    results = cupy.zeros((len(output), taken.shape[1]), np.uint64)
-                    work = instructions, np.uint64(len(program.instructions)), taken
-                    size, lanes = np.uint32(taken.itemsize), np.uint64(taken.shape[1])
-                    arguments = words[tiles], rows[tiles], *work, size, results, lanes
-                    grid = (-(-taken.shape[1] // self._lanes),)
-                    self._kernel(grid, (self._threads,), arguments, shared_mem=self._shared)
-                pieces.append((own, results))
-            for stream in streams:
-                stream.synchronize()
+            with self._all_launches():
+                for tiles, own in self._waves(count):
+                    with self._streams[len(pieces) % 2]:
+                        taken = cupy.asarray(program.input[:, own], order="C")
+                        results = cupy.zeros((len(output), taken.shape[1]), np.uint64)
+                        work = instructions, np.uint64(len(program.instructions)), taken
+                        size, lanes = np.uint32(taken.itemsize), np.uint64(taken.shape[1])
+                        arguments = words[tiles], rows[tiles], *work, size, results, lanes
+                        grid = (-(-taken.shape[1] // self._lanes),)
+                        self._kernel(grid, (self._threads,), arguments, shared_mem=self._shared)
+                    pieces.append((own, results))
             for own, results in pieces:
                 output[:, own] = cupy.asnumpy(results)
+
+    @contextmanager
+    def _all_launches(self) -> Iterator[None]:
+        """Wait for all launches at the end of the block, also after an error or an interrupt.
+
+        Until then, a launch writes to its instances. A second interrupt is ignored.
+        """
+        try:
+            yield
+            for stream in self._streams:
+                stream.synchronize()
+        except BaseException:
+            left = list(self._streams)
+            while left:
+                with suppress(KeyboardInterrupt):
+                    # An error of the launch is that which is raised already.
+                    with suppress(Exception):
+                        left[0].synchronize()
+                    del left[0]
+            raise
 
     def _waves(self, count: int) -> Iterator[tuple[slice, slice]]:
         """Yield tiles that half of the GPU runs at a time, if not more, and their instances."""

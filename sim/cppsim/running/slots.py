@@ -121,7 +121,7 @@ class SignalSlot(BaseSignalState):
 
     @cached_property
     def token(self) -> Any:
-        """What stands for the signal in a set of changes."""
+        """The key of the signal in a set of changes."""
         return PySignalState(self.signal, set())
 
     @property

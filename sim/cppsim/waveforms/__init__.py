@@ -299,7 +299,7 @@ def _append(file: IO[str], text: memoryview) -> None:
 def waves() -> Any:
     """Return the library, whose calls hold the interpreter's lock: they must be short.
 
-    It takes eight times as long to compile as that of `native`, and few simulations need it. Raises
+    It takes twice as long to compile as that of `native`, and few simulations need it. Raises
     ``SimulationError`` if it cannot be compiled.
     """
     source = Path(str(files("cppsim") / "waveforms" / "waves.cc"))

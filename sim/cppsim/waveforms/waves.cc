@@ -101,7 +101,7 @@ public:
   Element *end() { return _content + _size; }
   Element &operator[](size_t number) { return _content[number]; }
 
-  // What is added is 0.
+  // New elements are 0.
   void resize(size_t size) {
     if (size > _room) {
       _room = 2 * size;

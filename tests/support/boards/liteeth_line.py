@@ -89,7 +89,7 @@ class _Line(LiteXModule):
         self.comb += icmp.sink.protocol.eq(icmp_protocol)
 
     def _connect(self, platform: Any, name: str, port: Any) -> tuple[Any, Any]:
-        """Connect ``port`` to pads; return those of what LiteEth sends, and of what it receives."""
+        """Connect ``port`` to pads; return those of LiteEth's transmitter and of its receiver."""
         sink, source = (platform.request(f"{name}_{side}") for side in ("sink", "source"))
         into, out = port.sink, port.source
         self.comb += [

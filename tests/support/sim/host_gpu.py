@@ -1,7 +1,7 @@
 """A stand-in for CuPy: compiles a kernel for this computer, and runs a block's threads in turns."""
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -37,7 +37,8 @@ class _Module:
         self, grid: tuple[int], block: tuple[int], arguments: Sequence[Any], shared_mem: int
     ) -> None:
         assert shared_mem <= self.max_dynamic_shared_size_bytes
-        self._launch(
+        launch = partial(
+            self._launch,
             ctypes.c_uint32(grid[0]),
             *(
                 ctypes.c_void_p(x.ctypes.data)
@@ -46,22 +47,28 @@ class _Module:
                 for x in arguments
             ),
         )
+        assert _Stream.current is not None
+        _Stream.current.launches.append((launch, arguments))
 
 
 class _Stream:
-    """A stream whose work is done when its call returns."""
+    """A stream that launches when it is waited for."""
+
+    current: "_Stream | None" = None
 
     def __init__(self, *, non_blocking: bool) -> None:
-        pass
+        self.launches: list[tuple[Callable[[], object], Sequence[Any]]] = []
 
     def __enter__(self) -> None:
-        pass
+        _Stream.current = self
 
     def __exit__(self, *error: object) -> None:
-        pass
+        _Stream.current = None
 
     def synchronize(self) -> None:
-        pass
+        while self.launches:
+            launch, _ = self.launches.pop(0)
+            launch()
 
 
 def host_gpu(free: int = 1 << 34) -> Any:

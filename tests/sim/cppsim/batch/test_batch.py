@@ -349,7 +349,7 @@ def test_a_tile_is_narrow_where_a_wide_one_has_no_room(monkeypatch: pytest.Monke
         Batch(SyncFIFO(width=64, depth=1 << 14), 2, "cuda")
 
 
-@pytest.mark.parametrize("instances", [256, 257, 700])
+@pytest.mark.parametrize("instances", [512, 513, 1300])
 def test_several_launches_share_the_instances(
     instances: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -364,6 +364,30 @@ def test_several_launches_share_the_instances(
     with program.repeat(3):
         program.get("r_data").step()
     assert batch.run(program)["r_data"].tolist() == values.tolist()
+
+
+def test_after_an_interrupt_a_launch_has_run_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu = host_gpu()
+    monkeypatch.setattr(cuda, "_cupy", lambda: gpu)
+    batch = Batch(SyncFIFO(width=8, depth=4), 600, "cuda")
+    copy, inputs = gpu.asarray, []
+
+    def asarray(values: NDArray[Any], **order: str) -> NDArray[Any]:
+        if order:
+            inputs.append(values)
+        if len(inputs) == 2:
+            raise KeyboardInterrupt
+        return np.asarray(copy(values, **order))
+
+    gpu.asarray = asarray
+    with pytest.raises(KeyboardInterrupt):
+        batch.run(Program().set("w_data", 7).set("w_en", 1).step(5))
+    gpu.asarray = copy
+    (memory,) = batch.description.memories
+    assert batch.memory(memory).tolist() == [[7] * 4] * 512 + [[0] * 4] * 88
+    assert batch.cycles.tolist() == [5] * 512 + [0] * 88
+    batch.step()
+    assert batch.cycles.tolist() == [6] * 512 + [1] * 88
 
 
 def test_what_was_through_is_kept_when_a_launch_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
