@@ -478,7 +478,7 @@ class Window:
         return False
 
     def _add(self, pending: _Pending, fragment: Fragment, cost: LineCost) -> None:
-        """Add ``fragment`` to the packets of ``pending``, of which each has ``cost`` for its part."""
+        """Add ``fragment`` to the packets of ``pending``; each has ``cost`` for its part of it."""
         packets = pending.packets
         frames, room, request_bytes, answer_bytes = cost
         pending.fragments.append(fragment)
