@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from bitlane_rtl.bus.sdram.part import EM638325_6H
+from bitlane_rtl.configuration import Search
 
 from .board import Board, EthernetPort, Family, MemoryKind
 from .full_circuit import WHY_FULL, full_on_sdram
@@ -40,7 +41,14 @@ BOARDS = (
         title="Colorlight i9 v7.2",
         platform="bitlane_boards.platforms.colorlight_i5:ColorlightI9Platform",
         chip=bytes.fromhex("E2000000 41112043"),
+        clock_hz=75_000_000,
+        configuration=replace(COLORLIGHT_I5.configuration, search=Search(units=24)),
         loader=("-b", "colorlight-i9"),
+        why={
+            **COLORLIGHT_I5.why,
+            "clock": "the PLL makes it beside 125 MHz; the search array's wires leave 89 MHz",
+            "operators": "all of them, and a search array of 24 rows of 512 bits",
+        },
     ),
     replace(
         COLORLIGHT_I5,
