@@ -61,7 +61,9 @@ def netlist(build: Callable[[], Elaboratable]) -> Mapping[str, str]:
 
     Its source's places do not count, nor in the second do the bits that nothing reads.
     """
-    text = str(rtlil.convert(Circuit(build()), emit_src=False))
+    circuit = Circuit(build())
+    ports = [circuit.domain.clk, *circuit.inputs.values(), *circuit.outputs.values()]
+    text = str(rtlil.convert(circuit, ports=ports, emit_src=False))
     design = Circuit(build(), VENDOR_CELLS).design
     trim(design)
     model, _ = program(design, ())
