@@ -3,7 +3,7 @@
 import random
 from collections.abc import Callable
 
-from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value, signed, unsigned
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value, signed, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -30,24 +30,6 @@ _BINARY: dict[str, Callable[[Value, Value], Value]] = {
     "gt": lambda a, b: a > b,
     "ge": lambda a, b: a >= b,
 }
-
-
-class Crc(wiring.Component):
-    """The CRC-32 of a byte a cycle, as `zlib.crc32` computes it."""
-
-    data: In(8)
-    crc: Out(32)
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        state = Signal(32, init=0xFFFF_FFFF)
-        bits = list(state ^ self.data)[:32]
-        for _ in range(8):
-            low, *bits = [*bits, Const(0, 1)]
-            bits = [bit ^ low if 0xEDB8_8320 >> k & 1 else bit for k, bit in enumerate(bits)]
-        m.d.sync += state.eq(Cat(bits))
-        m.d.comb += self.crc.eq(~state)
-        return m
 
 
 class Calculator(wiring.Component):

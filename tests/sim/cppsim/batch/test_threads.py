@@ -145,9 +145,9 @@ _CONTINUED = """
 import os, signal, threading
 import numpy as np
 from cppsim import Batch
-from support.sim.zoo import Crc
+from cppsim.examples.feeding import Crc32
 
-batch, other = (Batch(Crc(), 1200, "threads:1") for _ in range(2))
+batch, other = (Batch(Crc32(), 1200, "threads:1") for _ in range(2))
 fed = np.arange(1200) % 256
 threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
 batch.set("data", fed)

@@ -12,10 +12,11 @@ import pytest
 from amaranth.lib import wiring
 
 from cppsim import Batch, Model, Program, ReferenceModel
+from cppsim.examples.feeding import Crc32
 from cppsim.model.interface import AnyModel
 from cppsim.model.ports import PortPlace
 from support.seeds import seeds
-from support.sim.zoo import Calculator, Crc, Memories, Partly, Registers
+from support.sim.zoo import Calculator, Memories, Partly, Registers
 
 INSTANCES = 3
 CIRCUITS: dict[str, Callable[[], wiring.Component]] = {
@@ -120,8 +121,8 @@ def test_an_array_feeds_every_cycle_and_results_record_it(layout: str) -> None:
             program.set("data", LAYOUTS[layout](fed[of])).step().get("crc")
         return program
 
-    together = Batch(Crc(), instances, "threads").run(program(slice(None)))
+    together = Batch(Crc32(), instances, "threads").run(program(slice(None)))
     assert together["crc"].tolist() == expected
-    for model in (Model(Crc()), ReferenceModel(Crc())):
+    for model in (Model(Crc32()), ReferenceModel(Crc32())):
         with closing(model):
             assert model.run(program(slice(7, 8)))["crc"].tolist() == expected[7]
