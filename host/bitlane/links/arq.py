@@ -5,92 +5,22 @@ NAK that names the number it waits for. A request is sent again after a NAK, aft
 been answered, or when the retransmission timer expires.
 """
 
-from collections import deque
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from bitlane_rtl.abi import CONTROL_BASE
-from bitlane_rtl.abi.frames import (
-    REPETITIONS,
-    REQUEST_HEADER_BYTES,
-    SEQUENCES,
-    Answer,
-    Request,
-)
+from bitlane_rtl.abi.frames import REPETITIONS, REQUEST_HEADER_BYTES, SEQUENCES, Answer, Request
 
 from ..errors import LinkError
-from .line import LEAST_BATCH, Batch, Fragment, Line, LineCost, Reply
+from .line import Batch, Fragment, Line, LineCost, Reply
+from .pending import Pending
 from .timing import FrameSizer
+from .transfer_queue import TransferQueue
 
 # Python 3.11 takes 0.1 us to look up a member of an enumeration.
 _READ, _WRITE = Request.READ, Request.WRITE
 _DONE, _EXPECTED, _REFUSED = Answer.DONE, Answer.EXPECTED, Answer.REFUSED
-
-
-class TransferQueue:
-    """The ``writes`` and ``reads`` that are not sent yet: addresses, and bytes to send or fill.
-
-    Writes keep their order. Those up to the last one to the control window precede all reads,
-    because a write to the control window must wait until no read is unanswered. Then reads and
-    writes alternate so that both directions of the line carry equally many bytes.
-
-    A read of no bytes is a request too: its answer has the state of the interrupt line.
-    """
-
-    def __init__(
-        self,
-        writes: Iterable[tuple[int, memoryview]] = (),
-        reads: Iterable[tuple[int, memoryview]] = (),
-    ) -> None:
-        self._writes = deque(writes)
-        self._reads = deque(reads)
-        # The number of writes to the control window.
-        self._control = sum(address >= CONTROL_BASE for address, _ in self._writes)
-        # Bytes of the requests so far, less the bytes of their answers.
-        self._lead = 0
-
-    def next(self, most: int, packets: int = 1) -> Fragment | None:
-        """Return the next fragment, of ``most`` bytes or less; the same one until `pop`.
-
-        If requests of the other kind do not alternate with it, it may also be ``LEAST_BATCH`` to
-        ``packets`` times ``most`` bytes.
-        """
-        if self._writes and (self._control or self._lead <= 0 or not self._reads):
-            queue, request = self._writes, _WRITE
-            alternates = self._reads and not self._control
-        elif self._reads:
-            queue, request = self._reads, _READ
-            alternates = self._writes
-        else:
-            return None
-        address, content = queue[0]
-        if packets >= LEAST_BATCH and not alternates:
-            full = min(packets, len(content) // most)
-            most *= full if full >= LEAST_BATCH else 1
-        return Fragment(request, address, content[:most])
-
-    def pop(self, fragment: Fragment, lead: int) -> None:
-        """Remove ``fragment``, which `next` returned and which has been sent.
-
-        ``lead``: bytes on the line of its requests, less those of their answers.
-        """
-        queue = self._reads if fragment.request is _READ else self._writes
-        address, content = queue[0]
-        size = len(fragment.content)
-        if size == len(content):
-            queue.popleft()
-            self._control -= fragment.request is _WRITE and address >= CONTROL_BASE
-        else:
-            queue[0] = (address + size, content[size:])
-        self._lead += lead
-
-    def clear(self) -> None:
-        """Discard everything that is not sent yet."""
-        self._writes.clear()
-        self._reads.clear()
-        self._control = 0
 
 
 @dataclass(slots=True)
@@ -107,74 +37,6 @@ class Counts:
     damaged: int = 0
 
 
-_NOT_ENCODED = Batch(b"", 1)
-
-
-@dataclass(slots=True, eq=False)
-class _Pending:
-    """A batch of packets until all of its requests have been answered.
-
-    A batch of more than one packet has one fragment, and no request of it has been answered.
-    """
-
-    first: int
-    transmission: int
-    """The number of the transmission in which the first packet was last sent; each of the others
-    has the next one."""
-    packets: int
-    fragments: list[Fragment] = field(default_factory=list)
-    batch: Batch = _NOT_ENCODED
-    frames: int = 0
-    """Requests of a packet; the costs are a packet's, too."""
-    room: int = 0
-    request_bytes: int = 0
-    answer_bytes: int = 0
-    answered: set[int] = field(default_factory=set)
-    """The numbers of the answered requests, if not all answers came together."""
-    reads: bool = False
-    repeated: bool = False
-    lost: bool = False
-
-    @property
-    def line_bytes(self) -> int:
-        """Return the bytes on the line of all requests and answers."""
-        return self.packets * (self.request_bytes + self.answer_bytes)
-
-    def offset(self, number: int) -> int:
-        """Return the position of request ``number`` in the batch."""
-        return (number - self.first) % SEQUENCES
-
-    def frame(self, number: int, most: int) -> Fragment:
-        """Return the part of a fragment that request ``number`` moves, ``most`` bytes or less."""
-        index = self.offset(number)
-        for request, address, content in self.fragments:
-            frames = -(-len(content) // most) or 1
-            if index < frames:
-                start = index * most
-                return Fragment(request, address + start, content[start : start + most])
-            index -= frames
-        raise ValueError(f"expected the number of a request of this batch, got {number}")
-
-    def cut(self, packets: int) -> "_Pending":
-        """Remove the first ``packets`` packets, less than all, and return them."""
-        ((request, address, content),) = self.fragments
-        size = packets * (len(content) // self.packets)
-        sent, packet_bytes = memoryview(self.batch.content), self.batch.size
-        head = replace(
-            self,
-            packets=packets,
-            fragments=[Fragment(request, address, content[:size])],
-            batch=Batch(sent[: packets * packet_bytes], packet_bytes),
-            answered=set(),
-        )
-        self.first = (self.first + packets * self.frames) % SEQUENCES
-        self.transmission += packets
-        self.packets -= packets
-        self.fragments = [Fragment(request, address + size, content[size:])]
-        self.batch = Batch(sent[packets * packet_bytes :], packet_bytes)
-        return head
-
-
 class Window:
     """The requests in flight to the board ``name``; the next one has number ``sequence``.
 
@@ -189,7 +51,7 @@ class Window:
         self._counts = counts
         self._sizer = FrameSizer(line, self._room)
         # In the order of the numbers.
-        self._pending: list[_Pending] = []
+        self._pending: list[Pending] = []
         self._packets = 0
         self._transmissions = 0
         # The last transmission before frames were made smaller: one loss makes them smaller once.
@@ -290,7 +152,7 @@ class Window:
 
     # --- answers ----------------------------------------------------------------------------------
 
-    def _take_packets(self, pending: _Pending, reply: Reply, row: int) -> None:
+    def _take_packets(self, pending: Pending, reply: Reply, row: int) -> None:
         """Take the answers DONE to all requests of ``pending``, from packet ``row`` on."""
         most, packets, k, moved = self._line.sizes.most, pending.packets, 0, 0
         packet, spans = reply.packet(row), reply.spans
@@ -335,21 +197,21 @@ class Window:
             self._release(pending)
         return 0 if pending.repeated else pending.line_bytes // pending.frames
 
-    def _find(self, number: int) -> _Pending | None:
+    def _find(self, number: int) -> Pending | None:
         """Return the batch of request ``number`` if that has no answer yet."""
         for pending in self._pending:
             if (number - pending.first) % SEQUENCES < pending.packets * pending.frames:
                 return None if number in pending.answered else pending
         return None
 
-    def _alone(self, pending: _Pending, number: int, most: int) -> _Pending:
+    def _alone(self, pending: Pending, number: int, most: int) -> Pending:
         """Return a batch of up to ``most`` packets of ``pending``, from that of ``number`` on."""
         before = pending.offset(number) // pending.frames
         if before:
             self._cut(pending, before)
         return self._cut(pending, most) if most < pending.packets else pending
 
-    def _cut(self, pending: _Pending, packets: int) -> _Pending:
+    def _cut(self, pending: Pending, packets: int) -> Pending:
         """Make a batch of the first ``packets`` packets of ``pending``."""
         head = pending.cut(packets)
         self._pending.insert(self._pending.index(pending), head)
@@ -372,7 +234,7 @@ class Window:
             f" {fragment.received}: the board breaks the link's contract"
         )
 
-    def _finish(self, pending: _Pending, sequence: int, count: int, size: int) -> None:
+    def _finish(self, pending: Pending, sequence: int, count: int, size: int) -> None:
         """Count the answers to ``count`` requests, which moved ``size`` bytes."""
         if self._last_nak is not None and (self._last_nak - sequence) % SEQUENCES < count:
             self._last_nak = None
@@ -384,7 +246,7 @@ class Window:
                 if other.transmission < pending.transmission:
                     self._lose(other)
 
-    def _release(self, pending: _Pending) -> None:
+    def _release(self, pending: Pending) -> None:
         """Release a batch after the last answer to its requests."""
         self._pending.remove(pending)
         packets = pending.packets
@@ -396,7 +258,7 @@ class Window:
 
     # --- sending ----------------------------------------------------------------------------------
 
-    def _gather(self, transfers: TransferQueue) -> _Pending | None:
+    def _gather(self, transfers: TransferQueue) -> Pending | None:
         """Make the next batch of ``transfers``; return None if there is none, or no room."""
         line = self._line
         most = self._sizer.size * line.fragment_frames
@@ -410,7 +272,7 @@ class Window:
                 if packets > 1:
                     fragment = transfers.next(most, packets) or fragment
                     packets = len(fragment.content) // most or 1
-                pending = _Pending(self._next, self._transmissions + 1, packets)
+                pending = Pending(self._next, self._transmissions + 1, packets)
                 pending.room = line.packet_room
                 self._pending.append(pending)
                 self._packets += packets
@@ -450,7 +312,7 @@ class Window:
             return 0
         return fitting
 
-    def _joins(self, fragment: Fragment, cost: LineCost, pending: _Pending) -> bool:
+    def _joins(self, fragment: Fragment, cost: LineCost, pending: Pending) -> bool:
         """Return whether ``fragment`` may be sent in the packet ``pending``, too."""
         line = self._line
         in_flight = (self._next - self._pending[0].first) % SEQUENCES
@@ -477,7 +339,7 @@ class Window:
                     return True
         return False
 
-    def _add(self, pending: _Pending, fragment: Fragment, cost: LineCost) -> None:
+    def _add(self, pending: Pending, fragment: Fragment, cost: LineCost) -> None:
         """Add ``fragment`` to the packets of ``pending``; each has ``cost`` for its part of it."""
         packets = pending.packets
         frames, room, request_bytes, answer_bytes = cost
@@ -536,7 +398,7 @@ class Window:
         for later in self._pending[self._pending.index(first) :]:
             self._lose(later)
 
-    def _lose(self, pending: _Pending) -> None:
+    def _lose(self, pending: Pending) -> None:
         if pending.transmission + pending.packets > self._shrunk_at + 1:
             self._shrunk_at = self._transmissions
             self._sizer.on_loss()

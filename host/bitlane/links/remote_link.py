@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from bitlane_rtl.abi.frames import HELLO_BYTES, LINK_VERSION, SEQUENCES, Answer, Request
 
 from ..errors import LinkError
-from .arq import Counts, TransferQueue, Window
+from .arq import Counts, Window
 from .line import Batch, Line, Reply
 from .link import BytesLike, Link
 from .timing import RetransmissionTimer
+from .transfer_queue import TransferQueue
 
 DEFAULT_TIMEOUT: Final = 10.0
 

@@ -8,9 +8,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bitlane.errors import LinkError
-from bitlane.links.arq import Counts, TransferQueue, Window
+from bitlane.links.arq import Counts, Window
 from bitlane.links.datagrams import DatagramLine
 from bitlane.links.line import LEAST_BATCH, Batch, Fragment, Reply
+from bitlane.links.transfer_queue import TransferQueue
 from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_rtl.abi.datagrams import (
     DATAGRAM_BYTES,

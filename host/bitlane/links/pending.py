@@ -1,0 +1,74 @@
+"""A batch of packets in flight: what it moves, what it takes of the line, what is answered."""
+
+from dataclasses import dataclass, field, replace
+
+from bitlane_rtl.abi.frames import SEQUENCES
+
+from .line import Batch, Fragment
+
+_NOT_ENCODED = Batch(b"", 1)
+
+
+@dataclass(slots=True, eq=False)
+class Pending:
+    """A batch of packets until all of its requests have been answered.
+
+    A batch of more than one packet has one fragment, and no request of it has been answered.
+    """
+
+    first: int
+    transmission: int
+    """The number of the transmission in which the first packet was last sent; each of the others
+    has the next one."""
+    packets: int
+    fragments: list[Fragment] = field(default_factory=list)
+    batch: Batch = _NOT_ENCODED
+    frames: int = 0
+    """Requests of a packet; the costs are a packet's, too."""
+    room: int = 0
+    request_bytes: int = 0
+    answer_bytes: int = 0
+    answered: set[int] = field(default_factory=set)
+    """The numbers of the answered requests, if not all answers came together."""
+    reads: bool = False
+    repeated: bool = False
+    lost: bool = False
+
+    @property
+    def line_bytes(self) -> int:
+        """Return the bytes on the line of all requests and answers."""
+        return self.packets * (self.request_bytes + self.answer_bytes)
+
+    def offset(self, number: int) -> int:
+        """Return the position of request ``number`` in the batch."""
+        return (number - self.first) % SEQUENCES
+
+    def frame(self, number: int, most: int) -> Fragment:
+        """Return the part of a fragment that request ``number`` moves, ``most`` bytes or less."""
+        index = self.offset(number)
+        for request, address, content in self.fragments:
+            frames = -(-len(content) // most) or 1
+            if index < frames:
+                start = index * most
+                return Fragment(request, address + start, content[start : start + most])
+            index -= frames
+        raise ValueError(f"expected the number of a request of this batch, got {number}")
+
+    def cut(self, packets: int) -> "Pending":
+        """Remove the first ``packets`` packets, less than all, and return them."""
+        ((request, address, content),) = self.fragments
+        size = packets * (len(content) // self.packets)
+        sent, packet_bytes = memoryview(self.batch.content), self.batch.size
+        head = replace(
+            self,
+            packets=packets,
+            fragments=[Fragment(request, address, content[:size])],
+            batch=Batch(sent[: packets * packet_bytes], packet_bytes),
+            answered=set(),
+        )
+        self.first = (self.first + packets * self.frames) % SEQUENCES
+        self.transmission += packets
+        self.packets -= packets
+        self.fragments = [Fragment(request, address + size, content[size:])]
+        self.batch = Batch(sent[packets * packet_bytes :], packet_bytes)
+        return head
