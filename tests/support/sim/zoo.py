@@ -3,7 +3,7 @@
 import random
 from collections.abc import Callable
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value, signed, unsigned
+from amaranth.hdl import Array, Assert, Cat, Module, Mux, Signal, Value, signed, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -30,6 +30,21 @@ _BINARY: dict[str, Callable[[Value, Value], Value]] = {
     "gt": lambda a, b: a > b,
     "ge": lambda a, b: a >= b,
 }
+
+
+class Counter(wiring.Component):
+    """A counter by ``by``, with an assertion that fails above 100; ``high`` from ``limit`` on."""
+
+    by: In(7)
+    limit: In(100)
+    count: Out(7)
+    high: Out(1)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.d.sync += [self.count.eq(self.count + self.by), Assert(self.count <= 100, "too far")]
+        m.d.comb += self.high.eq(self.count >= self.limit)
+        return m
 
 
 class Calculator(wiring.Component):
