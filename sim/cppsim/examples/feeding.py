@@ -15,6 +15,8 @@ from amaranth.hdl import Cat, Const, Module, Signal
 from amaranth.lib.wiring import Component, In, Out
 
 from cppsim import Batch, Program
+from cppsim.errors import SimulationError
+from cppsim.model.ports import counted
 
 ROUNDS = 3
 """Measurements of each figure; the best one counts."""
@@ -71,10 +73,13 @@ def main() -> None:
     parser.add_argument("--instances", type=int, default=1 << 13, metavar="N")
     parser.add_argument("--cycles", type=int, default=1 << 8, metavar="N")
     options = parser.parse_args()
-    shape = options.instances, options.cycles
+    try:
+        batch = Batch(Crc32(), options.instances, options.backend)
+        shape = batch.instances, counted(options.cycles, "cycles", 1)
+    except SimulationError as error:
+        parser.exit(2, f"{parser.prog}: {error}\n")
     data = np.random.default_rng(1).integers(0, 256, shape, np.uint8)
     crcs = np.array([zlib.crc32(row) for row in data], np.uint64)
-    batch = Batch(Crc32(), options.instances, options.backend)
     program = fed(data)
     encoded = program.encoded(batch.description.ports, batch.instances)
     zeros = np.full(options.instances, zlib.crc32(bytes(options.cycles)), np.uint64)

@@ -37,6 +37,19 @@ def test_the_table_of_speeds_has_a_ratio_for_each_design_and_testbench(
         assert slow > 0
 
 
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["--backend", "gpu"], "no backend 'gpu'; there are: auto, threads, threads:NUMBER, cuda"),
+        (["--instances", "0"], "instances: 0; expected a whole number from 1 on"),
+        (["--cycles", "-1"], "cycles: -1; expected a whole number from 1 on"),
+    ],
+)
+def test_what_cannot_be_fed_is_one_line(words: list[str], line: str) -> None:
+    ran = run_python("-m", "cppsim.examples.feeding", *words)
+    assert (ran.returncode, ran.stderr) == (2, f"python -m cppsim.examples.feeding: {line}\n")
+
+
 def test_a_batch_is_fed_and_each_crc_compared(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
