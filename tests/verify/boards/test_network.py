@@ -92,7 +92,7 @@ def test_hamming_of_resident_rows(record_property: Callable[[str, object], None]
         read_cycles = busy_cycles(driver)
         assert read_cycles is not None
         with Device(driver) as device:
-            for width in (64, 1024):
+            for width, least in ((64, 1.35), (1024, 1.91)):
                 x = np.random.default_rng(1).integers(
                     0, 256, ((64 << 10) // width, width), np.uint8
                 )
@@ -107,7 +107,7 @@ def test_hamming_of_resident_rows(record_property: Callable[[str, object], None]
                     f"hamming of resident rows of {width} bytes: {share:.3f} bytes a cycle;"
                     f" 64 MiB in {seconds:.2f} s, computed",
                 )
-                assert share > 1
+                assert share > least
     network.close()
 
 
