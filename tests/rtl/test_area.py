@@ -13,7 +13,7 @@ from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.configurations import full, small
 from bitlane_rtl.core import Core
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.judges("bitlane_boards.area", "bitlane_rtl")]
 
 MARGIN = 0.03
 """Relative tolerance of a part's LUT4; other versions of Yosys differ by less."""

@@ -10,7 +10,7 @@ from bitlane_rtl.configurations import full, small
 from bitlane_rtl.core import Core
 from support.rtl.synthesis import SynthesisError, synthesise, synthesise_rtlil
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.judges("bitlane_rtl", "support.rtl.synthesis")]
 
 CORES = {
     "ice40": replace(small(32, block_ram=True), read_ports=1),

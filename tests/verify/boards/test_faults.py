@@ -19,8 +19,9 @@ from bitlane_boards import boards
 from bitlane_boards.readback.netlist import rtl_model
 from bitlane_sim.pins import PinSimulation, SimulatedPort
 from support.board.line import Noise
+from support.verdicts import AT_THE_PINS
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, AT_THE_PINS]
 
 BOARD = boards()["hx8k"]
 SILENCE = 0.25

@@ -27,8 +27,9 @@ from bitlane_sim.campaigns.commands import move
 from bitlane_sim.pins.cable import CableFaults
 from support.boards.board_builds import readback
 from support.boards.session import SILENCE, connect_network, networked
+from support.verdicts import AT_THE_PINS
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, AT_THE_PINS]
 
 BOARD, BANKS = boards()["colorlight-i5"], boards()["ecpix5"]
 

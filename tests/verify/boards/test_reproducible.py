@@ -10,7 +10,7 @@ from bitlane_boards.flow.build import build
 from bitlane_boards.flow.families import FLOWS
 from support.boards.board_builds import built
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.judges("bitlane_boards.flow")]
 
 
 def digest(path: Path) -> str:

@@ -10,8 +10,9 @@ from bitlane.driver.driver import Driver
 from bitlane_boards import boards
 from bitlane_boards.readback.netlist import rtl_model
 from support.boards.session import SILENCE, connect, opened
+from support.verdicts import AT_THE_PINS
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, AT_THE_PINS]
 
 BOARD = boards()["icebreaker"]
 SIZE = 1 << 19

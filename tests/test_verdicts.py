@@ -1,0 +1,195 @@
+"""Tests of stored verdicts: what is checked again, and what never is stored."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from bitlane_sim.builds import CACHE
+from support import verdicts
+from support.verdicts import (
+    AGAIN,
+    CONFIRMED,
+    KNOWN,
+    NOW,
+    Verdicts,
+    digest,
+    run_marked,
+    summary,
+)
+
+PARTS = ["circuit", "tool 1"]
+
+
+@pytest.fixture(autouse=True)
+def _a_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("BITLANE_CACHE", str(tmp_path / "cache"))
+
+
+class Checks:
+    """A check that counts its runs, and where its verdicts came from."""
+
+    def __init__(self, commit: str = "never again") -> None:
+        self.runs, self.origins, self.commit = 0, list[object](), commit
+
+    def __call__(self, parts: list[str], *, fails: bool = False) -> str:
+        def check() -> str:
+            self.runs += 1
+            assert not fails
+            return "proven"
+
+        return Verdicts(lambda _, value: self.origins.append(value), self.commit).passes(
+            parts, check
+        )
+
+
+@pytest.fixture
+def checks(monkeypatch: pytest.MonkeyPatch) -> Checks:
+    monkeypatch.setattr(verdicts, "AGAIN", 1 << 255)
+    return Checks()
+
+
+def entries() -> list[Path]:
+    return [entry.folder / "verdict.json" for entry in CACHE.entries()]
+
+
+def test_what_passed_is_not_checked_again(checks: Checks) -> None:
+    first, second = checks(PARTS), checks(PARTS)
+    assert (checks.runs, checks.origins) == (1, [NOW, KNOWN])
+    assert first.startswith("proven, ")
+    assert second == f"{first} (known)"
+
+
+def test_other_inputs_are_checked(checks: Checks) -> None:
+    for parts in (PARTS, ["circuit", "tool 2"], PARTS[::-1], ["circuittool 1"], [*PARTS, ""]):
+        checks(parts)
+    assert (checks.runs, checks.origins) == (5, [NOW] * 5)
+
+
+def test_a_failure_is_never_stored(checks: Checks) -> None:
+    for _ in range(2):
+        with pytest.raises(AssertionError):
+            checks(PARTS, fails=True)
+    assert (checks.runs, checks.origins, entries()) == (2, [], [])
+
+
+@pytest.mark.parametrize("damage", ["", "{", '{"passed": 1}', "[]", '{"proven": "x"}', "removed"])
+def test_an_entry_that_cannot_be_read_means_that_the_check_runs(
+    checks: Checks, damage: str
+) -> None:
+    checks(PARTS)
+    [path] = entries()
+    if damage == "removed":
+        path.unlink()
+    else:
+        path.write_text(damage, encoding="utf-8")
+    checks(PARTS)
+    assert (checks.runs, checks.origins) == (2, [NOW, NOW])
+    checks(PARTS)
+    assert checks.origins[2] == KNOWN
+
+
+def test_an_entry_of_another_form_means_that_the_check_runs(checks: Checks) -> None:
+    checks(PARTS)
+    [path] = entries()
+    for each in path.parent.iterdir():
+        each.unlink()
+    path.write_text(json.dumps({"passed": None}), encoding="utf-8")
+    checks(PARTS)
+    assert checks.origins == [NOW, NOW]
+
+
+def test_one_in_ten_is_checked_again_by_the_commit() -> None:
+    count = 200
+    for number in range(count):
+        Checks("first")([str(number)])
+    shares = []
+    for commit in ("a", "b"):
+        again = Checks(commit)
+        for number in range(count):
+            again([str(number)])
+        assert set(again.origins) == {KNOWN, CONFIRMED}
+        assert count / AGAIN / 2 < again.runs < count / AGAIN * 2
+        shares.append(again.origins)
+    assert shares[0] != shares[1]
+
+
+def test_a_contradiction_is_an_error_that_names_the_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    checks = Checks()
+    checks(PARTS)
+    monkeypatch.setattr(verdicts, "AGAIN", 1)
+    with pytest.raises(AssertionError) as error:
+        checks(PARTS, fails=True)
+    [path] = entries()
+    assert path.parent.name in error.value.__notes__[0]
+
+
+def test_the_digest_of_a_package_is_that_of_all_its_sources(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "judged_package"
+    (package / "part").mkdir(parents=True)
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def now() -> str:
+        digest.cache_clear()
+        return digest("judged_package")
+
+    seen = set()
+    for name in ("__init__.py", "part/code.cc", "part/table.json"):
+        (package / name).write_text("1")
+        seen.add(now())
+        (package / name).write_text("2")
+        seen.add(now())
+    (package / "part" / "code.cc").rename(package / "code.cc")
+    seen.add(now())
+    assert len(seen) == 7
+    (package / "__init__.pyc").write_bytes(b"compiled")
+    assert now() in seen
+    digest.cache_clear()
+    with pytest.raises(ModuleNotFoundError, match="no module named 'judged_nothing'"):
+        digest("judged_nothing")
+
+
+def item(path: Path, ran: list[int], **marks: Any) -> Any:
+    """Return a stand-in for pytest's item of a test that reports its argument."""
+    properties: list[tuple[str, object]] = []
+
+    def test(number: int) -> None:
+        ran.append(number)
+        properties.append(("report", f"number {number}"))
+
+    return SimpleNamespace(
+        nodeid="module.py::test[1]",
+        path=path,
+        obj=test,
+        funcargs={"number": 1, "request": None},
+        user_properties=properties,
+        _fixtureinfo=SimpleNamespace(argnames=("number",)),
+        get_closest_marker=marks.get,
+    )
+
+
+def test_a_marked_test_is_run_once_for_a_module_and_its_packages(
+    tmp_path: Path, checks: Checks
+) -> None:
+    path, ran = tmp_path / "module.py", list[int]()
+    path.write_text("first")
+    mark = pytest.mark.judges("support.seeds").mark
+    reports = []
+    for text in ("first", "first", "second"):
+        path.write_text(text)
+        each = item(path, ran, judges=mark)
+        assert run_marked(each)
+        reports.append([value for name, value in each.user_properties if name == "report"])
+    assert ran == [1, 1]
+    assert [len(each) for each in reports] == [1, 1, 1]
+    assert reports[1] == [f"{reports[0][0]} (known)"]
+    assert not run_marked(item(path, ran))
+
+
+def test_the_summary_counts_all_origins() -> None:
+    line = "verdicts: 3 checked now (1 of them known before), 2 known, of 5"
+    assert summary([NOW, KNOWN, CONFIRMED, NOW, KNOWN]) == line
