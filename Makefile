@@ -18,6 +18,7 @@ QUICK = -m "not slow" --hypothesis-profile quick
 # Benchmarks compare times, which two tests side by side disturb: `make figures` runs them, alone.
 FULL = --hypothesis-profile full --ignore tests/benchmarks
 GPU_PYTHON = PYTHONPATH=rtl:sim:host $(firstword $(wildcard $(BIN)/python) python3)
+PASSED :=
 WORKERS := 2
 COUNT := 200
 SEED := 1
@@ -27,7 +28,7 @@ OPTIONS :=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check prove compilers verify mutants flips lint bench figures performance batches gpu docs notebooks registers drawing package pins venv clean distclean moved
+.PHONY: help demo test check rest ci prove compilers verify mutants flips lint bench figures performance batches gpu docs notebooks registers drawing package pins venv clean distclean moved
 
 help: ## List the targets
 	@echo "bitlane: DirectML's bit operators on an FPGA. Targets:"
@@ -39,13 +40,18 @@ demo: $(DEMO_READY) ## Run the demo on the simulated circuit; pictures go to out
 
 test: lint ## Check style, types and imports, then run the quick tests (TESTS=tests/host for some)
 	@echo "== pytest, quick tests, $(WORKERS) at a time"
-	@$(PYTEST) $(QUICK) $(TESTS)
+	@$(PYTEST) $(QUICK) $(if $(PASSED),--store-passed $(PASSED)) $(TESTS)
 
-check: lint $(BROWSER_READY) ## Run pyright, then every test at full depth: more seeds, proofs, boards, packages
+check: lint rest ## Run pyright, then every test at full depth: more seeds, proofs, boards, packages
+
+rest: $(BROWSER_READY) ## Run of `make check` what `make test PASSED=FILE` left out
 	@echo "== pyright, which infers other types than mypy"
 	@$(BIN)/python -m pyright --warnings
-	@echo "== pytest, all tests, $(WORKERS) at a time"
-	@$(PYTEST) $(FULL) $(TESTS)
+	@echo "== pytest, all tests$(if $(PASSED), but those of $(PASSED)), $(WORKERS) at a time"
+	@$(PYTEST) $(FULL) $(if $(PASSED),--except-passed $(PASSED)) $(TESTS)
+
+ci: ## Run .ci/run in a fresh clone of HEAD, with an empty HOME; build/ci/COMMIT shows that it passed
+	@sh requirements/fresh_clone.sh build/ci
 
 prove: $(CHECK_READY) ## Prove the circuit's control: streams, bursts, bus rules
 	@$(PYTEST) $(FULL) tests/formal

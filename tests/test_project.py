@@ -317,11 +317,19 @@ def test_help_lists_every_target() -> None:
     assert sorted(shown) == sorted(set(phony.split()) - {"moved"})
 
 
-def test_continuous_integration_runs_the_readmes_test_command_and_then_all_tests() -> None:
+def test_continuous_integration_runs_the_readmes_test_command_and_then_the_rest() -> None:
     script = ROOT / ".ci" / "run"
     assert os.access(script, os.X_OK)
-    assert script.read_text(encoding="utf-8").endswith("\nmake test\nexec make check\n")
+    commands = [line for line in script.read_text(encoding="utf-8").split("\n") if "make" in line]
+    assert commands == ['make test PASSED="$passed"', 'make rest PASSED="$passed"']
     assert "\n    make test" in (ROOT / "README.md").read_text(encoding="utf-8")
+    rest = run("make", "--dry-run", "rest", "PASSED=some").stdout
+    assert "--hypothesis-profile full" in rest
+    assert "--except-passed some tests\n" in rest
+    assert "-m pyright" in rest
+    whole = run("make", "--dry-run", "check").stdout
+    assert all(name in whole for name in ("ruff", "mypy", "lint-imports", "-m pyright"))
+    assert "except" not in whole
 
 
 def test_every_method_of_the_circuit_fits_a_screen() -> None:
