@@ -128,7 +128,8 @@ def check_aliasing(desc: Program, inputs: Bindings, outputs: Bindings) -> None:
 
     Inputs may overlap one another. An output may be bound to the identical range of an input if
     the operator works in place; Sizes, Strides and TotalTensorSizeInBytes must be equal then, so
-    that no element is written before it is read. Sources:
+    that no element is written before it is read. This holds for every tensor that reads the input:
+    a graph may read one in several layouts. Sources:
     ``nf-directml-idmlbindingtable-bindinputs``, whose present text asks for identical regions of an
     operator that supports in-place execution, and whose text before DirectML 1.7 for the same
     sizes, strides and total size too; "in-place execution" of the operators' pages, which let the
@@ -160,7 +161,7 @@ def _check_inputs(
     """An output takes the place of inputs only where the operator lets it."""
     output_name, output_tensor = desc.outputs[number]
     replaced: list[str] = []
-    for (name, tensor), binding in zip(desc.inputs, inputs, strict=True):
+    for (name, _), readers, binding in zip(desc.inputs, desc.readers, inputs, strict=True):
         if binding is None or output is None or binding.buffer is not output.buffer:
             continue
         if binding.end <= output.offset or output.end <= binding.offset:
@@ -175,8 +176,9 @@ def _check_inputs(
         if desc.in_place is InPlace.NONE:
             expected = f"other bytes than {name}: {desc.operator_type} does not work in place"
             raise removed(output_name, "Buffer", shown, expected)
-        _check_same_layout(output_name, output_tensor, name, tensor)
-        replaced.append(name)
+        for reader, tensor in readers:
+            _check_same_layout(output_name, output_tensor, reader, tensor)
+            replaced.append(reader)
     if desc.in_place is InPlace.ONE and len(replaced) > 1:
         shown = f"in place of {' and '.join(replaced)}"
         expected = f"the place of one input at most for {desc.operator_type}"

@@ -61,6 +61,11 @@ class Program:
         return self.connections.inputs
 
     @property
+    def readers(self) -> tuple[NamedTensors, ...]:
+        """The tensors that read each input."""
+        return self.connections.readers
+
+    @property
     def outputs(self) -> NamedTensors:
         return self.connections.outputs
 
@@ -116,9 +121,8 @@ def compile_graph(
 def compile_operator(desc: OperatorDesc, abilities: Abilities) -> Program:
     """Plan an operator as the graph of it alone. Raises as `compile_graph`."""
     inputs = tuple([Port(None, number) for number in range(len(desc.inputs))])
-    alone = Connections(
-        (desc,), (inputs,), (Port(0, 0),), (0,), inputs=desc.inputs, outputs=desc.outputs
-    )
+    readers = tuple([(reader,) for reader in desc.inputs])
+    alone = Connections((desc,), (inputs,), (Port(0, 0),), (0,), desc.inputs, readers, desc.outputs)
     return compile_graph(alone, abilities, str(desc.operator_type))
 
 

@@ -114,7 +114,9 @@ class Connections:
     order: tuple[int, ...]
     """The nodes in an order in which each follows the nodes that it reads."""
     inputs: NamedTensors
-    """The name of each input of the graph, and the tensor that its readers declare."""
+    """The name of each input of the graph, and the widest tensor that its readers declare."""
+    readers: tuple[NamedTensors, ...]
+    """Name and tensor of every input of a node that reads each input of the graph."""
     outputs: NamedTensors
 
 
@@ -126,7 +128,7 @@ def connect(graph: GraphDesc) -> Connections:
     operands = _operands(graph, nodes)
     outputs = _outputs(graph)
     _check_leaving(graph, nodes)
-    inputs = _inputs(graph, nodes)
+    inputs, readers = _inputs(graph, nodes)
     for edge in graph.intermediate_edges:
         _check_tensors(nodes, edge)
     return Connections(
@@ -135,6 +137,7 @@ def connect(graph: GraphDesc) -> Connections:
         tuple([Port(edge.from_node_index, edge.from_node_output_index) for edge in outputs]),
         _in_order(operands),
         inputs,
+        readers,
         tuple(
             [
                 (
@@ -254,18 +257,22 @@ def _check_leaving(graph: GraphDesc, nodes: Sequence[NodeDesc]) -> None:
                 raise DmlError(f"Nodes[{number}]", name, "not connected", expected)
 
 
-def _inputs(graph: GraphDesc, nodes: Sequence[NodeDesc]) -> NamedTensors:
-    """Every input of the graph is read, by tensors of one size that are all owned, or none of them.
+def _inputs(
+    graph: GraphDesc, nodes: Sequence[NodeDesc]
+) -> tuple[NamedTensors, tuple[NamedTensors, ...]]:
+    """Return the widest tensor of each input of the graph, and the tensors of all its readers.
 
-    DirectML does not publish that each has a reader; without one the input would have no tensor.
+    Every input is read, by tensors of one size that are all owned, or none of them. DirectML does
+    not publish that each has a reader; without one the input would have no tensor.
     """
     readers: defaultdict[int, list[InputGraphEdgeDesc]] = defaultdict(list)
     for edge in graph.input_edges:
         readers[edge.graph_input_index].append(edge)
-    result = []
+    result, all_readers = [], []
     for place in range(graph.input_count):
         name = next((edge.name for edge in readers[place] if edge.name), f"GraphInputs[{place}]")
         tensors: list[BufferTensorDesc] = []
+        names: list[str] = []
         for edge in readers[place]:
             port, tensor = nodes[edge.to_node_index].inputs[edge.to_node_input_index]
             first = tensors[0] if tensors else tensor
@@ -278,12 +285,14 @@ def _inputs(graph: GraphDesc, nodes: Sequence[NodeDesc]) -> NamedTensors:
                 wanted_flags = f"{first.flags.name}, {expected}"
                 raise DmlError(where, f"{port}.Flags", tensor.flags.name, wanted_flags)
             tensors.append(tensor)
+            names.append(name if len(readers[place]) == 1 else f"{where}.{port}")
         if not tensors:
             raise DmlError("GraphDesc", name, "not connected", "an edge to a node")
         widest = max(tensors, key=lambda tensor: tensor.bytes_reached)
         alignment = max(tensor.guaranteed_base_offset_alignment for tensor in tensors)
         result.append((name, replace(widest, guaranteed_base_offset_alignment=alignment)))
-    return tuple(result)
+        all_readers.append(tuple(zip(names, tensors, strict=True)))
+    return tuple(result), tuple(all_readers)
 
 
 def _check_tensors(nodes: Sequence[NodeDesc], edge: IntermediateGraphEdgeDesc) -> None:

@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
-from bitlane.dml import BufferBinding, BufferTensorDesc, DataType
+from bitlane import dml
+from bitlane.dml import BufferBinding, BufferTensorDesc, DataType, DmlError
 from support.host.dml_bench import COUNT, NOT, SHIFT_LEFT, SHIFT_RIGHT, U8, XOR, Bench
+from support.host.model_driver import ModelDriver
 
 ROWS = BufferTensorDesc(DataType.UINT8, [4, 4])
 COLUMNS = BufferTensorDesc(DataType.UINT8, [4, 4], [1, 4])
@@ -103,3 +105,35 @@ def test_a_table_can_be_bound_anew_without_a_false_alarm() -> None:
     bench.table.bind_inputs([bench.at(16)])  # for a moment, input and output are the same
     bench.table.bind_outputs([bench.at(0)])
     bench.record()
+
+
+@pytest.mark.parametrize(
+    ("write", "sizes", "strides", "message"),
+    [
+        (
+            dml.bit_xor,
+            [4, 4],
+            [1, 4],
+            "GraphOutputs[0].Strides is [4, 1]; expected [1, 4], as in Nodes[0].BTensor",
+        ),
+        (dml.bit_and, [4, 4], [0, 1], "expected [0, 1], as in Nodes[0].BTensor"),
+        (dml.bit_shift_left, [4, 4], [4, 1], "in place of Nodes[0].ATensor and Nodes[0].BTensor"),
+    ],
+)
+def test_a_graph_that_reads_an_input_twice_is_judged_by_each_reader(
+    write: Any, sizes: list[int], strides: list[int], message: str
+) -> None:
+    driver = ModelDriver()
+    with dml.Device(driver) as device:
+        graph = dml.Graph(device)
+        a = dml.input_tensor(graph, 0, ROWS)
+        operator = graph.compile([write(a, dml.reinterpret(a, DataType.UINT8, sizes, strides))])
+        table = device.create_binding_table(operator)
+        both = [BufferBinding(device.create_buffer(16))]
+        table.bind_inputs(both)
+        table.bind_outputs(both)
+        recorder, commands = device.create_command_recorder(), device.create_command_list()
+        with pytest.raises(DmlError) as caught:
+            recorder.record_dispatch(commands, operator, table)
+        assert message in str(caught.value)
+        assert driver.model.calls == []
