@@ -246,8 +246,8 @@ class Array:
     def view(self, dtype: DTypeLike) -> "Array":
         """Return the same bytes as another type; the last axis has more or fewer elements then.
 
-        Raises ``DataTypeError`` for truth values of numbers: their bytes would not all be 0 or 1,
-        which sums and inversions of truth values rely on.
+        A view of booleans as numbers is read-only, and ``DataTypeError`` is raised for numbers as
+        booleans: on a device the bytes of booleans are 0 and 1.
         """
         kind = as_dtype(dtype)
         if kind.kind == "b" and self.dtype.kind != "b":
@@ -255,7 +255,9 @@ class Array:
                 f"view: from {self.dtype} to bool; expected bytes that are 0 or 1, which"
                 " astype(bool) makes"
             )
-        return self._view(self._value.strided.recast(kind.itemsize), kind)
+        numbers = self.dtype.kind == "b" != kind.kind
+        strided = self._value.strided.recast(kind.itemsize)
+        return Array(self._value.view(strided, kind, readonly=numbers))
 
     def _view(self, strided: Strided, dtype: np.dtype[Any] | None = None) -> "Array":
         return Array(self._value.view(strided, dtype))

@@ -48,8 +48,11 @@ def from_dlpack(device: DeviceLike, x: Any, *, copy: bool | None = None) -> Arra
 
 
 def empty(device: DeviceLike, shape: int | Sequence[int], dtype: DTypeLike) -> Array:
-    """Return elements with any content."""
-    return Array(reserve(device, as_shape(shape), as_dtype(dtype)))
+    """Return elements with any content; booleans, whose bytes are 0 or 1, are all False."""
+    kind = as_dtype(dtype)
+    if kind.kind == "b":
+        return full(device, shape, False, kind)
+    return Array(reserve(device, as_shape(shape), kind))
 
 
 def full(

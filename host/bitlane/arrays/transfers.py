@@ -16,7 +16,7 @@ from ..compiler.nodes import Constant, Stored, apply
 from ..driver.driver import Storage
 from ..errors import ExchangeError
 from ..lowering.strided import View, order_of, packed_strides
-from ..streaming.operands import expect_axes, host_memory, shown
+from ..streaming.operands import as_zeros_and_ones, expect_axes, host_memory, shown
 from .strided import Strided
 from .value import DeviceLike, Value, changing, usage_of, using
 
@@ -40,8 +40,7 @@ def reserve(
 
 def constant(device: DeviceLike, array: AnyArray) -> Value:
     """Return the one element of ``array``, of rank 0, as a constant of the commands that use it."""
-    little = array.astype(array.dtype.newbyteorder("<"))
-    return Value(device, array.dtype.newbyteorder("="), Constant(little.tobytes()))
+    return Value(device, array.dtype.newbyteorder("="), Constant(_bytes(array).tobytes()))
 
 
 def upload(device: DeviceLike, array: AnyArray) -> Value:
@@ -71,10 +70,10 @@ def replace(target: Value, array: AnyArray) -> None:
 def _bytes(array: AnyArray) -> NDArray[np.uint8]:
     """Return the bytes of ``array``, in C's order and the device's byte order.
 
-    Truth values become 0 and 1: NumPy takes any byte but 0 for true.
+    The bytes of booleans become 0 and 1.
     """
     if array.dtype.kind == "b":
-        array = array.view(np.uint8) != 0
+        array = as_zeros_and_ones(array)
     little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
     return little.reshape(-1).view(np.uint8)
 
@@ -130,12 +129,25 @@ def make_capsule(value: Value, copy: bool | None, dl_device: Any, **options: Any
         raise ExchangeError(
             f"max_version: {shown(version)}; expected None or two integers (major, minor)"
         )
+    if _is_readonly(value) and (version is None or version < (1, 0)):
+        # Before its version 1.0, DLPack has no mark of memory that must not be written to.
+        if copy is False:
+            raise ExchangeError(
+                f"copy: False with max_version {version}; expected (1, 0) or later, as the elements"
+                " are read-only"
+            )
+        copy = True
     array = None if copy else share(value)
     if array is None:
         if copy is False:
             raise ExchangeError("copy: False; this device's memory is not this computer's")
         array = download(value)
     return array.__dlpack__(**options)
+
+
+def _is_readonly(value: Value) -> bool:
+    """Return whether no other library may write to the elements: booleans stay 0 and 1."""
+    return value.readonly or value.dtype.kind == "b"
 
 
 def share(value: Value) -> AnyArray | None:
@@ -167,7 +179,7 @@ class _Window:
         first = memory.__array_interface__["data"][0] + node.view.address - base
         self.__array_interface__ = {
             "version": 3,
-            "data": (first, value.readonly),
+            "data": (first, _is_readonly(value)),
             "typestr": value.dtype.newbyteorder("<").str,
             "shape": node.shape,
             "strides": node.view.strides,

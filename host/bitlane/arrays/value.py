@@ -161,7 +161,8 @@ class Value:
         self.operations = 0
         """Operations that it waits for; those that two sources share count twice."""
         self.readonly = readonly
-        """Whether it is a view that may repeat elements, and so must not be written to."""
+        """Whether it is a view that must not be written to: it may repeat elements, or it shows
+        booleans as numbers. On a device, the bytes of booleans are 0 and 1."""
         if isinstance(node, Stored):
             self.storages.add(node.storage)
             return
@@ -218,10 +219,11 @@ class Value:
         return width if dtype == self.dtype else None
 
     def expect_writable(self) -> None:
-        """Raise ``ShapeError`` for a view that may repeat elements."""
+        """Raise ``ShapeError`` for a read-only view."""
         if self.readonly:
             raise ShapeError(
-                "array: a broadcast view repeats its elements; expected one that does not (copy it)"
+                "array: a read-only view, which repeats its elements or shows the bytes of booleans"
+                " as numbers; expected an array that can be written (copy it)"
             )
 
     def derived(self, node: Expression, dtype: np.dtype[Any] | None = None) -> "Value":

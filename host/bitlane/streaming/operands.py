@@ -208,6 +208,11 @@ def is_device_order(array: AnyArray) -> bool:
     return array.dtype.byteorder != _FOREIGN
 
 
+def as_zeros_and_ones(array: AnyArray) -> AnyArray:
+    """Return booleans whose bytes are 0 and 1: in NumPy any byte but 0 is True."""
+    return np.not_equal(array.view(np.uint8), 0)
+
+
 def private_copy(array: AnyArray) -> AnyArray:
     """Return a copy that shares no memory; axes that repeat an element still do."""
     distinct = array[(*(slice(1 if stride == 0 else None) for stride in array.strides), ...)]

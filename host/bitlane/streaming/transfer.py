@@ -16,7 +16,7 @@ from .._typing import AnyArray
 from ..driver.geometry import Geometry
 from ..lowering.routes import LANES
 from ..lowering.strided import broadcast_strides, order_of, packed_strides, span
-from .operands import as_unsigned, is_device_order, plain
+from .operands import as_unsigned, as_zeros_and_ones, is_device_order, plain
 
 
 def rows_of(array: AnyArray, axes: Sequence[int], itemsize: int, geometry: Geometry) -> AnyArray:
@@ -65,9 +65,12 @@ class Source(NamedTuple):
 def source_of(array: AnyArray, dtype: np.dtype[Any] | None = None) -> Source:
     """Return the layout of ``array``.
 
-    ``dtype``: the type to convert to, of the native byte order; None for the array's own.
+    ``dtype``: the type to convert to, of the native byte order; None for the array's own. Booleans
+    are converted to booleans, as their bytes may be others than 0 and 1.
     """
     if dtype is None or array.dtype == dtype or plain(array.dtype) == plain(dtype):
+        if array.dtype.kind == "b":
+            return Source(array.strides, array.itemsize, False, array.dtype)
         return Source(array.strides, array.itemsize, is_device_order(array), None)
     return Source(array.strides, dtype.itemsize, False, dtype)
 
@@ -116,6 +119,8 @@ class Layout:
         target = np.ndarray(distinct.shape, f"<u{itemsize}", packed, strides=strides)
         if self.dtype is None:
             np.copyto(target, as_unsigned(distinct))
+        elif self.dtype.kind == "b":
+            np.copyto(target, as_zeros_and_ones(distinct))
         else:
             np.copyto(target.view(self.dtype.newbyteorder("<")), distinct)
         return packed

@@ -206,3 +206,20 @@ def test_repeated_elements_are_not_to_be_written_to_by_way_of_dlpack() -> None:
         assert not shown.flags.writeable
         assert np.from_dlpack(x).flags.writeable
         del shown, x
+
+
+def test_booleans_are_not_to_be_written_to_by_way_of_dlpack() -> None:
+    with opened(DEFAULT) as device:
+        x = device.asarray(np.array([True, False, True]))
+        numbers = x.view(np.uint8)
+        views = np.from_dlpack(x), np.from_dlpack(numbers)
+        assert [view.tolist() for view in views] == [[True, False, True], [1, 0, 1]]
+        assert not any(view.flags.writeable for view in views)
+        del views
+        # Earlier versions of DLPack do not tell a library that it must not write.
+        for array, version in ((x, None), (numbers, None), (x, (0, 8))):
+            assert array.__dlpack__(max_version=version) is not None
+            with pytest.raises(bitlane.ExchangeError, match=r"^copy: False with max_version"):
+                array.__dlpack__(copy=False, max_version=version)
+        x.free()  # nobody shows the memory
+        del x, numbers

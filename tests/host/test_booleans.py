@@ -1,0 +1,277 @@
+"""Booleans of other bytes than 0 and 1: any byte but 0 is True, and results are 0 and 1."""
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import bitlane
+from bitlane import array_api
+from bitlane.device import Device
+from bitlane.errors import ShapeError
+from support.host.arrays import model, same
+
+BYTES = np.array([0, 1, 2, 128, 255], np.uint8)
+
+Booleans: TypeAlias = NDArray[np.bool_]
+Call: TypeAlias = Callable[[Any, Any, Any], Any]
+"""A call of a device on two arrays of booleans."""
+
+
+def booleans(seed: int, shape: tuple[int, ...] = (6, 10)) -> Booleans:
+    """Return booleans whose bytes are those of `BYTES`."""
+    return np.random.default_rng(seed).choice(BYTES, shape).view(np.bool_)
+
+
+def clean(x: Any) -> Any:
+    """Return booleans of the bytes 0 and 1; other arrays as they are."""
+    return np.asarray(x.view(np.uint8) != 0) if x.dtype == np.bool_ else x
+
+
+LAYOUTS: dict[str, Callable[[Booleans], Booleans]] = {
+    "packed": lambda x: x,
+    "transposed": lambda x: x.T.copy().T,
+    "gaps": lambda x: x[:, ::3],
+    "reversed": lambda x: x[::-1, ::-1],
+    "broadcast": lambda x: np.broadcast_to(x[:1], x.shape),
+    "column": lambda x: np.broadcast_to(x[:, :1], x.shape),
+    "empty": lambda x: x[:0],
+    "scalar": lambda x: x[0, 2:3].reshape(()),
+}
+
+BIT_CALLS: dict[str, tuple[Call, Call]] = {
+    "not": (lambda d, a, b: d.bit_not(a), lambda d, a, b: ~a),
+    "copy": (lambda d, a, b: d.bit_copy(a), lambda d, a, b: a.copy()),
+    "and": (lambda d, a, b: d.bit_and(a, b), lambda d, a, b: a & b),
+    "or": (lambda d, a, b: d.bit_or(a, b), lambda d, a, b: a | b),
+    "xor": (lambda d, a, b: d.bit_xor(a, b), lambda d, a, b: a ^ b),
+    "nand": (lambda d, a, b: d.bit_nand(a, b), lambda d, a, b: ~(a & b)),
+    "nor": (lambda d, a, b: d.bit_nor(a, b), lambda d, a, b: ~(a | b)),
+    "xnor": (lambda d, a, b: d.bit_xnor(a, b), lambda d, a, b: ~(a ^ b)),
+    "left": (lambda d, a, b: d.bit_shift_left(a, b), lambda d, a, b: a << b),
+    "right": (lambda d, a, b: d.bit_shift_right(a, b), lambda d, a, b: a >> b),
+    "count": (lambda d, a, b: d.bit_count(a), lambda d, a, b: a.astype(np.uint8)),
+    "wide count": (lambda d, a, b: d.bit_count(a, np.uint32), lambda d, a, b: a.astype(np.uint32)),
+    "xor of bytes": (
+        lambda d, a, b: d.bit_xor(a, b.astype(np.uint8)),
+        lambda d, a, b: a ^ b.astype(np.uint8),
+    ),
+    "and of words": (
+        lambda d, a, b: d.bit_and(a.astype(np.int32), b),
+        lambda d, a, b: a.astype(np.int32) & b,
+    ),
+    "xor of a number": (lambda d, a, b: d.bit_xor(a, 3), lambda d, a, b: a ^ 3),
+    "cardinality": (lambda d, a, b: d.cardinality(a), lambda d, a, b: _sums(a)),
+    "hamming": (lambda d, a, b: d.hamming(a, b), lambda d, a, b: _sums(a ^ b)),
+    "jaccard": (lambda d, a, b: d.jaccard(a, b), lambda d, a, b: _jaccard(a, b)),
+}
+"""The operators, and what NumPy has for them."""
+
+ARRAY_CALLS: dict[str, tuple[Call, Call]] = {
+    "~": (lambda d, a, b: ~a, lambda d, a, b: ~a),
+    "&": (lambda d, a, b: a & b, lambda d, a, b: a & b),
+    "|": (lambda d, a, b: b | a, lambda d, a, b: b | a),
+    "^": (lambda d, a, b: a ^ b, lambda d, a, b: a ^ b),
+    "<<": (lambda d, a, b: a << b, lambda d, a, b: a << b),
+    "==": (lambda d, a, b: a == b, lambda d, a, b: a == b),
+    "!=": (lambda d, a, b: a != b, lambda d, a, b: a != b),
+    "== of a number": (lambda d, a, b: a == 1, lambda d, a, b: a == 1),
+    "equal": (lambda d, a, b: np.equal(b, a), lambda d, a, b: np.equal(b, a)),
+    "logical_and": (lambda d, a, b: np.logical_and(a, b), lambda d, a, b: a & b),
+    "logical_xor": (lambda d, a, b: np.logical_xor(b, a), lambda d, a, b: a ^ b),
+    "logical_not": (lambda d, a, b: np.logical_not(a), lambda d, a, b: ~a),
+    "bitwise_count": (lambda d, a, b: np.bitwise_count(a), lambda d, a, b: a.astype(np.uint8)),
+    "any": (lambda d, a, b: a.any(-1), lambda d, a, b: a.any(-1)),
+    "all": (lambda d, a, b: a.all(0), lambda d, a, b: a.all(0)),
+    "sum": (lambda d, a, b: a.sum(), lambda d, a, b: a.sum(dtype=np.uint32)),
+    "count_nonzero": (
+        lambda d, a, b: np.count_nonzero(a, -1),
+        lambda d, a, b: a.sum(-1, dtype=np.uint32),
+    ),
+    "reduce": (
+        lambda d, a, b: np.bitwise_xor.reduce(a, 0),
+        lambda d, a, b: np.bitwise_xor.reduce(a, 0),
+    ),
+    "array_equal": (
+        lambda d, a, b: np.asarray(np.array_equal(a, b)),
+        lambda d, a, b: np.asarray(np.array_equal(a, b)),
+    ),
+    "where": (
+        lambda d, a, b: np.where(b, a, np.uint8(7)),
+        lambda d, a, b: np.where(b, a, np.uint8(7)),
+    ),
+    "where of booleans": (lambda d, a, b: np.where(a, b, a), lambda d, a, b: np.where(a, b, a)),
+    "astype": (lambda d, a, b: a.astype(np.int16), lambda d, a, b: a.astype(np.int16)),
+    "view": (lambda d, a, b: a.view(np.uint8), lambda d, a, b: a.view(np.uint8)),
+    "copy": (lambda d, a, b: a.copy(), lambda d, a, b: a.copy()),
+    "concatenate": (
+        lambda d, a, b: np.concatenate([a, b]),
+        lambda d, a, b: np.concatenate([a, b]),
+    ),
+    "joined with bytes": (
+        lambda d, a, b: np.concatenate([b.astype(np.uint8), a, b]),
+        lambda d, a, b: np.concatenate([b.astype(np.uint8), a, b]),
+    ),
+    "stack": (lambda d, a, b: np.stack([b, a]), lambda d, a, b: np.stack([b, a])),
+    "assignment": (lambda d, a, b: _assign(a, b), lambda d, a, b: _assign(a, b)),
+    "in place": (lambda d, a, b: _change(a, b), lambda d, a, b: _change(a, b)),
+    "scalar assigned": (lambda d, a, b: _fill(a, b), lambda d, a, b: _fill(a, b)),
+    "to numbers": (lambda d, a, b: _number(a, b), lambda d, a, b: _number(a, b)),
+}
+"""Calls on arrays of which the first, or both, are on the device; then NumPy has the same."""
+
+
+def _sums(x: Booleans) -> Any:
+    return x.sum(-1, dtype=np.uint32)
+
+
+def _jaccard(a: Booleans, b: Booleans) -> Any:
+    shared, either = _sums(a & b), _sums(a | b)
+    return np.divide(shared, either, out=np.zeros(shared.shape), where=either != 0)
+
+
+def _assign(a: Any, b: Any) -> Any:
+    a = a.copy()
+    a[1:, ::2] = b[1:, ::2]
+    np.copyto(a[0], b[0])
+    a[[2, 4]] = b[[2, 4]]
+    return a
+
+
+def _change(a: Any, b: Any) -> Any:
+    a = a.copy()
+    a ^= b
+    np.bitwise_or(a, b[0], out=a)
+    return a
+
+
+def _fill(a: Any, b: Any) -> Any:
+    a = a.copy()
+    a[0] = b[3, 3:4].reshape(())
+    a[1:] &= b[2, 2]
+    a[:, 1][b[:, 0] if isinstance(b, np.ndarray) else b[:, 0].get()] = b[0, 0]
+    return a
+
+
+def _number(a: Any, b: Any) -> Any:
+    numbers = a.astype(np.uint16)
+    numbers[1:] = b[1:]
+    return numbers
+
+
+def result(x: Any) -> NDArray[Any]:
+    return np.asarray(x.get() if isinstance(x, bitlane.Array) else x)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", BIT_CALLS)
+def test_operators_take_any_byte_but_0_as_true(device: Device, name: str, layout: str) -> None:
+    call, expected = BIT_CALLS[name]
+    a = LAYOUTS[layout](booleans(1))
+    b = booleans(2, a.shape)
+    if not a.ndim and name in ("cardinality", "hamming", "jaccard"):
+        a, b = a.reshape(1), b.reshape(1)
+    wanted = expected(None, clean(a), clean(b))
+    pairs = [(a, b), (device.asarray(a), b), (a, device.asarray(b))]
+    for first, second in [*pairs, (device.asarray(a), device.asarray(b))]:
+        got = result(call(device, first, second))
+        assert same(got, np.asarray(wanted, got.dtype)), (name, type(first), type(second))
+        assert (got.dtype == bool) is (wanted.dtype == bool)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in BIT_CALLS if hasattr(Device, f"bit_{name}") and name != "count"]
+)
+def test_booleans_are_written_to_outputs_as_0_and_1(device: Device, name: str) -> None:
+    a, b = booleans(1), booleans(2)
+    method, operands = getattr(device, f"bit_{name}"), (a, b)
+    wanted = BIT_CALLS[name][1](None, clean(a), clean(b))
+    if name in ("not", "copy"):
+        operands = (a,)
+    for out in (booleans(3), np.asfortranarray(booleans(3)), booleans(3, (12, 20))[::2, ::-2]):
+        method(*operands, out=out)
+        assert same(out, wanted)
+        here = device.asarray(out)
+        method(*operands, out=here)
+        assert same(here.get(), wanted)
+    method(*operands, out=a)  # in place of the first operand
+    assert same(a, wanted)
+
+
+@pytest.mark.parametrize("name", ["not", "xor", "count", "hamming", "left"])
+def test_booleans_in_tiles_are_0_and_1(device: Device, name: str) -> None:
+    call, expected = BIT_CALLS[name]
+    a, b = booleans(1, (200, 300)), booleans(2, (200, 1))
+    wanted = expected(None, clean(a), clean(b))
+    got = call(device, a, b)
+    assert same(got, np.asarray(wanted, got.dtype))
+
+
+@pytest.mark.parametrize("name", ARRAY_CALLS)
+def test_arrays_on_the_device_take_any_byte_but_0_as_true(device: Device, name: str) -> None:
+    call, expected = ARRAY_CALLS[name]
+    a, b = booleans(1), booleans(2)
+    wanted = np.asarray(expected(None, clean(a), clean(b)))
+    for second in (b, device.asarray(b)):
+        assert same(result(call(device, device.asarray(a), second)), wanted)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (5, 4)])
+def test_arrays_are_made_of_any_bytes(device: Device, shape: tuple[int, ...]) -> None:
+    a = np.resize(BYTES[::-1], shape).view(np.bool_)
+    made = [
+        device.asarray(a),
+        device.from_dlpack(a),
+        device.asarray(a, np.bool_),
+        array_api.asarray(a, device=device),
+        array_api.full(shape, a.reshape(-1)[:1].reshape(()), device=device) & device.asarray(a),
+        array_api.full_like(device.asarray(~a), True) ^ device.asarray(a) ^ True,
+        np.broadcast_arrays(device.asarray(0), a)[1],
+    ]
+    for x in made:
+        assert same(x.get(), clean(a))
+        assert same((~x).get(), ~clean(a))
+        assert np.array_equal(np.from_dlpack(x).view(np.uint8), clean(a).view(np.uint8))
+    assert same(device.asarray(a, np.int32).get(), clean(a).astype(np.int32))
+
+
+def test_masks_select_by_any_byte_but_0(device: Device) -> None:
+    a = np.arange(60, dtype=np.uint16).reshape(6, 10)
+    mask, x = booleans(4), device.asarray(a)
+    assert same(x[mask].get(), a[clean(mask)])
+    x[mask] = 7
+    a[clean(mask)] = 7
+    assert same(x.get(), a)
+
+
+def test_nothing_gives_the_memory_of_booleans_other_bytes() -> None:
+    # The memory of the model holds zeros at first: other bytes are left there.
+    device = model()
+    device.asarray(np.full(4096, 0xA5, np.uint8)).free()
+    for x in (array_api.empty(9, dtype=array_api.bool, device=device), device.asarray(booleans(1))):
+        assert set(x.view(np.uint8).get().reshape(-1).tolist()) <= {0, 1}
+        for view in (x.view(np.uint8), x.view(np.int8)[::2], x.T.view(np.uint8)):
+            before = x.get()
+            for change in (_set_two, _xor_two, lambda v: np.copyto(v, 2), lambda v: _scatter(v)):
+                with pytest.raises(ShapeError, match="read-only"):
+                    change(view)
+            assert same(x.get(), before)
+        x[...] = True
+        assert x.all()
+    copied = device.asarray(booleans(1)).view(np.uint8).copy()
+    copied[...] = 2
+    assert (copied.get() == 2).all()
+
+
+def _set_two(view: Any) -> None:
+    view[...] = 2
+
+
+def _xor_two(view: Any) -> None:
+    view ^= 2
+
+
+def _scatter(view: Any) -> None:
+    view[[0, 1]] = 2
