@@ -17,12 +17,12 @@ from ..arrays.elementwise import apply_typed
 from ..arrays.truth import equal_typed
 from ..arrays.value import Value
 from ..closeable import Closeable
-from ..compiler.nodes import Expression
+from ..compiler.nodes import Expression, truth_of
 from ..default import default_device
 from ..device import Device, open_device
 from ..errors import LayoutError, OnnxError, SettingError, ShapeError
 from ..links.link import is_known
-from ..streaming.operands import as_array
+from ..streaming.operands import as_array, as_unsigned, as_zeros_and_ones, plain
 from .model import BitGraph, BitNode, BitTensor, Tensor, quoted
 from .parse import expect_opset, newest_opset, read_graph, read_node
 
@@ -58,7 +58,7 @@ def build_outputs(graph: BitGraph, device: Device, tensors: Mapping[str, Array])
 def _apply(node: BitNode, dtype: np.dtype[Any], operands: Sequence[Expression]) -> Expression:
     """Return ``node`` of ``operands``, whose elements are of ``dtype``."""
     if node.op is None:
-        return operands[0]
+        return truth_of(operands[0]) if node.dtype.kind == "b" != dtype.kind else operands[0]
     if node.op is Op.COUNT_XOR:
         return equal_typed(dtype, *operands)
     return apply_typed(node.op, dtype, *operands)
@@ -67,9 +67,12 @@ def _apply(node: BitNode, dtype: np.dtype[Any], operands: Sequence[Expression]) 
 def reference_outputs(graph: BitGraph, tensors: Mapping[str, AnyArray]) -> list[AnyArray]:
     """Return the outputs of ``graph`` by the golden model.
 
-    Truth values are their bytes, also where they are neither 0 nor 1.
+    Any byte of a boolean but 0 is True; those of results are 0 and 1.
     """
-    values = {name: np.asarray(x, x.dtype.newbyteorder("=")) for name, x in tensors.items()}
+    values: dict[str, AnyArray] = {}
+    for name, x in tensors.items():
+        native = x.dtype.newbyteorder("=")
+        values[name] = _view_bits(np.asarray(x, native), native)
     for node in graph.nodes:
         first = values[node.inputs[0]]
         truth = first.dtype.kind == "b"
@@ -83,8 +86,13 @@ def reference_outputs(graph: BitGraph, tensors: Mapping[str, AnyArray]) -> list[
         else:
             signed = first.dtype.kind == "i"
             result = reference.compute(node.op, *operands, saturate=True, arithmetic=signed)
-        values[node.output] = result.view(node.dtype)
+        values[node.output] = _view_bits(result, node.dtype)
     return [values[x.name] for x in graph.outputs]
+
+
+def _view_bits(x: AnyArray, dtype: np.dtype[Any]) -> AnyArray:
+    """Return the bits of ``x`` as ``dtype``; as booleans, whether any is 1."""
+    return as_zeros_and_ones(x) if dtype.kind == "b" else x.view(dtype)
 
 
 Inputs: TypeAlias = Mapping[str, ArrayLike] | Sequence[ArrayLike]
@@ -203,14 +211,24 @@ class Backend(base.Backend):
             raise OnnxError(f"inputs: {len(arrays)}; expected {len(node.input)}")
         given: dict[str, AnyArray] = {}
         for name, x in zip(node.input, arrays, strict=True):
-            if not np.array_equal(given.setdefault(name, x), x):
-                raise OnnxError(f"input {quoted(name)}: two arrays; expected one")
+            if not _are_alike(given.setdefault(name, x), x):
+                raise OnnxError(
+                    f"input {quoted(name)}: two arrays that differ; expected one, or the same twice"
+                )
         types = {name: x.dtype.newbyteorder("=") for name, x in given.items()}
         read = read_node(node, 0, types, opset)
         declared = tuple(BitTensor(name, types[name], None) for name in given)
         output = BitTensor(read.output, read.dtype, None)
         with _prepare_on(BitGraph("", declared, {}, (read,), (output,)), device) as prepared:
             return prepared.run(given)
+
+
+def _are_alike(a: AnyArray, b: AnyArray) -> bool:
+    """Return whether two arrays are equal in type, shape and bits, in any byte order."""
+    if plain(a.dtype) != plain(b.dtype):
+        return False
+    view = as_zeros_and_ones if a.dtype.kind == "b" else as_unsigned
+    return np.array_equal(view(a), view(b))
 
 
 def _as_arrays(inputs: Inputs) -> Mapping[str, Tensor] | Sequence[Tensor]:

@@ -209,8 +209,8 @@ def is_device_order(array: AnyArray) -> bool:
 
 
 def as_zeros_and_ones(array: AnyArray) -> AnyArray:
-    """Return booleans whose bytes are 0 and 1: in NumPy any byte but 0 is True."""
-    return np.not_equal(array.view(np.uint8), 0)
+    """Return booleans as bytes of 0 and 1: any byte but 0 is True."""
+    return np.asarray(array.view(np.uint8) != 0)
 
 
 def private_copy(array: AnyArray) -> AnyArray:

@@ -125,8 +125,24 @@ def test_a_node_runs_by_itself(opened: dict[str, list[Device]]) -> None:
 def test_a_node_of_one_array_twice_gets_one_array(opened: dict[str, list[Device]]) -> None:
     xor = node("BitwiseXor", "a a", "y")
     assert bitlane.onnx.run_node(xor, [A, A])[0].tolist() == [0, 0, 0]
-    with pytest.raises(OnnxError, match="input 'a': two arrays; expected one"):
-        bitlane.onnx.run_node(xor, [A, A + 1])
+    for other in (A + 1, A[:1], A.view(np.int8)):
+        with pytest.raises(OnnxError, match="input 'a': two arrays that differ; expected one"):
+            bitlane.onnx.run_node(xor, [A, other])
+
+
+@pytest.mark.parametrize("kind", ["<f2", "<f4", ">f8"])
+def test_a_node_gets_a_nan_twice(opened: dict[str, list[Device]], kind: str) -> None:
+    equal = node("Equal", "a a", "y")
+    a = np.array([1, np.nan, -0.0], kind)
+    for other in (a, a.copy(), a.astype(a.dtype.newbyteorder())):
+        assert bitlane.onnx.run_node(equal, [a, other])[0].tolist() == [True, False, True]
+    with pytest.raises(OnnxError, match="input 'a': two arrays that differ; expected one"):
+        bitlane.onnx.run_node(equal, [a, np.abs(a)])
+
+
+def test_a_node_gets_booleans_of_other_bytes_twice(opened: dict[str, list[Device]]) -> None:
+    a = np.array([0, 1, 2], np.uint8).view(bool)
+    assert bitlane.onnx.run_node(node("Xor", "a a", "y"), [a, a != 0])[0].tolist() == [False] * 3
 
 
 def test_what_is_no_model_and_what_is_no_list_are_refused() -> None:

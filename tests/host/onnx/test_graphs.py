@@ -4,7 +4,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
+from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 
 from bitlane.arrays.value import Value
@@ -13,7 +15,7 @@ from bitlane.errors import DataTypeError, ShapeError
 from bitlane.onnx import OnnxError, prepare
 from bitlane.onnx.backend import reference_outputs
 from support.host.arrays import link_of, random, same
-from support.host.onnx_models import made_up, model_of, node, tensor
+from support.host.onnx_models import code, made_up, model_of, node, tensor
 from support.seeds import seeds
 
 XOR_NOT_AND = [
@@ -28,6 +30,7 @@ SEVEN = tensor("k", np.array(7, np.uint32))
 def test_any_graph_gives_what_onnxs_reference_gives(seed: int, device: Device) -> None:
     graph, given = made_up(seed)
     wanted = ReferenceEvaluator(graph).run(None, given)
+    given = {name: _with_other_bytes(x, seed) for name, x in given.items()}
     prepared = prepare(graph, device)
     golden = reference_outputs(prepared.graph, {**prepared.graph.constants, **given})
     got = prepared.run(given)
@@ -35,6 +38,14 @@ def test_any_graph_gives_what_onnxs_reference_gives(seed: int, device: Device) -
     for x, mine, theirs, model_says in zip(graph.graph.output, got, wanted, golden, strict=True):
         assert same(mine, np.asarray(theirs)), f"seed {seed}: {x.name}\n{graph}"
         assert same(mine, model_says), f"seed {seed}: {x.name}, the golden model"
+
+
+def _with_other_bytes(x: NDArray[Any], seed: int) -> NDArray[Any]:
+    """Return ``x``; True of booleans becomes any byte but 0."""
+    if x.dtype != np.bool_:
+        return x
+    true = np.random.default_rng(seed).choice(np.array([1, 2, 128, 255], np.uint8), x.shape)
+    return np.asarray(x.view(np.uint8) * true).view(np.bool_)
 
 
 def test_operators_fuse_as_arrays_do(device: Device) -> None:
@@ -159,14 +170,55 @@ def test_an_initializer_that_is_an_input_may_be_given(device: Device) -> None:
     assert prepared.run([a]).y.tolist() == [1, 7]
 
 
-def test_truth_values_are_bytes(device: Device) -> None:
-    # ONNX does not say what a truth value is that is neither 0 nor 1: its bits count here.
-    casts = node("BitCast", "a", "t", to=9), node("BitCast", "n", "y", to=2)
-    nodes = [casts[0], node("Not", "t", "n"), casts[1]]
-    prepared = prepare(model_of(nodes, {"a": ("u1", [4])}, {"y": ("u1", [4])}), device)
-    a = np.array([0, 1, 2, 255], np.uint8)
-    assert prepared.run([a]).y.tolist() == [1, 0, 3, 254]
-    assert reference_outputs(prepared.graph, {"a": a})[0].tolist() == [1, 0, 3, 254]
+BOOLEANS = [
+    node("Not", "a", "not"),
+    node("And", "a b", "and"),
+    node("Or", "a b", "or"),
+    node("Xor", "a b", "xor"),
+    node("Equal", "a b", "equal"),
+    node("BitCast", "a", "bytes", to=2),
+    node("BitCast", "u", "cast", to=9),
+    node("Not", "cast", "not_cast"),
+    node("BitCast", "not_cast", "cast_again", to=2),
+    node("Xor", "cast k", "xor_cast"),
+    node("Equal", "cast b", "equal_cast"),
+]
+
+
+@pytest.mark.parametrize("on_device", [False, True])
+def test_any_byte_of_a_boolean_but_0_is_true(device: Device, on_device: bool) -> None:
+    # ONNX does not define booleans of other bytes than 0 and 1.
+    numbers = np.repeat(np.array([0, 1, 2, 128, 255], np.uint8), 5)
+    a, b, k = numbers.view(bool), numbers.reshape(5, 5).T.ravel().view(bool), numbers[:25:2]
+    truth, other = numbers != 0, b.view(np.uint8) != 0
+    wanted = {
+        "a": truth,
+        "k": np.resize(k, 25) != 0,
+        "not": ~truth,
+        "and": truth & other,
+        "or": truth | other,
+        "xor": truth ^ other,
+        "equal": truth == other,
+        "bytes": truth.view(np.uint8),
+        "cast": truth,
+        "not_cast": ~truth,
+        "cast_again": (~truth).view(np.uint8),
+        "xor_cast": truth ^ (np.resize(k, 25) != 0),
+        "equal_cast": truth == other,
+    }
+    outputs = {name: (str(x.dtype), [25]) for name, x in wanted.items()}
+    inputs = {"a": ("?", [25]), "b": ("?", [25]), "u": ("u1", [25])}
+    # An initializer's bytes are in the file as they are.
+    constant = onnx.TensorProto(
+        name="k", dims=[25], data_type=code("?"), raw_data=np.resize(k, 25).tobytes()
+    )
+    prepared = prepare(model_of(BOOLEANS, inputs, outputs, [constant]), device)
+    given = {"a": a, "b": b, "u": numbers}
+    golden = reference_outputs(prepared.graph, {**prepared.graph.constants, **given})
+    sent = {name: device.asarray(x) if on_device else x for name, x in given.items()}
+    for (name, expected), got, says in zip(wanted.items(), prepared.run(sent), golden, strict=True):
+        assert same(got, expected), name
+        assert same(says, expected), f"{name}, the golden model"
 
 
 @pytest.mark.parametrize("dtype", ["u1", "u2", "u4", "u8"])
