@@ -23,9 +23,9 @@ from .buffer import Buffer, Parent
 from .compiled import compile_graph, compile_operator
 from .execution import CommandList, CommandRecorder, execute_steps, run_operator
 from .graph import GraphDesc, connect
-from .operators import ALL_TYPES, SMALL_UNSIGNED_TYPES, NodeDesc, Operator, OperatorDesc
+from .operators import NodeDesc, Operator, OperatorDesc
 from .refusals import expect_type
-from .rules import check_operator
+from .rules import check_operator, tensor_types
 from .types import DataType, ExecutionFlags, Feature, FeatureLevel
 
 _Enum = TypeVar("_Enum", bound=IntEnum)
@@ -89,15 +89,15 @@ class Device(Closeable):
     ) -> bool | FeatureLevel:
         """``CheckFeatureSupport``.
 
-        ``TENSOR_DATA_TYPE_SUPPORT`` takes a data type, and tells whether tensors of it exist at
-        this device's level. ``FEATURE_LEVELS`` takes the levels that the caller knows, and gives
-        the highest of them that the device has; if it has none of them, raises ``DmlError``.
+        ``TENSOR_DATA_TYPE_SUPPORT`` takes a data type, and returns whether tensors of it exist at
+        this device's level; operators may take fewer types. ``FEATURE_LEVELS`` takes the levels
+        that the caller knows, and returns the highest of them that the device has; if it has none
+        of them, raises ``DmlError``.
         """
         feature = _member("CheckFeatureSupport", "Feature", feature, Feature)
         if feature is Feature.TENSOR_DATA_TYPE_SUPPORT:
             query = _member("CheckFeatureSupport", "DataType", query, DataType)
-            wide = self.feature_level >= FeatureLevel.LEVEL_4_1
-            return query in (ALL_TYPES if wide else SMALL_UNSIGNED_TYPES)
+            return query in tensor_types(self.feature_level)
         expect_type("CheckFeatureSupport", "RequestedFeatureLevels", query, Sequence)
         levels = [
             _member("CheckFeatureSupport", "RequestedFeatureLevels", level, FeatureLevel)

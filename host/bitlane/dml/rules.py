@@ -13,21 +13,15 @@ from numbers import Integral
 from ..errors import DmlError, DmlTypeError
 from ..lowering.self_overlap import overlaps_itself
 from .operators import (
+    ALL_TYPES,
     SMALL_UNSIGNED_TYPES,
     ElementWiseBitCountOperatorDesc,
     NodeDesc,
     OperatorDesc,
     ReduceOperatorDesc,
 )
-from .tensor import (
-    TENSOR_DIMENSION_COUNT_MAX1,
-    BufferTensorDesc,
-    calc_buffer_tensor_size,
-    last_element,
-)
+from .tensor import TENSOR_DIMENSION_COUNT_MAX1, UINT_LAST, BufferTensorDesc, last_element
 from .types import DataType, FeatureLevel, OperatorType, ReduceFunction, TensorFlags
-
-_UINT_LAST = 2**32 - 1
 
 _SHIFTS = (
     OperatorType.ELEMENT_WISE_BIT_SHIFT_LEFT,
@@ -51,7 +45,6 @@ def check_operator(desc: NodeDesc, level: FeatureLevel) -> None:
         is_output = name == desc.outputs[0][0]
         check_dimension_count(name, tensor, desc, level)
         check_sizes(name, tensor)
-        check_strides(name, tensor)
         check_data_type(name, tensor, supported_types(desc, is_output, level), level)
         check_flags(name, tensor, is_output)
         check_alignment(name, tensor)
@@ -75,6 +68,15 @@ def introduced(desc: NodeDesc | type[NodeDesc]) -> FeatureLevel:
     if desc.operator_type in _SHIFTS:
         return FeatureLevel.LEVEL_2_1
     return FeatureLevel.LEVEL_3_0
+
+
+def tensor_types(level: FeatureLevel) -> tuple[DataType, ...]:
+    """The data types of tensors at a feature level, whatever the operators take of them.
+
+    Those of 64 bits exist from 3_0. Source: windows-ai-docs ``dml-feature-level-history``.
+    """
+    widest = 8 if level >= FeatureLevel.LEVEL_3_0 else 4
+    return tuple([each for each in ALL_TYPES if each.itemsize <= widest])
 
 
 def supported_types(
@@ -130,25 +132,10 @@ def check_dimension_count(
 
 
 def check_sizes(name: str, tensor: BufferTensorDesc) -> None:
-    """Every size is a UINT and not 0. Source: Sizes of BUFFER_TENSOR_DESC."""
+    """No size is 0. Source: Sizes of BUFFER_TENSOR_DESC."""
     for dimension, size in enumerate(tensor.sizes):
-        if not 1 <= size <= _UINT_LAST:
-            raise DmlError(name, f"Sizes[{dimension}]", size, f"1 to {_UINT_LAST}")
-
-
-def check_strides(name: str, tensor: BufferTensorDesc) -> None:
-    """There are no strides, or one for each dimension, a UINT each: none is negative.
-
-    Source: Strides of BUFFER_TENSOR_DESC.
-    """
-    if tensor.strides is None:
-        return
-    if len(tensor.strides) != tensor.dimension_count:
-        expected = f"{tensor.dimension_count} numbers, as in Sizes"
-        raise DmlError(name, "Strides", list(tensor.strides), expected)
-    for dimension, stride in enumerate(tensor.strides):
-        if not 0 <= stride <= _UINT_LAST:
-            raise DmlError(name, f"Strides[{dimension}]", stride, f"0 to {_UINT_LAST}")
+        if size == 0:
+            raise DmlError(name, f"Sizes[{dimension}]", size, f"1 to {UINT_LAST}")
 
 
 def check_data_type(
@@ -181,7 +168,7 @@ def check_alignment(name: str, tensor: BufferTensorDesc) -> None:
     if alignment == 0:
         return
     itemsize = tensor.data_type.itemsize
-    if not itemsize <= alignment <= _UINT_LAST or alignment & (alignment - 1):
+    if not itemsize <= alignment <= UINT_LAST or alignment & (alignment - 1):
         expected = f"0, or a power of two from {itemsize} up"
         raise DmlError(name, "GuaranteedBaseOffsetAlignment", alignment, expected)
 
@@ -193,17 +180,17 @@ def check_element_count(name: str, tensor: BufferTensorDesc) -> None:
     The reserved bytes are rounded up to a multiple of 4, as the size helper does.
     """
     elements = prod(tensor.sizes)
-    if elements > _UINT_LAST:
-        expected = f"at most {_UINT_LAST} elements, not {elements}"
+    if elements > UINT_LAST:
+        expected = f"at most {UINT_LAST} elements, not {elements}"
         raise DmlError(name, "Sizes", list(tensor.sizes), expected)
     reached = last_element(tensor.sizes, tensor.strides) + 1
-    if reached > _UINT_LAST:
-        expected = f"at most {_UINT_LAST} elements from first to last, not {reached}"
+    if reached > UINT_LAST:
+        expected = f"at most {UINT_LAST} elements from first to last, not {reached}"
         raise DmlError(name, "Strides", list(tensor.strides or ()), expected)
-    most = (_UINT_LAST * tensor.data_type.itemsize + 3) // 4 * 4
+    most = (UINT_LAST * tensor.data_type.itemsize + 3) // 4 * 4
     total = tensor.total_tensor_size_in_bytes
     if total > most:
-        expected = f"at most {most}: {_UINT_LAST} elements of {tensor.data_type.name}"
+        expected = f"at most {most}: {UINT_LAST} elements of {tensor.data_type.name}"
         raise DmlError(name, "TotalTensorSizeInBytes", total, expected)
 
 
@@ -213,7 +200,7 @@ def check_total_size(name: str, tensor: BufferTensorDesc) -> None:
     The least size is that of ``DMLCalcBufferTensorSize``, a multiple of 4. A larger size that is
     no multiple of 4 is accepted: whether DirectML refuses one is not documented.
     """
-    least = calc_buffer_tensor_size(tensor.data_type, tensor.sizes, tensor.strides)
+    least = tensor.least_total_size
     total = tensor.total_tensor_size_in_bytes
     if total < least:
         expected = f"at least {least}, which its Sizes, Strides and DataType imply"

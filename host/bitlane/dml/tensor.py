@@ -1,7 +1,7 @@
 """Tensor descriptions and the arithmetic of their sizes.
 
-A description is inert: it may be wrong. ``rules.check_operator`` decides that, when an operator
-is created.
+A description holds what the fields of DirectML's structure can hold. Whether this is right is for
+``rules.check_operator`` to decide, when an operator is created.
 """
 
 import operator
@@ -19,6 +19,11 @@ from .types import DataType, TensorFlags
 MINIMUM_BUFFER_TENSOR_ALIGNMENT = 16
 """``DML_MINIMUM_BUFFER_TENSOR_ALIGNMENT``: what every binding's offset is a multiple of, bytes."""
 
+UINT_LAST = 2**32 - 1
+"""The largest UINT, the type of sizes and strides."""
+
+_UINT64_LAST = 2**64 - 1
+
 TENSOR_DIMENSION_COUNT_MAX = 5
 """The most dimensions of a tensor below feature level 3_0."""
 
@@ -30,7 +35,7 @@ def last_element(sizes: Sequence[int], strides: Sequence[int] | None) -> int:
     """Index of the last element of memory that a tensor reaches, counted from its first one."""
     if strides is None:
         strides = packed_strides(sizes)
-    return sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=False))
+    return sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
 
 
 def calc_buffer_tensor_size(
@@ -40,10 +45,15 @@ def calc_buffer_tensor_size(
 
     Unlike the published C++ helper, whose index of the last element is 32 bits wide, this
     cannot wrap. ``sizes`` and ``strides`` are in elements. Raises ``ValueError`` for
-    ``DataType.UNKNOWN``. Source: windows-ai-docs, ``dml-helper-functions``.
+    ``DataType.UNKNOWN``, and as ``BufferTensorDesc`` for wrong sizes and strides. Source:
+    windows-ai-docs, ``dml-helper-functions``.
     """
-    bytes_reached = (last_element(sizes, strides) + 1) * DataType(data_type).itemsize
-    return (bytes_reached + 3) // 4 * 4
+    sizes, strides = _layout("DMLCalcBufferTensorSize", sizes, strides)
+    return _whole_words((last_element(sizes, strides) + 1) * DataType(data_type).itemsize)
+
+
+def _whole_words(count: int) -> int:
+    return (count + 3) // 4 * 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +70,9 @@ class BufferTensorDesc:
     large as an element.
 
     Raises ``DmlTypeError``, a ``TypeError``, for a data type that is none and for numbers that are
-    not integers. Everything else is judged when an operator is created from the description.
+    not integers; ``DmlError`` for numbers that their fields cannot hold (a UINT, 0 to 2**32 - 1,
+    or a UINT64), and unless there is a stride for each size. Everything else is judged when an
+    operator is created from the description.
     """
 
     data_type: DataType
@@ -83,20 +95,19 @@ class BufferTensorDesc:
             data_type = DataType(data_type)
         except ValueError:
             raise _type_error("DataType", data_type, "a DataType") from None
-        sizes = _integers("Sizes", sizes)
-        if strides is not None:
-            strides = _integers("Strides", strides)
-        if total_tensor_size_in_bytes is None:
-            known = data_type is not DataType.UNKNOWN
-            total_tensor_size_in_bytes = (
-                calc_buffer_tensor_size(data_type, sizes, strides) if known else 0
-            )
+        sizes, strides = _layout("BufferTensorDesc", sizes, strides)
         set_field = object.__setattr__
         set_field(self, "data_type", data_type)
         set_field(self, "sizes", sizes)
         set_field(self, "strides", strides)
-        total = _integer("TotalTensorSizeInBytes", total_tensor_size_in_bytes)
-        alignment = _integer("GuaranteedBaseOffsetAlignment", guaranteed_base_offset_alignment)
+        where, total = "BufferTensorDesc", total_tensor_size_in_bytes
+        if total is not None:
+            total = _number(where, "TotalTensorSizeInBytes", total, _UINT64_LAST)
+        else:
+            total = 0 if data_type is DataType.UNKNOWN else self.least_total_size
+        alignment = _number(
+            where, "GuaranteedBaseOffsetAlignment", guaranteed_base_offset_alignment
+        )
         set_field(self, "flags", _flags(flags))
         set_field(self, "total_tensor_size_in_bytes", total)
         set_field(self, "guaranteed_base_offset_alignment", alignment)
@@ -143,24 +154,52 @@ class BufferTensorDesc:
         """Bytes from the first of the first element to the last of the last one."""
         return (last_element(self.sizes, self.strides) + 1) * self.data_type.itemsize
 
+    @property
+    def least_total_size(self) -> int:
+        """The smallest ``TotalTensorSizeInBytes`` of these sizes and strides: a multiple of 4."""
+        return _whole_words(self.bytes_reached)
 
-def _integers(field: str, values: Sequence[int]) -> tuple[int, ...]:
+
+def _layout(
+    where: str, sizes: Sequence[int], strides: Sequence[int] | None
+) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
+    """Return sizes and strides, each a UINT; there are no strides, or one for each size.
+
+    Source: DimensionCount, Sizes and Strides of BUFFER_TENSOR_DESC.
+    """
+    sizes = _numbers(where, "Sizes", sizes)
+    if strides is None:
+        return sizes, None
+    strides = _numbers(where, "Strides", strides)
+    if len(strides) != len(sizes):
+        raise DmlError(where, "Strides", list(strides), f"{len(sizes)} numbers, as in Sizes")
+    return sizes, strides
+
+
+def _numbers(where: str, field: str, values: Sequence[int]) -> tuple[int, ...]:
     try:
         items = list(values)
     except TypeError:
-        raise _type_error(field, values, "a list of integers") from None
-    return tuple(_integer(f"{field}[{k}]", item) for k, item in enumerate(items))
+        raise DmlTypeError(where, field, values, "a list of integers") from None
+    return tuple([_number(where, f"{field}[{k}]", item) for k, item in enumerate(items)])
 
 
-def _integer(field: str, value: int) -> int:
+def _number(where: str, field: str, value: int, last: int = UINT_LAST) -> int:
+    """Return an integer from 0 to ``last``."""
     try:
-        return operator.index(value)
+        number = operator.index(value)
     except TypeError:
-        raise _type_error(field, value, "an integer") from None
+        raise DmlTypeError(where, field, value, "an integer") from None
+    if not 0 <= number <= last:
+        raise DmlError(where, field, number, f"0 to {last}")
+    return number
 
 
 def _flags(value: int) -> TensorFlags:
-    number = _integer("Flags", value)
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise _type_error("Flags", value, "an integer") from None
     if number < 0:
         # Python takes -1 for all the flags that there are.
         raise _type_error("Flags", number, "TensorFlags")

@@ -159,8 +159,10 @@ def test_reports_data_types_by_level() -> None:
         ask = partial(device.check_feature_support, Feature.TENSOR_DATA_TYPE_SUPPORT)
         return {data_type.name for data_type in DataType if ask(data_type)}
 
-    assert supported(FeatureLevel.LEVEL_3_0) == {"UINT32", "UINT16", "UINT8"}
-    assert supported(FeatureLevel.LEVEL_4_1) == {x.name for x in DataType} - {"UNKNOWN"}
+    narrow = {"FLOAT32", "FLOAT16", "UINT32", "UINT16", "UINT8", "INT32", "INT16", "INT8"}
+    for level in FeatureLevel:
+        wide = {"FLOAT64", "UINT64", "INT64"} if level >= FeatureLevel.LEVEL_3_0 else set()
+        assert supported(level) == narrow | wide
 
 
 def test_reports_the_highest_level_asked_for() -> None:

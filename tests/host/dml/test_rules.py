@@ -74,22 +74,13 @@ UNKNOWN = BufferTensorDesc(DataType.UNKNOWN, [1])
 
 
 @pytest.mark.parametrize("kind", ALL)
-@pytest.mark.parametrize("size", [0, -1, 2**32])
-def test_refuses_sizes_that_are_zero_or_no_uint(kind: type[OperatorDesc], size: int) -> None:
-    refuse(of(kind, u8([2, size, 3])), f"{first(kind)}.Sizes[1] is {size}", "1 to 4294967295")
+def test_refuses_sizes_that_are_zero(kind: type[OperatorDesc]) -> None:
+    refuse(of(kind, u8([2, 0, 3])), f"{first(kind)}.Sizes[1] is 0", "1 to 4294967295")
 
 
 @pytest.mark.parametrize(
     ("desc", "found", "expected"),
     [
-        *(
-            (XOR(U8, u8([2, 3], [3, n]), U8), f"BTensor.Strides[1] is {n}", "0 to 4294967295")
-            for n in (-1, 2**32)
-        ),
-        *(
-            (XOR(u8([2, 3], n, 64), U8, U8), f"ATensor.Strides is {n}", "2 numbers, as in Sizes")
-            for n in ([], [1], [6, 3, 1])
-        ),
         *(
             (of(NOT, u8(n)), f"InputTensor.Sizes is {n}", "at most 4294967295 elements")
             for n in ([2**16, 2**16], [2**32 - 1, 2], [2**31, 2**31])
@@ -115,7 +106,6 @@ def test_refuses_sizes_that_are_zero_or_no_uint(kind: type[OperatorDesc], size: 
                 ([2, 3], None, 7, 8),  # six bytes of elements, but whole words are bound
                 ([2, 3], [8, 1], 11, 12),
                 ([2, 3], [0, 0], 0, 4),
-                ([2, 3], None, -8, 8),
             )
         ),
         *(
@@ -128,8 +118,6 @@ def test_refuses_sizes_that_are_zero_or_no_uint(kind: type[OperatorDesc], size: 
                 (UINT32, 2),  # smaller than an element
                 (UINT64, 4),
                 (UINT8, 48),  # no power of two
-                (UINT8, -16),
-                (UINT8, 2**32),  # no UINT
             )
         ),
         (

@@ -114,6 +114,58 @@ def test_descriptions_take_numpy_integers_and_compare_by_value() -> None:
     assert hash(desc) == hash(BufferTensorDesc(DataType.UINT8, [2, 3]))
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([-1],), "Sizes[0] is -1; expected 0 to 4294967295"),
+        (([2, 2**32, 3],), "Sizes[1] is 4294967296; expected 0 to 4294967295"),
+        (([2, 3], [3, -1]), "Strides[1] is -1; expected 0 to 4294967295"),
+        (([2, 3], [2**32, 1]), "Strides[0] is 4294967296; expected 0 to 4294967295"),
+        (([2, 3], []), "Strides is []; expected 2 numbers, as in Sizes"),
+        (([2, 3], [1]), "Strides is [1]; expected 2 numbers, as in Sizes"),
+        (([2], [1, 1]), "Strides is [1, 1]; expected 1 numbers, as in Sizes"),
+        (([], [1]), "Strides is [1]; expected 0 numbers, as in Sizes"),
+    ],
+)
+def test_descriptions_refuse_what_their_fields_cannot_hold(
+    arguments: tuple[Any, ...], message: str
+) -> None:
+    for data_type in (DataType.UINT32, DataType.UNKNOWN):
+        with pytest.raises(DmlError) as caught:
+            BufferTensorDesc(data_type, *arguments)
+        assert str(caught.value) == f"E_INVALIDARG: BufferTensorDesc.{message}"
+    with pytest.raises(DmlError) as caught:
+        dml.calc_buffer_tensor_size(DataType.UINT32, *arguments)
+    assert str(caught.value) == f"E_INVALIDARG: DMLCalcBufferTensorSize.{message}"
+    with dml.Device(ModelDriver()) as device:
+        graph = dml.Graph(device)
+        x = dml.input_tensor(graph, 0, BufferTensorDesc(DataType.UINT32, [6]))
+        with pytest.raises(DmlError, match="BufferTensorDesc"):
+            dml.reinterpret(x, DataType.UINT32, *arguments)
+
+
+def test_a_size_beyond_all_fields_is_judged_with_the_operator() -> None:
+    tensor = BufferTensorDesc(DataType.UINT32, [2**32 - 1] * 3)
+    with dml.Device(ModelDriver()) as device:
+        with pytest.raises(DmlError, match=r"InputTensor\.Sizes is .*; expected at most"):
+            device.create_operator(dml.ElementWiseBitNotOperatorDesc(tensor, tensor))
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "last"),
+    [
+        ("total_tensor_size_in_bytes", -8, 2**64 - 1),
+        ("total_tensor_size_in_bytes", 2**64, 2**64 - 1),
+        ("guaranteed_base_offset_alignment", -16, 2**32 - 1),
+        ("guaranteed_base_offset_alignment", 2**32, 2**32 - 1),
+    ],
+)
+def test_descriptions_refuse_other_numbers_of_bytes(field: str, value: int, last: int) -> None:
+    name = "".join(word.capitalize() for word in field.split("_"))
+    with pytest.raises(DmlError, match=rf"\.{name} is {value}; expected 0 to {last}$"):
+        BufferTensorDesc(DataType.UINT8, [2], **{field: value})  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("sizes", [[2.0], ["2"], [None]])
 def test_descriptions_refuse_what_is_no_integer(sizes: list[int]) -> None:
     with pytest.raises(TypeError):
