@@ -26,6 +26,8 @@ from .cli import CHECK_FAILED, DONE, Group, Subparsers, whole_number
 
 _LEVELS = {str(level): level for level in dml.FeatureLevel}
 
+_DEFAULT_LEVEL: Final = "4_1"
+
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
@@ -111,15 +113,14 @@ def add_feature_level(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--feature-level",
         choices=_LEVELS,
-        default="4_1",
         metavar="LEVEL",
-        help=f"DirectML's feature level: {', '.join(_LEVELS)} (default 4_1)",
+        help=f"DirectML's feature level: {', '.join(_LEVELS)} (default {_DEFAULT_LEVEL})",
     )
 
 
 def feature_level(arguments: argparse.Namespace) -> dml.FeatureLevel:
     """Return the level of the option `--feature-level`."""
-    return _LEVELS[arguments.feature_level]
+    return _LEVELS[arguments.feature_level or _DEFAULT_LEVEL]
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -139,6 +140,7 @@ def _run(arguments: argparse.Namespace) -> int:
             ("--report", arguments.report),
             ("--json", arguments.json),
             ("--iterations", arguments.iterations != 1),
+            ("--feature-level", arguments.feature_level is not None),
         ):
             if given:
                 raise BitlaneError(f"{option}: {path} is an ONNX model; expected a model file")

@@ -101,14 +101,15 @@ class BitGraph:
                 names = ", ".join(quoted(x.name) for x in wanted)
                 raise OnnxError(f"inputs: {len(given)}; expected {len(wanted)}: {names or 'none'}")
             given = {x.name: value for x, value in zip(wanted, given, strict=True)}
-        for x in wanted:
-            if x.name not in given:
-                raise OnnxError(f"input {quoted(x.name)}: nothing given; expected {x}")
         declared = {x.name: x for x in self.inputs}
-        for name, value in given.items():
+        for name in given:
             if name not in declared:
                 names = ", ".join(map(quoted, declared)) or "none at all"
                 raise OnnxError(f"input {quoted(name)}: the model has none; expected {names}")
+        for x in wanted:
+            if x.name not in given:
+                raise OnnxError(f"input {quoted(x.name)}: nothing given; expected {x}")
+        for name, value in given.items():
             if plain(value.dtype) != plain(declared[name].dtype):
                 raise DataTypeError(
                     f"input {quoted(name)}: {value.dtype}; expected {declared[name]}"

@@ -176,7 +176,8 @@ def read_node(
     if operator == "BitShift":
         direction = attributes["direction"]
         if direction not in _DIRECTIONS:
-            raise OnnxError(f"{label}: direction {direction!r:.40}; expected LEFT or RIGHT")
+            shown = quoted(direction.decode(errors="backslashreplace"))
+            raise OnnxError(f"{label}: direction {shown}; expected LEFT or RIGHT")
         op = _DIRECTIONS[direction]
     if operator == "Equal":
         dtype = _TYPES["BOOL"]
@@ -219,9 +220,10 @@ def _attributes(label: str, node: NodeProto, schema: defs.OpSchema) -> dict[str,
         if attribute.type != kind or fields != {"name", "type", value}:
             raise OnnxError(f"{where}: of another type; expected {expected}")
         values[attribute.name] = getattr(attribute, value)
-    for name in schema.attributes:
+    for name, declared in schema.attributes.items():
         if name not in values:
-            raise OnnxError(f"{label}: attribute {name!r}: nothing given")
+            _, _, expected = _VALUES[declared.type]
+            raise OnnxError(f"{label}: attribute {name!r}: nothing given; expected {expected}")
     return values
 
 

@@ -95,7 +95,7 @@ def test_waveforms_are_asked_for(terminal: Terminal) -> None:
     ("words", "message"),
     [
         ((), "input 'a': nothing given; expected uint8 of shape (n,)"),
-        (("--input", "b=a.npy"), "input 'a': nothing given"),
+        (("--input", "b=a.npy"), "input 'b': the model has none; expected 'a'"),
         (("--input", "a=a.npy", "--input", "b=a.npy"), "input 'b': the model has none; expected"),
         (("--input", "a=a.npy", "--input", "a=a.npy"), "--input a=a.npy: a is there already"),
         (
@@ -149,3 +149,11 @@ def test_a_result_that_cannot_be_written_is_known_before_anything_runs(terminal:
     Path("y.npy").mkdir()
     message = terminal.refusal("m.onnx", "--input", "a=a.npy", "--output", "y=y.npy")
     assert message.startswith("--output y=y.npy: expected a file, not a folder")
+
+
+@pytest.mark.parametrize(
+    "option", [("--feature-level", "3_0"), ("--feature-level", "4_1"), ("--json",)]
+)
+def test_options_of_model_files_are_refused(terminal: Terminal, option: tuple[str, ...]) -> None:
+    message = terminal.refusal("m.onnx", "--input", "a=a.npy", *option)
+    assert message == f"{option[0]}: m.onnx is an ONNX model; expected a model file"
