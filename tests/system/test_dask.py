@@ -93,6 +93,25 @@ def test_operands_broadcast(
         assert (told.shape, told.dtype) == (other.shape, other.dtype)
 
 
+def test_any_byte_of_a_boolean_but_0_is_true(cluster: Client) -> None:
+    a, b = random((30, 40), "u1", 1) & 6, random((40,), "u1", 2) & 12
+    true, other = a != 0, b != 0
+    x, y = (da.from_array(each.view(bool), chunks=17) for each in (a, b))
+    lazy = [
+        bitlane.dask.bit_not(x),
+        bitlane.dask.bit_copy(x),
+        bitlane.dask.bit_xor(x, y),
+        bitlane.dask.bit_nand(b.view(bool), x),
+        bitlane.dask.bit_count(x),
+        bitlane.dask.cardinality(x),
+        bitlane.dask.hamming(x, y),
+    ]
+    expected = [~true, true, true ^ other, ~(true & other), true.astype(np.uint8)]
+    expected += [each.sum(-1, dtype=np.uint32) for each in (true, true ^ other)]
+    for one, wanted in zip(get(lazy, cluster), expected, strict=True):
+        assert same(np.asarray(one), wanted)
+
+
 @pytest.mark.parametrize("axis", [-1, 0, (0, 2), None])
 @pytest.mark.parametrize("keepdims", [False, True])
 def test_sums_along_axes(cluster: Client, axis: Any, keepdims: bool) -> None:

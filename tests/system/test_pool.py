@@ -93,6 +93,22 @@ def test_layouts_types_and_numbers(pool: bitlane.Pool) -> None:
     assert same(pool.bit_copy(a.tolist()), a.astype(np.int64))
 
 
+def test_any_byte_of_a_boolean_but_0_is_true(pool: bitlane.Pool) -> None:
+    a, b = random((300, 400), "u1", 1) & 6, random((400,), "u1", 2) & 12
+    x, y, true, other = a.view(bool), b.view(bool), a != 0, b != 0
+    assert same(pool.bit_not(x), ~true)
+    assert same(pool.bit_copy(x[::-1, ::2]), true[::-1, ::2])
+    assert same(pool.bit_xor(x, y), true ^ other)
+    assert same(pool.bit_nor(y, x), ~(true | other))
+    assert same(pool.bit_count(x), true.astype(np.uint8))
+    assert same(pool.cardinality(x), true.sum(-1, dtype=np.uint32))
+    assert same(pool.hamming(x, y), (true ^ other).sum(-1, dtype=np.uint32))
+    assert same(pool.jaccard(x, y), (true & other).sum(-1) / (true | other).sum(-1))
+    out = x.copy()
+    pool.bit_and(x, y, out=out)
+    assert same(out, true & other)
+
+
 def test_an_output_may_overlap_what_is_read(pool: bitlane.Pool) -> None:
     memory = random((LARGE,), "u1", 1)
     expected = memory.copy()
