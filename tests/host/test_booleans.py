@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 import bitlane
 from bitlane import array_api
+from bitlane.catalogue import BitOperators
 from bitlane.device import Device
 from bitlane.errors import ShapeError
 from support.host.arrays import model, same
@@ -216,6 +217,36 @@ def test_arrays_on_the_device_take_any_byte_but_0_as_true(device: Device, name: 
     wanted = np.asarray(expected(None, clean(a), clean(b)))
     for second in (b, device.asarray(b)):
         assert same(result(call(device, device.asarray(a), second)), wanted)
+
+
+OF_ONE = [
+    *("bitwise_invert", "logical_not", "isfinite", "isinf", "isnan", "signbit", "any", "all"),
+    *("flip", "squeeze"),
+]
+OF_TWO = [
+    *("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift"),
+    *("logical_and", "logical_or", "logical_xor", "equal", "not_equal"),
+]
+
+
+@pytest.mark.parametrize("name", [*OF_ONE, *OF_TWO])
+def test_the_array_api_takes_any_byte_but_0_as_true(device: Device, name: str) -> None:
+    a, b = booleans(1), booleans(2)
+    function, numpys = getattr(array_api, name), getattr(np, name)
+    x, y = device.asarray(a), device.asarray(b)
+    if name in OF_ONE:
+        assert same(result(function(x)), np.asarray(numpys(clean(a))))
+    else:
+        assert same(result(function(x, y)), np.asarray(numpys(clean(a), clean(b))))
+
+
+def test_every_operator_is_in_the_table() -> None:
+    words = {"left": "shift_left", "right": "shift_right"}
+    names = {
+        name if hasattr(Device, name) else f"bit_{words.get(name, name)}" for name in BIT_CALLS
+    }
+    public = {name for name in vars(BitOperators) if not name.startswith("_")}
+    assert public <= names
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (5, 4)])
