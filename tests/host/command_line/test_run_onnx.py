@@ -157,3 +157,14 @@ def test_a_result_that_cannot_be_written_is_known_before_anything_runs(terminal:
 def test_options_of_model_files_are_refused(terminal: Terminal, option: tuple[str, ...]) -> None:
     message = terminal.refusal("m.onnx", "--input", "a=a.npy", *option)
     assert message == f"{option[0]}: m.onnx is an ONNX model; expected a model file"
+
+
+def test_booleans_of_other_bytes_pass_the_check(terminal: Terminal) -> None:
+    nodes = [node("Not", "a", "n"), node("Xor", "a n", "y")]
+    outputs = {"n": ("?", [5]), "y": ("?", [5])}
+    Path("b.onnx").write_bytes(model_of(nodes, {"a": ("?", [5])}, outputs).SerializeToString())
+    np.save("b.npy", np.array([0, 1, 2, 128, 255], np.uint8).view(bool))
+    code, out, _ = terminal("b.onnx", "--input", "a=b.npy", "--output", "n=n.npy")
+    assert code == DONE
+    assert "Check 'n': 5 bytes equal" in out
+    assert np.load("n.npy").view(np.uint8).tolist() == [1, 0, 0, 0, 0]
