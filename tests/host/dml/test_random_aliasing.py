@@ -51,9 +51,9 @@ def draw(random: np.random.Generator) -> Case:
     sources: list[list[tuple[bool, int]]] = []
     count, used = random.integers(1, 4), [0] * random.integers(1, 3)
     for number in range(count):
-        data_type, sizes = list(LAYOUTS)[random.integers(len(LAYOUTS))]
+        data_type, sizes = list(LAYOUTS)[int(random.integers(len(LAYOUTS)))]
         layouts = LAYOUTS[data_type, sizes]
-        kind: Any = list(OPERATOR_DESCS.values())[random.integers(len(OPERATOR_DESCS))]
+        kind: Any = list(OPERATOR_DESCS.values())[int(random.integers(len(OPERATOR_DESCS)))]
         if data_type is DataType.UINT16 and kind.op.counts:
             kind = dml.ElementWiseBitNotOperatorDesc
         tensors, origins = [], []
@@ -73,7 +73,7 @@ def draw(random: np.random.Generator) -> Case:
 
 
 def _pick(random: np.random.Generator, layouts: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    return layouts[0] if random.random() < 0.5 else layouts[random.integers(len(layouts))]
+    return layouts[0] if random.random() < 0.5 else layouts[int(random.integers(len(layouts)))]
 
 
 def _reach(sizes: tuple[int, ...], strides: tuple[int, ...]) -> int:
