@@ -3,6 +3,8 @@
 import sys
 from collections.abc import Collection, Iterator
 from contextlib import suppress
+from threading import Event, Thread
+from time import monotonic
 from typing import Self, TypeVar
 
 _Item = TypeVar("_Item")
@@ -14,9 +16,11 @@ _wanted = [False]
 
 
 def progress(on: bool = True) -> None:
-    """Show the progress of calls on large arrays on a terminal, or stop; the default is off.
+    """Show the progress of calls that take a second on a terminal, or stop; the default is off.
 
-    With progress, arrays are processed in smaller tiles.
+    A line shows the share of the work that is done, where a call is cut into tiles, else the
+    seconds that a transfer or a computation has taken. With progress, arrays are processed in
+    smaller tiles.
     """
     _wanted[:] = [bool(on)]
 
@@ -37,7 +41,8 @@ def is_terminal() -> bool:
 def show(text: str) -> None:
     """Replace the shown line by ``text``, on standard error, if that is a terminal."""
     if is_terminal():
-        print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+        with suppress(OSError, ValueError):
+            print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
 
 
 def say(line: str) -> None:
@@ -47,25 +52,73 @@ def say(line: str) -> None:
             print(line, file=sys.stderr, flush=True)
 
 
+_shown: "list[Percentage | Elapsed]" = []
+"""Blocks that show something, in the order in which they began."""
+
+
 class Percentage:
     """Shows ``name`` and the percentage of finished work until the ``with`` block ends."""
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._shown = -1
+        self._percent = -1
 
     def __call__(self, fraction: float) -> None:
         percent = int(100 * fraction)
-        if percent != self._shown:
-            self._shown = percent
+        if self._percent < 0:
+            _shown.append(self)
+        if percent != self._percent:
+            self._percent = percent
             show(f"{self._name:{_NAME}}{percent:3} %")
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._shown >= 0:
+        if self._percent >= 0:
+            _shown.remove(self)
             show("")
+
+
+EVERY = 1.0
+"""Seconds between two lines of `Elapsed`, and before its first."""
+
+
+class Elapsed:
+    """Shows ``name`` and the seconds of a ``with`` block that takes longer than one.
+
+    Only if progress is wanted, and while no other block shows anything.
+    """
+
+    __slots__ = ("_end", "_name", "_thread")
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._thread: Thread | None = None
+
+    def __enter__(self) -> None:
+        if _wanted[0] and is_terminal():
+            self._end = Event()
+            self._thread = Thread(target=self._show, args=(monotonic(),), daemon=True)
+            self._thread.start()
+
+    def _show(self, started: float) -> None:
+        try:
+            while not self._end.wait(EVERY):
+                if not _shown:
+                    _shown.append(self)
+                if _shown[0] is self:
+                    show(f"{self._name:{_NAME}}{monotonic() - started:3.0f} s")
+        finally:
+            if self in _shown:
+                _shown.remove(self)
+                if not _shown:
+                    show("")
+
+    def __exit__(self, *_: object) -> None:
+        if self._thread is not None:
+            self._end.set()
+            self._thread.join()
 
 
 def track(items: Collection[_Item], name: str) -> Iterator[_Item]:

@@ -1,13 +1,19 @@
 """Long calls show how far they are: on a terminal alone, if wanted, and it is gone in the end."""
 
+import os
+import re
 from collections.abc import Callable, Iterator
 from io import StringIO
-from typing import TextIO
+from select import select
+from time import monotonic, sleep
+from typing import Any, TextIO
 
 import numpy as np
 import pytest
 
 import bitlane
+from bitlane import Device
+from bitlane.search import scan
 from bitlane.terminal import track
 from support.host.arrays import random, same
 from support.host.line import line
@@ -129,3 +135,187 @@ def test_an_interrupt_clears_the_line_and_leaves_the_device_usable(
     assert shown().endswith(f" %{GONE}")
     assert device.driver.allocator.pieces == 0
     assert same(device.bit_not(a), np.invert(a))
+
+
+class PseudoTerminal:
+    """Standard error on a pseudo-terminal. Its text is what a user has seen so far."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._monkeypatch = monkeypatch
+        self._master, slave = os.openpty()
+        self.stream = open(slave, "w", encoding="utf-8")  # noqa: SIM115, closed with the master
+        self.text = ""
+
+    def attach(self) -> None:
+        """Make it standard error. Not before the test itself: pytest sets it before each phase."""
+        self._monkeypatch.setattr("sys.stderr", self.stream)
+
+    def read(self, seconds: float) -> str:
+        """Return the text, after waiting up to ``seconds`` for more of it."""
+        if select([self._master], [], [], seconds)[0]:
+            self.text += os.read(self._master, 4096).decode()
+        return self.text
+
+    def wait_for(self, pattern: str) -> None:
+        """Wait until the text matches ``pattern``: a device that takes as long as this."""
+        deadline = monotonic() + 20
+        while not re.search(pattern, self.read(0.01)):
+            assert monotonic() < deadline, f"shown: {self.text!r}"
+
+    def close(self) -> None:
+        self.stream.close()
+        os.close(self._master)
+
+
+@pytest.fixture
+def user(monkeypatch: pytest.MonkeyPatch) -> Iterator[PseudoTerminal]:
+    pseudo = PseudoTerminal(monkeypatch)
+    monkeypatch.setattr("bitlane.terminal.EVERY", 0.002)
+    yield pseudo
+    pseudo.close()
+
+
+def slow_device(user: PseudoTerminal, call: str, pattern: str) -> Device:
+    """Return a device whose link returns from each ``call`` once ``pattern`` is shown."""
+    user.attach()
+    device, link = line(memory_bytes=64 << 10, remote=False)
+    original = getattr(link, call)
+
+    def slow(*arguments: Any) -> Any:
+        user.wait_for(pattern)
+        return original(*arguments)
+
+    setattr(link, call, slow)
+    return device
+
+
+ROWS_OF_BITS = random((40, 8), "u1")
+
+
+def search(device: Device) -> None:
+    device.search(ROWS_OF_BITS, ROWS_OF_BITS, 1)
+
+
+def search_an_index(device: Device) -> None:
+    index = bitlane.BinaryIndex(device, 64)
+    index.add(ROWS_OF_BITS)
+    index.search(ROWS_OF_BITS, 1)
+
+
+def search_a_range(device: Device) -> None:
+    index = bitlane.BinaryIndex(device, 64)
+    index.add(ROWS_OF_BITS)
+    index.range_search(ROWS_OF_BITS, 3)
+
+
+def evaluate(device: Device) -> None:
+    (device.asarray(ROWS_OF_BITS) ^ 1).get()
+
+
+def assign(device: Device) -> None:
+    device.asarray(ROWS_OF_BITS)[...] = 0
+
+
+def select_by_mask(device: Device) -> None:
+    x = device.asarray(ROWS_OF_BITS)
+    x[:, [3, 1]].get()
+
+
+def eager(device: Device) -> None:
+    device.bit_not(ROWS_OF_BITS)
+
+
+def count_pairs(device: Device) -> None:
+    device.hamming(ROWS_OF_BITS[:, None], ROWS_OF_BITS)
+
+
+def dispatch(device: Device) -> None:
+    x = device.asarray(ROWS_OF_BITS)
+    np.bitwise_or.reduce(x, axis=0).get()
+
+
+COMPUTING = [
+    search,
+    search_an_index,
+    search_a_range,
+    evaluate,
+    assign,
+    select_by_mask,
+    eager,
+    count_pairs,
+    dispatch,
+]
+SENDING = [search_an_index, evaluate, assign]
+
+
+@pytest.mark.parametrize("call", COMPUTING)
+@pytest.mark.usefixtures("wanted")
+def test_a_slow_computation_shows_its_seconds(
+    call: Callable[[Device], None], user: PseudoTerminal
+) -> None:
+    call(slow_device(user, "wait", r"computing +\d+ s|\d %"))
+    user.wait_for(r"computing +\d+ s")
+    assert user.text.endswith(GONE)
+
+
+@pytest.mark.parametrize("call", SENDING)
+@pytest.mark.usefixtures("wanted")
+def test_a_slow_transfer_shows_its_seconds(
+    call: Callable[[Device], None], user: PseudoTerminal
+) -> None:
+    device = slow_device(user, "write", r"(computing|sending|receiving) +\d+ s")
+    call(device)
+    user.wait_for(r"sending +\d+ s")
+
+
+@pytest.mark.parametrize("call", COMPUTING)
+def test_a_slow_call_shows_nothing_unless_wanted(
+    call: Callable[[Device], None], user: PseudoTerminal
+) -> None:
+    user.attach()
+    device, link = line(memory_bytes=64 << 10, remote=False)
+    wait = link.wait
+    setattr(link, "wait", lambda timeout: (sleep(0.01), wait(timeout))[1])  # noqa: B010
+    call(device)
+    assert user.read(0) == ""
+
+
+@pytest.mark.parametrize("call", [search, search_an_index, search_a_range])
+@pytest.mark.usefixtures("wanted")
+def test_a_search_in_tiles_shows_how_far_it_is(
+    call: Callable[[Device], None], terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scan, "_SHOWN_BYTES", 512)
+    shown = terminal()
+    device, _ = line(memory_bytes=1 << 20, remote=False)
+    call(device)
+    *steps, end = shown().split(GONE)
+    assert end == ""
+    assert steps[-1] == "search, 1,600 distances 100 %"
+    percents = [int(text.split()[-2]) for text in steps[1:]]
+    assert percents == sorted(set(percents))
+    assert len(percents) > 3
+
+
+@pytest.mark.usefixtures("wanted")
+def test_results_of_a_search_do_not_depend_on_progress(terminal: Terminal) -> None:
+    terminal()
+    device, _ = line(memory_bytes=8 << 20, remote=False)
+    rows = random((900, 8), "u1")
+    found = device.search(rows, rows, 3)
+    bitlane.progress(False)
+    for one, other in zip(found, device.search(rows, rows, 3), strict=True):
+        assert same(one, other)
+
+
+@pytest.mark.usefixtures("wanted")
+def test_nothing_is_shown_in_a_pipe(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bitlane.terminal.EVERY", 0.001)
+    device, link = line(memory_bytes=64 << 10, remote=False)
+    wait = link.wait
+    setattr(link, "wait", lambda timeout: (sleep(0.02), wait(timeout))[1])  # noqa: B010
+    for call in COMPUTING:
+        call(device)
+    assert capsys.readouterr().err == ""

@@ -22,11 +22,15 @@ from ..errors import OutOfDeviceMemory
 from ..lowering.lower import lower
 from ..lowering.strided import Streams, View
 from ..streaming.pipeline import Piece, results
+from ..terminal import Percentage, progress_is_wanted
 from .database import Database, RowRange, Rows
 from .results import DistanceSink, Metric, TopK
 
 _SHARE = 4
 """The queries, and each of two tiles of the host's rows, take at most 1/4 of the free memory."""
+
+_SHOWN_BYTES = 1 << 20
+"""Most bytes of a tile's results where progress is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +83,19 @@ def scan(driver: Driver, database: Database, queries: Rows, backend: ScanBackend
     with driver.lock:
         layout = _Layout(driver.allocator.largest(), len(queries), database, backend)
         memory = driver.allocate(layout.size)
+        distances = len(queries) * database.count
+        done = 0
         try:
-            for first in range(0, len(queries), layout.queries):
-                batch = queries[first : first + layout.queries]
-                driver.write(memory.address, database.padded(batch))
-                tiles = layout.tiles(memory.address, first, len(batch))
-                for tile, data in results(driver, tiles, overlapped=True):
-                    backend.add(tile, data)
+            with Percentage(f"search, {distances:,} distances ") as percentage:
+                for first in range(0, len(queries), layout.queries):
+                    batch = queries[first : first + layout.queries]
+                    driver.write(memory.address, database.padded(batch))
+                    tiles = layout.tiles(memory.address, first, len(batch))
+                    for tile, data in results(driver, tiles, overlapped=True):
+                        backend.add(tile, data)
+                        done += tile.queries * tile.rows
+                        if progress_is_wanted():
+                            percentage(done / distances)
         finally:
             driver.free(memory)
 
@@ -122,6 +132,8 @@ class _Layout:
         self._tiles = (start, start + tile)
         start += 2 * tile
         half = max(0, (room - start) // 2 // ALIGNMENT * ALIGNMENT)
+        if progress_is_wanted():
+            half = min(half, max(_SHOWN_BYTES, round_up(self._backend.result_bytes(1, 1))))
         count = max(1, self._database.count)
         if 0 in self._backend.tile(half, self.queries, count):
             return False
