@@ -11,6 +11,7 @@ from bitlane.driver.driver import Driver
 from bitlane.links.link import open_link
 from bitlane.lowering.lower import lower
 from bitlane.lowering.strided import Streams
+from bitlane.validate.link import check_bandwidth, check_link
 from bitlane.validate.report import validate
 from bitlane.validate.session import Session
 from bitlane_rtl.abi import BIT_OPS, Op
@@ -60,6 +61,22 @@ def test_counts_of_64_in_a_byte() -> None:
         a = np.array([2**64 - 1, 0, 2**64 - 1, 1], np.uint64)
         for dtype in (np.uint8, np.uint32):
             assert device.bit_count(a, dtype).tolist() == [64, 0, 64, 1]
+
+
+@pytest.mark.parametrize("url", [*DEVICES, *LEAN, slow("sim:pysim")])
+def test_speeds_of_a_simulated_circuit_are_those_of_its_clock(url: str) -> None:
+    """A rate of this computer's copies is not a device's, so it is not shown."""
+    with open_link(url) as link, Driver(link) as driver:
+        session = Session(driver, quick=True)
+        register, moved = check_link(session), check_bandwidth(session)
+        most = driver.geometry.data_bytes * (driver.geometry.read_ports + 1)
+        assert check_bandwidth(session) == moved, "not a matter of cycles"
+    for text in (register, moved):
+        assert "simulated cycles" in text
+        assert " ms" not in text
+        assert "bytes/s" not in text
+    rate = float(moved.split(" bytes a cycle")[0].split()[-1])
+    assert 0 < rate <= most
 
 
 def test_a_bus_error_fails_what_meets_it_and_nothing_else() -> None:

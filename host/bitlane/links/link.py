@@ -50,6 +50,11 @@ class Link(Closeable):
         return None
 
     @property
+    def cycles(self) -> int | None:
+        """Simulated clock cycles since power-on; None if the device's clock is a real one."""
+        return None
+
+    @property
     def recording(self) -> "Recording | None":
         """The activity of the device's buses since it was opened, if the link records it."""
         return None
