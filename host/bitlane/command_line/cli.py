@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from enum import Enum
 from functools import partial
 from importlib.metadata import EntryPoint, entry_points
+from textwrap import wrap
 from threading import current_thread, main_thread
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn, TypeAlias, cast
@@ -72,7 +73,19 @@ class _Parser(argparse.ArgumentParser):
         self.exit(UNUSABLE, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
-class _Grouped(argparse.HelpFormatter):
+class _Whole(argparse.HelpFormatter):
+    """Breaks lines between words alone, so that no path or option is cut at a hyphen."""
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        words = " ".join(text.split())
+        return wrap(words, width, break_on_hyphens=False, break_long_words=False)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        lines = self._split_lines(text, width - len(indent))
+        return "\n".join(indent + line for line in lines)
+
+
+class _Grouped(_Whole):
     """Lists subcommands under the headings of their groups."""
 
     def _format_action(self, action: argparse.Action) -> str:
@@ -126,7 +139,10 @@ def _parser(commands: Mapping[str, EntryPoint], load: Collection[str]) -> argpar
         title="commands",
         metavar="COMMAND",
         required=True,
-        parser_class=cast(type[argparse.ArgumentParser], partial(_Parser, allow_abbrev=False)),
+        parser_class=cast(
+            type[argparse.ArgumentParser],
+            partial(_Parser, allow_abbrev=False, formatter_class=_Whole),
+        ),
     )
     for name in sorted(commands):
         if name not in load:

@@ -337,3 +337,17 @@ def test_warnings_take_one_line_too(install: Install) -> None:
     assert cli.main(["job"]) == cli.DONE
     assert shown == ["bitlane: no cache\n"]
     assert warnings.formatwarning is before
+
+
+@pytest.mark.parametrize("columns", [40, 64, 80, 100])
+def test_no_word_of_a_help_text_is_cut(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A path that is copied from a help text is whole."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    (commands,) = [x for x in cli.whole_parser()._actions if isinstance(x.choices, dict)]
+    assert commands.choices
+    for name, parser in dict(commands.choices).items():
+        words = set(parser.format_help().split())
+        texts = [parser.description, parser.epilog, *(x.help for x in parser._actions)]
+        for text in texts:
+            whole = {word for word in (text or "").split() if "%" not in word}
+            assert whole <= words, name
