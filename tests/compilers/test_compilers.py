@@ -137,7 +137,7 @@ def test_ziglang_runs_the_demo(ziglang: Place, tmp_path: Path) -> None:
     assert "on simulator compiled, 64 bits" in done.stdout
     assert "297 held-out images" in done.stdout
     assert done.stdout.endswith("All checks passed.\n")
-    assert done.stderr == "bitlane: compiling the circuit, once for this computer\n"
+    assert done.stderr == "bitlane: compiling the circuit, once for this circuit\n"
 
 
 def test_ziglang_passes_the_tests_of_compiled_code(ziglang: Place) -> None:

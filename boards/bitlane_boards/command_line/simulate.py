@@ -129,7 +129,7 @@ def _run(arguments: argparse.Namespace) -> int:
         # Before the long build, so that a port that is taken is reported at once.
         bound = open_things.enter_context(_bound(arguments.port)) if board.ethernet else None
         if arguments.bitstream is None and arguments.netlist is None:
-            _progress("compiling the circuit, once for this computer: a minute")
+            _progress("compiling the circuit, once for this circuit: a minute")
         model = model_of(board, arguments.bitstream, arguments.netlist)
         open_things.callback(model.close)
         try:

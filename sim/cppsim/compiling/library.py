@@ -141,7 +141,7 @@ class Builder:
         library = self.library(folder)
         # Libraries among the flags have to follow the sources that need them.
         arguments = [*map(str, sources), *self.flags_for(compiler), "-o", str(library)]
-        with noticed(f"{self.owner}: compiling {self.subject}, once for this computer"):
+        with noticed(f"{self.owner}: compiling {self.subject}, once for this circuit"):
             compiler.run(arguments, scratch=folder)
         if not _is_complete(library):
             raise SimulationError(f"{compiler.name} reported success, but wrote no whole library")

@@ -36,4 +36,4 @@ def test_what_a_design_becomes_is_compiled_with_notice(
     monkeypatch.setattr(library, "_PATIENCE", 0.0)
     for _ in range(2):
         provide("int nothing;\n")
-    assert capsys.readouterr().err == "cppsim: compiling a design, once for this computer\n"
+    assert capsys.readouterr().err == "cppsim: compiling a design, once for this circuit\n"

@@ -42,7 +42,7 @@ def test_a_first_compilation_is_told_on_a_terminal_and_in_a_pipe(
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
     build(Circuit(Inverter()))
-    line = "cppsim: compiling the circuit, once for this computer\n"
+    line = "cppsim: compiling the circuit, once for this circuit\n"
     assert capsys.readouterr().err == line
     build(Circuit(Inverter()))
     assert capsys.readouterr().err == ""
