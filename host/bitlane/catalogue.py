@@ -6,7 +6,8 @@ methods; each says only how an operation is computed.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, TypeAlias, cast
+from functools import partial
+from typing import Any, Final, NoReturn, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -17,6 +18,7 @@ from ._typing import AnyArray
 from .arrays import Array
 from .arrays.distances import Reduction
 from .arrays.elementwise import Axes
+from .errors import NotOfferedError
 from .signatures import Binary, Count, Unary
 from .streaming.promotion import Casting
 
@@ -80,7 +82,21 @@ def _described(call: Callable[..., Result], op: Op, entry: Entry) -> Callable[..
     assert entry.__name__ == method_name(op)
     call.__name__ = call.__qualname__ = entry.__name__
     call.__doc__ = entry.__doc__
+    if op in _REDUCED:
+        vars(call)["reduce"] = partial(_refuse_reduce, op)
     return call
+
+
+_REDUCED: Final = (Op.AND, Op.OR, Op.XOR)
+"""Operations of which NumPy's functions have a ``reduce`` on arrays of a device."""
+
+
+def _refuse_reduce(op: Op, *operands: object, **keywords: object) -> NoReturn:
+    """Raise ``NotOfferedError``: a function here is not a universal function of NumPy's."""
+    raise NotOfferedError(
+        f"{method_name(op)}.reduce: not offered;"
+        f" np.bitwise_{op.name.lower()}.reduce(bitlane.asarray(x), axis=0) computes it on the device"
+    )
 
 
 class BitOperators(ABC):

@@ -3,14 +3,17 @@
 import ast
 import inspect
 import pickle
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import bitlane
 from bitlane import errors, functions
 from bitlane.catalogue import BitOperators, method_name
 from bitlane_rtl.abi import LOGIC_OPS, SHIFT_OPS, Op
+from support.host.arrays import model, random, same
 
 OPS = sorted({*LOGIC_OPS, *SHIFT_OPS, Op.COUNT})
 NAMES = [method_name(op) for op in OPS]
@@ -48,6 +51,20 @@ def test_every_face_has_the_operator_and_its_documentation(name: str) -> None:
 def test_messages_show_the_names_that_users_call(name: str) -> None:
     with pytest.raises(TypeError, match=rf"^{name}\(\) missing .* required positional argument"):
         getattr(bitlane, name)()
+
+
+@pytest.mark.parametrize("name", ["bit_and", "bit_or", "bit_xor"])
+def test_a_reduce_names_the_function_that_computes_it(name: str) -> None:
+    device = model(memory_bytes=1 << 16)
+    x = random((5, 8), "u1")
+    for face in (bitlane, device):
+        with pytest.raises(errors.NotOfferedError, match=rf"^{name}\.reduce: not offered; ") as caught:
+            getattr(face, name).reduce(x, axis=0)
+        assert "\n" not in str(caught.value)
+        cure = re.search(r"np\.\S+\(.*\)", str(caught.value))
+        assert cure is not None
+        found = eval(cure.group().replace("bitlane.", "device."), {"np": np, "device": device, "x": x})
+        assert same(found.get(), getattr(np, name.replace("bit_", "bitwise_")).reduce(x, axis=0))
 
 
 def test_modules_of_functions_name_the_whole_catalogue() -> None:
