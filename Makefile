@@ -36,6 +36,7 @@ help: ## List the targets
 	@echo "The first run of demo or test installs what it needs into $(VENV); later runs reuse it."
 
 demo: $(DEMO_READY) ## Run the demo on the simulated circuit; pictures go to out/
+	@$(BIN)/python -c "import os, sys, bitlane; os.path.samefile(bitlane.__file__, 'host/bitlane/__init__.py') or sys.exit('make demo: bitlane is a copy in ' + bitlane.__path__[0] + '; rm $(DEMO_READY), then make demo installs this folder again')"
 	@$(BIN)/bitlane demo
 
 test: lint ## Check style, types and imports, then run the quick tests (TESTS=tests/host for some)

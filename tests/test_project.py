@@ -317,6 +317,23 @@ def test_help_lists_every_target() -> None:
     assert sorted(shown) == sorted(set(phony.split()) - {"moved"})
 
 
+def test_the_demo_runs_the_bitlane_of_this_folder(tmp_path: Path) -> None:
+    """`pip install .` puts a copy into the environment, which changes here do not reach."""
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    [check] = re.findall(r"^demo:.*\n\t@(.*)\n\t@\$\(BIN\)/bitlane demo\n", text, flags=re.M)
+    check = check.replace("$(BIN)/python", sys.executable).replace("$(DEMO_READY)", ".ready")
+    copy = tmp_path / "bitlane"
+    copy.mkdir()
+    (copy / "__init__.py").touch()
+    assert run("sh", "-c", check, env={"PYTHONPATH": str(ROOT / "host")}).returncode == 0
+    ran = run("sh", "-c", check, env={"PYTHONPATH": str(tmp_path)})
+    assert ran.returncode == 1
+    assert ran.stderr == (
+        f"make demo: bitlane is a copy in {copy};"
+        " rm .ready, then make demo installs this folder again\n"
+    )
+
+
 def test_continuous_integration_runs_the_readmes_test_command_and_then_the_rest() -> None:
     script = ROOT / ".ci" / "run"
     assert os.access(script, os.X_OK)
