@@ -1,12 +1,14 @@
 """A pool of simulated devices gives NumPy's answers, also when devices are lost; it never hangs."""
 
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from time import monotonic, sleep
 from typing import Any
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -164,6 +166,35 @@ def test_threads_share_a_pool(pool: bitlane.Pool) -> None:
 
     with ThreadPoolExecutor(6) as threads:
         assert all(threads.map(work, range(12)))
+
+
+def test_a_pool_keeps_no_array_of_its_last_call(pool: bitlane.Pool) -> None:
+    a = random((100,), "u1")
+    result = pool.bit_not(a)
+    gone = ref(a), ref(result)
+    del a, result
+    deadline = monotonic() + 20
+    # The thread that has brought the result may not have come to its next wait yet.
+    while any(each() is not None for each in gone):
+        assert monotonic() < deadline, "an array is held"
+        sleep(0.01)
+
+
+def test_a_long_call_shows_how_far_it_is(
+    pool: bitlane.Pool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = random((LARGE,), "u1")
+    monkeypatch.setattr("bitlane.terminal.EVERY", 0.0005)
+    pool.bit_not(data)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr("bitlane.terminal._wanted", [True])
+    pool.bit_not(data)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    pool.bit_not(data)
+    shown = capsys.readouterr().err
+    assert re.search(r"pool, \d+ chunks +\d+ %", shown)
+    assert shown.endswith("\r\033[K")
 
 
 def test_mistakes_are_refused(pool: bitlane.Pool) -> None:

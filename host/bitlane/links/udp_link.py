@@ -3,9 +3,11 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from errno import EACCES, ECONNREFUSED, EHOSTUNREACH, EMSGSIZE, ENETUNREACH
+from os import getpid
 from secrets import randbelow, randbits
 from time import monotonic
 from typing import Final
+from weakref import finalize
 
 from bitlane_rtl.abi.datagrams import BUSY, SESSION_SECONDS, TAKE_OVER
 from bitlane_rtl.abi.frames import SEQUENCES, Answer
@@ -45,6 +47,7 @@ class UdpLink(RemoteLink):
         self._session = DatagramLine(1 + randbelow((1 << 32) - 1))
         # A HELLO may have started the session even if no answer to it arrives.
         self._started = True
+        self._dropped = finalize(self, _leave, socket, self._session, getpid())
         super().__init__(self._session, description=description, timeout=timeout, clock=clock)
 
     def _send(self, batches: Sequence[Batch]) -> None:
@@ -73,6 +76,7 @@ class UdpLink(RemoteLink):
         return replies
 
     def _close_line(self) -> None:
+        self._dropped.detach()
         with suppress(LinkError):
             if self._started:
                 self._ask_alone(self._session.encode_goodbye(number := randbits(8)), number)
@@ -136,6 +140,18 @@ class UdpLink(RemoteLink):
             "the board answers a new greeting: it was restarted, or another host used it in"
             " between; open it again"
         )
+
+
+def _leave(socket: DatagramSocket, session: DatagramLine, process: int) -> None:
+    """End the session of a link that is not closed when it is dropped, or when Python ends.
+
+    A child process that drops its copy of the link does not end its parent's session.
+    """
+    if process == getpid():
+        packet = session.encode_goodbye(randbits(8))
+        with suppress(OSError):
+            socket.send([Batch(packet, len(packet))])
+    socket.close()
 
 
 def reason(error: OSError) -> str:

@@ -4,7 +4,9 @@ Checks everything before a chunk is sent; the devices compute every bit of every
 """
 
 from collections.abc import Sequence
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
+from weakref import finalize
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,7 +40,7 @@ class Pool(Chunked[AnyArray], Closeable):
 
     A device is lost if its process ends, its link fails or it takes too long: the other devices
     compute its chunk, and `lost` reports it. Threads may share a pool. Leaving its ``with``
-    statement ends the processes.
+    statement ends the processes, and so does Python some time after the last reference is gone.
 
     Raises ``SettingError``, ``LinkError`` if a device cannot be opened, and in calls what
     ``Device`` raises; ``LinkError`` says which devices were lost if none is left.
@@ -51,9 +53,13 @@ class Pool(Chunked[AnyArray], Closeable):
             raise SettingError(f"pool: {urls!r}; expected URLs of devices, like ['sim', 'sim']")
         seconds = expected_timeout(timeout)
         # multiprocessing is slow to import.
-        from .workers import WorkerGroup
+        from .workers import Tasks, WorkerGroup, dismiss
 
-        self._workers = WorkerGroup(urls, seconds)
+        tasks: Tasks = SimpleQueue()
+        # The threads of the group hold it, so that it outlives a pool that nobody closes. Before
+        # they start, so that Ctrl-C in between leaves no process.
+        finalize(self, dismiss, tasks, len(urls)).atexit = False
+        self._workers = WorkerGroup(urls, seconds, tasks)
 
     @property
     def closed(self) -> bool:

@@ -11,8 +11,10 @@ from queue import SimpleQueue
 from threading import Event, Lock, Thread, Timer
 from typing import Any
 
+from .. import terminal
 from ..closeable import Closeable
 from ..errors import DeviceTimeout, LinkError, WorkerLostError
+from ..terminal import Percentage, progress_is_wanted
 
 _ENDING_SECONDS = 5.0
 """Seconds that a process may take to end after its connection is closed."""
@@ -123,6 +125,11 @@ class _Batch:
         self._left = len(calls)
         self._lock = Lock()
 
+    @property
+    def done(self) -> float:
+        """The share of the calls that are done."""
+        return 1 - self._left / len(self.calls)
+
     def store(self, number: int, result: object) -> None:
         with self._lock:
             self.results[number] = result
@@ -136,21 +143,34 @@ class _Batch:
             self.over.set()
 
 
-_Task = tuple[_Batch, int]
+Task = tuple[_Batch, int]
 """A call, by its number in its batch."""
+
+Tasks = SimpleQueue[Task | None]
+"""The calls that wait for a worker. Each None ends one worker."""
+
+
+def dismiss(tasks: Tasks, workers: int) -> None:
+    """End as many ``workers`` as take calls from ``tasks``, without waiting for them.
+
+    It takes no lock, so that the garbage collector may call it.
+    """
+    for _ in range(workers):
+        tasks.put(None)
 
 
 class WorkerGroup(Closeable):
     """The devices ``urls``, each with a process and a thread that waits for it.
 
-    ``seconds``: a device that takes longer for a call is lost. Threads may share the group. Raises
-    as ``open_device`` does; no process is left running then.
+    ``seconds``: a device that takes longer for a call is lost. ``tasks``: an empty queue; the
+    threads hold the group until `dismiss` ends them. Threads may share the group. Raises as
+    ``open_device`` does; no process is left running then.
     """
 
-    def __init__(self, urls: Sequence[str], seconds: float) -> None:
+    def __init__(self, urls: Sequence[str], seconds: float, tasks: Tasks) -> None:
         self._seconds = seconds
         self._process = os.getpid()
-        self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
+        self._tasks = tasks
         self._lock = Lock()
         self._closed = False
         self._lost: list[str] = []
@@ -197,7 +217,10 @@ class WorkerGroup(Closeable):
                 self._tasks.put((batch, number))
         try:
             # Each call has its deadline, after which its device is lost: this comes to an end.
-            batch.over.wait()
+            with Percentage(f"pool, {len(calls):,} chunks ") as percentage:
+                while not batch.over.wait(terminal.EVERY):
+                    if progress_is_wanted():
+                        percentage(batch.done)
         except BaseException as error:
             batch.fail(error)
             raise
@@ -219,20 +242,26 @@ class WorkerGroup(Closeable):
     def _serve(self, worker: Worker) -> None:
         """Pass calls to ``worker`` until it is lost or the group is closed."""
         while task := self._tasks.get():
-            batch, number = task
-            if batch.over.is_set():
-                continue
-            try:
-                result = worker.call(batch.calls[number], self._seconds)
-            except WorkerLostError as lost:
-                self._tasks.put(task)
-                self._retire(worker, str(lost))
+            if not self._pass_on(worker, task):
                 return
-            except Exception as error:  # noqa: BLE001, raised where the call came from
-                batch.fail(error)
-            else:
-                batch.store(number, result)
+            # While the thread waits, it holds no array of the last call.
+            del task
         self._retire(worker)
+
+    def _pass_on(self, worker: Worker, task: Task) -> bool:
+        """Pass a call to ``worker``; return whether it can take another one."""
+        batch, number = task
+        if batch.over.is_set():
+            return True
+        try:
+            batch.store(number, worker.call(batch.calls[number], self._seconds))
+        except WorkerLostError as lost:
+            self._tasks.put(task)
+            self._retire(worker, str(lost))
+            return False
+        except Exception as error:  # noqa: BLE001, raised where the call came from
+            batch.fail(error)
+        return True
 
     def _retire(self, worker: Worker, *lost: str) -> None:
         with self._lock:
@@ -248,8 +277,7 @@ class WorkerGroup(Closeable):
         """Finish the calls that have begun, and end the processes. May be called again."""
         with self._lock:
             if not self._closed:
-                for _ in self._workers:
-                    self._tasks.put(None)
+                dismiss(self._tasks, len(self._workers))
             self._closed = True
         if os.getpid() == self._process:
             for thread in self._threads:
