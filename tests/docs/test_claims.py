@@ -4,6 +4,7 @@ import ast
 import inspect
 import re
 import textwrap
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -58,6 +59,24 @@ def test_no_page_says_that_all_code_blocks_are_run() -> None:
     # The change list keeps its claims about past releases.
     pages = [name(page) for page in PAGES if page.name != "CHANGELOG.md"]
     assert {page: claims.findall(said(page)) for page in pages if claims.search(said(page))} == {}
+
+
+def test_pages_and_messages_add_an_extra_by_one_command() -> None:
+    """`pip install '.[x]'` would replace the editable installation of `make demo` by a copy."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = set(project["optional-dependencies"])
+    pages = [page for page in PAGES if page.name != "CHANGELOG.md"]
+    code = [path for folder in ("host", "sim", "boards") for path in (ROOT / folder).rglob("*.py")]
+    added = set()
+    for path in (*pages, *code, *(ROOT / "examples").rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        # An environment without bitlane: the command for all of it.
+        new = re.findall(r"'\.\[(\w+)\]'", text)
+        assert new == re.findall(r"pip install \./sim '\.\[(sim|demo)\]'", text), path
+        added |= set(re.findall(r"'bitlane\[(\w+)\]'", text))
+    # EXTRA stands for any of them.
+    assert added >= {"boards", "compiler", "completion", "litex", "onnx", "report"}
+    assert added <= extras | {"EXTRA"}
 
 
 def test_amaranths_private_parts_are_used_where_the_page_says() -> None:

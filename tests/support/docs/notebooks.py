@@ -24,7 +24,7 @@ NOTEBOOKS = tuple(ROOT / "docs" / f"first_hour_{name}.ipynb" for name in ("numpy
 
 _NOTE = """\
 *This notebook is made of [{page}]({page}). `pip install ./sim '.[sim]' notebook` in a
-clone of the repository installs the packages for it.*
+clone of the repository, in a new environment, installs the packages for it.*
 """
 
 
