@@ -94,8 +94,8 @@ _REDUCED: Final = (Op.AND, Op.OR, Op.XOR)
 def _refuse_reduce(op: Op, *operands: object, **keywords: object) -> NoReturn:
     """Raise ``NotOfferedError``: a function here is not a universal function of NumPy's."""
     raise NotOfferedError(
-        f"{method_name(op)}.reduce: not offered;"
-        f" np.bitwise_{op.name.lower()}.reduce(bitlane.asarray(x), axis=0) computes it on the device"
+        f"{method_name(op)}.reduce: not offered; on the device,"
+        f" np.bitwise_{op.name.lower()}.reduce(bitlane.asarray(x), axis=0) computes it"
     )
 
 

@@ -58,12 +58,13 @@ def test_a_reduce_names_the_function_that_computes_it(name: str) -> None:
     device = model(memory_bytes=1 << 16)
     x = random((5, 8), "u1")
     for face in (bitlane, device):
-        with pytest.raises(errors.NotOfferedError, match=rf"^{name}\.reduce: not offered; ") as caught:
+        with pytest.raises(errors.NotOfferedError, match=rf"^{name}\.reduce: ") as caught:
             getattr(face, name).reduce(x, axis=0)
         assert "\n" not in str(caught.value)
         cure = re.search(r"np\.\S+\(.*\)", str(caught.value))
         assert cure is not None
-        found = eval(cure.group().replace("bitlane.", "device."), {"np": np, "device": device, "x": x})
+        known = {"np": np, "bitlane": device, "x": x}
+        found = eval(cure.group(), known)
         assert same(found.get(), getattr(np, name.replace("bit_", "bitwise_")).reduce(x, axis=0))
 
 

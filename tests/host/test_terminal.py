@@ -143,7 +143,7 @@ class PseudoTerminal:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._monkeypatch = monkeypatch
         self._master, slave = os.openpty()
-        self.stream = open(slave, "w", encoding="utf-8")  # noqa: SIM115, closed with the master
+        self.stream = os.fdopen(slave, "w", encoding="utf-8")
         self.text = ""
 
     def attach(self) -> None:

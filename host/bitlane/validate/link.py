@@ -49,9 +49,7 @@ def check_link(session: Session) -> str:
         driver.write_register("TIMEOUT", before)
     readable = sum(x.access is not Access.WRITE for x in REGISTERS)
     letters = IDENTITY.to_bytes(4, "big").decode()
-    return (
-        f"{letters}, ABI version {ABI_VERSION}, {readable} registers, {each} to read one"
-    )
+    return f"{letters}, ABI version {ABI_VERSION}, {readable} registers, {each} to read one"
 
 
 def describe_circuit(session: Session) -> list[str]:
