@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Collection, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from threading import Event, Thread
 from time import monotonic
 from typing import Self, TypeVar
@@ -87,7 +87,7 @@ EVERY = 1.0
 class Elapsed:
     """Shows ``name`` and the seconds of a ``with`` block that takes longer than one.
 
-    Only if progress is wanted, and while no other block shows anything.
+    Only on a terminal, and while no other block shows anything.
     """
 
     __slots__ = ("_end", "_name", "_thread")
@@ -97,7 +97,7 @@ class Elapsed:
         self._thread: Thread | None = None
 
     def __enter__(self) -> None:
-        if _wanted[0] and is_terminal():
+        if is_terminal():
             self._end = Event()
             self._thread = Thread(target=self._show, args=(monotonic(),), daemon=True)
             self._thread.start()
@@ -119,6 +119,17 @@ class Elapsed:
         if self._thread is not None:
             self._end.set()
             self._thread.join()
+
+
+def timed(lock: AbstractContextManager[object], name: str) -> AbstractContextManager[object]:
+    """Return ``lock``; with progress, it shows ``name`` and its seconds while it is held."""
+    return _timed(lock, name) if _wanted[0] else lock
+
+
+@contextmanager
+def _timed(lock: AbstractContextManager[object], name: str) -> Iterator[None]:
+    with lock, Elapsed(name):
+        yield
 
 
 def track(items: Collection[_Item], name: str) -> Iterator[_Item]:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterator
 from io import StringIO
 from select import select
+from threading import active_count
 from time import monotonic, sleep
 from typing import Any, TextIO
 
@@ -256,6 +257,25 @@ def test_a_slow_computation_shows_its_seconds(
     call(slow_device(user, "wait", r"computing +\d+ s|\d %"))
     user.wait_for(r"computing +\d+ s")
     assert user.text.endswith(GONE)
+
+
+@pytest.mark.usefixtures("wanted")
+def test_an_interrupt_ends_the_seconds(user: PseudoTerminal) -> None:
+    device = slow_device(user, "wait", r"computing +\d+ s")
+    link, threads = device.driver.link, active_count()
+    wait = link.wait
+
+    def interrupted(timeout: float) -> bool:
+        wait(timeout)
+        raise KeyboardInterrupt
+
+    setattr(link, "wait", interrupted)  # noqa: B010
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(device)
+    assert active_count() == threads
+    user.wait_for(re.escape(GONE) + "$")
+    setattr(link, "wait", wait)  # noqa: B010
+    assert same(device.bit_not(ROWS_OF_BITS), ~ROWS_OF_BITS)
 
 
 @pytest.mark.parametrize("call", SENDING)

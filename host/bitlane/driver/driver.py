@@ -21,7 +21,7 @@ from bitlane_rtl.abi import ABI_VERSION, CONTROL_BASE, IDENTITY
 from ..closeable import Closeable
 from ..errors import DeviceError, LinkError, OutOfDeviceMemory, SettingError
 from ..links.link import BytesLike, Link
-from ..terminal import Elapsed
+from ..terminal import timed
 from .allocator import Allocation, Allocator
 from .commands import Command
 from .control import Control
@@ -139,7 +139,7 @@ class Driver(Closeable):
         size = _size(data)
         self._expect_inside(address, size)
         if size:
-            with self.lock, Elapsed("sending"):
+            with timed(self.lock, "sending"):
                 self.link.write(address, data)
 
     def read(self, address: int, size: int) -> NDArray[np.uint8]:
@@ -147,7 +147,7 @@ class Driver(Closeable):
         self._expect_inside(address, size)
         if size == 0:
             return np.empty(0, np.uint8)
-        with self.lock, Elapsed("receiving"):
+        with timed(self.lock, "receiving"):
             data = self.link.read(address, size)
         return self._whole(data, address, size)
 
@@ -163,7 +163,7 @@ class Driver(Closeable):
         for address, size in reads:
             if address < CONTROL_BASE:
                 self._expect_inside(address, size)
-        with self.lock, Elapsed("exchanging"):
+        with timed(self.lock, "exchanging"):
             results = self.link.exchange(writes, reads)
         return [
             self._whole(data, address, size)
@@ -208,7 +208,7 @@ class Driver(Closeable):
         DeviceTimeout
             No command retired within ``timeout`` seconds.
         """
-        with self.lock, Elapsed("computing"):
+        with timed(self.lock, "computing"):
             try:
                 return self._queue.run(
                     commands, self._timeout, before=before, meanwhile=meanwhile, reads=reads
