@@ -302,21 +302,6 @@ def test_a_python_that_will_not_do_is_told_in_one_line(
     assert not venv.exists()
 
 
-def test_an_interrupted_environment_is_not_left(tmp_path: Path) -> None:
-    python = fake_python(tmp_path, version="3.11.0", ensurepip=True)
-    venv = tmp_path / "venv"
-    venv.mkdir()
-    assert run("sh", "requirements/environment.sh", venv, env={"PYTHON": str(python)}).returncode
-    assert not venv.exists()
-
-
-def test_help_lists_every_target() -> None:
-    text = (ROOT / "Makefile").read_text(encoding="utf-8")
-    [phony] = re.findall(r"^\.PHONY: (.*)$", text, flags=re.M)
-    shown = re.findall(r"^  make (\w+) ", run("make", "help").stdout, flags=re.M)
-    assert sorted(shown) == sorted(set(phony.split()) - {"moved"})
-
-
 def test_the_demo_runs_the_bitlane_of_this_folder(tmp_path: Path) -> None:
     """`pip install .` puts a copy into the environment, which changes here do not reach."""
     text = (ROOT / "Makefile").read_text(encoding="utf-8")
@@ -332,6 +317,21 @@ def test_the_demo_runs_the_bitlane_of_this_folder(tmp_path: Path) -> None:
         f"make demo: bitlane is a copy in {copy};"
         " rm .ready, then make demo installs this folder again\n"
     )
+
+
+def test_an_interrupted_environment_is_not_left(tmp_path: Path) -> None:
+    python = fake_python(tmp_path, version="3.11.0", ensurepip=True)
+    venv = tmp_path / "venv"
+    venv.mkdir()
+    assert run("sh", "requirements/environment.sh", venv, env={"PYTHON": str(python)}).returncode
+    assert not venv.exists()
+
+
+def test_help_lists_every_target() -> None:
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    [phony] = re.findall(r"^\.PHONY: (.*)$", text, flags=re.M)
+    shown = re.findall(r"^  make (\w+) ", run("make", "help").stdout, flags=re.M)
+    assert sorted(shown) == sorted(set(phony.split()) - {"moved"})
 
 
 def test_continuous_integration_runs_the_readmes_test_command_and_then_the_rest() -> None:

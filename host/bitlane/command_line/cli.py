@@ -7,6 +7,7 @@ import argparse
 import os
 import signal
 import sys
+import textwrap
 import traceback
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -14,7 +15,6 @@ from contextlib import contextmanager
 from enum import Enum
 from functools import partial
 from importlib.metadata import EntryPoint, entry_points
-from textwrap import wrap
 from threading import current_thread, main_thread
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn, TypeAlias, cast
@@ -78,7 +78,7 @@ class _Whole(argparse.HelpFormatter):
 
     def _split_lines(self, text: str, width: int) -> list[str]:
         words = " ".join(text.split())
-        return wrap(words, width, break_on_hyphens=False, break_long_words=False)
+        return textwrap.wrap(words, width, break_on_hyphens=False, break_long_words=False)
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         lines = self._split_lines(text, width - len(indent))

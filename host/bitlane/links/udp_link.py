@@ -47,7 +47,7 @@ class UdpLink(RemoteLink):
         self._session = DatagramLine(1 + randbelow((1 << 32) - 1))
         # A HELLO may have started the session even if no answer to it arrives.
         self._started = True
-        self._dropped = finalize(self, _leave, socket, self._session, getpid())
+        finalize(self, _leave, socket, self._session, getpid())
         super().__init__(self._session, description=description, timeout=timeout, clock=clock)
 
     def _send(self, batches: Sequence[Batch]) -> None:
@@ -76,7 +76,6 @@ class UdpLink(RemoteLink):
         return replies
 
     def _close_line(self) -> None:
-        self._dropped.detach()
         with suppress(LinkError):
             if self._started:
                 self._ask_alone(self._session.encode_goodbye(number := randbits(8)), number)
@@ -145,7 +144,8 @@ class UdpLink(RemoteLink):
 def _leave(socket: DatagramSocket, session: DatagramLine, process: int) -> None:
     """End the session of a link that is not closed when it is dropped, or when Python ends.
 
-    A child process that drops its copy of the link does not end its parent's session.
+    A child process that drops its copy of the link does not end its parent's session. The socket of
+    a link that is closed sends nothing.
     """
     if process == getpid():
         packet = session.encode_goodbye(randbits(8))
