@@ -2,12 +2,16 @@
 
 import gc
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from bitlane.device import Device
+from bitlane.driver.driver import Driver
+from bitlane.links.link import Link
 from support.command_line import CommandLine
 from support.host.arrays import model
+from support.models.device import ModelLink
 
 
 @pytest.fixture
@@ -17,6 +21,21 @@ def device() -> Iterator[Device]:
     yield device
     gc.collect()
     assert device.driver.allocator.pieces == 0
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _guarded_allocations() -> Iterator[None]:
+    """Let every model of a device assert that accesses stay in one allocation of its driver."""
+    connect = Driver.__init__
+
+    def connect_guarded(driver: Driver, link: Link, **options: Any) -> None:
+        connect(driver, link, **options)
+        if isinstance(link, ModelLink):
+            link.allocations = driver.allocator.taken
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Driver, "__init__", connect_guarded)
+        yield
 
 
 @pytest.fixture

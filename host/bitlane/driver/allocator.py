@@ -1,7 +1,9 @@
 """Which bytes of the device's memory are taken. Bookkeeping only; it never touches the device."""
 
 from bisect import bisect_left
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from ..errors import DeviceError, OutOfDeviceMemory
@@ -39,6 +41,11 @@ class Allocator:
     def free_bytes(self) -> int:
         """Free bytes in all holes together."""
         return sum(end - start for start, end in self._holes)
+
+    @property
+    def taken(self) -> Mapping[Allocation, int]:
+        """A live view of all allocations, each with the address behind the bytes that it takes."""
+        return MappingProxyType(self._taken)
 
     @property
     def pieces(self) -> int:

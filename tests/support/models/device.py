@@ -4,13 +4,14 @@
 The model asserts that the driver keeps the ring's rules.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from time import sleep
 
 import numpy as np
 
+from bitlane.driver.allocator import Allocation
 from bitlane.links.link import BytesLike, Link
 from bitlane_rtl.abi import (
     ABI_VERSION,
@@ -62,6 +63,8 @@ class ModelLink(Interpreter, Link):
     doorbells: list[int] = field(default_factory=list)
     """Number of commands that each doorbell submitted."""
     closed: bool = False
+    allocations: Mapping[Allocation, int] = field(default_factory=dict)
+    """Those of the driver. While there are any, each access must stay in one of them."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -84,6 +87,7 @@ class ModelLink(Interpreter, Link):
     def read(self, address: int, size: int) -> Bytes:
         self.traffic.append(("read", address, size))
         if address < CONTROL_BASE:
+            self.access("read", address, address + size)
             return self.memory[self._place(address, size)].copy()
         offset = self._window_offset(address, size)
         if offset < COMPLETION_OFFSET:
@@ -97,6 +101,7 @@ class ModelLink(Interpreter, Link):
         content = np.frombuffer(data, np.uint8)
         self.traffic.append(("write", address, content.size))
         if address < CONTROL_BASE:
+            self.access("write", address, address + content.size)
             self.memory[self._place(address, content.size)] = content
             return
         offset = self._window_offset(address, content.size)
@@ -115,6 +120,16 @@ class ModelLink(Interpreter, Link):
 
     def close(self) -> None:
         self.closed = True
+
+    def access(self, name: str, first: int, end: int) -> None:
+        """Assert that an access stays in one allocation, whose neighbours are so untouched."""
+        inside = any(
+            x.address <= first and end <= x.address + max(x.size, 1) for x in self.allocations
+        )
+        assert inside or not self.allocations, (
+            f"{name}: bytes {first:#x} to {end - 1:#x} are in no single allocation of"
+            f" {sorted((hex(x.address), x.size) for x in self.allocations)}"
+        )
 
     def _place(self, address: int, size: int) -> slice:
         first = address - self.memory_base

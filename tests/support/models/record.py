@@ -250,6 +250,9 @@ class Interpreter:
             last = stream.bounds(each)[1] - 1
             assert stream.last == last, f"{stream.port.name}: LAST is {stream.last}, not {last}"
 
+    def access(self, name: str, first: int, end: int) -> None:
+        """Do nothing; called for the addresses from ``first`` to before ``end`` of each stream."""
+
     def refusal(self, record: Record) -> Status:
         """Return the first reason of ``Status`` to refuse a command, or OK."""
         return _refusal(tuple(record.words[: record.used]), Limits.of(self))
@@ -309,6 +312,8 @@ class Interpreter:
             for stream, each in zip(streams, starts, strict=True)
         ]
         inputs, y = places[:-1], places[-1]
+        for stream, each in zip(streams, starts, strict=True):
+            self.access(stream.port.name, *stream.bounds(each))
         self._expect_order(record, streams, places)
         for index in inputs:
             assert not self.written_in_flight[index].any(), "reads what is still being written"
@@ -362,6 +367,8 @@ class Interpreter:
         rows = self.memory[at["A"] :][: record.run].reshape(-1, row)
         queries = self.memory[at["B"] :][:b].reshape(-1, row)
         found = nearest(rows, queries, self.search.nearest).reshape(-1).view(np.uint8)
+        for name, size in (("A", record.run), ("B", b), ("Y", found.size)):
+            self.access(name, record.word(f"{name}_BASE"), record.word(f"{name}_BASE") + size)
         self.memory[at["Y"] :][: found.size] = found
 
 
