@@ -144,7 +144,9 @@ class _Rewriting:
             return
         inner, same = self._canonical[source]
         known = self._best.get((inner, True))
-        if same and known and self._readers[inner] == 1 and Options.TEST in known.options:
+        added_up = isinstance(inner, Applied) and inner.summed
+        alone = same and self._readers[inner] == 1 and not added_up
+        if alone and known and Options.TEST in known.options:
             cost = known.cost - self._weight(inner) + self._weight(node)
             yield replace(known, cost=cost, options=known.options ^ toggled)
 

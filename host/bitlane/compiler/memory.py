@@ -163,8 +163,9 @@ def write_into(plan: Plan, targets: Sequence[Location], shapes: Sequence[tuple[i
             assert result.buffer is not None
             assert target.buffer is not None
             replaced[result.buffer] = target.buffer
-        elif computed and (number := _last_writer(plan, steps, result, target)) is not None:
-            steps[number] = replace(steps[number], y=target)
+        elif computed and (last := _last_writer(plan, steps, result, (target, shape))) is not None:
+            number, y = last
+            steps[number] = replace(steps[number], y=y)
         else:
             if _share(result, target, shape):
                 strides = packed_strides(shape, itemsize=target.view.itemsize)
@@ -186,20 +187,40 @@ def _has_layout(result: Location, target: Location, shape: tuple[int, ...]) -> b
 
 
 def _last_writer(
-    plan: Plan, steps: Sequence[Pass], result: Location, target: Location
-) -> int | None:
-    """Return the number of the pass that may write ``result`` to ``target`` instead."""
+    plan: Plan, steps: Sequence[Pass], result: Location, target: tuple[Location, tuple[int, ...]]
+) -> tuple[int, Location] | None:
+    """Return the number of the pass that may write ``result`` to ``target`` instead, and its Y.
+
+    ``target``: its location and shape.
+    """
     number = max(n for n, step in enumerate(steps) if result.buffer in _buffers(step))
-    last, size = steps[number], target.view.itemsize
-    misaligned = any(step % size for step in (target.view.address, *target.view.strides))
+    last, y = steps[number], _redirect(steps[number], *target)
+    if y is None or last.y != result or [x.buffer for x in plan.results].count(result.buffer) > 1:
+        return None
+    size = y.view.itemsize
+    misaligned = any(step % size for step in (y.view.address, *y.view.strides))
     if (
-        last.y != result
-        or [x.buffer for x in plan.results].count(result.buffer) > 1
-        or (misaligned and last.op not in LOGIC_OPS)
-        or any(x != target and _share(x, target, last.shape) for x in last.operands)
+        (misaligned and last.op not in LOGIC_OPS)
+        or any(x != y and _share(x, y, last.shape) for x in last.operands)
+        or any(_share(x, y, last.shape) for step in steps[number + 1 :] for x in step.operands)
     ):
         return None
-    return number
+    return number, y
+
+
+def _redirect(last: Pass, target: Location, shape: tuple[int, ...]) -> Location | None:
+    """Return Y of ``last`` at ``target``, of ``shape``; None if ``shape`` is not that of its sums.
+
+    Along an axis of a sum, ``target`` has one element, and the stride of Y stays 0: with any other
+    stride the pass would write every count.
+    """
+    steps = last.y.view.strides
+    summed = [last.op.counts and not step for step in steps]
+    left = tuple([1 if gone else n for n, gone in zip(last.shape, summed, strict=True)])
+    if left != shape:
+        return None
+    strides = [0 if gone else step for step, gone in zip(target.view.strides, summed, strict=True)]
+    return Location(target.buffer, target.view._replace(strides=tuple(strides)))
 
 
 def _share(one: Location, other: Location, shape: tuple[int, ...]) -> bool:

@@ -159,6 +159,43 @@ def test_into_an_output_here_or_on_the_host(device: Device) -> None:
     assert np.array_equal(there.get(), out)
 
 
+def _assign(target: Array, value: Array) -> None:
+    target[...] = value
+
+
+@pytest.mark.parametrize("write", [_assign, np.copyto])
+@pytest.mark.parametrize("axis", [0, 1, None])
+def test_sums_over_memory_that_is_there(
+    device: Device, write: Callable[[Array, Array], None], axis: int | None
+) -> None:
+    a, b = random((4, 64), "u1", 1), random((4, 64), "u1", 2)
+    x, y = device.asarray(a), device.asarray(b)
+    expected = np.bitwise_count(a ^ b).sum(axis=axis, keepdims=True, dtype=np.uint32)
+    alone = device.asarray(np.zeros(expected.shape, np.uint32))
+    write(alone, bitlane.hamming(x, y, axis, keepdims=True))
+    assert same(alone.get(), expected)
+    whole = np.zeros((4, 129), np.uint32)
+    target = device.asarray(whole)
+    rows, columns = expected.shape
+    whole[:rows, : 2 * columns : 2] = np.count_nonzero(a != b, axis=axis, keepdims=True)
+    write(target[:rows, : 2 * columns : 2], np.count_nonzero(x != y, axis=axis, keepdims=True))
+    assert same(target.get(), whole)
+    if axis is None:
+        write(target[:1, 5], np.count_nonzero(x))
+        whole[0, 5] = np.count_nonzero(a)
+        assert same(target.get(), whole)
+
+
+def test_sums_of_tests_of_sums(device: Device) -> None:
+    """Tests of sums are no tests of elements, which a sum could add up instead."""
+    a = random((3, 5, 7), "u1") & 1
+    x = device.asarray(a)
+    counts = np.count_nonzero(a, axis=0)
+    assert bool(np.any(np.count_nonzero(x, axis=0))) == counts.any()
+    nonzero = np.count_nonzero(np.count_nonzero(x, axis=0), axis=1)
+    assert np.array_equal(nonzero.get(), np.count_nonzero(counts, axis=1))
+
+
 def test_no_elements_add_up_to_zero(device: Device) -> None:
     x = device.asarray(np.empty((3, 0), np.uint8))
     assert same(device.bit_count(x).sum(axis=1).get(), np.zeros(3, np.uint32))
