@@ -401,7 +401,9 @@ def _integers(name: str, given: Any) -> np.ndarray[Any, Any]:
 
 
 implements(np.transpose)(lambda a, axes=None: a.transpose(axes))
-implements(np.ravel)(lambda a, order="C": _reshape(a, -1, order))
+implements(np.ravel)(
+    lambda a, order="C": _reshape(a, -1, order, copy=None if a._value.strided.contiguous else True)
+)
 implements(np.broadcast_to)(lambda array, shape, subok=False: array.broadcast_to(shape))
 implements(np.broadcast_arrays)(lambda *arrays, subok=False: tuple(broadcast_arrays(*arrays)))
 implements(np.meshgrid)(

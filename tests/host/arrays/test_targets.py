@@ -319,7 +319,7 @@ def _stack(target: Any, value: Any) -> None:
 
 def _repeat(target: Any, value: Any) -> None:
     target[...] = (
-        np.tile(value, 2)[..., : value.shape[-1]] if value.ndim else np.repeat(value, 2)[0]
+        np.tile(value, 2)[..., : value.shape[-1]] if value.ndim else np.repeat(value, 2)[0, ...]
     )
 
 
