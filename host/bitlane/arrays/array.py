@@ -247,9 +247,14 @@ class Array:
         """Return the same bytes as another type; the last axis has more or fewer elements then.
 
         A view of booleans as numbers is read-only, and ``DataTypeError`` is raised for numbers as
-        booleans: on a device the bytes of booleans are 0 and 1.
+        booleans, as on a device the bytes of booleans are 0 and 1, and for a foreign byte order.
         """
         kind = as_dtype(dtype)
+        if not np.dtype(dtype).isnative:
+            raise DataTypeError(
+                f"view: {np.dtype(dtype)}; expected the byte order of the device, as in {kind}"
+                " (astype keeps the values; x.get().view(...) reorders the bytes on the host)"
+            )
         if kind.kind == "b" and self.dtype.kind != "b":
             raise DataTypeError(
                 f"view: from {self.dtype} to bool; expected bytes that are 0 or 1, which"
@@ -319,10 +324,13 @@ class Array:
     # --- to the host ----------------------------------------------------------------------------
 
     def get(self, *, out: AnyArray | None = None) -> AnyArray:
-        """Return the elements as a NumPy array, a new one or ``out`` of this type and shape."""
+        """Return the elements as a NumPy array, a new one or ``out`` of this type and shape.
+
+        ``out`` may have any byte order.
+        """
         if out is None:
             return download(self._value)
-        if not isinstance(out, np.ndarray) or out.dtype != self.dtype:
+        if not isinstance(out, np.ndarray) or out.dtype.newbyteorder("=") != self.dtype:
             given = out.dtype if isinstance(out, np.ndarray) else f"of type {type(out).__name__}"
             raise DataTypeError(f"out: {given}; expected an array of {self.dtype}")
         if out.shape != self.shape:
