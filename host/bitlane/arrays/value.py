@@ -6,7 +6,7 @@ Keeps account of the users of memory: calls in progress, and values still to be 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import get_ident
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, TypeVar, runtime_checkable
 from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
@@ -22,6 +22,17 @@ from .strided import Strided
 
 _usage_guard = fork_safe_lock()
 """Held while claims are made and released, never while a device works."""
+
+_Member = TypeVar("_Member")
+
+
+def _members(group: WeakSet[_Member]) -> list[_Member]:
+    """Return the members of ``group``, to which a finalizer may add others at any time."""
+    while True:
+        try:
+            return list(group)
+        except RuntimeError:  # it did: "set changed size during iteration"
+            continue
 
 
 class _Claim:
@@ -87,7 +98,7 @@ def using(reads: Iterable[Storage], writes: Iterable[Storage] = ()) -> Iterator[
 
 
 def _expect_no(users: WeakSet[_Claim], own: _Claim, what: str) -> None:
-    if any(user.thread != own.thread for user in users):
+    if any(user.thread != own.thread for user in _members(users)):
         raise BusyError(
             f"array: another thread {what}; expected one at a time (wait for it, or use a copy)"
         )
@@ -167,21 +178,32 @@ class Value:
             self.storages.add(node.storage)
             return
         with _guard:
-            # One that another thread has computed since ``node`` was made would be forgotten again.
-            self.keepalive = [source.node for source in sources]
-            for source in sources:
-                self.storages |= source.storages
-                self.sources |= source.sources
-                if source.pending:
-                    self.sources.add(source)
-                    self.operations += source.operations
-            for each in self.sources:
-                each.dependents.add(self)
-            usages = [usage_of(storage) for storage in self.storages]
-            for usage in usages:
-                usage.waiting.add(self)
+            while not self._register(sources):
+                pass
+            usages = [usage_of(storage) for storage in _members(self.storages)]
         if any(usage.windows for usage in usages) or self._waits_for_many():
             compute(self)
+
+    def _register(self, sources: Sequence["Value"]) -> bool:
+        """Note everything that the value waits for; return whether none was computed meanwhile.
+
+        What a finalizer computes is not pending any more, and knows nothing of this value.
+        """
+        pending = [source for source in sources if source.pending]
+        # One that another thread has computed since ``node`` was made would be forgotten again.
+        self.keepalive += [source.node for source in sources]
+        self.operations = 0
+        for source in sources:
+            self.storages.update(_members(source.storages))
+            self.sources.update(_members(source.sources))
+        for source in pending:
+            self.sources.add(source)
+            self.operations += source.operations
+        for each in _members(self.sources):
+            each.dependents.add(self)
+        for storage in _members(self.storages):
+            usage_of(storage).waiting.add(self)
+        return all(source.pending for source in pending)
 
     def _waits_for_many(self) -> bool:
         self.operations += 1
@@ -257,32 +279,40 @@ def compute(*values: Value) -> None:
         results = evaluate(device.driver, [value.node for value in pending])
         with _guard:
             for value, result in zip(pending, results, strict=True):
-                _settle(value, result)
+                if value.pending:  # a finalizer has not computed it meanwhile
+                    _settle(value, result)
 
 
 def _read_by(*values: Value) -> set[Storage]:
     """Return the memory that computing ``values`` reads; other threads may compute a part."""
     with _guard:
-        return {storage for value in values for storage in value.storages}
+        return {storage for value in values for storage in _members(value.storages)}
 
 
 def _settle(value: Value, result: Stored) -> None:
     """Note that ``value`` is computed: its dependents may read ``result``."""
-    dependents = [dependent for dependent in value.dependents if dependent.pending]
     # First what makes dependents wait for more: an interrupt leaves nothing unguarded.
-    usage_of(result.storage).waiting.update(dependents)
-    for dependent in dependents:
-        dependent.storages.add(result.storage)
+    _wait_for(value, result)
     node = value.node
     if isinstance(node, Applied) and node.op.counts and not node.summed:
         usage_of(result.storage).counts = (value.dtype, node.a.itemsize)
     value.node = result
     value.storages = WeakSet({result.storage})
-    for dependent in dependents:
+    # Those that a finalizer has made meanwhile; it makes no others of what is computed.
+    for dependent in _wait_for(value, result):
         dependent.sources.discard(value)
     value.sources.clear()
     value.dependents.clear()
     value.keepalive.clear()
+
+
+def _wait_for(value: Value, result: Stored) -> list[Value]:
+    """Make the pending dependents of ``value`` wait for changes of ``result``; return them."""
+    dependents = [dependent for dependent in _members(value.dependents) if dependent.pending]
+    usage_of(result.storage).waiting.update(dependents)
+    for dependent in dependents:
+        dependent.storages.add(result.storage)
+    return dependents
 
 
 @contextmanager
@@ -300,7 +330,7 @@ def changing(
     with using(reads, [node.storage]), device.driver.lock:
         usage = usage_of(node.storage)
         with _guard:
-            waiting = [value for value in usage.waiting if value is not but]
+            waiting = [value for value in _members(usage.waiting) if value is not but]
         compute(*waiting)
         with _guard:
             usage.waiting.difference_update(waiting)

@@ -7,7 +7,7 @@ a process is forked.
 
 import os
 from contextlib import AbstractContextManager
-from threading import Lock
+from threading import RLock
 from types import TracebackType
 from typing import NoReturn, Protocol
 from weakref import WeakSet
@@ -50,12 +50,14 @@ def invalidate_after_fork(device: _Locked) -> None:
     _opened.add(device)
 
 
-def fork_safe_lock() -> Lock:
-    """Return a lock that no other thread holds in a forked process.
+def fork_safe_lock() -> AbstractContextManager[object]:
+    """Return a reentrant lock that no other thread holds in a forked process.
 
     It guards a module's data and is held for a moment at a time, because forking waits for it.
+    Reentrant, because a finalizer or a signal handler may run, and need it, while it is held: it
+    keeps other threads out, so that the data must be whole after each statement.
     """
-    lock = Lock()
+    lock = RLock()
     if hasattr(os, "register_at_fork"):
         release = lock.release
         os.register_at_fork(before=lock.acquire, after_in_parent=release, after_in_child=release)
