@@ -11,6 +11,7 @@ __all__ = [
     "BitlaneError",
     "BoardInUseError",
     "BusyError",
+    "CheckFailed",
     "CopyError",
     "DataTypeError",
     "DeviceError",
@@ -23,15 +24,18 @@ __all__ = [
     "LayoutError",
     "LinkError",
     "MissingError",
+    "NoRunError",
     "NotOfferedError",
     "OtherDeviceError",
     "OutOfDeviceMemory",
     "OutOfHostMemory",
     "OutOfRangeError",
+    "RowTooLongError",
     "SearchError",
     "SettingError",
     "ShapeError",
     "UnsupportedError",
+    "WorkerLostError",
 ]
 
 _LONGEST_VALUE: Final = 40
@@ -162,7 +166,10 @@ class ShapeError(BitlaneError, ValueError):
 
 
 class AxisError(ShapeError, IndexError):
-    """An axis that an array does not have. Nothing has been executed."""
+    """An axis that an array does not have, also a ``np.exceptions.AxisError``.
+
+    Nothing has been executed.
+    """
 
 
 class OutOfRangeError(BitlaneError, OverflowError):

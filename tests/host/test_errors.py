@@ -7,7 +7,7 @@ import traceback
 import pytest
 
 import bitlane
-from bitlane import dml
+from bitlane import dml, errors
 from bitlane.errors import BitlaneError, DeviceFault, DmlError, DmlTypeError
 from bitlane.model_file import ModelFileError
 from bitlane_rtl.abi import Port, Status
@@ -50,6 +50,13 @@ def test_tracebacks_show_the_name_that_users_write(error: BitlaneError) -> None:
     module, name = line.partition(":")[0].rsplit(".", 1)
     assert module in ("bitlane", "bitlane.model_file")
     assert getattr(importlib.import_module(module), name) is type(error)
+
+
+def test_errors_that_reach_users_are_public() -> None:
+    for name in ("RowTooLongError", "NoRunError", "WorkerLostError", "CheckFailed"):
+        assert issubclass(getattr(bitlane, name), BitlaneError)
+    raised = {x for x in vars(errors).values() if isinstance(x, type) and x.__module__ == "bitlane"}
+    assert {x for x in raised if issubclass(x, BitlaneError)} <= set(NAMED)
 
 
 def test_errors_of_every_kind_are_tested() -> None:
