@@ -10,7 +10,14 @@ from bitlane_rtl.abi import Op
 
 from .._typing import AnyArray
 from ..compiler.nodes import apply, broadcast
-from ..errors import BitlaneError, CopyError, DataTypeError, OutOfRangeError, ShapeError
+from ..errors import (
+    BitlaneError,
+    CopyError,
+    DataTypeError,
+    ExchangeError,
+    OutOfRangeError,
+    ShapeError,
+)
 from ..streaming.operands import as_array, as_integer, expect_supported
 from .array import Array, as_operand
 from .elementwise import as_dtype, cast_on_host, to_device
@@ -44,7 +51,15 @@ def from_dlpack(device: DeviceLike, x: Any, *, copy: bool | None = None) -> Arra
     """Copy an object with ``__dlpack__`` to ``device``; see `Device.from_dlpack`."""
     if not hasattr(x, "__dlpack__"):
         raise DataTypeError(f"x: of type {type(x).__name__}; expected one that has __dlpack__")
-    return asarray(device, x if isinstance(x, Array) else np.from_dlpack(x), copy=copy)
+    here = isinstance(x, Array) and x.device is device
+    if copy is False and not here:
+        # The standard asks for a BufferError, which CopyError is not.
+        raise ExchangeError("copy: False; elements elsewhere come to the device as a copy")
+    try:
+        given = x if isinstance(x, Array) else np.from_dlpack(x)
+    except BufferError as error:
+        raise ExchangeError(f"x: of type {type(x).__name__}; {error}") from None
+    return asarray(device, given, copy=copy)
 
 
 def empty(device: DeviceLike, shape: int | Sequence[int], dtype: DTypeLike) -> Array:

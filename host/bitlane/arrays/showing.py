@@ -59,6 +59,8 @@ def _show(value: Value) -> tuple[str, str | None]:
     node = value.node
     if not isinstance(node, Stored) or node.storage.closed:
         return "", None
+    if value.device.driver.closed:
+        return ", not shown", None
     try:
         return "", _format_elements(value)
     except BitlaneError as error:

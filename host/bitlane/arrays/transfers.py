@@ -14,11 +14,11 @@ from bitlane_rtl.abi import Op
 from .._typing import AnyArray
 from ..compiler.nodes import Constant, Stored, apply
 from ..driver.driver import Storage
-from ..errors import ExchangeError
+from ..errors import ExchangeError, OutOfDeviceMemory
 from ..lowering.strided import View, order_of, packed_strides
 from ..streaming.operands import as_zeros_and_ones, expect_axes, host_memory, shown
 from .strided import Strided
-from .value import DeviceLike, Value, changing, usage_of, using
+from .value import DeviceLike, Value, changing, compute_waiting, usage_of, using
 
 _SPREAD: Final = 2
 """Elements come back with their gaps if they span at most this many times their bytes."""
@@ -49,7 +49,13 @@ def upload(device: DeviceLike, array: AnyArray) -> Value:
     Raises ``OutOfDeviceMemory`` and ``LinkError``.
     """
     order = order_of(array.strides)
-    value = reserve(device, array.shape, array.dtype.newbyteorder("="), order)
+    try:
+        value = reserve(device, array.shape, array.dtype.newbyteorder("="), order)
+    except OutOfDeviceMemory as error:
+        raise OutOfDeviceMemory(
+            f"{error}; pass the NumPy array itself, which device.bit_xor and the others send in"
+            " parts, or give a simulator more: bitlane.open('sim?memory=3GiB')"
+        ) from None
     if array.size:
         device.driver.write(value.stored.view.address, _bytes(array.transpose(order)))
     return value
@@ -164,9 +170,13 @@ def share(value: Value) -> AnyArray | None:
     memory = driver.link.host_memory
     if memory is None:
         return None
-    with changing(value) as node:
+    value.device.expect_open()
+    node = value.stored
+    # Others may read meanwhile: nothing is written yet.
+    with using([node.storage]), driver.lock:
         shown = _Window(value, node, memory)
         usage_of(node.storage).windows.add(shown)
+        compute_waiting(node.storage)
         return np.asarray(shown)
 
 

@@ -328,14 +328,22 @@ def changing(
     device.expect_open()
     reads = set() if source is None else _read_by(source)
     with using(reads, [node.storage]), device.driver.lock:
-        usage = usage_of(node.storage)
-        with _guard:
-            waiting = [value for value in _members(usage.waiting) if value is not but]
-        compute(*waiting)
-        with _guard:
-            usage.waiting.difference_update(waiting)
-            usage.counts = None
+        compute_waiting(node.storage, but=but)
         yield node
+
+
+def compute_waiting(storage: Storage, *, but: Value | None = None) -> None:
+    """Compute all values that need the bytes of ``storage`` as they are, except for ``but``.
+
+    Its counts are counts no more. Raises as `compute` does.
+    """
+    usage = usage_of(storage)
+    with _guard:
+        waiting = [value for value in _members(usage.waiting) if value is not but]
+    compute(*waiting)
+    with _guard:
+        usage.waiting.difference_update(waiting)
+        usage.counts = None
 
 
 def overwrite(target: Value, source: Value, *, fresh: bool = False) -> None:
