@@ -17,8 +17,15 @@ from .._typing import AnyArray
 from ..compiler.explain import Explanation
 from ..compiler.explain import explain as explain_nodes
 from ..compiler.nodes import broadcast, copy_ordered
-from ..errors import CopyError, DataTypeError, MissingError, NotOfferedError, ShapeError
-from ..streaming.operands import as_array, count_type, expect_supported
+from ..errors import (
+    ArrayIndexError,
+    CopyError,
+    DataTypeError,
+    MissingError,
+    NotOfferedError,
+    ShapeError,
+)
+from ..streaming.operands import as_array, as_integer, count_type, expect_supported, shown
 from ..streaming.promotion import Casting
 from .elementwise import (
     Axes,
@@ -35,10 +42,11 @@ from .elementwise import (
 )
 from .indexing import gather, is_advanced, scatter, select
 from .numpy_protocols import apply_function, apply_ufunc, expect_offered, offers
+from .options import expect_castable, expect_default, index_flat, is_fortran, order_axes
 from .showing import format_html, format_text, summarize
-from .strided import Strided, as_shape
+from .strided import Strided, as_shape, is_integer
 from .transfers import CPU, download, make_capsule, replace
-from .truth import TRUTHS, Compared, all_true, any_true, find_truth, select_elements
+from .truth import TRUTHS, Compared, all_true, any_true, find_truth, same_truth, select_elements
 from .value import DeviceLike, Value, expect_device, free, overwrite
 from .value import compute as compute_values
 
@@ -142,10 +150,14 @@ class Array:
 
     # Arrays have no hash, as NumPy's have none.
     def __eq__(self, other: Any) -> "Array":  # type: ignore[override]
+        if _is_no_number(other):
+            return Array(same_truth(self._value, False))
         result: Array = decide(np.equal, self, other)
         return result
 
     def __ne__(self, other: Any) -> "Array":  # type: ignore[override]
+        if _is_no_number(other):
+            return Array(same_truth(self._value, True))
         result: Array = decide(np.not_equal, self, other)
         return result
 
@@ -175,6 +187,8 @@ class Array:
         dtype: DTypeLike | None = None,
         out: Any = None,
         keepdims: bool = False,
+        initial: Any = 0,
+        where: Any = True,
     ) -> Any:
         """The sums along ``axis`` of counts of bits, or of truth values, as uint32.
 
@@ -182,14 +196,22 @@ class Array:
         are pending it is one pass over memory, with the operations before it; of those that are
         computed, or of views of them, it is up to four.
         """
+        expect_default("sum", "initial", initial, 0)
+        expect_default("sum", "where", where, True)
         return _result(sum_counts(self._value, axis, dtype, keep=keepdims), out)
 
-    def any(self, axis: Axes = None, out: Any = None, keepdims: bool = False) -> Any:
+    def any(
+        self, axis: Axes = None, out: Any = None, keepdims: bool = False, *, where: Any = True
+    ) -> Any:
         """Whether any element along ``axis``, all for None, is not 0; two passes over memory."""
+        expect_default("any", "where", where, True)
         return _result(any_true(self._value, axis, keep=keepdims), out)
 
-    def all(self, axis: Axes = None, out: Any = None, keepdims: bool = False) -> Any:
+    def all(
+        self, axis: Axes = None, out: Any = None, keepdims: bool = False, *, where: Any = True
+    ) -> Any:
         """Whether all elements along ``axis``, all for None, are not 0; two passes over memory."""
+        expect_default("all", "where", where, True)
         return _result(all_true(self._value, axis, keep=keepdims), out)
 
     # --- views ----------------------------------------------------------------------------------
@@ -221,7 +243,7 @@ class Array:
 
     def transpose(self, *axes: Any) -> "Array":
         """Return a view with the axes in another order, reversed by default."""
-        order = axes[0] if len(axes) == 1 and not hasattr(axes[0], "__index__") else axes or None
+        order = axes[0] if len(axes) == 1 and not is_integer(axes[0]) else axes or None
         return self._view(self._value.strided.transpose(order))
 
     def broadcast_to(self, shape: int | Sequence[int]) -> "Array":
@@ -229,13 +251,16 @@ class Array:
         strided = self._value.strided.broadcast(as_shape(shape))
         return Array(self._value.view(strided, readonly=True))
 
-    def reshape(self, *shape: Any, copy: bool | None = None) -> "Array":
-        """Return the elements, in C's order, as ``shape``; a copy only where a view cannot be.
+    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> "Array":
+        """Return the elements as ``shape``; a copy only where a view cannot be.
 
+        ``order``: "C" takes and places them with the last axis innermost, "F" with the first one.
         ``copy``: True for a copy in any case, False for none: raises ``CopyError`` then.
         """
         strided = self._value.strided
         wanted = strided.infer_shape(shape[0] if len(shape) == 1 else shape)
+        if is_fortran("reshape: order", order, strided):
+            return self.transpose().reshape(wanted[::-1], copy=copy).transpose()
         view = None if copy else strided.reshape(wanted)
         if view is not None:
             return self._view(view)
@@ -243,12 +268,15 @@ class Array:
             raise CopyError(f"reshape: {self.shape} to {wanted} takes a copy of these strides")
         return self.copy()._view(Strided.packed(wanted, self.itemsize))
 
-    def view(self, dtype: DTypeLike) -> "Array":
+    def view(self, dtype: DTypeLike = None, type: Any = None) -> "Array":  # noqa: A002, NumPy's
         """Return the same bytes as another type; the last axis has more or fewer elements then.
 
         A view of booleans as numbers is read-only, and ``DataTypeError`` is raised for numbers as
         booleans, as on a device the bytes of booleans are 0 and 1, and for a foreign byte order.
         """
+        expect_default("view", "type", type, None)
+        if dtype is None:
+            dtype = self.dtype
         kind = as_dtype(dtype)
         if not np.dtype(dtype).isnative:
             raise DataTypeError(
@@ -269,20 +297,32 @@ class Array:
 
     # --- copies and assignments -----------------------------------------------------------------
 
-    def copy(self) -> "Array":
-        """Return a copy of the elements, in C's order."""
-        return Array(self._value.derived(copy_ordered(self._value.node, tuple(range(self.ndim)))))
+    def copy(self, order: str = "C") -> "Array":
+        """Return a copy of the elements in memory ``order``: "C", "F", "A" or "K", as NumPy's."""
+        return Array(_copy_ordered(self._value, order))
 
-    def astype(self, dtype: DTypeLike, *, copy: bool = True) -> "Array":
+    def astype(
+        self,
+        dtype: DTypeLike,
+        order: str = "K",
+        casting: Any = "unsafe",
+        subok: bool = True,
+        copy: bool = True,
+    ) -> "Array":
         """Return the elements as another integer type or truth values, cast on the device.
 
-        Without ``copy`` it may be the array itself. Raises ``DataTypeError`` for floats, except as
-        truth values: whether each is not 0.
+        Without ``copy`` it may be the array itself, if that is in ``order``. ``subok`` changes
+        nothing. Raises ``DataTypeError`` for types that ``casting`` does not allow, and for
+        floats, except as truth values: whether each is not 0.
         """
         kind = as_dtype(dtype)
-        if kind == self.dtype and not copy:
+        expect_castable(self.dtype, kind, casting)
+        axes = order_axes(order, self._value.strided)
+        ordered = order == "K" or self._value.strided.transpose(axes).contiguous
+        if kind == self.dtype and not copy and ordered:
             return self
-        return Array(copy_value(cast(self._value, kind)))
+        value = cast(self._value, kind)
+        return Array(copy_value(value) if order == "K" else _copy_ordered(value, order))
 
     def __copy__(self) -> "Array":
         return Array(copy_value(self._value))
@@ -349,11 +389,31 @@ class Array:
         result = download(self._value)
         return result if dtype is None else result.astype(dtype, copy=False)
 
-    def item(self) -> Any:
-        """Return the only element as a Python number. Raises ``ShapeError`` if there are others."""
+    def item(self, *index: Any) -> Any:
+        """Return the element at ``index`` as a Python number, or the only one.
+
+        ``index``: an integer for each axis, or the number of the element in C's order. Raises
+        ``ArrayIndexError``, or ``ShapeError`` without an index if there are other elements.
+        """
+        if index:
+            return self._at(index[0] if len(index) == 1 else index).get().item()
         if self.size != 1:
             raise ShapeError(f"x: {self.size} elements; expected one (x.get() has all)")
         return self.get().item()
+
+    def _at(self, index: Any) -> "Array":
+        """Return the element at an integer for each axis, or with a number in C's order."""
+        if is_integer(index):
+            number = as_integer("item", index)
+            if not -self.size <= number < self.size:
+                raise ArrayIndexError(f"item: {number}; the array has {self.size} elements")
+            index = index_flat(number % self.size, self.shape)
+        if not isinstance(index, tuple) or len(index) != self.ndim:
+            raise ArrayIndexError(
+                f"item: {shown(index)}; expected an integer for each of {self.ndim} axes, or one"
+            )
+        element: Array = self[tuple([as_integer("item", part) for part in index])]
+        return element
 
     def tolist(self) -> Any:
         """Return the elements as Python numbers, in lists."""
@@ -435,6 +495,12 @@ class Array:
         raise MissingError(f"bitlane.Array has no {name}{hint}")
 
 
+def _copy_ordered(value: Value, order: str) -> Value:
+    """Return a copy of ``value`` in memory ``order``. Raises ``ShapeError``."""
+    axes = order_axes(order, value.strided)
+    return value.derived(copy_ordered(value.node, axes))
+
+
 # --- dispatch -----------------------------------------------------------------------------------
 
 
@@ -476,6 +542,11 @@ def choose(condition: Any, a: Any, b: Any) -> Array:
     """Return the elements of ``a`` where ``condition`` is not 0, else those of ``b``."""
     device = _device_of(condition, a, b)
     return Array(select_elements(device, as_operand("condition", condition), *_compared((a, b))))
+
+
+def _is_no_number(x: object) -> bool:
+    """Return whether ``x`` is a thing that no element equals."""
+    return x is None or isinstance(x, str | bytes)
 
 
 def _compared(inputs: Sequence[Any]) -> list[Compared]:

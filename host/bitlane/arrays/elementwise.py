@@ -209,9 +209,11 @@ def sum_type(dtype: DTypeLike | None, bits: int) -> np.dtype[Any]:
     try:
         chosen = _UINT32 if dtype is None else np.dtype(dtype)
     except TypeError:
-        raise DataTypeError(f"dtype: {dtype!r}; sums are integers") from None
+        raise DataTypeError(
+            f"dtype: {dtype!r}; sums are integers (expected an integer type)"
+        ) from None
     if chosen.kind not in "ui":
-        raise DataTypeError(f"dtype: {chosen}; sums are integers")
+        raise DataTypeError(f"dtype: {chosen}; sums are integers (expected an integer type)")
     most = np.iinfo(chosen.str).max
     if bits > most:
         raise OutOfRangeError(
@@ -235,9 +237,10 @@ def sum_counts(value: Value, axes: Axes, dtype: DTypeLike | None, *, keep: bool)
     elif not (isinstance(node, Applied) and node.op.counts and not node.summed):
         raise NotOfferedError(
             "sum: a device adds up counts of bits alone; expected a pending or computed result of"
-            " bit_count or a view of it (not a copy, not one that was stored by out= or written"
-            " to), or truth values (cardinality, hamming and jaccard do it in one call;"
-            " x.get().sum does it on the host)"
+            " bit_count or a view of it (not a copy or cast, not one that was stored by out= or"
+            " written to), or truth values (bit_count(x, dtype=np.uint32) and sum(dtype=...) set"
+            " types, axis=None or (0, 1) replaces a sum of sums; cardinality, hamming and jaccard"
+            " do it in one call; x.get().sum does it on the host)"
         )
     chosen = chosen_axes(axes, len(node.shape))
     count = prod(node.shape[axis] for axis in chosen)

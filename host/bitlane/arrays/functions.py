@@ -4,7 +4,6 @@ They copy only where a view is impossible.
 """
 
 from collections.abc import Sequence
-from copy import copy
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from ..streaming.operands import as_array, as_integer, host_memory, oversized
 from .array import Array, as_operand, choose
 from .elementwise import to_device
 from .numpy_protocols import implements
+from .options import is_fortran
 from .strided import as_list, as_shape, normalize_axes, normalize_axis
 from .transfers import download, reserve, upload
 from .truth import arrays_equal, count_true
@@ -51,7 +51,7 @@ def _copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -
         dst[...] = src
 
 
-implements(np.copy)(copy)
+implements(np.copy)(lambda a, order="K", subok=False: a.copy(order))
 implements(np.array2string)(
     lambda a, *given, **options: np.array2string(a.get(), *given, **options)
 )
@@ -115,9 +115,14 @@ implements(np.size)(
 
 @implements(np.reshape)
 def _reshape(a: Array, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> Array:
-    if order != "C":
-        raise NotOfferedError(f"np.reshape: order {order!r} on a device; expected 'C'")
-    return a.reshape(shape, copy=copy)
+    return a.reshape(shape, order=order, copy=copy)
+
+
+@implements(np.ravel)
+def _ravel(a: Array, order: str = "C") -> Array:
+    """Return the elements as one row: a view if they lie in ``order`` without gaps, else a copy."""
+    flat = a.transpose() if is_fortran("np.ravel: order", order, a._value.strided) else a
+    return flat.reshape(-1, copy=None if flat._value.strided.contiguous else True)
 
 
 @implements(np.squeeze)
@@ -198,7 +203,7 @@ def concatenate(arrays: Sequence[Any], axis: int | None = 0) -> Array:
     here = [x for x in arrays if isinstance(x, Array)]
     if not here:
         raise ShapeError("arrays: none on a device; expected one at least")
-    parts = list(arrays)
+    parts = [x if isinstance(x, Array) else as_array("arrays", x) for x in arrays]
     if axis is None:
         parts = [x.reshape(-1) if isinstance(x, Array) else np.ravel(x) for x in parts]
         axis = 0
@@ -210,8 +215,7 @@ def concatenate(arrays: Sequence[Any], axis: int | None = 0) -> Array:
     dtype = _common_type(parts)
     shape = (*shapes[0][:at], sum(s[at] for s in shapes), *shapes[0][at + 1 :])
     values = [
-        to_device(device, "arrays", x._value if isinstance(x, Array) else np.asarray(x), dtype)
-        for x in parts
+        to_device(device, "arrays", x._value if isinstance(x, Array) else x, dtype) for x in parts
     ]
     result = Array(reserve(device, shape, dtype))
     start = 0
@@ -228,7 +232,7 @@ def _common_type(arrays: Sequence[Any]) -> np.dtype[Any]:
 
     Raises ``DataTypeError`` if the device would have to convert integers to floats.
     """
-    kinds = [x.dtype if isinstance(x, Array) else np.asarray(x).dtype for x in arrays]
+    kinds = [x.dtype for x in arrays]
     dtype = np.result_type(*kinds)
     if dtype.kind == "f" and any(isinstance(x, Array) and x.dtype != dtype for x in arrays):
         names = " and ".join(dict.fromkeys(map(str, kinds)))
@@ -242,7 +246,7 @@ def _common_type(arrays: Sequence[Any]) -> np.dtype[Any]:
 @implements(np.stack)
 def stack(arrays: Sequence[Any], axis: int = 0) -> Array:
     """Join arrays along a new axis at ``axis``."""
-    parts = [x if isinstance(x, Array) else np.asarray(x) for x in arrays]
+    parts = [x if isinstance(x, Array) else as_array("arrays", x) for x in arrays]
     if len({x.shape for x in parts}) != 1:
         raise ShapeError(f"arrays: shapes {[x.shape for x in parts]}; expected one or more alike")
     at = normalize_axis(axis, parts[0].ndim + 1)
@@ -401,9 +405,6 @@ def _integers(name: str, given: Any) -> np.ndarray[Any, Any]:
 
 
 implements(np.transpose)(lambda a, axes=None: a.transpose(axes))
-implements(np.ravel)(
-    lambda a, order="C": _reshape(a, -1, order, copy=None if a._value.strided.contiguous else True)
-)
 implements(np.broadcast_to)(lambda array, shape, subok=False: array.broadcast_to(shape))
 implements(np.broadcast_arrays)(lambda *arrays, subok=False: tuple(broadcast_arrays(*arrays)))
 implements(np.meshgrid)(

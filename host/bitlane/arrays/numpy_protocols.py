@@ -113,7 +113,10 @@ def apply_function(function: Any, arguments: tuple[Any, ...], options: dict[str,
         reason = _mismatch(signature(ours), arguments, options)
         if reason is None:
             raise
-    raise NotOfferedError(f"{_path_of(function)}: on a device, {reason}")
+    raise NotOfferedError(
+        f"{_path_of(function)}: on a device, {reason} (np.asarray(x) brings the elements to the"
+        " host for it)"
+    )
 
 
 def _path_of(function: Any) -> str:

@@ -12,9 +12,35 @@ from operator import index as as_index
 from types import EllipsisType
 from typing import Any, Self, SupportsIndex
 
-from ..errors import ArrayIndexError, AxisError, DataTypeError, NotOfferedError, ShapeError
+import numpy as np
+
+from ..errors import ArrayIndexError, AxisError, DataTypeError, ShapeError
 from ..lowering.strided import packed_strides, span
 from ..streaming.operands import shown
+
+
+class NumpyAxisError(AxisError, np.exceptions.AxisError):
+    """The ``AxisError`` that is raised: also NumPy's, with its ``axis`` and ``ndim``."""
+
+    def __init__(self, message: str, axis: int, ndim: int) -> None:
+        super().__init__(message)
+        self.axis = axis
+        self.ndim = ndim
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore_axis_error, (str(self), self.axis, self.ndim)
+
+
+def _restore_axis_error(message: str, axis: int, ndim: int) -> NumpyAxisError:
+    """Restore a pickled error, whose class shows the name of ``bitlane.AxisError``."""
+    return NumpyAxisError(message, axis, ndim)
+
+
+# Tracebacks show the name that users write.
+NumpyAxisError.__module__, NumpyAxisError.__qualname__ = "bitlane", "AxisError"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +92,7 @@ class Strided:
     def index(self, key: Any) -> "Strided":
         """Return the view that integers, slices, ``...`` and ``None`` select.
 
-        Raises ``ArrayIndexError``, ``ShapeError`` (a step of 0) or ``NotOfferedError``.
+        Raises ``ArrayIndexError``, or ``ShapeError`` for a step of 0.
         """
         parts = _expand_ellipsis(key if isinstance(key, tuple) else (key,), len(self.shape))
         shape, strides, offset, axis = [], [], self.offset, 0
@@ -152,8 +178,7 @@ class Strided:
     def infer_shape(self, shape: int | Sequence[int]) -> tuple[int, ...]:
         """Return ``shape`` with its -1 replaced by the length that fits. Raises ``ShapeError``."""
         try:
-            wanted = [as_index(shape)] if not isinstance(shape, Sequence) else list(shape)
-            wanted = [as_index(n) for n in wanted]
+            wanted = [as_index(n) for n in as_list(shape)]
         except TypeError:
             raise ShapeError(f"shape: {shown(shape)}; expected integers") from None
         known = prod(n for n in wanted if n != -1)
@@ -190,7 +215,7 @@ class Strided:
 def as_shape(shape: int | Sequence[int], name: str = "shape") -> tuple[int, ...]:
     """Return ``shape`` as integers that are not negative. Raises ``ShapeError``."""
     try:
-        wanted = tuple(as_index(n) for n in (shape if isinstance(shape, Sequence) else (shape,)))
+        wanted = tuple(as_index(n) for n in as_list(shape))
     except TypeError:
         raise ShapeError(f"{name}: {shown(shape)}; expected integers") from None
     if min(wanted, default=0) < 0:
@@ -204,6 +229,15 @@ def as_list(numbers: Any) -> list[Any]:
     return list(plain) if isinstance(plain, Sequence) else [plain]
 
 
+def is_integer(number: object) -> bool:
+    """Return whether ``number`` is one integer, also of NumPy's or in an array without axes."""
+    try:
+        as_index(number)  # type: ignore[arg-type]
+    except TypeError:
+        return False
+    return True
+
+
 def normalize_axis(axis: SupportsIndex, rank: int) -> int:
     """Return one axis, counted from the front. Raises ``AxisError`` or ``ShapeError``."""
     try:
@@ -215,15 +249,14 @@ def normalize_axis(axis: SupportsIndex, rank: int) -> int:
 
 def normalize_axes(axes: int | Sequence[int], rank: int) -> tuple[int, ...]:
     """Return ``axes`` counted from the front, each once. Raises ``AxisError`` or ``ShapeError``."""
-    wanted = axes if isinstance(axes, Sequence) else (axes,)
     try:
-        numbers = [as_index(axis) for axis in wanted]
+        numbers = [as_index(axis) for axis in as_list(axes)]
     except TypeError:
         raise ShapeError(f"axes: {shown(axes)}; expected integers") from None
     for axis in numbers:
         if not -rank <= axis < rank:
             known = f"expected {-rank} to {rank - 1}" if rank else "there are no axes"
-            raise AxisError(f"axis: {axis}; {known}")
+            raise NumpyAxisError(f"axis: {axis}; {known}", axis, rank)
     positive = tuple(axis % rank for axis in numbers)
     if len(set(positive)) != len(positive):
         raise ShapeError(f"axes: {tuple(numbers)}; expected each once")
@@ -249,13 +282,13 @@ def _expand_ellipsis(parts: tuple[Any, ...], rank: int) -> list[int | slice | No
 
 
 def parse_part(part: Any) -> int | slice | EllipsisType | None:
-    """Return one part of a basic index. Raises ``NotOfferedError``."""
+    """Return one part of a basic index. Raises ``ArrayIndexError``."""
     if part is None or isinstance(part, slice | EllipsisType):
         return part
     if not isinstance(part, bool) and getattr(part, "ndim", 0) == 0:
         with suppress(TypeError):
             return as_index(part)
-    raise NotOfferedError(
+    raise ArrayIndexError(
         f"index: of type {type(part).__name__}; expected integers, slices, ..., None, and arrays"
         " of integers or truth values"
     )

@@ -75,7 +75,7 @@ def is_true(value: Value, *, negate: bool = False) -> Value:
 def is_negative(value: Value) -> Value:
     """Return whether the sign of each element is set, as it is of -0.0."""
     if value.dtype.kind not in "fi":
-        return _constant(value, False)
+        return same_truth(value, False)
     sign = (1 << (8 * value.dtype.itemsize - 1)).to_bytes(value.dtype.itemsize, "little")
     return value.derived(truth_of(apply(Op.AND, value.node, Constant(sign))), BOOL)
 
@@ -87,13 +87,13 @@ def _of_floats(
 
     def apply_to(value: Value) -> Value:
         if value.dtype.kind != "f":
-            return _constant(value, others)
+            return same_truth(value, others)
         return value.derived(decide(value.node, value.dtype), BOOL)
 
     return apply_to
 
 
-def _constant(value: Value, truth: bool) -> Value:
+def same_truth(value: Value, truth: bool) -> Value:
     """Return ``truth`` for each element of ``value``."""
     one = broadcast(Constant(bytes([truth])), value.shape)
     return value.derived(apply(Op.COPY, one), BOOL)
@@ -152,7 +152,7 @@ def _compare_number(x: Value, number: Any, *, negate: bool) -> Value:
     """Return whether elements equal a number: one of Python's, or an array without axes."""
     one = _fit_float(number, x.dtype) if x.dtype.kind == "f" else _fit_integer(number, x.dtype)
     if one is None:
-        return _constant(x, negate)
+        return same_truth(x, negate)
     if x.dtype.kind == "f" and not one:
         return is_true(x, negate=not negate)
     content = one.astype(one.dtype.newbyteorder("<")).tobytes()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bitlane import ShapeError
 from bitlane.arrays.strided import Strided, normalize_axes
-from bitlane.errors import ArrayIndexError, NotOfferedError
+from bitlane.errors import ArrayIndexError
 
 BYTES = np.zeros(1 << 14, np.uint8)
 
@@ -110,13 +110,13 @@ def test_other_types_of_the_same_bytes_are_numpys(array: NDArray[Any], itemsize:
         ((0, 0, 0), ArrayIndexError, "3 axes; the array has 2"),
         ((..., 0, ...), ArrayIndexError, "more than one"),
         (np.s_[::0], ShapeError, "step of 0"),
-        ([0, 1], NotOfferedError, "of type list; expected integers, slices"),
-        (np.array([0, 1]), NotOfferedError, "of type ndarray; .* and arrays of integers or truth"),
-        (np.array([True] * 3), NotOfferedError, "of type ndarray"),
-        (True, NotOfferedError, "of type bool"),
-        (np.True_, NotOfferedError, "of type bool"),
-        ("field", NotOfferedError, "of type str"),
-        (1.0, NotOfferedError, "of type float"),
+        ([0, 1], ArrayIndexError, "of type list; expected integers, slices"),
+        (np.array([0, 1]), ArrayIndexError, "of type ndarray; .* and arrays of integers or truth"),
+        (np.array([True] * 3), ArrayIndexError, "of type ndarray"),
+        (True, ArrayIndexError, "of type bool"),
+        (np.True_, ArrayIndexError, "of type bool"),
+        ("field", ArrayIndexError, "of type str"),
+        (1.0, ArrayIndexError, "of type float"),
     ],
 )
 def test_other_indices_are_refused(key: object, error: type[Exception], message: str) -> None:

@@ -144,7 +144,7 @@ def test_counts_that_another_library_may_change_are_counts_no_more() -> None:
 @pytest.mark.parametrize("copied", [np.copy, lambda c: c[[0, 1]], lambda c: np.concatenate([c, c])])
 def test_copies_of_counts_are_no_counts(device: Device, copied: Callable[[Array], Array]) -> None:
     counts = bitlane.bit_count(device.asarray(random((3, 4), "u1")))
-    with pytest.raises(NotOfferedError, match=r"or a view of it \(not a copy"):
+    with pytest.raises(NotOfferedError, match=r"or a view of it \(not a copy or cast"):
         copied(counts).sum()
     assert int(counts.sum()) == int(counts.get().sum())
 
@@ -215,6 +215,12 @@ def test_no_elements_add_up_to_zero(device: Device) -> None:
         (lambda x: bitlane.hamming(x, x[:, :2]), ShapeError, "do not broadcast"),
         (lambda x: bitlane.hamming(x, "no"), DataTypeError, "data type <U2"),
         (lambda x: np.sum(bitlane.bit_count(x), initial=5), NotOfferedError, "initial"),
+        (
+            lambda x: bitlane.bit_count(x).astype("u4").sum(),
+            NotOfferedError,
+            r"sum\(dtype=\.\.\.\) set",
+        ),
+        (lambda x: bitlane.cardinality(x, 0).sum(), NotOfferedError, "replaces a sum of sums"),
         (lambda x: bitlane.cardinality(x, dtype="no"), DataTypeError, "'no'; sums are integers"),
     ],
 )

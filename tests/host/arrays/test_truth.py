@@ -446,3 +446,15 @@ def test_the_array_apis_functions(device: Device) -> None:
     for call in (xp.any, xp.all, xp.count_nonzero, xp.isnan):
         with pytest.raises(bitlane.DataTypeError, match="expected an array on a device"):
             call(a)
+
+
+@pytest.mark.parametrize("thing", [None, "a", b"a", np.str_("a"), ""])
+def test_no_element_equals_a_thing_that_is_no_number(device: Device, thing: Any) -> None:
+    for shape in ((3, 4), (), (0, 2)):
+        a = random(shape, "u2")
+        x = device.asarray(a)
+        assert same((x == thing).get(), np.zeros(shape, bool))
+        assert same((x != thing).get(), np.ones(shape, bool))
+        assert same((thing == x).get(), np.zeros(shape, bool))
+        assert thing not in x
+        assert not (x ^ 1 == thing).any()

@@ -1,0 +1,59 @@
+"""NumPy's options of methods: memory order, casting, and those that are refused on a device."""
+
+from typing import Any, Final
+
+import numpy as np
+
+from ..errors import DataTypeError, NotOfferedError, ShapeError
+from ..lowering.strided import order_of
+from .strided import Strided
+
+_CASTINGS: Final = ("no", "equiv", "safe", "same_kind", "unsafe")
+
+
+def expect_default(method: str, option: str, given: Any, *defaults: Any) -> None:
+    """Raise ``NotOfferedError`` for an option with another value than its defaults."""
+    if not any(given is default for default in (np._NoValue, *defaults)):
+        raise NotOfferedError(
+            f"{method}: {option} is not offered on a device; x.get().{method}({option}=...) does it"
+            " on the host"
+        )
+
+
+def expect_castable(old: np.dtype[Any], new: np.dtype[Any], casting: object) -> None:
+    """Raise ``DataTypeError`` unless ``casting`` allows to cast ``old`` to ``new``."""
+    if casting not in _CASTINGS:
+        raise DataTypeError(f"astype: casting is {casting!r}; expected one of {_CASTINGS}")
+    if not np.can_cast(old, new, casting):
+        raise DataTypeError(
+            f"astype: from {old} to {new}; casting is {casting!r} (casting='unsafe' allows all)"
+        )
+
+
+def order_axes(order: str, strided: Strided) -> tuple[int, ...]:
+    """Return the axes of a copy in memory ``order``, outermost first: C, F, A or K.
+
+    Raises ``ShapeError``.
+    """
+    axes = tuple(range(len(strided.shape)))
+    if order == "K":
+        return order_of(strided.strides)
+    return axes[::-1] if is_fortran("order", order, strided) else axes
+
+
+def is_fortran(name: str, order: str, strided: Strided) -> bool:
+    """Return whether elements are taken with the first axis innermost. Raises ``ShapeError``."""
+    if order not in ("C", "F", "A"):
+        raise ShapeError(f"{name}: {order!r}; expected 'C', 'F' or 'A' (x.copy takes 'K', too)")
+    return order == "F" or (
+        order == "A" and not strided.contiguous and strided.transpose().contiguous
+    )
+
+
+def index_flat(number: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the index of the element with ``number`` in C's order, from 0 on or from -1 down."""
+    index = []
+    for count in reversed(shape):
+        number, at = divmod(number, count)
+        index.append(at)
+    return tuple(reversed(index))
