@@ -3,7 +3,8 @@
 All arrays are compared, and the modelled device asserts that no access leaves an allocation.
 """
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,7 @@ from bitlane.lowering.strided import Streams, View
 from bitlane_rtl.abi import Lane, Mode, Op
 from support.host.arrays import KINDS, model, random, same
 from support.seeds import seeds
+from support.system.devices import DEFAULT, opened
 
 Host = NDArray[Any]
 Random = np.random.Generator
@@ -43,6 +45,13 @@ CIRCUITS: list[dict[str, Any]] = [
     {"lanes": frozenset({Lane.BITS_8, Lane.BITS_32})},
     {"ops": frozenset(Op) - {Op.COUNT_XOR, Op.COUNT_AND, Op.NAND, Op.XNOR}},
 ]
+
+
+@pytest.fixture(scope="module")
+def circuit() -> Iterator[Device]:
+    with opened(DEFAULT) as device:
+        yield device
+        gc.collect()
 
 
 class Scene:
@@ -336,18 +345,39 @@ WAYS = [
 ]
 
 
-@pytest.mark.parametrize("circuit", CIRCUITS, ids=str)
+@pytest.mark.parametrize("changes", CIRCUITS, ids=str)
 @pytest.mark.parametrize("seed", seeds(12, 200))
-def test_any_value_over_any_target(seed: int, circuit: dict[str, Any]) -> None:
-    device = model(**circuit)
-    scene = Scene(np.random.default_rng(seed), device, limited=bool(circuit))
+def test_any_value_over_any_target(seed: int, changes: dict[str, Any]) -> None:
+    _play(Scene(np.random.default_rng(seed), model(**changes), limited=bool(changes)))
+
+
+@pytest.mark.parametrize("seed", seeds(20, 200))
+def test_any_value_over_any_target_of_a_circuit(circuit: Device, seed: int) -> None:
+    _play(Scene(np.random.default_rng(seed), circuit, limited=False))
+
+
+def _play(scene: Scene) -> None:
     for _ in range(4):
         try:
             scene.write()
         except UnsupportedError:
-            assert circuit, scene
+            assert scene.limited, scene
             scene.compare(scene.blocks)
         scene.steps.clear()
+
+
+def _write_behind() -> None:
+    with opened(DEFAULT) as device:
+        x = device.asarray(random(9, "u1"))
+        memory = device.driver.link.host_memory
+        assert memory is not None
+        memory[x._value.stored.storage.address - device.driver.geometry.memory_base + 12] ^= 1
+        x.free()
+
+
+def test_guard_bytes_of_a_circuit_are_looked_at() -> None:
+    with pytest.raises(AssertionError, match=r"bytes \[3\] of the guard behind"):
+        _write_behind()
 
 
 def test_an_access_beside_an_allocation_is_seen() -> None:

@@ -15,6 +15,7 @@ from bitlane.driver.driver import Driver
 from bitlane_sim.device.link import SimulatorLink
 from bitlane_sim.device.simulator import Simulator
 from support.seeds import slow
+from support.system.guards import guard
 
 DEFAULT = "sim:compiled"
 NARROW = "sim:compiled?width=32&ports=1&memory=256KiB"
@@ -25,10 +26,15 @@ DEVICES = [DEFAULT, NARROW, slow(WIDE)]
 
 @contextmanager
 def opened(url: str) -> Iterator[bitlane.Device]:
-    """Yield the device ``url``; assert that all of its memory is free at the end."""
+    """Yield the device ``url``; assert that all of its memory is free at the end.
+
+    And that nothing was written beside an allocation.
+    """
     with bitlane.open(url) as device:
+        guarded = guard(device)
         yield device
         assert device.driver.allocator.pieces == 0, f"{url}: memory was not given back"
+        assert not guarded.damaged, f"{url}: {guarded.damaged[0]}"
 
 
 def link_of(device: bitlane.Device | Driver) -> SimulatorLink:
