@@ -139,7 +139,7 @@ def squeeze(a: Array, axis: Axes | None = None) -> Array:
 @implements(np.expand_dims)
 def expand_dims(a: Array, axis: Axes = 0) -> Array:
     """Insert axes of one element at ``axis``. Raises ``AxisError``."""
-    count = len(axis) if isinstance(axis, Sequence) else 1
+    count = len(as_list(axis))
     new = normalize_axes(axis, a.ndim + count)
     return a[(*(None if at in new else slice(None) for at in range(a.ndim + count)), ...)]
 

@@ -234,6 +234,8 @@ def test_axes_and_shapes_may_be_arrays(device: Device) -> None:
     assert same(np.broadcast_to(x, np.array([2, 3, 4])).get(), np.broadcast_to(A, (2, 3, 4)))
     assert same(np.flip(x, np.array([0, 1])).get(), A[::-1, ::-1])
     assert same(np.moveaxis(x, np.array([0]), np.array([1])).get(), A.T)
+    assert np.expand_dims(x, np.array([-1, -2])).shape == (3, 4, 1, 1)
+    assert np.squeeze(x[None, :, None], np.array([0, 2])).shape == (3, 4)
     assert array_api.empty(np.array([2, 3]), device=device).shape == (2, 3)
     for wrong in (np.array([0.0, 1.0]), np.array([[0, 1]]), np.array(["0"])):
         with pytest.raises(ShapeError, match="expected integers"):
