@@ -87,7 +87,7 @@ class Stand:
 
 @pytest.fixture(scope="module", params=DEVICES)
 def stand(request: pytest.FixtureRequest) -> Iterator[Stand]:
-    with opened(request.param) as device:
+    with opened(request.param, guarded=False) as device:
         buffer = device.driver.allocate(SIZE)
         assert buffer.address == 0
         device.driver.timeout = 5.0

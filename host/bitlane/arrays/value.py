@@ -178,16 +178,15 @@ class Value:
             self.storages.add(node.storage)
             return
         with _guard:
-            while not self._register(sources):
+            while (usages := self._register(sources)) is None:
                 pass
-            usages = [usage_of(storage) for storage in _members(self.storages)]
         if any(usage.windows for usage in usages) or self._waits_for_many():
             compute(self)
 
-    def _register(self, sources: Sequence["Value"]) -> bool:
-        """Note everything that the value waits for; return whether none was computed meanwhile.
+    def _register(self, sources: Sequence["Value"]) -> list[_Usage] | None:
+        """Note everything that the value waits for; return the users of the memory that it reads.
 
-        What a finalizer computes is not pending any more, and knows nothing of this value.
+        None if a finalizer has computed a source meanwhile, which then knows nothing of this value.
         """
         pending = [source for source in sources if source.pending]
         # One that another thread has computed since ``node`` was made would be forgotten again.
@@ -201,9 +200,10 @@ class Value:
             self.operations += source.operations
         for each in _members(self.sources):
             each.dependents.add(self)
-        for storage in _members(self.storages):
-            usage_of(storage).waiting.add(self)
-        return all(source.pending for source in pending)
+        usages = [usage_of(storage) for storage in _members(self.storages)]
+        for usage in usages:
+            usage.waiting.add(self)
+        return usages if all(source.pending for source in pending) else None
 
     def _waits_for_many(self) -> bool:
         self.operations += 1
