@@ -61,7 +61,7 @@ class Stand:
 
 @pytest.fixture(scope="module", params=DEVICES)
 def stand(request: pytest.FixtureRequest) -> Iterator[Stand]:
-    with opened(request.param) as device:
+    with opened(request.param, guarded=False) as device:
         start = device.driver.allocate(GUARD)
         yield Stand(request.param, device, start.address)
         device.driver.free(start)

@@ -268,7 +268,7 @@ class Array:
             raise CopyError(f"reshape: {self.shape} to {wanted} takes a copy of these strides")
         return self.copy()._view(Strided.packed(wanted, self.itemsize))
 
-    def view(self, dtype: DTypeLike = None, type: Any = None) -> "Array":  # noqa: A002, NumPy's
+    def view(self, dtype: DTypeLike | None = None, type: Any = None) -> "Array":  # noqa: A002, NumPy's
         """Return the same bytes as another type; the last axis has more or fewer elements then.
 
         A view of booleans as numbers is read-only, and ``DataTypeError`` is raised for numbers as
