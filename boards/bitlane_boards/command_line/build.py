@@ -26,7 +26,7 @@ __all__ = ["add_build"]
 _progress = progress_of("bitlane build")
 
 _LITEX = "litex:"
-"""The prefix of a target of litex-boards, as in ``litex:colorlight_i5``."""
+"""The prefix of a target of litex-boards, as in ``litex:radiona_ulx3s``."""
 
 
 def add_build(subparsers: Subparsers) -> None:

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from litedram.modules import M12L64322A
+from litedram.modules import MT48LC16M16
 from litedram.phy.model import SDRAMPHYModel
 from litex.build.generic_platform import Pins, Subsignal
 from litex.build.sim import SimPlatform
@@ -25,6 +25,7 @@ from litex.soc.cores.uart import RS232PHYModel, UARTBone
 from litex.soc.integration.export import get_csr_csv
 from litex.soc.integration.soc_core import SoCCore
 from litex.soc.interconnect.csr import CSRStorage
+from litex_boards.platforms import radiona_ulx3s
 
 from bitlane.errors import BitlaneError
 from bitlane_rtl.configuration import Search
@@ -33,9 +34,9 @@ from bitlane_rtl.configurations import full
 from .soc import BUFFER_BEATS, add_bitlane
 from .streams import DmaStreams
 
-CLOCK_HZ = 60_000_000
+CLOCK_HZ = 50_000_000
 CONFIGURATION = replace(full(32), search=Search(units=4, row_bits=128, queries=16, nearest=4))
-"""All operators on beats as wide as the memory, and a small search array."""
+"""All operators on beats of 32 bits, as in the target of the board, and a small search array."""
 
 _BUS_TIMEOUT = 10_000
 """Cycles after which the bus answers for a region that does not."""
@@ -64,7 +65,7 @@ class _Clocking(LiteXModule):
 
 
 class SimulatedSoC(SoCCore):
-    """The memory chip of a Colorlight i5, 8 MiB of 32 bits, and the core on its own ports.
+    """The memory chip of a ULX3S, 32 MiB of 16 bits with its masks, and the core on its own ports.
 
     LiteDRAM's own DMAs are there too: they measure what the ports can carry. The register
     ``main_silent`` makes a fault: while it is 1, no answer to a read of A arrives.
@@ -85,10 +86,15 @@ class SimulatedSoC(SoCCore):
         self.uartbone_phy = phy
         self.uartbone = UARTBone(phy, CLOCK_HZ)
         self.bus.add_master(name="uartbone", master=self.uartbone.wishbone)
-        chip = M12L64322A(CLOCK_HZ, "1:1")
-        self.sdrphy = SDRAMPHYModel(chip, data_width=32, clk_freq=CLOCK_HZ)
+        chip, pads = MT48LC16M16(CLOCK_HZ, "1:1"), radiona_ulx3s.Platform().request("sdram")
+        self.sdrphy = SDRAMPHYModel(
+            chip,
+            data_width=len(pads.dq),
+            clk_freq=CLOCK_HZ,
+            we_granularity=len(pads.dq) // len(pads.dm),
+        )
         self.add_sdram("sdram", phy=self.sdrphy, module=chip, l2_cache_size=0)
-        self.streams = DmaStreams(self.sdram, BUFFER_BEATS)
+        self.streams = DmaStreams(self.sdram, CONFIGURATION.data_width, BUFFER_BEATS)
         core = add_bitlane(self, configuration=CONFIGURATION)
         self.silent = CSRStorage(description="Drop the answers to reads of A.")
         self.comb += If(self.silent.storage, core.managers[0].r.valid.eq(0))

@@ -34,6 +34,9 @@ _BITS = {
 _WINDOW = 0x9000_0000
 """The control window's address, unless ``mem_map`` has one; not cached by LiteX's processors."""
 
+_MODEL = "SDRAMPHYModel"
+"""LiteDRAM's simulated chip, which has masks and no pins."""
+
 BUFFER_BEATS = 32
 """Beats that LiteDRAM's bridges store each way: two bursts, so that one leaves while one comes."""
 
@@ -45,11 +48,11 @@ def add_bitlane(
     *,
     memory: str = "main_ram",
     memory_bytes: int | None = None,
-    with_read_modify_write: bool = False,
 ) -> Bitlane:
     """Add the core to ``soc`` and return it. Call it after ``add_sdram``, if the SoC has SDRAM.
 
-    With SDRAM the core's managers have ports of LiteDRAM, else they are on the SoC's bus.
+    With SDRAM the core's managers have ports of LiteDRAM, else they are on the SoC's bus. The SDRAM
+    needs byte masks, because the core writes single bytes at the ends of a run.
 
     Parameters
     ----------
@@ -64,30 +67,33 @@ def add_bitlane(
         The region in which the core's memory is reserved, at its end.
     memory_bytes : int, optional
         Bytes to reserve. Default: all of ``memory`` without a processor, half of it with one.
-    with_read_modify_write : bool
-        Whether LiteDRAM writes whole words alone, for memory without byte masks.
 
     Raises
     ------
     BitlaneError
-        The memory is missing, is too small, hides data in a cache from the core, or needs a
-        processor to start it.
+        The memory is missing, is too small, has no byte masks, hides data in a cache from the
+        core, or needs a processor to start it; or the configuration does not fit it.
     """
     sdram = getattr(soc, "sdram", None)
-    region = _reserve(soc, name, memory, memory_bytes)
     if sdram is not None:
+        _expect_masks(soc)
         _expect_shared(soc)
+    region = _region(soc, memory, memory_bytes)
     width = _port_width(sdram, soc) if configuration is None else configuration.data_width
-    configuration = replace(
-        configuration or full(width), memory_base=region.origin, memory_bytes=region.size
-    )
+    try:
+        configuration = replace(
+            configuration or full(width), memory_base=region.origin, memory_bytes=region.size
+        )
+    except ValueError as error:
+        raise BitlaneError(f"add_bitlane: {error}") from error
+    soc.bus.add_region(f"{name}_memory", region)
     core = Bitlane(soc.platform, configuration)
     soc.add_module(name=name, module=core)
     if sdram is None:
         for number, manager in enumerate(core.managers):
             soc.bus.add_master(name=f"{name}{number}", master=manager)
     else:
-        _connect_litedram(soc, name, core, memory, with_read_modify_write)
+        _connect_litedram(soc, name, core, memory)
         _add_start(soc, name, sdram)
     _add_control(soc, name, core)
     return core
@@ -107,8 +113,8 @@ def _add_control(soc: Any, name: str, core: Bitlane) -> None:
     _add_build_number(soc, name, core)
 
 
-def _reserve(soc: Any, name: str, memory: str, size: int | None) -> Any:
-    """Add the region of the core's memory, at the end of the region ``memory``."""
+def _region(soc: Any, memory: str, size: int | None) -> SoCRegion:
+    """Return the region of the core's memory, at the end of the region ``memory``."""
     if memory not in soc.bus.regions:
         raise BitlaneError(
             f"add_bitlane: the SoC has no region {memory}; expected add_sdram or"
@@ -121,9 +127,35 @@ def _reserve(soc: Any, name: str, memory: str, size: int | None) -> Any:
         raise BitlaneError(
             f"add_bitlane: memory_bytes is {size}; the region {memory} has {whole.size} bytes"
         )
-    region = SoCRegion(origin=whole.origin + whole.size - size, size=size, linker=True)
-    soc.bus.add_region(f"{name}_memory", region)
-    return region
+    return SoCRegion(origin=whole.origin + whole.size - size, size=size, linker=True)
+
+
+def _expect_masks(soc: Any) -> None:
+    """Raise ``BitlaneError`` if a write of some bytes of a word would write all of them.
+
+    LiteDRAM drops the byte strobes without an error if its PHY has no pins for masks.
+    """
+    phy = soc.sdram.controller.settings.phy.phytype
+    if phy == _MODEL:
+        return
+    memories = [
+        (resource[0], pads)
+        for resource, pads in soc.platform.constraint_manager.matched
+        if hasattr(pads, "dq") and (hasattr(pads, "ba") or hasattr(pads, "ca"))
+    ]
+    if not memories:
+        raise BitlaneError(
+            f"add_bitlane: the platform has no pins of the memory of {phy}, so its byte masks are"
+            " unknown; expected platform.request of a resource with dq, ba and dm"
+        )
+    for name, pads in memories:
+        masks = len(getattr(pads, "dm", getattr(pads, "dmi", ())))
+        if masks * 8 != len(pads.dq):
+            raise BitlaneError(
+                f"add_bitlane: {name} has {masks} pins of byte masks (dm) for {len(pads.dq)} data"
+                " pins, so a write of one byte would overwrite its neighbours; expected a board"
+                " with a mask for each byte, as radiona_ulx3s"
+            )
 
 
 def _expect_shared(soc: Any) -> None:
@@ -140,9 +172,7 @@ def _port_width(sdram: Any, soc: Any) -> int:
     return max(x for x in _WIDTHS if x <= max(width, _WIDTHS[0]))
 
 
-def _connect_litedram(
-    soc: Any, name: str, core: Bitlane, memory: str, with_read_modify_write: bool
-) -> None:
+def _connect_litedram(soc: Any, name: str, core: Bitlane, memory: str) -> None:
     """Give each stream a port of LiteDRAM, which then chooses when the memory turns around.
 
     On one port writes and reads would take turns, a burst each.
@@ -164,7 +194,6 @@ def _connect_litedram(
             w_buffer_depth=BUFFER_BEATS,
             r_buffer_depth=BUFFER_BEATS,
             base_address=soc.bus.regions[memory].origin,
-            with_read_modify_write=with_read_modify_write,
         )
         soc.add_module(name=f"{name}_bridge{number}", module=bridge)
 

@@ -17,7 +17,9 @@ class DmaStreams(LiteXModule):
     Parameters
     ----------
     sdram : LiteDRAMCore
-        Gives each DMA a port, as wide as the memory.
+        Gives each DMA a port.
+    data_width : int
+        Bits of a word, and of each port.
     buffer_words : int
         Words that each DMA buffers.
 
@@ -37,8 +39,8 @@ class DmaStreams(LiteXModule):
         Cycles until then.
     """
 
-    def __init__(self, sdram: Any, buffer_words: int) -> None:
-        ports = [sdram.crossbar.get_port() for _ in range(3)]
+    def __init__(self, sdram: Any, data_width: int, buffer_words: int) -> None:
+        ports = [sdram.crossbar.get_port(data_width=data_width) for _ in range(3)]
         address_bits = len(ports[0].cmd.addr)
         self.enable = CSRStorage(3)
         self.coupled = CSRStorage()

@@ -1,4 +1,4 @@
-"""Targets of litex-boards with the core in them: ``bitlane build litex:colorlight_i5``.
+"""Targets of litex-boards with the core in them: ``bitlane build litex:radiona_ulx3s``.
 
 LiteX writes and builds them, in a process of its own. Targets whose tools come with pip end in a
 bitstream; of others the Verilog is written and checked.
@@ -11,10 +11,12 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from importlib import import_module
 from importlib.util import find_spec
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +93,7 @@ def build_target(name: str, folder: Path, options: Sequence[str] = ()) -> Target
         raise BitlaneError("build: litex-boards is not installed: pip install 'bitlane[litex]'")
     if not name.isidentifier() or find_spec(f"litex_boards.targets.{name}") is None:
         raise BitlaneError(
-            f"build: litex-boards has no target {name!r}; expected one like litex:colorlight_i5"
+            f"build: litex-boards has no target {name!r}; expected one like litex:radiona_ulx3s"
         )
     folder = folder.absolute()
     if folder.is_relative_to(_HIDDEN):
@@ -157,16 +159,17 @@ def _make(name: str, folder: Path, options: Sequence[str]) -> None:
     from .soc import add_bitlane
 
     logging.disable(logging.INFO)  # LiteX reports every region.
+    target = import_module(f"litex_boards.targets.{name}").BaseSoC
     words: dict[str, Any] = {
         "cpu_type": None,
         "with_uart": False,
         "with_uartbone": True,
         "l2_size": 0,
     }
-    words.update(_option(text) for text in options)
+    words |= _values(options, _names(target))
     if words["cpu_type"] is not None:
         words |= {"with_uart": True, "uart_name": "crossover", "integrated_rom_size": _ROM_BYTES}
-    soc = import_module(f"litex_boards.targets.{name}").BaseSoC(**words)
+    soc = target(**words)
     add_bitlane(soc)
     builder = Builder(
         soc,
@@ -188,12 +191,48 @@ def _make(name: str, folder: Path, options: Sequence[str]) -> None:
     (folder / _RESULT).write_text(json.dumps(result), encoding="utf-8")
 
 
-def _option(text: str) -> tuple[str, Any]:
-    name, _, value = text.partition("=")
+def _names(target: type) -> set[str]:
+    """Return the options of ``target``: its own, and those that it passes on to LiteX.
+
+    LiteX's own classes take an unknown option without an error.
+    """
+    from litex.soc.integration.soc_core import SoCCore
+
+    own = signature(target).parameters
+    names = {x for x, parameter in own.items() if parameter.kind is not Parameter.VAR_KEYWORD}
+    if len(names) < len(own):
+        names |= {*signature(SoCCore).parameters, "l2_size"} - {"platform", "clk_freq", "kwargs"}
+    return names
+
+
+def _values(options: Sequence[str], names: Collection[str]) -> dict[str, Any]:
+    """Return the values in ``options``, each ``NAME=VALUE``. Raises ``BitlaneError``."""
+    values: dict[str, Any] = {}
+    for text in options:
+        name, equals, value = text.partition("=")
+        if name not in names:
+            close = get_close_matches(name, names, 1)
+            hint = f"did you mean {close[0]}?" if close else f"choose {', '.join(sorted(names))}"
+            raise BitlaneError(f"the target has no option {name!r}; {hint}")
+        if not equals or not value:
+            raise BitlaneError(f"option {text!r} has no value; expected {name}=VALUE")
+        if name in values:
+            raise BitlaneError(f"option {name!r} is given twice; expected it once")
+        values[name] = _value(value)
+    return values
+
+
+def _value(text: str) -> Any:
+    """Return a number, a truth value, None or a list of JSON or Python, or the text itself."""
+    if text in _CONSTANTS:
+        return _CONSTANTS[text]
     try:
-        return name, json.loads(value)
+        return json.loads(text)
     except ValueError:
-        return name, value
+        return text
+
+
+_CONSTANTS = {"True": True, "False": False, "None": None}
 
 
 def _by_pip(platform: Any) -> bool:

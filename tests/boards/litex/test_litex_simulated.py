@@ -22,12 +22,18 @@ from bitlane.lowering.strided import Streams, View
 from bitlane_rtl.abi import ABI_VERSION, Op
 from support.boards.litex import PAGE, Simulated, served
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:invalid escape sequence"),  # LiteX's.
+]
 
 ROOT = Path(__file__).parents[3]
 SIZE = 1 << 17
 WORD = 4
-"""Bytes that the memory moves in a cycle."""
+"""Bytes of a word on a port."""
+
+CHIP_BYTES = 2
+"""Bytes that the chip moves in a cycle."""
 
 
 def test_it_validates(soc: Simulated, capsys: pytest.CaptureFixture[str]) -> None:
@@ -183,16 +189,52 @@ def test_a_closed_link_says_so(soc: Simulated) -> None:
         link.read(0x40000000, 4)
 
 
-def test_the_memory_starts_by_the_steps_of_litedram(soc: Simulated) -> None:
+def _board() -> Any:
+    """Return the SoC that ``bitlane build`` makes for the board, without the core."""
     # The quick tests collect this module, and have no LiteX.
-    from litedram.init import get_sdram_phy_py_header
-    from litedram.modules import M12L64322A
-    from litedram.phy.model import get_sdram_phy_settings
+    from litex_boards.targets.radiona_ulx3s import BaseSoC
 
-    chip = M12L64322A(60e6, "1:1")
-    settings = get_sdram_phy_settings("SDR", 32, 60e6)
+    return BaseSoC(cpu_type=None, with_uart=False, with_uartbone=True, l2_size=0)
+
+
+def _parts(soc: Any, masks: int) -> dict[str, object]:
+    """Return the properties of the chip of ``soc``, as LiteDRAM drives it."""
+    settings, region = soc.sdram.controller.settings, soc.bus.regions["main_ram"]
+    phy = {name: getattr(settings.phy, name) for name in ("memtype", "databits", "nranks", "cl")}
+    return {
+        **phy,
+        **{f"geometry {name}": value for name, value in vars(settings.geom).items()},
+        **{f"timing {name}": value for name, value in vars(settings.timing).items()},
+        "masks": masks,
+        "region": (region.origin, region.size),
+        "clock": soc.sys_clk_freq,
+    }
+
+
+def test_the_simulated_chip_is_that_of_the_board() -> None:
+    from litex.build.sim import SimPlatform
+
+    from bitlane_boards.litex import simulated
+
+    board = _board()
+    pads = board.platform.constraint_manager.lookup_request("sdram")
+    soc = simulated.SimulatedSoC(SimPlatform("SIM", simulated._PINS))
+    enables = {
+        len(port.we)
+        for memory in soc.sdrphy.get_fragment().specials
+        for port in getattr(memory, "ports", ())
+        if port.we is not None
+    }
+    assert len(enables) == 1
+    assert _parts(soc, enables.pop()) == _parts(board, len(getattr(pads, "dm", ())))
+
+
+def test_the_memory_starts_by_the_steps_of_litedram(soc: Simulated) -> None:
+    from litedram.init import get_sdram_phy_py_header
+
+    settings = _board().sdram.controller.settings
     names: dict[str, Any] = {}
-    exec(get_sdram_phy_py_header(settings, chip.timing_settings), names)
+    exec(get_sdram_phy_py_header(settings.phy, settings.timing), names)
     want = [(a, bank, value, cycles) for _, a, bank, value, cycles in names["init_sequence"]]
     (text,) = re.findall(
         r"^constant,bitlane_memory_start,(.*),,$", soc.csr.read_text("utf-8"), re.M
@@ -212,9 +254,9 @@ _ENABLE = {Op.COPY: 0b011, Op.XOR: 0b111}
 
 _BOUNDS = {
     "coupled": {"one bank": 0.95, "own banks": 0.95},
-    "free": {"one bank": 0.95, "own banks": 0.85},
-    "no turns": {"one bank": 0.85, "own banks": 0.7},
-    "a word a cycle": {"one bank": 0.8, "own banks": 0.7},
+    "free": {"one bank": 0.85, "own banks": 0.95},
+    "no turns": {"one bank": 0.95, "own banks": 1.05},
+    "a word a cycle": {"one bank": 0.65, "own banks": 0.7},
 }
 """Least shares of the rates of LiteDRAM's DMAs, and of a word in each cycle, for both operators."""
 
@@ -231,7 +273,7 @@ def test_copy_and_xor_use_what_the_ports_give(
             for op, enable in _ENABLE.items():
                 streams = 2 + op.reads_b
                 ceilings = {
-                    "a word a cycle": streams * SIZE // WORD,
+                    "a word a cycle": streams * SIZE // CHIP_BYTES,
                     "no turns": write + (streams - 1) * read,
                     "free": _dma_cycles(registers, enable, places),
                     "coupled": _dma_cycles(registers, enable, places, coupled=True),
@@ -242,8 +284,6 @@ def test_copy_and_xor_use_what_the_ports_give(
     figures = "; ".join(f"{' '.join(key)} {share:.3f}" for key, share in shares.items())
     record_property("report", f"LiteDRAM: shares of its own DMAs' rates: {figures}")
     assert all(share >= _BOUNDS[ceiling][banks] for (_, ceiling, banks), share in shares.items())
-    # A copy cannot gain what the free reader does: it ends first, and the writer needs no turns.
-    assert shares["XOR", "free", "own banks"] >= 0.95
 
 
 def _registers(link: Link) -> Any:

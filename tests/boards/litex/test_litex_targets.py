@@ -3,7 +3,11 @@
 import re
 import tempfile
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -12,7 +16,10 @@ from bitlane.errors import BitlaneError
 from bitlane_boards.litex.targets import build_target
 from bitlane_rtl.abi import ABI_VERSION
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:invalid escape sequence"),  # LiteX's.
+]
 
 
 @pytest.fixture
@@ -58,10 +65,91 @@ def test_what_cannot_be_built_is_refused(folder: Path, tmp_path: Path) -> None:
         ("../x", (), r"litex-boards has no target '\.\./x'"),
         ("digilent_arty", (), "A7DDRPHY must be trained by LiteX's BIOS"),
         ("terasic_de0nano", ("l2_size=8192",), "L2 cache would hide data from the core"),
+        ("colorlight_i5", (), r"sdram has 0 pins of byte masks \(dm\) for 32 data pins"),
+        ("colorlight_i9plus", (), r"sdram has 0 pins of byte masks \(dm\) for 32 data pins"),
+        ("colorlight_i5", ("nonsense=1",), "the target has no option 'nonsense'; choose "),
+        ("radiona_ulx3s", ("sys_clk_frq=5e6",), "'sys_clk_frq'; did you mean sys_clk_freq"),
+        ("radiona_ulx3s", ("",), "the target has no option ''; choose "),
+        ("radiona_ulx3s", ("revision",), "option 'revision' has no value; expected revision=VAL"),
+        ("radiona_ulx3s", ("revision=",), "option 'revision=' has no value; expected revision=V"),
+        ("radiona_ulx3s", ("revision=1.7", "revision=2.0"), "option 'revision' is given twice"),
     ]:
         with pytest.raises(BitlaneError, match=complaint) as raised:
             build_target(name, folder, options)
         assert "\n" not in str(raised.value)
+        assert not (folder / "gateware").exists()
     if tmp_path.is_relative_to("/tmp"):
         with pytest.raises(BitlaneError, match="the tools see no files in /tmp; choose another"):
             build_target("terasic_de0nano", tmp_path)
+
+
+def test_options_of_a_target_are_its_own_and_those_of_litex() -> None:
+    from bitlane_boards.litex.targets import _names, _values
+
+    target = import_module("litex_boards.targets.radiona_ulx3s").BaseSoC
+    given = ["sys_clk_freq=40e6", "with_led_chaser=False", "cpu_type=None", "l2_size=0"]
+    assert _values([*given, "uart_name=serial"], _names(target)) == {
+        "sys_clk_freq": 40e6,
+        "with_led_chaser": False,
+        "cpu_type": None,
+        "l2_size": 0,
+        "uart_name": "serial",
+    }
+
+
+def _memories() -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """Yield the memories with banks of all platforms of litex-boards, with the platforms' names."""
+    from litex_boards import platforms
+
+    for name in sorted(module.name for module in iter_modules(platforms.__path__)):
+        for resources in vars(import_module(f"litex_boards.platforms.{name}")).values():
+            if not isinstance(resources, list):
+                continue
+            for resource in resources:
+                parts = {getattr(part, "name", "") for part in resource[2:]}
+                if {"dq", "ba"} <= parts:
+                    yield name, resource
+
+
+def test_a_memory_without_masks_is_refused_on_every_platform() -> None:
+    """LiteDRAM drops the byte strobes there, and a write of a byte writes a word."""
+    from litex.build.generic_platform import ConstraintManager
+
+    from bitlane_boards.litex.soc import _expect_masks
+
+    refused, count = set(), 0
+    for count, (name, resource) in enumerate(_memories(), 1):
+        manager = ConstraintManager([resource], [])
+        pads = manager.request(resource[0], resource[1])
+        phy = SimpleNamespace(phytype="GENSDRPHY")
+        controller = SimpleNamespace(settings=SimpleNamespace(phy=phy))
+        soc = SimpleNamespace(
+            platform=SimpleNamespace(constraint_manager=manager),
+            sdram=SimpleNamespace(controller=controller),
+        )
+        try:
+            _expect_masks(soc)
+        except BitlaneError as error:
+            assert "\n" not in str(error)
+            refused.add(name)
+        assert (name in refused) == (not hasattr(pads, "dm")), (name, resource)
+        manager.matched.clear()
+        with pytest.raises(BitlaneError, match="no pins of the memory of GENSDRPHY"):
+            _expect_masks(soc)
+    assert count > 100
+    known = "5a_75b 5a_75e i5 i5a_907 i9plus".split()
+    assert {f"colorlight_{each}" for each in known} < refused
+    assert not {"radiona_ulx3s", "terasic_de0nano", "digilent_arty"} & refused
+
+
+def test_memory_that_a_core_cannot_have_is_refused() -> None:
+    from litex_boards.targets.radiona_ulx3s import BaseSoC
+
+    from bitlane_boards.litex import add_bitlane
+
+    for size in (0, -64, 100, 1 << 26):
+        soc = BaseSoC(cpu_type=None, with_uart=False, l2_size=0)
+        with pytest.raises(BitlaneError, match=rf"^add_bitlane: memory_bytes.* {size}\b") as raised:
+            add_bitlane(soc, memory_bytes=size)
+        assert "\n" not in str(raised.value)
+        assert "bitlane_memory" not in soc.bus.regions
