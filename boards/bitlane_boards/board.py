@@ -67,6 +67,11 @@ class EthernetPort:
         """The value of ``--device`` on the board's network."""
         return f"udp://{self.addresses.ip}:{self.addresses.port}"
 
+    @property
+    def text(self) -> str:
+        """All addresses, for reports."""
+        return f"{self.url}, MAC address {self.addresses.mac.hex(':')}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Board:

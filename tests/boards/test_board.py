@@ -43,6 +43,32 @@ def test_a_plls_settings_or_the_oscillator_make_the_clock(board: Board) -> None:
         expect_clock(replace(board, clock_hz=20_000_003, baud=100_000), platform)
 
 
+def test_the_memory_chip_fits_the_pins(board: Board) -> None:
+    """A chip that is simulated with masks, banks or bits that no pin has would hide lost bytes."""
+    platform = load_platform(board)
+    part, pins = board.sdram, platform.resources.get(("sdram", 0))
+    if part is None or pins is None:
+        assert part is None
+        return
+    widths = {each.name: len(each.ios[0].names) for each in pins.ios}
+    assert widths["dq"] == part.width
+    assert widths.get("dqm", 0) == (part.width // 8 if part.masks else 0)
+    assert widths["ba"] >= part.bank_bits
+    assert widths["a"] >= max(part.row_bits, 11)  # A10 precharges all banks
+    assert board.configuration.memory_bytes <= part.size
+
+
+def test_the_pins_of_ethernet_are_those_that_the_simulated_chip_has(board: Board) -> None:
+    if board.ethernet is None:
+        return
+    pins = load_platform(board).resources["eth_rgmii", board.ethernet.number]
+    widths = {each.name.replace("ctrl", "ctl"): len(each.ios[0].names) for each in pins.ios}
+    wanted = {"tx_clk": 1, "tx_ctl": 1, "tx_data": 4, "rx_clk": 1, "rx_ctl": 1, "rx_data": 4}
+    assert wanted.items() <= widths.items()
+    (clock,) = (each.clock for each in pins.ios if each.name == "rx_clk")
+    assert clock is None or clock.frequency == 125e6
+
+
 def test_every_choice_has_its_reason(board: Board) -> None:
     assert tuple(board.why) == CHOICES
 

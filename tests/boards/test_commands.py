@@ -53,7 +53,17 @@ def test_an_unknown_board_is_named_with_those_there_are(command: str, capsys: Ca
     assert ended.value.code == UNUSABLE
     line = complaint(capsys)
     assert line.startswith(f"bitlane {command}: argument BOARD: invalid choice: 'icebraker'")
+    assert "did you mean icebreaker?" in line
     assert "icebreaker-bram" in line
+
+
+@pytest.mark.parametrize("command", ["build", "flash", "simulate"])
+@pytest.mark.parametrize("board", ["icebreaker?seed=2", "hx8k?", "?", "", "hx8k:", "serial:x"])
+def test_no_option_follows_the_name_of_a_board(command: str, board: str, capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([command, board])
+    assert ended.value.code == UNUSABLE
+    assert f"argument BOARD: invalid choice: {board!r}" in complaint(capsys)
 
 
 @pytest.mark.parametrize("arguments", [["build"], ["build", "hx8k", "--all"]])

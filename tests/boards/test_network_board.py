@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from ipaddress import IPv4Address
 from pathlib import Path
+from random import Random
 from typing import Any, NoReturn
 
 import pytest
@@ -16,7 +17,7 @@ from amaranth.hdl import ClockDomain, Module
 from bitlane.command_line.cli import UNUSABLE, main
 from bitlane.errors import BitlaneError
 from bitlane_boards import boards
-from bitlane_boards.board import EthernetPort
+from bitlane_boards.board import Board, EthernetPort
 from bitlane_boards.command_line.common import add_addresses, addressed
 from bitlane_boards.command_line.devices import url_of
 from bitlane_boards.flow import build as build_module
@@ -24,6 +25,7 @@ from bitlane_boards.flow.build import BuildError, build
 from bitlane_boards.flow.rgmii import RgmiiPort
 from bitlane_boards.flow.tools import Tool, Usage, silent
 from bitlane_boards.platforms.colorlight_i5 import ColorlightI5Platform
+from bitlane_rtl.ethernet.board_addresses import BoardAddresses
 from bitlane_sim.pins import CircuitModel
 from bitlane_sim.pins.rgmii import RgmiiPins
 from bitlane_sim.pins.udp import bound_socket
@@ -89,6 +91,43 @@ def test_addresses_of_a_build() -> None:
     assert replace(chosen, ethernet=BOARD.ethernet) == BOARD
 
 
+def test_boards_with_addresses_of_their_own_have_mac_addresses_of_their_own() -> None:
+    """Switches send the frames of one MAC address to one port."""
+    random = Random(1)
+    ips = {IPv4Address(random.randrange(1, 224) << 24 | random.getrandbits(24)) for _ in range(500)}
+    ips -= {ip for ip in ips if ip.is_loopback or ip.is_reserved}
+    ips |= {IPv4Address("192.168.1.50") + each for each in range(9)}
+    macs = {_port(addressed(BOARD, arguments())).addresses.mac}
+    for ip in ips:
+        port = _port(addressed(BOARD, arguments("--ip", str(ip))))
+        assert port.addresses.mac[0] & 3 == 2, "not a local address of one board"
+        assert port.text == f"udp://{ip}:45438, MAC address 02:62:{ip.packed.hex(':')}"
+        macs.add(port.addresses.mac)
+    assert len(macs) == len(ips) + 1
+    other = _port(addressed(BOARD, arguments("--mac", "02:00:00:00:00:01")))
+    assert other.addresses.ip == BoardAddresses().ip
+
+
+def _port(board: Board) -> EthernetPort:
+    assert board.ethernet is not None
+    return board.ethernet
+
+
+def test_the_simulated_board_has_the_addresses_of_the_build(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[Board] = []
+
+    def compiled(board: Board, *_: object) -> NoReturn:
+        asked.append(board)
+        raise BitlaneError("enough")
+
+    monkeypatch.setattr("bitlane_boards.readback.netlist.model_of", compiled)
+    assert main(["simulate", BOARD.name, "--ip", "10.0.0.7"]) == UNUSABLE
+    assert capsys.readouterr().err.splitlines()[-1] == "bitlane: enough"
+    assert asked == [addressed(BOARD, arguments("--ip", "10.0.0.7"))]
+
+
 @pytest.mark.parametrize(
     ("board", "words", "message"),
     [
@@ -112,6 +151,8 @@ def test_addresses_that_no_board_can_have(board: str, words: tuple[str, ...], me
         (("simulate", "hx8k", "--lose", "0.1"), "--lose: hx8k has no Ethernet"),
         (("simulate", "hx8k", "--cable-seed", "2"), "--cable-seed: hx8k has no Ethernet"),
         (("simulate", "hx8k", "--pcap", "x.pcap"), "--pcap: hx8k has no Ethernet"),
+        (("simulate", "hx8k", "--ip", "10.0.0.7"), "--ip: hx8k has no Ethernet"),
+        (("simulate", "hx8k", "--mac", "02:00:00:00:00:01"), "--mac: hx8k has no Ethernet"),
     ],
 )
 def test_options_of_another_board(

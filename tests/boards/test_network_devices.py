@@ -68,6 +68,8 @@ def test_a_prefix_is_its_addresses() -> None:
         ),
         (["board:70000"], "port is '70000'; expected 1 to 65535"),
         ([""], "no address; expected udp://ADDRESS"),
+        (["10.0.0.9?timeout=2"], r"devices: '10.0.0.9\?timeout=2' has options; expected HOST or"),
+        (["10.0.0.0/28?x=1"], r"devices: '10.0.0.0/28\?x=1' has options; expected HOST or HOST:P"),
         (["board/28"], "devices: 'board/28' is not a network: "),
         (["10.0.0.0/23"], "devices: 10.0.0.0/23 has 512 addresses; expected 256 or fewer, as of"),
         (["10.0.0.0/24", "10.0.1.0/29"], "devices: 260 addresses; expected 256 or fewer in one"),

@@ -4,6 +4,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from difflib import get_close_matches
 from ipaddress import AddressValueError, IPv4Address
 from typing import Any
 
@@ -32,20 +33,41 @@ def add_board(
     """Add the argument ``board``, the name of a board or a name that begins with ``prefix``."""
     names = _Names(sorted(boards()), prefix)
     shown = [*names, f"{prefix}TARGET"] if prefix else names
-    parser.add_argument("board", metavar="BOARD", nargs=nargs, choices=names, help=", ".join(shown))
+
+    def known(name: str) -> str:
+        if name not in names:
+            close = get_close_matches(name, names, 1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            raise argparse.ArgumentTypeError(
+                f"invalid choice: {name!r}{hint} (choose from {', '.join(shown)})"
+            )
+        return name
+
+    parser.add_argument(
+        "board", metavar="BOARD", nargs=nargs, type=known, choices=names, help=", ".join(shown)
+    )
 
 
 def add_addresses(parser: argparse.ArgumentParser) -> None:
     """Add the addresses that a board gets on its network."""
     parser.add_argument("--ip", metavar="ADDRESS", help="IPv4 address of a board with Ethernet")
-    parser.add_argument("--mac", metavar="ADDRESS", help="its MAC address, as 02:00:00:00:00:01")
+    parser.add_argument(
+        "--mac",
+        metavar="ADDRESS",
+        help="its MAC address, as 02:00:00:00:00:01 (default with --ip: 02:62 and the bytes of the"
+        " IPv4 address)",
+    )
 
 
 def addressed(board: Board, arguments: argparse.Namespace) -> Board:
-    """Return ``board`` with the addresses of the arguments. Raises ``BitlaneError``."""
+    """Return ``board`` with the addresses of the arguments. Raises ``BitlaneError``.
+
+    An IPv4 address brings a MAC address that no other board of the network has.
+    """
     changes: dict[str, Any] = {}
     if arguments.ip is not None:
         changes["ip"] = _ip(arguments.ip)
+        changes["mac"] = _LOCAL + changes["ip"].packed
     if arguments.mac is not None:
         changes["mac"] = _mac(arguments.mac)
     if not changes:
@@ -57,6 +79,10 @@ def addressed(board: Board, arguments: argparse.Namespace) -> Board:
     except ValueError as error:
         raise BitlaneError(f"--{error}") from error
     return replace(board, ethernet=replace(board.ethernet, addresses=addresses))
+
+
+_LOCAL = bytes.fromhex("0262")
+"""The first bytes of a derived MAC address, with the bit that an administrator chose it."""
 
 
 def _ip(text: str) -> IPv4Address:

@@ -27,6 +27,8 @@ def expand(texts: Sequence[str]) -> list[str]:
     """
     found: list[str] = []
     for text in texts:
+        if "?" in text:
+            raise BitlaneError(f"devices: {text!r} has options; expected HOST or HOST:PORT alone")
         if "/" not in text:
             parse_target(f"udp://{text}", f"//{text}", FORM, DEFAULT_PORT)
             found.append(text)

@@ -17,7 +17,7 @@ from bitlane.files import expect_writable
 from cppsim.errors import SimulationError
 
 from .. import Board, boards
-from .common import add_board, progress_of
+from .common import add_addresses, add_board, addressed, progress_of
 
 if TYPE_CHECKING:
     from bitlane_sim.pins import PinModel
@@ -84,6 +84,7 @@ def _add_network(parser: argparse.ArgumentParser) -> None:
         type=whole_number,
         help="of the faults of the cable (default 1)",
     )
+    add_addresses(group)
 
 
 _FAULTS = ("lose", "double", "reorder", "damage")
@@ -117,7 +118,7 @@ def _seconds(text: str) -> float:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    board = boards()[arguments.board]
+    board = addressed(boards()[arguments.board], arguments)
     given = [name for name in _NETWORK if getattr(arguments, name) is not None]
     if given and board.ethernet is None:
         raise BitlaneError(f"--{given[0].replace('_', '-')}: {board.name} has no Ethernet")
@@ -201,6 +202,7 @@ def _serve_network(
     open_things.callback(network.close)
     server = UdpServer(network, bound)
     _describe(model)
+    _progress(f"the board's own address: {board.ethernet.text}")
     try:
         network.resolve()
     except NoAnswerError as error:

@@ -290,7 +290,7 @@ def _link(board: Board) -> str:
     """Return the board's link in words."""
     if board.ethernet is None:
         return f"{board.baud} baud"
-    return f"{board.ethernet.url}, MAC address {board.ethernet.addresses.mac.hex(':')}"
+    return board.ethernet.text
 
 
 def _write(report: BuildReport, folder: Path) -> None:

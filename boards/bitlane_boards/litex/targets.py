@@ -18,6 +18,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from inspect import Parameter, signature
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any
 
 from bitlane.errors import BitlaneError
@@ -91,10 +92,12 @@ def build_target(name: str, folder: Path, options: Sequence[str] = ()) -> Target
     """
     if find_spec("litex_boards") is None:
         raise BitlaneError("build: litex-boards is not installed: pip install 'bitlane[litex]'")
-    if not name.isidentifier() or find_spec(f"litex_boards.targets.{name}") is None:
-        raise BitlaneError(
-            f"build: litex-boards has no target {name!r}; expected one like litex:radiona_ulx3s"
-        )
+    targets = find_spec("litex_boards.targets")
+    names = [x.name for x in iter_modules(targets and targets.submodule_search_locations)]
+    if name not in names:
+        close = [x for x in names if name and name in x] or get_close_matches(name, names, 1)
+        hint = f"did you mean {close[0]}?" if close else "expected one like radiona_ulx3s"
+        raise BitlaneError(f"build: litex-boards has no target {name!r}; {hint}")
     folder = folder.absolute()
     if folder.is_relative_to(_HIDDEN):
         raise BitlaneError(

@@ -62,6 +62,8 @@ def test_options_of_our_boards_are_refused(
 def test_what_cannot_be_built_is_refused(folder: Path, tmp_path: Path) -> None:
     for name, options, complaint in [
         ("nothing", (), "litex-boards has no target 'nothing'"),
+        ("ulx3s", (), "has no target 'ulx3s'; did you mean radiona_ulx3s"),
+        ("", (), "has no target ''; expected one like radiona_ulx3s"),
         ("../x", (), r"litex-boards has no target '\.\./x'"),
         ("digilent_arty", (), "A7DDRPHY must be trained by LiteX's BIOS"),
         ("terasic_de0nano", ("l2_size=8192",), "L2 cache would hide data from the core"),
