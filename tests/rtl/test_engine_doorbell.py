@@ -86,6 +86,37 @@ def test_fault_rises_3_cycles_after_a_bad_doorbell() -> None:
     assert seen == [0, 0, 1, 1], "from the cycle after the write on"
 
 
+def test_a_stopped_engine_is_busy_while_doorbell_is_not_retired() -> None:
+    """The counter of busy cycles goes on, until CLEAR or a DOORBELL that equals RETIRED."""
+    bench = EngineBench(configuration(counters=True))
+    busy: list[int] = []
+    cycles: list[int] = []
+
+    async def look(ctx: Any) -> None:
+        await bench.set(ctx, "COUNTERS_CLEAR", 1)
+        await ctx.tick().repeat(100)
+        busy.append(await bench.register(ctx, "STATUS", "BUSY"))
+        cycles.append(await bench.register(ctx, "BUSY_CYCLES"))
+
+    async def host(ctx: Any) -> None:
+        await bench.load(ctx, pack(BAD), 0)
+        await bench.ring(ctx, 1)
+        await ctx.tick().repeat(60)
+        await look(ctx)  # refused: DOORBELL 1, RETIRED 0
+        await bench.clear(ctx)
+        await look(ctx)
+        await bench.set(ctx, "DOORBELL", bench.configuration.slots + 1)
+        await look(ctx)  # BAD_DOORBELL, without a command
+        await bench.set(ctx, "DOORBELL", 0)
+        await look(ctx)  # DOORBELL is stored, although the engine stands
+        await bench.clear(ctx)
+        await look(ctx)
+
+    bench.run(host)
+    assert busy == [1, 0, 1, 0, 0]
+    assert [count >= 100 for count in cycles] == [True, False, True, False, False]
+
+
 @pytest.mark.parametrize("ahead", ["one too far", "two rings", 0x8000, 0xFFFF])
 @pytest.mark.parametrize("circuit", CHOSEN)
 def test_a_doorbell_too_far_ahead_executes_nothing(circuit: str, ahead: str | int) -> None:

@@ -151,6 +151,7 @@ REFUSED = [
     (Status.BAD_SIZE, {"RUN": 0}),
     (Status.BAD_SIZE, {"B_LAST": B + 2 * ROW}),
     (Status.BAD_SIZE, {"B_LAST": B - 1}),
+    (Status.BAD_SIZE, {"B_LAST": B - 1, "Y_LAST": Y - 1}),
     (Status.BAD_SIZE, {"B_LAST": B + 9 * ROW - 1, "Y_LAST": Y + 9 * 16 - 1}),
     (Status.BAD_SIZE, {"Y_LAST": Y + 2 * 16 + 7}),
     (Status.MISALIGNED, {"Y_BASE": Y + 4, "Y_LAST": Y + 2 * 16 + 3}),
