@@ -1,5 +1,6 @@
 """The page docs/registers.md, rendered from `bitlane_rtl.abi`; `make registers` writes it."""
 
+import re
 from collections.abc import Iterable, Sequence
 from inspect import cleandoc
 from textwrap import wrap
@@ -92,10 +93,14 @@ def _wrapped(text: str) -> list[str]:
     return wrap(
         text,
         _WIDTH,
-        subsequent_indent="  " if text.startswith("- ") else "",
+        subsequent_indent=" " * (len(text) - len(_ITEM.sub("", text))),
         break_long_words=False,
         break_on_hyphens=False,
     )
+
+
+_ITEM = re.compile(r"^(- |\d\. )")
+"""What an item of a list begins with."""
 
 
 def _position(bits: abi.Bits) -> str:
@@ -185,8 +190,12 @@ def _record() -> list[str]:
         "JUMP_k = step_k - sum(step_i * (count_i - 1) for i < k)",
         "```",
         "",
-        "Strides and jumps are signed, modulo 2^32.",
-        "",
+        *_paragraphs(
+            "Strides and jumps are signed, modulo 2^32. In the example below both go up. Of rows 16"
+            " bytes apart, with 4 STRIDED elements each that are -2 bytes apart, JUMP_1 is 22: from"
+            " a row's last and lowest element, 6 bytes below its first, to the next row's first."
+            " If the rows are -16 bytes apart, it is -10."
+        ),
         *_bits("CONTROL", abi.RECORD["CONTROL"].bits),
         "### Example",
         "",
@@ -195,8 +204,35 @@ def _record() -> list[str]:
     ]
 
 
-def page() -> str:
-    """The whole page, Markdown."""
+def _running(slots: int | None) -> list[str]:
+    """The steps of a driver."""
+    number = "2^GEOMETRY.SLOTS_LOG2" if slots is None else str(slots)
+    steps = (
+        "1. Write the leading words of command i's record to the ring, at"
+        f" `{abi.RING_OFFSET:#06x}` + {abi.RECORD_BYTES} (i mod {number}).",
+        f"2. Write i + 1 to DOORBELL, modulo 2^16. It may exceed RETIRED by at most {number}; one"
+        f" that exceeds it by more stops the core with {abi.Status.BAD_DOORBELL.name}.",
+        "3. Wait until RETIRED is i + 1, or STATUS.FAULT is 1; or set INTERRUPT.ENABLE, and the"
+        " flag INTERRUPT in the record, and wait for the interrupt line. Then write 1 to"
+        " INTERRUPT.PENDING first, and read RETIRED and STATUS after it.",
+        "4. If STATUS.FAULT is 1, read FAULT and FAULT_ADDRESS, write 1 to CLEAR, and wait until"
+        " STATUS.BUSY, FAULT and DOORBELL are 0. Commands that had not retired are gone.",
+    )
+    return [
+        "## Running commands",
+        "",
+        "Commands are counted from 0 since reset or CLEAR.",
+        "",
+        *(line for step in steps for line in _wrapped(step)),
+        "",
+    ]
+
+
+_PLACE = f"; bitlane's links show it at `{abi.CONTROL_BASE:#010x}`, a SoC where its bus has it"
+
+
+def page(slots: int | None = None) -> str:
+    """Return the whole page, Markdown: of any core, or of a core with ``slots`` in a SoC."""
     lines = [
         "# Registers and command record",
         "",
@@ -205,9 +241,10 @@ def page() -> str:
         *_paragraphs(
             f"ABI version {abi.ABI_VERSION}, identity `{abi.IDENTITY:#010x}`. All words are 32"
             " bits, little-endian. Offsets are bytes from the start of the control window, which is"
-            f" {abi.CONTROL_SIZE // 1024} KiB and which a link shows at `{abi.CONTROL_BASE:#010x}`."
+            f" {abi.CONTROL_SIZE // 1024} KiB{_PLACE if slots is None else ''}."
         ),
         *_window(),
+        *_running(slots),
         *_record(),
         "## Codes",
         "",

@@ -193,7 +193,8 @@ class Status(Code):
         """RUN or a COUNT in use is 0; a COUNT in use is 2**GEOMETRY.COUNT_BITS or more; or RUN
         elements of the wider of LANE and OUT_LANE, of LANE for a SUM or a SEARCH, have
         2**GEOMETRY.LENGTH_BITS bytes or more. Of a SEARCH: RUN, or B from BASE to LAST, is not
-        whole rows; B has more than SEARCH.QUERIES_LOG2 says; or Y is not what its rows give""",
+        whole rows; B has no row, or more than SEARCH.QUERIES_LOG2 says; or Y is not what its rows
+        give""",
     )
     MISALIGNED = (
         6,

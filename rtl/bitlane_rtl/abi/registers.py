@@ -107,7 +107,12 @@ REGISTERS = (
         _R,
         "state of the engine",
         (
-            Bits("BUSY", 0, 1, "a command has been submitted and not retired"),
+            Bits(
+                "BUSY",
+                0,
+                1,
+                "DOORBELL differs from RETIRED: a command is pending, or the engine has stopped",
+            ),
             Bits("FAULT", 1, 1, "the engine has stopped; see FAULT"),
             Bits("DRAINED", 2, 1, "no bus transaction is open; CLEAR takes effect at once"),
         ),
@@ -133,7 +138,7 @@ REGISTERS = (
         0x20,
         _R,
         "commands retired with OK since reset or CLEAR, modulo 2**16",
-        (Bits("COUNT", 0, 16, ""),),
+        (Bits("COUNT", 0, 16, "index of the next command to retire, or of the one that failed"),),
     ),
     Register(
         "FAULT",
@@ -203,7 +208,7 @@ REGISTERS = (
         "writing 1 sets all counters to 0",
         (Bits("CLEAR", 0, 1, ""),),
     ),
-    Register("BUSY_CYCLES", 0x40, _R, "cycles with STATUS.BUSY"),
+    Register("BUSY_CYCLES", 0x40, _R, "cycles with STATUS.BUSY, also of a stopped engine"),
     Register("A_BEATS", 0x44, _R, "beats that read port A delivered"),
     Register("A_STALLS", 0x48, _R, "cycles in which A had reads open and no beat came"),
     Register("B_BEATS", 0x4C, _R, "the same for B"),

@@ -106,7 +106,7 @@ RULES = (
     Rule(
         "SEARCH",
         """
-        A is a database of RUN bytes, and B a batch of queries. Both consist of contiguous rows and
+        A is a database of RUN bytes, and B a batch of queries, at least one each. Both consist of contiguous rows and
         may start at any byte. A, B and Y are one DENSE run each; LOOPS is 1, LANE BITS_8 and
         OUT_LANE BITS_32. RUN is the length of A; BASE and LAST give the lengths of B and Y.
 
@@ -137,6 +137,9 @@ RULES = (
 
         Words that a command does not use are not read and may hold anything.
 
+        RETIRED says which commands have ended. A completion says it of one slot, without RETIRED:
+        CODE is OK, or the reason why its command failed, and INDEX is the command's.
+
         The seal detects any single wrong bit outside CONTROL. Of random changes, it does not detect
         1 in 256.
         """,
@@ -164,6 +167,10 @@ RULES = (
         The first failure stops the engine: FAULT, FAULT_ADDRESS and the command's completion report
         it, INTERRUPT.PENDING is set, and RETIRED stays at the command's index, as in FAULT.INDEX.
         Every command before it has retired with OK.
+
+        STATUS.BUSY is 1 as long as DOORBELL differs from RETIRED, and BUSY_CYCLES counts on: so
+        after a fault, and after BAD_DOORBELL even if no command was pending. A host that waits for
+        BUSY to become 0 must look at STATUS.FAULT, too. Only CLEAR starts the engine again.
 
         A command that is refused, codes BAD_SEAL to PAST_MEMORY with PORT NONE, has caused no bus
         traffic, and nothing after it was started.

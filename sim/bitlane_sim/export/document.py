@@ -122,37 +122,8 @@ def page(configuration: Configuration, name: str, command: str, ports: Mapping[s
         "AxLOCK, AxQOS, AxREGION and the identifiers are constant 0; identifiers that come back",
         "are ignored, as AWPROT and ARPROT of the control window are.",
         "",
-        *_running(configuration.slots),
     ]
-    return "\n".join(lines) + "\n" + _registers()
-
-
-def _running(slots: int) -> list[str]:
-    """Return the section on how commands run on a core with ``slots`` in its ring."""
-    return [
-        "## Running commands",
-        "",
-        "The control window is accessed in whole words of 32 bits; anything else gets SLVERR.",
-        "Commands are counted from 0 since reset or CLEAR.",
-        "",
-        (
-            "1. Write the leading words of command i's record to the ring, at"
-            f" `{abi.RING_OFFSET:#06x}` + {abi.RECORD_BYTES} (i mod {slots})."
-        ),
-        (
-            "2. Write i + 1 to DOORBELL, modulo 2^16. It may exceed RETIRED by at most"
-            f" {slots}; one that exceeds it by more stops the core with"
-            f" {abi.Status.BAD_DOORBELL.name}."
-        ),
-        (
-            "3. Wait until RETIRED is i + 1; or set INTERRUPT.ENABLE, and the flag INTERRUPT in the"
-            " record,"
-        ),
-        "   and wait for `irq`. Write 1 to INTERRUPT.PENDING to take it back.",
-        "4. If STATUS.FAULT is set, read FAULT and FAULT_ADDRESS, write 1 to CLEAR, and wait until",
-        "   STATUS.BUSY, FAULT and DOORBELL are 0. Commands that had not retired are gone.",
-        "",
-    ]
+    return "\n".join(lines) + "\n" + _registers(configuration.slots)
 
 
 def _meaning(port: str) -> str:
@@ -161,10 +132,9 @@ def _meaning(port: str) -> str:
     return next(text for prefix, text in _GROUPS.items() if port.startswith(prefix))
 
 
-def _registers() -> str:
+def _registers(slots: int) -> str:
     """The page of the project on registers, a level further down, without its first comment."""
-    lines = [line for line in registers_page.page().splitlines() if not line.startswith("<!--")]
+    text = registers_page.page(slots)
+    lines = [line for line in text.splitlines() if not line.startswith("<!--")]
     text = "\n".join(f"#{line}" if line.startswith("#") else line for line in lines) + "\n"
-    # Where a board's link shows the window is nothing to others.
-    text = text.replace(f" and which a link shows at `{abi.CONTROL_BASE:#010x}`", "")
     return text.replace("\n\n\n", "\n\n")

@@ -9,6 +9,7 @@ from bitlane.command_line.registers_page import page
 from bitlane_rtl import abi
 from support.models.record import Interpreter, Record
 
+BAD = abi.Status.BAD_DOORBELL.name
 PAGE = Path(__file__).parents[3] / "docs" / "registers.md"
 
 
@@ -41,6 +42,13 @@ def test_the_rule_on_failures_names_every_status_that_stops_the_engine() -> None
     assert "BAD_SEAL to PAST_MEMORY" in rule.text
     stops = [code.name for code in abi.Status if code is not abi.Status.OK and code not in refusals]
     assert [name for name in stops if name not in rule.text] == []
+
+
+def test_the_steps_of_a_driver_name_the_slots() -> None:
+    assert "128 (i mod 2^GEOMETRY.SLOTS_LOG2)" in " ".join(page().split())
+    steps = " ".join(page(slots=8).split())
+    assert "128 (i mod 8)" in steps
+    assert f"at most 8; one that exceeds it by more stops the core with {BAD}" in steps
 
 
 def test_no_sign_of_markdown_is_in_the_text_by_accident() -> None:
