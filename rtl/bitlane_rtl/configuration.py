@@ -151,8 +151,9 @@ class Configuration:
         for name, low in (("memory_base", 0), ("memory_bytes", 1)):
             value = getattr(self, name)
             if value % block or value < low:
+                shown = hex(value) if name == "memory_base" else value
                 raise ValueError(
-                    f"{name}: {value}; expected a multiple of {BEATS_PER_BLOCK} beats,"
+                    f"{name}: {shown}; expected a multiple of {BEATS_PER_BLOCK} beats,"
                     f" {block} bytes, {low} or more"
                 )
         if self.memory_last >= 1 << self.address_width:

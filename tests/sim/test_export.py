@@ -11,11 +11,15 @@ import pytest
 from amaranth.back.verilog import YosysError
 
 import bitlane_rtl
-from bitlane.command_line.cli import DONE, main
+from bitlane.command_line.cli import DONE, main, whole_parser
 from bitlane_rtl.abi import CONTROL_BASE, Mode
 from bitlane_rtl.bus.axi4 import CACHE, PROT
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.configurations import NAMED
+from bitlane_rtl.core import Core
+from bitlane_sim.export import _chosen, _command
+from bitlane_sim.export.destination import Destination
+from bitlane_sim.export.document import _parameters
 from support.cocotb.simulators import icarus, verilator
 from support.command_line import CommandLine
 from support.processes import run
@@ -76,7 +80,7 @@ def test_options_change_the_configuration_that_is_named(
         return "module", "page"
 
     monkeypatch.setattr("bitlane_sim.export.export", remember)
-    words = ["export", "--configuration", name, "-o", "core.v"]
+    words = ["export", "--configuration", name, "-o", "core.v", "--force"]
     assert main(words) == DONE
     assert (given["configuration"], given["base"]) == (NAMED[name](), name)
     assert main([*words, "--data-width", "128", "--modes", "repeat", "--block-ram"]) == DONE
@@ -163,6 +167,44 @@ def test_no_text_is_written_if_yosys_is_missing_or_fails(
     assert list(Path().iterdir()) == []
 
 
+@pytest.mark.parametrize("there", ["core.v", "core.md"])
+def test_a_file_is_replaced_with_force_alone(
+    there: str, cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path(there).write_text("mine", encoding="utf-8")
+    complaint = cli.refuse("export", *SMALL, "-o", "core.v")
+    assert complaint == (
+        f"bitlane: --output: {there} exists; choose another, or --force to replace core.v and"
+        " core.md"
+    )
+    assert [(path.name, path.read_text("utf-8")) for path in Path().iterdir()] == [(there, "mine")]
+    monkeypatch.setattr("bitlane_sim.export.export", lambda *_, **__: ("module", "page"))
+    assert main(["export", *SMALL, "-o", "core.v", "--force"]) == DONE
+    assert {path.name: path.read_text("utf-8") for path in Path().iterdir()} == {
+        "core.v": "module",
+        "core.md": "page",
+    }
+
+
+def test_every_parameter_has_a_value_and_the_command_repeats_it() -> None:
+    for name, make in NAMED.items():
+        for changes in ({}, {"counters": True}, {"counters": False}, {"memory_bytes": 1 << 16}):
+            configuration = replace(make(), **changes)  # type: ignore[arg-type]
+            rows = dict(_parameters(configuration))
+            assert all(value.strip() not in ("", "bits") for value in rows.values()), name
+            assert rows["Counters"].startswith("yes" if configuration.counters else "none")
+            to = Destination("core", Path("core.v"))
+            words = shlex.split(_command(configuration, 1, to, name))[1:]
+            arguments = whole_parser().parse_args(words)
+            assert replace(make(), **_chosen(arguments)) == configuration
+
+
+def test_a_core_names_its_buses() -> None:
+    two = "Out(Axi4(32, 64)), 'm_axi_b': Out(Axi4(32, 64, read=True, write=False))"
+    expected = f"Signature({{'m_axi': {two}, 's_axil': In(Axi4Lite()), 'irq': Out(1)}})"
+    assert repr(Core(NAMED["full"]()).signature) == expected
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -175,9 +217,16 @@ def test_no_text_is_written_if_yosys_is_missing_or_fails(
         (["-o", "x.v", "--ports", "3"], "--ports: 3 is outside 1 to 2"),
         (["-o", "x.v", "--loops", "7"], "--loops: 7 is outside 1 to 6"),
         (["-o", "x.v", *SMALL, "--id-width", "0"], "--id-width: 0 is outside 1 to 32"),
-        (["-o", "x.v", "--memory-base", "5"], "--memory-base: 5; expected a multiple of 16 beats"),
+        (["-o", "x.v", "--memory-base", "5"], "--memory-base: 0x5; expected a multiple of 16"),
         (["-o", "x.v", "--configuration", "copy", "--ops", "count"], "--lanes: empty"),
-        (["-o", "x.v", "--memory-bytes", "8GiB"], "--memory-bytes: the last address"),
+        (
+            ["-o", "x.v", "--memory-bytes", "8GiB"],
+            "--memory-bytes: the last address 0x1ffffffff needs more than 32 bits",
+        ),
+        (["-o", "x.v", "--ops", "xor", "--modes", "sum"], "--modes: no operation of --ops has sum"),
+        (["-o", "x.v", "--ops", "shift", "--modes", "all"], "--modes: no operation of --ops has s"),
+        (["-o", "x.v", "--configuration", "copy", "--ports", "2"], "--ports: 2, but no operation "),
+        (["-o", "x.v", "--ops", "not,count", "--ports", "2"], "--ports: 2, but no operation of "),
     ],
 )
 def test_bad_input(words: list[str], message: str, cli: CommandLine) -> None:

@@ -69,6 +69,11 @@ class Axi4(wiring.Signature):
                 "rready": Out(1),
             }
         super().__init__(members)
+        channels = "" if read and write else f", {read=}, {write=}"
+        self._text = f"Axi4({address_width}, {data_width}{channels})"
+
+    def __repr__(self) -> str:
+        return self._text
 
 
 def _address_channel(prefix: str, address_width: int) -> dict[str, wiring.Member]:

@@ -50,6 +50,9 @@ class Axi4Lite(wiring.Signature):
             }
         )
 
+    def __repr__(self) -> str:
+        return "Axi4Lite()"
+
 
 class Axi4LiteControl(wiring.Component):
     """An adapter from AXI4-Lite, as a subordinate, to a control port.

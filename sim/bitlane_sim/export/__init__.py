@@ -86,7 +86,7 @@ def _add_destination(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--force",
         action="store_true",
-        help="replace files in a FOLDER that is not empty, and leave the others there alone",
+        help="replace FILE.v and FILE.md, or files in a FOLDER that is not empty; other files stay",
     )
     parser.add_argument(
         "--prefix",
@@ -126,6 +126,11 @@ def _add_configuration(parser: argparse.ArgumentParser) -> None:
         action="store_const",
         const=True,
         help="FIFOs in block RAM (iCE40), not in LUT RAM",
+    )
+    parser.add_argument(
+        "--counters",
+        action=argparse.BooleanOptionalAction,
+        help="counters of cycles, beats and stalls",
     )
     parser.add_argument(
         "--id-width",
@@ -170,7 +175,9 @@ def _search(text: str) -> Search:
 def _run(arguments: argparse.Namespace) -> int:
     to = destination(arguments.output, arguments.folder, arguments.prefix, force=arguments.force)
     try:
-        configuration = replace(NAMED[arguments.configuration](), **_chosen(arguments))
+        chosen = _chosen(arguments)
+        configuration = replace(NAMED[arguments.configuration](), **chosen)
+        _expect_built(configuration, chosen)
         text, page = export(
             configuration,
             to.name,
@@ -196,17 +203,35 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _chosen(arguments: argparse.Namespace) -> dict[str, Any]:
     """Fields of the configuration that options give, with their values."""
-    fields = [field for field, _ in _FIELDS.values()] + ["block_ram"]
+    fields = [field for field, _ in _FIELDS.values()] + ["block_ram", "counters"]
     chosen = {field: getattr(arguments, field) for field in fields}
     if chosen["modes"] is not None:
         chosen["modes"] |= {Mode.DENSE}
     return {field: value for field, value in chosen.items() if value is not None}
 
 
+def _expect_built(configuration: Configuration, chosen: Mapping[str, Any]) -> None:
+    """Raise ``ExportError`` if ``configuration`` is built without something that was chosen."""
+    lost = chosen.get("modes", frozenset()) - configuration.modes
+    if lost:
+        names = ", ".join(mode.name.lower() for mode in lost)
+        rest = ",".join(mode.name.lower() for mode in sorted(configuration.modes))
+        raise ExportError(
+            f"--modes: no operation of --ops has {names}; expected --modes {rest}, or --ops with"
+            " one that counts"
+        )
+    if chosen.get("read_ports") == 2 and not configuration.two_ports:
+        raise ExportError(
+            "--ports: 2, but no operation of --ops reads B; expected --ports 1, or --ops with one"
+            " of two operands"
+        )
+
+
 def _in_options(complaint: str) -> str:
     """``complaint`` of a configuration, which begins with names of it, with the options' names."""
     names, colon, rest = complaint.partition(":")
     options = {field: option for option, (field, _) in _FIELDS.items()}
+    rest = rest.replace("address_width = ", "")  # no option
     said = [options.get(name, f"--{name.replace('_', '-')}") for name in names.split(", ")]
     return ", ".join(said) + colon + rest
 
@@ -250,6 +275,8 @@ def _command(configuration: Configuration, id_width: int, to: Destination, base:
             words += [option, show(value)]
     if configuration.block_ram:
         words.append("--block-ram")
+    if configuration.counters != usual.counters:
+        words.append("--counters" if configuration.counters else "--no-counters")
     if id_width != 1:
         words += ["--id-width", str(id_width)]
     return shlex.join([*words, *to.words()])

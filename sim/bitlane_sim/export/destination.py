@@ -85,7 +85,7 @@ def destination(
 ) -> Destination:
     """Return the destination that ``output`` or ``folder`` names, with the core's ``name`` if any.
 
-    ``force``: files may be replaced in a folder that is not empty. Raises ``ExportError`` for a
+    ``force``: files may be replaced. Raises ``ExportError`` for a
     place where nothing can be or should be written, and for a name that no module can have.
     """
     if folder is None:
@@ -109,6 +109,11 @@ def destination(
     for path in (found.module, found.page):
         if path.is_dir():
             raise ExportError(f"{found.option}: {path} is a folder; expected a file")
+        if folder is None and not force and os.path.lexists(path):
+            raise ExportError(
+                f"--output: {path} exists; choose another, or --force to replace {found.module}"
+                f" and {found.page}"
+            )
     return found
 
 

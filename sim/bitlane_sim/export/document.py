@@ -33,15 +33,17 @@ def _names(members: Iterable[abi.Op | abi.Mode]) -> str:
 def _parameters(configuration: Configuration) -> list[tuple[str, str]]:
     first, last = configuration.memory_base, configuration.memory_last
     two = configuration.two_ports
+    lanes = ", ".join(str(lane.bits) for lane in sorted(configuration.lanes))
     reads = f"{configuration.bursts} bursts and {configuration.fifo_beats} beats"
     return [
         ("Data width", f"{configuration.data_width} bits"),
         ("Read managers", "2: m_axi reads A, m_axi_b reads B" if two else "1: m_axi"),
         ("Operations", _names(configuration.ops)),
-        ("Lanes", ", ".join(str(lane.bits) for lane in sorted(configuration.lanes)) + " bits"),
+        ("Lanes", f"{lanes} bits" if lanes else "none: no operation depends on one"),
         ("Runs", _names(configuration.modes)),
         ("Nested loops", str(configuration.loops)),
         ("In flight", f"{reads} of each operand, {configuration.bursts} bursts of the result"),
+        ("Counters", "yes" if configuration.counters else "none: their registers read 0"),
         ("Command ring", f"{configuration.slots} slots of {abi.RECORD_BYTES} bytes"),
         ("Memory", f"{configuration.memory_bytes} bytes, {first:#010x} to {last:#010x}"),
         ("Control window", f"{abi.CONTROL_SIZE} bytes"),

@@ -94,6 +94,26 @@ def test_random_loops_of_every_mode(width: int, stalls: Stalls, seed: int) -> No
     check(configuration, commands, stalls)
 
 
+@pytest.mark.parametrize("loops", [1, 2, 3, 6])
+@pytest.mark.parametrize("stalls", ALL_STALLS)
+def test_random_walks_of_every_number_of_loops(loops: int, stalls: Stalls) -> None:
+    """With up to two loops, the first address takes another way to its register."""
+    generator = random.Random(f"{loops} {stalls.seed}")
+    configuration = Configuration(data_width=32, loops=loops)
+    commands = []
+    for depth in [loops, *(generator.randint(1, loops) for _ in range(7))]:
+        counts = [generator.choice([1, 2, 3]) for _ in range(depth)]
+        modes = generator.choice(OPERAND_MODES), generator.choice([Mode.DENSE, Mode.STRIDED])
+        a, y = (
+            random_walk(
+                generator, configuration, counts, mode, Lane.BITS_16, size=1 << 16, aligned=False
+            )
+            for mode in modes
+        )
+        commands.append((a, y))
+    check(configuration, commands, stalls)
+
+
 def test_addresses_go_round_at_their_width() -> None:
     configuration = Configuration(address_width=16, memory_bytes=1 << 16)
     up = Walk(0xFFF0, [3, 4], [8, 0x6000], Mode.STRIDED, Lane.BITS_32)
