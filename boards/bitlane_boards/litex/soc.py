@@ -85,7 +85,7 @@ def add_bitlane(
             configuration or full(width), memory_base=region.origin, memory_bytes=region.size
         )
     except ValueError as error:
-        raise BitlaneError(f"add_bitlane: {error}") from error
+        raise BitlaneError(f"add_bitlane: memory_bytes is {region.size}: {error}") from error
     soc.bus.add_region(f"{name}_memory", region)
     core = Bitlane(soc.platform, configuration)
     soc.add_module(name=name, module=core)

@@ -207,23 +207,26 @@ def _record() -> list[str]:
 def _running(slots: int | None) -> list[str]:
     """The steps of a driver."""
     number = "2^GEOMETRY.SLOTS_LOG2" if slots is None else str(slots)
-    steps = (
-        "1. Write the leading words of command i's record to the ring, at"
-        f" `{abi.RING_OFFSET:#06x}` + {abi.RECORD_BYTES} (i mod {number}).",
-        f"2. Write i + 1 to DOORBELL, modulo 2^16. It may exceed RETIRED by at most {number}; one"
-        f" that exceeds it by more stops the core with {abi.Status.BAD_DOORBELL.name}.",
-        "3. Wait until RETIRED is i + 1, or STATUS.FAULT is 1; or set INTERRUPT.ENABLE, and the"
-        " flag INTERRUPT in the record, and wait for the interrupt line. Then write 1 to"
-        " INTERRUPT.PENDING first, and read RETIRED and STATUS after it.",
-        "4. If STATUS.FAULT is 1, read FAULT and FAULT_ADDRESS, write 1 to CLEAR, and wait until"
-        " STATUS.BUSY, FAULT and DOORBELL are 0. Commands that had not retired are gone.",
-    )
+    steps = f"""\
+        1. Write the leading words of command i's record to the ring, at
+        `{abi.RING_OFFSET:#06x}` + {abi.RECORD_BYTES} (i mod {number}).
+
+        2. Write i + 1 to DOORBELL, modulo 2^16. It may exceed RETIRED by at most {number}; one that
+        exceeds it by more stops the core with {abi.Status.BAD_DOORBELL.name}.
+
+        3. Wait until RETIRED is i + 1, or STATUS.FAULT is 1; or set INTERRUPT.ENABLE, and the flag
+        INTERRUPT in the record, and wait for the interrupt line. Then write 1 to INTERRUPT.PENDING
+        first, and read RETIRED and STATUS after it.
+
+        4. If STATUS.FAULT is 1, read FAULT and FAULT_ADDRESS, write 1 to CLEAR, and wait until
+        STATUS.BUSY, FAULT and DOORBELL are 0. Commands that had not retired are gone.
+        """
     return [
         "## Running commands",
         "",
         "Commands are counted from 0 since reset or CLEAR.",
         "",
-        *(line for step in steps for line in _wrapped(step)),
+        *(line for line in _paragraphs(steps) if line),
         "",
     ]
 

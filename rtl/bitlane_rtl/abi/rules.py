@@ -106,9 +106,10 @@ RULES = (
     Rule(
         "SEARCH",
         """
-        A is a database of RUN bytes, and B a batch of queries, at least one each. Both consist of contiguous rows and
-        may start at any byte. A, B and Y are one DENSE run each; LOOPS is 1, LANE BITS_8 and
-        OUT_LANE BITS_32. RUN is the length of A; BASE and LAST give the lengths of B and Y.
+        A is a database of RUN bytes, and B a batch of queries. Both consist of contiguous rows, at
+        least one each, and may start at any byte. A, B and Y are one DENSE run each; LOOPS is 1,
+        LANE BITS_8 and OUT_LANE BITS_32. RUN is the length of A; BASE and LAST give the lengths of
+        B and Y.
 
         For each row of B, in order, Y has 1 << SEARCH.NEAREST_LOG2 entries of 8 bytes, the nearest
         first: the distance, then the number of the row of A. Of rows at equal distances, those with

@@ -15,10 +15,12 @@ from bitlane.command_line.cli import DONE, UNUSABLE, main
 from bitlane.errors import BitlaneError
 from bitlane_boards.litex.targets import build_target
 from bitlane_rtl.abi import ABI_VERSION
+from support.boards.litex import PAGE
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore:invalid escape sequence"),  # LiteX's.
+    pytest.mark.filterwarnings("ignore::SyntaxWarning"),
 ]
 
 
@@ -119,29 +121,30 @@ def test_a_memory_without_masks_is_refused_on_every_platform() -> None:
 
     from bitlane_boards.litex.soc import _expect_masks
 
-    refused, count = set(), 0
-    for count, (name, resource) in enumerate(_memories(), 1):
+    refused = set()
+    memories = list(_memories())
+    for name, resource in memories:
         manager = ConstraintManager([resource], [])
-        pads = manager.request(resource[0], resource[1])
         phy = SimpleNamespace(phytype="GENSDRPHY")
         controller = SimpleNamespace(settings=SimpleNamespace(phy=phy))
         soc = SimpleNamespace(
             platform=SimpleNamespace(constraint_manager=manager),
             sdram=SimpleNamespace(controller=controller),
         )
-        try:
-            _expect_masks(soc)
-        except BitlaneError as error:
-            assert "\n" not in str(error)
-            refused.add(name)
-        assert (name in refused) == (not hasattr(pads, "dm")), (name, resource)
-        manager.matched.clear()
         with pytest.raises(BitlaneError, match="no pins of the memory of GENSDRPHY"):
             _expect_masks(soc)
-    assert count > 100
-    known = "5a_75b 5a_75e i5 i5a_907 i9plus".split()
-    assert {f"colorlight_{each}" for each in known} < refused
-    assert not {"radiona_ulx3s", "terasic_de0nano", "digilent_arty"} & refused
+        if hasattr(manager.request(resource[0], resource[1]), "dm"):
+            _expect_masks(soc)
+            continue
+        with pytest.raises(BitlaneError, match=f"{resource[0]} has 0 pins of byte masks"):
+            _expect_masks(soc)
+        refused.add(name)
+    assert len(memories) > 100
+    for each in ("5a_75b", "5a_75e", "i5", "i5a_907", "i9plus"):
+        assert f"colorlight_{each}" in refused
+    page = PAGE.read_text(encoding="utf-8")
+    # LiteX does not use the memory "dram" of the Analog Pocket, but "sdram".
+    assert [name for name in sorted(refused) if f"`{name}`" not in page] == ["analog_pocket"]
 
 
 def test_memory_that_a_core_cannot_have_is_refused() -> None:
