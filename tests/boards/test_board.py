@@ -58,6 +58,12 @@ def test_the_memory_chip_fits_the_pins(board: Board) -> None:
     assert board.configuration.memory_bytes <= part.size
 
 
+def test_no_block_ram_of_a_bank_holds_two_bytes_of_a_word(board: Board) -> None:
+    """Commands without FENCE may read and write different bytes of a word in one cycle."""
+    if board.memory is MemoryKind.BANKS:
+        assert board.words // board.banks >= 2048
+
+
 def test_the_pins_of_ethernet_are_those_that_the_simulated_chip_has(board: Board) -> None:
     if board.ethernet is None:
         return

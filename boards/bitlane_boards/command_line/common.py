@@ -48,7 +48,7 @@ def add_board(
     )
 
 
-def add_addresses(parser: argparse.ArgumentParser) -> None:
+def add_addresses(parser: argparse._ActionsContainer) -> None:
     """Add the addresses that a board gets on its network."""
     parser.add_argument("--ip", metavar="ADDRESS", help="IPv4 address of a board with Ethernet")
     parser.add_argument(

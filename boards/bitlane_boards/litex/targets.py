@@ -93,7 +93,7 @@ def build_target(name: str, folder: Path, options: Sequence[str] = ()) -> Target
     if find_spec("litex_boards") is None:
         raise BitlaneError("build: litex-boards is not installed: pip install 'bitlane[litex]'")
     targets = find_spec("litex_boards.targets")
-    names = [x.name for x in iter_modules(targets and targets.submodule_search_locations)]
+    names = [x.name for x in iter_modules(targets.submodule_search_locations if targets else ())]
     if name not in names:
         close = [x for x in names if name and name in x] or get_close_matches(name, names, 1)
         hint = f"did you mean {close[0]}?" if close else "expected one like radiona_ulx3s"

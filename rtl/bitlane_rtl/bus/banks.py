@@ -291,7 +291,9 @@ class BankedMemory(wiring.Component):
     place a cycle later, and after 3 cycles for a read.
     Throughput: a beat per cycle on every port; two readers that stay in one bank share it. The host
     writes a byte in 2 cycles and reads one in 4.
-    It reports no errors. Undefined: a read of a word in the cycle in which it is written.
+    It reports no errors. Undefined: a read of a byte in the cycle in which it is written; and of a
+    whole word, if block RAMs hold several of its bytes. On an ECP5 none does in banks of 2,048
+    words or more, so commands may write bytes of a word beside bytes that others read.
     Each reader must accept its beats without waiting for the other reader or the host: two beats
     that wait block the bank of the second, and the host.
     Area (64 bits, two readers, 2 banks of 128 KiB): ECP5 601 LUT4, 254 flip-flops, 128 block RAMs.
