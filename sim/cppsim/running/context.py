@@ -145,7 +145,7 @@ class _TestbenchContext(_Ticking, TestbenchContext):
         write = self._writers.get(id(expr))
         if write is None:
             slot = self._state.slot(expr) if type(expr) is Signal and self._state else None
-            if slot is not None and slot.combinational_only:
+            if slot is not None and slot.combinational_only and not slot.is_comb:
                 self._writers[id(expr)] = slot.writer()
         elif type(value) is int and self._engine.unwatched() and write(value):
             return
