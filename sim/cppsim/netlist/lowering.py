@@ -187,11 +187,7 @@ class _Lowering:
         key = (net, rising, reset)
         if key not in self._edges:
             (bit,) = self._writer.new(1)
-            cell = self._netlist.cells[net >> 16]
-            start = self._starts.get(net, 0)
-            if isinstance(cell, nir.FlipFlop):
-                start = cell.init >> (net & 0xFFFF) & 1
-            self._edges[key] = ClockEdge(net, rising, bit, start, reset)
+            self._edges[key] = ClockEdge(net, rising, bit, self._starts.get(net, 0), reset)
         return self._edges[key].bit
 
     def _active(self, cell: Any) -> int:
