@@ -8,6 +8,7 @@ hence ``Any``.
 
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from copy import copy
 from operator import attrgetter
 from types import SimpleNamespace
@@ -88,6 +89,15 @@ def empty_design() -> Any:
 def engine_of(simulator: Any) -> Any:
     """Return the engine of a simulator."""
     return simulator._engine
+
+
+def closing_generators(simulator: Any) -> Any:
+    """Return the context in which ``simulator`` advances: it closes async generators left early.
+
+    Amaranth 0.5 has none.
+    """
+    replace = getattr(simulator, "_replace_asyncgen_hooks", nullcontext)
+    return replace()
 
 
 def domain_of(tick: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 from amaranth.sim import Simulator as AmaranthSimulator
 
-from .amaranth_internals import engine_of, femtoseconds_of
+from .amaranth_internals import closing_generators, engine_of, femtoseconds_of
 from .background import FallbackWarning
 from .designs import uncollected
 from .engine import Engine
@@ -64,7 +64,8 @@ class Simulator(AmaranthSimulator):
     def run(self) -> None:
         if isinstance(self._engine, RunningEngine):
             self._running = True
-            self._engine.run()
+            with closing_generators(self):
+                self._engine.run()
         else:
             super().run()
 
@@ -75,7 +76,8 @@ class Simulator(AmaranthSimulator):
             return
         assert self._engine.now <= femtoseconds
         self._running |= self._engine.now < femtoseconds
-        self._engine.run(femtoseconds)
+        with closing_generators(self):
+            self._engine.run(femtoseconds)
 
 
 _class: Any = AmaranthSimulator

@@ -1,5 +1,8 @@
 """Wrappers of private Amaranth code have one form for all versions of Amaranth."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from operator import methodcaller
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,6 +30,31 @@ def test_times_are_periods_in_the_next_version(monkeypatch: pytest.MonkeyPatch) 
     assert femtoseconds_of(SimpleNamespace(femtoseconds=7)) == 7
     monkeypatch.setattr(hdl, "Period", SimpleNamespace, raising=False)
     assert femtoseconds_of(1.5e-6) is None, "left to Amaranth, which warns of it"
+
+
+@pytest.mark.parametrize("run", [("run",), ("run_until", 3e-6)], ids=lambda x: x[0])
+def test_runs_close_generators_as_the_next_version_does(
+    run: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    m, count, seen = Module(), Signal(8), []
+    m.d.sync += count.eq(count + 1)
+
+    @contextmanager
+    def replace_hooks(_: Any) -> Iterator[None]:
+        seen.append("replaced")
+        yield
+        seen.append("restored")
+
+    async def work(ctx: Any) -> None:
+        await ctx.tick()
+        seen.append("ran")
+
+    monkeypatch.setattr(Simulator, "_replace_asyncgen_hooks", replace_hooks, raising=False)
+    simulator = cppsim.Simulator(m, mode="always")
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(work)
+    methodcaller(*run)(simulator)
+    assert seen == ["replaced", "ran", "restored"]
 
 
 def test_a_compiled_engine_has_all_that_amaranths_constructor_sets() -> None:
