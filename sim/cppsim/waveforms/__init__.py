@@ -86,6 +86,7 @@ _SIGNATURES: Signatures = {
     "waves_count_from": (None, (_ADDRESS, _NUMBER, _NUMBER)),
     "waves_add": (ctypes.c_int, (_ADDRESS, _NUMBER, ctypes.c_char_p, _SIZE)),
     "waves_line": (None, (_ADDRESS, ctypes.c_char_p, _SIZE)),
+    "waves_note": (ctypes.c_int, (_ADDRESS,)),
     "waves_flush": (ctypes.c_int, (_ADDRESS,)),
     "waves_failed": (ctypes.c_int, (_ADDRESS,)),
 }
@@ -194,6 +195,14 @@ class Waves:
         """Take down lines of the file that were made elsewhere. Raises as `sample` does."""
         text = lines.encode()
         self._library.waves_add(self.handle, self._passed(femtoseconds), text, len(text))
+        self.check()
+
+    def note(self) -> None:
+        """Take the first sample, of time 0, which the header of the file shows.
+
+        Raises what a variable's ``render`` raises.
+        """
+        self._library.waves_note(self.handle)
         self.check()
 
     def count_from(self, femtoseconds: int) -> None:

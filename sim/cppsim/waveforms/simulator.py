@@ -51,6 +51,10 @@ class SimulatorWaves(Waves):
 
     def __init__(self, writer: Any, state: State) -> None:
         self._writer, self._state = writer, state
+        self._undumped = [(x, shown) for x, shown in writer.vcd_signal_vars.items()]
+        """Signals, and their variables, whose values the file's header will have."""
+        for rows in writer.vcd_memory_vars.values():
+            self._undumped += [(None, shown) for shown in rows]
         self._others: list[_Other] = []
         self._variables: list[Variable] = []
         self._areas = Areas()
@@ -74,6 +78,10 @@ class SimulatorWaves(Waves):
 
         Raises the errors of the file, and ``VCDPhaseError`` if time went backwards.
         """
+        undumped, self._undumped = self._undumped, []
+        if undumped and not femtoseconds:
+            self._dump(undumped)
+            return
         lines = [
             f"{variable.format_value(_value(self._state, what, other.signal))}\n"
             for other in self._others
@@ -87,6 +95,15 @@ class SimulatorWaves(Waves):
             from vcd.writer import VCDPhaseError  # only here: pyvcd takes 10 ms
 
             raise VCDPhaseError(f"Out of order timestamp: {femtoseconds}") from None
+
+    def _dump(self, undumped: "Sequence[tuple[Any, _Shown]]") -> None:
+        """Let the header show the values at the end of time 0, as Amaranth's writer does."""
+        self.note()
+        for other in self._others:
+            list(other.changed())
+        for signal, shown in undumped:
+            for variable, what in shown:
+                self._writer.vcd_writer.change(variable, 0, _value(self._state, what, signal))
 
     def close(self, now: int) -> None:
         """Finish the files at the last complete time step.

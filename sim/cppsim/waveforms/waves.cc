@@ -222,6 +222,7 @@ struct Waves {
 
   void begin(); // when these are complete
   int sample(Time time);
+  int note();
   int date(Time time);
   int flush();
   bool interrupted() const { return _python.held() && _python.interrupted() != 0; }
@@ -305,6 +306,18 @@ int Waves::sample(Time time) {
     _dated = dated;
   }
   return failed || (text.count >= ENOUGH && flush());
+}
+
+// Takes the first sample, of time 0, whose lines Python writes.
+int Waves::note() {
+  const size_t before = text.count;
+  _model.settle(_model.top);
+  _samples++;
+  for (const Area &area : areas) compare(area);
+  const int failed = show_changed();
+  text.count = before;
+  _dated = true;
+  return failed;
 }
 
 // Lets what is appended next be of `time`.
@@ -441,6 +454,12 @@ EXPORT void waves_destroy(Waves *waves) { delete waves; }
 EXPORT int waves_sample(Waves *waves, uint64_t femtoseconds) {
   if (waves->interrupted()) return 1;
   return waves->failed = waves->sample(waves->epoch + femtoseconds);
+}
+
+// The first sample, of time 0, is in the header of the file.
+EXPORT int waves_note(Waves *waves) {
+  if (waves->interrupted()) return 1;
+  return waves->failed = waves->note();
 }
 
 // From now on times are counted from this one, of two words.

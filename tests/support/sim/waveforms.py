@@ -22,14 +22,17 @@ Waveform = list[tuple[int, str]]
 
 
 def seen(text: str) -> dict[str, Waveform]:
-    """Return each variable's waveform by path and kind. Raises ``ValueError`` for bad lines."""
+    """Return each variable's waveform by path and kind.
+
+    Raises ``ValueError`` for bad lines, and if time 0 is there twice.
+    """
     header, body = text.split("$enddefinitions $end\n")
     codes = dict(_declared(header))
     found: dict[str, dict[int, str]] = {code: {} for code in codes.values()}
-    now = 0
+    now = -1
     for line in body.splitlines():
         if line.startswith("#"):
-            if int(line[1:]) < now:
+            if int(line[1:]) < now or line == "#0" and not now:
                 raise ValueError(f"{line} comes after #{now}")
             now = int(line[1:])
         elif not line.startswith("$"):

@@ -30,6 +30,7 @@ from support.sim.amaranth import Simulator
 from support.sim.switching import expect_same_wherever_switched
 from support.sim.waveforms import (
     Traced,
+    body,
     compiled_text,
     expect_same,
     many_registers,
@@ -53,6 +54,34 @@ def test_machines_of_several_clocks(seed: int, monkeypatch: pytest.MonkeyPatch) 
             await ctx.delay(0.25e-6)
 
     return Traced(shared.module, work, clocks=shared.clocks)
+
+
+def test_the_header_has_the_values_at_the_end_of_time_0() -> None:
+    def text(kind: str) -> str:
+        m, count, above, part = Module(), Signal(8, init=5), Signal(8), Signal(State)
+        outside, layout = Signal(4), Signal(data.StructLayout({"low": 3, "high": State}))
+        m.submodules.memory = memory = Memory(shape=70, depth=2, init=[1 << 69, 3])
+        port = memory.write_port()
+        m.d.sync += count.eq(count + 1)
+        m.d.comb += [above.eq(count + 100), layout.high.eq(part), layout.low.eq(count)]
+
+        async def work(ctx: Any) -> None:
+            ctx.set(part, State.BUSY)
+            ctx.set(outside, 9)
+            ctx.set(port.data, 77)
+            ctx.set(memory.data[1], 1 << 68)
+            await ctx.tick().repeat(3)
+
+        design = Traced(m, work, clocks={"sync": 8e-6}, traces=[outside])
+        file, made = StringIO(), design.simulator(kind)
+        with made.write_vcd(file, traces=design.traces):
+            made.run()
+        return body(file.getvalue())
+
+    expected, found = text("pysim"), text("simulator")
+    assert found.count("$dumpvars") == found.count("#0\n") == 1
+    end = "$end\n"
+    assert sorted(found.split(end)[0].split()) == sorted(expected.split(end)[0].split())
 
 
 def test_simulations_that_change_over_to_compiled_code() -> None:
