@@ -90,11 +90,11 @@ class Engine(RunningEngine):
         self._set_state(self.state_type(lowered, self._active_triggers, source))
 
     def _set_state(self, state: CompiledState) -> None:
-        self._state, self._read = state, state.readers.read
+        self._state, self._sample = state, state.sampled
         self.compiled = True
 
     def get_value(self, expr: Any) -> int:
-        return self._read(Value.cast(expr)) if self.compiled else int(super().get_value(expr))
+        return self._sample(Value.cast(expr)) if self.compiled else int(super().get_value(expr))
 
     def reset(self) -> None:
         """Return to power-on. Raises ``SimulationError`` while a waveform file has later times."""

@@ -50,7 +50,7 @@ def hand_over_state(
         elif of_signal:
             state.get_signal(thing)
             for waker in wakers:
-                state.slots[number].add_waker(waker)
+                state.add_signal_waker(thing, waker)
         else:
             state.get_memory(thing)
             _copy_rows(slot, state.slots[number])

@@ -50,6 +50,8 @@ _SIMULATION: Signatures = {
     "simulation_words": (_ADDRESS, (_ADDRESS,)),
     "simulation_memory": (_ADDRESS, (_ADDRESS, _SIZE)),
     "simulation_step": (ctypes.c_int, (_ADDRESS,)),
+    "simulation_edge": (None, (_ADDRESS,)),
+    "simulation_levels": (ctypes.c_int, (_ADDRESS,)),
     "simulation_settle": (None, (_ADDRESS,)),
     "simulation_told": (_SIZE, (_ADDRESS, ctypes.POINTER(ctypes.POINTER(ctypes.c_uint64)))),
 }

@@ -34,6 +34,15 @@ EXPORT void *simulation_memory(Top *top, size_t number) { return top->memory(num
 // 1 if an edge of a clock that the design makes is to follow, and 2 if there are messages.
 EXPORT int simulation_step(Top *top) { return top->step(); }
 
+// The two halves of a step: inputs may change between them.
+EXPORT void simulation_edge(Top *top) {
+  top->halved = true;
+  simulation_step(top);
+  top->halved = false;
+}
+
+EXPORT int simulation_levels(Top *top) { return top->levels(); }
+
 EXPORT void simulation_settle(Top *top) { top->settle(); }
 
 // Messages since the last call; valid until the next step.

@@ -1,7 +1,8 @@
-"""Write a lowered design as a C++ structure that is stepped from outside: state and two methods.
+"""Write a lowered design as a C++ structure that is stepped from outside: state and its methods.
 
-``step`` executes the edges of clocks. ``settle`` computes the signals that follow from the state,
-before a testbench reads them. All state except memories is one array of words.
+``step`` executes the edges of clocks, then ``levels`` finds the edges of clocks that the design
+makes. ``settle`` computes the signals that follow from the state, before a testbench reads them.
+All state except memories is one array of words.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,9 +30,15 @@ struct Top {{
   uint64_t s[{size}] = {{{starts}}};
 {memories}
   Told *told;
+  bool halved; // `step` ends before `levels`
+
+  __attribute__((always_inline)) int levels() {{
+{levels}
+  }}
 
   int step() {{
 {step}
+    return halved ? 0 : levels();
   }}
 
   void settle() {{
@@ -123,6 +130,7 @@ class _Simulation(Writer):
 
     def source(self) -> SimulationSource:
         step = list(self._step())
+        levels = list(self._after())
         settle = list(lines_of(in_reach(self._settle())))
         self._find_idle_levels()
         if not self._derived and not self._lowered.watches:
@@ -135,6 +143,7 @@ class _Simulation(Writer):
             starts=", ".join(map(literal, self._source.starts)),
             memories="\n".join(f"  {line}" for line in self._arrays),
             step="\n".join(f"    {line}" for line in step),
+            levels="\n".join(f"    {line}" for line in levels),
             settle="\n".join(f"    {line}" for line in settle),
             pointers=", ".join([*self._words.arrays.values(), "nullptr"]),
         )
@@ -205,6 +214,8 @@ class _Simulation(Writer):
             # Every step is an edge of the one clock that there is, if any.
             yield from lines_of(in_reach(self._edge_of(reports)))
         yield from (f"s[{seen}] = s[{word}];" for word, seen in self._source.seen.items())
+
+    def _after(self) -> Iterator[str]:
         yield from lines_of(self._levels())
         pending = " | ".join(pending for _, pending, _ in self._derived) or "0"
         yield f"return int({pending}) | (told->count != 0) << 1;"

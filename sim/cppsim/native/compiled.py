@@ -33,6 +33,9 @@ class CompiledModel:
     step : callable
         Executes the edges of the inputs. Returns 1 if another step must follow, plus 2 if there
         are messages.
+    edge, levels : callable
+        The two halves of ``step``, between which inputs may change: the edges of clocks, then the
+        levels of clocks that the design makes. ``levels`` returns what ``step`` does.
     settle : callable
         Computes the signals that follow from state and inputs.
     native : ModelHandle
@@ -55,6 +58,8 @@ class CompiledModel:
         self.words = memoryview(content).cast("B").cast("Q")
         functions = library.simulation_step, library.simulation_settle
         self.step, self.settle = (partial(function, self._handle) for function in functions)
+        self.edge = partial(library.simulation_edge, self._handle)
+        self.levels = partial(library.simulation_levels, self._handle)
         self.native = ModelHandle(self._handle, self.address, *map(_address, functions))
 
     def __del__(self) -> None:

@@ -34,9 +34,13 @@ class SettledState(PyEngineState):
         The model has changes that its next step will see.
     fresh : bool
         Nothing has happened since power-on.
+    before : memoryview, or None
+        The words before the last delta cycle, while combinational logic still shows these.
     watched : dict
         The slots whose wakers are called after a step of the model.
     """
+
+    before: memoryview | None
 
     def __init__(self, lowered: Lowered, source: SimulationSource) -> None:
         super().__init__()
@@ -51,6 +55,7 @@ class SettledState(PyEngineState):
         self.stale = 1
         self.fresh = self.due = True
         self._at_edge = False
+        self.before = None
 
     def reset(self) -> None:
         super().reset()
@@ -88,9 +93,10 @@ class SignalSlot(BaseSignalState):
         The `Edge` for each level, if it is a clock.
     """
 
-    def __init__(self, state: SettledState, signal: Signal, *, is_comb: bool) -> None:
+    is_comb = False
+
+    def __init__(self, state: SettledState, signal: Signal) -> None:
         self.signal = signal
-        self.is_comb = is_comb
         self.wakers: list[Any] = []
         self._state = state
         self._words = state.model.words
@@ -130,9 +136,12 @@ class SignalSlot(BaseSignalState):
             self._state.settle()
         if self._only >= 0:
             return self._words[self._only] & self._mask
+        return self._gathered(self._words)
+
+    def _gathered(self, words: memoryview) -> int:
         value = self._constant
         for word, shift, mask, low in self._places:
-            value |= (self._words[word] >> shift & mask) << low
+            value |= (words[word] >> shift & mask) << low
         return value - 2 * self._sign if value & self._sign else value
 
     @property
@@ -228,6 +237,23 @@ class SignalSlot(BaseSignalState):
             return True
 
         return write
+
+
+class LogicSlot(SignalSlot):
+    """A signal that combinational logic drives.
+
+    It changes a delta cycle after registers and inputs, and has its initial value at power-on. Its
+    words may be those of a register, which change with it.
+    """
+
+    is_comb = True
+
+    @property
+    def curr(self) -> int:
+        before = self._state.before
+        if before is not None:
+            return self._gathered(before)
+        return self.signal.init if self._state.fresh else super().curr
 
 
 class MemorySlot(PyMemoryState):

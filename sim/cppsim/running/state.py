@@ -10,7 +10,7 @@ from ..cpp.simulation import SimulationSource
 from ..netlist.lowered import Event, Lowered, report
 from .clocks import Clocks, Condition
 from .readers import Readers
-from .slots import MemorySlot, SettledState, SignalSlot
+from .slots import LogicSlot, MemorySlot, SettledState, SignalSlot
 
 
 class CompiledState(SettledState):
@@ -34,6 +34,10 @@ class CompiledState(SettledState):
         self._triggers = triggers
         self._numbers: dict[int, int] = {}
         self.reported: set[Any] = set()
+        self._triggered: dict[Any, None] = {}
+        """The slots whose changes somebody waits for, other than by a tick."""
+        self._ripe: set[int] = set()
+        """The words of derived clocks whose pending edges happen in the next delta cycle."""
         self._watches = {id(x) for x in lowered.watches}
         self.readers = Readers(self)
         self.clocks = self.timeline = Clocks(self.model.native)
@@ -41,6 +45,7 @@ class CompiledState(SettledState):
     def reset(self) -> None:
         super().reset()
         self.reported.clear()
+        self._ripe = set()
 
     def resume(self, levels: Mapping[int, int]) -> None:
         """Set bits of the design to these ``levels``, from power-on, with no step due."""
@@ -56,8 +61,8 @@ class CompiledState(SettledState):
     def _new_number(self, signal: Signal) -> int:
         if signal not in self.signals and signal in self._lowered.signals:
             self.signals[signal] = len(self.slots)
-            is_comb = signal in self._lowered.driven
-            self.slots.append(SignalSlot(self, signal, is_comb=is_comb))
+            kind = LogicSlot if signal in self._lowered.driven else SignalSlot
+            self.slots.append(kind(self, signal))
         number = int(super().get_signal(signal))
         if self.slots[number].signal is signal:
             # The slot holds the signal, so that its ``id`` is not reused.
@@ -121,16 +126,39 @@ class CompiledState(SettledState):
         self.stale = 1
         self._report_messages()
 
+    def sampled(self, value: Value) -> int:
+        """Return a value as triggers other than ticks sample it: also within a delta cycle."""
+        if self.before is None and not self.fresh:
+            return self.readers.read(value)
+        return self.readers.evaluated(value)
+
+    def add_signal_waker(self, signal: Signal, waker: Any) -> None:
+        """Call ``waker`` at changes of ``signal``, delta cycle by delta cycle."""
+        slot = self.slots[self.get_signal(signal)]
+        slot.add_waker(waker)
+        self._triggered[slot] = None
+
+    def _is_triggered(self) -> bool:
+        """Return whether anybody waits for changes, other than by a tick."""
+        for slot in [slot for slot in self._triggered if not slot.wakers]:
+            del self._triggered[slot]
+        return bool(self._triggered)
+
     def commit(self, changed: set[Any] | None = None) -> bool:
-        """End a delta cycle: step the model, then write the pending values.
+        """End a delta cycle: step the model, and write the pending values.
 
         Returns whether nothing is left to do. Adds the changed slots to ``changed``.
         """
         if changed is not None:
             self._note_others(changed)
-        active = self.due and self._step()
-        if self.pending:
-            active |= self._write()
+        if self.before is not None or (self._triggered and self._is_triggered()):
+            active = self._commit_in_order()
+        elif self.due and self.pending and not self.fresh:
+            active = self._step_and_write()
+        else:
+            active = self.due and self._step()
+            if self.pending:
+                active |= self._write()
         if changed is not None:
             self._note(changed)
         return not active and not self.due
@@ -173,6 +201,18 @@ class CompiledState(SettledState):
 
     def _write(self) -> bool:
         """Write pending values; return whether anything changed, or a waker was called."""
+        values, rows, others = self._taken()
+        if values or rows:
+            self._settle_for(others)
+        active = self._put(values, rows)
+        if active:
+            self.due, self._at_edge, self.stale = True, False, 1
+        for slot in others:
+            active |= slot.commit()
+        return active or bool(self._triggers)
+
+    def _taken(self) -> "tuple[list[tuple[SignalSlot, int]], list[Any], list[Any]]":
+        """Return values to write, memories with rows to write, and slots outside the model."""
         values: list[tuple[SignalSlot, int]] = []
         rows: list[Any] = []
         others: list[Any] = []
@@ -184,24 +224,89 @@ class CompiledState(SettledState):
             else:
                 (rows if type(slot) is MemorySlot else others).append(slot)
         self.pending.clear()
-        if self.stale and (self._triggers or others) and (values or rows):
-            # Processes that wake up sample the values before these changes.
+        return values, rows, others
+
+    def _settle_for(self, others: Sequence[Any]) -> None:
+        """Settle the model if processes that wake up sample the values before these changes."""
+        if self.stale and (self._triggers or others):
             self.stale = 0
             self.model.settle()
+
+    def _put(self, values: "Sequence[tuple[SignalSlot, int]]", rows: Sequence[Any]) -> bool:
+        """Write values and rows; return whether the model needs a step."""
         active = False
         for slot, value in values:
             active |= slot.write(value)
-        for slot in rows:
-            active |= slot.commit()
-        if active:
-            self.due, self._at_edge, self.stale = True, False, 1
-            for slot in list(self.watched):
-                # Aliases of the signals that were just written.
-                if slot.is_comb and not slot.settled:
-                    slot.wake(slot.curr)
+        for memory in rows:
+            active |= memory.commit()
+        return active
+
+    def _step_and_write(self) -> bool:
+        """Step the model, and write pending values between the two halves of the step.
+
+        So a process that stands for registers changes its signals with those of the design.
+        """
+        values, rows, others = self._taken()
+        self._settle_for(others)
+        self.model.edge()
+        active = self._put(values, rows)
+        self.stale = 1 if active else self.patience
+        answer = self.model.levels()
+        self._at_edge = bool(answer & 1) and not active
+        self.due = active or bool(answer & 1)
+        if answer & 2 or self.reported:
+            self._report_messages()
+        if self.watched:
+            active |= self._wake()
         for slot in others:
             active |= slot.commit()
         return active or bool(self._triggers)
+
+    def _commit_in_order(self) -> bool:
+        """End a delta cycle at whose end somebody may sample any signal.
+
+        Combinational logic changes a delta cycle after the registers and inputs that it reads, and
+        the edge of a clock that logic makes happens another one later.
+        """
+        values, rows, others = self._taken()
+        self.model.settle()
+        words = self.model.words
+        self.before = memoryview(words.tobytes()).cast("Q")
+        due = self.model.source.due
+        pending = {word for word in due if words[word]}
+        active = self._edge(pending)
+        if self.fresh:
+            # Logic has its first edges before the first values are written.
+            answer = self.model.levels()
+            active |= self._put(values, rows)
+        else:
+            active |= self._put(values, rows)
+            answer = self.model.levels()
+        late = pending - self._ripe
+        for word in late:
+            words[word] = 1
+        self._ripe = {word for word in due if words[word]} if self.fresh else late
+        self.due = active or bool(late) or bool(answer & 1)
+        self.stale, self._at_edge, self.fresh = int(self.due), False, False
+        active |= self._wake()
+        if not self.due:
+            self.before = None
+        for slot in others:
+            active |= slot.commit()
+        if answer & 2 or self.reported:
+            self._report_messages()
+        return active or bool(self._triggers)
+
+    def _edge(self, pending: set[int]) -> bool:
+        """Execute the edges of inputs, and those of `_ripe` clocks; return whether there are any."""
+        words = self.model.words
+        seen = self.model.source.seen
+        if not pending & self._ripe and all(words[x] == words[y] for x, y in seen.items()):
+            return False
+        for word in pending - self._ripe:
+            words[word] = 0
+        self.model.edge()
+        return True
 
     # --- waveforms ----------------------------------------------------------------------------
 

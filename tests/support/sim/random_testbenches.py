@@ -22,7 +22,7 @@ def follow(make: Callable[[Any], Any], design: RandomDesign, *, seed: int) -> _L
         phase = chance.choice((None, 0, 1e-7 * number, 3.5e-7))
         simulator.add_clock(period, phase=phase, domain=domain)
     for number in range(chance.randint(1, 3)):
-        bench = _Testbench(f"bench{number}", design, simulator, log, random.Random(seed + number))
+        bench = Testbench(f"bench{number}", design, simulator, log, random.Random(seed + number))
         simulator.add_testbench(bench.work, background=chance.random() < 0.2)
     if chance.random() < 0.3:
         simulator.add_process(_process(design, simulator, log, chance.choice(list(design.clocks))))
@@ -54,7 +54,7 @@ def _process(design: RandomDesign, simulator: Any, log: _Log, domain: str) -> An
     return process
 
 
-class _Testbench:
+class Testbench:
     """A testbench of random steps that logs the result of each."""
 
     def __init__(
@@ -116,4 +116,4 @@ class _Testbench:
             if self._chance.random() < 0.6:
                 return await ctx.delay(delay)
             register = self._chance.choice(self._design.outputs[:8])
-            return await ctx.changed(register).delay(5e-6)
+            return await ctx.changed(register).delay(5e-6).sample(*self._some())
