@@ -4,7 +4,7 @@ Testbenches and processes run once, on compiled code. The signals that they set 
 `Shadow`, in the same delta cycle. Signals, rows of memories and printed lines must be equal.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,21 +13,18 @@ from amaranth.sim import Simulator
 
 from .amaranth_internals import (
     FragmentCompiler,
-    MemoryInstance,
     PyEngineState,
     PySimEngine,
     SignalDict,
     SignalSet,
-    driven_signals,
     engine_of,
-    read_ports_of,
-    read_signals,
 )
-from .cures import assigned, cure_of_row, cure_of_signal
+from .cures import cure_of_row, cure_of_signal
 from .engine import Engine
 from .errors import SimulationError
 from .mode import Mode
 from .netlist.lowered import Event, said
+from .running.depths import assignments
 from .running.state import CompiledState
 
 _Found = tuple[str, str]
@@ -182,7 +179,7 @@ class Comparison:
     def _causes(self, differing: Any) -> list[Any]:
         """Return the signals that do not depend on other differing signals."""
         follows = SignalSet()
-        for signals, sources in _assignments(self._design.fragment):
+        for signals, sources in assignments(self._design.fragment):
             wrong = SignalSet(source for source in sources if source in differing)
             for signal in signals:
                 if len(wrong) > (signal in wrong):
@@ -219,19 +216,6 @@ def _text(name: str, found: int, expected: int, src_loc: tuple[str, int] | None)
     form = "#x" if max(abs(found), abs(expected)) >= _HEXADECIMAL_FROM else "d"
     place = f" ({src_loc[0]}:{src_loc[1]})" if src_loc else ""
     return f"{name}{place} is {found:{form}}, and {expected:{form}} in Amaranth's simulator"
-
-
-def _assignments(fragment: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield the signals that combinational logic drives, with the signals that it reads."""
-    for statement, tests in assigned(fragment.statements.get("comb", ())):
-        sources = (signal for part in (*tests, statement) for signal in read_signals(part))
-        yield driven_signals(statement), SignalSet(sources)
-    if isinstance(fragment, MemoryInstance):
-        for domain, data, address, *_ in read_ports_of(fragment):
-            if domain == "comb":
-                yield driven_signals(data), read_signals(address)
-    for inner, *_ in fragment.subfragments:
-        yield from _assignments(inner)
 
 
 def check(

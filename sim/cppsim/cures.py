@@ -1,6 +1,5 @@
 """Changes of a design that avoid known differences of Amaranth's simulator from its netlist."""
 
-from collections.abc import Iterable, Iterator
 from typing import Any
 
 from amaranth.hdl import MemoryData, Signal
@@ -13,6 +12,7 @@ from .amaranth_internals import (
     operands_of,
     write_ports_of,
 )
+from .running.depths import assigned
 
 _PART = (
     "; past an inverted or reinterpreted value, a part-select differs between Amaranth's simulator"
@@ -40,16 +40,6 @@ def cure_of_row(fragment: Any, memory: MemoryData) -> str:
     if isinstance(fragment, MemoryInstance) and memory_of(fragment) is memory:
         return _ROW if len({domain for domain, *_ in write_ports_of(fragment)}) > 1 else ""
     return "".join(cure_of_row(inner, memory) for inner, *_ in fragment.subfragments)
-
-
-def assigned(statements: Iterable[Any], *tests: Any) -> Iterator[tuple[Any, tuple[Any, ...]]]:
-    """Yield each assignment with the values that the switches around it test."""
-    for statement in statements:
-        if isinstance(statement, ast.Switch):
-            for _, inner, _ in statement.cases:
-                yield from assigned(inner, *tests, statement.test)
-        elif isinstance(statement, ast.Assign):
-            yield statement, tests
 
 
 def _selects_past(value: Any) -> bool:

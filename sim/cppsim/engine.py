@@ -91,6 +91,7 @@ class Engine(RunningEngine):
 
     def _set_state(self, state: CompiledState) -> None:
         self._state, self._sample = state, state.sampled
+        state.design = self._design
         self.compiled = True
 
     def get_value(self, expr: Any) -> int:

@@ -34,13 +34,14 @@ class SettledState(PyEngineState):
         The model has changes that its next step will see.
     fresh : bool
         Nothing has happened since power-on.
-    before : memoryview, or None
-        The words before the last delta cycle, while combinational logic still shows these.
+    history : list of memoryview, or None
+        The words in this delta cycle, in the one before, and so on, with logic evaluated, while
+        combinational signals show these; None stands for power-on.
     watched : dict
         The slots whose wakers are called after a step of the model.
     """
 
-    before: memoryview | None
+    history: list[memoryview | None]
 
     def __init__(self, lowered: Lowered, source: SimulationSource) -> None:
         super().__init__()
@@ -55,7 +56,7 @@ class SettledState(PyEngineState):
         self.stale = 1
         self.fresh = self.due = True
         self._at_edge = False
-        self.before = None
+        self.history = []
 
     def reset(self) -> None:
         super().reset()
@@ -67,6 +68,10 @@ class SettledState(PyEngineState):
         if not self.due or self.fresh or self._at_edge:
             self.stale = 0
             self.model.settle()
+
+    def depth_of(self, signal: Signal) -> int:
+        """Return after how many delta cycles a signal of combinational logic shows a change."""
+        return 1
 
     def bits_of(self, signal: Signal) -> tuple[int, ...]:
         """Return the nets of a signal of the design."""
@@ -242,17 +247,23 @@ class SignalSlot(BaseSignalState):
 class LogicSlot(SignalSlot):
     """A signal that combinational logic drives.
 
-    It changes a delta cycle after registers and inputs, and has its initial value at power-on. Its
-    words may be those of a register, which change with it.
+    It changes one or more delta cycles after registers and inputs, and has its initial value at
+    power-on. Its words may be those of a register, which change with it.
     """
 
     is_comb = True
 
+    @cached_property
+    def depth(self) -> int:
+        """The number of delta cycles."""
+        return self._state.depth_of(self.signal)
+
     @property
     def curr(self) -> int:
-        before = self._state.before
-        if before is not None:
-            return self._gathered(before)
+        history = self._state.history
+        if history:
+            words = history[min(self.depth, len(history)) - 1]
+            return self.signal.init if words is None else self._gathered(words)
         return self.signal.init if self._state.fresh else super().curr
 
 

@@ -1,14 +1,22 @@
 """The state of a compiled simulation, with the interface of Amaranth's simulator."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from amaranth.hdl import MemoryData, Signal, Value
 
-from ..amaranth_internals import PyMemoryChange, PyMemoryState, PySignalState
+from ..amaranth_internals import (
+    PyMemoryChange,
+    PyMemoryState,
+    PySignalState,
+    SignalDict,
+    clocks_and_resets_of,
+)
 from ..cpp.simulation import SimulationSource
-from ..netlist.lowered import Event, Lowered, report
+from ..netlist.lowered import Event, Lowered, clock_plan, report
 from .clocks import Clocks, Condition
+from .depths import depths
 from .readers import Readers
 from .slots import LogicSlot, MemorySlot, SettledState, SignalSlot
 
@@ -20,6 +28,8 @@ class CompiledState(SettledState):
     ----------
     readers : Readers
         Readers of expressions.
+    design : Amaranth's design, or None
+        Where the number of assignments before a signal is found; None: one before each.
     reported : set
         Combinational messages of the last step, which are reported again only after a pause.
     """
@@ -31,13 +41,16 @@ class CompiledState(SettledState):
         source: SimulationSource,
     ) -> None:
         super().__init__(lowered, source)
+        self.design: Any = None
         self._triggers = triggers
         self._numbers: dict[int, int] = {}
         self.reported: set[Any] = set()
         self._triggered: dict[Any, None] = {}
         """The slots whose changes somebody waits for, other than by a tick."""
-        self._ripe: set[int] = set()
-        """The words of derived clocks whose pending edges happen in the next delta cycle."""
+        self._late: dict[int, int] = {}
+        """The delta cycles before the pending edges of derived clocks, by their words."""
+        self._still = 0
+        """The delta cycles since a register or an input changed."""
         self._watches = {id(x) for x in lowered.watches}
         self.readers = Readers(self)
         self.clocks = self.timeline = Clocks(self.model.native)
@@ -45,7 +58,7 @@ class CompiledState(SettledState):
     def reset(self) -> None:
         super().reset()
         self.reported.clear()
-        self._ripe = set()
+        self._late.clear()
 
     def resume(self, levels: Mapping[int, int]) -> None:
         """Set bits of the design to these ``levels``, from power-on, with no step due."""
@@ -128,7 +141,7 @@ class CompiledState(SettledState):
 
     def sampled(self, value: Value) -> int:
         """Return a value as triggers other than ticks sample it: also within a delta cycle."""
-        if self.before is None and not self.fresh:
+        if not self.history and not self.fresh:
             return self.readers.read(value)
         return self.readers.evaluated(value)
 
@@ -151,7 +164,7 @@ class CompiledState(SettledState):
         """
         if changed is not None:
             self._note_others(changed)
-        if self.before is not None or (self._triggered and self._is_triggered()):
+        if self.history or (self._triggered and self._is_triggered()):
             active = self._commit_in_order()
         elif self.due and self.pending and not self.fresh:
             active = self._step_and_write()
@@ -265,48 +278,100 @@ class CompiledState(SettledState):
     def _commit_in_order(self) -> bool:
         """End a delta cycle at whose end somebody may sample any signal.
 
-        Combinational logic changes a delta cycle after the registers and inputs that it reads, and
-        the edge of a clock that logic makes happens another one later.
+        Combinational logic changes some delta cycles after the registers and inputs that it reads,
+        and the edge of a clock that logic makes happens in the next one.
         """
         values, rows, others = self._taken()
-        self.model.settle()
-        words = self.model.words
-        self.before = memoryview(words.tobytes()).cast("Q")
-        due = self.model.source.due
-        pending = {word for word in due if words[word]}
-        active = self._edge(pending)
+        model, words = self.model, self.model.words
+        model.settle()
+        if not self.history:
+            self._still = 0
+            self.history += [None] if self.fresh else []
+        self.history.insert(0, memoryview(words.tobytes()).cast("Q"))
+        del self.history[self._deepest :]
+        active = self._edge()
         if self.fresh:
             # Logic has its first edges before the first values are written.
-            answer = self.model.levels()
+            answer = model.levels()
             active |= self._put(values, rows)
         else:
             active |= self._put(values, rows)
-            answer = self.model.levels()
-        late = pending - self._ripe
-        for word in late:
+            answer = model.levels()
+        for word in self._late:
             words[word] = 1
-        self._ripe = {word for word in due if words[word]} if self.fresh else late
-        self.due = active or bool(late) or bool(answer & 1)
-        self.stale, self._at_edge, self.fresh = int(self.due), False, False
+        self._delay(int(self.fresh))
+        self.fresh = False
+        self._still = 0 if active else self._still + 1
         active |= self._wake()
-        if not self.due:
-            self.before = None
         for slot in others:
             active |= slot.commit()
+        self.due = active or bool(self._late) or self._still < self._watched_depth()
+        self.stale, self._at_edge = int(self.due), False
+        if not self.due:
+            self.history.clear()
         if answer & 2 or self.reported:
             self._report_messages()
         return active or bool(self._triggers)
 
-    def _edge(self, pending: set[int]) -> bool:
-        """Execute the edges of inputs, and those of `_ripe` clocks; return whether there are any."""
+    def _edge(self) -> bool:
+        """Execute edges of inputs, and those of derived clocks whose time has come.
+
+        Returns whether there are any.
+        """
         words = self.model.words
+        self._delay(0)
+        ripe = [word for word, left in self._late.items() if not left]
+        self._late = {word: left - 1 for word, left in self._late.items() if left}
         seen = self.model.source.seen
-        if not pending & self._ripe and all(words[x] == words[y] for x, y in seen.items()):
+        if not ripe and all(words[x] == words[y] for x, y in seen.items()):
             return False
-        for word in pending - self._ripe:
+        for word in self._late:
             words[word] = 0
         self.model.edge()
         return True
+
+    def _delay(self, passed: int) -> None:
+        """Let new pending edges wait until their clocks have changed, ``passed`` cycles less.
+
+        Those of one delta cycle happen at the same time, as they do if nobody watches.
+        """
+        words, late = self.model.words, self._late
+        found = [word for word in self.model.source.due if words[word] and word not in late]
+        if found:
+            longest = max(self._depth_of_clock[word] for word in found)
+            late.update(dict.fromkeys(found, max(0, longest - passed)))
+
+    def _watched_depth(self) -> int:
+        """Return after how many delta cycles the last watched signal shows a change."""
+        return max((x.depth for x in self.watched if x.is_comb), default=0)
+
+    def depth_of(self, signal: Signal) -> int:
+        return int(self._depths.get(signal, 1))
+
+    @cached_property
+    def _depths(self) -> Any:
+        return SignalDict() if self.design is None else depths(self.design.fragment)
+
+    @cached_property
+    def _deepest(self) -> int:
+        """The length of a history that has what the deepest signal shows."""
+        return 1 + max(self._depths.values(), default=1)
+
+    @cached_property
+    def _depth_of_clock(self) -> dict[int, int]:
+        """The depth of the clocks that the design makes, by their words in `SimulationSource.due`."""
+        lowered, found = self._lowered, dict[int, int]()
+        for signal in () if self.design is None else clocks_and_resets_of(self.design):
+            if signal in lowered.signals:
+                (net,) = lowered.signals[signal]
+                depth = int(self._depths.get(signal, 0))
+                found[net] = min(depth, found.get(net, depth))
+        derived = sorted(clock_plan(lowered).derived)
+        nets = (lowered.edges[number].net for number in derived)
+        return {
+            word: found.get(net, 1)
+            for word, net in zip(self.model.source.due, nets, strict=True)
+        }
 
     # --- waveforms ----------------------------------------------------------------------------
 

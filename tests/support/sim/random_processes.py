@@ -25,8 +25,9 @@ _ANSWERS = 2
 def random_clocked(seed: int) -> RandomDesign:
     """Return registers, and others behind clocks that logic makes of registers and inputs.
 
-    Amaranth's simulator evaluates each assignment a delta cycle after its sources, and cppsim all
-    logic at once: so there is one assignment before each clock, and none before other registers.
+    There are as many assignments before each clock, and none before the data of other registers:
+    cppsim evaluates all logic at once, but Amaranth's simulator each assignment a delta cycle after
+    its sources.
     """
     chance = random.Random(seed)
     m = Module()
@@ -37,14 +38,17 @@ def random_clocked(seed: int) -> RandomDesign:
     for register in registers:
         a, b, c = chance.sample(leaves, 3)
         m.d.sync += register.eq(chance.choice((a ^ b ^ c, ~register, a & b | c)))
-    outputs = [*registers]
+    outputs, direct = [*registers], chance.random() < 0.5
     for number in range(3):
         edge = chance.choice(("pos", "neg"))
         m.domains += (made := ClockDomain(f"made{number}", clk_edge=edge, reset_less=True))
         # An input alone would be the clock itself, and its edges a delta cycle earlier.
         a, b = chance.sample(leaves, 2)
         alone = chance.choice(registers)
-        m.d.comb += made.clk.eq(chance.choice((alone, ~a, a ^ b, a & b, a | ~b)))
+        clock = made.clk if direct else Signal(name=f"clock{number}")
+        m.d.comb += clock.eq(chance.choice((alone, ~a, a ^ b, a & b, a | ~b)))
+        if clock is not made.clk:
+            m.d.comb += made.clk.eq(clock)
         count, data = Signal(8, name=f"count{number}"), Signal(8, name=f"data{number}")
         m.d[made.name] += [count.eq(count + 1), data.eq(Cat(*leaves))]
         outputs += [made.clk, count, data]
@@ -52,7 +56,11 @@ def random_clocked(seed: int) -> RandomDesign:
 
 
 def random_counters(seed: int) -> RandomDesign:
-    """Return registers that change often, and logic of one assignment that reads them."""
+    """Return registers that change often, and logic of one to three assignments behind them.
+
+    All paths to a signal have as many assignments, and nothing that is not 0 follows from zeros: so
+    it has no glitches in Amaranth's simulator, also at power-on.
+    """
     chance = random.Random(seed)
     m = Module()
     m.domains += ClockDomain("sync", reset_less=True), ClockDomain("other", async_reset=True)
@@ -66,11 +74,17 @@ def random_counters(seed: int) -> RandomDesign:
     for register in registers:
         domain, leaf = chance.choice(("sync", "fall", "other")), chance.choice(leaves)
         m.d[domain] += register.eq(chance.choice((register + 1, ~register, register - leaf - 1)))
-    logic = []
-    for number in range(6):
+    logic: list[Signal] = []
+    for number in range(12):
+        if number >= 6 and number % 3 == 0:
+            leaves = logic[-3:]
         a, b = chance.choices(leaves, k=2)
-        value = chance.choice((a, a[0], a[len(a) // 2 :], a ^ b, a + b, a < b, Mux(a[0], b, ~b)))
-        logic.append(Signal.like(value, name=f"logic{number}", init=chance.choice((0, -1))))
+        choices = [a, a[0], a[len(a) // 2 :], a ^ b, a + b, a < b, Mux(a[0], b, a & b)]
+        # Signals that no other logic reads may change at power-on in any way.
+        alone = number < 3
+        value = chance.choice(choices + [~a, a - b - 1] if alone else choices)
+        init = chance.choice((0, -1)) if alone else 0
+        logic.append(Signal.like(value, name=f"logic{number}", init=init))
         m.d.comb += logic[-1].eq(value)
     clocks = {"sync": 1e-6, "fall": chance.choice((1e-6, 0.7e-6)), "other": 1.6e-6}
     return RandomDesign(m, inputs, [*registers, *logic], clocks, tuple(clocks))
