@@ -30,8 +30,12 @@ RequirePosedge: Any = _ir.RequirePosedge
 
 _waits: Any = _async
 AsyncProcess: Any = _waits.AsyncProcess
+ChangedTrigger: Any = _waits.ChangedTrigger
+DelayTrigger: Any = _waits.DelayTrigger
 DomainReset: Any = _waits.DomainReset
+EdgeTrigger: Any = _waits.EdgeTrigger
 ProcessContext: Any = _waits.ProcessContext
+SampleTrigger: Any = _waits.SampleTrigger
 SimulatorContext: Any = _waits.SimulatorContext
 TestbenchContext: Any = _waits.TestbenchContext
 TickTrigger: Any = _waits.TickTrigger
@@ -103,6 +107,22 @@ def closing_generators(simulator: Any) -> Any:
 def domain_of(tick: Any) -> Any:
     """Return the clock domain of a tick trigger."""
     return tick._domain
+
+
+def process_of(combination: Any) -> Any:
+    """Return the process that waits for a combination of triggers."""
+    return combination._process
+
+
+def triggers_of(combination: Any) -> "Sequence[Any]":
+    """Return the triggers of a combination, and the expressions to sample."""
+    triggers: Sequence[Any] = combination._triggers
+    return triggers
+
+
+def is_broken(trigger: Any) -> bool:
+    """Return whether a trigger was activated while its process did not wait for it."""
+    return bool(trigger._broken)
 
 
 def driven_signals(assigned: Any) -> Any:

@@ -19,13 +19,14 @@ from .amaranth_internals import (
     SignalSet,
     engine_of,
 )
-from .cures import cure_of_row, cure_of_signal
+from .cures import WAKE_UP, cure_of_row, cure_of_signal
 from .engine import Engine
 from .errors import SimulationError
 from .mode import Mode
 from .netlist.lowered import Event, said
 from .running.depths import assignments
 from .running.state import CompiledState
+from .wake_ups import WakeUps
 
 _Found = tuple[str, str]
 """A difference, and its cure, empty if there is none."""
@@ -47,6 +48,8 @@ class Shadow:
         The memories written since the set was cleared.
     messages : list of str
         Prints and failed checks of clocked logic since the list was cleared.
+    sample : callable
+        Called at the beginning of each delta cycle.
     """
 
     def __init__(self, design: Any) -> None:
@@ -56,6 +59,7 @@ class Shadow:
         self.memories: list[Any] = list(self._state.memories)
         self.written: set[MemoryData] = set()
         self.messages: list[str] = []
+        self.sample: Callable[[], None] = _ignore
         for process in self._processes:
             names = process.run.__globals__
             # Combinational logic repeats a message at each evaluation; these are not compared.
@@ -70,6 +74,11 @@ class Shadow:
         self.written.clear()
         self.messages.clear()
 
+    @property
+    def state(self) -> Any:
+        """The state, Amaranth's."""
+        return self._state
+
     def value(self, signal: Signal) -> int:
         return int(self._state.slots[self._state.get_signal(signal)].curr)
 
@@ -82,6 +91,7 @@ class Shadow:
 
         Returns whether it has converged. Signals and memories outside the design are ignored.
         """
+        self.sample()
         for process in self._processes:
             if process.runnable:
                 process.runnable = False
@@ -140,9 +150,10 @@ class Comparison:
         The clocks whose cycles date a difference.
     """
 
-    def __init__(self, design: Any, state: Any, shadow: Shadow) -> None:
+    def __init__(self, design: Any, state: Any, shadow: Shadow, wake_ups: WakeUps) -> None:
         self.clocks: list[Clock] = []
         self._design, self._state, self._shadow = design, state, shadow
+        self._wake_ups = wake_ups
         self._signals = [
             (signal, state.slots[state.get_signal(signal)])
             for signal in shadow.signals
@@ -153,12 +164,14 @@ class Comparison:
     def reset(self) -> None:
         """Return to power-on, with the shadow."""
         self._shadow.reset()
+        self._wake_ups.reset()
         self._state.messages.clear()
         self._contents.clear()
 
     def expect_same(self, now: int) -> None:
         """Raise `Difference`, dated ``now`` femtoseconds, if anything differs."""
-        found = self._rows() or self._values() or self._messages()
+        woken = self._wake_ups.difference()
+        found = self._rows() or self._values() or self._messages() or (woken and (woken, WAKE_UP))
         if found:
             said, cure = found
             cycles = "".join(f", cycle {x.cycle(now)} of {x.name}" for x in self.clocks[:1])
@@ -174,7 +187,7 @@ class Comparison:
         others = len(differing) - 1
         also = f" and {others} more" if others else ""
         said = _text(f"{cause.name}{also}", differing[cause].curr, value(cause), cause.src_loc)
-        return said, cure_of_signal(self._design.fragment, cause)
+        return said, cure_of_signal(self._design, cause)
 
     def _causes(self, differing: Any) -> list[Any]:
         """Return the signals that do not depend on other differing signals."""
@@ -284,13 +297,21 @@ class CheckedEngine(Engine):
         super().__init__(design)
         self._comparison: Comparison | None = None
         if not self.reason:
-            self._state.shadow = Shadow(design)
-            self._comparison = Comparison(design, self._state, self._state.shadow)
+            self._state.shadow = shadow = Shadow(design)
+            self._wake_ups = WakeUps(shadow.state, self.get_value)
+            shadow.sample = self._wake_ups.sample
+            self._comparison = Comparison(design, self._state, shadow, self._wake_ups)
 
     def reset(self) -> None:
         super().reset()
         if self._comparison:
             self._comparison.reset()
+
+    def add_trigger_combination(self, combination: Any, *, oneshot: bool) -> Any:
+        trigger = super().add_trigger_combination(combination, oneshot=oneshot)
+        if self._comparison:
+            self._wake_ups.add(trigger, combination)
+        return trigger
 
     # Amaranth's own clocks and contexts write by `CheckedState.commit` only.
     add_async_process = PySimEngine.add_async_process

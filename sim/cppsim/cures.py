@@ -8,6 +8,7 @@ from .amaranth_internals import (
     MemoryInstance,
     ast,
     driven_signals,
+    made_signals,
     memory_of,
     operands_of,
     write_ports_of,
@@ -18,21 +19,35 @@ _PART = (
     "; past an inverted or reinterpreted value, a part-select differs between Amaranth's simulator"
     " and its netlist: assign that value to a signal of its shape, and select from the signal"
 )
+_DERIVED = (
+    "; registers behind a clock that the design makes load logic as it is after the edge, in"
+    " Amaranth's simulator as it is after as many assignments as the clock has: use one clock and"
+    " an enable (EnableInserter), or read registers alone"
+)
+WAKE_UP = (
+    "; signals have no glitches here, and in Amaranth's simulator those of logic whose paths have"
+    " different numbers of assignments: wait for a register, or for a tick of a clock"
+)
+"""What to change in a process that wakes up otherwise."""
 _ROW = (
     "; a row that several domains write at one edge has no defined value: give the clocks"
     " different phases, or let one domain write"
 )
 
 
-def cure_of_signal(fragment: Any, signal: Signal) -> str:
+def cure_of_signal(design: Any, signal: Signal) -> str:
     """Return what to change in a design where ``signal`` differs; empty if that is not known."""
-    for statements in fragment.statements.values():
-        for statement, tests in assigned(statements):
-            values = (*tests, statement.rhs)
-            if signal in driven_signals(statement) and any(map(_selects_past, values)):
-                return _PART
-    found = (cure_of_signal(inner, signal) for inner, *_ in fragment.subfragments)
-    return next(filter(None, found), "")
+    made = made_signals(design)
+    behind_made = False
+    for fragment in design.fragments:
+        for name, statements in fragment.statements.items():
+            for statement, tests in assigned(statements):
+                if signal not in driven_signals(statement):
+                    continue
+                if any(map(_selects_past, (*tests, statement.rhs))):
+                    return _PART
+                behind_made |= name != "comb" and fragment.domains[name].clk in made
+    return _DERIVED if behind_made else ""
 
 
 def cure_of_row(fragment: Any, memory: MemoryData) -> str:

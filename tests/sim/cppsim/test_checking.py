@@ -6,17 +6,30 @@ from operator import methodcaller
 from typing import Any
 
 import pytest
-from amaranth.hdl import Assert, C, ClockDomain, Format, Instance, Module, Print, Signal, signed
+from amaranth.hdl import (
+    Assert,
+    C,
+    ClockDomain,
+    ClockSignal,
+    Format,
+    Instance,
+    Module,
+    Print,
+    Signal,
+    signed,
+)
 from amaranth.lib.memory import Memory
 
 import cppsim
-from cppsim.checking import Shadow
+from cppsim.checking import CheckedState, Shadow
 from cppsim.cpp import edge, words
 from cppsim.errors import SimulationError
+from cppsim.running.slots import LogicSlot, SignalSlot
 from support.seeds import seeds
 from support.sim.amaranth import Simulator
 from support.sim.packs import compare_designs, in_packs
 from support.sim.random_designs import random_machine, trace_all
+from support.sim.random_processes import follow_processes, random_clocked, random_counters
 
 
 def line_of(signal: Any) -> str:
@@ -225,3 +238,93 @@ def test_a_row_of_two_domains_comes_with_another_cure(
     with pytest.raises(cppsim.Difference, match=r"^row 0 of memory ") as raised:
         cppsim.check(m, work, clocks=dict.fromkeys("ab" if shared else "a", 1e-6))
     assert ("; a row that several domains write" in str(raised.value)) is shared
+
+
+def test_registers_behind_a_made_clock_come_with_a_cure() -> None:
+    def design(assignments: int) -> Module:
+        m, count, loaded = Module(), Signal(4), Signal(4, name="loaded")
+        m.domains += ClockDomain("sync"), ClockDomain("half", reset_less=True)
+        m.d.sync += count.eq(count + 1)
+        m.d.comb += ClockSignal("half").eq(count[0])
+        value = count
+        for number in range(assignments):
+            m.d.comb += (above := Signal(4, name=f"above{number}")).eq(value + 1)
+            value = above
+        m.d.half += loaded.eq(value)
+        return m
+
+    async def work(ctx: Any) -> None:
+        for _ in range(4):
+            await ctx.tick()
+
+    for assignments in (0, 1):
+        cppsim.check(design(assignments), work, clocks=1e-6)
+    said = r"^loaded \(.*\) is 3, and 2 in .*; registers behind a clock that the design makes load"
+    with pytest.raises(cppsim.Difference, match=said):
+        cppsim.check(design(2), work, clocks=1e-6)
+
+
+# --- wake-ups -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", seeds(3, 15))
+@pytest.mark.parametrize("random_design", [random_counters, random_clocked])
+def test_random_processes_wake_up_the_same(random_design: Any, seed: int) -> None:
+    design = random_design(seed)
+    checked = follow_processes(lambda m: cppsim.Simulator(m, mode="check"), design, seed=seed)
+    assert checked == follow_processes(Simulator, design, seed=seed)
+
+
+def difference_of_zero() -> tuple[Module, Signal, Signal]:
+    """Return logic that is 1, but for a glitch in Amaranth's simulator: its paths differ."""
+    m, count, above, one = Module(), Signal(4), Signal(4), Signal(4)
+    m.d.sync += count.eq(count + 1)
+    m.d.comb += [above.eq(count + 1), one.eq(above - count)]
+    return m, count, one
+
+
+@pytest.mark.parametrize("kind", ["process", "testbench"])
+def test_a_process_that_hears_of_a_glitch_comes_with_a_cure(kind: str) -> None:
+    m, count, one = difference_of_zero()
+
+    async def watch(ctx: Any) -> None:
+        async for _ in ctx.changed(one).sample(count):
+            pass
+
+    async def work(ctx: Any) -> None:
+        for _ in range(4):
+            await ctx.tick()
+
+    processes, testbenches = ([watch], []) if kind == "process" else ([], [watch])
+    said = r"^process .*watch does not wake up, and wakes up with .* in Amaranth's simulator, at 5e-07"
+    with pytest.raises(cppsim.Difference, match=f"{said}.*; signals have no glitches") as raised:
+        cppsim.check(m, work, *testbenches, clocks=1e-6, processes=processes)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("fault", ["history", "early"])
+def test_a_sample_of_another_delta_cycle_is_found(
+    fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    m, count, above, seen = Module(), Signal(4), Signal(4), list[Any]()
+    m.d.sync += count.eq(count + 1)
+    m.d.comb += above.eq(count + 1)
+
+    async def watch(ctx: Any) -> None:
+        async for values in ctx.changed(count).sample(above):
+            seen.append(values)
+
+    async def work(ctx: Any) -> None:
+        for _ in range(3):
+            await ctx.tick()
+
+    cppsim.check(m, work, clocks=1e-6, processes=[watch])
+    assert seen == [(0, 0), (1, 1), (2, 2), (3, 3)]
+    if fault == "history":
+        monkeypatch.setattr(LogicSlot, "curr", SignalSlot.curr)
+        monkeypatch.setattr(CheckedState, "settle", lambda state: state.model.settle())
+    else:
+        monkeypatch.setattr(CheckedState, "_is_triggered", lambda _: False)
+        monkeypatch.setattr(CheckedState, "sampled", lambda state, x: state.readers.read(x) + 1)
+    with pytest.raises(cppsim.Difference, match="^process .*watch wakes up with"):
+        cppsim.check(m, work, clocks=1e-6, processes=[watch])
