@@ -28,10 +28,11 @@ class Engine(RunningEngine):
     Signals have two states and no glitches. Where Amaranth's simulator differs from its own
     netlist, and so from hardware, this engine follows the netlist:
 
-    - An alias of a signal changes with the signal, not a delta cycle later. This concerns aliases
-      of clocks, and samples taken at a change of the other name.
+    - Logic whose paths have different numbers of assignments changes once, and last.
+    - An alias of a clock has its edges with the clock, not a delta cycle later.
     - A register whose data is its own clock gets the level before the edge.
-    - Clocks that the design derives from one edge have their edges at the same time.
+    - Clocks that the design derives from one edge have their edges at the same time. Registers
+      behind them load settled data.
     - An asynchronous reset does not clock registers without a reset, nor memories.
     - Statements beside a failed ``Assert`` take effect.
     - Bits outside the range of an inverted or reinterpreted value follow its shape.

@@ -1,7 +1,7 @@
 """The number of assignments between the registers and a signal of combinational logic.
 
-Amaranth's simulator evaluates an assignment a delta cycle after its sources. Compiled code evaluates
-all logic at once, and shows a signal that many delta cycles late.
+Amaranth's simulator evaluates an assignment a delta cycle after its sources. Compiled code
+evaluates all logic at once, and shows a signal that many delta cycles late.
 """
 
 from collections.abc import Iterable, Iterator
@@ -66,4 +66,3 @@ def _measure(first: Any, sources: Any, found: Any) -> None:
         else:
             begun.add(signal)
             left += [x for x in sources[signal] if x in sources and x not in begun]
-

@@ -359,7 +359,7 @@ class CompiledState(SettledState):
 
     @cached_property
     def _depth_of_clock(self) -> dict[int, int]:
-        """The depth of the clocks that the design makes, by their words in `SimulationSource.due`."""
+        """The depth of each clock that the design makes, by its word of `SimulationSource.due`."""
         lowered, found = self._lowered, dict[int, int]()
         for signal in () if self.design is None else clocks_and_resets_of(self.design):
             if signal in lowered.signals:
@@ -369,8 +369,7 @@ class CompiledState(SettledState):
         derived = sorted(clock_plan(lowered).derived)
         nets = (lowered.edges[number].net for number in derived)
         return {
-            word: found.get(net, 1)
-            for word, net in zip(self.model.source.due, nets, strict=True)
+            word: found.get(net, 1) for word, net in zip(self.model.source.due, nets, strict=True)
         }
 
     # --- waveforms ----------------------------------------------------------------------------

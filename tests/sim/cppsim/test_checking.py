@@ -296,8 +296,10 @@ def test_a_process_that_hears_of_a_glitch_comes_with_a_cure(kind: str) -> None:
             await ctx.tick()
 
     processes, testbenches = ([watch], []) if kind == "process" else ([], [watch])
-    said = r"^process .*watch does not wake up, and wakes up with .* in Amaranth's simulator, at 5e-07"
-    with pytest.raises(cppsim.Difference, match=f"{said}.*; signals have no glitches") as raised:
+    said = (
+        r"^process .*watch does not wake up, and wakes up with .* at 5e-07 .*; signals have no gl"
+    )
+    with pytest.raises(cppsim.Difference, match=said) as raised:
         cppsim.check(m, work, *testbenches, clocks=1e-6, processes=processes)
     assert "\n" not in str(raised.value)
 
@@ -326,5 +328,5 @@ def test_a_sample_of_another_delta_cycle_is_found(
     else:
         monkeypatch.setattr(CheckedState, "_is_triggered", lambda _: False)
         monkeypatch.setattr(CheckedState, "sampled", lambda state, x: state.readers.read(x) + 1)
-    with pytest.raises(cppsim.Difference, match="^process .*watch wakes up with"):
+    with pytest.raises(cppsim.Difference, match=r"^process .*watch wakes up with"):
         cppsim.check(m, work, clocks=1e-6, processes=[watch])

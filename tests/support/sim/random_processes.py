@@ -82,7 +82,7 @@ def random_counters(seed: int) -> RandomDesign:
         choices = [a, a[0], a[len(a) // 2 :], a ^ b, a + b, a < b, Mux(a[0], b, a & b)]
         # Signals that no other logic reads may change at power-on in any way.
         alone = number < 3
-        value = chance.choice(choices + [~a, a - b - 1] if alone else choices)
+        value = chance.choice([*choices, ~a, a - b - 1] if alone else choices)
         init = chance.choice((0, -1)) if alone else 0
         logic.append(Signal.like(value, name=f"logic{number}", init=init))
         m.d.comb += logic[-1].eq(value)
@@ -90,9 +90,7 @@ def random_counters(seed: int) -> RandomDesign:
     return RandomDesign(m, inputs, [*registers, *logic], clocks, tuple(clocks))
 
 
-def follow_processes(
-    make: Callable[[Any], Any], design: RandomDesign, *, seed: int
-) -> list[_Log]:
+def follow_processes(make: Callable[[Any], Any], design: RandomDesign, *, seed: int) -> list[_Log]:
     """Return the logs of random testbenches, and of processes that watch the outputs of ``design``.
 
     Each process has one of the inputs, and a log: Amaranth runs processes in any order.

@@ -32,7 +32,7 @@ def seen(text: str) -> dict[str, Waveform]:
     now = -1
     for line in body.splitlines():
         if line.startswith("#"):
-            if int(line[1:]) < now or line == "#0" and not now:
+            if int(line[1:]) < now or (line == "#0" and not now):
                 raise ValueError(f"{line} comes after #{now}")
             now = int(line[1:])
         elif not line.startswith("$"):
