@@ -290,16 +290,16 @@ class CompiledState(SettledState):
         self.history.insert(0, memoryview(words.tobytes()).cast("Q"))
         del self.history[self._deepest :]
         active = self._edge()
+        answer = 0
         if self.fresh:
             # Logic has its first edges before the first values are written.
             answer = model.levels()
-            active |= self._put(values, rows)
-        else:
-            active |= self._put(values, rows)
-            answer = model.levels()
+            self._delay(1)
+        active |= self._put(values, rows)
+        answer |= model.levels()
         for word in self._late:
             words[word] = 1
-        self._delay(int(self.fresh))
+        self._delay(0)
         self.fresh = False
         self._still = 0 if active else self._still + 1
         active |= self._wake()
