@@ -152,9 +152,10 @@ class _Process:
         found, expected, broken = self.found[-1:], self._expected[-1:], self._broken
         self.found, self._expected, self._broken = [], [], [False, False]
         self._waiting.clear()
-        self.end()
         self.active = False
-        if self._begun is not None and self._owner.waits_on is not None:
+        if self._begun is None or self._owner.waits_on is None:
+            self.end()
+        elif self._twin is None or self._twin.triggers is not self._begun[1]:
             self._wait(self._begun[1])
         if found == expected and broken[0] >= broken[1]:
             return ""
@@ -178,7 +179,8 @@ class _Twin:
 
     def __init__(self, process: _Process, triggers: Any, shadow: Any) -> None:
         self.ended = False
-        self._process, self._triggers, self._shadow = process, triggers, shadow
+        self.triggers = triggers
+        self._process, self._shadow = process, shadow
         for trigger in triggers:
             if isinstance(trigger, ChangedTrigger):
                 shadow.add_signal_waker(trigger.signal, self._waker(None))
@@ -198,7 +200,7 @@ class _Twin:
     def samples(self) -> _Samples:
         return tuple(
             int(eval_value(self._shadow, x.value))
-            for x in self._triggers
+            for x in self.triggers
             if isinstance(x, SampleTrigger | ChangedTrigger)
         )
 
