@@ -33,6 +33,7 @@ class Engine(RunningEngine):
     - A register whose data is its own clock gets the level before the edge.
     - Clocks that the design derives from one edge have their edges at the same time. Registers
       behind them load settled data.
+    - Data that a process sets together with the edge of a clock passes logic at once.
     - An asynchronous reset does not clock registers without a reset, nor memories.
     - Statements beside a failed ``Assert`` take effect.
     - Bits outside the range of an inverted or reinterpreted value follow its shape.
