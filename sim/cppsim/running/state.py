@@ -47,8 +47,8 @@ class CompiledState(SettledState):
         self.reported: set[Any] = set()
         self._triggered: dict[Any, None] = {}
         """The slots whose changes somebody waits for, other than by a tick."""
-        self._late: dict[int, int] = {}
-        """The delta cycles before the pending edges of derived clocks, by their words."""
+        self._late: list[tuple[int, list[int]]] = []
+        """Pending edges of derived clocks: the delta cycles before them, and their words."""
         self._still = 0
         """The delta cycles since a register or an input changed."""
         self._watches = {id(x) for x in lowered.watches}
@@ -297,8 +297,6 @@ class CompiledState(SettledState):
             self._delay(1)
         active |= self._put(values, rows)
         answer |= model.levels()
-        for word in self._late:
-            words[word] = 1
         self._delay(0)
         self.fresh = False
         self._still = 0 if active else self._still + 1
@@ -319,14 +317,14 @@ class CompiledState(SettledState):
         Returns whether there are any.
         """
         words = self.model.words
-        self._delay(0)
-        ripe = [word for word, left in self._late.items() if not left]
-        self._late = {word: left - 1 for word, left in self._late.items() if left}
+        self._delay(0)  # those that were found while nobody watched
+        ripe = [word for left, found in self._late if not left for word in found]
+        self._late = [(left - 1, found) for left, found in self._late if left]
         seen = self.model.source.seen
         if not ripe and all(words[x] == words[y] for x, y in seen.items()):
             return False
-        for word in self._late:
-            words[word] = 0
+        for word in ripe:
+            words[word] = 1
         self.model.edge()
         return True
 
@@ -335,11 +333,13 @@ class CompiledState(SettledState):
 
         Those of one delta cycle happen at the same time, as they do if nobody watches.
         """
-        words, late = self.model.words, self._late
-        found = [word for word in self.model.source.due if words[word] and word not in late]
+        words = self.model.words
+        found = [word for word in self.model.source.due if words[word]]
+        for word in found:
+            words[word] = 0
         if found:
             longest = max(self._depth_of_clock[word] for word in found)
-            late.update(dict.fromkeys(found, max(0, longest - passed)))
+            self._late.append((max(0, longest - passed), found))
 
     def _watched_depth(self) -> int:
         """Return after how many delta cycles the last watched signal shows a change."""
