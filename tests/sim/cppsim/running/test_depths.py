@@ -1,5 +1,7 @@
 """The number of assignments before each signal of a design."""
 
+from itertools import pairwise
+
 from amaranth.hdl import Cat, Fragment, Module, Signal
 from amaranth.lib.memory import Memory
 
@@ -32,7 +34,7 @@ def test_the_longest_path_counts() -> None:
 
 def test_long_chains_are_measured() -> None:
     m, signals = Module(), [Signal(name=f"signal{k}") for k in range(3000)]
-    for before, signal in zip(signals, signals[1:], strict=False):
+    for before, signal in pairwise(signals):
         m.d.comb += signal.eq(before)
     found = depths(Fragment.get(m, None).prepare().fragment)
     assert [found[x] for x in signals[1:]] == list(range(1, 3000))
