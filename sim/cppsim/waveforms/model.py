@@ -12,6 +12,7 @@ from pathlib import Path
 from ..cpp.words import WordPlace
 from ..errors import SimulationError
 from ..native import ModelHandle
+from ..netlist.design import from_words
 from . import Areas, Variable, Waves
 
 
@@ -31,7 +32,7 @@ class Waveform:
         # In memory first: a full disk is an error of `close`.
         text = io.StringIO()
         header = VCDWriter(text, timescale="1 fs", date="")
-        variables, word = [], 0
+        variables, declared, word = [], [], 0
         for name, width in shown.items():
             places = [
                 WordPlace(word + low // 64, 0, low, min(64, width - low))
@@ -40,17 +41,20 @@ class Waveform:
             word += len(places)
             *scope, last = name.split(".")
             label = f"{last} [{width - 1}:0]" if width > 1 else last
-            code = header.register_var(("top", *scope), label, "wire", width, 0).ident
-            variables.append(Variable(code, width, places))
-        header.flush()
-        self._file.write(text.getvalue())
+            declared.append(header.register_var(("top", *scope), label, "wire", width, 0))
+            variables.append(Variable(declared[-1].ident, width, places))
         address = calls.model_shown(model)
+        words = (ctypes.c_uint64 * max(1, word)).from_address(address)
         areas = Areas()
-        areas.add(memoryview((ctypes.c_uint64 * max(1, word)).from_address(address)).cast("B"))
+        areas.add(memoryview(words).cast("B"))
         settle = ctypes.cast(calls.model_settle, ctypes.c_void_p)
         handle = ModelHandle(model, address, None, settle)
         self._waves = Waves(handle, areas, variables, self._file)
-        self._waves.sample(0)
+        self._waves.note()
+        for known, variable in zip(declared, variables, strict=True):
+            header.change(known, 0, from_words(words[place.word] for place in variable.places))
+        header.flush()
+        self._file.write(text.getvalue())
         calls.model_waves(model, self._waves.handle, self._waves.take)
         self._end: Callable[[], object] = partial(calls.model_waves, model, None, None)
 
