@@ -86,7 +86,8 @@ class SimulatedSoC(SoCCore):
         self.uartbone_phy = phy
         self.uartbone = UARTBone(phy, CLOCK_HZ)
         self.bus.add_master(name="uartbone", master=self.uartbone.wishbone)
-        chip, pads = MT48LC16M16(CLOCK_HZ, "1:1"), radiona_ulx3s.Platform().request("sdram")
+        chip = MT48LC16M16(CLOCK_HZ, "1:1")
+        pads: Any = radiona_ulx3s.Platform().request("sdram")
         self.sdrphy = SDRAMPHYModel(
             chip,
             data_width=len(pads.dq),
