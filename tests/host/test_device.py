@@ -16,8 +16,13 @@ from bitlane import default, reference
 from bitlane.device import Device, open_device
 from bitlane.driver.driver import Driver
 from bitlane.errors import LinkError, UnsupportedError
+from bitlane.links.datagram_socket import DatagramSocket
+from bitlane.links.line import Batch
+from bitlane.links.udp_link import UdpLink
 from bitlane_rtl.abi import CONTROL_BASE, Lane, Mode, Op
+from support.board.driver import DriverDevice
 from support.host.arrays import INTEGERS, TYPES, link_of, model, random, same
+from support.host.network import network_board
 from support.models.device import ModelLink
 
 # --- what the operators give ------------------------------------------------------------------
@@ -251,6 +256,32 @@ def test_leaving_a_with_statement_leaves_the_default_device_open() -> None:
     assert bitlane.default_device() is device
     device.close()
     assert bitlane.default_device() is not device, "closed on purpose: the next one is new"
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, LinkError])
+def test_after_an_error_of_the_link_the_default_device_is_opened_anew(
+    error: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Failing(DatagramSocket):
+        def receive(self, seconds: float) -> list[Batch]:
+            raise error
+
+    a = random(10, "u1")
+    with network_board(DriverDevice()) as board:
+        monkeypatch.setattr(default, "_opened", [])
+        monkeypatch.setenv("BITLANE_DEVICE", board.url)
+        device = bitlane.default_device()
+        link = device.driver.link
+        assert isinstance(link, UdpLink)
+        monkeypatch.setattr(link._socket, "__class__", Failing)
+        with pytest.raises(error):
+            bitlane.bit_not(a)
+        assert device.closed
+        # The socket that failed could not say goodbye.
+        board.rules.alive_until = 0.0
+        assert same(bitlane.bit_not(a), np.invert(a))
+        assert bitlane.default_device() is not device
+        bitlane.default_device().close()
 
 
 @pytest.mark.parametrize("of_the_device", [True, False], ids=["device", "driver"])

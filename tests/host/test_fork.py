@@ -14,7 +14,17 @@ import bitlane
 from bitlane import default
 from bitlane.arrays import value
 from bitlane.driver.driver import Driver
+from bitlane.errors import BoardInUseError
+from bitlane.links.link import Link, open_link
+from bitlane.links.serial_link import SerialLink
+from bitlane.links.udp_link import UdpLink
+from bitlane_rtl.abi import CONTROL_BASE
+from bitlane_sim.device.link import SimulatorLink
+from support.board.driver import DriverDevice
+from support.board.line import ModelPort, connected
+from support.board.model import BoardModel
 from support.host.arrays import model
+from support.host.network import network_board
 from support.models.device import ModelLink
 
 pytestmark = [
@@ -140,3 +150,60 @@ def test_the_parent_keeps_its_device() -> None:
     device = model()
     assert "LinkError" in in_child(lambda: str(device.bit_not(A)))
     assert np.array_equal(device.bit_not(A), ~A)
+
+
+# --- links without a driver -----------------------------------------------------------------------
+
+FOREIGN = (
+    "LinkError: {}: the device was opened in another process; open it here, after the fork:"
+    " bitlane.open(url)"
+)
+
+
+def expect_refusal(link: Link) -> None:
+    """Expect that each call raises in a child, but ``close``."""
+    calls: list[Callable[[], object]] = [
+        lambda: link.read(CONTROL_BASE, 4),
+        lambda: link.write(CONTROL_BASE, bytes(4)),
+        lambda: link.exchange([], [(CONTROL_BASE, 4)]),
+        lambda: link.exchange(writes=[], reads=[]),
+        lambda: link.wait(0),
+    ]
+    for call in calls:
+        assert in_child(call) == FOREIGN.format(link.description)
+    assert in_child(lambda: (link.close(), link.close())) == "(None, None)"
+
+
+@pytest.mark.parametrize("kind", [SimulatorLink, SerialLink, UdpLink, ModelLink])
+def test_every_kind_of_link_refuses_a_child(kind: type[Link]) -> None:
+    link = kind.__new__(kind)
+    link.description = "a link"
+    link.close = lambda: None  # type: ignore[method-assign]
+    expect_refusal(link)
+
+
+def test_a_child_gets_no_bytes_of_its_parents_links() -> None:
+    port = ModelPort(BoardModel())
+    with network_board() as board, open_link(board.url) as network, connected(port) as serial:
+        for link in (network, serial):
+            link.write(0x1000, b"before")
+            served = board.served
+            expect_refusal(link)
+            assert link.read(0x1000, 6).tobytes() == b"before"
+            # A child has sent nothing: with the numbers of the parent it would have wrong bytes.
+            assert board.served == served + (link is network)
+        assert not port.closed
+
+
+def test_a_child_that_closes_its_copy_leaves_the_session_alive() -> None:
+    def leave() -> None:
+        with device:
+            raise SystemExit
+
+    with network_board(DriverDevice()) as board, bitlane.open(board.url) as device:
+        assert in_child(leave) == "SystemExit: "
+        assert board.rules.alive
+        with pytest.raises(BoardInUseError):
+            bitlane.open(board.url)
+        assert np.array_equal(device.bit_not(A), ~A)
+    assert not board.rules.alive

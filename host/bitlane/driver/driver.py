@@ -76,8 +76,8 @@ class Driver(Closeable):
 
     @property
     def closed(self) -> bool:
-        """Whether the link has been closed: nothing else may be called after that."""
-        return self._closed
+        """Whether the link was closed, also by an error: nothing else may be called after that."""
+        return self._closed or self.link.closed
 
     @property
     def timeout(self) -> float:

@@ -12,8 +12,7 @@ from types import TracebackType
 from typing import NoReturn, Protocol
 from weakref import WeakSet
 
-from ..errors import LinkError
-from ..links.link import Link
+from ..links.link import Link, opened_elsewhere
 
 
 class _Locked(Protocol):
@@ -28,10 +27,7 @@ class ForeignProcessLock(AbstractContextManager[object]):
         self._description = description
 
     def __enter__(self) -> NoReturn:
-        raise LinkError(
-            f"{self._description}: the device was opened in another process; open it here, after"
-            " the fork: bitlane.open(url)"
-        )
+        raise opened_elsewhere(self._description)
 
     def __exit__(
         self,

@@ -1,8 +1,11 @@
 """The interface of a link to a device, and the function that opens the link of a URL."""
 
+import os
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeAlias, cast
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +33,8 @@ class Link(Closeable):
     The device's memory is at its own addresses, the control window at ``abi.CONTROL_BASE``. The
     control window is read and written in whole little-endian 32-bit words: address and size are
     multiples of ``abi.WORD_BYTES``. Calls take effect in the order in which they are made. Every
-    method raises ``LinkError`` when the device cannot be reached.
+    method raises ``LinkError`` when the device cannot be reached, and in a process that was forked
+    after the link was opened.
     """
 
     description: str
@@ -38,6 +42,14 @@ class Link(Closeable):
 
     remote: bool = False
     """Whether calls travel over a line, so that a long exchange beats many calls, one each way."""
+
+    closed: bool = False
+    """Whether ``close`` was called, or an error has closed the link."""
+
+    def __new__(cls, *_: object, **__: object) -> Self:
+        link = super().__new__(cls)
+        _opened[id(link)] = link
+        return link
 
     @property
     def slow(self) -> bool:
@@ -103,6 +115,40 @@ class Link(Closeable):
     @abstractmethod
     def close(self) -> None:
         """Give the device back. May be called again; nothing else may be called after it."""
+
+    def disown(self) -> None:
+        """Refuse all calls from now on: this process was forked, and the device is its parent's.
+
+        ``close`` may still be called. A link whose ``close`` reaches the device extends this
+        method, so that ``close`` releases only memory and files of this process.
+        """
+        refuse = partial(_refuse, getattr(self, "description", "device"))
+        vars(self).update(dict.fromkeys(("read", "write", "exchange", "wait"), refuse))
+
+
+_opened: WeakValueDictionary[int, Link] = WeakValueDictionary()
+"""All links by identity: some are data classes, which have no hash."""
+
+
+def opened_elsewhere(description: str) -> LinkError:
+    """Return the error of a call in a process that was forked after the device was opened."""
+    return LinkError(
+        f"{description}: the device was opened in another process; open it here, after the fork:"
+        " bitlane.open(url)"
+    )
+
+
+def _refuse(description: str, *_: object, **__: object) -> NoReturn:
+    raise opened_elsewhere(description)
+
+
+def _disown() -> None:
+    for link in list(_opened.values()):
+        link.disown()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_disown)
 
 
 def open_link(url: str) -> Link:

@@ -108,7 +108,6 @@ class RemoteLink(Link):
         self.counts = Counts()
         self._timeout = timeout
         self._clock = clock
-        self._closed = False
         self._timer = RetransmissionTimer(line, timeout / _FEWEST_TRIES)
         self._interrupt = False
         with _ClosedByErrors(self):
@@ -174,15 +173,15 @@ class RemoteLink(Link):
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     def close(self) -> None:
-        if not self._closed:
-            self._closed = True
+        if not self.closed:
+            self.closed = True
             self._close_line()
 
     # --- requests and answers ---------------------------------------------------------------------
 
     def _run(self, transfers: TransferQueue) -> None:
         """Send all of ``transfers`` and wait for their answers."""
-        if self._closed:
+        if self.closed:
             raise LinkError(f"{self.description}: the link is closed; open it again")
         with _ClosedByErrors(self):
             self._converse(transfers)

@@ -76,10 +76,17 @@ class UdpLink(RemoteLink):
         return replies
 
     def _close_line(self) -> None:
-        with suppress(LinkError):
-            if self._started:
-                self._ask_alone(self._session.encode_goodbye(number := randbits(8)), number)
-        self._socket.close()
+        try:
+            with suppress(LinkError):
+                if self._started:
+                    self._ask_alone(self._session.encode_goodbye(number := randbits(8)), number)
+        finally:
+            self._socket.close()
+
+    def disown(self) -> None:
+        super().disown()
+        # The session is the parent's: `close` must not end it.
+        self._started = False
 
     # --- the session ------------------------------------------------------------------------------
 

@@ -42,7 +42,7 @@ class SimulatorLink(Link):
         self.simulator = simulator
         width = simulator.configuration.data_width
         self.description = f"simulator {simulator.evaluator.name}, {width} bits"
-        self._closed = False
+        self._owned = True
 
     @property
     def cycles(self) -> int:
@@ -106,7 +106,7 @@ class SimulatorLink(Link):
 
     def forget(self, address: int, size: int) -> None:
         # Less than a page gives nothing back.
-        if size >= PAGESIZE and not self._closed:
+        if size >= PAGESIZE and not self.closed:
             self.simulator.forget(address - self.simulator.configuration.memory_base, size)
 
     def wait(self, timeout: float) -> bool:
@@ -115,13 +115,20 @@ class SimulatorLink(Link):
             return self.simulator.wait(timeout)
 
     def close(self) -> None:
-        if not self._closed:
-            self._closed = True
+        if not self.closed:
+            self.closed = True
+            if not self._owned:
+                return
             with _as_link_error():
                 self.simulator.close()
 
+    def disown(self) -> None:
+        super().disown()
+        # Closing the simulator would write the rest of the parent's waveforms again.
+        self._owned = False
+
     def _expect_open(self) -> None:
-        if self._closed:
+        if self.closed:
             raise LinkError(f"{self.description}: the link is closed")
 
     def _offsets(self, address: int, size: int) -> range:
