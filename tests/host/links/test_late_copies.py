@@ -1,0 +1,71 @@
+"""Copies of datagrams that are late by a known number of requests, against the rule of the page."""
+
+from typing import NamedTuple
+
+import pytest
+
+from bitlane.errors import LinkError
+from bitlane.links.udp_link import UdpLink
+from support.board.model import MemoryDevice
+from support.host.delays import Exchanges, LateNetwork
+from support.host.network import NetworkRules
+from support.seeds import seeds
+
+EXCHANGES = 60
+"""Exchanges of a seed."""
+
+HARMLESS = 255
+"""Most requests by which a copy may be late and change nothing."""
+
+
+class Hindsight(NetworkRules):
+    """A board that executes the repetition of a request that it never had, as a circuit does."""
+
+    def _check(self, request: bytes, new: bool) -> None:
+        self.repetitions += not new
+
+
+class Found(NamedTuple):
+    """Exchanges that raised an error, read wrong bytes, and left wrong bytes; late copies."""
+
+    errors: int
+    wrong_reads: int
+    wrong_memory: int
+    late: int
+
+
+def found(ages: tuple[int, int], seed: int, rules: NetworkRules, rate: float = 0.02) -> Found:
+    """Return what becomes of `EXCHANGES` on a network with copies of ``ages``."""
+    rules.in_order = False
+    network = LateNetwork(rules, ages, seed, rate)
+    rules.clock = network.clock
+    assert isinstance(rules.device, MemoryDevice)
+    exchanges = Exchanges(rules.device, seed)
+    errors = wrong_reads = wrong_memory = 0
+    link = UdpLink(network, clock=network.clock, take_over=True)  # type: ignore[arg-type]
+    for _ in range(EXCHANGES):
+        writes, reads, wanted = exchanges.draw()
+        try:
+            got = [x.tobytes() for x in link.exchange(writes, reads)]
+        except LinkError:
+            errors += 1
+            link = UdpLink(network, clock=network.clock, take_over=True)  # type: ignore[arg-type]
+            exchanges.restore()
+            continue
+        wrong_reads += got != wanted
+        wrong_memory += not exchanges.right
+        exchanges.restore()
+    return Found(errors, wrong_reads, wrong_memory, network.arrived.total())
+
+
+@pytest.mark.parametrize("seed", seeds(3, 40))
+@pytest.mark.parametrize("most", [16, 128, HARMLESS])
+def test_a_copy_that_is_late_by_up_to_255_requests_changes_nothing(most: int, seed: int) -> None:
+    errors, wrong_reads, wrong_memory, late = found((0, most), seed, NetworkRules())
+    assert (errors, wrong_reads, wrong_memory) == (0, 0, 0)
+    assert late > 20
+
+
+def test_a_copy_that_is_late_by_256_requests_is_beyond_the_rule() -> None:
+    ages = HARMLESS + 1, HARMLESS + 1
+    assert sum(sum(found(ages, seed, Hindsight())[:3]) for seed in range(2)) > 5

@@ -1,0 +1,175 @@
+"""A network that delays copies of datagrams by a number of requests, in place of the host's socket.
+
+It also loses, doubles, reorders and damages. Time is simulated, and every run of a seed is equal.
+A datagram's age is the number of requests that the other side has got ahead of the first one in it:
+requests that the board has executed, for a datagram to it; requests that the host has sent, for
+answers.
+"""
+
+from collections import Counter, deque
+from collections.abc import Sequence
+from itertools import groupby
+from random import Random
+from typing import NamedTuple
+
+from bitlane.links.line import Batch
+from bitlane_rtl.abi import CONTROL_BASE
+from bitlane_rtl.abi.frames import SEQUENCES
+from support.board.model import MemoryDevice
+from support.host.network import Cable, NetworkRules, requests_in
+
+LATE = 0.05
+"""Share of the datagrams of which a copy is late."""
+
+HALF = 1 << 16
+"""Bytes of each half of the memory: an exchange writes one and reads the other."""
+
+
+class _Late(NamedTuple):
+    index: int
+    age: int
+    data: bytes
+
+
+class LateNetwork:
+    """The socket of a link to a board that answers by ``rules``.
+
+    ``ages``: least and most age of late copies. One that would arrive later than that is lost.
+    """
+
+    description = "network with late copies"
+
+    def __init__(self, rules: NetworkRules, ages: tuple[int, int], seed: int, rate: float) -> None:
+        self.rules = rules
+        self.now = 0.0
+        self.arrived = Counter[str]()
+        """Late copies that have arrived, by direction."""
+        self._random = Random(seed)
+        self._ages = ages
+        faults = dict.fromkeys(("loss", "double", "reorder", "damage"), rate)
+        self.cables = Cable(seed=seed, **faults), Cable(seed=seed + 1, **faults)
+        self._up: deque[bytes] = deque()
+        self._down: deque[bytes] = deque()
+        self._late: dict[str, list[_Late]] = {"up": [], "down": []}
+        self._issued = 0
+        self._next = 0
+
+    def clock(self) -> float:
+        """Return the simulated time in seconds."""
+        return self.now
+
+    # --- a link's socket --------------------------------------------------------------------------
+
+    def send(self, batches: Sequence[Batch]) -> None:
+        """Send the datagrams of ``batches``."""
+        for packet in (bytes(x) for batch in batches for x in batch.packets()):
+            found = requests_in(packet)
+            assert found is not None
+            index = self._count([request[0] for request in found[1]])
+            self._up += self.cables[0]([packet])
+            self._delay("up", index, packet)
+
+    def receive(self, seconds: float) -> list[Batch]:
+        """Return some of the answers that have arrived; let the time pass if there are none."""
+        for _ in range(self._random.randrange(1, 12)):
+            if self._up:
+                self._arrive(self._up.popleft())
+            for data in self._due("up", self._issued - self._behind(self.rules.expected)):
+                self._arrive(data)
+        self._down.extendleft(self._due("down", self._issued))
+        if not self._down:
+            self.now += 0.0 if self._up else max(0.0, seconds)
+            return []
+        self.now += 1e-5
+        count = self._random.randrange(1, 12)
+        answers = [self._down.popleft() for _ in range(min(count, len(self._down)))]
+        groups = [(size, list(group)) for size, group in groupby(answers, len) if size]
+        return [Batch(b"".join(group), size) for size, group in groups]
+
+    def close(self) -> None:
+        """Do nothing."""
+
+    # --- late copies ------------------------------------------------------------------------------
+
+    def _count(self, numbers: list[int]) -> int:
+        """Count new requests; return the index of the first request of ``numbers``."""
+        for number in numbers:
+            ahead = (number - self._next) % SEQUENCES
+            if ahead < SEQUENCES // 2:
+                self._issued += ahead + 1
+                self._next = (number + 1) % SEQUENCES
+        return self._issued - self._behind(numbers[0])
+
+    def _behind(self, number: int) -> int:
+        """Return how many requests ago the host used ``number``; 0 if it is the next one."""
+        return (self._next - number) % SEQUENCES
+
+    def _delay(self, way: str, index: int, data: bytes) -> None:
+        if self._random.random() < LATE:
+            self._late[way].append(_Late(index, self._random.randint(*self._ages), data))
+
+    def _due(self, way: str, count: int) -> list[bytes]:
+        """Return the copies whose age is reached when ``count`` requests have passed."""
+        due = [x for x in self._late[way] if count - x.index >= x.age]
+        self._late[way] = [x for x in self._late[way] if count - x.index < x.age]
+        found = [x.data for x in due if count - x.index <= self._ages[1]]
+        self.arrived[way] += len(found)
+        return found
+
+    def _arrive(self, data: bytes) -> None:
+        for answer in self.rules.datagrams(data):
+            self._down += self.cables[1]([answer])
+            self._delay("down", self._issued - self._behind(answer[4]), answer)
+
+
+class Exchanges:
+    """Random exchanges with a memory and a control window, and a mirror of their bytes."""
+
+    def __init__(self, device: MemoryDevice, seed: int) -> None:
+        self.device = device
+        self._random = Random(seed)
+        self.memory = bytearray(self._random.randbytes(2 * HALF))
+        self.window = bytearray(self._random.randbytes(4096))
+        self.restore()
+
+    def restore(self) -> None:
+        """Make the device's bytes those of the mirror."""
+        self.device.memory[:] = self.memory
+        self.device.window[: len(self.window)] = self.window
+
+    @property
+    def right(self) -> bool:
+        """Whether the device has the bytes of the mirror."""
+        return (
+            self.device.memory == self.memory
+            and self.device.window[: len(self.window)] == self.window
+        )
+
+    def draw(self) -> tuple[list[tuple[int, bytes]], list[tuple[int, int]], list[bytes]]:
+        """Return writes, reads and the bytes that the reads return; write to the mirror."""
+        random = self._random
+        half = random.randrange(2)
+        count = random.choice((1, 2, 5, 40, 150))
+        writes = [self._range(half, count) for _ in range(random.randrange(count + 1))]
+        reads = [self._range(1 - half, count) for _ in range(random.randrange(count + 1))]
+        wanted = [bytes(self._mirror(address, size)) for address, size in reads]
+        contents = [(address, random.randbytes(size)) for address, size in writes]
+        for address, data in contents:
+            self._mirror(address, len(data))[:] = data
+        return contents, reads, wanted
+
+    def _range(self, half: int, count: int) -> tuple[int, int]:
+        """Return an address and a size in a half of the memory, or of the control window."""
+        random = self._random
+        sizes = (4, 4, 30, 480, 1440) if count > 5 else (4, 480, 1440, 3000, 20_000)
+        size = random.choice(sizes)
+        if random.random() < 0.1:
+            words = len(self.window) // 8
+            return CONTROL_BASE + 4 * (words * half + random.randrange(words)), 4
+        start = random.randrange(HALF - size)
+        return self.device.memory_base + half * HALF + start, size
+
+    def _mirror(self, address: int, size: int) -> memoryview:
+        if address >= CONTROL_BASE:
+            return memoryview(self.window)[address - CONTROL_BASE :][:size]
+        return memoryview(self.memory)[address - self.device.memory_base :][:size]
