@@ -201,9 +201,17 @@ class CommandQueue:
                 self._raise_timeout(timeout)
 
     def _note(self, state: NDArray[np.uint8]) -> None:
-        """Count the commands that have retired. Raises ``DeviceFault``."""
+        """Count the commands that have retired. Raises ``DeviceFault`` and ``LinkError``."""
         _, _, retired, fault = np.frombuffer(state, "<u4").tolist()
-        self._retired += (retired - self._retired) & _INDEX_MASK
+        more = (retired - self._retired) & _INDEX_MASK
+        if more > self._submitted - self._retired and not fault:
+            # Another program's CLEAR, too: its count would pass for commands that have ended.
+            raise LinkError(
+                f"device: RETIRED is {retired}; expected {self._retired & _INDEX_MASK} to"
+                f" {self._submitted & _INDEX_MASK}, because no other command was submitted; let no"
+                " other program use the device"
+            )
+        self._retired += more
         if fault:
             self._raise_fault(fault)
 

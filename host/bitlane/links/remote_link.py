@@ -205,9 +205,8 @@ class RemoteLink(Link):
             elif window.empty:
                 return
             due = alive + self._timer.seconds(window.line_bytes)
-            given_up = min(heard + self._timeout, answered + _UNANSWERED * self._timeout)
             received = self.counts.received_bytes
-            replies = self._receive(min(due, given_up) - clock())
+            replies = self._receive(min(due, self._given_up(heard, answered)) - clock())
             now = clock()
             if replies:
                 done, spurious = window.answered, window.spurious
@@ -222,7 +221,7 @@ class RemoteLink(Link):
                 heard = now
                 if window.refused:
                     transfers.clear()
-            elif now >= given_up:
+            if now >= self._given_up(heard, answered):
                 raise LinkError(self._silence(before))
             if self.counts.received_bytes != received:
                 alive = now
@@ -230,6 +229,10 @@ class RemoteLink(Link):
                 window.on_timeout()
                 self._timer.back_off()
                 alive = now
+
+    def _given_up(self, heard: float, answered: float) -> float:
+        """Return when an exchange fails, by its last sound frame and its last answered request."""
+        return min(heard + self._timeout, answered + _UNANSWERED * self._timeout)
 
     # --- the greeting -----------------------------------------------------------------------------
 

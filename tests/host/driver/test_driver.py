@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from bitlane.driver.allocator import Allocation
 from bitlane.driver.commands import Command, encode
@@ -426,6 +427,26 @@ def test_an_interrupted_wait_leaves_no_command_behind() -> None:
     assert (link.doorbell, link.retired) == (0, 0)
     invert_rows(driver, ROWS, 0, 0x400)
     assert link.memory[0x400 : 0x400 + 2 * ROWS].tolist() == [255, 0] * ROWS
+
+
+@pytest.mark.parametrize("step", [2, 7, 40_000, 65_535])
+def test_a_device_that_retires_what_nobody_submitted_is_an_error(step: int) -> None:
+    class Boastful(ModelLink):
+        def read(self, address: int, size: int) -> NDArray[np.uint8]:
+            words = super().read(address, size).view("<u4")
+            if address == CONTROL_BASE + register("STATUS").offset and self.doorbell:
+                self.reads += 1
+                words[2] = self.reads * step % 65_536
+            return words.view(np.uint8)
+
+        reads = 0
+
+    link = Boastful(eager=False)
+    driver = Driver(link)
+    with pytest.raises(LinkError, match="RETIRED is [0-9]+; expected 0 to 1, because no other com"):
+        invert_rows(driver, 1, 0, 8)
+    assert link.reads < 10
+    assert (link.doorbell, link.retired) == (0, 0)
 
 
 # --- registers --------------------------------------------------------------------------------
