@@ -7,6 +7,11 @@ import select
 import socket
 import time
 from contextlib import suppress
+from secrets import randbits
+
+from bitlane.links.datagrams import DatagramLine
+from bitlane_rtl.abi.datagrams import BUSY, SESSION_BYTES, SESSION_SECONDS
+from bitlane_rtl.abi.frames import INTERRUPT_BIT
 
 from .network import SimulatedNetwork
 
@@ -15,6 +20,13 @@ _QUEUE_BYTES = 1 << 16
 
 _SOCKET_BYTES = 4 << 20
 _READ_BYTES = 1 << 16
+
+_GOODBYE_PORT = 1
+"""The port from which the server itself ends a session; programs do not have it."""
+
+_KIND_OFFSET = SESSION_BYTES + 1
+_KIND_MASK = (1 << INTERRUPT_BIT) - 1
+"""Place of the kind of a datagram's first answer, and its bits."""
 
 _TURN_SECONDS = 5e-6
 """Simulated time between two polls of the socket."""
@@ -40,7 +52,9 @@ class UdpServer:
     """Passes datagrams of clients' ports between ``bound``, a `bound_socket`, and ``network``.
 
     The time runs while frames are on their way, while the circuit is busy, and for 500 us more;
-    then it stands still until a client sends. The server owns the socket.
+    then it stands still until a client sends. The circuit cannot count the seconds of a session that
+    way: the server ends a session itself, SESSION_SECONDS of the computer's time after its last
+    datagram. The server owns the socket.
 
     Attributes
     ----------
@@ -52,6 +66,9 @@ class UdpServer:
         self.network = network
         self._clients: dict[int, tuple[str, int]] = {}
         self._socket = bound
+        # The session that the board serves, and when its last datagram passed.
+        self._session = b""
+        self._heard = 0.0
         self.url = f"udp://127.0.0.1:{bound.getsockname()[1]}"
 
     def serve(self, seconds: float | None = None) -> None:
@@ -61,11 +78,11 @@ class UdpServer:
         """
         end = None if seconds is None else time.monotonic() + seconds
         while end is None or time.monotonic() < end:
-            patience: float | None = 0
-            if self.network.quiet:
-                patience = None if end is None else max(0.0, end - time.monotonic())
+            patience = self._patience(end) if self.network.quiet else 0
             if self._has_room and select.select([self._socket], [], [], patience)[0]:
                 self._send()
+            elif self.network.quiet:
+                self._end_session()
             if not self.network.quiet:
                 self._receive()
 
@@ -77,6 +94,19 @@ class UdpServer:
     def _has_room(self) -> bool:
         return self.network.simulation.unsent < _QUEUE_BYTES
 
+    def _patience(self, end: float | None) -> float | None:
+        """Return how many seconds nothing needs to be done unless a client sends; None: for ever."""
+        expiry = self._heard + SESSION_SECONDS if self._session else None
+        times = [x for x in (end, expiry) if x is not None]
+        return max(0.0, min(times) - time.monotonic()) if times else None
+
+    def _end_session(self) -> None:
+        """End the session if its client has sent nothing for SESSION_SECONDS."""
+        if self._session and time.monotonic() >= self._heard + SESSION_SECONDS:
+            line = DatagramLine(int.from_bytes(self._session, "little"))
+            self.network.send(_GOODBYE_PORT, line.encode_goodbye(randbits(8)))
+            self._heard = time.monotonic()
+
     def _send(self) -> None:
         """Send the datagrams of clients to the board."""
         while self._has_room:
@@ -85,12 +115,19 @@ class UdpServer:
             except BlockingIOError:
                 return
             self._clients[client[1]] = client
+            if data[:SESSION_BYTES] == self._session:
+                self._heard = time.monotonic()
             self.network.send(client[1], data)
 
     def _receive(self) -> None:
         """Run for one turn, and pass on the datagrams that came."""
         for port, data in self.network.advance(_TURN_SECONDS):
-            if port in self._clients:
+            if port == _GOODBYE_PORT:
+                # Without this answer, the cable lost it: once more, later.
+                self._session = b""
+            elif port in self._clients:
+                if len(data) > _KIND_OFFSET and data[_KIND_OFFSET] & _KIND_MASK != BUSY:
+                    self._session, self._heard = data[:SESSION_BYTES], time.monotonic()
                 # Where the system has no room, it is as lost on the way.
                 with suppress(BlockingIOError):
                     self._socket.sendto(data, self._clients[port])

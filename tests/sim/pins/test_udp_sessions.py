@@ -1,0 +1,102 @@
+"""A simulated board, whose time stands still, loses the session of a client that was killed."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import sleep
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from bitlane.errors import BoardInUseError
+from bitlane.links.udp import open_link
+from bitlane_sim.pins import udp
+from bitlane_sim.pins.udp import UdpServer, bound_socket
+from support.host.network import NetworkRules
+
+SECONDS = 20
+BASE = 0x1000
+
+
+class StillNetwork:
+    """The part of a `SimulatedNetwork` that the server uses. It loses the first ``lost`` GOODBYEs."""
+
+    def __init__(self) -> None:
+        self.rules = NetworkRules(clock=lambda: 0.0)
+        self.simulation = SimpleNamespace(unsent=0)
+        self.quiet = True
+        self.lost = 0
+        self.farewells = 0
+        self._arrived: list[tuple[int, bytes]] = []
+
+    def send(self, port: int, data: bytes) -> None:
+        self.quiet = False
+        self.farewells += port == udp._GOODBYE_PORT
+        if port != udp._GOODBYE_PORT or self.farewells > self.lost:
+            self._arrived += [(port, answer) for answer in self.rules.datagrams(data)]
+
+    def advance(self, seconds: float) -> list[tuple[int, bytes]]:
+        arrived, self._arrived = self._arrived, []
+        self.quiet = True
+        return arrived
+
+
+@contextmanager
+def served() -> Iterator[tuple[StillNetwork, str]]:
+    """Serve in a thread until the block ends; yield the network and the URL."""
+    network: Any = StillNetwork()
+    server = UdpServer(network, bound_socket())
+    stop = threading.Event()
+
+    def serve() -> None:
+        while not stop.is_set():
+            server.serve(0.02)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        yield network, server.url
+    finally:
+        stop.set()
+        thread.join()
+        server.close()
+
+
+def freed(url: str) -> bool:
+    """Return whether the board can be opened without a takeover, after a while."""
+    for _ in range(100 * SECONDS):
+        try:
+            open_link(url).close()
+        except BoardInUseError:
+            sleep(0.01)
+        else:
+            return True
+    return False
+
+
+@pytest.mark.parametrize("lost", [0, 2])
+def test_the_session_of_a_killed_client_ends(lost: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    with served() as (network, url):
+        network.lost = lost
+        link = open_link(url)
+        link.write(BASE, b"mine")
+        with pytest.raises(BoardInUseError):
+            open_link(url)
+        link._socket.close()
+        monkeypatch.setattr(udp, "SESSION_SECONDS", 0.05)
+        # The attempts of others do not keep it alive.
+        assert freed(url)
+
+
+def test_an_idle_client_goes_on_unless_another_host_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(udp, "SESSION_SECONDS", 0.02)
+    with served() as (network, url), open_link(url) as link:
+        link.write(BASE, b"mine")
+        for _ in range(100 * SECONDS):
+            if not network.rules.alive:
+                break
+            sleep(0.01)
+        assert not network.rules.alive
+        assert link.read(BASE, 4).tobytes() == b"mine"
+        assert network.rules.alive
