@@ -7,6 +7,7 @@ needs LiteX.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from select import select
 from socket import IPPROTO_TCP, MSG_PEEK, TCP_NODELAY, create_connection
 from time import monotonic, sleep
 from typing import Any, Final
@@ -41,6 +42,13 @@ _HARDWARE: Final = 1
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.02
 """Seconds between looks at the interrupt line."""
+
+_HEADER_BYTES: Final = 4
+"""Bytes of magic number, version and sizes, with which answers begin as their requests do."""
+_COUNTS: Final = slice(10, 12)
+"""The words that an Etherbone packet of one record writes, and those that it reads."""
+
+_STRANGE: Final = "the answer is not one of litex_server"
 
 _Step = tuple[str, int, int, int, int]
 
@@ -80,25 +88,26 @@ class LitexLink(Link):
         self._client = _client(host, port, csr)
         self._map = SocMap(self._client, csr, name)
         client = self._client
+        self._asked = b""
+        self._send_packet = client.send_packet
         self._receive_packet = client.receive_packet
         self._receive_info = client._receive_server_info
+        client.send_packet = self._send
         client.receive_packet = self._receive
         client._receive_server_info = self._greet
         try:
             # The client's own `open` waits for a server without a deadline.
             client.socket = create_connection((host, port), timeout)
+        except (OSError, UnicodeError) as error:
+            raise self._nobody(error) from error
+        try:
             client.binded = True
             # Writes have no answer, and so a second one would wait for the first for 40 ms.
             client.socket.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
-            client._receive_server_info()
-        except (OSError, UnicodeError) as error:
-            self.close()
-            reason = getattr(error, "strerror", None) or error
-            raise LinkError(
-                f"{self.description}: no litex_server answers: {reason}; start"
-                f" litex_server --uart --uart-port PORT --bind-port {port}"
-            ) from error
-        try:
+            try:
+                client._receive_server_info()
+            except OSError as error:
+                raise self._nobody(error) from error
             self._start()
         except BaseException:
             self.close()
@@ -138,6 +147,7 @@ class LitexLink(Link):
         return True
 
     def close(self) -> None:
+        self.closed = True
         self._client.close()
 
     @property
@@ -191,33 +201,51 @@ class LitexLink(Link):
         self._server = line.partition(":")[0]
         self._receive_info()
 
+    def _send(self, socket: Any, packet: Any) -> None:
+        """Send a request; its answer, if it has one, must be the next bytes that come."""
+        words = packet.records[0].rcount
+        self._asked = bytes((*packet.bytes[:_HEADER_BYTES], words, 0))
+        if words and select([socket], [], [], 0)[0]:
+            raise LinkError(
+                f"{self.description}: bytes came that no request asked for, or the server closed"
+                " the connection; restart litex_server, then open it again"
+            )
+        socket.settimeout(self._timeout)
+        self._send_packet(socket, packet)
+
     def _receive(self, socket: Any, address_bytes: int) -> bytes:
-        """Receive an answer. LiteX's client returns zeros if none comes."""
-        answer = self._receive_packet(socket, address_bytes)
+        """Receive an answer. LiteX's client returns zeros if none comes, and checks none."""
+        answer = self._receive_packet(_Until(socket, self._timeout), address_bytes)
         if answer == 0:
             raise LinkError(
                 f"{self.description}: no answer within {self._timeout:g} s, or the server closed"
                 " the connection; check the board, restart litex_server, then open it again"
             )
         packet: bytes = answer
+        if packet[:_HEADER_BYTES] + packet[_COUNTS] != self._asked:
+            raise LinkError(f"{self.description}: {_STRANGE}; open it again")
         return packet
+
+    def _nobody(self, error: Exception) -> LinkError:
+        return LinkError(
+            f"{self.description}: no litex_server answers:"
+            f" {getattr(error, 'strerror', None) or error}; start"
+            f" litex_server --uart --uart-port PORT --bind-port {self._client.port}"
+        )
 
     @contextmanager
     def _reached(self) -> Iterator[None]:
-        if not self._client.binded:
+        if self.closed:
             raise LinkError(f"{self.description}: it is closed; open it again")
         try:
             yield
-        except LinkError:
+        except BaseException as error:
             # What is still on its way would be taken for the answer to something else.
             self.close()
-            raise
-        except (OSError, AttributeError) as error:
-            # LiteX's client takes apart whatever comes.
-            self.close()
-            reason = (
-                error if isinstance(error, OSError) else "the answer is not one of litex_server"
-            )
+            if isinstance(error, LinkError) or not isinstance(error, Exception):
+                raise
+            # LiteX's client takes apart whatever comes, and then raises whatever comes.
+            reason = error if isinstance(error, OSError) else _STRANGE
             raise LinkError(f"{self.description}: {reason}; open it again") from error
 
     # --- the start --------------------------------------------------------------------------------
@@ -257,6 +285,23 @@ class LitexLink(Link):
             sleep(cycles / self._map.clock_hz)
         with self._reached():
             injector("control").write(_HARDWARE)
+
+
+class _Until:
+    """The end of ``socket`` that receives, until ``seconds`` have passed."""
+
+    def __init__(self, socket: Any, seconds: float) -> None:
+        self._socket = socket
+        self._deadline = monotonic() + seconds
+
+    def recv(self, size: int) -> bytes:
+        """Receive up to ``size`` bytes. Raises ``OSError``, ``TimeoutError`` among others."""
+        left = self._deadline - monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self._socket.settimeout(left)
+        received: bytes = self._socket.recv(size)
+        return received
 
 
 class SocMap:

@@ -74,15 +74,15 @@ class LateNetwork:
         for _ in range(self._random.randrange(1, 12)):
             if self._up:
                 self._arrive(self._up.popleft())
-            for data in self._due("up", self._issued - self._behind(self.rules.expected)):
+            for data in self._due("up", self._executed):
                 self._arrive(data)
-        self._down.extendleft(self._due("down", self._issued))
-        if not self._down:
+        answers = self._due("down", self._issued)
+        if not self._down and not answers:
             self.now += 0.0 if self._up else max(0.0, seconds)
             return []
         self.now += 1e-5
         count = self._random.randrange(1, 12)
-        answers = [self._down.popleft() for _ in range(min(count, len(self._down)))]
+        answers += [self._down.popleft() for _ in range(min(count, len(self._down)))]
         groups = [(size, list(group)) for size, group in groupby(answers, len) if size]
         return [Batch(b"".join(group), size) for size, group in groups]
 
@@ -104,6 +104,11 @@ class LateNetwork:
         """Return how many requests ago the host used ``number``; 0 if it is the next one."""
         return (self._next - number) % SEQUENCES
 
+    @property
+    def _executed(self) -> int:
+        """Return the number of requests that the board has executed."""
+        return self._issued - self._behind(self.rules.expected)
+
     def _delay(self, way: str, index: int, data: bytes) -> None:
         if self._random.random() < LATE:
             self._late[way].append(_Late(index, self._random.randint(*self._ages), data))
@@ -119,7 +124,8 @@ class LateNetwork:
     def _arrive(self, data: bytes) -> None:
         for answer in self.rules.datagrams(data):
             self._down += self.cables[1]([answer])
-            self._delay("down", self._issued - self._behind(answer[4]), answer)
+            index = self._executed - (self.rules.expected - answer[4]) % SEQUENCES
+            self._delay("down", index, answer)
 
 
 class Exchanges:
