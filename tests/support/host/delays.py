@@ -1,9 +1,8 @@
 """A network that delays copies of datagrams by a number of requests, in place of the host's socket.
 
 It also loses, doubles, reorders and damages. Time is simulated, and every run of a seed is equal.
-A datagram's age is the number of requests that the other side has got ahead of the first one in it:
-requests that the board has executed, for a datagram to it; requests that the host has sent, for
-answers.
+A copy's age is the number of requests that the host has sent since the first one in it, and with it.
+A copy of requests that is too old when its answer arrives is lost, as is any other copy.
 """
 
 from collections import Counter, deque
@@ -14,6 +13,7 @@ from typing import NamedTuple
 
 from bitlane.links.line import Batch
 from bitlane_rtl.abi import CONTROL_BASE
+from bitlane_rtl.abi.datagrams import GOODBYE
 from bitlane_rtl.abi.frames import SEQUENCES
 from support.board.model import MemoryDevice
 from support.host.network import Cable, NetworkRules, requests_in
@@ -34,7 +34,7 @@ class _Late(NamedTuple):
 class LateNetwork:
     """The socket of a link to a board that answers by ``rules``.
 
-    ``ages``: least and most age of late copies. One that would arrive later than that is lost.
+    ``ages``: least and most age of late copies. ``rate``: share of datagrams for each other fault.
     """
 
     description = "network with late copies"
@@ -46,10 +46,11 @@ class LateNetwork:
         """Late copies that have arrived, by direction."""
         self._random = Random(seed)
         self._ages = ages
-        faults = dict.fromkeys(("loss", "double", "reorder", "damage"), rate)
+        faults = {"loss": 0.01, "damage": 0.01, "double": rate, "reorder": rate}
         self.cables = Cable(seed=seed, **faults), Cable(seed=seed + 1, **faults)
         self._up: deque[bytes] = deque()
-        self._down: deque[bytes] = deque()
+        # Answers on their way, and the indices of those to late copies.
+        self._down: deque[tuple[bytes, int | None]] = deque()
         self._late: dict[str, list[_Late]] = {"up": [], "down": []}
         self._issued = 0
         self._next = 0
@@ -65,7 +66,7 @@ class LateNetwork:
         for packet in (bytes(x) for batch in batches for x in batch.packets()):
             found = requests_in(packet)
             assert found is not None
-            index = self._count([request[0] for request in found[1]])
+            index = self._count(found[1])
             self._up += self.cables[0]([packet])
             self._delay("up", index, packet)
 
@@ -74,15 +75,17 @@ class LateNetwork:
         for _ in range(self._random.randrange(1, 12)):
             if self._up:
                 self._arrive(self._up.popleft())
-            for data in self._due("up", self._executed):
-                self._arrive(data)
-        answers = self._due("down", self._issued)
-        if not self._down and not answers:
-            self.now += 0.0 if self._up else max(0.0, seconds)
+            for index, data in self._due("up"):
+                self._arrive(data, index)
+        answers = [data for _, data in self._due("down")]
+        for _ in range(min(len(self._down), self._random.randrange(1, 12))):
+            data, late = self._down.popleft()
+            if late is None or self._issued - late <= self._ages[1]:
+                answers.append(data)
+        if not answers:
+            self.now += 0.0 if self._up or self._down else max(0.0, seconds)
             return []
         self.now += 1e-5
-        count = self._random.randrange(1, 12)
-        answers += [self._down.popleft() for _ in range(min(count, len(self._down)))]
         groups = [(size, list(group)) for size, group in groupby(answers, len) if size]
         return [Batch(b"".join(group), size) for size, group in groups]
 
@@ -91,40 +94,37 @@ class LateNetwork:
 
     # --- late copies ------------------------------------------------------------------------------
 
-    def _count(self, numbers: list[int]) -> int:
-        """Count new requests; return the index of the first request of ``numbers``."""
-        for number in numbers:
+    def _count(self, requests: list[bytes]) -> int:
+        """Count new requests; return the index of the first one of ``requests``."""
+        for number in (request[0] for request in requests if request[1] != GOODBYE):
             ahead = (number - self._next) % SEQUENCES
-            if ahead < SEQUENCES // 2:
+            if ahead < SEQUENCES // 2 or not self._issued:
                 self._issued += ahead + 1
                 self._next = (number + 1) % SEQUENCES
-        return self._issued - self._behind(numbers[0])
+        return self._issued - self._behind(requests[0][0])
 
     def _behind(self, number: int) -> int:
         """Return how many requests ago the host used ``number``; 0 if it is the next one."""
         return (self._next - number) % SEQUENCES
 
-    @property
-    def _executed(self) -> int:
-        """Return the number of requests that the board has executed."""
-        return self._issued - self._behind(self.rules.expected)
-
     def _delay(self, way: str, index: int, data: bytes) -> None:
         if self._random.random() < LATE:
             self._late[way].append(_Late(index, self._random.randint(*self._ages), data))
 
-    def _due(self, way: str, count: int) -> list[bytes]:
-        """Return the copies whose age is reached when ``count`` requests have passed."""
-        due = [x for x in self._late[way] if count - x.index >= x.age]
-        self._late[way] = [x for x in self._late[way] if count - x.index < x.age]
-        found = [x.data for x in due if count - x.index <= self._ages[1]]
+    def _due(self, way: str) -> list[tuple[int, bytes]]:
+        """Return index and datagram of the copies whose age is reached."""
+        due = [x for x in self._late[way] if self._issued - x.index >= x.age]
+        self._late[way] = [x for x in self._late[way] if self._issued - x.index < x.age]
+        found = [(x.index, x.data) for x in due if self._issued - x.index <= self._ages[1]]
         self.arrived[way] += len(found)
         return found
 
-    def _arrive(self, data: bytes) -> None:
+    def _arrive(self, data: bytes, late: int | None = None) -> None:
         for answer in self.rules.datagrams(data):
-            self._down += self.cables[1]([answer])
-            index = self._executed - (self.rules.expected - answer[4]) % SEQUENCES
+            self._down += ((x, late) for x in self.cables[1]([answer]))
+            # The board's own count: the host may have sent 256 requests since this one.
+            executed = self._issued - self._behind(self.rules.expected)
+            index = executed - (self.rules.expected - answer[4]) % SEQUENCES
             self._delay("down", index, answer)
 
 
