@@ -72,12 +72,12 @@ def found(ages: tuple[int, int], seed: int, rules: NetworkRules, rate: float = 0
     return Found(errors, wrong_reads, wrong_memory, network.arrived.total())
 
 
-@pytest.mark.parametrize("seed", seeds(3, 40))
-@pytest.mark.parametrize("most", [16, 128, HARMLESS])
+@pytest.mark.parametrize("seed", seeds(2, 40))
+@pytest.mark.parametrize("most", [64, 160, HARMLESS])
 def test_a_copy_that_is_late_by_up_to_255_requests_changes_nothing(most: int, seed: int) -> None:
     errors, wrong_reads, wrong_memory, late = found((0, most), seed, NetworkRules())
     assert (errors, wrong_reads, wrong_memory) == (0, 0, 0)
-    assert late > 20
+    assert late > 10
 
 
 def test_copies_that_are_later_are_beyond_the_rule() -> None:
