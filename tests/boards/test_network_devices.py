@@ -45,12 +45,26 @@ def test_addresses_without_a_board(capsys: Capture) -> None:
     assert captured.err.count("\n") == 1
     assert captured.err.startswith("bitlane devices: no board found: network address localh")
     assert "nothing listens at this address and port" in captured.err
-    assert main(["devices", f"localhost:{port}", "board.invalid"]) == DONE
+    assert main(["devices", f"localhost:{port}", "board.invalid"]) == UNUSABLE
     errors = capsys.readouterr().err.splitlines()
     assert ["nothing listens" in errors[0], "has no IPv4 address" in errors[1]] == [True, True]
     assert main(["devices", "127.0.0.0/28"]) == DONE
     several = "no board found: none of 14 addresses answers"
     assert capsys.readouterr().err == f"bitlane devices: {several}\n"
+
+
+def test_a_wrong_name_beside_a_board_is_named(capsys: Capture) -> None:
+    with network_board() as board:
+        words = [f"127.0.0.1:{board.port}", "board.invalid"]
+        assert main(["devices", *words]) == UNUSABLE
+        captured = capsys.readouterr()
+        assert captured.out.startswith(f"{board.url} ")
+        assert captured.err.startswith("bitlane devices: device 'udp://board.invalid?")
+        assert "'board.invalid' has no IPv4 address" in captured.err
+        assert captured.err.count("\n") == 1
+        assert main(["devices", words[0], *(f"127.0.0.1:{k}" for k in range(1, 10))]) == DONE
+        captured = capsys.readouterr()
+        assert captured.err == "bitlane devices: 1 of 10 addresses answer\n"
 
 
 def test_a_prefix_is_its_addresses() -> None:

@@ -5,8 +5,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from bitlane.command_line.cli import DONE, Group, Subparsers
+from bitlane.command_line.cli import DONE, UNUSABLE, Group, Subparsers
 from bitlane.errors import BitlaneError, LinkError
+from bitlane.links.udp import NoAddressError
 from bitlane_rtl.abi.frames import DEFAULT_BAUD
 
 from .. import Board, boards
@@ -27,7 +28,8 @@ def add_devices(subparsers: Subparsers) -> None:
         " devices may have the same bridge: bitlane info URL reads the registers of the device"
         " itself. With ADDRESS: list the boards that answer there on the network, and leave the"
         " session of another host alone.",
-        epilog="exit codes: 0 listed, even if there are none; 2 bad input",
+        epilog="exit codes: 0 listed, even if there are none; 2 bad input, such as a name without"
+        " an address",
     )
     parser.add_argument(
         "addresses",
@@ -76,9 +78,8 @@ def url_of(path: str, board: Board) -> str:
 
 def _run(arguments: argparse.Namespace) -> int:
     if arguments.addresses:
-        _list_network(expand(arguments.addresses))
-    else:
-        _list_ports()
+        return _list_network(arguments.addresses)
+    _list_ports()
     return DONE
 
 
@@ -86,16 +87,28 @@ _MOST_REASONS = 8
 """Addresses without a board for which the reason is shown."""
 
 
-def _list_network(addresses: Sequence[str]) -> None:
+def _list_network(texts: Sequence[str]) -> int:
+    """List the boards at the addresses that ``texts`` name; return the exit code."""
+    addresses = expand(texts)
     found = answers(addresses)
     boards_found = [each for each in found if not isinstance(each, LinkError)]
     for url, state in boards_found:
         print(f"{url:40} {state}")
-    if not boards_found and len(found) > _MOST_REASONS:
-        _progress(f"no board found: none of {len(found)} addresses answers")
-    elif not boards_found:
-        for error in found:
-            _progress(f"no board found: {error}")
+    names = [each for each in found if isinstance(each, NoAddressError)]
+    # The other addresses of a prefix are expected to be silent.
+    reasons = [
+        error
+        for address, error in zip(addresses, found, strict=True)
+        if isinstance(error, LinkError) and (address in texts or not boards_found)
+    ]
+    if len(reasons) > _MOST_REASONS:
+        answering = f"{len(boards_found)} of {len(found)} addresses answer"
+        none = f"no board found: none of {len(found)} addresses answers"
+        _progress(answering if boards_found else none)
+        reasons = list(names)
+    for error in reasons:
+        _progress(str(error) if boards_found else f"no board found: {error}")
+    return UNUSABLE if names else DONE
 
 
 def _list_ports() -> None:

@@ -21,6 +21,7 @@ from bitlane_rtl.abi import ABI_VERSION, CONTROL_BASE, IDENTITY
 from ..closeable import Closeable
 from ..errors import DeviceError, LinkError, OutOfDeviceMemory, SettingError
 from ..links.link import BytesLike, Link
+from ..links.url import LONGEST_SECONDS
 from ..terminal import timed
 from .allocator import Allocation, Allocator
 from .commands import Command
@@ -31,14 +32,13 @@ from .queue import CommandQueue, Read, Words, Write
 
 DEFAULT_TIMEOUT: Final = 60.0
 
-_LONGEST: Final = 1_000_000
-"""Longest timeout in seconds (11 days): every wait has a deadline."""
-
 
 def expected_timeout(seconds: float) -> float:
     """Return ``seconds`` if it is a valid timeout. Raises ``SettingError``."""
-    if not isinstance(seconds, Real) or not 0 < seconds <= _LONGEST:
-        raise SettingError(f"timeout: {seconds!r}; expected seconds, 0 < timeout <= {_LONGEST}")
+    if not isinstance(seconds, Real) or not 0 < seconds <= LONGEST_SECONDS:
+        raise SettingError(
+            f"timeout: {seconds!r}; expected seconds, 0 < timeout <= {LONGEST_SECONDS}"
+        )
     return float(seconds)
 
 

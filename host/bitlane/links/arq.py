@@ -164,7 +164,8 @@ class Window:
                 span = spans[k]
                 expected = min(most, size - start) if request is _READ else 0
                 if span.stop - span.start != expected:
-                    raise self._broken(pending.first + k, _DONE, packet[span], fragment)
+                    number = (pending.first + k) % SEQUENCES
+                    raise self._broken(number, _DONE, packet[span], pending.frame(number, most))
                 if expected and packets == 1:
                     content[start : start + expected] = packet[span]
                 elif expected:
@@ -230,7 +231,7 @@ class Window:
     ) -> LinkError:
         return LinkError(
             f"{self._name}: answer of kind {kind} with {len(data)} bytes to"
-            f" {fragment.request.name} {sequence % SEQUENCES}; expected kind {_DONE:d} with"
+            f" {fragment.request.name} {sequence}; expected kind {_DONE:d} with"
             f" {fragment.received}: the board breaks the link's contract"
         )
 

@@ -21,7 +21,7 @@ from bitlane_rtl.abi import ABI_VERSION, CONTROL_BASE, CONTROL_SIZE, WORD_BYTES
 
 from ..errors import LinkError
 from .link import BytesLike, Link
-from .url import DeviceUrl, Options, parse_seconds, parse_target
+from .url import LONGEST_SECONDS, DeviceUrl, Options, parse_seconds, parse_target, printable
 
 _PORT: Final = 1234
 """The port of ``litex_server`` unless the URL has one."""
@@ -81,7 +81,7 @@ class LitexLink(Link):
     def __init__(
         self, host: str, port: int, csr: Path, *, name: str = "bitlane", timeout: float = _TIMEOUT
     ) -> None:
-        self.description = f"LiteX SoC at {host}:{port}, {csr}"
+        self.description = f"LiteX SoC at {printable(host)}:{port}, {printable(str(csr))}"
         self._timeout = timeout
         self._unanswered = 0
         self._server = "?"
@@ -323,12 +323,13 @@ class SocMap:
             self.register("ev_status")
         except (AttributeError, ValueError) as error:
             raise LinkError(
-                f"csr {csr}: not the map of a SoC with a core {name}: {error}; expected the csr.csv"
-                " that a build with add_bitlane writes"
+                f"csr {printable(str(csr))}: not the map of a SoC with a core {printable(name)}:"
+                f" {printable(str(error))}; expected the csr.csv that a build with add_bitlane"
+                " writes"
             ) from error
         if version != ABI_VERSION:
             raise LinkError(
-                f"csr {csr}: the core's ABI version is {version}; expected {ABI_VERSION}; build the"
+                f"csr {printable(str(csr))}: the core's ABI version is {version}; expected {ABI_VERSION}; build the"
                 " SoC with this version of bitlane"
             )
 
@@ -361,11 +362,13 @@ def _client(host: str, port: int, csr: Path) -> Any:
             return RemoteClient(host=host, port=port, csr_csv=str(csr))
     except OSError as error:
         raise LinkError(
-            f"csr {csr}: {error.strerror or error}; expected the csr.csv of the SoC's build"
+            f"csr {printable(str(csr))}: {error.strerror or error}; expected the csr.csv of the"
+            " SoC's build"
         ) from error
     except (ValueError, KeyError, IndexError, UnicodeError) as error:
         raise LinkError(
-            f"csr {csr}: not a csr.csv of LiteX: {error}; expected that of the SoC's build"
+            f"csr {printable(str(csr))}: not a csr.csv of LiteX: {printable(str(error))}; expected"
+            " that of the SoC's build"
         ) from error
 
 
@@ -388,5 +391,8 @@ def open_link(url: str) -> LitexLink:
 _OPTIONS: Final[Options] = {
     "csr": (Path, "the file csr.csv of the SoC's build (default csr.csv)"),
     "core": (str, "the core's name in the SoC (default bitlane)"),
-    "timeout": (parse_seconds, f"seconds without an answer, more than 0 (default {_TIMEOUT:g})"),
+    "timeout": (
+        parse_seconds,
+        f"seconds without an answer, up to {LONGEST_SECONDS} (default {_TIMEOUT:g})",
+    ),
 }

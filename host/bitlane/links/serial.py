@@ -5,6 +5,7 @@ The only place that imports pyserial, and only when a port is to be opened.
 
 from contextlib import suppress
 from errno import EACCES, EAGAIN, EBUSY, ENODEV, ENOENT, ENXIO, EPERM
+from os import fsencode
 from typing import Any, Final
 
 from bitlane_rtl.abi.frames import DEFAULT_BAUD
@@ -12,7 +13,7 @@ from bitlane_rtl.abi.frames import DEFAULT_BAUD
 from ..errors import LinkError
 from .remote_link import DEFAULT_TIMEOUT
 from .serial_link import Port, SerialLink
-from .url import DeviceUrl, Options, parse_seconds
+from .url import LONGEST_SECONDS, DeviceUrl, Options, parse_seconds, printable
 
 
 def open_link(url: str) -> SerialLink:
@@ -28,14 +29,26 @@ def open_link(url: str) -> SerialLink:
     path = parsed.target
     if not path:
         raise LinkError(f"device {url!r}: no port; expected serial:PORT; {_ports()}")
+    if not _is_name(path):
+        raise LinkError(
+            f"device {url!r}: port is {path!r}; expected the name of a serial port; {_ports()}"
+        )
     values: dict[str, Any] = {"baud": DEFAULT_BAUD, "timeout": DEFAULT_TIMEOUT}
     values |= parsed.options(_OPTIONS)
     port = _open_port(url, path, values["baud"], values["timeout"])
     return SerialLink(
         port,
-        description=f"serial port {path}, {values['baud']} baud",
+        description=f"serial port {printable(path)}, {values['baud']} baud",
         timeout=values["timeout"],
     )
+
+
+def _is_name(path: str) -> bool:
+    """Return whether the system can have a file called ``path``."""
+    try:
+        return b"\0" not in fsencode(path)
+    except UnicodeEncodeError:
+        return False
 
 
 def _open_port(url: str, path: str, baud: int, timeout: float) -> Port:
@@ -74,7 +87,7 @@ def _reason(error: OSError) -> str:
             "no permission to open the port; on Linux: sudo usermod -aG dialout $USER, then log"
             " in anew"
         )
-    return f"the port cannot be opened: {error}; is it a serial port?"
+    return f"the port cannot be opened: {printable(str(error))}; is it a serial port?"
 
 
 def _ports() -> str:
@@ -96,5 +109,8 @@ def _baud(text: str) -> int:
 
 _OPTIONS: Final[Options] = {
     "baud": (_baud, f"bits a second, a whole number (default {DEFAULT_BAUD})"),
-    "timeout": (parse_seconds, f"seconds of silence, more than 0 (default {DEFAULT_TIMEOUT:g})"),
+    "timeout": (
+        parse_seconds,
+        f"seconds of silence, up to {LONGEST_SECONDS} (default {DEFAULT_TIMEOUT:g})",
+    ),
 }

@@ -9,9 +9,13 @@ from ..errors import LinkError
 from .datagram_socket import DatagramSocket
 from .remote_link import DEFAULT_TIMEOUT
 from .udp_link import UdpLink, reason
-from .url import DeviceUrl, Options, parse_seconds, parse_target
+from .url import LONGEST_SECONDS, DeviceUrl, Options, parse_seconds, parse_target, printable
 
 FORM: Final = "udp://ADDRESS[:PORT], as udp://192.168.1.50"
+
+
+class NoAddressError(LinkError):
+    """The host name of a URL has no IPv4 address."""
 
 
 def open_link(url: str) -> UdpLink:
@@ -21,15 +25,16 @@ def open_link(url: str) -> UdpLink:
     silence after which the link fails (default 10), and ``takeover``, 1 to end another host's
     session.
 
-    Raises ``LinkError`` for an unknown option or a bad value, a name without an address, and if no
-    board of this link version answers; ``BoardInUseError`` if another host uses the board.
+    Raises ``LinkError`` for an unknown option or a bad value, and if no board of this link version
+    answers; ``NoAddressError`` for a name without an address; ``BoardInUseError`` if another host
+    uses the board.
     """
     parsed = DeviceUrl.parse(url)
     values: dict[str, Any] = {"timeout": DEFAULT_TIMEOUT, "takeover": False}
     values |= parsed.options(_OPTIONS)
     host, port = parse_target(url, parsed.target, FORM, DEFAULT_PORT)
     address = _resolve(url, host, port)
-    name = address if address == host else f"{host}, {address}"
+    name = address if address == host else f"{printable(host)}, {address}"
     try:
         opened = DatagramSocket((address, port))
     except OSError as error:
@@ -47,7 +52,7 @@ def _resolve(url: str, host: str, port: int) -> str:
     try:
         found = socket.getaddrinfo(host, port, socket.AF_INET, socket.SOCK_DGRAM)
     except (OSError, UnicodeError) as error:
-        raise LinkError(
+        raise NoAddressError(
             f"device {url!r}: {host!r} has no IPv4 address: {error}; expected {FORM}"
         ) from error
     return str(found[0][4][0])
@@ -60,6 +65,9 @@ def _flag(text: str) -> bool:
 
 
 _OPTIONS: Final[Options] = {
-    "timeout": (parse_seconds, f"seconds of silence, more than 0 (default {DEFAULT_TIMEOUT:g})"),
+    "timeout": (
+        parse_seconds,
+        f"seconds of silence, up to {LONGEST_SECONDS} (default {DEFAULT_TIMEOUT:g})",
+    ),
     "takeover": (_flag, "0 or 1, to end another host's session (default 0)"),
 }

@@ -121,6 +121,11 @@ class UdpLink(RemoteLink):
 
     def _nobody(self, tries: int) -> str:
         start = f"{self.description}: no answer to {tries} HELLOs within {self._timeout:g} s; "
+        if self.counts.answers:
+            return start + (
+                f"{self.counts.answers} answers came, and none of them answers a HELLO: is a bitlane"
+                " board of this version at this address?"
+            )
         if self.counts.received_bytes:
             return start + (
                 f"{self.counts.damaged} datagrams came that are not answers: is a bitlane board at"

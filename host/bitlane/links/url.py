@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import isfinite
 from typing import Any, Final, Self, TypeAlias
 from urllib.parse import parse_qsl, quote
 
@@ -60,7 +59,7 @@ class DeviceUrl:
         """Raise ``BitlaneError`` unless it is a simulator, which the command's ``option`` needs."""
         if self.scheme != "sim":
             raise BitlaneError(
-                f"{option}: {self.text} is not a simulated device; expected --device sim"
+                f"{option}: {printable(self.text)} is not a simulated device; expected --device sim"
             )
 
     def _pairs(self) -> list[tuple[str, str]]:
@@ -68,12 +67,23 @@ class DeviceUrl:
         return parse_qsl(self.query, keep_blank_values=True, errors="surrogateescape")
 
 
+LONGEST_SECONDS: Final = 1_000_000
+"""Longest timeout in seconds (11 days): every wait has a deadline."""
+
+_SHORTEST_SECONDS: Final = 1e-6
+
+
 def parse_seconds(text: str) -> float:
     """Parse the value of an option ``timeout``. Raises ``ValueError``."""
     seconds = float(text)
-    if not (isfinite(seconds) and seconds > 0):
-        raise ValueError("expected more than 0")
+    if not _SHORTEST_SECONDS <= seconds <= LONGEST_SECONDS:
+        raise ValueError(f"expected {_SHORTEST_SECONDS:g} to {LONGEST_SECONDS}")
     return seconds
+
+
+def printable(text: str) -> str:
+    """Return ``text`` for a message, as Python writes it if it has control characters."""
+    return text if text.isprintable() else repr(text)
 
 
 def parse_target(url: str, target: str, form: str, port: int) -> tuple[str, int]:

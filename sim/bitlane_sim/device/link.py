@@ -15,7 +15,7 @@ from bitlane.errors import LinkError
 from bitlane.files import parse_size
 from bitlane.links.link import BytesLike, Link
 from bitlane.links.recording import Recording
-from bitlane.links.url import DeviceUrl, Options
+from bitlane.links.url import DeviceUrl, Options, printable
 from bitlane_rtl.abi import BIT_OPS, CONTROL_BASE, CONTROL_SIZE, WORD_BYTES, Lane, Mode, Op
 from bitlane_rtl.configuration import Configuration, Search
 from cppsim.errors import SimulationError
@@ -168,7 +168,8 @@ def _writable(file: str | None) -> Iterator[str | None]:
         return
     path = Path(file)
     if not path.parent.is_dir():
-        raise ValueError(f"vcd: {path.parent} is not a folder; make it first")
+        folder = printable(str(path.parent))
+        raise ValueError(f"vcd: {folder} is not a folder; make it first")
     new = not path.exists()
     with path.open("ab"):
         pass

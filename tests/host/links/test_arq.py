@@ -6,6 +6,7 @@ import pytest
 
 from bitlane.errors import LinkError
 from bitlane.links.arq import Counts, Window
+from bitlane.links.datagrams import DatagramLine
 from bitlane.links.frames import SERIAL
 from bitlane.links.line import Batch, Reply
 from bitlane.links.timing import FrameSizer, RetransmissionTimer
@@ -270,6 +271,17 @@ def test_an_answer_that_no_board_gives_is_an_error(kind: int, data: bytes) -> No
         LinkError, match=f"answer of kind {kind:d} with {len(data)} bytes to READ 0"
     ):
         it.take(reply(0, kind, data))
+
+
+def test_a_strange_answer_names_the_frame_and_not_its_fragment() -> None:
+    it = Window(DatagramLine(1), "board", 224, 1 << 14, Counts())
+    assert it.batches(TransferQueue(reads=[(0, view(1440))]))
+    data = bytes(1440)
+    spans = (slice(0, 480), slice(480, 959), slice(960, 1440))
+    with pytest.raises(
+        LinkError, match="kind 0 with 479 bytes to READ 225; expected kind 0 with 480: the board"
+    ):
+        it.take(Reply(224, Answer.DONE, False, data, 1, spans))
 
 
 # --- sizer and timer ----------------------------------------------------------------------------

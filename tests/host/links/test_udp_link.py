@@ -18,7 +18,14 @@ from bitlane.links.udp_link import UdpLink
 from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_rtl.abi.datagrams import DATAGRAM_RECEIVE_BYTES, SESSION_SECONDS
 from support.board.driver import DriverDevice
-from support.host.network import Cable, NetworkBoard, NetworkRules, network_board
+from support.host.network import (
+    Cable,
+    NetworkBoard,
+    NetworkRules,
+    datagram,
+    header_of,
+    network_board,
+)
 from support.host.transfers import BASE, expect_exchange, expect_transfer
 
 SIZE = 1 << 17
@@ -395,6 +402,19 @@ class Chatter(NetworkRules):
 def test_a_service_that_is_no_board(board: NetworkBoard) -> None:
     board.rules = Chatter()
     with pytest.raises(LinkError, match="datagrams came that are not answers: is a bitlane board"):
+        opened(board, 0.3)
+
+
+class Mistaken(NetworkRules):
+    """A board whose answers are sound, and to nobody's HELLO."""
+
+    def datagrams(self, data: bytes) -> list[bytes]:
+        return [datagram(int.from_bytes(data[:4], "little"), header_of(data[4] + 1, 0, 0))] * 2
+
+
+def test_sound_answers_to_no_hello_are_counted(board: NetworkBoard) -> None:
+    board.rules = Mistaken()
+    with pytest.raises(LinkError, match=r"within 0.3 s; [1-9]\d* answers came, and none of them an"):
         opened(board, 0.3)
 
 
