@@ -121,7 +121,9 @@ class LateNetwork:
 
     def _arrive(self, data: bytes, late: int | None = None) -> None:
         for answer in self.rules.datagrams(data):
-            self._down += ((x, late) for x in self.cables[1]([answer]))
+            # The cable may hold an answer back: one to a late copy would lose its index there.
+            passed = self.cables[1]([answer]) if late is None else [answer]
+            self._down += ((x, late) for x in passed)
             # The board's own count: the host may have sent 256 requests since this one.
             executed = self._issued - self._behind(self.rules.expected)
             index = executed - (self.rules.expected - answer[4]) % SEQUENCES
