@@ -15,5 +15,5 @@ def test_the_messages_of_the_faults_are_those_of_the_link() -> None:
     source = re.sub(r'"\n\s+f?"', "", source)
     rows = [row for row in PAGE.read_text(encoding="utf-8").splitlines() if row.startswith("| ")]
     quoted = [text for row in rows for text in re.findall(r"`([^`]* [^`]*)`", row)]
-    assert len(quoted) == 11
+    assert len(quoted) == 12
     assert [text for text in quoted if text not in source] == []

@@ -329,8 +329,8 @@ class SocMap:
             ) from error
         if version != ABI_VERSION:
             raise LinkError(
-                f"csr {printable(str(csr))}: the core's ABI version is {version}; expected {ABI_VERSION}; build the"
-                " SoC with this version of bitlane"
+                f"csr {printable(str(csr))}: the core's ABI version is {version}; expected"
+                f" {ABI_VERSION}; build the SoC with this version of bitlane"
             )
 
     def register(self, name: str) -> Any:

@@ -123,8 +123,8 @@ class UdpLink(RemoteLink):
         start = f"{self.description}: no answer to {tries} HELLOs within {self._timeout:g} s; "
         if self.counts.answers:
             return start + (
-                f"{self.counts.answers} answers came, and none of them answers a HELLO: is a bitlane"
-                " board of this version at this address?"
+                f"{self.counts.answers} answers came, and none of them answers a HELLO: is a"
+                " bitlane board of this version at this address?"
             )
         if self.counts.received_bytes:
             return start + (

@@ -52,8 +52,8 @@ class UdpServer:
     """Passes datagrams of clients' ports between ``bound``, a `bound_socket`, and ``network``.
 
     The time runs while frames are on their way, while the circuit is busy, and for 500 us more;
-    then it stands still until a client sends. The circuit cannot count the seconds of a session that
-    way: the server ends a session itself, SESSION_SECONDS of the computer's time after its last
+    then it stands still until a client sends. The circuit cannot count a session's seconds that
+    way: the server ends the session, SESSION_SECONDS of the computer's time after its last
     datagram. The server owns the socket.
 
     Attributes
@@ -95,7 +95,7 @@ class UdpServer:
         return self.network.simulation.unsent < _QUEUE_BYTES
 
     def _patience(self, end: float | None) -> float | None:
-        """Return how many seconds nothing needs to be done unless a client sends; None: for ever."""
+        """Return the most seconds to wait for a client; None: for ever."""
         expiry = self._heard + SESSION_SECONDS if self._session else None
         times = [x for x in (end, expiry) if x is not None]
         return max(0.0, min(times) - time.monotonic()) if times else None

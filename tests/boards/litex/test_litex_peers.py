@@ -1,4 +1,4 @@
-"""`litex://` opposite a server that is not litex_server, or falls out of step: typed errors in time.
+"""`litex://` opposite a server that is not litex_server, or out of step: typed errors in time.
 
 The server here has words at addresses, and no LiteX. It answers the first reads rightly.
 """
@@ -173,7 +173,7 @@ def test_a_strange_answer_is_one_error_in_time(name: str, options: str) -> None:
     with served(ANSWERS[name], sound=OPENING) as server:
         link = open_link(f"litex://127.0.0.1:{server.port}{options}")
         link.write(MEMORY, bytes(size))
-        with pytest.raises(LinkError, match="open it again$") as caught:
+        with pytest.raises(LinkError, match=r"open it again$") as caught:
             link.read(MEMORY, size)
         expect_closed(link)
     assert "\n" not in str(caught.value)

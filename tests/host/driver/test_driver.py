@@ -443,7 +443,9 @@ def test_a_device_that_retires_what_nobody_submitted_is_an_error(step: int) -> N
 
     link = Boastful(eager=False)
     driver = Driver(link)
-    with pytest.raises(LinkError, match="RETIRED is [0-9]+; expected 0 to 1, because no other com"):
+    with pytest.raises(
+        LinkError, match=r"RETIRED is [0-9]+; expected 0 to 1, because no other com"
+    ):
         invert_rows(driver, 1, 0, 8)
     assert link.reads < 10
     assert (link.doorbell, link.retired) == (0, 0)

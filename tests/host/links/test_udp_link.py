@@ -414,7 +414,9 @@ class Mistaken(NetworkRules):
 
 def test_sound_answers_to_no_hello_are_counted(board: NetworkBoard) -> None:
     board.rules = Mistaken()
-    with pytest.raises(LinkError, match=r"within 0.3 s; [1-9]\d* answers came, and none of them an"):
+    with pytest.raises(
+        LinkError, match=r"within 0.3 s; [1-9]\d* answers came, and none of them an"
+    ):
         opened(board, 0.3)
 
 

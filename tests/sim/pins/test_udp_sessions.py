@@ -20,7 +20,7 @@ BASE = 0x1000
 
 
 class StillNetwork:
-    """The part of a `SimulatedNetwork` that the server uses. It loses the first ``lost`` GOODBYEs."""
+    """The part of a `SimulatedNetwork` that the server uses; it loses ``lost`` GOODBYEs first."""
 
     def __init__(self) -> None:
         self.rules = NetworkRules(clock=lambda: 0.0)

@@ -1,8 +1,8 @@
 """A network that delays copies of datagrams by a number of requests, in place of the host's socket.
 
 It also loses, doubles, reorders and damages. Time is simulated, and every run of a seed is equal.
-A copy's age is the number of requests that the host has sent since the first one in it, and with it.
-A copy of requests that is too old when its answer arrives is lost, as is any other copy.
+A copy's age is the number of requests that the host has sent from the first one in it on. A copy of
+requests that is too old when its answer arrives is lost, as is any other copy.
 """
 
 from collections import Counter, deque
