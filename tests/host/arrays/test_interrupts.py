@@ -1,17 +1,9 @@
-"""Ctrl-C at any point leaves arrays, their memory and the device as usable as before.
-
-Python handles the signal at the start of every function, and at the end of every C function.
-"""
+"""Ctrl-C at any point leaves arrays, their memory and the device as usable as before."""
 
 import gc
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from inspect import CO_GENERATOR
+from collections.abc import Callable
 from itertools import count
 from threading import Thread
-from types import FrameType
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +12,7 @@ from bitlane import Array
 from bitlane.arrays import value
 from bitlane.device import Device
 from support.host.arrays import model, random, same
+from support.host.interrupts import attempt
 from support.seeds import stride
 
 ACTIONS: dict[str, Callable[[Device, Array, Array, Array], object]] = {
@@ -38,52 +31,6 @@ WHERE = (
 """Sources that account for memory and its users; "<string>" is code that dataclasses generate."""
 
 
-def _gives_back(frame: FrameType | None) -> bool:
-    """Return whether Python calls this frame for a dead object, where it discards exceptions."""
-    while frame is not None:
-        code = frame.f_code
-        if code.co_filename.endswith(("weakref.py", "_weakrefset.py")) and code.co_name in (
-            "__call__",
-            "_remove",
-            "remove",
-        ):
-            return True
-        frame = frame.f_back
-    return False
-
-
-@contextmanager
-def interrupted(after: int) -> Iterator[None]:
-    """Raise Ctrl-C at the ``after``th point from here."""
-    places = count()
-
-    def profile(frame: FrameType, event: str, _: object) -> None:
-        # A profiler's error as a generator goes on leaves the frame behind: Python's own fault.
-        begins = event == "call" and not frame.f_code.co_flags & CO_GENERATOR
-        here = frame.f_code.co_filename.endswith(WHERE)
-        if not here or not (begins or event == "c_return") or _gives_back(frame):
-            return
-        if next(places) == after:
-            sys.setprofile(None)
-            raise KeyboardInterrupt
-
-    sys.setprofile(profile)
-    try:
-        yield
-    finally:
-        sys.setprofile(None)
-
-
-def attempt(action: Callable[..., object], place: int, *arguments: Any) -> bool:
-    """Return whether Ctrl-C at ``place`` came before the end of ``action``."""
-    try:
-        with interrupted(place):
-            action(*arguments)
-    except KeyboardInterrupt:
-        return True
-    return False
-
-
 # A generator that Python closes may meet Ctrl-C, too.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("name", ACTIONS)
@@ -93,7 +40,7 @@ def test_ctrl_c_anywhere(name: str) -> None:
     for place in count(step=stride(3)):
         x, y = device.asarray(a), device.asarray(b)
         pending = ~(x ^ y) & (y | 7)
-        came = attempt(ACTIONS[name], place, device, x, y, pending)
+        came = attempt(ACTIONS[name], WHERE, place, device, x, y, pending)
         where = f"{name}, place {place}"
         assert same(pending.get(), ~(a ^ b) & (b | 7)), where
         assert same(y.get(), b), where
