@@ -2,8 +2,9 @@
 
 import zipfile
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
 from os import PathLike
 from pathlib import Path
 from typing import Final
@@ -39,13 +40,24 @@ class RowRange:
     content: Rows | None = None
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Block:
-    """Device memory for ``capacity`` rows, of which ``count`` are stored."""
+    """Device memory for ``capacity`` rows, of which the first ``count`` are stored."""
 
     storage: Storage
     capacity: int
     count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """The rows of a database: those in ``blocks``, then those in the first ``chunks`` of the host.
+
+    One assignment replaces it, so that rows are added all or not at all.
+    """
+
+    blocks: tuple[_Block, ...] = ()
+    chunks: int = 0
 
 
 class Database:
@@ -58,74 +70,79 @@ class Database:
         self._driver = driver
         self.row_bytes = row_bytes
         self.stride = stride
-        self._blocks: list[_Block] = []
-        self._rest: list[Rows] = []
+        self._stored = _Stored()
+        self._chunks: list[Rows] = []
 
     @property
     def count(self) -> int:
         """Rows."""
-        return self._on_device + sum(map(len, self._rest))
+        return _count(self._stored.blocks) + sum(map(len, self._host_chunks()))
 
-    @property
-    def _on_device(self) -> int:
-        return sum(block.count for block in self._blocks)
+    def _host_chunks(self) -> Iterator[Rows]:
+        return islice(self._chunks, self._stored.chunks)
 
     def add(self, rows: Rows, *, copied: bool) -> None:
         """Append ``rows`` (n, row_bytes). ``copied``: copy the rows that stay on the host.
 
-        Memory-mapped files (``np.memmap``) are not copied. Raises ``LinkError``.
+        Memory-mapped files (``np.memmap``) are not copied. Raises ``LinkError``; after any error
+        or Ctrl-C no row has been added.
         """
-        done = 0
+        before = self._stored
+        blocks, done = list(before.blocks), 0
         # Numbers ascend from block to block: once rows are on the host, all later ones are.
-        while done < len(rows) and not self._rest:
-            block = self._room_for(len(rows) - done)
+        while done < len(rows) and not before.chunks:
+            block = self._take_block(blocks, len(rows) - done)
             if block is None:
                 break
             part = rows[done : done + block.capacity - block.count]
             place = block.storage.address + block.count * self.stride
             self._driver.write(place, self.padded(part))
-            block.count += len(part)
+            blocks.append(replace(block, count=block.count + len(part)))
             done += len(part)
+        # An interrupted call may have left a chunk behind those that count.
+        del self._chunks[before.chunks :]
         if done < len(rows):
             rest = rows[done:]
-            self._rest.append(rest.copy() if copied and not isinstance(rest, np.memmap) else rest)
+            self._chunks.append(rest.copy() if copied and not isinstance(rest, np.memmap) else rest)
+        self._stored = _Stored(tuple(blocks), len(self._chunks))
 
-    def _room_for(self, count: int) -> _Block | None:
-        """Return a block with room for a row or more, or None without memory for it."""
-        if self._blocks and self._blocks[-1].count < self._blocks[-1].capacity:
-            return self._blocks[-1]
+    def _take_block(self, blocks: list[_Block], count: int) -> _Block | None:
+        """Return a block with room, of ``blocks`` or new, or None without memory for a row.
+
+        The last of ``blocks`` is removed from them if it is the one.
+        """
+        if blocks and blocks[-1].count < blocks[-1].capacity:
+            return blocks.pop()
         reserve = self._driver.geometry.memory_bytes // _RESERVE
         free = self._driver.allocator.free_bytes - reserve
         most = min(free, self._driver.allocator.largest()) // self.stride
-        capacity = min(max(count, self._on_device // _GROWTH), most)
+        capacity = min(max(count, _count(blocks) // _GROWTH), most)
         if capacity < 1:
             return None
         try:
-            storage = Storage(self._driver, capacity * self.stride)
+            return _Block(Storage(self._driver, capacity * self.stride), capacity)
         except OutOfDeviceMemory:
             return None
-        self._blocks.append(_Block(storage, capacity))
-        return self._blocks[-1]
 
     def clear(self) -> None:
         """Remove all rows, and free their memory."""
-        for block in self._blocks:
+        before, self._stored = self._stored, _Stored()
+        self._chunks.clear()
+        for block in before.blocks:
             block.storage.close()
-        self._blocks.clear()
-        self._rest.clear()
 
     @property
     def streamed(self) -> bool:
         """Whether rows are on the host: each search sends them."""
-        return bool(self._rest)
+        return self._stored.chunks > 0
 
     def tiles(self, most: int) -> Iterator[RowRange]:
         """Iterate over all rows in order; over the host's at most ``most`` at a time."""
         first = 0
-        for block in self._blocks:
+        for block in self._stored.blocks:
             yield RowRange(first, block.count, block.storage.address)
             first += block.count
-        for rows in self._rest:
+        for rows in self._host_chunks():
             for start in range(0, len(rows), most):
                 content = rows[start : start + most]
                 yield RowRange(first, len(content), content=content)
@@ -157,6 +174,10 @@ class Database:
         result = np.zeros((len(rows), self.stride), np.uint8)
         result[:, : self.row_bytes] = rows
         return result.reshape(-1)
+
+
+def _count(blocks: Iterable[_Block]) -> int:
+    return sum(block.count for block in blocks)
 
 
 _FORMAT: Final = "bitlane.BinaryIndex 1"

@@ -15,7 +15,7 @@ from bitlane_rtl.abi import Lane, Mode, Op
 
 from ..driver.allocator import ALIGNMENT, round_up
 from ..driver.commands import Command, Walk
-from ..driver.driver import Driver
+from ..driver.driver import Driver, Storage
 from ..driver.geometry import ArraySizes, Geometry
 from ..driver.queue import Write
 from ..errors import OutOfDeviceMemory
@@ -82,22 +82,21 @@ def scan(driver: Driver, database: Database, queries: Rows, backend: ScanBackend
     """Compare ``queries`` (n, row_bytes) to all rows of ``database``. Raises as ``Device`` does."""
     with driver.lock:
         layout = _Layout(driver.allocator.largest(), len(queries), database, backend)
-        memory = driver.allocate(layout.size)
         distances = len(queries) * database.count
         done = 0
-        try:
-            with Percentage(f"search, {distances:,} distances ") as percentage:
-                for first in range(0, len(queries), layout.queries):
-                    batch = queries[first : first + layout.queries]
-                    driver.write(memory.address, database.padded(batch))
-                    tiles = layout.tiles(memory.address, first, len(batch))
-                    for tile, data in results(driver, tiles, overlapped=True):
-                        backend.add(tile, data)
-                        done += tile.queries * tile.rows
-                        if progress_is_wanted():
-                            percentage(done / distances)
-        finally:
-            driver.free(memory)
+        with (
+            Storage(driver, layout.size) as memory,
+            Percentage(f"search, {distances:,} distances ") as percentage,
+        ):
+            for first in range(0, len(queries), layout.queries):
+                batch = queries[first : first + layout.queries]
+                driver.write(memory.address, database.padded(batch))
+                tiles = layout.tiles(memory.address, first, len(batch))
+                for tile, data in results(driver, tiles, overlapped=True):
+                    backend.add(tile, data)
+                    done += tile.queries * tile.rows
+                    if progress_is_wanted():
+                        percentage(done / distances)
 
 
 class _Layout:

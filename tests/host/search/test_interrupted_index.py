@@ -1,0 +1,154 @@
+"""A failed or interrupted call leaves an index, its file and its device as they were."""
+
+import gc
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from bitlane import BinaryIndex
+from bitlane.device import Device
+from bitlane.errors import LinkError, SearchError
+from support.host.arrays import link_of, model, random, same
+from support.host.interrupts import attempt
+from support.host.neighbours import nearest
+from support.seeds import stride
+
+WHERE = (
+    *("index.py", "database.py", "scan.py", "files.py", "driver.py", "allocator.py"),
+    *("weakref.py", "<string>"),
+)
+"""Sources that keep rows, memory and files; "<string>" is code that dataclasses generate."""
+
+OLD, NEW = random((70, 3), "u1", 1), random((130, 3), "u1", 2)
+"""The device has room for the first and a part of the second."""
+
+ACTIONS: dict[str, Callable[[BinaryIndex, Path], object]] = {
+    "add": lambda index, file: index.add(NEW),
+    "save": lambda index, file: index.save(file),
+    "load": lambda index, file: BinaryIndex.load(index.device, file),
+    "search": lambda index, file: index.search(OLD[:3], 5),
+    "search within": lambda index, file: index.range_search(OLD[:3], 5),
+}
+
+
+class Case:
+    """An index of `OLD` in memory that holds less than `OLD` and `NEW`, and a file of another."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "index.npz"
+        self.device = model(memory_bytes=1 << 10)
+        with model() as other:
+            index = BinaryIndex(other, 24)
+            index.add(NEW)
+            index.save(self.file)
+        self.before = self.file.read_bytes()
+        self.index = BinaryIndex(self.device, 24)
+        self.index.add(OLD)
+
+    def expect(self, where: str) -> None:
+        """Assert that the rows and the file are the old ones or the new ones, and can be used."""
+        added = len(self.index) != len(OLD)
+        rows = np.concatenate([OLD, NEW]) if added else OLD
+        self._expect_rows(rows, where)
+        if self.file.read_bytes() != self.before:
+            with np.load(self.file) as archive:
+                assert same(archive["rows"], rows), where
+        assert [path.name for path in self.file.parent.iterdir()] == [self.file.name], where
+        self.index.add(NEW[:7])
+        self._expect_rows(np.concatenate([rows, NEW[:7]]), where)
+        assert len(BinaryIndex.load(self.device, self.file)) > 0, where
+
+    def _expect_rows(self, rows: NDArray[np.uint8], where: str) -> None:
+        assert len(self.index) == len(rows), where
+        found, wanted = self.index.search(NEW[-3:], 4), nearest(NEW[-3:], rows, 4)
+        for one, other in zip(found, wanted, strict=True):
+            assert same(one, other), where
+        assert same(self.index.reconstruct(len(rows) - 1), rows[-1]), where
+
+    def close(self, where: str) -> None:
+        """Assert that no memory of the device is lost."""
+        del self.index
+        gc.collect()
+        assert self.device.driver.allocator.pieces == 0, f"{where}: memory was not given back"
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("name", ACTIONS)
+def test_ctrl_c_anywhere(name: str, tmp_path: Path) -> None:
+    for place in count(step=stride(5)):
+        case = Case(tmp_path)
+        came = attempt(ACTIONS[name], WHERE, place, case.index, case.file)
+        where = f"{name}, place {place}"
+        case.expect(where)
+        case.close(where)
+        if not came:
+            break
+    assert place > 5, "Ctrl-C came too seldom"
+
+
+class Broken:
+    """Lets the link of a device fail at its call number ``at``."""
+
+    def __init__(self, device: Device, at: int, patch: pytest.MonkeyPatch) -> None:
+        self.came = False
+        numbers = count()
+        link = link_of(device)
+
+        def failing(call: Callable[..., Any]) -> Callable[..., Any]:
+            def instead(*arguments: Any) -> Any:
+                if next(numbers) == at:
+                    self.fail()
+                return call(*arguments)
+
+            return instead
+
+        for name in ("read", "write", "wait"):
+            patch.setattr(link, name, failing(getattr(link, name)))
+
+    def fail(self) -> NoReturn:
+        self.came = True
+        raise LinkError("the line is cut")
+
+
+@pytest.mark.parametrize("name", ACTIONS)
+def test_the_link_fails_at_any_call(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for at in count():
+        case = Case(tmp_path)
+        with monkeypatch.context() as patch:
+            broken = Broken(case.device, at, patch)
+            try:
+                ACTIONS[name](case.index, case.file)
+            except LinkError:
+                assert broken.came
+                if name == "add":
+                    assert len(case.index) == len(OLD)
+            else:
+                assert not broken.came
+        where = f"{name}, call {at}"
+        case.device.driver.clear()
+        case.expect(where)
+        case.close(where)
+        if not broken.came:
+            break
+    assert at > 0
+
+
+def test_a_file_stays_if_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def savez(target: BinaryIO, **_: object) -> NoReturn:
+        target.write(b"half")
+        raise OSError(28, "No space left on device")
+
+    case = Case(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(np, "savez", savez)
+        with pytest.raises(SearchError, match="No space left on device"):
+            case.index.save(case.file)
+    assert case.file.read_bytes() == case.before
+    case.expect("disk full")
