@@ -9,8 +9,9 @@ from ..arrays import compute, explain
 from ..device import open_device
 from ..errors import BitlaneError, NpyError
 from ..files import expected_instead
-from ..model_file.images import encode_npy, read_npy, write_file
+from ..model_file.images import encode_npy, write_file
 from ..model_file.results import busy_cycles, compare, measure
+from ..npy import read_npy
 from ..onnx import OnnxError, PreparedGraph, load
 from ..onnx.backend import reference_outputs
 from ..onnx.model import BitGraph, quoted

@@ -1,9 +1,8 @@
-"""Files of resources: images, NumPy's arrays (nothing in one is executed), raw bytes."""
+"""Files of resources: images, NumPy's arrays, raw bytes."""
 
 import importlib
 from io import BytesIO
 from pathlib import Path
-from tokenize import TokenError
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy.typing as npt
 from numpy.typing import NDArray
 
 from ..dml import DataType
-from ..errors import ModelFileError, NpyError
+from ..errors import ModelFileError
 from ..files import write_atomically
 from .model import Resource, WriteFile
 from .node import Node
@@ -21,22 +20,6 @@ if TYPE_CHECKING:
 
     from PIL.Image import Image
     from PIL.ImageFile import ImageFile
-
-_MAGIC = b"\x93NUMPY"
-
-
-def read_npy(path: Path) -> NDArray[Any]:
-    """Return the array in a file. Raises ``NpyError``, ``OSError`` or ``MemoryError``."""
-    # NumPy would also load archives of arrays.
-    with path.open("rb") as file:
-        if file.read(len(_MAGIC)) != _MAGIC:
-            raise NpyError(f"a NumPy array file; {path.name} does not start like one")
-    try:
-        array: NDArray[Any] = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError, TypeError, SyntaxError, OverflowError, TokenError) as error:
-        raise NpyError(f"a NumPy array file ({error})") from error
-    return array
-
 
 def encode_npy(array: NDArray[Any]) -> bytes:
     """Return the content of a NumPy array file."""

@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from ..dml import DataType, DmlError
 from ..errors import ModelFileError, NpyError
-from .images import IMAGE_SUFFIXES, read_image, read_npy
+from ..npy import read_npy
+from .images import IMAGE_SUFFIXES, read_image
 from .model import Resource, Values
 from .node import Node
 

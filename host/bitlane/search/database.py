@@ -1,7 +1,8 @@
 """The rows of a database on the device and the host, and the file that holds them."""
 
+import io
+import struct
 import zipfile
-import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -14,8 +15,10 @@ from numpy.typing import NDArray
 
 from .._typing import AnyArray
 from ..driver.driver import Driver, Storage
-from ..errors import OutOfDeviceMemory, SearchError
+from ..errors import NpyError, OutOfDeviceMemory, SearchError
 from ..files import replacing
+from ..npy import read_array
+from ..text import printable
 from .results import metric_of
 
 Rows = NDArray[np.uint8]
@@ -184,15 +187,21 @@ _FORMAT: Final = "bitlane.BinaryIndex 1"
 """Content of the member ``format``, with the version of the format."""
 
 _BROKEN: Final = (
-    ValueError,
-    KeyError,
+    AttributeError,
     EOFError,
+    LookupError,
+    NpyError,
+    OverflowError,
     RuntimeError,
-    MemoryError,
+    TypeError,
+    ValueError,
+    struct.error,
     zipfile.BadZipFile,
-    zlib.error,
 )
-"""Errors of NumPy for a file that is not its archive, or that is damaged."""
+"""Errors of Python's archives for a file that is not one, or that is damaged."""
+
+_LONGEST_WORD: Final = 4096
+"""Most bytes of the members ``format`` and ``metric``."""
 
 
 def write_rows(file: str | PathLike[str], rows: Rows, metric: str) -> None:
@@ -204,30 +213,51 @@ def write_rows(file: str | PathLike[str], rows: Rows, metric: str) -> None:
             np.savez(target, allow_pickle=False, **members)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise SearchError(f"file: {file}: {reason}; expected one that can be written") from None
+        raise SearchError(f"{_named(file)}: {reason}; expected one that can be written") from None
 
 
 def read_rows(file: str | PathLike[str]) -> tuple[Rows, str]:
-    """Rows and metric of ``file``. Raises ``SearchError`` unless `write_rows` wrote it."""
+    """Rows and metric of ``file``. Raises ``SearchError`` unless `write_rows` wrote it.
+
+    Takes no more memory than the file has bytes.
+    """
     path = _path(file)
     try:
-        with path.open("rb") as source, np.load(source, allow_pickle=False) as archive:
-            members = {name: archive[name] for name in ("format", "metric", "rows")}
+        with path.open("rb") as source, zipfile.ZipFile(source) as archive:
+            size = source.seek(0, io.SEEK_END)
+            written, metric = (_read_word(archive, name) for name in ("format", "metric"))
+            if written != _FORMAT:
+                raise _other(file, f"format {written!r:.60}, not {_FORMAT!r}")
+            rows = _read_member(archive, "rows", size)
     except OSError as error:
         raise _other(file, error.strerror or str(error)) from None
-    except (*_BROKEN, AttributeError, TypeError) as error:
-        raise _other(file, f"no archive of an index ({type(error).__name__})") from None
-    return _checked(file, members["rows"], str(members["format"]), str(members["metric"]))
-
-
-def _checked(
-    file: str | PathLike[str], rows: AnyArray, written: str, metric: str
-) -> tuple[Rows, str]:
-    if written != _FORMAT:
-        raise _other(file, f"format {written!r}, not {_FORMAT!r}")
+    except MemoryError:
+        raise _other(file, "more rows than this computer's memory holds") from None
+    except SearchError:
+        raise
+    except _BROKEN:
+        raise _other(file, "not an index, or damaged") from None
     if rows.dtype != np.uint8 or rows.ndim != 2 or not rows.shape[1]:
-        raise _other(file, f"rows of {rows.dtype} and shape {rows.shape}, not uint8 (n, bytes)")
+        found = f"{rows.dtype!s:.60} and shape {rows.shape!s:.60}"
+        raise _other(file, f"rows of {found}, not uint8 (n, bytes)")
     return rows, metric_of(metric).name
+
+
+def _read_word(archive: zipfile.ZipFile, name: str) -> str:
+    return str(_read_member(archive, name, _LONGEST_WORD))
+
+
+def _read_member(archive: zipfile.ZipFile, name: str, most: int) -> AnyArray:
+    """Return an array of an archive without compression. Raises one of `_BROKEN`."""
+    info = archive.getinfo(f"{name}.npy")
+    if info.compress_type != zipfile.ZIP_STORED or info.file_size > most:
+        raise NpyError(f"{name}: {info.file_size} bytes, maybe compressed")
+    with archive.open(info) as member:
+        array = read_array(member, info.file_size)
+        # The archive compares its checksum at the end of a member.
+        if member.read(1):
+            raise NpyError(f"{name}: more bytes than elements")
+    return array
 
 
 def _path(file: str | PathLike[str]) -> Path:
@@ -238,4 +268,9 @@ def _path(file: str | PathLike[str]) -> Path:
 
 
 def _other(file: str | PathLike[str], reason: str) -> SearchError:
-    return SearchError(f"file: {file}: {reason}; expected one that BinaryIndex.save wrote")
+    text = printable(reason)
+    return SearchError(f"{_named(file)}: {text}; expected one that BinaryIndex.save wrote")
+
+
+def _named(file: str | PathLike[str]) -> str:
+    return f"file: {printable(str(file))}"

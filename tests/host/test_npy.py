@@ -1,12 +1,18 @@
 """NumPy's array files that are none: one error, whatever NumPy makes of them."""
 
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from bitlane.errors import NpyError
-from bitlane.model_file.images import read_npy
+from bitlane.npy import read_npy
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
 
 
 def file_of(header: str, content: bytes = b"\0\0\0") -> Path:
@@ -43,9 +49,14 @@ def test_an_array_comes_as_it_was_written() -> None:
         f"{{'descr': '|u1', 'fortran_order': False, 'shape': ({2**80},)}}",
         f"{{'descr': '|u1', 'fortran_order': False, 'shape': {'(' * 300}3{',)' * 300}}}",
         "__import__('os').mkdir('made')",
+        "{'descr': (), 'fortran_order': False, 'shape': (3,)}",
+        "{'descr': [('a',)], 'fortran_order': False, 'shape': (3,)}",
+        "{'descr': ('|u1', (3,)), 'fortran_order': False, 'shape': (1,)}",
+        "{'descr': '|V0', 'fortran_order': False, 'shape': (3,)}",
+        "{'descr': '|u1', 'fortran_order': False, 'shape': (0, 1" + "0" * 23 + ")}",
+        "{'descr': '|u1', 'fortran_order': False, 'shape': (" + "1," * 70 + ")}",
     ],
 )
-@pytest.mark.filterwarnings("ignore:overflow encountered")  # NumPy's own product of the axes
 def test_headers_that_are_none(header: str) -> None:
     with pytest.raises(NpyError, match=r"^a NumPy array file"):
         read_npy(file_of(header))
@@ -60,3 +71,26 @@ def test_a_file_that_was_cut_off() -> None:
         path.write_bytes(whole[:size])
         with pytest.raises(NpyError):
             read_npy(path)
+
+
+@pytest.mark.parametrize("kind", ["|u1", "<f8", "<U1000000"])
+def test_memory_is_taken_for_what_the_file_holds(kind: str) -> None:
+    path = file_of(f"{{'descr': '{kind}', 'fortran_order': False, 'shape': (1000000000,)}}")
+    tracemalloc.start()
+    try:
+        with pytest.raises(NpyError, match="expected no more elements than there are bytes"):
+            read_npy(path)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("kind", ["|b1", "<u2", ">i4", "<f8", ">f2"])
+@pytest.mark.parametrize("shape", [(), (0, 3), (5,), (2, 3, 4)])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_an_array_comes_back(kind: str, shape: tuple[int, ...], order: str) -> None:
+    content = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(kind, order=order)
+    np.save("x.npy", content)
+    again = read_npy(Path("x.npy"))
+    assert (again.dtype, again.shape) == (content.dtype, shape)
+    assert np.array_equal(again, content)
