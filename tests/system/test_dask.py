@@ -143,12 +143,12 @@ def test_what_chunks_have_is_joined(cluster: Client, metric: str) -> None:
         for one, other, told in zip(get(lazy, cluster), expected, lazy, strict=True):
             assert same(one, other)
             assert (told.shape, told.dtype) == (other.shape, other.dtype)
-    both = bitlane.dask.search(queries, database, 7, radius=0.5, metric=metric)
+    near, radius = (1, 40) if metric == "hamming" else (0.5, 0.6)
+    both = bitlane.dask.search(queries, database, 7, radius=near, metric=metric)
     _, indices = get(both, cluster)
     expected = nearest(queries, rows, 7, metric)
-    assert same(indices, np.where(expected[0] < 0.5, expected[1], -1))
+    assert same(indices, np.where(expected[0] < near, expected[1], -1))
     assert [x.shape for x in both] == [(3, 7), (3, 7)]
-    radius = 40 if metric == "hamming" else 0.6
     found = get(bitlane.dask.search(queries, database, radius=radius, metric=metric), cluster)
     for one, other in zip(found, within(queries, rows, radius, metric), strict=True):
         assert same(one, other)
@@ -169,6 +169,9 @@ def test_mistakes_are_refused_before_anything_is_sent() -> None:
         (lambda: bitlane.dask.bit_xor(model().asarray([1]), x), OtherDeviceError),
         (lambda: bitlane.dask.search(x[:, :3], x), ShapeError),
         (lambda: bitlane.dask.search(x, x, 0), SearchError),
+        (lambda: bitlane.dask.search(x, x, radius=-1), SearchError),
+        (lambda: bitlane.dask.search(x, x, 2, radius=6.5), SearchError),
+        (lambda: bitlane.dask.search(x, x, 2**31 - 1), SearchError),
         (lambda: bitlane.dask.search(x, x[x.sum(axis=1) > 1]), ShapeError),
         (lambda: bitlane.dask.hamming(x[x.sum(axis=1) > 1], x[3]), ShapeError),
         (lambda: bitlane.dask.cardinality(x[x.sum(axis=1) > 1], axis=0), ShapeError),

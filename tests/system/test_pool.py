@@ -141,8 +141,9 @@ def test_what_is_found_is_joined(pool: bitlane.Pool, metric: str) -> None:
     rows[2000:2500] = rows[:500]
     queries = rows[[0, 499, 2700]]
     with bitlane.open(DEFAULT) as device:
-        choices: list[dict[str, Any]] = [{"k": 7}, {"k": 4000}, {"k": 7, "radius": 0.6}]
-        choices += [{"k": 4000, "radius": 60}, {"radius": 50}, {"radius": 0.7}, {"radius": -1}]
+        radius = 50 if metric == "hamming" else 0.6
+        choices: list[dict[str, Any]] = [{"k": 7}, {"k": 4000}, {"k": 7, "radius": radius}]
+        choices += [{"k": 4000, "radius": 60}, {"radius": radius}, {"radius": 0}]
         for options in choices:
             expected = device.search(queries, rows, metric=metric, **options)
             found = pool.search(queries, rows, metric=metric, **options)
@@ -207,6 +208,9 @@ def test_mistakes_are_refused(pool: bitlane.Pool) -> None:
         (lambda: pool.hamming(a, a, dtype="f4"), DataTypeError),
         (lambda: pool.bit_xor(model(memory_bytes=1 << 20).asarray(a), a), OtherDeviceError),
         (lambda: pool.search(a, a, 0), SearchError),
+        (lambda: pool.search(a, a, radius=-1), SearchError),
+        (lambda: pool.search(a, a, 2, radius=6.5), SearchError),
+        (lambda: pool.search(a, a, 2**31 - 1), SearchError),
         (lambda: pool.search(a[:, :9], a), ShapeError),
         (lambda: bitlane.Pool("sim"), SettingError),
         (lambda: bitlane.Pool([]), SettingError),

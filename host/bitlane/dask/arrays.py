@@ -85,6 +85,7 @@ class Blocks(Chunked[da.Array]):
                 f"queries: shape {request.queries.shape}; expected (n, {rows.shape[1]}): rows of"
                 f" {8 * rows.shape[1]} bits"
             )
+        request.expect_rows(rows.shape[0])
         rows = rows.rechunk({1: -1})
         firsts = accumulate(rows.chunks[0], initial=0)
         shared = delayed(request)
@@ -153,7 +154,8 @@ def _search(
     request: SearchRequest, first: int, rows: AnyArray
 ) -> tuple[int, int, tuple[AnyArray, ...]]:
     """Search ``rows``, which begin at row ``first``, on the device of this process."""
-    return 0, first, default_device().search(request.queries, rows, **request.keywords)
+    keywords = request.keywords(len(rows))
+    return 0, first, default_device().search(request.queries, rows, **keywords)
 
 
 @delayed

@@ -95,6 +95,7 @@ class Pool(Chunked[AnyArray], Closeable):
             expect_on_host(name, x, "NumPy's")
         request = SearchRequest(queries, k, radius, metric)
         rows = as_rows("database", database)
+        request.expect_rows(len(rows))
         axis = split_axis(rows.shape, (0,))
         chunks = [slice(0, len(rows))] if axis is None else self._chunks(rows.shape, axis, 1)
         calls = [
@@ -107,7 +108,7 @@ class Pool(Chunked[AnyArray], Closeable):
                 (
                     "search",
                     (request.queries[first : first + _QUERIES], np.asarray(rows[chunk])),
-                    request.keywords,
+                    request.keywords(len(rows[chunk])),
                 )
                 for first, chunk in calls
             ]

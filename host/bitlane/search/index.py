@@ -15,7 +15,7 @@ from ..arrays.value import DeviceLike, expect_device
 from ..errors import ArrayIndexError, DataTypeError, SearchError, ShapeError
 from ..streaming.operands import as_array, shown
 from .database import Database, Rows, read_rows, write_rows
-from .results import DistanceSink, TopK, WithinRadius, metric_of
+from .results import DistanceSink, Metric, TopK, WithinRadius, expect_rows, metric_of
 from .scan import RowSumsBackend, ScanBackend, SearchArrayBackend, scan
 
 
@@ -27,12 +27,17 @@ class SearchRequest:
     ) -> None:
         self.queries: Rows = as_rows("queries", queries)
         self._metric = metric_of(metric)
-        self._limits = SearchLimits.of(k, radius)
+        self._limits = SearchLimits.of(k, radius, self._metric)
 
-    @property
-    def keywords(self) -> dict[str, Any]:
-        """Keywords of ``Device.search`` for each chunk of the database."""
-        return {"k": self._limits.k, "radius": self._limits.radius, "metric": self._metric.name}
+    def expect_rows(self, rows: int) -> None:
+        """Raise ``SearchError`` if ``k`` is far beyond the ``rows`` of the database."""
+        self._limits.expect_rows(len(self.queries), rows)
+
+    def keywords(self, rows: int) -> dict[str, Any]:
+        """Return the keywords of ``Device.search`` for a chunk of ``rows`` of the database."""
+        k = self._limits.k
+        most = None if k is None else min(k, max(1, rows))
+        return {"k": most, "radius": self._limits.radius, "metric": self._metric.name}
 
     @property
     def types(self) -> tuple[np.dtype[Any], ...]:
@@ -90,14 +95,19 @@ class SearchLimits:
     radius: float | None
 
     @classmethod
-    def of(cls, k: SupportsIndex | None, radius: float | None) -> Self:
+    def of(cls, k: SupportsIndex | None, radius: float | None, metric: Metric) -> Self:
         """Check the limits of a search; the default is ``k`` = 10. Raises ``SearchError``."""
         if k is None and radius is None:
             k = _USUAL_K
         return cls(
             None if k is None else check_k(k),
-            None if radius is None else check_radius(radius),
+            None if radius is None else check_radius(radius, metric),
         )
+
+    def expect_rows(self, queries: int, rows: int) -> None:
+        """Raise ``SearchError`` if ``k`` is far beyond ``rows``."""
+        if self.k is not None:
+            expect_rows(queries, self.k, rows)
 
 
 class BinaryIndex:
@@ -201,7 +211,8 @@ class BinaryIndex:
         given; ``radius`` alone gives what `range_search` does. Raises ``SearchError``,
         ``DataTypeError``, ``ShapeError`` or what ``Device`` does.
         """
-        return self._search(self._rows("queries", queries), SearchLimits.of(k, radius))
+        limits = SearchLimits.of(k, radius, self._metric)
+        return self._search(self._rows("queries", queries), limits)
 
     def range_search(self, queries: ArrayLike, radius: float) -> Ranges:
         """Find all rows that are nearer than ``radius``, each query's in the order of indices.
@@ -209,7 +220,7 @@ class BinaryIndex:
         Returns limits (n + 1,), distances and indices: those of query i are ``limits[i]`` to
         ``limits[i + 1]`` of both. Raises as `search` does.
         """
-        return self._within(self._rows("queries", queries), check_radius(radius))
+        return self._within(self._rows("queries", queries), check_radius(radius, self._metric))
 
     def _search(self, queries: Rows, limits: SearchLimits) -> tuple[AnyArray, ...]:
         if limits.k is not None:
@@ -222,6 +233,7 @@ class BinaryIndex:
     ) -> tuple[AnyArray, NDArray[np.int64]]:
         self.device.expect_open()
         with self.device.driver.lock:
+            expect_rows(len(queries), k, self.ntotal)
             top = TopK(len(queries), k, self._metric)
             if self._array is None or k > self._array.nearest:
                 backend = self._sums(top)
@@ -276,7 +288,8 @@ def search_once(
     rows = as_rows("database", database)
     index = BinaryIndex(device, 8 * rows.shape[1], metric=metric)
     given = index._rows("queries", queries)
-    limits = SearchLimits.of(k, radius)
+    limits = SearchLimits.of(k, radius, index._metric)
+    limits.expect_rows(len(given), len(rows))
     device.expect_open()
     with device.driver.lock:
         index._database.add(rows, copied=False)
@@ -305,14 +318,20 @@ def check_k(k: SupportsIndex) -> int:
     return wanted
 
 
-def check_radius(radius: float) -> float:
-    """Return ``radius`` as a float that no distance exceeds by rounding. Raises ``SearchError``."""
+def check_radius(radius: float, metric: Metric) -> float:
+    """Return ``radius`` as a float that no distance exceeds by rounding. Raises ``SearchError``.
+
+    It counts bits for a metric of integers: a whole number, or infinity.
+    """
     real = isinstance(radius, Real) and not isinstance(radius, bool)
     # Only NaN differs from itself.
     if not real or radius != radius:
         raise SearchError(f"radius: {shown(radius)}; expected a number")
     # An integer may exceed a float's range.
-    return float(max(-1, min(radius, _BEYOND_ALL)))
+    limit = float(max(-1, min(radius, _BEYOND_ALL)))
+    if metric.dtype.kind == "i" and (limit < 0 or not limit.is_integer()):
+        raise SearchError(f"radius: {shown(radius)}; expected a number of bits, 0 or more, whole")
+    return limit
 
 
 def _as_whole(name: str, number: SupportsIndex) -> int:

@@ -67,6 +67,19 @@ class DistanceSink(Protocol):
         """Add distances (queries, rows) from ``query`` and ``row`` on."""
 
 
+_MOST_FILLERS: Final = 1 << 26
+"""Most entries without a row in a result: 800 MB. More are a slip, and might fill the memory."""
+
+
+def expect_rows(queries: int, k: int, rows: int) -> None:
+    """Raise ``SearchError`` if most entries of a large result would have no row."""
+    if k > rows and queries * (k - rows) > _MOST_FILLERS:
+        raise SearchError(
+            f"k: {k} rows for each of {queries} queries; expected at most {max(rows, 1)}, as there"
+            " are rows"
+        )
+
+
 class TopK:
     """The ``k`` nearest rows of each of ``queries`` queries.
 

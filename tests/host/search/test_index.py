@@ -38,6 +38,11 @@ def expect(got: tuple[NDArray[Any], ...], expected: tuple[NDArray[Any], ...]) ->
         assert same(one, other)
 
 
+def typed(radius: float, metric: str) -> float:
+    """Return a radius near ``radius`` that ``metric`` takes."""
+    return float(round(radius) if metric == "hamming" else radius)
+
+
 # --- what is found ----------------------------------------------------------------------------
 
 
@@ -77,7 +82,7 @@ def test_where_there_are_fewer_rows_the_index_is_minus_one(device: Device, metri
 def test_all_within_a_radius_are_found_in_order(device: Device, metric: str) -> None:
     rows, queries = random((200, 8), "u1", 1) & random((200, 8), "u1", 3), random((5, 8), "u1", 2)
     distances = all_distances(queries, rows, metric)
-    for radius in (0, float(np.median(distances)), float(distances.max()), np.inf):
+    for radius in (0, typed(np.median(distances), metric), float(distances.max()), np.inf):
         got = device.search(queries, rows, radius=radius, metric=metric)
         expect(got, within(queries, rows, radius, metric))
 
@@ -95,7 +100,7 @@ def test_k_and_a_radius_give_the_nearest_within_it(device: Device, metric: str) 
     index = BinaryIndex(device, 64, metric=metric)
     index.add(rows)
     distances, indices = nearest(queries, rows, 20, metric)
-    for radius in (0, float(np.median(distances)), float(distances[0, 5]), np.inf):
+    for radius in (0, typed(np.median(distances), metric), float(distances[0, 5]), np.inf):
         beyond = distances >= radius
         expected = (
             np.where(beyond, 2**31 - 1 if metric == "hamming" else np.inf, distances),
@@ -126,10 +131,17 @@ def test_an_index_takes_a_radius_alone(device: Device) -> None:
     expect(index.search(queries), nearest(queries, rows, 10))
 
 
-def test_a_radius_may_be_any_number(device: Device) -> None:
+def test_a_radius_of_bits_is_a_whole_number_of_any_type(device: Device) -> None:
     rows = np.array([[0], [1], [3]], np.uint8)
-    for radius, found in [(10**400, 3), (-(10**400), 0), (np.float32(1.5), 2), (np.int8(2), 2)]:
+    for radius, found in [(10**400, 3), (np.inf, 3), (2.0, 2), (np.float32(1), 1), (np.int8(2), 2)]:
         assert len(device.search(rows[:1], rows, radius=radius)[2]) == found
+
+
+def test_a_radius_of_similarities_may_be_any_number(device: Device) -> None:
+    rows = np.array([[1], [3], [4]], np.uint8)
+    for radius, found in [(10**400, 3), (-(10**400), 0), (np.float32(0.5), 1), (0.6, 2), (-1, 0)]:
+        got = device.search(rows[:1], rows, radius=radius, metric="jaccard")
+        assert len(got[2]) == found
 
 
 def test_no_queries_find_nothing(device: Device) -> None:
@@ -170,7 +182,8 @@ def test_any_number_of_rows_on_any_memory(
     assert index.ntotal == len(index) == len(rows)
     asked = random((queries, row_bytes), "u1", seed + 1) & 3
     expect(index.search(asked, k), nearest(asked, rows, k, metric))
-    expect(index.range_search(asked, 0.5), within(asked, rows, 0.5, metric))
+    radius = 1 if metric == "hamming" else 0.5
+    expect(index.range_search(asked, radius), within(asked, rows, radius, metric))
 
 
 # --- where the rows are -----------------------------------------------------------------------
@@ -324,6 +337,14 @@ def test_threads_take_turns(device: Device) -> None:
         (lambda i, r: i.range_search(r, None), SearchError, "radius: None"),
         (lambda i, r: i.range_search(r, np.nan), SearchError, "radius: nan; expected a number"),
         (lambda i, r: i.range_search(r, np.complex64(1)), SearchError, "radius: .*1.*0j"),
+        (lambda i, r: i.range_search(r, -1), SearchError, "radius: -1; expected a number of bits"),
+        (lambda i, r: i.range_search(r, 6.5), SearchError, "radius: 6.5; .* 0 or more, whole"),
+        (lambda i, r: i.search(r, radius=-np.inf), SearchError, "radius: -inf; expected a number"),
+        (lambda i, r: i.search(r, 3, radius=np.float32(0.5)), SearchError, "0 or more, whole"),
+        (lambda i, r: i.device.search(r, r, radius=-1), SearchError, "radius: -1; expected"),
+        (lambda i, r: i.device.search(r, r, 2, radius=0.5), SearchError, "radius: 0.5; expected"),
+        (lambda i, r: i.search(r[:1], 2**31 - 1), SearchError, "expected at most 20, as there are"),
+        (lambda i, r: i.device.search(r, r, 2**31 - 1), SearchError, "expected at most 20"),
         (lambda i, r: i.device.search(r, r[:, :4]), ShapeError, "rows of 32 bits"),
         (lambda i, r: i.device.search(r, r[0]), ShapeError, r"database: shape \(8,\)"),
         (lambda i, r: i.device.search(r, r, 1, metric="no"), SearchError, "'hamming' or 'jaccard'"),
