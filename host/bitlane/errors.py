@@ -5,6 +5,8 @@ from typing import Any, Final
 
 from bitlane_rtl.abi import Port, Status
 
+from .text import printable, shortened
+
 __all__ = [
     "ArrayIndexError",
     "AxisError",
@@ -41,6 +43,9 @@ __all__ = [
 _LONGEST_VALUE: Final = 40
 _LONGEST_JSON: Final = 60
 """Characters of a value that a message shows."""
+_LONGEST_PATH: Final = 200
+_LONGEST_EXPECTED: Final = 1000
+"""Characters of other parts of a message, which may name what a file holds."""
 
 
 class BitlaneError(Exception):
@@ -235,21 +240,28 @@ class ModelFileError(BitlaneError, ValueError):
 
     ``file`` as it was named; ``path`` the place in it, as ``commands[3].bindings.ATensor`` (or
     ``line 7, column 12`` of text that is not JSON); ``value`` the value there, or a property that
-    follows from it; ``expected`` what would be right.
+    follows from it; ``expected`` what would be right. ``others`` are the other errors of the file.
     """
 
     def __init__(self, file: str, path: str, value: object, expected: str) -> None:
-        super().__init__(f"{file}: {path} is {_as_json(value)}; expected {expected}")
+        where, wanted = shortened(path, _LONGEST_PATH), shortened(expected, _LONGEST_EXPECTED)
+        super().__init__(printable(f"{file}: {where} is {_as_json(value)}; expected {wanted}"))
         self.file = file
         self.path = path
         self.value = value
         self.expected = expected
+        self.others: tuple[ModelFileError, ...] = ()
+
+    @property
+    def all(self) -> "tuple[ModelFileError, ...]":
+        """This error and ``others``."""
+        return (self, *self.others)
 
 
 def _as_json(value: object) -> str:
     """Return a value as JSON writes it, cut short."""
     if isinstance(value, Enum | Fact):
-        return str(value)
+        return shortened(str(value), _LONGEST_PATH)
     # Slow to import, and only a model file's errors need it.
     import json
 
@@ -257,6 +269,8 @@ def _as_json(value: object) -> str:
         text = json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError):
         text = str(value)
+    except RecursionError:
+        text = f"a deep {type(value).__name__}"
     return text if len(text) <= _LONGEST_JSON else f"{text[: _LONGEST_JSON - 3]}..."
 
 

@@ -1,5 +1,4 @@
-"""NumPy's array files, read without trust: nothing is executed, no more memory taken than is read.
-"""
+"""NumPy's array files, read without trust: nothing is executed, and memory is bounded."""
 
 import os
 from math import prod

@@ -1,4 +1,4 @@
-"""`bitlane check MODEL`: reports the first error of a model file, by a dry run."""
+"""`bitlane check MODEL`: reports the errors of a model file, by a dry run."""
 
 import argparse
 from pathlib import Path
@@ -7,9 +7,12 @@ from .. import dml
 from ..driver.control import Control
 from ..driver.dry_run import LARGEST, DryRunDriver
 from ..driver.geometry import Geometry
+from ..errors import ModelFileError
 from ..links.link import open_link
-from ..model_file import load_model, prepare
-from .cli import DONE, Group, Subparsers
+from ..model_file import prepare
+from ..model_file.parse import read_model
+from ..text import printable
+from .cli import DONE, Group, Subparsers, report_error
 from .run import add_feature_level, feature_level
 
 
@@ -34,7 +37,15 @@ def add_check(subparsers: Subparsers) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    return check_model(arguments.model, arguments.device, feature_level(arguments))
+    try:
+        return check_model(arguments.model, arguments.device, feature_level(arguments))
+    except ModelFileError as error:
+        if not error.others:
+            raise
+        *others, last = error.all
+        for each in others:
+            report_error(each)
+        raise last from None
 
 
 def check_model(
@@ -44,20 +55,23 @@ def check_model(
 ) -> int:
     """Check the model file ``path``, for the device ``url`` if there is one; return the exit code.
 
-    Raises ``ModelFileError`` if `run` would refuse the model before it executes anything,
-    ``OSError`` if the file cannot be read, and ``LinkError`` if the device cannot be opened.
+    Raises ``ModelFileError`` if `run` would refuse the model before it executes anything; the error
+    carries all others. Raises ``OSError`` if the file cannot be read, and ``LinkError`` if the
+    device cannot be opened.
     """
-    model = load_model(path, level)
+    model, problems = read_model(path, level)
     geometry = LARGEST if url is None else _read_geometry(url)
-    with DryRunDriver(geometry) as driver, dml.Device(driver, level) as device:
+    dispatches = 0
+    with DryRunDriver(geometry) as driver, dml.Device(driver, level) as device, problems.part():
         dispatches = len(prepare(model, device).dispatches)
+    problems.expect_none()
     found = {
         "resource": len(model.resources),
         "dispatchable": len(model.dispatchables),
         "dispatch": dispatches,
     }
     counts = [f"{count} {_plural(name, count)}" for name, count in found.items()]
-    print(f"{path}: {', '.join(counts)}: nothing is wrong")
+    print(f"{printable(str(path))}: {', '.join(counts)}: nothing is wrong")
     return DONE
 
 

@@ -15,11 +15,13 @@ from contextlib import contextmanager
 from enum import Enum
 from functools import partial
 from importlib.metadata import EntryPoint, entry_points
+from io import TextIOWrapper
 from threading import current_thread, main_thread
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn, TypeAlias, cast
 
 from ..errors import BitlaneError
+from ..text import printable
 from ..version import __version__
 
 if TYPE_CHECKING:
@@ -173,7 +175,12 @@ def _one_line(error: BaseException) -> str:
     text = str(error) or type(error).__name__
     if isinstance(error, OSError) and not isinstance(error, BitlaneError) and error.strerror:
         text = error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
-    return "; ".join(line.strip() for line in text.splitlines() if line.strip())
+    return printable("; ".join(line.strip() for line in text.splitlines() if line.strip()))
+
+
+def report_error(error: BaseException) -> None:
+    """Print the line of an error on standard error."""
+    print(f"bitlane: {_one_line(error)}", file=sys.stderr)
 
 
 def _expect_output() -> None:
@@ -195,6 +202,21 @@ def _flushed() -> Iterator[None]:
             if isinstance(error, BrokenPipeError):
                 raise
             raise BitlaneError(f"standard output: {error.strerror}") from error
+
+
+@contextmanager
+def _escaped() -> Iterator[None]:
+    """Show characters that the encoding of standard output lacks as escapes."""
+    output = sys.stdout
+    if not isinstance(output, TextIOWrapper):
+        yield
+        return
+    before = output.errors
+    output.reconfigure(errors="backslashreplace")
+    try:
+        yield
+    finally:
+        output.reconfigure(errors=before)
 
 
 @contextmanager
@@ -244,7 +266,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         words = [*(word for word in words if word != "help"), "--help"]
     try:
         _expect_output()
-        with _terminable(), _flushed(), _short_warnings():
+        with _terminable(), _escaped(), _flushed(), _short_warnings():
             code = _run(words)
     except BrokenPipeError:
         # The reader has closed our output, as in `bitlane info | head -1`: nothing to report.
@@ -257,9 +279,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
             warnings.simplefilter("ignore")
             print("bitlane: stopped", file=sys.stderr)
             return INTERRUPTED
-        print(f"bitlane: {_one_line(error)}", file=sys.stderr)
+        report_error(error)
         return UNUSABLE
     return code
+
+
+def _surplus(namespace: argparse.Namespace, rest: Sequence[str]) -> str:
+    """Return the message for the words that no option or argument takes."""
+    if hasattr(namespace, "model") and not any(word.startswith("-") for word in rest):
+        return f"{len(rest)} files after {namespace.model}; expected one MODEL at a time"
+    return f"unrecognized arguments: {' '.join(rest)}"
 
 
 def _run(words: list[str]) -> int:
@@ -273,7 +302,9 @@ def _run(words: list[str]) -> int:
     if not words:
         parser.print_help(sys.stderr)
         return UNUSABLE
-    namespace = parser.parse_args(words)
+    namespace, rest = parser.parse_known_args(words)
+    if rest:
+        parser.error(_surplus(namespace, rest))
     try:
         code: int = namespace.run(namespace)
     except ModuleNotFoundError as error:

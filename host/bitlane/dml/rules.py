@@ -6,7 +6,8 @@ device. Pages are named as in MicrosoftDocs: "BUFFER_TENSOR_DESC" is
 ``ns-directml-dml_element_wise_bit_count_operator_desc``, and so on.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from math import prod
 from numbers import Integral
 
@@ -35,21 +36,54 @@ _SUMMED_5_0 = (*_SUMMED_2_1, DataType.INT64, DataType.UINT64)
 
 def check_operator(desc: NodeDesc, level: FeatureLevel) -> None:
     """All rules of this module: raises ``DmlError`` at the first that ``desc`` breaks."""
+    for error in broken_rules(desc, level):
+        raise error
+
+
+def broken_rules(desc: NodeDesc, level: FeatureLevel) -> Iterator[DmlError]:
+    """Yield an error for the first rule that each tensor of ``desc`` breaks.
+
+    Yield the first of all tensors together only if none is broken by one alone.
+    """
+    alone = [partial(_check_alone, name, tensor, desc, level) for name, tensor in _tensors(desc)]
+    for checks in ([partial(_check_kind, desc, level)], alone, [partial(_check_together, desc)]):
+        sound = True
+        for check in checks:
+            try:
+                check()
+            except DmlError as error:
+                sound = False
+                yield error
+        if not sound:
+            return
+
+
+def _tensors(desc: NodeDesc) -> Sequence[tuple[str, BufferTensorDesc]]:
+    return (*desc.inputs, *desc.outputs)
+
+
+def _check_kind(desc: NodeDesc, level: FeatureLevel) -> None:
     check_level(desc, level)
     if isinstance(desc, ReduceOperatorDesc):
         check_function(desc)
-    tensors = (*desc.inputs, *desc.outputs)
-    for name, tensor in tensors:
+    for name, tensor in _tensors(desc):
         check_tensor(name, tensor)
-    for name, tensor in tensors:
-        is_output = name == desc.outputs[0][0]
-        check_dimension_count(name, tensor, desc, level)
-        check_sizes(name, tensor)
-        check_data_type(name, tensor, supported_types(desc, is_output, level), level)
-        check_flags(name, tensor, is_output)
-        check_alignment(name, tensor)
-        check_element_count(name, tensor)
-        check_total_size(name, tensor)
+
+
+def _check_alone(name: str, tensor: BufferTensorDesc, desc: NodeDesc, level: FeatureLevel) -> None:
+    """Check the rules for each tensor by itself."""
+    is_output = name == desc.outputs[0][0]
+    check_dimension_count(name, tensor, desc, level)
+    check_sizes(name, tensor)
+    check_data_type(name, tensor, supported_types(desc, is_output, level), level)
+    check_flags(name, tensor, is_output)
+    check_alignment(name, tensor)
+    check_element_count(name, tensor)
+    check_total_size(name, tensor)
+
+
+def _check_together(desc: NodeDesc) -> None:
+    """Check the rules for all tensors together."""
     if isinstance(desc, ReduceOperatorDesc):
         check_reduced(desc)
     else:

@@ -1,6 +1,8 @@
 """Files of resources: images, NumPy's arrays, raw bytes."""
 
 import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     from PIL.Image import Image
     from PIL.ImageFile import ImageFile
+
 
 def encode_npy(array: NDArray[Any]) -> bytes:
     """Return the content of a NumPy array file."""
@@ -45,6 +48,15 @@ _DEEP = frozenset("IF")
 
 _UINT_LAST = 2**32 - 1
 
+_MOST_PIXELS = 1 << 26
+"""Largest image: 8192 times 8192 pixels, which take up to 2 GB while they are converted."""
+
+_MOST_JPEG = 65_500
+"""Pixels of the longest side of a JPEG image that its encoder takes."""
+
+_FORMATS = ("PNG", "JPEG")
+"""By default Pillow tries some 40 formats; one of them starts a program, Ghostscript."""
+
 
 def read_image(node: Node, source: Node, path: Path, data_type: DataType) -> npt.NDArray[np.uint8]:
     """Return the bytes of an image as a tensor in NCHW order; ``node`` is the resource.
@@ -58,16 +70,10 @@ def read_image(node: Node, source: Node, path: Path, data_type: DataType) -> npt
     mode = node.optional("resampleMode")
     if mode is not None:
         mode.choice(["scale"])
-    with _opened(pillow, source, path) as image:
-        size = node.optional("resampleSize")
-        if size is None:
-            channels = _channels(image)
-            width, height = image.size
-        else:
-            numbers = size.integers(1, _UINT_LAST)
-            if len(numbers) != 4 or numbers[0] != 1 or numbers[1] not in _MODES:
-                raise size.error("[1, channels, height, width] with 1, 3 or 4 channels")
-            _, channels, height, width = numbers
+    size = _resample_size(node)
+    with _readable(pillow, source), pillow.open(path, formats=_FORMATS) as image:
+        _load(image, source)
+        channels, height, width = size or (_channels(image), image.height, image.width)
         pixels = image.convert(_MODES[channels])
         if pixels.size != (width, height):
             pixels = pixels.resize((width, height), pillow.Resampling.BICUBIC)
@@ -80,16 +86,19 @@ def read_image(node: Node, source: Node, path: Path, data_type: DataType) -> npt
 
 def check_image(node: Node, data_type: DataType, dimensions: tuple[int, ...], suffix: str) -> None:
     """Raise ``ModelFileError`` unless a resource of NCHW ``dimensions`` can be an image."""
+    jpeg = suffix in (".jpg", ".jpeg")
     _pillow(node)
     if data_type not in IMAGE_TYPES:
         names = ", ".join(member.name for member in IMAGE_TYPES)
         raise node.error(f"a resource of {names} for an image; this one is {data_type.name}")
-    channels = (1, 3) if suffix in (".jpg", ".jpeg") else tuple(_MODES)
+    channels = (1, 3) if jpeg else tuple(_MODES)
     if len(dimensions) != 4 or dimensions[0] != 1 or dimensions[1] not in channels:
         names = ", ".join(map(str, channels))
         raise node.error(
             f"dimensions [1, channels, height, width] beside it, channels one of {names}"
         )
+    if jpeg and max(dimensions[2:]) > _MOST_JPEG:
+        raise node.error(f"a height and width of at most {_MOST_JPEG} for JPEG")
 
 
 def encode_image(
@@ -116,20 +125,50 @@ def _pillow(node: Node) -> "ModuleType":
         raise node.error("no image, as Pillow is not installed: pip install pillow") from None
 
 
-def _opened(pillow: "ModuleType", source: Node, path: Path) -> "ImageFile":
+def _resample_size(node: Node) -> tuple[int, int, int] | None:
+    """Return channels, height and width of ``resampleSize``, if it is there."""
+    size = node.optional("resampleSize")
+    if size is None:
+        return None
+    numbers = size.integers(1, _UINT_LAST)
+    if len(numbers) != 4 or numbers[0] != 1 or numbers[1] not in _MODES:
+        raise size.error("[1, channels, height, width] with 1, 3 or 4 channels")
+    _, channels, height, width = numbers
+    if height * width > _MOST_PIXELS:
+        raise size.error(f"at most {_MOST_PIXELS} pixels")
+    return channels, height, width
+
+
+@contextmanager
+def _readable(pillow: "ModuleType", source: Node) -> Iterator[None]:
+    """Raise ``ModelFileError`` for whatever Pillow's decoders raise in the block.
+
+    ``OSError`` and ``MemoryError`` have other causes than the file's content.
+    """
     try:
-        image: ImageFile = pillow.open(path)
-        # Pillow cuts many deep channels to 8 bits in `load`, so that the file's mode is read first.
-        deep = any("16" in str(tile[-1]) for tile in image.tile) or image.mode[0] in _DEEP
-        image.load()
-    except (pillow.UnidentifiedImageError, pillow.DecompressionBombError, SyntaxError) as error:
+        yield
+    except ModelFileError:
+        raise
+    except pillow.UnidentifiedImageError:
+        raise source.error("an image that Pillow can read, PNG or JPEG") from None
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:
         raise source.error(f"an image that Pillow can read ({error})") from error
+
+
+def _load(image: "ImageFile", source: Node) -> None:
+    """Decode an image. Raises ``ModelFileError`` if it is too large or has deep channels."""
+    if image.width * image.height > _MOST_PIXELS:
+        raise source.error(f"an image of at most {_MOST_PIXELS} pixels")
+    # Pillow cuts many deep channels to 8 bits in `load`, so that the file's mode is read first.
+    deep = any("16" in str(tile[-1]) for tile in image.tile) or image.mode[0] in _DEEP
+    image.load()
     if deep:
         raise source.error(
             "an image with 8 bits a channel; this one has more (save it with 8, or as a file .npy"
             " of UINT16 or FLOAT32, which keeps them)"
         )
-    return image
 
 
 def _channels(image: "Image") -> int:

@@ -47,6 +47,7 @@ def parse_json(text: str, file: str) -> object:
 def _blank(text: str, file: str) -> str:
     """``text`` with spaces for comments and trailing commas; same length, same lines."""
     pieces: list[str] = []
+    began = False
     comma: int | None = None  # piece that is a comma with nothing but space behind it so far
     for token in _TOKEN.finditer(text):
         kind, piece = token.lastgroup, token.group()
@@ -59,15 +60,40 @@ def _blank(text: str, file: str) -> str:
         elif kind == "number" and len(piece) > _LONGEST_NUMBER:
             # Python refuses to convert integers of more than 4300 digits.
             raise _error(text, file, token.start(), f"at most {_LONGEST_NUMBER} digits")
-        elif kind == "word" and piece not in _WORDS:
-            raise _error(text, file, token.start(), 'true, false, null, a number or a "string"')
+        elif kind in ("word", "other") and (expected := _expected_instead(piece, began)):
+            raise _error(text, file, token.start(), expected)
         elif kind == "close" and comma is not None:
             pieces[comma] = " "
+        elif kind == "string" and "\\u" in piece and _has_half_a_pair(piece):
+            raise _error(text, file, token.start(), "whole characters, no half of a surrogate pair")
         if kind not in ("space", "comment"):
+            began = True
             # A comma that follows an opening bracket or a comma is not a trailing one.
             comma = len(pieces) if kind == "comma" and _ends_value(pieces) else None
         pieces.append(piece)
     return "".join(pieces)
+
+
+def _expected_instead(piece: str, began: bool) -> str | None:
+    """Return the expected thing in place of a word or a character; None if JSON may have it here.
+
+    The parser of the whole text finds characters that are wrong later.
+    """
+    if piece in _WORDS or (len(piece) == 1 and (began or piece in "{[") and not piece.isalpha()):
+        return None
+    return 'true, false, null, a number or a "string"' if began else 'JSON, which begins with "{"'
+
+
+def _has_half_a_pair(string: str) -> bool:
+    """Return whether a string in quotes is text that no encoding can write."""
+    try:
+        json.loads(string).encode()
+    except UnicodeEncodeError:
+        return True
+    except json.JSONDecodeError:
+        # The parser of the whole text names the place.
+        pass
+    return False
 
 
 def _ends_value(pieces: list[str]) -> bool:

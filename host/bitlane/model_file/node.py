@@ -3,11 +3,17 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import IntFlag
+from itertools import islice
 from typing import TypeVar
 
 from ..errors import Fact, ModelFileError
+from ..text import shortened
+from .problems import Problems, UnreadError
 
 _UINT_LAST = 2**32 - 1
+
+_MOST_NAMES, _LONGEST_NAME = 20, 60
+"""Names of things that a message lists, and characters of each."""
 
 _Thing = TypeVar("_Thing")
 _Flags = TypeVar("_Flags", bound=IntFlag)
@@ -50,9 +56,12 @@ class Node:
 
     def only(self, what: str, *names: str) -> None:
         """Refuse members of an object other than ``names``; ``what`` is what the object is."""
+        problems = Problems()
         for name, node in self.members().items():
-            if name not in names:
-                raise node.error(f"no such field: {what} has {', '.join(names)}")
+            with problems.part():
+                if name not in names:
+                    raise node.error(f"no such field: {what} has {', '.join(names)}")
+        problems.expect_none()
 
     def required(self, name: str, expected: str = "this field") -> "Node":
         """A member that must be there; ``expected`` is what the error asks for."""
@@ -99,9 +108,14 @@ class Node:
 
     def named(self, kind: str, things: Mapping[str, _Thing]) -> _Thing:
         """The one of ``things``, all of a ``kind``, whose name this is."""
-        if self.text() not in things:
-            raise self.error(f"{kind}: {', '.join(things) or 'there are none'}")
-        return things[self.text()]
+        name = self.text()
+        if name in getattr(things, "unread", ()):
+            raise UnreadError
+        if name not in things:
+            names = [shortened(thing, _LONGEST_NAME) for thing in islice(things, _MOST_NAMES)]
+            more = [f"and {len(things) - len(names)} more"] if len(things) > len(names) else []
+            raise self.error(f"{kind}: {', '.join(names + more) or 'there are none'}")
+        return things[name]
 
     def choice(self, names: Collection[str], prefix: str = "") -> str:
         """One of ``names``, written with DirectML's ``prefix`` or without."""

@@ -16,13 +16,15 @@ from ..dml import (
     TensorFlags,
 )
 from ..dml.operators import OPERATOR_DESCS
-from ..dml.rules import check_operator
+from ..dml.rules import broken_rules
 from ..errors import Fact, ModelFileError
 from ..files import expected_instead
+from ..streaming.operands import MOST_AXES
 from .images import IMAGE_SUFFIXES, check_image
 from .json_text import parse_json
 from .model import Binding, Command, Dispatch, Dispatchable, Model, Print, Resource, WriteFile
 from .node import Node
+from .problems import Problems, Things
 from .resources import read_data_type, read_resource
 
 _FIELDS = ("name", "elementOffset", "elementCount", "elementStride", "elementSizeInBytes")
@@ -36,11 +38,18 @@ def read_bindings(
     ``what`` describes the tensors in the error.
     """
     known = ", ".join(tensors) or "none here"
+    problems = Problems()
     for name, member in node.members().items():
-        if name not in tensors:
-            raise member.error(f"nothing: only {what} are bound ({known})")
+        with problems.part():
+            if name not in tensors:
+                raise member.error(f"nothing: only {what} are bound ({known})")
     expected = f"a resource: {what} are {known}"
-    return {name: _binding(node.required(name, expected), resources) for name in tensors}
+    bindings = {}
+    for name in tensors:
+        with problems.part():
+            bindings[name] = _binding(node.required(name, expected), resources)
+    problems.expect_none()
+    return bindings
 
 
 def _binding(node: Node, resources: Mapping[str, Resource]) -> Binding:
@@ -104,30 +113,44 @@ def read_dispatchable(
     members = node.members()
     kind = node.required("Type" if "type" not in members and "Type" in members else "type")
     desc_class = OPERATOR_DESCS[_operator_type(kind)]
+    problems = Problems()
+    with problems.part():
+        desc, tensor_paths = _read_desc(node, kind, desc_class, level)
+    with problems.part():
+        flags = node.flags("executionFlags", ExecutionFlags, "DML_EXECUTION_FLAG_")
+    with problems.part():
+        is_graph = _is_graph(node)
+    problems.expect_none()
+    bindings = _owned_bindings(node, desc, resources)
+    return Dispatchable(name, desc, flags, bindings, node.path, tensor_paths, is_graph)
+
+
+def _read_desc(
+    node: Node, kind: Node, desc_class: type[OperatorDesc], level: FeatureLevel
+) -> tuple[OperatorDesc, dict[str, str]]:
+    """Return the description of an operator, and the path of each tensor's fields."""
+    problems = Problems()
     fields, tensor_names = _desc_fields(node), _tensor_names(desc_class)
     if fields.path != node.path:
-        node.only("an operator", *_OWN_FIELDS, "desc", "Desc")
-        fields.only(kind.text(), *tensor_names)
+        with problems.part():
+            node.only("an operator", *_OWN_FIELDS, "desc", "Desc")
+        own: tuple[str, ...] = ()
     else:
-        fields.only(kind.text(), *tensor_names, *_OWN_FIELDS)
+        own = _OWN_FIELDS
+    with problems.part():
+        fields.only(kind.text(), *tensor_names, *own)
     tensors, tensor_paths = [], {}
     for tensor_name in tensor_names:
-        tensor, tensor_paths[tensor_name] = _tensor(fields.required(tensor_name))
-        tensors.append(tensor)
+        with problems.part():
+            tensor, tensor_paths[tensor_name] = _tensor(fields.required(tensor_name))
+            tensors.append(tensor)
+    problems.expect_none()
     desc = cast(Any, desc_class)(*tensors)
-    try:
-        check_operator(desc, level)
-    except DmlError as error:
-        raise dml_error(error, node.file, tensor_paths, kind.path) from error
-    return Dispatchable(
-        name,
-        desc,
-        node.flags("executionFlags", ExecutionFlags, "DML_EXECUTION_FLAG_"),
-        _owned_bindings(node, desc, resources),
-        node.path,
-        tensor_paths,
-        _is_graph(node),
-    )
+    for error in broken_rules(desc, level):
+        with problems.part():
+            raise dml_error(error, node.file, tensor_paths, kind.path) from error
+    problems.expect_none()
+    return desc, tensor_paths
 
 
 def dml_error(
@@ -268,6 +291,8 @@ def _write_file(node: Node, resource: Resource) -> WriteFile:
     path = Path(target.text())
     given = node.optional("dimensions")
     dimensions = tuple(given.integers(1)) if given is not None else ()
+    if given is not None and len(dimensions) > MOST_AXES:
+        raise given.error(f"at most {MOST_AXES} dimensions")
     suffix = path.suffix.lower()
     if suffix == ".npy" or suffix in IMAGE_SUFFIXES:
         _expect_one_type(node, resource)
@@ -307,24 +332,36 @@ def load_model(path: str | Path, feature_level: FeatureLevel = FeatureLevel.LEVE
     Every operator follows DirectML's rules at ``feature_level``, and every name exists. Raises
     ``ModelFileError``; ``OSError`` if ``path`` itself cannot be read.
     """
+    model, problems = read_model(path, feature_level)
+    problems.expect_none()
+    return model
+
+
+def read_model(path: str | Path, feature_level: FeatureLevel) -> tuple[Model, Problems]:
+    """Return what is sound in the model in the file ``path``, and the errors of the rest.
+
+    Raises ``ModelFileError`` if it is not a model at all, and as `load_model` does.
+    """
     path = Path(path)
     file = str(path)
     root = Node(file, "", parse_json(_text(path), file))
     if not isinstance(root.value, dict):
         raise ModelFileError(file, "the file", root.value, "an object")
-    root.only("a model", "$schema", "resources", "dispatchables", "commands")
-    resources = {
-        name: read_resource(name, node, path.parent)
-        for name, node in root.required("resources").members().items()
-    }
-    dispatchables = {
-        name: read_dispatchable(name, node, resources, feature_level)
-        for name, node in root.required("dispatchables").members().items()
-    }
-    commands = tuple(
-        read_command(node, resources, dispatchables) for node in root.required("commands").items()
-    )
-    return Model(file, resources, dispatchables, commands)
+    problems = Problems()
+    with problems.part():
+        root.only("a model", "$schema", "resources", "dispatchables", "commands")
+    resources, dispatchables = Things[Resource](), Things[Dispatchable]()
+    for name, node in root.required("resources").members().items():
+        with resources.part(name, problems):
+            resources[name] = read_resource(name, node, path.parent)
+    for name, node in root.required("dispatchables").members().items():
+        with dispatchables.part(name, problems):
+            dispatchables[name] = read_dispatchable(name, node, resources, feature_level)
+    commands = []
+    for node in root.required("commands").items():
+        with problems.part():
+            commands.append(read_command(node, resources, dispatchables))
+    return Model(file, resources, dispatchables, tuple(commands)), problems
 
 
 def _text(path: Path) -> str:

@@ -6,6 +6,7 @@ from .. import dml
 from ..errors import Fact, ModelFileError, OutOfDeviceMemory
 from .model import Binding, Dispatch, Dispatchable, Model
 from .parse import dml_error
+from .problems import Problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,18 +30,22 @@ def prepare(model: Model, device: dml.Device) -> PreparedModel:
     prepared = PreparedModel(
         model, device, _create_buffers(model, device), device.create_command_list(), {}
     )
-    operators = {}
+    operators, problems = {}, Problems()
     for name, dispatchable in model.dispatchables.items():
-        operators[name] = operator = _compile(prepared, dispatchable)
-        initializer = device.create_operator_initializer([operator])
-        bindings = dispatchable.bindings
-        _record(prepared, prepared.initialization, initializer, dispatchable, bindings)
+        with problems.part():
+            operator = _compile(prepared, dispatchable)
+            initializer = device.create_operator_initializer([operator])
+            bindings = dispatchable.bindings
+            _record(prepared, prepared.initialization, initializer, dispatchable, bindings)
+            operators[name] = operator
     for index, command in enumerate(model.commands):
-        if isinstance(command, Dispatch):
+        if isinstance(command, Dispatch) and command.dispatchable in operators:
             dispatchable = model.dispatchables[command.dispatchable]
             commands = prepared.dispatches[index] = device.create_command_list(dispatchable.name)
             operator = operators[command.dispatchable]
-            _record(prepared, commands, operator, dispatchable, command.bindings)
+            with problems.part():
+                _record(prepared, commands, operator, dispatchable, command.bindings)
+    problems.expect_none()
     return prepared
 
 

@@ -14,6 +14,7 @@ from ..npy import read_npy
 from .images import IMAGE_SUFFIXES, read_image
 from .model import Resource, Values
 from .node import Node
+from .problems import Problems
 
 DATA_TYPE_PREFIX = "DML_TENSOR_DATA_TYPE_"
 
@@ -92,24 +93,36 @@ _INITIALIZERS = (
 
 Bytes = npt.NDArray[np.uint8]
 
+_FIELDS = (
+    "type",
+    "initialValuesDataType",
+    "initialValues",
+    "initialValuesOffsetInBytes",
+    "sizeInBytes",
+    "resampleSize",
+    "resampleMode",
+)
+
 
 def read_resource(name: str, node: Node, folder: Path) -> Resource:
     """A resource of the model file in ``folder``. Raises ``ModelFileError``."""
-    node.only(
-        "a buffer",
-        "type",
-        "initialValuesDataType",
-        "initialValues",
-        "initialValuesOffsetInBytes",
-        "sizeInBytes",
-        "resampleSize",
-        "resampleMode",
-    )
-    if (kind := node.optional("type")) is not None:
-        kind.choice(["buffer"])
-    if node.number("initialValuesOffsetInBytes"):
-        offset = node.required("initialValuesOffsetInBytes")
-        raise offset.error("0: the values stand first (DxDispatch ignores this field)")
+    problems = Problems()
+    with problems.part():
+        node.only("a buffer", *_FIELDS)
+    with problems.part():
+        if (kind := node.optional("type")) is not None:
+            kind.choice(["buffer"])
+    with problems.part():
+        if node.number("initialValuesOffsetInBytes"):
+            offset = node.required("initialValuesOffsetInBytes")
+            raise offset.error("0: the values stand first (DxDispatch ignores this field)")
+    with problems.part():
+        resource = _read_values(name, node, folder)
+    problems.expect_none()
+    return resource
+
+
+def _read_values(name: str, node: Node, folder: Path) -> Resource:
     given = node.optional("initialValuesDataType")
     data_type = DataType.UNKNOWN if given is None else read_data_type(given)
     values = node.required("initialValues")

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..driver.driver import Driver
+from ..text import printable
 from .resources import plain, print_flat, print_verbose
 
 
@@ -108,7 +109,7 @@ class DispatchResult:
     def __str__(self) -> str:
         count = self.dispatches_in_job
         job = f" for a job of {count} dispatches" if count > 1 else ""
-        return f"Dispatch '{self.name}': {self.timing}{job}"
+        return f"Dispatch '{printable(self.name)}': {self.timing}{job}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,7 @@ class CheckResult:
         return {"name": self.name, "bytes": size, "different": different}
 
     def __str__(self) -> str:
-        return f"Check '{self.name}': {self.comparison}"
+        return f"Check '{printable(self.name)}': {self.comparison}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,7 +147,7 @@ class PrintedResource:
 
     def __str__(self) -> str:
         shown = f"\n{print_verbose(self.values)}" if self.verbose else f" {print_flat(self.values)}"
-        return f"Resource '{self.name}':{shown}"
+        return f"Resource '{printable(self.name)}':{shown}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +164,7 @@ class WrittenResource:
         return {"name": self.name, "path": str(self.path)}
 
     def __str__(self) -> str:
-        return f"Resource '{self.name}' written to '{self.path}'"
+        return f"Resource '{printable(self.name)}' written to '{printable(str(self.path))}'"
 
 
 Result: TypeAlias = DispatchResult | CheckResult | PrintedResource | WrittenResource

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import reference
+from ..text import printable
 from .images import write_resource
 from .model import Binding, Dispatch, Model, Print, WriteFile
 from .prepare import PreparedModel
@@ -59,7 +60,8 @@ class Golden:
         self._memory[binding.resource] = got
 
         def describe(byte: int) -> str:
-            return f"{byte} of '{binding.resource}' (byte {byte - binding.offset} of {output})"
+            name = printable(binding.resource)
+            return f"{byte} of '{name}' (byte {byte - binding.offset} of {output})"
 
         return CheckResult(command.dispatchable, compare(got, want, describe))
 

@@ -12,6 +12,7 @@ from .._typing import AnyArray
 from ..arrays import Array
 from ..errors import DataTypeError, OnnxError, ShapeError
 from ..streaming.operands import plain
+from ..text import printable
 
 _LONGEST = 60
 
@@ -40,7 +41,7 @@ class BitTensor:
     def __str__(self) -> str:
         if self.shape is None:
             return str(self.dtype)
-        axes = ", ".join("?" if axis is None else str(axis)[:20] for axis in self.shape)
+        axes = ", ".join("?" if axis is None else printable(str(axis)[:20]) for axis in self.shape)
         return f"{self.dtype} of shape ({axes}{',' if len(self.shape) == 1 else ''})"
 
     def expect_shape(self, shape: tuple[int, ...], lengths: dict[str, int]) -> None:

@@ -9,6 +9,7 @@ from ..driver.commands import Command, Walk
 from ..driver.dry_run import DryRunDriver, LabelledCommands
 from ..driver.geometry import Geometry
 from ..model_file import Model, execute_dispatches, prepare
+from ..text import printable
 
 _INDENT = "    "
 
@@ -34,7 +35,7 @@ def disassemble(dispatches: Sequence[LabelledCommands], geometry: Geometry) -> s
     lines = [f"For {sizes}, {geometry.slots} slots"]
     number = 0
     for each in dispatches:
-        what = f"Dispatch '{each.label}'" if each.label else "Initialization"
+        what = f"Dispatch '{printable(each.label)}'" if each.label else "Initialization"
         count = len(each.commands)
         lines += ["", f"{what}: {count} command{'s' * (count != 1)}"]
         for command in each.commands:

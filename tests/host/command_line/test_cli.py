@@ -1,6 +1,7 @@
 """The command line: subcommands by entry point, exit codes, and errors of one line."""
 
 import argparse
+import json
 import os
 import re
 import signal
@@ -19,6 +20,7 @@ from bitlane.command_line import cli
 from bitlane.errors import BitlaneError, DeviceTimeout, DmlError, LinkError
 from bitlane.version import __version__
 from support.command_line import CommandLine
+from support.host.model_runner import not_model
 
 Add = Callable[[cli.Subparsers], None]
 Install = Callable[..., None]
@@ -283,6 +285,12 @@ def program(*words: str, **options: Any) -> "subprocess.CompletedProcess[str]":
         check=False,
         **options,
     )
+
+
+def test_an_output_of_another_encoding_shows_escapes(tmp_path: Path) -> None:
+    (tmp_path / "ü\x1b.json").write_text(json.dumps(not_model()))
+    ran = program("check", "ü\x1b.json", env={"PYTHONIOENCODING": "ascii"}, cwd=tmp_path)
+    assert ran.stdout.startswith(r"\xfc\x1b.json: 2 resources"), ran.stderr
 
 
 def test_a_reader_that_leaves_is_no_error() -> None:

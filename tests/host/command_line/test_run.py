@@ -246,6 +246,87 @@ def test_says_that_onnx_models_are_not_checked(tmp_path: Path) -> None:
         load_model(model)
 
 
+def test_all_errors_are_listed_in_order(run: CommandLine, tmp_path: Path) -> None:
+    model = not_model()
+    model["surplus"] = 1
+    model["resources"] |= {"bad": buffer("UINT8", [256], kind=1), "good": buffer("UINT8", [1])}
+    sizes = {"DataType": "UINT8", "Sizes": [0]}
+    kind = "DML_OPERATOR_ELEMENT_WISE_BIT_NOT"
+    desc = {"InputTensor": sizes, "OutputTensor": sizes}
+    model["dispatchables"]["empty"] = {"type": kind, "desc": desc}
+    model["dispatchables"]["other"] = {"type": "DML_OPERATOR_GEMM"}
+    model["commands"] = [
+        {"type": "dispatch", "dispatchable": "empty", "bindings": {}},
+        {
+            "type": "dispatch",
+            "dispatchable": "not",
+            "bindings": {"InputTensor": "none", "OutputTensor": "bad", "C": 1},
+        },
+        {"type": "print", "resource": "bad", "verbose": 3},
+        {
+            "type": "dispatch",
+            "dispatchable": "not",
+            "bindings": {"InputTensor": "good", "OutputTensor": "out"},
+        },
+        {"type": "writeFile", "resource": "good", "targetPath": "a.txt"},
+    ]
+    (tmp_path / "m.json").write_text(json.dumps(model))
+    ended = run("check", str(tmp_path / "m.json"))
+    assert (ended.code, ended.out) == (2, "")
+    places = [re.search(r"m\.json: (\S+)", line) for line in ended.err.splitlines()]
+    assert [place and place[1] for place in places] == [
+        "surplus",
+        "resources.bad.kind",
+        "resources.bad.initialValues[0]",
+        "dispatchables.empty.desc.InputTensor.Sizes[0]",
+        "dispatchables.empty.desc.OutputTensor.Sizes[0]",
+        "dispatchables.other.type",
+        "commands[1].bindings.C",
+        "commands[1].bindings.InputTensor",
+        "commands[4].targetPath",
+        "commands[3].bindings.InputTensor",
+    ]
+    assert all(line.startswith("bitlane: ") for line in ended.err.splitlines())
+    line = run.refuse("run", str(tmp_path / "m.json"), "--device", "none:")
+    assert "surplus" in line
+
+
+def test_names_of_a_model_are_no_commands_to_the_terminal(
+    terminal: Terminal, run: CommandLine
+) -> None:
+    """Neither in results nor in errors."""
+    name = "\x1b]0;x\x07\u202e\nü"
+    text = json.dumps(not_model()).replace('"not"', json.dumps(name)).replace('"in"', '"\\u009b"')
+    model = json.loads(text)
+    model["commands"] += [
+        {"type": "print", "resource": "\x9b", "verbose": True},
+        {"type": "writeFile", "resource": "\x9b", "targetPath": "\x1b[2J.bin"},
+    ]
+    terminal.take(model)
+    lines = terminal().splitlines()
+    assert [line for line in lines if not line.isprintable()] == []
+    assert [line.count("ü") for line in lines[1:3]] == [1, 1]
+    assert r"Dispatch '\x1b]0;x\x07\u202e\nü'" in lines[1]
+    assert r"Resource '\x9b' written to '\x1b[2J.bin'" in lines
+    model["commands"][0]["bindings"]["InputTensor"] = name
+    model["resources"]["\x9b"]["initialValues"] = []
+    terminal.take(model)
+    lines = run("check", "m.json").err.splitlines()
+    assert [line for line in lines if not line.isprintable()] == []
+    assert r"resources.\x9b.initialValues is []" in lines[0]
+
+
+def test_one_model_at_a_time(run: CommandLine) -> None:
+    for command in ("run", "check", "lower"):
+        line = run.refuse(command, "a.json", "b.json", "c.json")
+        assert "2 files after a.json; expected one MODEL at a time" in line
+        assert "unrecognized arguments: b.json --x" in run.refuse(command, "a", "b.json", "--x")
+
+
+def test_a_page_is_not_a_model(check: Check) -> None:
+    assert 'line 1, column 1 is "# bitlane"; expected JSON' in check("# bitlane\n", refuses=True)
+
+
 def test_a_device_is_read_and_left_alone(check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
     link = NotingLink(ops=frozenset({Op.XOR}))
     monkeypatch.setattr(bitlane.command_line.check, "open_link", lambda url: link)

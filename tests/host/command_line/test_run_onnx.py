@@ -117,7 +117,10 @@ def test_waveforms_are_asked_for(terminal: Terminal) -> None:
         (("--input", "a=long.npy"), "input 'a': uint16; expected uint8 of shape (n,)"),
         (("--input", "a=flat.npy"), "'a': shape (1, 3); expected uint8 of shape (n,)"),
         (("--input", "a=objects.npy"), "--input: objects.npy; expected a NumPy array file ("),
-        (("--input", "a=text.npy"), "expected a NumPy array file; text.npy does not start like"),
+        (
+            ("--input", "a=text.npy"),
+            "text.npy; expected a NumPy array file (it does not start like",
+        ),
         (("--input", "a=huge.npy"), "--input: huge.npy; expected"),
     ],
 )

@@ -127,6 +127,7 @@ def test_offsets_into_untyped_resources_need_a_stride() -> None:
         (2, {"targetPath": "a.txt"}, "targetPath", "a.txt", "one of .npy, .bin, .dat, "),
         (2, {"dimensions": [4, 3]}, "dimensions", [4, 3], "16 elements, which Out has"),
         (2, {"dimensions": [0, 3]}, "dimensions[0]", 0, "an integer from 1"),
+        (2, {"dimensions": [16, *[1] * 64]}, "dimensions", [16, *[1] * 64], "at most 64 dim"),
         (2, {"dims": [16]}, "dims", [16], "a writeFile has type, resource"),
     ],
 )
@@ -172,6 +173,14 @@ def test_images_need_four_dimensions(dimensions: list[int] | None, target: str, 
         refuse(model, "commands[0].targetPath", target, "[1, channels, height, width]")
     model["resources"]["A"] = MODEL["resources"]["A"]
     refuse(model, "commands[0].targetPath", target, "FLOAT32, FLOAT16, UINT8")
+
+
+def test_a_jpeg_is_not_longer_than_its_encoder_takes() -> None:
+    image = {"initialValuesDataType": "UINT8", "initialValues": {"valueCount": 65501, "value": 1}}
+    command = {"type": "writeFile", "resource": "A", "dimensions": [1, 1, 1, 65501]}
+    model = changed(resources__A=image, commands=[command | {"targetPath": "a.jpg"}])
+    refuse(model, "commands[0].targetPath", "a.jpg", "a height and width of at most 65500")
+    load(changed(resources__A=image, commands=[command | {"targetPath": "a.png"}]))
 
 
 def test_targets_are_files_that_can_be_created() -> None:

@@ -51,6 +51,10 @@ def test_reads(text: str, value: object) -> None:
         ("['a']", 1, 3, "a']", "true, false, null"),
         ("[0x10]", 1, 3, "x10]", '","'),
         ("[1, /* c */ // d\n, 2]", 2, 1, ", 2]", "a value"),
+        ("# bitlane\n\ntext", 1, 1, "# bitlane", 'JSON, which begins with "{"'),
+        ("// none\nhello", 2, 1, "hello", 'JSON, which begins with "{"'),
+        (r'["a", "\ud800"]', 1, 7, r'"\ud800"]', "whole characters"),
+        (r'{"\udc00\ud800": 1}', 1, 2, r'"\udc00\ud800": 1}', "whole characters"),
         (r'["\q"]', 1, 3, r'\q"]', "JSON (Invalid \\escape"),
     ],
 )

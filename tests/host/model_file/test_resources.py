@@ -351,26 +351,25 @@ def test_image_modes(mode: str, pixel: Any, options: dict[str, Any], shown: list
     assert read(from_file(file, "UINT8")).data.tolist() == shown
 
 
+def png_chunk(name: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", crc32(name + data))
+
+
 def deep_colour() -> bytes:
     """Return a PNG of one pixel with 16 bits per channel, which Pillow cannot write."""
-
-    def chunk(name: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", crc32(name + data))
-
     head = struct.pack(">IIBBBBB", 1, 1, 16, 2, 0, 0, 0)
     pixel = zlib.compress(struct.pack(">BHHH", 0, 1, 2, 3))
     parts = {b"IHDR": head, b"IDAT": pixel, b"IEND": b""}
-    return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*part) for part in parts.items())
+    return b"\x89PNG\r\n\x1a\n" + b"".join(png_chunk(*part) for part in parts.items())
 
 
 @pytest.mark.parametrize("size", [{}, {"resampleSize": [1, 1, 1, 1]}], ids=["own", "scaled"])
-@pytest.mark.parametrize("kind", ["grey", "colour", "float"])
+@pytest.mark.parametrize("kind", ["grey", "colour"])
 def test_deep_images_are_refused_as_they_would_be_cut(kind: str, size: dict[str, object]) -> None:
     if kind == "colour":
         Path("a.png").write_bytes(deep_colour())
     else:
-        pixel = np.full((1, 1), 300, np.uint16 if kind == "grey" else np.float32)
-        Image.fromarray(pixel).save("a.png", "PNG" if kind == "grey" else "TIFF")
+        Image.fromarray(np.full((1, 1), 300, np.uint16)).save("a.png")
     for data_type in ("UINT8", "FLOAT32"):
         fields = from_file("a.png", data_type, **size)
         refuse(fields, SOURCE, "a.png", "an image with 8 bits a channel")
@@ -380,6 +379,40 @@ def test_deep_images_are_refused_as_they_would_be_cut(kind: str, size: dict[str,
 def test_an_image_like_a_bomb_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 2)
     refuse(from_file("a.png", "UINT8"), SOURCE, "a.png", "decompression bomb")
+
+
+def png(width: int, height: int, *chunks: tuple[bytes, bytes]) -> bytes:
+    """Return a PNG of grey pixels without their data, with ``chunks`` before its end."""
+    head = b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    parts = (head, *chunks, (b"IDAT", zlib.compress(bytes(9))), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(png_chunk(*part) for part in parts)
+
+
+INFLATING = b"zTXt", b"a\0\0" + zlib.compress(bytes(1 << 21))
+
+EPS = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\n(x) (w) file\n%%EOF\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (png(1, 1, INFLATING), "an image that Pillow can read (Decompressed data too large"),
+        (png(8200, 8200), "an image of at most 67108864 pixels"),
+        (EPS, "an image that Pillow can read, PNG or JPEG"),
+        (b"GIF89a" + bytes(99), "an image that Pillow can read, PNG or JPEG"),
+    ],
+)
+def test_images_of_too_much_or_of_other_formats(content: bytes, expected: str) -> None:
+    Path("b.png").write_bytes(content)
+    refuse(from_file("b.png", "UINT8"), SOURCE, "b.png", expected)
+
+
+@pytest.mark.usefixtures("picture")
+@pytest.mark.parametrize("side", [8193, 60_000, 2**32 - 1])
+def test_images_are_not_made_larger_than_memory(side: int) -> None:
+    size = [1, 4, side, side]
+    fields = from_file("a.png", "UINT8", resampleSize=size)
+    refuse(fields, ".resampleSize", size, "at most 67108864 pixels")
 
 
 @pytest.mark.usefixtures("picture")

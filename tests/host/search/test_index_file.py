@@ -130,7 +130,10 @@ def archive_of_shape(shape: str) -> bytes:
         (archive(rows=ROWS), "not an index"),
         (archive(**GOOD | {"rows": np.array([None])}), "not an index"),
         (archive(**GOOD | {"format": "x" * 5000}), "not an index"),
-        (archive(**GOOD | {"format": "\x1b]0;x\x07" * 9}), r"format '\\x1b\]0;x\\x07.*, not 'bitlane"),
+        (
+            archive(**GOOD | {"format": "\x1b]0;x\x07" * 9}),
+            r"format '\\x1b\]0;x\\x07.*, not",
+        ),
         (archive(**GOOD | {"format": "bitlane.BinaryIndex 2"}), "format 'bitlane.BinaryIndex 2'"),
         (archive(**GOOD | {"rows": ROWS.astype("u2")}), "rows of uint16"),
         (archive(**GOOD | {"rows": ROWS[0]}), r"shape \(3,\)"),
