@@ -1,6 +1,7 @@
 """NumPy's array files, read without trust: nothing is executed, and memory is bounded."""
 
 import os
+from io import BytesIO
 from math import prod
 from pathlib import Path
 from tokenize import TokenError
@@ -15,10 +16,16 @@ from .errors import NpyError
 _MAGIC: Final = b"\x93NUMPY"
 
 _HEADERS: Final = {
-    (1, 0): npy_format.read_array_header_1_0,
-    (2, 0): npy_format.read_array_header_2_0,
+    (1, 0): (2, npy_format.read_array_header_1_0),
+    (2, 0): (4, npy_format.read_array_header_2_0),
 }
-"""By version. Version 3 is for names of fields, which no array here has."""
+"""Bytes of a header's length, and its reader, by version.
+
+Version 3 is for names of fields, which no array here has.
+"""
+
+_LONGEST_HEADER: Final = 10_000
+"""Longest header that NumPy reads."""
 
 _BAD_HEADER: Final = (
     AttributeError,
@@ -54,13 +61,7 @@ def read_array(file: IO[bytes], size: int) -> NDArray[Any]:
     """
     if file.read(len(_MAGIC)) != _MAGIC:
         raise NpyError("it does not start like one")
-    version = tuple(file.read(2))
-    if version not in _HEADERS:
-        raise NpyError(f"version {version}; expected {', '.join(map(str, _HEADERS))}")
-    try:
-        shape, fortran_order, dtype = _HEADERS[version](file)
-    except _BAD_HEADER as error:
-        raise NpyError(f"its header: {error!s:.60}") from None
+    shape, fortran_order, dtype = _read_header(file)
     if dtype.hasobject or dtype.subdtype is not None or not dtype.itemsize:
         raise NpyError(f"elements of type {dtype!s:.60}; expected numbers")
     if min(shape, default=0) < 0:
@@ -74,6 +75,22 @@ def read_array(file: IO[bytes], size: int) -> NDArray[Any]:
         return content.view(dtype).reshape(shape, order="F" if fortran_order else "C")
     except (OverflowError, TypeError, ValueError) as error:
         raise NpyError(f"shape {shape!s:.60}: {error!s:.60}") from None
+
+
+def _read_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Return shape, order and type of an array, after the magic bytes. Raises ``NpyError``."""
+    version = tuple(file.read(2))
+    if version not in _HEADERS:
+        raise NpyError(f"version {version}; expected {' or '.join(map(str, _HEADERS))}")
+    width, read = _HEADERS[version]
+    prefix = file.read(width)
+    size = int.from_bytes(prefix, "little")
+    if size > _LONGEST_HEADER:
+        raise NpyError(f"a header of {size} bytes; expected at most {_LONGEST_HEADER}")
+    try:
+        return read(BytesIO(prefix + file.read(size)))
+    except _BAD_HEADER as error:
+        raise NpyError(f"its header: {error!s:.60}") from None
 
 
 def _fill(content: NDArray[np.uint8], file: IO[bytes]) -> None:

@@ -73,6 +73,17 @@ def test_a_file_that_was_cut_off() -> None:
             read_npy(path)
 
 
+def test_a_header_is_not_longer_than_numpy_reads() -> None:
+    Path("x.npy").write_bytes(b"\x93NUMPY\2\0" + b"\xff" * 4 + b"{}")
+    tracemalloc.start()
+    try:
+        with pytest.raises(NpyError, match="a header of 4294967295 bytes; expected at most 10000"):
+            read_npy(Path("x.npy"))
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+
+
 @pytest.mark.parametrize("kind", ["|u1", "<f8", "<U1000000"])
 def test_memory_is_taken_for_what_the_file_holds(kind: str) -> None:
     path = file_of(f"{{'descr': '{kind}', 'fortran_order': False, 'shape': (1000000000,)}}")

@@ -20,13 +20,14 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from bitlane_rtl.configuration import Configuration
-from cppsim.compiling.cache import source_digest
+from cppsim.compiling.cache import CacheWarning, source_digest
+from cppsim.compiling.entries import remove
 from cppsim.compiling.toolchain import run_program
-from cppsim.errors import SimulationError
+from cppsim.errors import SimulationError, warn_user
 from cppsim.model.interface import Elaborated
 from cppsim.netlist.design import PlainDesign
 
-from ..builds import CACHE
+from ..builds import CACHE, OWNER
 
 _KIND = "systems"
 _SOURCES = ("bitlane_rtl", "bitlane_sim", "cppsim", "amaranth")
@@ -41,6 +42,12 @@ runpy.run_module("bitlane_sim.device.elaboration", run_name="__main__")
 """
 """Python reuses compiled code if the source has the same size and second. The prefix is an empty
 folder, so that sources that were just edited are compiled again."""
+
+_UNPICKLING = (
+    *(ArithmeticError, AttributeError, EOFError, ImportError, LookupError, MemoryError),
+    *(pickle.UnpicklingError, RuntimeError, TypeError, ValueError),
+)
+"""Errors of Python for damaged pickles."""
 
 _FIELDS, _ABOUT, _DESIGN = "fields.pickle", "about.json", "design.pickle"
 
@@ -76,12 +83,18 @@ class ElaboratedSystem(Elaborated):
 
     @property
     def design(self) -> PlainDesign:
-        """Raises ``SimulationError`` if the cache has been emptied meanwhile."""
+        """Raises ``SimulationError`` if the cache has been emptied or damaged meanwhile."""
         try:
             content = (self._folder / _DESIGN).read_bytes()
         except FileNotFoundError:
             raise SimulationError(f"{self._folder} is gone; open again") from None
-        design: PlainDesign = pickle.loads(content)
+        try:
+            design = pickle.loads(content)
+        except _UNPICKLING:
+            design = None
+        if not isinstance(design, PlainDesign):
+            remove(self._folder)
+            raise SimulationError(f"{self._folder} was damaged; open again, it is built anew")
         return design
 
 
@@ -104,11 +117,24 @@ def elaborated_system(configuration: Configuration, *, recorded: bool = False) -
 
     key = hashlib.sha256("\n".join((sources, sys.version, request.hex())).encode())
     folder = CACHE.cached(_KIND, key.hexdigest()[:32], fill)
-    return ElaboratedSystem(folder)
+    try:
+        return ElaboratedSystem(folder)
+    except (OSError, RuntimeError, TypeError, ValueError):
+        # Checksums find nearly all damage, but an entry may lack them.
+        warn_user(CacheWarning(f"{folder}: damaged; it is built anew"), OWNER)
+        remove(folder)
+    return ElaboratedSystem(CACHE.cached(_KIND, key.hexdigest()[:32], fill))
 
 
 def _read_about(folder: Path) -> _About:
-    return _About(**json.loads((folder / _ABOUT).read_text(encoding="utf-8")))
+    """Raise an error of Python if `_main` did not write the file."""
+    about = _About(**json.loads((folder / _ABOUT).read_text(encoding="utf-8")))
+    for widths in (about.inputs, about.outputs):
+        if not isinstance(widths, dict) or not all(type(x) is int for x in widths.values()):
+            raise TypeError("widths of ports that are not numbers")
+    if not isinstance(about.design, str) or not isinstance(about.sources, str):
+        raise TypeError("digests that are not text")
+    return about
 
 
 def _elaborate(request: bytes, folder: Path) -> None:

@@ -1,6 +1,7 @@
 """A system is elaborated once for each set of inputs, and again only if they change."""
 
 import json
+import re
 import shutil
 import sys
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from importlib.util import find_spec
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -17,14 +19,20 @@ from bitlane_rtl.configuration import Configuration
 from bitlane_sim.device import elaboration
 from bitlane_sim.device.elaboration import elaborated_system
 from bitlane_sim.system.system import System
+from cppsim.compiling.cache import CacheWarning
 from cppsim.errors import SimulationError
 from cppsim.model.circuit import Circuit
+from cppsim.netlist.design import PlainDesign
+from support.host.hostile import damaged
 from support.processes import succeed
-from support.seeds import slow
+from support.seeds import seeds, slow
 
 SMALL = Configuration(
     data_width=32, memory_bytes=1 << 16, read_ports=1, loops=1, ops=frozenset({Op.NOT})
 )
+DESIGN = PlainDesign(names={"a": (2,)})
+"""The design of the toy circuit."""
+
 URLS = ["sim:compiled?memory=64KiB&width=32&ports=1&loops=1&ops=not", "sim:compiled"]
 """Two circuits that other tests compile, too."""
 
@@ -59,7 +67,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, elaborations: list[byte
     def elaborate(request: bytes, folder: Path) -> None:
         elaborations.append(request)
         (folder / elaboration._FIELDS).touch()
-        (folder / elaboration._DESIGN).write_bytes(elaboration.pickle.dumps("a design"))
+        (folder / elaboration._DESIGN).write_bytes(elaboration.pickle.dumps(DESIGN))
         about = elaboration._About(elaboration.source_digest("toy"), "", {}, {})
         (folder / elaboration._ABOUT).write_text(json.dumps(asdict(about)))
 
@@ -92,10 +100,62 @@ def test_a_system_is_what_its_own_elaboration_gives(
 @pytest.mark.usefixtures("toy")
 def test_a_cache_that_was_emptied_is_told_of(fresh_cache: Path) -> None:
     known = elaborated_system(SMALL)
-    assert known.design == "a design"
+    assert known.design == DESIGN
     shutil.rmtree(fresh_cache)
     with pytest.raises(SimulationError, match="is gone; open again"):
         print(known.design)
+
+
+def entry(cache: Path) -> Path:
+    """Return the folder of the only elaboration."""
+    (folder,) = (path for path in (cache / "systems").iterdir() if path.is_dir())
+    return folder
+
+
+ABOUTS = [
+    *(b"", b"{", b"[]", b"{}", b"3", b"\xff", b'{"sources": 1}', b"[" * 9999),
+    b'{"sources": "", "design": "", "inputs": 3, "outputs": {}}',
+    b'{"sources": "", "design": "", "inputs": {"a": "x"}, "outputs": {}}',
+    b'{"sources": "", "design": 3, "inputs": {}, "outputs": {}}',
+    b'{"sources": "", "design": "", "inputs": {}, "outputs": {}, "\x1b": 1}',
+]
+
+
+@pytest.mark.usefixtures("toy")
+@pytest.mark.parametrize("sums", [None, b"{}", b"[]", b"\xff"])
+@pytest.mark.parametrize("about", [None, *ABOUTS])
+def test_a_damaged_entry_is_built_anew(
+    fresh_cache: Path, about: bytes | None, sums: bytes | None, elaborations: list[bytes]
+) -> None:
+    elaborated_system(SMALL)
+    folder = entry(fresh_cache)
+    for name, content in ((elaboration._ABOUT, about), ("checksums.json", sums)):
+        (folder / name).unlink()
+        if content is not None:
+            (folder / name).write_bytes(content)
+    with pytest.warns(CacheWarning, match="damaged; it is built anew"):
+        again = elaborated_system(SMALL)
+    assert (again.widths, again.design, len(elaborations)) == ({}, DESIGN, 2)
+
+
+@pytest.mark.usefixtures("toy")
+@pytest.mark.filterwarnings("ignore::cppsim.compiling.cache.CacheWarning")
+@pytest.mark.parametrize("seed", seeds(60, 600))
+def test_damage_of_any_kind(fresh_cache: Path, seed: int) -> None:
+    """One line, or the same circuit again: in files with checksums or without."""
+    elaborated_system(SMALL)
+    folder = entry(fresh_cache)
+    choose = Random(seed)
+    file = choose.choice(sorted(folder.iterdir()))
+    file.write_bytes(damaged(choose, file.read_bytes()))
+    if choose.randrange(2):
+        (folder / "checksums.json").unlink(missing_ok=True)
+    system = elaborated_system(SMALL)
+    try:
+        assert isinstance(system.design, PlainDesign)
+    except SimulationError as error:
+        assert re.fullmatch(r".* was damaged; open again, it is built anew", str(error))
+        assert elaborated_system(SMALL).design == DESIGN
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,143 @@
+"""Damaged and hostile files give one line, execute nothing, and take little memory."""
+
+import tracemalloc
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bitlane.command_line.run
+from bitlane import BinaryIndex, BitlaneError
+from bitlane.command_line.cli import DONE, UNUSABLE
+from bitlane.errors import NpyError
+from bitlane.npy import read_npy
+from bitlane.onnx import PreparedGraph, load, prepare
+from support.command_line import CommandLine
+from support.host import hostile
+from support.host.arrays import link_of, model
+from support.host.model_driver import NotingLink
+from support.seeds import examples
+
+SEED = st.integers(0, 2**32 - 1)
+"""Seed of the choices of a file: hypothesis prints the one that fails."""
+
+MOST_BYTES = 64 << 20
+"""Of Python and NumPy, for files of at most some megabytes."""
+
+LONGEST = 4000
+"""Characters of a message."""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def bounded() -> Iterator[None]:
+    """Trace memory; each test asserts its peak by `expect_bounded`."""
+    tracemalloc.start()
+    yield
+    tracemalloc.stop()
+
+
+def expect_bounded() -> None:
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.reset_peak()
+    assert peak < MOST_BYTES
+
+
+def expect_line(text: str) -> None:
+    assert text.isprintable(), repr(text)
+    assert len(text) < LONGEST
+
+
+def refusal(call: Callable[[], object], *errors: type[Exception]) -> str:
+    """Return the message of one of ``errors``, or nothing."""
+    message = ""
+    try:
+        call()
+    except errors as error:
+        message = str(error)
+        expect_line(message)
+    expect_bounded()
+    return message
+
+
+def remove_all() -> None:
+    for path in sorted(Path().rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+
+
+@pytest.mark.filterwarnings("ignore")
+@examples(2)
+@given(seed=SEED)
+def test_model_files(seed: int, run: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    choose = Random(seed)
+    remove_all()
+    for name, content in hostile.sources(choose).items():
+        Path(name).write_bytes(content)
+    Path("m.json").write_bytes(hostile.model_file(choose))
+    before = sorted(Path().rglob("*"))
+    link = NotingLink()
+    codes = []
+    for words in (("check", "m.json"), ("run", "m.json", "--device", "none:")):
+        ended = run(*words)
+        codes.append(ended.code)
+        for line in (ended.out + ended.err).splitlines():
+            expect_line(line)
+        expect_bounded()
+    assert codes in ([DONE, UNUSABLE], [UNUSABLE, UNUSABLE])
+    assert sorted(Path().rglob("*")) == before
+    with monkeypatch.context() as patch:
+        patch.setattr(bitlane.command_line.run, "open_link", lambda url: link)
+        ended = run("run", "m.json")
+    lines = (ended.out + ended.err).splitlines()
+    assert [line for line in lines if not line.isprintable()] == []
+    if codes[0] == DONE and ended.code == UNUSABLE:
+        # Only a device that lacks the memory refuses what `check` accepts.
+        assert "expected less (device memory" in ended.err or "free" in ended.err, ended.err
+    if ended.code == UNUSABLE:
+        assert link.calls == []
+        assert sorted(Path().rglob("*")) == before
+
+
+@examples(5)
+@given(seed=SEED)
+@pytest.mark.filterwarnings("ignore")
+def test_arrays(seed: int) -> None:
+    Path("a.npy").write_bytes(hostile.npy(Random(seed)))
+    refusal(lambda: read_npy(Path("a.npy")), NpyError)
+
+
+@examples(5)
+@given(seed=SEED)
+@pytest.mark.filterwarnings("ignore")
+def test_indexes(seed: int) -> None:
+    device = model()
+    link_of(device).traffic.clear()
+    Path("a.npz").write_bytes(hostile.index(Random(seed)))
+    message = refusal(lambda: BinaryIndex.load(device, "a.npz"), BitlaneError)
+    if message:
+        assert link_of(device).traffic == []
+        assert device.driver.allocator.pieces == 0
+
+
+@examples(3)
+@given(seed=SEED)
+def test_onnx_models(seed: int, run: CommandLine) -> None:
+    Path("m.onnx").write_bytes(hostile.onnx_model(Random(seed)))
+    device = model()
+    link_of(device).traffic.clear()
+    made: list[PreparedGraph] = []
+    message = refusal(lambda: made.append(prepare(load("m.onnx"), device)), BitlaneError)
+    if message and "device memory" not in message:
+        assert link_of(device).traffic == []
+    ended = run("run", "m.onnx", "--device", "none:")
+    assert ended.code == UNUSABLE
+    (line,) = ended.err.splitlines()
+    expect_line(line)
