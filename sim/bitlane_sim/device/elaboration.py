@@ -43,23 +43,18 @@ runpy.run_module("bitlane_sim.device.elaboration", run_name="__main__")
 """Python reuses compiled code if the source has the same size and second. The prefix is an empty
 folder, so that sources that were just edited are compiled again."""
 
-_UNPICKLING = (
-    *(ArithmeticError, AttributeError, EOFError, ImportError, LookupError, MemoryError),
-    *(pickle.UnpicklingError, RuntimeError, TypeError, ValueError),
-)
-"""Errors of Python for damaged pickles."""
-
 _FIELDS, _ABOUT, _DESIGN = "fields.pickle", "about.json", "design.pickle"
 
 
 @dataclass(frozen=True, slots=True)
 class _About:
-    """An elaboration in the cache. ``sources`` and ``design`` are digests."""
+    """An elaboration in the cache. ``sources``, ``design`` and ``pickled`` are digests."""
 
     sources: str
     design: str
     inputs: Mapping[str, int]
     outputs: Mapping[str, int]
+    pickled: str
 
 
 class ElaboratedSystem(Elaborated):
@@ -88,13 +83,10 @@ class ElaboratedSystem(Elaborated):
             content = (self._folder / _DESIGN).read_bytes()
         except FileNotFoundError:
             raise SimulationError(f"{self._folder} is gone; open again") from None
-        try:
-            design = pickle.loads(content)
-        except _UNPICKLING:
-            design = None
-        if not isinstance(design, PlainDesign):
+        if _sum(content) != self._about.pickled:
             remove(self._folder)
             raise SimulationError(f"{self._folder} was damaged; open again, it is built anew")
+        design: PlainDesign = pickle.loads(content)
         return design
 
 
@@ -132,9 +124,13 @@ def _read_about(folder: Path) -> _About:
     for widths in (about.inputs, about.outputs):
         if not isinstance(widths, dict) or not all(type(x) is int for x in widths.values()):
             raise TypeError("widths of ports that are not numbers")
-    if not isinstance(about.design, str) or not isinstance(about.sources, str):
+    if not all(isinstance(x, str) for x in (about.sources, about.design, about.pickled)):
         raise TypeError("digests that are not text")
     return about
+
+
+def _sum(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def _elaborate(request: bytes, folder: Path) -> None:
@@ -158,11 +154,12 @@ def _main(folder: Path) -> None:
 
     values, recorded = pickle.loads((folder / _FIELDS).read_bytes())
     circuit = Circuit(System(Configuration(**values), recorded=recorded))
-    (folder / _DESIGN).write_bytes(pickle.dumps(circuit.design, protocol=5))
+    content = pickle.dumps(circuit.design, protocol=5)
+    (folder / _DESIGN).write_bytes(content)
     # The digest of the sources comes last: they are what was read if they have not changed since
     # before the beginning.
     inputs, outputs = circuit.input_widths, circuit.output_widths
-    about = _About(source_digest(*_SOURCES), circuit.digest, inputs, outputs)
+    about = _About(source_digest(*_SOURCES), circuit.digest, inputs, outputs, _sum(content))
     (folder / _ABOUT).write_text(json.dumps(asdict(about)), encoding="utf-8")
 
 

@@ -1,7 +1,6 @@
 """A system is elaborated once for each set of inputs, and again only if they change."""
 
 import json
-import re
 import shutil
 import sys
 from collections.abc import Callable
@@ -67,8 +66,10 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, elaborations: list[byte
     def elaborate(request: bytes, folder: Path) -> None:
         elaborations.append(request)
         (folder / elaboration._FIELDS).touch()
-        (folder / elaboration._DESIGN).write_bytes(elaboration.pickle.dumps(DESIGN))
-        about = elaboration._About(elaboration.source_digest("toy"), "", {}, {})
+        content = elaboration.pickle.dumps(DESIGN)
+        (folder / elaboration._DESIGN).write_bytes(content)
+        sums = elaboration.source_digest("toy"), "", {}, {}, elaboration._sum(content)
+        about = elaboration._About(*sums)
         (folder / elaboration._ABOUT).write_text(json.dumps(asdict(about)))
 
     monkeypatch.setattr(elaboration, "_elaborate", elaborate)
@@ -114,9 +115,9 @@ def entry(cache: Path) -> Path:
 
 ABOUTS = [
     *(b"", b"{", b"[]", b"{}", b"3", b"\xff", b'{"sources": 1}', b"[" * 9999),
-    b'{"sources": "", "design": "", "inputs": 3, "outputs": {}}',
-    b'{"sources": "", "design": "", "inputs": {"a": "x"}, "outputs": {}}',
-    b'{"sources": "", "design": 3, "inputs": {}, "outputs": {}}',
+    b'{"sources": "", "design": "", "inputs": 3, "outputs": {}, "pickled": ""}',
+    b'{"sources": "", "design": "", "inputs": {"a": "x"}, "outputs": {}, "pickled": ""}',
+    b'{"sources": "", "design": 3, "inputs": {}, "outputs": {}, "pickled": ""}',
     b'{"sources": "", "design": "", "inputs": {}, "outputs": {}, "\x1b": 1}',
 ]
 
@@ -152,10 +153,10 @@ def test_damage_of_any_kind(fresh_cache: Path, seed: int) -> None:
         (folder / "checksums.json").unlink(missing_ok=True)
     system = elaborated_system(SMALL)
     try:
-        assert isinstance(system.design, PlainDesign)
-    except SimulationError as error:
-        assert re.fullmatch(r".* was damaged; open again, it is built anew", str(error))
-        assert elaborated_system(SMALL).design == DESIGN
+        design = system.design
+    except SimulationError:
+        design = elaborated_system(SMALL).design
+    assert design == DESIGN
 
 
 @pytest.fixture(scope="module")
@@ -329,7 +330,7 @@ def test_processes_that_ask_at_once_elaborate_once(processes: int, fresh_cache: 
         "def elaborate(request, folder):\n"
         "    made.append(time.sleep(1))\n"
         "    (folder / elaboration._FIELDS).touch()\n"
-        "    about = dict(sources=sources, design='', inputs={}, outputs={})\n"
+        "    about = dict(sources=sources, design='', inputs={}, outputs={}, pickled='')\n"
         "    (folder / elaboration._ABOUT).write_text(json.dumps(about))\n"
         "elaboration._elaborate = elaborate\n"
         "elaboration.elaborated_system(Configuration())\n"
