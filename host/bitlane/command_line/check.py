@@ -21,9 +21,9 @@ def add_check(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "check",
         help="check a model file of DxDispatch without running it",
-        description="Read a model file and everything that it names, and check all that `bitlane"
-        " run` checks before it executes anything: DirectML's rules, bindings, and that results"
-        " can be written. Without --device it needs none.",
+        description="Read a model file and everything that it names, and list what `bitlane"
+        " run` refuses before it executes anything: broken rules of DirectML, bindings, and results"
+        " that cannot be written, one a line. Needs a device only for --device.",
         epilog="exit codes: 0 nothing is wrong, 2 bad input or no usable device",
     )
     parser.add_argument("model", metavar="MODEL", help="the model file")

@@ -153,7 +153,8 @@ class BinaryIndex:
     def add(self, rows: ArrayLike) -> None:
         """Append ``rows``, uint8 of shape (n, dimension / 8), which get the next indices.
 
-        Raises ``DataTypeError``, ``ShapeError`` or ``LinkError``.
+        After an error or Ctrl-C no row has been added. Raises ``DataTypeError``, ``ShapeError`` or
+        ``LinkError``.
         """
         given = self._rows("rows", rows)
         self.device.expect_open()
@@ -217,6 +218,7 @@ class BinaryIndex:
     def range_search(self, queries: ArrayLike, radius: float) -> Ranges:
         """Find all rows that are nearer than ``radius``, each query's in the order of indices.
 
+        ``radius`` is a whole number of bits for "hamming", any number for "jaccard".
         Returns limits (n + 1,), distances and indices: those of query i are ``limits[i]`` to
         ``limits[i + 1]`` of both. Raises as `search` does.
         """
