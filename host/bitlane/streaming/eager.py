@@ -18,7 +18,7 @@ from bitlane_rtl.abi import Lane, Op
 
 from .._typing import AnyArray
 from ..driver.allocator import round_up
-from ..driver.driver import Driver
+from ..driver.driver import Driver, Storage
 from ..driver.queue import Write
 from ..errors import OutOfDeviceMemory
 from ..lowering.routes import Options
@@ -120,7 +120,7 @@ def _fits(driver: Driver, call: Call) -> bool:
 
 def _in_one_tile(driver: Driver, call: Call, inputs: Sequence[AnyArray]) -> NDArray[np.uint8]:
     """Return the packed result of ``call``, with all ``inputs`` on the device together."""
-    memory = driver.allocate(call.size)
+    memory = Storage(driver, call.size)
     try:
         address = memory.address
         writes = [
@@ -130,7 +130,7 @@ def _in_one_tile(driver: Driver, call: Call, inputs: Sequence[AnyArray]) -> NDAr
         driver.run(call.commands(address), before=writes)
         return driver.read(address + call.output, call.output_size)
     finally:
-        driver.free(memory)
+        memory.close()
 
 
 def _array(target: Target, data: NDArray[np.uint8], strides: tuple[int, ...]) -> AnyArray:
@@ -156,7 +156,7 @@ def _in_tiles(
     tiling = _tiling(call, sources, driver.allocator.largest(), _most_bytes(driver, call))
     indices = tiles(call.shape, tiling.tile, call.axes, backwards=backwards)
     parts = -(-call.shape[-1] // tiling.tile[-1]) if call.summed else 1
-    memory = driver.allocate(tiling.size)
+    memory = Storage(driver, tiling.size)
     try:
         operands = [
             _Operand(x, source, raw, [memory.address + offset for offset in offsets])
@@ -179,7 +179,7 @@ def _in_tiles(
                 if progress_is_wanted():
                     percentage(done / (parts * call.output_size))
     finally:
-        driver.free(memory)
+        memory.close()
 
 
 def _most_bytes(driver: Driver, call: Call) -> int:

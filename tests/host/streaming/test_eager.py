@@ -1,8 +1,10 @@
 """Tensors past the device's memory: both directions of the line busy, the host's memory bounded."""
 
+import gc
 import tracemalloc
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +20,32 @@ from bitlane.driver.driver import Driver
 from bitlane.errors import DeviceFault, LinkError
 from bitlane_rtl.abi import Mode
 from support.host.arrays import model, random, same
+from support.host.interrupts import attempt
 from support.host.line import LeanLink, line
 from support.models.record import Bytes
-from support.seeds import examples
+from support.seeds import examples, stride
 
 KIB = 1 << 10
 LINES = [(8 * KIB, 0.0001, 256 * KIB), (64 * KIB, 0.0005, 1024 * KIB)]
 """The device's memory, seconds of a turnaround, and a tensor."""
+
+
+INTERRUPTED = ("eager.py", "pipeline.py", "driver.py", "allocator.py", "weakref.py")
+"""Sources that hold the memory of a call."""
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("size", [64, 3000], ids=["one tile", "tiles"])
+def test_ctrl_c_anywhere_gives_the_memory_back(size: int) -> None:
+    device, x = model(memory_bytes=1 << 10), random(size, "u1")
+    for place in count(step=stride(3)):
+        came = attempt(device.bit_not, INTERRUPTED, place, x)
+        gc.collect()
+        assert device.driver.allocator.pieces == 0, f"place {place}: memory was not given back"
+        if not came:
+            break
+    assert place > 5, "Ctrl-C came too seldom"
+    assert same(device.bit_not(x), ~x)
 
 
 # --- time -------------------------------------------------------------------------------------
