@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 import pytest
 
 import bitlane.command_line.check
+import bitlane.command_line.lower
 import bitlane.command_line.run
 from bitlane.model_file import ModelFileError, load_model
 from bitlane_rtl.abi import Op
@@ -292,9 +293,9 @@ def test_all_errors_are_listed_in_order(run: CommandLine, tmp_path: Path) -> Non
 
 
 def test_names_of_a_model_are_no_commands_to_the_terminal(
-    terminal: Terminal, run: CommandLine
+    terminal: Terminal, run: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither in results nor in errors."""
+    """Neither in results, nor in commands, nor in errors."""
     name = "\x1b]0;x\x07\u202e\nü"
     text = json.dumps(not_model()).replace('"not"', json.dumps(name)).replace('"in"', '"\\u009b"')
     model = json.loads(text)
@@ -308,6 +309,10 @@ def test_names_of_a_model_are_no_commands_to_the_terminal(
     assert [line.count("ü") for line in lines[1:3]] == [1, 1]
     assert r"Dispatch '\x1b]0;x\x07\u202e\nü'" in lines[1]
     assert r"Resource '\x9b' written to '\x1b[2J.bin'" in lines
+    monkeypatch.setattr(bitlane.command_line.lower, "open_link", lambda url: NotingLink())
+    lowered = run("lower", "m.json").out
+    assert [line for line in lowered.splitlines() if not line.isprintable()] == []
+    assert r"Dispatch '\x1b]0;x\x07\u202e\nü'" in lowered
     model["commands"][0]["bindings"]["InputTensor"] = name
     model["resources"]["\x9b"]["initialValues"] = []
     terminal.take(model)
