@@ -197,6 +197,8 @@ class Cuda:
         """
         tiles = -(-count // self._lanes)
         for memory in self.description.memories.values():
+            if not memory.bytes:
+                continue
             step = max(1, _MOVED // (self._lanes * memory.bytes))
             for first in range(0, tiles, step):
                 end = min(tiles, first + step)

@@ -28,7 +28,10 @@ class BrokenOff(BatchError):
 
 @dataclass(frozen=True, slots=True)
 class MemoryPlace:
-    """A memory at byte ``offset``; a row has ``count`` elements of ``element`` bits."""
+    """A memory at byte ``offset``; a row has ``count`` elements of ``element`` bits.
+
+    A memory of depth 0 has no bytes.
+    """
 
     name: str
     width: int
@@ -36,11 +39,20 @@ class MemoryPlace:
     element: int
     count: int
     offset: int
+    signed: bool
 
     @property
     def arguments(self) -> str:
         """The arguments of the C++ templates that read and write the memory."""
         return f"uint{self.element}_t, {self.count}, {self.width}, {self.depth}, {self.offset}"
+
+    @property
+    def words(self) -> int:
+        return self.count
+
+    @property
+    def label(self) -> str:
+        return f"memory {self.name!r}"
 
     @property
     def bytes(self) -> int:

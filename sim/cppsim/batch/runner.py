@@ -14,17 +14,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import BatchError, memory_for
-from ..model.ports import Words, as_array, counted
+from ..model.ports import Words, as_words, counted, extended
 from ..model.program import Encoded, Port, Program, expect_program
 from ..netlist.design import FormattedValue, formatted, from_words
 from .cuda import Cuda, NoGpu
-from .description import BrokenOff, Description, MemoryPlace, Source
+from .description import BrokenOff, Description, Source
 from .threads import Threads
 
 _SHARE = 0.8
 """The share of free memory that instances may take; operands and results need some, too."""
-
-_ONES = (1 << 64) - 1
 
 
 class BatchWarning(UserWarning):
@@ -270,28 +268,32 @@ class Runner:
 
     # --- memories -----------------------------------------------------------------------------
 
-    def memory(self, name: str) -> NDArray[np.uint64]:
-        """Return a memory as (instances, rows); if wider than 64 bits (instances, rows, words)."""
+    def memory(self, name: str) -> NDArray[Any]:
+        """Return a memory as (instances, rows); if wider than 64 bits (instances, rows, words).
+
+        Rows of signed memories are ``int64``, or words as `get` returns them.
+        """
         place = self.description.memory(name)
         rows = self.all_rows()[:, place.offset : place.offset + place.bytes]
-        elements = np.ascontiguousarray(rows).view(f"<u{place.element // 8}")
-        return elements.astype(np.uint64).reshape(_shape(place, self.instances))
+        elements = np.ascontiguousarray(rows).view(f"<u{place.element // 8}").astype(np.uint64)
+        words = elements.reshape(self.instances, place.depth, place.count)
+        if place.signed:
+            words[..., -1] = extended(words[..., -1], place.width, signed=True)
+        if place.count > 1:
+            return words
+        return words[..., 0].view(np.int64) if place.signed else words[..., 0]
 
     def set_memory(self, name: str, values: ArrayLike) -> None:
-        """Replace a memory by an array of the form that `memory` returns, or by one for all."""
+        """Replace a memory by an array of the form that `memory` returns, or by one for all.
+
+        Rows of more than 64 bits are words or whole numbers, as for `set`.
+        """
         place = self.description.memory(name)
-        array = as_array(values, f"memory {name!r}")
-        shape = _shape(place, self.instances)
-        if array.shape not in (shape, shape[1:]):
-            raise BatchError(
-                f"memory {name!r} takes integers of shape {shape} or {shape[1:]}, not {array.shape}"
-            )
-        last = array[..., -1] if place.count > 1 else array
-        top = (1 << place.width - 64 * (place.count - 1)) - 1
-        over = max(int(last.max(initial=0)) - top, int(array.max(initial=0)) - _ONES)
-        if int(array.min(initial=0)) < 0 or over > 0:
-            raise BatchError(f"memory {name!r} takes numbers of {place.width} bits")
-        elements = np.broadcast_to(array, shape).astype(f"<u{place.element // 8}", "C")
+        rows_of = (self.instances, place.depth)
+        words = as_words(place, values, [rows_of, rows_of[1:]]).astype(np.uint64)
+        words[..., -1] &= np.uint64((1 << place.width - 64 * (place.count - 1)) - 1)
+        whole = np.broadcast_to(words, (*rows_of, place.count))
+        elements = whole.astype(f"<u{place.element // 8}", "C")
         content = elements.reshape(self.instances, -1).view(np.uint8)
         with self._alone():
             rows = self._rows().copy()
@@ -362,8 +364,3 @@ def _values(message: Sequence[str | FormattedValue], packed: int) -> Iterator[in
 
 def _mebibytes(size: int) -> str:
     return f"{size / (1 << 20):.1f} MiB"
-
-
-def _shape(place: MemoryPlace, instances: int) -> tuple[int, ...]:
-    wide = (place.count,) if place.count > 1 else ()
-    return (instances, place.depth, *wide)

@@ -69,10 +69,10 @@ def _memories(circuit: BatchCircuit) -> list[MemoryPlace]:
     offset = 0
     for name, memory in circuit.memories.items():
         count = max(1, -(-memory.width // WORD))
-        depth = max(1, len(memory.rows))
         # Elements of less than 32 bits cannot be read many at a time.
         element = max(32, element_bits(memory.width))
-        place = MemoryPlace(name, memory.width, depth, element, count, offset)
+        depth, signed = len(memory.rows), memory.signed
+        place = MemoryPlace(name, memory.width, depth, element, count, offset, signed)
         places.append(place)
         offset += -(-place.bytes // 8) * 8
     return places

@@ -1,20 +1,33 @@
 """The ports of a circuit as plain data, and checked numbers and arrays for them: no Amaranth."""
 
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import Enum
-from typing import Any, NoReturn, SupportsIndex, TypeVar
+from typing import Any, NoReturn, Protocol, SupportsIndex, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import BatchError, PortValueError
-from ..netlist.design import to_words, word_count
+from ..netlist.design import word_count
 
 _Place = TypeVar("_Place")
+
+
+class Values(Protocol):
+    """The values of a port, or the rows of a memory; ``label`` is the subject of messages."""
+
+    @property
+    def label(self) -> str: ...
+    @property
+    def width(self) -> int: ...
+    @property
+    def signed(self) -> bool: ...
+    @property
+    def words(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +49,10 @@ class PortPlace:
     @property
     def words(self) -> int:
         return word_count(self.width)
+
+    @property
+    def label(self) -> str:
+        return f"port {self.name!r}"
 
 
 NO_FIELDS = "fields are ports of a Batch only"
@@ -150,12 +167,12 @@ def _whole_numbers(array: NDArray[Any], what: str, kind: np.dtype[Any]) -> NDArr
     return large.reshape(array.shape)
 
 
-def expect_fit(port: PortPlace, low: int, high: int) -> None:
+def expect_fit(port: Values, low: int, high: int) -> None:
     """Raise ``PortValueError`` unless numbers from ``low`` to ``high`` fit ``port``."""
     least = -(1 << port.width >> 1) if port.signed else 0
     for value in (low, high):
         if not least <= value < least + (1 << port.width):
-            raise PortValueError(f"port {port.name!r}: {value} does not fit {_kind_of(port)}")
+            raise PortValueError(f"{port.label}: {value} does not fit {_kind_of(port)}")
 
 
 def expect_input(port: PortPlace) -> None:
@@ -170,23 +187,8 @@ def fill(port: PortPlace, values: ArrayLike, to: NDArray[Any], shape: tuple[int,
     Bits above the width of the port become 0, also those of signed values. Raises ``BatchError``
     for an array of another shape or type, and for values that do not fit.
     """
-    array = as_array(values, f"port {port.name!r}")
-    wide = (port.words,) if port.words > 1 else ()
-    if wide and array.shape == shape[:1]:
-        array = _split(port, array)
-    for axes in range(len(shape), 0, -1):
-        if array.shape == shape[:axes] + wide:
-            break
-    else:
-        whole = f" or ({shape[0]},)" if wide else ""
-        raise BatchError(
-            f"port {port.name!r} takes an array of shape {shape + wide}{whole}, not {array.shape}"
-        )
-    if wide:
-        array = _wide(port, array)
-    else:
-        array = array[..., None]
-        _expect_all_fit(port, array)
+    array = as_words(port, values, [shape[:axes] for axes in range(len(shape), 0, -1)])
+    axes = array.ndim - 1
     spread = array.reshape(array.shape[:axes] + (1,) * (len(shape) - axes) + array.shape[axes:])
 
     def transpose(first: int) -> None:
@@ -203,7 +205,33 @@ def fill(port: PortPlace, values: ArrayLike, to: NDArray[Any], shape: tuple[int,
         to[..., -1] &= to.dtype.type(_ONES >> -port.width % 64)
 
 
-def _expect_all_fit(port: PortPlace, array: NDArray[Any]) -> None:
+def as_words(port: Values, values: ArrayLike, shapes: Sequence[tuple[int, ...]]) -> NDArray[Any]:
+    """Return ``values`` with a last axis of words, of one of ``shapes`` before it.
+
+    Values of more than 64 bits are whole numbers, or have that axis. Raises ``BatchError`` for an
+    array of another shape or type, for a shape that both forms have, and for what does not fit.
+    """
+    array = as_array(values, port.label)
+    in_words = port.words > 1 and array.shape[-1:] == (port.words,) and array.shape[:-1] in shapes
+    if array.shape in shapes:
+        if in_words:
+            whole = (*array.shape, port.words)
+            text = f"{port.label}: {array.shape} is the shape of whole numbers and of words"
+            raise BatchError(f"{text}; expected words of shape {whole}")
+        if port.words > 1:
+            return _split(port, array)
+        _expect_all_fit(port, array)
+        return array[..., None]
+    if in_words:
+        return _wide(port, array)
+    first = shapes[0]
+    forms = [(*first, port.words), first] if port.words > 1 else [first]
+    forms += shapes[1:] if port.words == 1 else []
+    takes = " or ".join(map(str, forms))
+    raise BatchError(f"{port.label} takes an array of shape {takes}, not {array.shape}")
+
+
+def _expect_all_fit(port: Values, array: NDArray[Any]) -> None:
     """Raise ``BatchError`` for a number that does not fit ``port``."""
     bits = {"b": 1, "u": 8 * array.itemsize}.get(array.dtype.kind)
     if bits is not None and bits <= port.width - port.signed:
@@ -211,15 +239,21 @@ def _expect_all_fit(port: PortPlace, array: NDArray[Any]) -> None:
     expect_fit(port, int(array.min(initial=0)), int(array.max(initial=0)))
 
 
-def _split(port: PortPlace, numbers: NDArray[Any]) -> Words:
-    """Whole numbers of more than 64 bits as words, along a last axis."""
-    whole = [int(x) for x in numbers.tolist()]
-    expect_fit(port, min(whole, default=0), max(whole, default=0))
-    words = [to_words(x, port.words) for x in whole]
-    return np.array(words, np.uint64).reshape(*numbers.shape, port.words)
+def _split(port: Values, numbers: NDArray[Any]) -> Words:
+    """Return whole numbers as words, along a last axis."""
+    _expect_all_fit(port, numbers)
+    words = np.empty((*numbers.shape, port.words), np.uint64)
+    if numbers.dtype.kind == "O":
+        for number in range(port.words):
+            words[..., number] = numbers & _ONES
+            numbers = numbers >> 64
+    else:
+        words[..., 0] = numbers.astype(np.uint64)
+        words[..., 1:] = np.where(numbers < 0, np.uint64(_ONES), np.uint64(0))[..., None]
+    return words
 
 
-def _wide(port: PortPlace, array: NDArray[Any]) -> NDArray[Any]:
+def _wide(port: Values, array: NDArray[Any]) -> NDArray[Any]:
     """Words of a port of more than 64 bits, the last ones within its bits or its sign."""
     least = -(1 << 63) if port.signed else 0
     if least <= int(array.min(initial=0)) and int(array.max(initial=0)) <= _ONES:
@@ -229,7 +263,7 @@ def _wide(port: PortPlace, array: NDArray[Any]) -> NDArray[Any]:
         last = array[..., -1].astype(np.uint64)
         if (last == extended(last, port.width, signed=port.signed)).all():
             return array
-    raise PortValueError(f"port {port.name!r}: words that do not fit {_kind_of(port)}")
+    raise PortValueError(f"{port.label}: words that do not fit {_kind_of(port)}")
 
 
 def extended(last: Words, width: int, *, signed: bool) -> Words:
@@ -240,6 +274,6 @@ def extended(last: Words, width: int, *, signed: bool) -> Words:
     return last << np.uint64(spare) >> np.uint64(spare)
 
 
-def _kind_of(port: PortPlace) -> str:
-    """Return the width of a port, and whether it is signed, in words."""
+def _kind_of(port: Values) -> str:
+    """Return the width of a value, and whether it is signed, in words."""
     return f"{port.width} bits{', signed' if port.signed else ''}"

@@ -277,8 +277,8 @@ class Program:
 
         ``port`` is a name or a signal, here and elsewhere. Members of enums are numbers, too.
         Within ``repeat`` the array may have an axis for each loop behind it. Ports of more than 64
-        bits have a last axis of words, the least significant first, in two's complement if they are
-        signed; or they take whole numbers, of shape (instances,) alone.
+        bits take whole numbers, or have a last axis of words, the least significant first, in two's
+        complement if they are signed. A shape that both forms have is refused.
         """
         return self._add(Item(Opcode.SET, port_key(port), _plain(values)))
 

@@ -76,10 +76,10 @@ async def execute(
 def value_at(instance: int, words: int, item: Item, turns: tuple[int, ...]) -> int:
     """Return the value that ``item`` sets on ``instance``, in the given turns.
 
-    ``words`` are those of the port: the last axis of its arrays, unless they have one axis alone.
+    ``words`` are those of the port: the last axis of its arrays, unless they have whole numbers.
     """
     array = as_array(item.values, f"port {item.port!r}")
-    in_words = words > 1 and array.ndim > 1
+    in_words = words > 1 and array.ndim > 1 and array.shape[-1] == words
     found = array[(instance, *turns)[: array.ndim - in_words]]
     return from_words(int(word) % (1 << WORD) for word in found) if in_words else int(found)
 

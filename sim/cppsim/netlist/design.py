@@ -177,6 +177,7 @@ class Memory:
     rows: tuple[int, ...]
     reads: tuple[MemoryRead, ...]
     writes: tuple[MemoryWrite, ...]
+    signed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from amaranth.hdl import MemoryData, Signal
+from amaranth.hdl import MemoryData, Shape, Signal
 
 from ..amaranth_internals import (
     MemoryInstance,
@@ -104,7 +104,7 @@ class _Lowering:
                 case _:
                     self._writer.take(number, cell)
         memories = [number for number, cell in enumerate(cells) if isinstance(cell, nir.Memory)]
-        for number in memories:
+        for number, data in zip(memories, self._rows, strict=True):
             cell = cells[number]
             assert isinstance(cell, nir.Memory)
             memory = Memory(
@@ -113,6 +113,7 @@ class _Lowering:
                 rows=tuple(row & (1 << cell.width) - 1 for row in cell.init),
                 reads=tuple(reads.get(number, [])),
                 writes=tuple(writes.get(number, [])),
+                signed=Shape.cast(data.shape).signed,
             )
             lowered.design.memories.append(memory)
         lowered.edges = list(self._edges.values())

@@ -182,6 +182,7 @@ def _trim_memory(memory: Memory, live: set[int]) -> Memory | None:
             MemoryWrite(x.address, _pick(x.data, places), _pick(x.enable, places))
             for x in memory.writes
         ),
+        signed=memory.signed,
     )
 
 

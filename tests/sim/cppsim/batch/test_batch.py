@@ -363,7 +363,7 @@ def _queue() -> Batch:
         (lambda x: x.get(3), "port: 3; expected a string"),  # type: ignore[arg-type]
         (lambda x: x.run(Program().get("by", 3)), "name of a result: 3; expected a string"),  # type: ignore[arg-type]
         (lambda x: _queue().set_memory("storage", [[1], [1, 2]]), "not rows of different lengths"),
-        (lambda x: _queue().set_memory("storage", [[0, 64]] * 4), "takes numbers of 70 bits"),
+        (lambda x: _queue().set_memory("storage", [[0, 64]] * 4), "words that do not fit 70 bits"),
         (lambda x: Batch(Counter(), 1, "threads:0"), "threads: 0; expected a whole"),
         (lambda x: Batch(Counter(), 1, "threads:"), "no backend 'threads:'; there are: auto"),
         (lambda x: Batch(Counter(), 1, "threads:-2"), "no backend 'threads:-2'; there are: auto"),

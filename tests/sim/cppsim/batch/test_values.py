@@ -1,17 +1,23 @@
 """A batch accepts and returns numbers of NumPy and Python, signed ones and those above 64 bits."""
 
 import enum
+import random
+from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
 import pytest
-from amaranth.hdl import Module, signed
+from amaranth.hdl import Module, Shape, signed, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.enum import Enum, Flag
 from amaranth.lib.fifo import SyncFIFO
+from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from cppsim import Batch, BatchError, Model, Program, ReferenceModel
+from cppsim.netlist.design import from_words, to_words
+from support.seeds import seeds
 
 TOP = 1 << 63
 ONES = (1 << 64) - 1
@@ -199,5 +205,143 @@ def test_what_does_not_fit_is_refused_in_one_line(port: str, values: Any, answer
 def test_rows_that_do_not_fit_are_refused() -> None:
     batch = Batch(SyncFIFO(width=70, depth=2), 1, "threads")
     for rows in ([[[1 << 64, 0], [0, 0]]], [[[TOP, -1], [0, 0]]], [[[0, 64], [0, 0]]]):
-        with pytest.raises(BatchError, match="memory 'storage' takes numbers of 70 bits"):
+        with pytest.raises(BatchError, match="memory 'storage': words that do not fit 70 bits"):
             batch.set_memory("storage", rows)
+    for number in (-1, 1 << 70):
+        with pytest.raises(BatchError, match=f"'storage': {number} does not fit 70 bits"):
+            batch.set_memory("storage", [[number, 0]])
+
+
+class Stores(wiring.Component):
+    """Memories that are read and written at ``at``, one of each shape and each depth, by name."""
+
+    def __init__(self, kinds: Mapping[str, tuple[Shape, int]]) -> None:
+        self.kinds = kinds
+        ports: dict[str, Any] = {"at": In(2), "enable": In(1)}
+        for name, (of, _) in kinds.items():
+            ports |= {f"to_{name}": In(of), f"of_{name}": Out(of)}
+        super().__init__(ports)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        for name, (of, depth) in self.kinds.items():
+            m.submodules[name] = memory = Memory(shape=of, depth=depth, init=[])
+            read, write = memory.read_port(domain="comb"), memory.write_port()
+            m.d.comb += [read.addr.eq(self.at), write.addr.eq(self.at), write.en.eq(self.enable)]
+            m.d.comb += write.data.eq(getattr(self, f"to_{name}"))
+            m.d.comb += getattr(self, f"of_{name}").eq(read.data)
+        return m
+
+
+KINDS = {
+    f"{'s' if negative else 'u'}{width}_{depth}": (Shape(width, signed=negative), depth)
+    for width in (1, 8, 31, 32, 33, 64, 65, 70, 128, 200)
+    for negative in (False, True)
+    for depth in (0, 1, 3)
+}
+
+
+def as_numbers(array: Any, place: Any) -> list[int]:
+    """Return the whole numbers of an array that ``memory`` or ``get`` returned, one by one."""
+    if place.words == 1:
+        return np.asarray(array).reshape(-1).tolist()  # type: ignore[no-any-return]
+    numbers = [from_words(words) for words in array.reshape(-1, place.words)]
+    top = 1 << 64 * place.words - 1
+    return [x - 2 * top if place.signed and x >= top else x for x in numbers]
+
+
+def test_rows_are_the_numbers_that_the_design_reads(backend: str) -> None:
+    batch = Batch(Stores(KINDS), 2, backend)
+    least = {name: -(1 << of.width >> 1) if of.signed else 0 for name, (of, _) in KINDS.items()}
+    wanted: dict[str, list[list[int]]] = {}
+    for name, (of, depth) in KINDS.items():
+        most = least[name] + (1 << of.width) - 1
+        numbers = [least[name], most, 0, min(1, most), least[name] // 2]
+        rows = [[numbers[(k + row) % 5] for row in range(depth)] for k in range(2)]
+        wanted[name] = rows
+        place = batch.description.memory(name)
+        array = np.array(rows, object).reshape(2, depth)
+        if depth == place.words > 1:  # that is also the shape of words for both instances
+            array = np.array([[to_words(x, place.words) for x in row] for row in rows])
+        batch.set_memory(name, array)
+        found = batch.memory(name)
+        assert as_numbers(found, place) == [x for row in rows for x in row], name
+        batch.set_memory(name, found)
+        for number in (least[name] - 1, most + 1) if depth else ():
+            with pytest.raises(BatchError, match=f"'{name}': {number} does not fit {of.width}"):
+                batch.set_memory(name, np.full((2, depth), number, object))
+    for row in range(4):
+        batch.set("at", row)
+        for name, (_, depth) in KINDS.items():
+            place = batch.description.ports[f"of_{name}"]
+            at = row & (1 << max(0, depth - 1).bit_length()) - 1
+            numbers = [x[at] if at < depth else 0 for x in wanted[name]]
+            assert as_numbers(batch.get(f"of_{name}"), place) == numbers, (name, row)
+    batch.set("enable", 1)
+    for name in KINDS:
+        batch.set(f"to_{name}", least[name])
+    for row in range(4):
+        batch.set("at", row)
+        batch.step()
+    for name, (_, depth) in KINDS.items():
+        place = batch.description.memory(name)
+        assert as_numbers(batch.memory(name), place) == [least[name]] * 2 * depth, name
+
+
+def test_a_shape_of_numbers_and_of_words_is_refused() -> None:
+    """Whole numbers of more than 64 bits are never taken for words, nor words for numbers."""
+    batch = Batch(Shown(), 3, "threads")
+    both = r"\(3, 2\) is the shape of whole numbers and of words; expected words of shape \(3, 2, 2\)"
+    program = Program()
+    with program.repeat(2):
+        program.set("wide", [[1, 2]] * 3).get("wide")
+    with pytest.raises(BatchError, match=both):
+        batch.run(program)
+    with pytest.raises(BatchError, match=r"\(1, 2\) is the shape of whole numbers and of words"):
+        Model(Shown()).run(program.replaced("wide", [[1, 2]]))
+    wide = Batch(Stores({"memory": (unsigned(100), 2)}), 2, "threads")
+    with pytest.raises(BatchError, match=r"'memory': \(2, 2\) is the shape of whole numbers and"):
+        wide.set_memory("memory", [[1, 2]] * 2)
+
+
+@pytest.mark.parametrize("seed", seeds(10, 200))
+def test_whole_numbers_and_words_in_repeats(seed: int) -> None:
+    rng = random.Random(seed)
+    dut = Shown()
+    port = rng.choice(["word", "small", "wide", "whole", "given"])
+    place = Batch(dut, 1, "threads").description.ports[port]
+    loops = [rng.randint(1, 4) for _ in range(rng.randint(1, 3))]
+    axes = rng.randint(0, len(loops))
+    shape = (1, *loops[:axes])
+    least = -(1 << place.width >> 1) if place.signed else 0
+    small = rng.random() < 0.5
+    numbers = np.empty(shape, object)
+    for index in np.ndindex(shape):
+        number = rng.randint(least, least + (1 << place.width) - 1)
+        numbers[index] = number % 100 if small else number
+    given: Any = numbers
+    if in_words := place.words > 1 and rng.random() < 0.5:
+        given = np.array([to_words(x, place.words) for x in numbers.reshape(-1)], np.uint64)
+        given = given.reshape(*shape, place.words)
+    elif small and rng.random() < 0.5:
+        given = numbers.astype(np.int64)
+    program = Program()
+    with ExitStack() as stack:
+        for times in loops:
+            stack.enter_context(program.repeat(times))
+        program.set(port, given).get(port)
+    longer = (1, *loops)
+    other = given.shape in [longer[: k + 1] for k in range(len(longer))] if in_words else (
+        place.words > 1 and len(shape) > 1 and shape[-1] == place.words
+    )
+    models = [Batch(dut, 1, "threads"), Model(dut), ReferenceModel(dut)]
+    if other:
+        for model in models:
+            with pytest.raises(BatchError, match="is the shape of whole numbers and of words"):
+                model.run(program)
+        return
+    spread = numbers.reshape(shape + (1,) * (len(loops) - axes))
+    wanted = np.broadcast_to(spread, longer).reshape(-1).tolist()
+    for model in models:
+        found = np.asarray(model.run(program)[port])
+        assert as_numbers(found, place) == wanted, (seed, port, shape, loops)
