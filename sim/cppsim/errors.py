@@ -21,11 +21,18 @@ class PortValueError(BatchError, ValueError):
     """A port does not take a value: it has fewer bits, or the design drives it."""
 
 
+class UnknownNameError(BatchError, KeyError):
+    """A port or a memory does not exist; the line lists the names."""
+
+    __str__ = Exception.__str__  # that of a KeyError quotes its line
+
+
 def one_line(error: Exception) -> str:
     """Return the reason that ``error`` gives, and its type if only an oversight raises it."""
     # The first place is enough of a combinational cycle's path.
     reason = " ".join(line.strip() for line in str(error).splitlines()[:2])
-    if isinstance(error, AssertionError | AttributeError | LookupError):
+    oversight = isinstance(error, AssertionError | AttributeError | LookupError)
+    if oversight and not isinstance(error, SimulationError):
         return f"an error in cppsim ({type(error).__name__}: {reason}); please report it"
     return reason or type(error).__name__
 

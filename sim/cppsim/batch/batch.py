@@ -60,6 +60,10 @@ class Batch(Runner):
         names = design.names
         self._names = NamedSignals(names.signals, names.fields, self.description.ports)
 
+    def __repr__(self) -> str:
+        design = type(self._choice.dut).__name__
+        return f"<{type(self).__name__} of {design}: {self.instances} instances on {self.backend}>"
+
     def _name_of(self, port: Any) -> str:
         return self._names.name_of(port)
 

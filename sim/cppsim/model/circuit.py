@@ -1,15 +1,24 @@
 """Prepare an Amaranth circuit for a model: ports by name, one clock domain, and its plain form."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from typing import Any
 
-from amaranth.hdl import ClockDomain, Elaboratable, Fragment, Instance, Module, Signal, Value
+from amaranth.hdl import (
+    ClockDomain,
+    DomainRenamer,
+    Elaboratable,
+    Fragment,
+    Instance,
+    Module,
+    Signal,
+    Value,
+)
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
-from ..amaranth_internals import PortDirection
+from ..amaranth_internals import PortDirection, made_signals
 from ..compiling.cache import source_digest
 from ..compiling.library import content_key
 from ..errors import SimulationError
@@ -22,6 +31,8 @@ from .interface import Elaborated
 
 RESET = "rst"
 
+_SYNC = "sync"
+
 _AMARANTH = source_digest("amaranth.hdl")
 """The digest of the code that makes a netlist of a prepared design."""
 
@@ -29,11 +40,12 @@ _AMARANTH = source_digest("amaranth.hdl")
 class Circuit(Elaboratable, Elaborated):
     """A top level that gives ``component`` the domain ``sync``, and flat names to its ports.
 
+    A component that defines ``sync`` itself keeps it; its reset is an input unless logic drives it.
     Ports are named like in Amaranth's own output: the path of a member joined by ``__``. Members
     of no bits are left out.
 
-    Raises ``SimulationError`` for a component without a signature, and for a port that is called
-    like the clock or the reset.
+    Raises ``SimulationError`` for a component without a signature, for a port that is called like
+    the clock or the reset, and for a component with its own ``sync`` that cannot be clocked here.
 
     ``cells`` makes a component for each kind of Instance in the design; such a component works in
     ``sync``, and has the ports of the Instance but for its clock.
@@ -50,15 +62,22 @@ class Circuit(Elaboratable, Elaborated):
         cells: Mapping[str, Callable[[], wiring.Component]] | None = None,
     ) -> None:
         self._cells = cells or {}
+        self._title = type(component).__name__
         signature = getattr(component, "signature", None)
         if not isinstance(signature, wiring.Signature):
-            name = type(component).__name__
-            raise SimulationError(f"{name}: a circuit needs a signature that names its ports")
-        self._component: Any = component
+            raise SimulationError(
+                f"{self._title}: no signature that names its ports; expected a component, or take "
+                "cppsim.Simulator or cppsim.Batch"
+            )
+        # Elaborated once: for a whole system that takes a second.
+        self._fragment: Any = Fragment.get(component, None)
         # Amaranth's stubs know neither the signals of a domain nor what flatten() yields.
-        domain: Any = ClockDomain("sync")
-        self.domain = domain
-        self.inputs: dict[str, Value] = {RESET: self.domain.rst}
+        own: Any = [x.domains[_SYNC] for x in _fragments(self._fragment) if _SYNC in x.domains]
+        reset, self._has_domain = True, bool(own)
+        self.domain: Any = own[0] if own else ClockDomain(_SYNC)
+        if own:
+            reset = _has_reset_input(self._fragment, own, self._title)
+        self.inputs: dict[str, Value] = {RESET: self.domain.rst} if reset else {}
         self.outputs: dict[str, Value] = {}
         flat: Any = signature.flatten(component)
         for path, member, port in flat:
@@ -70,6 +89,10 @@ class Circuit(Elaboratable, Elaborated):
                 raise SimulationError(f"port {name}: two members have this name")
             if len(value):
                 (self.inputs if member.flow == In else self.outputs)[name] = value
+
+    @property
+    def title(self) -> str:
+        return self._title
 
     @property
     def signals(self) -> dict[str, Value]:
@@ -110,22 +133,48 @@ class Circuit(Elaboratable, Elaborated):
 
     @cached_property
     def _prepared(self) -> Any:
-        # Elaborated once: for a whole system that takes a second.
         fragment: Any = Fragment.get(self, None)
         _replace_instances(fragment, self._cells)
         return fragment.prepare(ports=self._ports())
 
     def _ports(self) -> "dict[str, tuple[Any, Any]]":
-        """Return the signal and the direction of each port, the clock by its own name included."""
-        given = {self.domain.clk.name: self.domain.clk, **self.inputs}
+        """Return the signal and the direction of each port, the clock included."""
+        given = {CLOCK: self.domain.clk, **self.inputs}
         ports = {name: (value, PortDirection.Input) for name, value in given.items()}
         return ports | {name: (x, PortDirection.Output) for name, x in self.outputs.items()}
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.domains += self.domain
-        m.submodules.circuit = self._component
+        if not self._has_domain:
+            m.domains += self.domain
+        m.submodules.circuit = self._fragment
         return m
+
+
+def _fragments(fragment: Any) -> Iterator[Any]:
+    """Yield ``fragment`` and all within it."""
+    yield fragment
+    for inner, *_ in fragment.subfragments:
+        yield from _fragments(inner)
+
+
+def _has_reset_input(fragment: Any, own: Sequence[Any], name: str) -> bool:
+    """Return whether the domain ``sync`` that ``fragment`` defines has a reset that nothing drives.
+
+    Raises ``SimulationError`` if the component ``name`` has several or local ones among its
+    domains, ``own``, or if logic drives its clock.
+    """
+    how = "has several" if len(own) > 1 else "has a local one" if own[0].local else ""
+    if not how:
+        copied: Any = DomainRenamer({})(fragment)  # `prepare` adds domains to what it prepares
+        made = made_signals(copied.prepare())
+        if own[0].clk not in made:
+            return own[0].rst is not None and own[0].rst not in made
+        how = "makes the clock itself"
+    raise SimulationError(
+        f"{name}: domain 'sync': the component {how}; expected one with a clock from outside, "
+        "or take cppsim.Simulator or cppsim.Batch"
+    )
 
 
 def _plain_design(

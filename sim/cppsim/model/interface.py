@@ -29,6 +29,11 @@ class Elaborated(ABC):
     """The interface of a circuit to compilers. The clock is not a port: the model drives it."""
 
     @property
+    def title(self) -> str:
+        """The name of the circuit in messages."""
+        return type(self).__name__
+
+    @property
     @abstractmethod
     def input_widths(self) -> Mapping[str, int]:
         """Bits of every input, by name."""
@@ -88,13 +93,16 @@ class AnyModel(ABC):
     def __init__(
         self, circuit: Elaborated, storage: Sequence[StoragePort], buffers: Buffers | None
     ) -> None:
-        self.widths = circuit.widths
+        self.widths, self._title = circuit.widths, circuit.title
         self.places = _places(circuit)
         self._names = NamedSignals(circuit.signals)
         self._storage = tuple(storage)
         # Compiled code points into these arrays, so they live as long as the model.
         self._buffers = dict(buffers or {})
         check_storage(self._storage, self._buffers, self.widths, circuit.input_widths)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._title}: {len(self.widths)} ports>"
 
     @property
     @abstractmethod
@@ -105,14 +113,14 @@ class AnyModel(ABC):
     def set(self, port: Port, value: Number) -> None:
         """Drive an input.
 
-        Raises ``KeyError`` for an unknown name, ``TypeError`` for a value that is not a whole
-        number, and as programs ``BatchError``, which is a ``ValueError`` here, for a value out of
-        its range or a port that is not an input.
+        Raises as programs ``BatchError``, which is a ``KeyError`` for an unknown name, and a
+        ``ValueError`` for a value out of its range or a port that is not an input; raises
+        ``TypeError`` for a value that is not a whole number.
         """
 
     @abstractmethod
     def get(self, port: Port) -> int:
-        """Return the value of a port. Raises ``KeyError`` for an unknown port."""
+        """Return the value of a port. Raises as `set` for an unknown port."""
 
     @abstractmethod
     def step(self, cycles: int = 1) -> None:

@@ -11,7 +11,7 @@ from typing import Any, NoReturn, Protocol, SupportsIndex, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import BatchError, PortValueError
+from ..errors import BatchError, PortValueError, UnknownNameError
 from ..netlist.design import word_count
 
 _Place = TypeVar("_Place")
@@ -61,17 +61,17 @@ NO_FIELDS = "fields are ports of a Batch only"
 class ByPort(dict[str, _Place]):
     """A dictionary by the names of a model's ports, which lack fields.
 
-    A missing name is a ``KeyError`` that lists the ports.
+    A missing name is an ``UnknownNameError`` that lists the ports.
     """
 
     def __missing__(self, name: object) -> NoReturn:
-        raise KeyError(_unknown(self, str(name), "port"))
+        raise UnknownNameError(_unknown(self, str(name), "port"))
 
 
 def found(places: Mapping[str, _Place], name: str, kind: str) -> _Place:
-    """Return the place of ``name``. Raises ``BatchError`` for an unknown one, a ``kind``."""
+    """Return the place of ``name``. Raises ``UnknownNameError`` for an unknown one, a ``kind``."""
     if name not in places:
-        raise BatchError(_unknown(places, name, kind))
+        raise UnknownNameError(_unknown(places, name, kind))
     return places[name]
 
 
@@ -79,13 +79,16 @@ def _unknown(names: Mapping[str, object], name: str, kind: str) -> str:
     """Return the message of an unknown ``name``, a ``kind``."""
     if isinstance(names, ByPort) and name.partition(".")[0] in names:
         return f"no {kind} {name!r}; {NO_FIELDS}"
-    return f"no {kind} {name!r}{_meant(name, names)}; there are: {listed(names)}"
+    return f"no {kind} {name!r}; {_meant(name, names)}: {listed(names)}"
 
 
 def _meant(name: str, names: Iterable[str]) -> str:
-    """Return a hint at the most similar name, which has ``__`` where a signal has a dot."""
+    """Return the words before a list of names, with the most similar one if one is near.
+
+    A port has ``__`` where its signal has a dot.
+    """
     near = get_close_matches(name.replace(".", "__"), names, 1, _NEAR)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    return f"did you mean {near[0]!r}? There are" if near else "there are"
 
 
 def listed(names: Iterable[str]) -> str:

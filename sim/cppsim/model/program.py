@@ -32,6 +32,9 @@ from .ports import (
 
 _DEPTH = 8
 
+_SHOWN = 12
+"""Instructions that the ``repr`` of a program shows, of it and of each repeat."""
+
 REPEATS = 1 << 32
 """Most times that an instruction is executed by the repeats around it."""
 
@@ -272,6 +275,9 @@ class Program:
         self.replacements: list[tuple[int, Port, Any]] = []
         """Replacements that wait for `named`: the number of items before them, port and values."""
 
+    def __repr__(self) -> str:
+        return f"Program({_shown(self._items)})"
+
     def set(self, port: Port, values: ArrayLike | Enum) -> "Program":
         """Set an input: one number for all, or an array of integers with an axis of instances.
 
@@ -398,6 +404,22 @@ def _port_and_name(port: Port, name: str | None) -> tuple[Port, str | None]:
     if name is None:
         return port_key(port), port if isinstance(port, str) else None
     return port_key(port), _text(name, "name of a result")
+
+
+def _shown(items: Sequence[Item]) -> str:
+    """Return the first instructions of ``items`` in words, those of repeats in parentheses."""
+    words = []
+    for item in items[:_SHOWN]:
+        name = "" if item.code is Opcode.STEP else f" {getattr(item.port, 'name', item.port)}"
+        match item.code:
+            case Opcode.REPEAT:
+                words.append(f"repeat {item.amount} ({_shown(item.body)})")
+            case Opcode.STEP | Opcode.UNTIL:
+                words.append(f"{item.code.name.lower()}{name} {item.amount}")
+            case _:
+                words.append(f"{item.code.name.lower()}{name}")
+    more = len(items) - len(words)
+    return ", ".join([*words, f"{more} more"] if more > 0 else words)
 
 
 def _named(items: Sequence[Item], name_of: Callable[[Port], str]) -> list[Item]:

@@ -11,6 +11,7 @@ from amaranth.hdl import Elaboratable, Value
 from amaranth.lib import wiring
 from amaranth.sim import Simulator, SimulatorContext  # type: ignore[attr-defined]  # stubs lag
 
+from ..amaranth_internals import made_signals, prepared_design
 from ..errors import SimulationError
 from ..netlist.design import WORD, from_words, to_words
 from .circuit import Circuit
@@ -92,6 +93,17 @@ def words_of(item: Item, result: int, places: Mapping[str, PortPlace]) -> list[i
     return to_words(result & (1 << place.width) - 1, place.words)
 
 
+def _expect_one_clock(simulator: Simulator, circuit: Circuit) -> None:
+    """Raise ``SimulationError`` for a clock that nothing would drive."""
+    design = prepared_design(simulator)
+    made = made_signals(design)
+    for name, domain in design.fragment.domains.items():
+        if domain.clk is not circuit.domain.clk and domain.clk not in made:
+            raise SimulationError(
+                f"domain {name!r}: a model has one clock; take cppsim.Simulator or cppsim.Batch"
+            )
+
+
 class _Abandoned(Exception):
     """Another job has begun."""
 
@@ -99,7 +111,7 @@ class _Abandoned(Exception):
 class ReferenceModel(AnyModel):
     """A circuit in ``amaranth.sim``, which writes waveforms to the file ``vcd`` if there is one.
 
-    Raises ``SimulationError`` if storage and circuit do not fit together.
+    Raises ``SimulationError`` if storage and circuit do not fit together, and for a second clock.
     """
 
     name = "pysim"
@@ -123,6 +135,7 @@ class ReferenceModel(AnyModel):
         self._running: _Job | None = None
         self._files = ExitStack()
         self._simulator = Simulator(circuit)
+        _expect_one_clock(self._simulator, circuit)
         self._simulator.add_clock(_PERIOD, domain=circuit.domain)
         if self._storage:
             self._simulator.add_process(self._serve)

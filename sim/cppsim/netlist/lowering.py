@@ -183,7 +183,10 @@ class _Lowering:
             return 0
         if self._clock is not None:
             if net != self._clock or not rising or reset:
-                raise NotPlain("only the rising edges of one clock are supported here")
+                raise NotPlain(
+                    "a model has the rising edges of one clock only; "
+                    "take cppsim.Simulator or cppsim.Batch"
+                )
             return 1
         key = (net, rising, reset)
         if key not in self._edges:

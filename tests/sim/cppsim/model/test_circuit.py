@@ -1,0 +1,187 @@
+"""A model drives one clock: the component's own domain, or the one that its circuit gives it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from amaranth.hdl import ClockDomain, ClockSignal, Module, ResetSignal, Signal
+from amaranth.lib import wiring
+from amaranth.lib.fifo import SyncFIFO
+from amaranth.lib.wiring import In, Out
+
+from cppsim.batch.batch import Batch
+from cppsim.errors import BatchError, SimulationError
+from cppsim.model.interface import AnyModel
+from cppsim.model.model import Model
+from cppsim.model.program import Program
+from cppsim.model.reference import ReferenceModel
+from cppsim.model.storage import StorageAccess, StoragePort
+
+MODELS = (Model, ReferenceModel)
+
+
+class Counter(wiring.Component):
+    """Counts in the domain ``sync`` that ``define`` adds to its module, or to a submodule's."""
+
+    data: In(8)
+    count: Out(8)
+
+    def __init__(self, define: Callable[[Module, Any], None], *, below: int = 0) -> None:
+        self._define, self._below = define, below
+        super().__init__()
+
+    def elaborate(self, platform: object) -> Module:
+        m, next_count = Module(), Signal(8)
+        m.submodules.next = inner = Module()
+        inner.d.sync += self.count.eq(next_count)
+        m.d.comb += next_count.eq(self.count + self.data)
+        inner = m
+        for _ in range(self._below):
+            outer, inner = inner, Module()
+            outer.submodules.inner = inner
+        self._define(inner, self)
+        return m
+
+
+def by_itself(m: Module, _: Any) -> None:
+    m.domains.sync = ClockDomain()
+
+
+def without_a_reset(m: Module, _: Any) -> None:
+    m.domains.sync = ClockDomain(reset_less=True)
+
+
+def with_an_asynchronous_reset(m: Module, _: Any) -> None:
+    m.domains.sync = ClockDomain(async_reset=True)
+
+
+def with_a_reset_of_its_own(m: Module, counter: Any) -> None:
+    m.domains.sync = ClockDomain()
+    m.d.comb += ResetSignal().eq(counter.count >= 12)
+
+
+DEPRECATED = pytest.mark.filterwarnings("ignore:Domain 'sync' is used in:DeprecationWarning")
+
+OWN = [
+    (by_itself, 0),
+    (without_a_reset, 0),
+    (with_an_asynchronous_reset, 0),
+    (with_a_reset_of_its_own, 0),
+    pytest.param(by_itself, 2, marks=DEPRECATED),
+    pytest.param(without_a_reset, 1, marks=DEPRECATED),
+]
+
+
+@pytest.mark.parametrize(("define", "below"), OWN)
+def test_a_component_keeps_the_domain_that_it_defines(define: Any, below: int) -> None:
+    dut = Counter(define, below=below)
+    program = Program().set("data", 5)
+    with program.repeat(6):
+        program.step().get("count")
+    model, reference = Model(dut), ReferenceModel(dut)
+    found, wanted = model.run(program), reference.run(program)
+    assert found["count"].tolist() == wanted["count"].tolist() != [0] * 6
+    has_reset = define not in (without_a_reset, with_a_reset_of_its_own)
+    assert ("rst" in model.widths, "rst" in reference.widths) == (has_reset, has_reset)
+    for value in (1, 0) if has_reset else ():
+        for each in (model, reference):
+            each.set("rst", value)
+        assert model.get("count") == reference.get("count")
+        for each in (model, reference):
+            each.step()
+        assert model.get("count") == reference.get("count") == (0 if value else 5)
+    model.close()
+    reference.close()
+
+
+class Reader(wiring.Component):
+    """Adds the words of a RAM outside, in its own domain."""
+
+    read__enable: Out(1, init=1)
+    read__address: Out(2)
+    read__data: In(8)
+    total: Out(16)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.domains.sync = ClockDomain(reset_less=True)
+        m.d.sync += self.read__address.eq(self.read__address + 1)
+        m.d.sync += self.total.eq(self.total + self.read__data)
+        return m
+
+
+@pytest.mark.parametrize("make", MODELS)
+def test_storage_serves_the_clock_of_the_component(make: type[AnyModel]) -> None:
+    ports = [StoragePort.of_member("read", "ram", StorageAccess.READ)]
+    ram = np.array([3, 50, 7, 11], np.uint8)
+    model: Any = make(Reader(), storage=ports, buffers={"ram": ram})  # type: ignore[call-arg]
+    totals = []
+    for _ in range(8):
+        model.step()
+        totals.append(model.get("total"))
+    assert totals == [0, 3, 53, 60, 71, 74, 124, 131]
+    model.close()
+
+
+def that_is_local(m: Module, _: Any) -> None:
+    m.domains.sync = ClockDomain(local=True)
+
+
+def that_makes_its_clock(m: Module, counter: Any) -> None:
+    m.domains.sync = ClockDomain()
+    m.d.comb += ClockSignal().eq(counter.data[0])
+
+
+class Two(wiring.Component):
+    """A component of two clocks."""
+
+    count: Out(8)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.domains.other = ClockDomain()
+        m.d.other += self.count.eq(self.count + 1)
+        return m
+
+
+@pytest.mark.parametrize("make", MODELS)
+def test_other_clocks_are_refused_in_one_line(make: Any) -> None:
+    for component, answer in (
+        (Counter(that_makes_its_clock), "Counter: domain 'sync': .* makes the clock itself; exp"),
+        (Counter(that_is_local), "Counter: domain 'sync': the component has a local one; expected"),
+        (Counter(that_is_local, below=1), "Counter: domain 'sync': .* has a local one; expected o"),
+        (Two(), "take cppsim.Simulator or cppsim.Batch"),
+        (SyncFIFO(width=8, depth=4), "SyncFIFO: no signature .* or take cppsim.Simulator or cppsim"),
+    ):
+        with pytest.raises(SimulationError, match=answer) as error:
+            make(component)
+        assert "\n" not in str(error.value)
+
+
+def test_names_that_do_not_exist_are_one_line() -> None:
+    counter = Counter(by_itself)
+    for made in (Model(counter), ReferenceModel(counter), Batch(counter, 2, "threads")):
+        for call in (lambda x: x.set("counts", 1), lambda x: x.get("counts")):
+            with pytest.raises(BatchError) as error:
+                call(made)
+            assert isinstance(error.value, KeyError)
+            line = str(error.value)
+            assert line.startswith("no port 'counts'; did you mean 'count'? There are: ")
+            assert "?;" not in line
+
+
+def test_representations_say_what_it_is() -> None:
+    counter = Counter(by_itself)
+    assert repr(Model(counter)) == "<Model of Counter: 3 ports>"
+    assert repr(ReferenceModel(counter)) == "<ReferenceModel of Counter: 3 ports>"
+    assert repr(Batch(counter, 5, "threads")) == "<Batch of Counter: 5 instances on threads>"
+    program = Program().set(counter.data, 1)
+    with program.repeat(3):
+        program.set("data", [[1, 2, 3]]).step(2).get("count")
+    program.until("count", 9)
+    text = "set data, repeat 3 (set data, step 2, get count), until count 9"
+    assert repr(program) == f"Program({text})"
+    for _ in range(20):
+        program.step()
+    assert repr(program) == f"Program({text}{', step 1' * 9}, 11 more)"
