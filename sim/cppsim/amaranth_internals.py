@@ -250,6 +250,17 @@ def prepared_design(simulator: Any) -> Any:
     return simulator._design
 
 
+WIDEST = 1 << 16
+"""Bits of a value that Amaranth's simulator takes, and its netlist can number."""
+
+
+class _Netlist(nir.Netlist):  # type: ignore[misc]
+    def add_value_cell(self, width: int, cell: Any) -> Any:
+        if width > WIDEST:
+            raise OverflowError(f"a value of {width} bits is too wide")
+        return super().add_value_cell(width, cell)
+
+
 class _Emitter(NetlistEmitter):
     """Emits what a simulation shows: the resets of read ports, but no formats of signals."""
 
@@ -282,19 +293,99 @@ def emitted_netlist(design: Any, *, idle: bool) -> Any:
 
     With ``idle`` it has the clocks and resets of all domains, also of those without any logic.
 
+    Raises ``OverflowError`` for a value of more bits than `WIDEST`.
+
     Like ``build_netlist``, without the ports of modules, which take a third of its time. Ports have
     the order of their names: that of ports for missing domains differs from process to process.
     """
-    netlist = nir.Netlist()
+    netlist = _Netlist()
     ordered = copy(design)
     ordered.ports = sorted(design.ports, key=lambda port: str(port[0]))
     ordered.signal_lca = ChainMap(SignalDict(), design.signal_lca)  # the emitter may add to it
     emitter = _Emitter(netlist, ordered, all_undef_to_ff=True)
     emitter.idle = idle
     emitter.emit_fragment(design.fragment, None)
-    netlist.check_comb_cycles()
+    _expect_no_cycle(netlist)
     netlist.resolve_all_nets()
     return netlist
+
+
+_JOINT = 1 << 62
+"""The number of the node that stands for all inputs of cell 0; those of other cells follow."""
+
+_POINTWISE = ("~", "&", "|", "^", "m")
+
+
+def _expect_no_cycle(netlist: Any) -> None:
+    """Raise ``CombinationalCycle`` if a bit depends on itself, as ``check_comb_cycles`` does.
+
+    Amaranth follows each bit of a result to each bit of the operands: a shift of 5,000 bits by 13
+    has 65 million such pairs, which take a minute. Here one node joins them.
+    """
+    done: dict[int, bool] = {}
+    for root in _output_nets(netlist):
+        path = [] if root in done else [(root, iter(_sources(netlist, root)))]
+        done.setdefault(root, False)
+        while path:
+            node, left = path[-1]
+            for other in left:
+                ended = done.get(other)
+                if ended is None:
+                    done[other] = False
+                    path.append((other, iter(_sources(netlist, other))))
+                    break
+                if not ended:
+                    nodes = [node for node, _ in path]
+                    raise nir.CombinationalCycle(_cycle(netlist, nodes[nodes.index(other) :]))
+            else:
+                done[node] = True
+                path.pop()
+
+
+def _output_nets(netlist: Any) -> "Iterator[int]":
+    for number, cell in enumerate(netlist.cells):
+        yield from cell.output_nets(number)
+    for value in netlist.signals.values():
+        yield from value
+
+
+def _sources(netlist: Any, node: int) -> "Sequence[int]":
+    """Return the nets and the joint nodes on which ``node`` depends."""
+    if node < 0:
+        return (netlist.connections[node],)
+    if node < 2:
+        return ()
+    if node >= _JOINT:
+        return tuple(netlist.cells[node - _JOINT].input_nets())
+    number, bit = node >> 16, node & 0xFFFF
+    cell = netlist.cells[number]
+    match cell:
+        case nir.Operator() if cell.operator not in _POINTWISE:
+            return (_JOINT + number,)
+        case nir.Part() | nir.Matches() | nir.AsyncReadPort():
+            return (_JOINT + number,)
+        case nir.PriorityMatch() if bit:
+            return (cell.inputs[bit], node - 1)
+    return [net for net, _ in cell.comb_edges_to(bit)]
+
+
+def _cycle(netlist: Any, nodes: "Sequence[int]") -> str:
+    """Return Amaranth's message for a cycle of ``nodes``, each of which needs the next one."""
+    lines = ["Combinational cycle detected, path:\n"]
+    for node in nodes:
+        if node < 0:
+            signal, bit = netlist.late_to_signal[node]
+            name, place = f"signal {signal.name}", signal.src_loc
+        elif node < _JOINT:
+            cell, bit = netlist.cells[node >> 16], node & 0xFFFF
+            operator = getattr(cell, "operator", None)
+            name = f"operator {operator}" if operator else f"cell {type(cell).__qualname__}"
+            place = cell.src_loc
+        else:
+            continue
+        where = "<unknown>:0" if place is None else f"{place[0]}:{place[1]}"
+        lines.append(f"  {where}: {name} bit {bit}\n")
+    return "".join(lines)
 
 
 def femtoseconds_of(time: Any) -> int | None:

@@ -158,7 +158,7 @@ class PreparedBatch:
         names, clocks, fragments = self.names, self.choice.clocks, self.prepared.fragments.items()
         signals = [
             # A signal without logic has no number from the fingerprint.
-            (name, numbers.setdefault(id(x), len(numbers)), len(x), x.shape().signed, x.init)
+            (name, numbers.setdefault(id(x), len(numbers)), len(x), x.shape().signed, hex(x.init))
             for name, x in names.signals.items()
         ]
         fields = [

@@ -16,6 +16,7 @@ from .ports import (
     expect_fit,
     expect_input,
     listed,
+    shown,
     whole_number,
 )
 from .program import Encoded, Port, Program, expect_program, port_key
@@ -215,7 +216,7 @@ def counted_cycles(cycles: int) -> int:
     except TypeError:
         raise _not_whole("cycles", cycles) from None
     if not 0 <= number < 1 << 63:
-        raise ValueError(f"cycles: {number}; expected 0 to 2**63 - 1")
+        raise ValueError(f"cycles: {shown(number)}; expected 0 to 2**63 - 1")
     return number
 
 

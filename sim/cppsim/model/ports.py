@@ -106,6 +106,9 @@ _ROWS = 64
 _SHARED = 1 << 24
 """Elements of an array that all cores transpose together; a smaller one takes longer that way."""
 
+_SHOWN = 1024
+"""Bits of the largest number that a message shows."""
+
 _NEAR = 0.85
 """The similarity of a name that is suggested, from 0 to 1."""
 
@@ -113,9 +116,10 @@ _NEAR = 0.85
 def counted(number: object, what: str, least: int, most: int = _MOST) -> int:
     """Return ``number``. Raises ``BatchError`` unless it is an integer within the limits."""
     if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < least:
-        raise BatchError(f"{what}: {number!r}; expected a whole number from {least} on")
+        text = shown(number) if isinstance(number, int) else repr(number)
+        raise BatchError(f"{what}: {text}; expected a whole number from {least} on")
     if number > most:
-        raise BatchError(f"{what}: {number} is more than {most}")
+        raise BatchError(f"{what}: {shown(number)} is more than {most}")
     return int(number)
 
 
@@ -175,7 +179,7 @@ def expect_fit(port: Values, low: int, high: int) -> None:
     least = -(1 << port.width >> 1) if port.signed else 0
     for value in (low, high):
         if not least <= value < least + (1 << port.width):
-            raise PortValueError(f"{port.label}: {value} does not fit {_kind_of(port)}")
+            raise PortValueError(f"{port.label}: {shown(value)} does not fit {_kind_of(port)}")
 
 
 def expect_input(port: PortPlace) -> None:
@@ -275,6 +279,12 @@ def extended(last: Words, width: int, *, signed: bool) -> Words:
     if signed:
         return (last.view(np.int64) << np.int64(spare) >> np.int64(spare)).view(np.uint64)
     return last << np.uint64(spare) >> np.uint64(spare)
+
+
+def shown(number: int | np.integer[Any]) -> str:
+    """Return ``number`` as text, or its size: Python writes no number of 4,300 digits."""
+    bits = int(number).bit_length()
+    return str(number) if bits <= _SHOWN else f"a number of {bits} bits"
 
 
 def _kind_of(port: Values) -> str:

@@ -3,7 +3,7 @@
 A condition is then evaluated only in the branch that depends on it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import groupby, pairwise
 from typing import Any
 
@@ -16,6 +16,11 @@ _Branch = tuple[int, int]
 _Step = tuple[tuple[_Branch, ...], Bits]
 """An assignment: the branches that lead to it, the outermost first, and the value."""
 
+_Matched = tuple[Bits | None, Collection[str]]
+
+_MOST = 1 << 15
+"""Choices of one signal. Twice as many, of 256 bits assigned at 256 places, take 8 s."""
+
 _SWITCHES = ("PriorityMatch", "Match")
 
 
@@ -25,15 +30,26 @@ class Decisions:
     def __init__(self, cells: Sequence[Any], writer: CellWriter) -> None:
         self._cells = cells
         self._writer = writer
+        self._known: dict[_Branch, _Matched] = {}
+        self._values: dict[Bits, Bits] = {}
+        """One object for each value that is matched: equal ones are then found by identity."""
 
     def result(self, cell: Any) -> Bits:
-        """Return the result of an ``AssignmentList``. Raises ``NotPlain`` if it has no switch."""
+        """Return the result of an ``AssignmentList``.
+
+        Raises ``NotPlain`` if it has no switch, or if it has more than `_MOST` choices: each bit
+        has one for each place of an assignment to a part of a signal.
+        """
         default = bits_of(cell.default)
         written = [
             (x.start, min(x.start + len(x.value), len(default)), self._path(int(x.cond)), x.value)
             for x in cell.assignments
         ]
         cuts = sorted({0, len(default)}.union(*((low, high) for low, high, *_ in written)))
+        numbers = {cut: number for number, cut in enumerate(cuts)}
+        if sum(numbers[high] - numbers[low] for low, high, *_ in written) > _MOST:
+            text = f"{len(default)} bits are assigned at {len(written)} places"
+            raise NotPlain(f"{text}; assign a shifted value instead")
         result: list[int] = []
         for low, high in pairwise(cuts):
             steps = [
@@ -91,19 +107,34 @@ class Decisions:
         """Whether the conditions of two branches of a switch may be 1 at once."""
         if later < branch:
             return False
-        (value, patterns), (other, others) = (self._matched(number, x) for x in (branch, later))
-        return (
-            value is None
-            or value != other
-            or any(
-                all(x == y or "-" in (x, y) for x, y in zip(a, b, strict=True))
-                for a in patterns
-                for b in others
-            )
+        value, patterns = self._matched(number, branch)
+        other, others = self._matched(number, later)
+        if value is None or (value is not other and value != other):
+            return True
+        if isinstance(patterns, frozenset) and isinstance(others, frozenset):
+            return not patterns.isdisjoint(others)
+        return any(
+            all(x == y or "-" in (x, y) for x, y in zip(a, b, strict=True))
+            for a in patterns
+            for b in others
         )
 
-    def _matched(self, number: int, branch: int) -> tuple[Bits | None, Sequence[str]]:
-        """Return the value that a branch matches and its patterns, or None and no patterns."""
+    def _matched(self, number: int, branch: int) -> _Matched:
+        """Return the value that a branch matches and its patterns, or None and no patterns.
+
+        Patterns without wild cards are a set.
+        """
+        known = self._known.get((number, branch))
+        if known is None:
+            value, patterns = self._patterns(number, branch)
+            if value is not None:
+                value = self._values.setdefault(value, value)
+            exact = not any("-" in x for x in patterns)
+            known = value, frozenset(patterns) if exact else patterns
+            self._known[number, branch] = known
+        return known
+
+    def _patterns(self, number: int, branch: int) -> tuple[Bits | None, Sequence[str]]:
         switch = self._cells[number]
         if type(switch).__name__ == "Match":
             return bits_of(switch.value), switch.patterns[branch]

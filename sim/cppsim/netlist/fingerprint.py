@@ -100,13 +100,15 @@ class _Walk:
 
 def _const(_: _Walk, node: Any) -> tuple[Any, ...]:
     shape = node.shape()
-    return (node.value, shape.width, shape.signed)
+    # Python writes no decimal number of more than 4,300 digits.
+    return (hex(node.value), shape.width, shape.signed)
 
 
 def _signal(walk: _Walk, node: Any) -> tuple[Any, ...]:
     shape, named = node.shape(), bool(node.name)
     # A signal without a name has no net unless something reads it.
-    return (walk.new(node), shape.width, shape.signed, node.init, node.reset_less, named)
+    about = (shape.width, shape.signed, hex(node.init), node.reset_less, named)
+    return (walk.new(node), *about)
 
 
 def _operator(walk: _Walk, node: Any) -> tuple[Any, ...]:
@@ -158,7 +160,8 @@ def _domain(walk: _Walk, node: Any) -> tuple[Any, ...]:
 
 def _memory(walk: _Walk, node: Any) -> tuple[Any, ...]:
     shape = Shape.cast(node.shape)
-    return (walk.new(node), shape.width, shape.signed, node.depth, *rows_of(node))
+    rows = map(hex, rows_of(node))
+    return (walk.new(node), shape.width, shape.signed, node.depth, *rows)
 
 
 def _memory_ports(walk: _Walk, node: Any) -> tuple[Any, ...]:

@@ -13,6 +13,7 @@ from typing import Any
 from amaranth.hdl import MemoryData, Shape, Signal
 
 from ..amaranth_internals import (
+    WIDEST,
     MemoryInstance,
     ast,
     driven_signals,
@@ -43,8 +44,11 @@ def lower(design: Any, *, clock: Signal | None = None, idle: bool = False) -> Lo
     has no edges. Signals without a driver are then constants, except ports.
     """
     expect_narrow(design.fragment)
-    with _recursion(_DEPTH):
-        netlist = emitted_netlist(design, idle=idle)
+    try:
+        with _recursion(_DEPTH):
+            netlist = emitted_netlist(design, idle=idle)
+    except OverflowError as error:
+        raise NotPlain(str(error)) from error
     return _Lowering(design, netlist, clock).lowered()
 
 
@@ -322,8 +326,21 @@ class _Lowering:
             self._lowered.watches.append(Event(enable, values, statement))
 
 
-_WIDEST = 1 << 16
-"""Bits of a value that Amaranth's simulator takes, and its netlist can number."""
+_PLACES = 1 << 20
+"""Bits of all places of an assignment to a part: Amaranth writes each place by itself."""
+
+
+def _expect_few_places(target: Any) -> None:
+    """Raise ``NotPlain`` for a part that is assigned at so many places that it takes minutes."""
+    left = [target]
+    while left:
+        item = left.pop()
+        if isinstance(item, ast.Part):
+            places = min(len(item.value), 1 << len(item.offset)) // item.stride or 1
+            if places * item.width > _PLACES:
+                text = f"{item.width} bits are assigned at {places} places"
+                raise NotPlain(f"{text}; assign a shifted value instead")
+        left += operands_of(item)
 
 
 def expect_narrow(fragment: Any) -> None:
@@ -338,6 +355,7 @@ def expect_narrow(fragment: Any) -> None:
             known.add(id(item))
             match item:
                 case ast.Assign():
+                    _expect_few_places(item.lhs)
                     left += [item.lhs, item.rhs]
                 case ast.Switch():
                     left.append(item.test)
@@ -346,7 +364,8 @@ def expect_narrow(fragment: Any) -> None:
                     left += operands_of(item)
             # Other operators at most double the width, and their width takes long to compute.
             grows = not isinstance(item, ast.Operator) or item.operator == "<<"
-            if grows and isinstance(item, ast.Value) and len(item) > _WIDEST:
-                raise NotPlain(f"a value of {len(item)} bits is too wide")
+            if grows and isinstance(item, ast.Value) and (width := item.shape().width) > WIDEST:
+                bits = width if width < 1 << 63 else "2**63 or more"
+                raise NotPlain(f"a value of {bits} bits is too wide")
     for inner, *_ in fragment.subfragments:
         expect_narrow(inner)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from .design import (
     POINTWISE,
+    WORD,
     Bits,
     CellKind,
     Memory,
@@ -284,7 +285,8 @@ def _split(cell: PlainCell, width: int, free: Iterator[int]) -> Iterator[PlainCe
             else:
                 answers.append(next(free))
                 yield PlainCell(cell.kind, operands, (answers[-1],))
-        yield PlainCell(_WHOLE[cell.kind], (tuple(answers),), cell.result)
+        joined = PlainCell(_WHOLE[cell.kind], (tuple(answers),), cell.result)
+        yield from _split(joined, max(width, WORD), free)
     else:
         yield cell
 

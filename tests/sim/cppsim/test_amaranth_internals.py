@@ -1,24 +1,29 @@
 """Wrappers of private Amaranth code have one form for all versions of Amaranth."""
 
+import random
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from operator import methodcaller
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from amaranth import hdl
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 
 import cppsim
+from cppsim import amaranth_internals
 from cppsim.amaranth_internals import (
     ClockProcess,
     PyEngineState,
     PySimEngine,
+    emitted_netlist,
     empty_design,
     femtoseconds_of,
+    nir,
 )
 from cppsim.mode import Mode
+from support.seeds import seeds
 from support.sim.amaranth import Simulator
 
 
@@ -112,3 +117,45 @@ def test_the_next_edge_of_a_clock_and_its_waker() -> None:
     assert not wakers
     clock.wake()
     assert clock.next_edge(3, wakers) == 3, "at its edge"
+
+
+def random_expression(rng: random.Random, signals: list[Any], depth: int = 0) -> Any:
+    if depth > 2 or rng.random() < 0.3:
+        signal = rng.choice(signals)
+        return signal[rng.randrange(len(signal)) :] if rng.random() < 0.6 else signal
+    x, y, z = (random_expression(rng, signals, depth + 1) for _ in range(3))
+    near = [x & y, ~x, Mux(x, y, z), Cat(x, y)]
+    far = [x + y, x << y[:2], x.bit_select(y, 2), x == y, x.any()]
+    return rng.choice([*near, *far])
+
+
+@pytest.mark.parametrize("seed", seeds(100, 3000))
+def test_cycles_are_those_that_amaranth_finds(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each signal depends on bits of earlier ones, and perhaps a bit of the first on any."""
+    rng, m = random.Random(seed), Module()
+    signals = [Signal(rng.randint(1, 4), name=f"s{number}") for number in range(6)]
+    for number, signal in enumerate(signals[1:], 1):
+        with m.Switch(random_expression(rng, signals[:number])[:1]):
+            for case in range(rng.randint(1, 2)):
+                with m.Case(case):
+                    m.d.comb += signal.eq(random_expression(rng, signals[:number]))
+    if rng.random() < 0.7:
+        bit = rng.randrange(len(signals[0]))
+        m.d.comb += signals[0][bit].eq(random_expression(rng, signals))
+    found: list[str] = []
+
+    def compare(netlist: Any) -> None:
+        for check in (ours, nir.Netlist.check_comb_cycles):
+            try:
+                check(netlist)
+                found.append("")
+            except nir.CombinationalCycle as cycle:
+                found.append(str(cycle).splitlines()[0])
+        if any(found):
+            raise nir.CombinationalCycle
+
+    ours = amaranth_internals._expect_no_cycle
+    monkeypatch.setattr(amaranth_internals, "_expect_no_cycle", compare)
+    with suppress(nir.CombinationalCycle):
+        emitted_netlist(hdl.Fragment.get(m, None).prepare(), idle=True)
+    assert found[0] == found[1] in ("", "Combinational cycle detected, path:")
