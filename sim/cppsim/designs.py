@@ -51,7 +51,10 @@ def built(design: Any) -> Written:
     """
     with uncollected():
         mark = _mark(design)
-        folder = builder().folder((mark.digest, _CODE), partial(_fill, design, mark))
+        content = mark.digest, _CODE
+        folder = builder().folder(content, partial(_fill, design, mark))
+        if not (folder / _LAYOUT).is_file():  # another process has removed the entry meanwhile
+            folder = builder().folder(content, partial(_fill, design, mark))
         return _read(folder, mark)
 
 

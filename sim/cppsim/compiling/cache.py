@@ -97,6 +97,7 @@ class Cache:
                 return root / key
         limit = self.limit()
         root = _writable(root, self.variable)
+        root.mkdir(parents=True, exist_ok=True)  # it may have been removed since it was tested
         ready = root / key
         with _locked(root / f"{key}.lock") as alone:
             if _usable(ready):

@@ -2,6 +2,7 @@
 
 import ctypes
 import hashlib
+import platform
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -115,7 +116,7 @@ class Builder:
     def folder(self, content: Iterable[str], fill: Callable[[Path], None]) -> Path:
         """Return the cached folder of ``content``; ``fill`` fills it on the first call.
 
-        The key is made of ``content``, the compiler, its flags and the headers.
+        The key is made of ``content``, the kind of machine, the compiler, its flags and headers.
 
         Raises ``SimulationError`` if the files cannot be written.
         """
@@ -132,7 +133,9 @@ class Builder:
 
     def _key(self, content: Iterable[str]) -> str:
         compiler = self.find_compiler()
-        parts = [*compiler.command, compiler.version, *self.flags_for(compiler)]
+        # A home folder may be that of machines of several kinds.
+        parts = [platform.machine(), *compiler.command, compiler.version]
+        parts += self.flags_for(compiler)
         for path in (path for folder in self.headers for path in sorted(folder.glob("*.h"))):
             parts += [path.name, path.read_text(encoding="utf-8")]
         return content_key(*parts, *content)

@@ -15,7 +15,11 @@ EXPORT void simulation_reset(Top *top) {
 EXPORT Top *simulation_create() {
   Top *top = static_cast<Top *>(__builtin_malloc(sizeof(Top)));
   Told *told = static_cast<Told *>(__builtin_calloc(1, sizeof(Told)));
-  if (!top || !told) return nullptr;
+  if (!top || !told) {
+    __builtin_free(top);
+    __builtin_free(told);
+    return nullptr;
+  }
   top->told = told;
   simulation_reset(top);
   return top;

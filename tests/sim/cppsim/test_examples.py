@@ -1,5 +1,6 @@
 """The examples that come with the package run, and show what they say."""
 
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -19,7 +20,20 @@ def test_what_is_no_component_is_told(words: list[str]) -> None:
 
 def test_any_component_is_clocked() -> None:
     ran = run_python(*COMPONENT, "amaranth.lib.fifo.SyncFIFO", "width=8", "depth=4")
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    line = r"amaranth\.lib\.fifo\.SyncFIFO: 1,000,000 cycles, [\d,]+ cycles/s\n"
+    assert re.fullmatch(line, ran.stdout)
+
+
+@pytest.mark.parametrize(
+    "words", [["SyncFIFO", "width=8"], ["SyncFIFO", "width=x"], ["AsyncFIFO", "width=8", "depth=4"]]
+)
+def test_a_component_that_cannot_be_clocked_is_one_line(words: list[str]) -> None:
+    ran = run_python(*COMPONENT, f"amaranth.lib.fifo.{words[0]}", *words[1:])
+    assert ran.returncode == 1
+    [line] = [x for x in ran.stderr.splitlines() if x.startswith("amaranth.lib.fifo.")]
+    assert line.endswith("; expected PARAMETER=NUMBER for each, and a domain 'sync'")
+    assert "Traceback" not in ran.stderr
 
 
 def test_the_table_of_speeds_has_a_ratio_for_each_design_and_testbench(

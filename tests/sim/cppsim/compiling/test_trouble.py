@@ -1,17 +1,19 @@
 """Compilers that die, disks that are full, processes at once: one line, and nothing left behind."""
 
 import os
+import shutil
 import subprocess
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 from amaranth.hdl import Module, Signal
 
 import cppsim
 from cppsim import FallbackWarning
-from cppsim.compiling.library import load, provide
+from cppsim.compiling.library import Builder, load, provide
 from cppsim.compiling.toolchain import find_compiler
 from cppsim.errors import SimulationError
 from support.processes import run_python
@@ -94,6 +96,44 @@ def test_a_compiler_that_cannot_be_started(
 def test_a_library_without_the_functions_of_a_design(fresh_cache: Path) -> None:
     with pytest.raises(SimulationError, match=r"not a library of a design: .*simulation_create"):
         load(provide("int nothing;\n"))
+
+
+def test_a_cache_that_is_removed_meanwhile_is_made_again(fresh_cache: Path) -> None:
+    for step in (3, 5):
+        m, count = Module(), Signal(32)
+        m.d.sync += count.eq(count + step)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            cppsim.Simulator(m)
+        assert any(fresh_cache.rglob("library.so"))
+        shutil.rmtree(fresh_cache)
+
+
+def test_an_entry_that_is_removed_before_it_is_read_is_built_again(
+    fresh_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, removed = Builder.folder, []
+
+    def remove_once(*arguments: Any) -> Path:
+        made = folder(*arguments)
+        if not removed:
+            removed.append(made)
+            shutil.rmtree(made)
+        return made
+
+    monkeypatch.setattr(Builder, "folder", remove_once)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        cppsim.Simulator(counter()[0])
+    assert len(removed) == 1
+
+
+def test_another_kind_of_machine_has_its_own_entries(
+    fresh_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = provide("int nothing;\n")
+    monkeypatch.setattr("platform.machine", lambda: "another")
+    assert provide("int nothing;\n") != first
 
 
 FULL = """\
