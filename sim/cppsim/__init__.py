@@ -72,7 +72,13 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     # Users of the compiler and the cache alone need not wait for the import of Amaranth.
     if name in _MODULES:
-        return getattr(import_module(f".{_MODULES[name]}", __name__), name)
+        try:
+            return getattr(import_module(f".{_MODULES[name]}", __name__), name)
+        except ModuleNotFoundError as error:
+            if error.name != "numpy":
+                raise
+            line = f"cppsim.{name} needs NumPy: run pip install numpy"
+            raise ModuleNotFoundError(line, name=error.name) from None
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -254,7 +254,7 @@ WIDEST = 1 << 16
 """Bits of a value that Amaranth's simulator takes, and its netlist can number."""
 
 
-class _Netlist(nir.Netlist):  # type: ignore[misc]
+class _Netlist(nir.Netlist):
     def add_value_cell(self, width: int, cell: Any) -> Any:
         if width > WIDEST:
             raise OverflowError(f"a value of {width} bits is too wide")

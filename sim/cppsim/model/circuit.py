@@ -74,10 +74,12 @@ class Circuit(Elaboratable, Elaborated):
         # Amaranth's stubs know neither the signals of a domain nor what flatten() yields.
         own: Any = [x.domains[_SYNC] for x in _fragments(self._fragment) if _SYNC in x.domains]
         reset, self._has_domain = True, bool(own)
-        self.domain: Any = own[0] if own else ClockDomain(_SYNC)
+        domain: Any = own[0] if own else ClockDomain(_SYNC)
+        self.domain = domain
         if own:
             reset = _has_reset_input(self._fragment, own, self._title)
-        self.inputs: dict[str, Value] = {RESET: self.domain.rst} if reset else {}
+        reset_input: Any = domain.rst if reset else None
+        self.inputs: dict[str, Value] = {} if reset_input is None else {RESET: reset_input}
         self.outputs: dict[str, Value] = {}
         flat: Any = signature.flatten(component)
         for path, member, port in flat:

@@ -291,7 +291,9 @@ def test_rows_are_the_numbers_that_the_design_reads(backend: str) -> None:
 def test_a_shape_of_numbers_and_of_words_is_refused() -> None:
     """Whole numbers of more than 64 bits are never taken for words, nor words for numbers."""
     batch = Batch(Shown(), 3, "threads")
-    both = r"\(3, 2\) is the shape of whole numbers and of words; expected words of shape \(3, 2, 2\)"
+    both = (
+        r"\(3, 2\) is the shape of whole numbers and of words; expected words of shape \(3, 2, 2\)"
+    )
     program = Program()
     with program.repeat(2):
         program.set("wide", [[1, 2]] * 3).get("wide")
@@ -331,8 +333,10 @@ def test_whole_numbers_and_words_in_repeats(seed: int) -> None:
             stack.enter_context(program.repeat(times))
         program.set(port, given).get(port)
     longer = (1, *loops)
-    other = given.shape in [longer[: k + 1] for k in range(len(longer))] if in_words else (
-        place.words > 1 and len(shape) > 1 and shape[-1] == place.words
+    other = (
+        given.shape in [longer[: k + 1] for k in range(len(longer))]
+        if in_words
+        else (place.words > 1 and len(shape) > 1 and shape[-1] == place.words)
     )
     models = [Batch(dut, 1, "threads"), Model(dut), ReferenceModel(dut)]
     if other:

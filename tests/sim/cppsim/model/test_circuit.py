@@ -152,7 +152,10 @@ def test_other_clocks_are_refused_in_one_line(make: Any) -> None:
         (Counter(that_is_local), "Counter: domain 'sync': the component has a local one; expected"),
         (Counter(that_is_local, below=1), "Counter: domain 'sync': .* has a local one; expected o"),
         (Two(), "take cppsim.Simulator or cppsim.Batch"),
-        (SyncFIFO(width=8, depth=4), "SyncFIFO: no signature .* or take cppsim.Simulator or cppsim"),
+        (
+            SyncFIFO(width=8, depth=4),
+            "SyncFIFO: no signature .* or take cppsim.Simulator or cppsim",
+        ),
     ):
         with pytest.raises(SimulationError, match=answer) as error:
             make(component)
