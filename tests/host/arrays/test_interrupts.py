@@ -4,6 +4,7 @@ import gc
 from collections.abc import Callable
 from itertools import count
 from threading import Thread
+from typing import Any
 
 import numpy as np
 import pytest

@@ -31,6 +31,7 @@ class Terminal:
 
     def _open(self, url: str) -> NotingLink:
         self.urls.append(url)
+        self.link.closed = False
         return self.link
 
     def take(self, model: object) -> None:

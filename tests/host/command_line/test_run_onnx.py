@@ -27,6 +27,7 @@ class Terminal:
 
     def _open(self, url: str) -> Device:
         self.urls.append(url)
+        self.link.closed = False
         return Device(Driver(self.link))
 
     def __call__(self, *words: str) -> tuple[int, str, str]:
