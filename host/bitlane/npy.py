@@ -1,6 +1,7 @@
 """NumPy's array files, read without trust: nothing is executed, and memory is bounded."""
 
 import os
+from collections.abc import Callable
 from io import BytesIO
 from math import prod
 from pathlib import Path
@@ -15,7 +16,7 @@ from .errors import NpyError
 
 _MAGIC: Final = b"\x93NUMPY"
 
-_HEADERS: Final = {
+_HEADERS: Final[dict[tuple[int, ...], tuple[int, Callable[..., Any]]]] = {
     (1, 0): (2, npy_format.read_array_header_1_0),
     (2, 0): (4, npy_format.read_array_header_2_0),
 }
@@ -88,7 +89,10 @@ def _read_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]
     if size > _LONGEST_HEADER:
         raise NpyError(f"a header of {size} bytes; expected at most {_LONGEST_HEADER}")
     try:
-        return read(BytesIO(prefix + file.read(size)))
+        header: tuple[tuple[int, ...], bool, np.dtype[Any]] = read(
+            BytesIO(prefix + file.read(size))
+        )
+        return header
     except _BAD_HEADER as error:
         raise NpyError(f"its header: {error!s:.60}") from None
 
