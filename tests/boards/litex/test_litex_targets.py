@@ -70,7 +70,6 @@ def test_what_cannot_be_built_is_refused(folder: Path, tmp_path: Path) -> None:
         ("digilent_arty", (), "A7DDRPHY must be trained by LiteX's BIOS"),
         ("terasic_de0nano", ("l2_size=8192",), "L2 cache would hide data from the core"),
         ("colorlight_i5", (), r"sdram has 0 pins of byte masks \(dm\) for 32 data pins"),
-        ("colorlight_i9plus", (), r"sdram has 0 pins of byte masks \(dm\) for 32 data pins"),
         ("colorlight_i5", ("nonsense=1",), "the target has no option 'nonsense'; choose "),
         ("radiona_ulx3s", ("sys_clk_frq=5e6",), "'sys_clk_frq'; did you mean sys_clk_freq"),
         ("radiona_ulx3s", ("",), "the target has no option ''; choose "),
