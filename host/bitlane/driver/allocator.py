@@ -91,14 +91,18 @@ class Allocator:
                 f"memory: {piece.size} bytes at {piece.address:#x} are not allocated;"
                 " expected a piece of this device's memory that has not been freed"
             )
-        start, end = piece.address, self._taken.pop(piece)
-        index = bisect_left(self._holes, (start, end))
-        if index < len(self._holes) and self._holes[index][0] == end:
-            end = self._holes.pop(index)[1]
-        if index and self._holes[index - 1][1] == start:
-            index -= 1
-            start = self._holes.pop(index)[0]
-        self._holes.insert(index, (start, end))
+        start, end = piece.address, self._taken[piece]
+        first = last = bisect_left(self._holes, (start, end))
+        if last < len(self._holes) and self._holes[last][0] == end:
+            end = self._holes[last][1]
+            last += 1
+        if first and self._holes[first - 1][1] == start:
+            first -= 1
+            start = self._holes[first][0]
+        # As in `allocate`: no call in between.
+        whole = [(start, end)]
+        del self._taken[piece]
+        self._holes[first:last] = whole
 
 
 def round_up(address: int) -> int:

@@ -100,9 +100,16 @@ class Driver(Closeable):
     @property
     def allocator(self) -> Allocator:
         """The memory's bookkeeping, up to date. Not for several threads at once."""
-        while self._discarded:
-            self._give_back(self._discarded.popleft())
+        self.collect()
         return self._allocator
+
+    def collect(self) -> None:
+        """Give back all memory that was discarded. Not for several threads at once."""
+        while self._discarded:
+            # Ctrl-C at any place leaves the memory in the list, or free.
+            if self._discarded[0] in self._allocator.taken:
+                self._give_back(self._discarded[0])
+            self._discarded.popleft()
 
     def allocate(self, size: int) -> Allocation:
         """Allocate ``size`` bytes of the device's memory. Raises ``OutOfDeviceMemory``."""

@@ -131,6 +131,7 @@ def _in_one_tile(driver: Driver, call: Call, inputs: Sequence[AnyArray]) -> NDAr
         return driver.read(address + call.output, call.output_size)
     finally:
         memory.close()
+        driver.collect()
 
 
 def _array(target: Target, data: NDArray[np.uint8], strides: tuple[int, ...]) -> AnyArray:
@@ -180,6 +181,7 @@ def _in_tiles(
                     percentage(done / (parts * call.output_size))
     finally:
         memory.close()
+        driver.collect()
 
 
 def _most_bytes(driver: Driver, call: Call) -> int:

@@ -210,7 +210,7 @@ def is_device_order(array: AnyArray) -> bool:
 
 def as_zeros_and_ones(array: AnyArray) -> AnyArray:
     """Return booleans as bytes of 0 and 1: any byte but 0 is True."""
-    return np.asarray(array.view(np.uint8) != 0)
+    return array.view(np.uint8).astype(np.bool_)
 
 
 def private_copy(array: AnyArray) -> AnyArray:

@@ -1,5 +1,7 @@
 """Guard bytes on both sides of every allocation of a simulated device."""
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,6 +26,10 @@ class GuardedAllocator(Allocator):
 
     def largest(self) -> int:
         return max(0, super().largest() - 2 * ALIGNMENT)
+
+    @property
+    def taken(self) -> Mapping[Allocation, int]:
+        return {piece: piece.address + piece.size for piece in self._whole}
 
     @property
     def free_bytes(self) -> int:
