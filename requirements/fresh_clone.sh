@@ -10,7 +10,7 @@ trap 'exit 130' INT TERM
 git clone --quiet . "$place/bitlane"
 git -C "$place/bitlane" checkout --quiet --detach "$commit"
 mkdir "$place/home"
-unset XDG_CACHE_HOME BITLANE_CACHE CPPSIM_CACHE
+unset XDG_CACHE_HOME BITLANE_CACHE CPPSIM_CACHE MAKEFLAGS MFLAGS MAKELEVEL
 HOME="$place/home" "$place/bitlane/.ci/run"
 touch "$1/$commit"
 echo "passed: $commit"
