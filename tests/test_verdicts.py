@@ -173,8 +173,9 @@ def item(path: Path, ran: list[int], **marks: Any) -> Any:
 
 
 def test_a_marked_test_is_run_once_for_a_module_and_its_packages(
-    tmp_path: Path, checks: Checks
+    tmp_path: Path, checks: Checks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(verdicts, "TOOLS", ("pytest",))  # the others are not there in quick tests
     path, ran = tmp_path / "module.py", list[int]()
     path.write_text("first")
     mark = pytest.mark.judges("support.seeds").mark

@@ -62,7 +62,7 @@ class Driver(Closeable):
         self.geometry, self._queue = self._connect()
         self._allocator = Allocator(self.geometry.memory_base, self.geometry.memory_bytes)
         # Allocations that nothing refers to any more, until they are freed.
-        self._discarded: deque[Allocation] = deque()
+        self._discarded: deque[list[Allocation]] = deque()
         self._closed = False
 
     def _connect(self) -> tuple[Geometry, CommandQueue]:
@@ -106,9 +106,12 @@ class Driver(Closeable):
     def collect(self) -> None:
         """Give back all memory that was discarded. Not for several threads at once."""
         while self._discarded:
+            held = self._discarded[0]
             # Ctrl-C at any place leaves the memory in the list, or free.
-            if self._discarded[0] in self._allocator.taken:
-                self._give_back(self._discarded[0])
+            while held:
+                if held[0] in self._allocator.taken:
+                    self._give_back(held[0])
+                held.pop(0)
             self._discarded.popleft()
 
     def allocate(self, size: int) -> Allocation:
@@ -124,13 +127,16 @@ class Driver(Closeable):
                     taken.append(self.allocator.allocate(size))
         except BaseException:
             # Ctrl-C on the way out of the lock.
-            self._discarded.extend(taken)
+            self.discard(taken)
             raise
         return taken[0]
 
-    def discard(self, allocation: Allocation) -> None:
-        """Give memory back from anywhere, also from within any other call: without the lock."""
-        self._discarded.append(allocation)
+    def discard(self, held: list[Allocation]) -> None:
+        """Give memory back from anywhere, also from within any other call: without the lock.
+
+        ``held`` is emptied when the memory is free, so that a list may be discarded again.
+        """
+        self._discarded.append(held)
 
     def free(self, buffer: Allocation) -> None:
         """Give memory back. Raises ``DeviceError`` if it is not allocated."""
@@ -287,7 +293,7 @@ class Storage(Closeable):
     def __init__(self, driver: Driver, size: int) -> None:
         # Register the finalizer before allocating, so that Ctrl-C in between leaks nothing.
         held: list[Allocation] = []
-        self._release = finalize(self, _give_back, driver, held)
+        self._release = finalize(self, driver.discard, held)
         self._release.atexit = False
         held.append(driver.allocate(size))
         self.driver = driver
@@ -306,8 +312,3 @@ class Storage(Closeable):
     def __repr__(self) -> str:
         where = "closed" if self.closed else f"at {self.address:#x}"
         return f"<bitlane Storage: {self.size} bytes, {where}>"
-
-
-def _give_back(driver: Driver, held: list[Allocation]) -> None:
-    for allocation in held:
-        driver.discard(allocation)

@@ -490,7 +490,7 @@ def test_memory_that_is_given_back_is_forgotten() -> None:
     with pytest.raises(DeviceError, match="not allocated"):
         driver.free(freed)
     # From within any other call: the driver gets to it when it is next asked for memory.
-    driver.discard(dropped)
+    driver.discard([dropped])
     assert len(link.traffic) == 1
     driver.allocate(1)
     assert link.traffic[1:] == [("forget", dropped.address, 5000)]
