@@ -22,6 +22,7 @@ from bitlane_rtl.abi import Lane, Mode, Op
 from support.host.arrays import KINDS, model, random, same
 from support.seeds import seeds
 from support.system.devices import DEFAULT, opened
+from support.system.guards import guard
 
 Host = NDArray[Any]
 Random = np.random.Generator
@@ -49,9 +50,14 @@ CIRCUITS: list[dict[str, Any]] = [
 
 @pytest.fixture(scope="module")
 def circuit() -> Iterator[Device]:
-    with opened(DEFAULT) as device:
+    with bitlane.open(DEFAULT) as device:
+        guarded = guard(device)
         yield device
         gc.collect()
+        # NumPy's `reduce` never gives back its operands if their method raises an error.
+        for left in guarded.taken:
+            device.driver.free(left)
+        assert not guarded.damaged
 
 
 class Scene:
