@@ -16,7 +16,7 @@ from .._typing import AnyArray
 from ..driver.geometry import Geometry
 from ..lowering.routes import LANES
 from ..lowering.strided import broadcast_strides, order_of, packed_strides, span
-from .operands import as_unsigned, as_zeros_and_ones, is_device_order, plain
+from .operands import as_unsigned, is_device_order, plain
 
 
 def rows_of(array: AnyArray, axes: Sequence[int], itemsize: int, geometry: Geometry) -> AnyArray:
@@ -120,7 +120,7 @@ class Layout:
         if self.dtype is None:
             np.copyto(target, as_unsigned(distinct))
         elif self.dtype.kind == "b":
-            np.copyto(target, as_zeros_and_ones(distinct))
+            np.copyto(target.view(np.bool_), distinct.view(np.uint8), casting="unsafe")
         else:
             np.copyto(target.view(self.dtype.newbyteorder("<")), distinct)
         return packed
