@@ -1,6 +1,8 @@
 """A design from the cache is simulated like one that has just been compiled, and is not lowered."""
 
+import random
 import sys
+import warnings
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
@@ -20,9 +22,10 @@ from amaranth.hdl import (
 from amaranth.lib.memory import Memory
 
 import cppsim
-from cppsim import designs, engine
-from cppsim.compiling.cache import CACHE
+from cppsim import FallbackWarning, designs, engine
+from cppsim.compiling.cache import CACHE, CacheWarning
 from support.processes import run_python, succeed
+from support.seeds import seeds
 from support.sim.random_designs import random_machine, trace
 from support.sim.recomputed import expect_same
 
@@ -133,6 +136,44 @@ def test_an_entry_may_go_while_its_design_runs(
 
     simulator.add_testbench(work)
     simulator.run()
+
+
+def _damage(path: Path, choose: random.Random) -> str:
+    """Damage ``path``, a file of an entry, in one of many ways; return which."""
+    content = bytearray(path.read_bytes())
+    kind = choose.choice(["flip", "cut", "insert", "other", "remove", "folder", "unreadable"])
+    if kind == "flip" and content:
+        content[choose.randrange(len(content))] ^= 1 << choose.randrange(8)
+    elif kind == "cut":
+        del content[choose.randrange(len(content) + 1) :]
+    elif kind == "insert":
+        at = choose.randrange(len(content) + 1)
+        content[at:at] = choose.randbytes(choose.randrange(1, 40))
+    elif kind == "other":
+        content = bytearray(choose.choice([b"", b"{}", b"null", b"\x80\x05N.", b"\x7fELF"]))
+    path.unlink()
+    if kind == "folder":
+        path.mkdir()
+    elif kind != "remove":
+        path.write_bytes(content)
+        path.chmod(0 if kind == "unreadable" else 0o600)
+    return f"{path.name}: {kind}"
+
+
+@pytest.mark.parametrize("seed", seeds(10, 200))
+def test_damage_of_any_kind_changes_no_result(seed: int, fresh_cache: Path) -> None:
+    """The design is compiled anew, or left to Amaranth's simulator: with a warning of one line."""
+    choose = random.Random(seed)
+    expected = Shown("count").run()
+    files = sorted(path for path in fresh_cache.rglob("*") if path.is_file())
+    assert {path.name for path in files} >= {"library.so", "layout.pickle", "checksums.json"}
+    done = [_damage(path, choose) for path in choose.sample(files, choose.randint(1, 2))]
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        assert Shown("count").run() == expected, done
+    for warning in warned:
+        assert issubclass(warning.category, (CacheWarning, FallbackWarning)), done
+        assert "\n" not in str(warning.message)
 
 
 def test_another_process_finds_the_entry(fresh_cache: Path) -> None:

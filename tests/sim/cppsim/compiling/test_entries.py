@@ -32,6 +32,7 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
     "another bit": flip_a_bit,
     "empty checksums": lambda library: os.truncate(library.parent / "checksums.json", 0),
     "other checksums": lambda library: (library.parent / "checksums.json").write_text("[1]"),
+    "no checksums": lambda library: (library.parent / "checksums.json").unlink(),
 }
 
 
@@ -70,12 +71,6 @@ def test_a_damaged_library_in_a_cache_that_cannot_be_written(
     assert [warning.filename for warning in warned] == [__file__]
     assert other.stat().st_size > library.stat().st_size
     assert provide(SOURCE) == other
-
-
-def test_an_entry_from_before_there_were_checksums_is_used(fresh_cache: Path) -> None:
-    library = provide(SOURCE)
-    (library.parent / "checksums.json").unlink()
-    assert provide(SOURCE) == library
 
 
 def fill(key: str, size: int = 600_000) -> Path:
