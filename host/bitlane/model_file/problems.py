@@ -25,11 +25,12 @@ class Problems:
 
     @contextmanager
     def part(self) -> Iterator[None]:
-        """Collect the error that ends the block, if any."""
+        """Collect the error that ends the block, if any, unless another part has had the same."""
         try:
             yield
         except ModelFileError as error:
-            self.errors += error.all
+            known = {str(each) for each in self.errors}
+            self.errors += [each for each in error.all if str(each) not in known]
         except UnreadError:
             self._unread = True
 

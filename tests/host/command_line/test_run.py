@@ -252,6 +252,7 @@ def test_all_errors_are_listed_in_order(run: CommandLine, tmp_path: Path) -> Non
     model = not_model()
     model["surplus"] = 1
     model["resources"] |= {"bad": buffer("UINT8", [256], kind=1), "good": buffer("UINT8", [1])}
+    model["resources"]["number"] = 3
     sizes = {"DataType": "UINT8", "Sizes": [0]}
     kind = "DML_OPERATOR_ELEMENT_WISE_BIT_NOT"
     desc = {"InputTensor": sizes, "OutputTensor": sizes}
@@ -280,6 +281,7 @@ def test_all_errors_are_listed_in_order(run: CommandLine, tmp_path: Path) -> Non
         "surplus",
         "resources.bad.kind",
         "resources.bad.initialValues[0]",
+        "resources.number",
         "dispatchables.empty.desc.InputTensor.Sizes[0]",
         "dispatchables.empty.desc.OutputTensor.Sizes[0]",
         "dispatchables.other.type",
