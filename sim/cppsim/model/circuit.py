@@ -149,7 +149,7 @@ class Circuit(Elaboratable, Elaborated):
         m = Module()
         if not self._has_domain:
             m.domains += self.domain
-        m.submodules.circuit = self._fragment
+        m.submodules.circuit = _copied(self._fragment)
         return m
 
 
@@ -160,6 +160,11 @@ def _fragments(fragment: Any) -> Iterator[Any]:
         yield from _fragments(inner)
 
 
+def _copied(fragment: Any) -> Any:
+    """Return a copy of ``fragment``: `prepare` adds domains to what it prepares."""
+    return DomainRenamer({})(fragment)
+
+
 def _has_reset_input(fragment: Any, own: Sequence[Any], name: str) -> bool:
     """Return whether the domain ``sync`` that ``fragment`` defines has a reset that nothing drives.
 
@@ -168,8 +173,7 @@ def _has_reset_input(fragment: Any, own: Sequence[Any], name: str) -> bool:
     """
     how = "has several" if len(own) > 1 else "has a local one" if own[0].local else ""
     if not how:
-        copied: Any = DomainRenamer({})(fragment)  # `prepare` adds domains to what it prepares
-        made = made_signals(copied.prepare())
+        made = made_signals(_copied(fragment).prepare())
         if own[0].clk not in made:
             return own[0].rst is not None and own[0].rst not in made
         how = "makes the clock itself"
