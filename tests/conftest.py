@@ -94,7 +94,7 @@ def _left_out_of_collections() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Note what `seeds` was asked before the test."""
+    """Note the calls of `seeds` before the test."""
     item.stash[ASKED] = seeds.asked
     return (yield)
 

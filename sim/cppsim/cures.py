@@ -28,7 +28,7 @@ WAKE_UP = (
     "; signals have no glitches here, and in Amaranth's simulator those of logic whose paths have"
     " different numbers of assignments: wait for a register, or for a tick of a clock"
 )
-"""What to change in a process that wakes up otherwise."""
+"""The cure of a process whose wake-ups differ."""
 _ROW = (
     "; a row that several domains write at one edge has no defined value: give the clocks"
     " different phases, or let one domain write"

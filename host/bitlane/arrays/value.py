@@ -298,7 +298,7 @@ def _settle(value: Value, result: Stored) -> None:
         usage_of(result.storage).counts = (value.dtype, node.a.itemsize)
     value.node = result
     value.storages = WeakSet({result.storage})
-    # Those that a finalizer has made meanwhile; it makes no others of what is computed.
+    # A finalizer may have made dependents meanwhile; a computed value gets no more of them.
     for dependent in _wait_for(value, result):
         dependent.sources.discard(value)
     value.sources.clear()

@@ -100,7 +100,7 @@ def _wrapped(text: str) -> list[str]:
 
 
 _ITEM = re.compile(r"^(- |\d\. )")
-"""What an item of a list begins with."""
+"""The beginning of an item of a list."""
 
 
 def _position(bits: abi.Bits) -> str:
@@ -231,7 +231,7 @@ def _running(slots: int | None) -> list[str]:
     ]
 
 
-_PLACE = f"; bitlane's links show it at `{abi.CONTROL_BASE:#010x}`, a SoC where its bus has it"
+_PLACE = f"; bitlane's links show it at `{abi.CONTROL_BASE:#010x}`, and a SoC maps it to its bus"
 
 
 def page(slots: int | None = None) -> str:

@@ -163,7 +163,7 @@ class BufferTensorDesc:
 def _layout(
     where: str, sizes: Sequence[int], strides: Sequence[int] | None
 ) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
-    """Return sizes and strides, each a UINT; there are no strides, or one for each size.
+    """Return sizes and strides, each a UINT; strides are None, or one for each size.
 
     Source: DimensionCount, Sizes and Strides of BUFFER_TENSOR_DESC.
     """

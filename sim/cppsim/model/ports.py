@@ -216,7 +216,7 @@ def as_words(port: Values, values: ArrayLike, shapes: Sequence[tuple[int, ...]])
     """Return ``values`` with a last axis of words, of one of ``shapes`` before it.
 
     Values of more than 64 bits are whole numbers, or have that axis. Raises ``BatchError`` for an
-    array of another shape or type, for a shape that both forms have, and for what does not fit.
+    array of another shape or type, for a shape that both forms have, and for too large numbers.
     """
     array = as_array(values, port.label)
     in_words = port.words > 1 and array.shape[-1:] == (port.words,) and array.shape[:-1] in shapes

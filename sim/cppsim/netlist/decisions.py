@@ -19,7 +19,7 @@ _Step = tuple[tuple[_Branch, ...], Bits]
 _Matched = tuple[Bits | None, Collection[str]]
 
 _MOST = 1 << 15
-"""Choices of one signal. Twice as many, of 256 bits assigned at 256 places, take 8 s."""
+"""The most choices of one signal: more take Amaranth and the lowering minutes."""
 
 _SWITCHES = ("PriorityMatch", "Match")
 

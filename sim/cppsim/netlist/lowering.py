@@ -331,7 +331,7 @@ _PLACES = 1 << 20
 
 
 def _expect_few_places(target: Any) -> None:
-    """Raise ``NotPlain`` for a part that is assigned at so many places that it takes minutes."""
+    """Raise ``NotPlain`` for a part that has more than `_PLACES` bits at all its places."""
     left = [target]
     while left:
         item = left.pop()

@@ -187,7 +187,7 @@ def test_sums_over_memory_that_is_there(
 
 
 def test_sums_of_tests_of_sums(device: Device) -> None:
-    """Tests of sums are no tests of elements, which a sum could add up instead."""
+    """A test of a sum differs from a sum of tests of elements, into which it must not be merged."""
     a = random((3, 5, 7), "u1") & 1
     x = device.asarray(a)
     counts = np.count_nonzero(a, axis=0)

@@ -38,7 +38,7 @@ class Case:
 
     nodes: list[NodeDesc]
     sources: list[list[tuple[bool, int]]]
-    """Of each input of each node: the number of an input of the graph (True), or of a node."""
+    """Sources of each node's inputs: the number of an input of the graph (True), or of a node."""
     results: list[int]
     """The nodes that write the outputs of the graph."""
     inputs: list[int]
@@ -143,7 +143,7 @@ def record(device: dml.Device, case: Case, buffer: dml.Buffer) -> dml.CommandLis
 
 
 def is_right(case: Case, seed: int) -> bool:
-    """Return whether the graph of ``case`` is accepted; then every byte is as NumPy has it."""
+    """Return whether the graph of ``case`` is accepted; expect NumPy's bytes then."""
     driver = ModelDriver()
     with dml.Device(driver) as device:
         buffer = device.create_buffer(256)
