@@ -14,11 +14,13 @@ FIGURES := docs/performance
 BATCHES := build/gpu
 # A module is run by one worker, which builds its circuits once; tests/conftest.py puts long ones first.
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
-QUICK = -m "not slow" --hypothesis-profile quick
+QUICK = -m "not slow and not deep" --hypothesis-profile quick
 # Benchmarks compare times, which two tests side by side disturb: `make figures` runs them, alone.
-FULL = --hypothesis-profile full --ignore tests/benchmarks
+FULL = -m "not deep" --hypothesis-profile full --ignore tests/benchmarks
+DEEP = --hypothesis-profile deep --ignore tests/benchmarks
 GPU_PYTHON = PYTHONPATH=rtl:sim:host $(firstword $(wildcard $(BIN)/python) python3)
-PASSED :=
+RECORD :=
+STORE = $(if $(RECORD),--store-durations $(RECORD)/durations.json)
 WORKERS := 2
 COUNT := 200
 SEED := 1
@@ -28,7 +30,7 @@ OPTIONS :=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check rest ci prove compilers verify mutants flips lint bench figures performance batches gpu docs notebooks registers drawing package pins venv clean distclean moved
+.PHONY: help demo test check rest deep ci durations forget prove compilers verify mutants flips lint bench figures performance batches gpu docs notebooks registers drawing package pins venv clean distclean moved
 
 help: ## List the targets
 	@echo "bitlane: DirectML's bit operators on an FPGA. Targets:"
@@ -41,18 +43,28 @@ demo: $(DEMO_READY) ## Run the demo on the simulated circuit; pictures go to out
 
 test: lint ## Check style, types and imports, then run the quick tests (TESTS=tests/host for some)
 	@echo "== pytest, quick tests, $(WORKERS) at a time"
-	@$(PYTEST) $(QUICK) $(if $(PASSED),--store-passed $(PASSED)) $(TESTS)
+	@$(PYTEST) $(QUICK) $(STORE) $(if $(RECORD),--store-passed $(RECORD)/passed.json) $(TESTS)
 
-check: lint rest ## Run pyright, then every test at full depth: more seeds, proofs, boards, packages
+check: lint rest ## Run pyright, then the full tier: proofs, packages, and samples of boards and seeds
 
-rest: $(BROWSER_READY) ## Run of `make check` what `make test PASSED=FILE` left out
+rest: $(CHECK_READY) ## Run of `make check` what `make test RECORD=FOLDER` left out
 	@echo "== pyright, which infers other types than mypy"
 	@$(BIN)/python -m pyright --warnings
-	@echo "== pytest, all tests$(if $(PASSED), but those of $(PASSED)), $(WORKERS) at a time"
-	@$(PYTEST) $(FULL) $(if $(PASSED),--except-passed $(PASSED)) $(TESTS)
+	@echo "== pytest, full tier$(if $(RECORD), but what $(RECORD)/passed.json names), $(WORKERS) at a time"
+	@$(PYTEST) $(FULL) $(STORE) $(if $(RECORD),--except-passed $(RECORD)/passed.json) $(TESTS)
+
+deep: lint $(BROWSER_READY) ## Run all tests: every board, three times the seeds, a browser; takes hours
+	@echo "== pytest, deep tier, $(WORKERS) at a time"
+	@$(PYTEST) $(DEEP) $(TESTS)
 
 ci: ## Run .ci/run in a fresh clone of HEAD, with an empty HOME; build/ci/COMMIT shows that it passed
 	@sh requirements/fresh_clone.sh build/ci
+
+durations: $(TEST_READY) ## Write tests/durations.json from the seconds that `make ci` measured
+	@PYTHONPATH=tests $(BIN)/python -m support.durations build/ci/durations.json
+
+forget: $(TEST_READY) ## Remove the stored verdicts of tests: the next run checks all anew
+	@PYTHONPATH=tests $(BIN)/python -m support.verdicts
 
 prove: $(CHECK_READY) ## Prove the circuit's control: streams, bursts, bus rules
 	@$(PYTEST) $(FULL) tests/formal
@@ -61,7 +73,7 @@ compilers: $(CHECK_READY) ## Run the demo and some tests with ziglang alone, and
 	@$(PYTEST) $(FULL) tests/compilers
 
 verify: $(CHECK_READY) ## Build every board and run its bitstream and netlist, with many faults
-	@$(PYTEST) $(FULL) tests/verify
+	@$(PYTEST) $(DEEP) tests/verify
 
 mutants: $(CHECK_READY) ## Change the circuit in COUNT places, one at a time: do its tests notice? (TIER=quick)
 	@PYTHONPATH=tests $(BIN)/python -m mutants.run --count $(COUNT) --seed $(SEED) --workers $(WORKERS) --tier $(TIER)

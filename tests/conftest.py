@@ -1,11 +1,14 @@
 """Hooks of all tests: the profiles of the tiers, the tests that run, and the closing lines.
 
-A tier is a marker and a profile of hypothesis: `make test` leaves out tests marked ``slow`` and
-loads ``quick``; `make check` runs all tests with ``full``. ``explore`` is ``full`` with new random
-examples in every run. Which tests a tier runs never depends on the machine.
+A tier is a marker and a profile of hypothesis: `make test` loads ``quick`` and leaves out tests
+marked ``slow`` or ``deep``; `make check` loads ``full`` and leaves out those marked ``deep``;
+`make deep` runs all with ``deep``, which has new random examples in every run. Which tests a tier
+runs depends on the commit, never on the machine: `support.rotation`.
 
 ``--store-passed FILE`` writes which tests passed; ``--except-passed FILE`` leaves them out, unless
 the tier now gives them more examples or smaller steps. So `.ci/run` runs each test once.
+
+``--store-durations FILE`` adds the seconds of each module to those of FILE.
 
 A test reports with ``record_property("report", line)``; the lines are printed after the results.
 """
@@ -14,15 +17,15 @@ import gc
 import json
 import signal
 from collections import defaultdict
-from collections.abc import Generator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from support import seeds
-from support.seeds import FULL, QUICK
-from support.verdicts import run_marked, summary
+from support import durations, rotation, seeds, verdicts
+from support.seeds import DEEP, FULL, QUICK
 
 # Elaboration allocates many objects, and nearly none of them is garbage so early.
 gc.set_threshold(10_000)
@@ -35,12 +38,10 @@ settings.register_profile(
     suppress_health_check=list(HealthCheck),
 )
 settings.register_profile(FULL, settings.get_profile(QUICK), max_examples=100)
-settings.register_profile("explore", settings.get_profile(FULL), derandomize=False)
+settings.register_profile(
+    DEEP, settings.get_profile(QUICK), max_examples=300, derandomize=False, print_blob=True
+)
 settings.load_profile(QUICK)
-
-ROOT = Path(__file__).parent
-DURATIONS = ROOT / "durations.json"
-"""Duration of each module in seconds, as the last run with ``--store-durations`` measured it."""
 
 SHOWN = 10
 """Number of modules in the list of the slowest."""
@@ -63,8 +64,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption(
         "--store-durations",
-        action="store_true",
-        help=f"write the seconds of each module that ran to {DURATIONS.relative_to(ROOT.parent)}",
+        metavar="FILE",
+        type=Path,
+        help="add the seconds of each module that ran to those of FILE",
     )
 
 
@@ -75,14 +77,19 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Run long modules first, so that no worker is left alone with one at the end."""
+    """Choose the tests, and run long modules first: no worker is left alone with one at the end."""
+    if settings.get_current_profile_name() == FULL:
+        _leave_out(config, items, rotation.left_out(items))
     if path := config.getoption("--except-passed"):
         passed = set(json.loads(path.read_text(encoding="utf-8")))
-        known = [item for item in items if item.nodeid in passed]
-        config.hook.pytest_deselected(items=known)
-        items[:] = [item for item in items if item not in set(known)]
-    seconds = json.loads(DURATIONS.read_text(encoding="utf-8"))
-    items.sort(key=lambda item: seconds.get(_module(item.nodeid), 1.0), reverse=True)
+        _leave_out(config, items, {item for item in items if item.nodeid in passed})
+    seconds = durations.read()
+    items.sort(key=lambda item: seconds.get(durations.module(item.nodeid), 1.0), reverse=True)
+
+
+def _leave_out(config: pytest.Config, items: list[pytest.Item], left: set[pytest.Item]) -> None:
+    config.hook.pytest_deselected(items=[item for item in items if item in left])
+    items[:] = [item for item in items if item not in left]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -117,46 +124,69 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """Take the verdict of a test that judges sources from the cache, if they are the same."""
-    return run_marked(pyfuncitem) or None
+    return verdicts.run_marked(pyfuncitem) or None
 
 
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    seconds = defaultdict[str, float](float)
-    lines, verdicts = list[str](), list[str]()
+    found = [
+        report
+        for reports in terminalreporter.stats.values()
+        for report in reports
+        if isinstance(report, pytest.TestReport)
+    ]
     if path := config.getoption("--store-passed"):
-        reports = terminalreporter.stats.get("passed", [])
-        passed = sorted({each.nodeid for each in reports if DEEPER not in each.user_properties})
+        ended = terminalreporter.stats.get("passed", [])
+        passed = sorted({each.nodeid for each in ended if DEEPER not in each.user_properties})
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(passed, indent=1) + "\n", encoding="utf-8")
-    for report in (x for stat in terminalreporter.stats.values() for x in stat):
-        if isinstance(report, pytest.TestReport):
-            seconds[_module(report.nodeid)] += report.duration
-            if report.when == "call":
-                lines += [str(text) for name, text in report.user_properties if name == "report"]
-                verdicts += [
-                    str(text) for name, text in report.user_properties if name == "verdict"
-                ]
-    if lines:
+    closing = [*sorted(map(str, _told(found, "report"))), *_meaning(found)]
+    if closing:
         terminalreporter.section("reports")
-    for line in sorted(lines):
+    for line in closing:
         terminalreporter.line(line)
-    if verdicts:
-        terminalreporter.line(summary(verdicts))
+    seconds = defaultdict[str, float](float)
+    for report in found:
+        seconds[durations.module(report.nodeid)] += report.duration
     slowest = sorted(seconds.items(), key=lambda each: -each[1])
     if len(slowest) > SHOWN:
         total = sum(seconds.values())
         terminalreporter.section(f"slowest modules, of {total:.0f} s on all workers")
         for module, taken in slowest[:SHOWN]:
             terminalreporter.line(f"{taken:6.1f} s  {module}")
-    if config.getoption("--store-durations"):
-        known = json.loads(DURATIONS.read_text(encoding="utf-8"))
-        known |= {module: round(taken, 1) for module, taken in slowest}
-        known = {name: known[name] for name in sorted(known) if (ROOT / name).is_file()}
-        DURATIONS.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
+    if path := config.getoption("--store-durations"):
+        durations.add(path, seconds, _with_stored_verdicts(found))
 
 
-def _module(nodeid: str) -> str:
-    """Return the path of a test's module below ``tests``."""
-    return nodeid.partition("::")[0].removeprefix("tests/")
+def _told(reports: Iterable[pytest.TestReport], name: str) -> list[Any]:
+    """Return the values of the property ``name`` of the tests."""
+    return [
+        value
+        for report in reports
+        if report.when == "call"
+        for property, value in report.user_properties  # noqa: A001 - pytest's word for it
+        if property == name
+    ]
+
+
+def _with_stored_verdicts(reports: Iterable[pytest.TestReport]) -> set[str]:
+    """Return the modules of tests that did not run, because their verdicts are known."""
+    return {
+        durations.module(report.nodeid)
+        for report in reports
+        if ("verdict", verdicts.KNOWN) in report.user_properties
+    }
+
+
+def _meaning(reports: Sequence[pytest.TestReport]) -> Iterator[str]:
+    """Yield lines that say what a green run means: the verdicts of today, and what was sampled."""
+    origins = [
+        (durations.module(report.nodeid).partition("/")[0], origin)
+        for report in reports
+        for origin in _told([report], "verdict")
+    ]
+    if origins:
+        yield verdicts.summary(origins)
+    if settings.get_current_profile_name() == FULL:
+        yield rotation.summary(_told(reports, rotation.SAMPLED))

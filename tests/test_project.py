@@ -338,12 +338,12 @@ def test_continuous_integration_runs_the_readmes_test_command_and_then_the_rest(
     script = ROOT / ".ci" / "run"
     assert os.access(script, os.X_OK)
     commands = [line for line in script.read_text(encoding="utf-8").split("\n") if "make" in line]
-    assert commands == ['make test PASSED="$passed"', 'make rest PASSED="$passed"']
+    assert commands == ['make test RECORD="$record"', 'make rest RECORD="$record"']
     assert "\n    make test" in (ROOT / "README.md").read_text(encoding="utf-8")
     alone = {"MAKEFLAGS": ""}  # whatever variables the make that runs this test was given
-    rest = run("make", "--dry-run", "rest", "PASSED=some", env=alone).stdout
+    rest = run("make", "--dry-run", "rest", "RECORD=some", env=alone).stdout
     assert "--hypothesis-profile full" in rest
-    assert "--except-passed some tests\n" in rest
+    assert "--except-passed some/passed.json tests\n" in rest
     assert "-m pyright" in rest
     whole = run("make", "--dry-run", "check", env=alone).stdout
     assert all(name in whole for name in ("ruff", "mypy", "lint-imports", "-m pyright"))

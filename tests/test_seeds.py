@@ -5,36 +5,62 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from support.seeds import FACTOR, FULL, QUICK, SINGLE, examples, seeds, slow
+from support.rotation import REPLAY
+from support.seeds import DEEP, FACTOR, FULL, QUICK, SINGLE, examples, seeds, slow
 
 
 @pytest.fixture(autouse=True)
 def _nothing_set(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.delenv(FACTOR, raising=False)
     monkeypatch.delenv(SINGLE, raising=False)
+    monkeypatch.setenv(REPLAY, "some")
     before = settings.get_current_profile_name()
     yield
     settings.load_profile(before)
 
 
-@pytest.mark.parametrize(("tier", "count"), [(QUICK, 2), (FULL, 10), ("explore", 10)])
-def test_the_profile_chooses_the_number_of_seeds(tier: str, count: int) -> None:
+@pytest.mark.parametrize(("tier", "count"), [(QUICK, 2), (DEEP, 30)])
+def test_the_seeds_of_the_outer_tiers_are_fixed(tier: str, count: int) -> None:
     settings.load_profile(tier)
-    assert seeds(2, 10) == range(count)
+    assert list(seeds(2, 10)) == list(range(count))
 
 
-@pytest.mark.parametrize(("tier", "count"), [(QUICK, 10), (FULL, 50)])
+@pytest.mark.parametrize(
+    ("few", "most", "count"), [(2, 10, 4), (1, 3, 2), (4, 8, 5), (2, 2, 2), (50, 200, 67)]
+)
+def test_the_full_tier_has_a_third_of_the_seeds(few: int, most: int, count: int) -> None:
+    settings.load_profile(FULL)
+    found = list(seeds(few, most))
+    assert len(found) == count
+    assert found == sorted(set(found))
+    assert found[:few] == list(range(few))
+    assert max(found) < 3 * most
+
+
+def test_each_commit_draws_others_and_always_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.load_profile(FULL)
+    seen = set[int]()
+    for commit in range(10):
+        monkeypatch.setenv(REPLAY, f"commit {commit}")
+        found = list(seeds(10, 100))
+        assert list(seeds(10, 100)) == found
+        assert not set(found[10:]) <= seen
+        seen |= set(found)
+    assert len(seen) > 150, "of 300"
+
+
+@pytest.mark.parametrize(("tier", "count"), [(QUICK, 10), (FULL, 50), (DEEP, 150)])
 def test_the_profile_chooses_the_number_of_examples(tier: str, count: int) -> None:
     settings.load_profile(tier)
     assert examples(0.5).max_examples == count
     assert examples(0).max_examples == 1
 
 
-@pytest.mark.parametrize(("tier", "count"), [(QUICK, 6), (FULL, 30)])
-def test_a_factor_multiplies_both(tier: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("tier", "count"), [(QUICK, 6), (FULL, 10), (DEEP, 90)])
+def test_a_factor_multiplies_all(tier: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.load_profile(tier)
     monkeypatch.setenv(FACTOR, "3")
-    assert seeds(2, 10) == range(count)
+    assert len(seeds(2, 10)) == count
 
 
 @pytest.mark.parametrize("tier", [QUICK, FULL])
@@ -56,7 +82,7 @@ def test_slow_parameters_have_the_mark() -> None:
     [
         (FACTOR, "0", "SEEDS: '0'; expected a whole number from 1 on"),
         (FACTOR, "-1", "SEEDS: '-1'; expected a whole number from 1 on"),
-        (SINGLE, "-7", "REPLAY: '-7'; expected a whole number from 0 on"),
+        (SINGLE, "-7", "SEED: '-7'; expected a whole number from 0 on"),
         (FACTOR, "ten", "SEEDS: 'ten'; expected a whole number from 1 on"),
     ],
 )

@@ -1,11 +1,14 @@
-"""Tests of the second run of `.ci/run`, which leaves out what the first one passed."""
+"""Tests of the tiers: their second run in `.ci/run`, and the cases that the commit chooses."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+from support.durations import read
 from support.processes import run_python
+from support.rotation import REPLAY
 
 ROOT = Path(__file__).parents[1]
 
@@ -35,15 +38,21 @@ def test_slow(): pass
 """
 
 FIRST = ["test_always", "test_seed[0]", "test_seed[1]", "test_seeds_that_are_as_many"]
-SECOND = ["test_examples", "test_fails", "test_seed[2]", "test_seed[3]", "test_seeds_within"]
+SECOND = ["test_examples", "test_fails", "test_seed[SEED]", "test_seeds_within"]
 
 
-def tier(folder: Path, *words: str | Path) -> str:
+def tier(folder: Path, *words: str | Path, commit: str = "some") -> str:
     """Run pytest with the project's hooks on the tests in ``folder``; return what it prints."""
     own = ["-p", "conftest", "-p", "no:cacheprovider", "-c", ROOT / "pyproject.toml", "-v"]
-    ran = run_python("-m", "pytest", *own, f"--rootdir={folder}", *words, folder)
+    options = [*own, f"--rootdir={folder}", *words, folder]
+    ran = run_python("-m", "pytest", *options, **{REPLAY: commit})
     assert ran.returncode == 1, ran.stdout + ran.stderr  # one test fails
     return ran.stdout
+
+
+def names_of(output: str) -> list[str]:
+    """Return the names of the tests that ran, in order."""
+    return sorted(line.split("::")[1].split(" ")[0] for line in output.splitlines() if "%]" in line)
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
@@ -51,12 +60,13 @@ def test_a_test_that_passed_is_left_out_unless_it_goes_deeper(tmp_path: Path, wo
     module, passed = tmp_path / "test_some.py", tmp_path / "below" / "passed.json"
     module.write_text(MODULE.format(imported="seeds"))
     quick = ["-m", "not slow", "--hypothesis-profile", "quick", "--store-passed", passed]
-    tier(tmp_path, "-n", workers, *quick)
+    tier(tmp_path, "-n", workers, *quick, "--store-durations", tmp_path / "seconds.json")
+    assert read(tmp_path / "seconds.json").keys() == {"test_some.py"}
     names = [name.rpartition("::")[2] for name in json.loads(passed.read_text())]
     assert names == FIRST
     full = tier(tmp_path, "-n", "0", "--hypothesis-profile", "full", "--except-passed", passed)
-    ran = {line.split("::")[1].split(" ")[0] for line in full.splitlines() if "%]" in line}
-    assert sorted(ran) == sorted([*SECOND, "test_slow"])
+    ran = [re.sub(r"seed\[\d+\]", "seed[SEED]", name) for name in names_of(full)]
+    assert ran == sorted([*SECOND, "test_slow"])
 
 
 def test_all_tests_of_a_module_that_takes_steps_by_tier_run_again(tmp_path: Path) -> None:
@@ -64,6 +74,51 @@ def test_all_tests_of_a_module_that_takes_steps_by_tier_run_again(tmp_path: Path
     (tmp_path / "test_some.py").write_text(MODULE.format(imported="seeds, stride"))
     tier(tmp_path, "--hypothesis-profile", "quick", "--store-passed", passed)
     assert json.loads(passed.read_text()) == []
+
+
+ROTATING = """
+import pytest
+
+BOARDS = ["one", "two", "three", "four", "five"]
+
+@pytest.mark.rotates(2)
+@pytest.mark.parametrize("board", BOARDS)
+def test_first(board): pass
+
+@pytest.mark.rotates(2)
+@pytest.mark.parametrize("board", BOARDS)
+def test_second(board): pass
+
+def test_fails(): raise ValueError
+
+@pytest.mark.deep
+def test_deep(): pass
+"""
+
+
+def test_a_part_of_the_boards_is_chosen_by_the_commit(tmp_path: Path) -> None:
+    (tmp_path / "test_netlists.py").write_text(ROTATING)
+    full = ["-m", "not deep", "--hypothesis-profile", "full"]
+    seen = set[str]()
+    for commit, workers in (("0123456789", "2"), ("0123456700", "0"), ("9876543210", "0")):
+        output = tier(tmp_path, *full, "-n", workers, commit=commit)
+        found = re.findall(r"test_(first|second)\[(\w+)\] ", output.partition("short test")[0])
+        tried = {board for _, board in found}
+        assert set(found) == {(name, board) for name in ("first", "second") for board in tried}
+        [line] = [line for line in output.splitlines() if line.startswith("sampled")]
+        assert line == (
+            f"sampled by {commit[:8]} (REPLAY={commit[:8]} repeats it): seeds;"
+            f" netlists 2 of 5 ({', '.join(sorted(tried))})"
+        )
+        seen.add(" ".join(sorted(tried)))
+    assert len(seen) == 2, "eight digits choose"
+
+
+def test_the_deep_tier_leaves_out_nothing(tmp_path: Path) -> None:
+    (tmp_path / "test_netlists.py").write_text(ROTATING)
+    output = tier(tmp_path, "--hypothesis-profile", "deep")
+    assert len(names_of(output)) == 5 + 5 + 2
+    assert "sampled" not in output
 
 
 def test_programs_end_at_an_interrupt_behind_an_ampersand(tmp_path: Path) -> None:

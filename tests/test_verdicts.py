@@ -9,6 +9,7 @@ import pytest
 
 from bitlane_sim.builds import CACHE
 from support import verdicts
+from support.rotation import REPLAY
 from support.verdicts import (
     AGAIN,
     CONFIRMED,
@@ -16,6 +17,7 @@ from support.verdicts import (
     NOW,
     Verdicts,
     digest,
+    forget,
     run_marked,
     summary,
 )
@@ -31,8 +33,8 @@ def _a_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 class Checks:
     """A check that counts its runs, and where its verdicts came from."""
 
-    def __init__(self, commit: str = "never again") -> None:
-        self.runs, self.origins, self.commit = 0, list[object](), commit
+    def __init__(self) -> None:
+        self.runs, self.origins = 0, list[object]()
 
     def __call__(self, parts: list[str], *, fails: bool = False) -> str:
         def check() -> str:
@@ -40,9 +42,7 @@ class Checks:
             assert not fails
             return "proven"
 
-        return Verdicts(lambda _, value: self.origins.append(value), self.commit).passes(
-            parts, check
-        )
+        return Verdicts(lambda _, value: self.origins.append(value)).passes(parts, check)
 
 
 @pytest.fixture
@@ -101,13 +101,14 @@ def test_an_entry_of_another_form_means_that_the_check_runs(checks: Checks) -> N
     assert checks.origins == [NOW, NOW]
 
 
-def test_one_in_ten_is_checked_again_by_the_commit() -> None:
+def test_one_in_ten_is_checked_again_by_the_commit(monkeypatch: pytest.MonkeyPatch) -> None:
     count = 200
     for number in range(count):
-        Checks("first")([str(number)])
+        Checks()([str(number)])
     shares = []
     for commit in ("a", "b"):
-        again = Checks(commit)
+        monkeypatch.setenv(REPLAY, commit)
+        again = Checks()
         for number in range(count):
             again([str(number)])
         assert set(again.origins) == {KNOWN, CONFIRMED}
@@ -191,6 +192,20 @@ def test_a_marked_test_is_run_once_for_a_module_and_its_packages(
     assert not run_marked(item(path, ran))
 
 
-def test_the_summary_counts_all_origins() -> None:
-    line = "verdicts: 3 checked now (1 of them known before), 2 known, of 5"
-    assert summary([NOW, KNOWN, CONFIRMED, NOW, KNOWN]) == line
+def test_the_summary_counts_all_origins_of_a_folder() -> None:
+    origins = [("rtl", NOW), *(("formal", each) for each in (NOW, KNOWN, CONFIRMED, NOW, KNOWN))]
+    line = "formal 3 checked now, 1 of them again, 2 known; rtl 1 checked now, 0 known"
+    assert summary(origins) == f"verdicts: {line}"
+
+
+def test_only_verdicts_are_forgotten(checks: Checks) -> None:
+    def fill(folder: Path) -> None:
+        (folder / "model").touch()
+
+    model = CACHE.cached("models", "key", fill)
+    checks(PARTS)
+    checks([])
+    assert forget() == 2
+    assert [entry.folder for entry in CACHE.entries()] == [model]
+    checks(PARTS)
+    assert checks.origins == [NOW] * 3

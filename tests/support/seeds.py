@@ -1,40 +1,50 @@
 """Parameters of tests by tier: seeds, examples, and cases of the full tier. No tests here.
 
 The tier is the hypothesis profile that `tests/conftest.py` loads: ``quick`` for `make test` and for
-plain `pytest`, ``full`` for `make check`.
+plain `pytest`, ``full`` for `make check`, ``deep`` for `make deep`.
 """
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
-QUICK, FULL = "quick", "full"
+from .rotation import drawn
+
+QUICK, FULL, DEEP = "quick", "full", "deep"
 """Names of the tiers' profiles."""
 
 FACTOR = "SEEDS"
 """Environment variable that multiplies the number of seeds: ``SEEDS=10 make check``."""
 
-SINGLE = "REPLAY"
-"""Environment variable that names the one seed to run: ``REPLAY=7 pytest FILE``."""
+SINGLE = "SEED"
+"""Environment variable that names the one seed to run: ``SEED=7 pytest FILE``."""
 
+POOL = 3
+"""Times as many seeds in the deep tier; the full tier draws from them."""
 
 asked = 0
 """Number of calls that had another result in another tier."""
 
 
-def seeds(few: int, all: int) -> range:  # noqa: A002 - the word for it at 60 calls
-    """Return ``few`` seeds in the quick tier and ``all`` in any other, times `FACTOR`.
+def seeds(few: int, all: int) -> Sequence[int]:  # noqa: A002 - the word for it at 60 calls
+    """Return ``few`` seeds in the quick tier, and `POOL` times ``all`` in the deep tier.
 
-    Returns the seed that `SINGLE` names instead, if it is set. Raises ``ValueError`` if a variable
-    is not a number.
+    The full tier has the few, and some that the commit draws from the deep tier's: a third of
+    ``all`` together. `FACTOR` multiplies all numbers. Returns the seed that `SINGLE` names instead,
+    if it is set. Raises ``ValueError`` if a variable is not a number.
     """
     if SINGLE in os.environ:
         single = _number(SINGLE, 0)
         return range(single, single + 1)
-    count = _by_tier(few, all)
-    return range(count * _number(FACTOR, 1))
+    factor = _number(FACTOR, 1)
+    fixed, pool = few * factor, POOL * all * factor
+    count = _by_tier(fixed, max(fixed + (all > few), -(-all * factor // 3)), pool)
+    if count in (fixed, pool):
+        return range(count)
+    return [*range(fixed), *drawn(range(fixed, pool), count - fixed)]
 
 
 def examples(times: float) -> settings:
@@ -44,7 +54,7 @@ def examples(times: float) -> settings:
 
 def stride(quick: int) -> int:
     """Return the step through similar cases: ``quick`` in the quick tier, 1 in all others."""
-    return _by_tier(quick, 1)
+    return _by_tier(quick, 1, 1)
 
 
 def slow(*values: Any) -> Any:
@@ -52,10 +62,10 @@ def slow(*values: Any) -> Any:
     return pytest.param(*values, marks=pytest.mark.slow)
 
 
-def _by_tier(quick: int, full: int) -> int:
+def _by_tier(quick: int, full: int, deep: int) -> int:
     global asked
     asked += quick != full
-    return quick if settings.get_current_profile_name() == QUICK else full
+    return {QUICK: quick, DEEP: deep}.get(settings.get_current_profile_name(), full)
 
 
 def _number(variable: str, least: int) -> int:

@@ -1,4 +1,4 @@
-"""Verdicts of slow checks, stored by the content of what they judge. No tests here.
+"""Verdicts of slow checks, stored by the content of circuits and packages. No tests here.
 
 A check that passed is not run again while its key is the same: the key is the SHA-256 of the inputs
 of the check. Only a pass is stored. One check in ten, chosen by the commit, is run anyway, and a
@@ -7,15 +7,20 @@ means that the check runs.
 
 Proofs are stored by their circuits. A test with the mark ``judges(*packages)`` is stored by its
 module and parameters, the sources of the packages, and the versions of the tools.
+
+    python -m support.verdicts
+
+forgets all verdicts.
 """
 
 import functools
 import hashlib
 import json
-import subprocess
+import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,6 +29,9 @@ import pytest
 
 from bitlane_sim.builds import CACHE
 from cppsim.compiling.cache import CacheWarning
+from cppsim.compiling.entries import remove
+
+from .rotation import commit, lot
 
 KIND = "verdicts"
 """The folder of verdicts in bitlane's cache, which has a limit."""
@@ -63,16 +71,14 @@ TOOLS = (
 )
 """Distributions whose versions are part of every marked test's key."""
 
-ROOT = Path(__file__).parents[2]
 _FILE = "verdict.json"
 
 
 class Verdicts:
     """The verdicts of one test; ``report`` is pytest's ``record_property``."""
 
-    def __init__(self, report: Callable[[str, object], None], commit: str | None = None) -> None:
+    def __init__(self, report: Callable[[str, object], None]) -> None:
         self._report = report
-        self._commit = head() if commit is None else commit
 
     def passes(self, parts: Sequence[str], check: Callable[[], str]) -> str:
         """Return what ``check`` said of ``parts`` when it passed, with its seconds; "" if nothing.
@@ -82,7 +88,7 @@ class Verdicts:
         """
         key = hashlib.sha256(json.dumps(list(parts)).encode()).hexdigest()
         known = _stored(key)
-        again = int(hashlib.sha256(f"{key} {self._commit}".encode()).hexdigest(), 16) % AGAIN == 0
+        again = lot(key, commit()) % AGAIN == 0
         if known is not None and not again:
             self._report("verdict", KNOWN)
             return known and f"{known} (known)"
@@ -152,22 +158,25 @@ def _sources(package: str) -> Iterator[tuple[Path, str]]:
                 yield path, str(path.relative_to(root))
 
 
-def summary(origins: Sequence[str]) -> str:
-    """Return a line that says how many verdicts are of today, and how many are known."""
-    now, confirmed, known = (origins.count(each) for each in (NOW, CONFIRMED, KNOWN))
-    return (
-        f"verdicts: {now + confirmed} checked now ({confirmed} of them known before),"
-        f" {known} known, of {len(origins)}"
-    )
+def summary(origins: Iterable[tuple[str, str]]) -> str:
+    """Return a line that says how many verdicts of each folder are of today, and how many known."""
+    by_folder = defaultdict[str, list[str]](list)
+    for folder, origin in origins:
+        by_folder[folder].append(origin)
+    parts = []
+    for folder, found in sorted(by_folder.items()):
+        now, confirmed, known = (found.count(each) for each in (NOW, CONFIRMED, KNOWN))
+        again = f", {confirmed} of them again" if confirmed else ""
+        parts.append(f"{folder} {now + confirmed} checked now{again}, {known} known")
+    return f"verdicts: {'; '.join(parts)}"
 
 
-@functools.cache
-def head() -> str:
-    """Return the hash of the commit, empty outside a repository."""
-    ran = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    return ran.stdout.strip()
+def forget() -> int:
+    """Remove all verdicts from the cache; return their number."""
+    found = [entry.folder for entry in CACHE.entries() if entry.folder.parent.name == KIND]
+    for folder in found:
+        remove(folder)
+    return len(found)
 
 
 def _stored(key: str) -> str | None:
@@ -190,3 +199,7 @@ def _store(key: str, text: str) -> None:
         # The check has run, so neither a damaged entry nor a full disk is an error of the test.
         warnings.simplefilter("ignore", CacheWarning)
         CACHE.cached(KIND, key, fill)
+
+
+if __name__ == "__main__":
+    print(f"{forget()} verdicts forgotten", file=sys.stderr)

@@ -49,7 +49,7 @@ def differing(*wrong: int) -> Callable[[Sequence[int]], int]:
 def test_the_seed_that_differs_alone_is_named() -> None:
     assert compare_pack(range(4), differing(7)) == 4
     with pytest.raises(
-        AssertionError, match=r"(?s)^seed 2: designs \[2\] differ.*; REPLAY=2 replays it"
+        AssertionError, match=r"(?s)^seed 2: designs \[2\] differ.*; SEED=2 replays it"
     ):
         compare_pack(range(4), differing(2, 3))
 

@@ -96,6 +96,7 @@ def attempt(port: FaultyPort, seed: int) -> str:
     return ""
 
 
+@pytest.mark.rotates(2)
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("rate", RATES)
 def test_noise(

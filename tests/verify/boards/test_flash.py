@@ -23,6 +23,7 @@ BUILT = {
 
 
 # From the other end than the tests that build them, too: whoever asks for the same build waits.
+@pytest.mark.rotates(2)
 @pytest.mark.parametrize("name", sorted(BUILT.values(), reverse=True))
 def test_flash_takes_a_boards_own_bitstream_and_no_other_chip_does(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -1,0 +1,26 @@
+"""Every ECP5 board, as built, passes validation at its pins and equals its RTL cycle by cycle.
+
+The netlist is the routed one.
+"""
+
+from collections.abc import Callable
+
+import pytest
+
+from bitlane_boards.board import Family
+from support.boards.netlists import built_boards, expect_answers_of_its_rtl, expect_validated
+from support.verdicts import AT_THE_PINS
+
+pytestmark = [pytest.mark.slow, AT_THE_PINS, pytest.mark.rotates(2)]
+
+BOARDS = built_boards(Family.ECP5)
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_board_passes_validation(name: str, record_property: Callable[[str, object], None]) -> None:
+    expect_validated(name, record_property)
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_board_answers_like_its_rtl_in_every_cycle(name: str) -> None:
+    expect_answers_of_its_rtl(name)
