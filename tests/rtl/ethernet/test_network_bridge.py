@@ -234,7 +234,7 @@ def test_pings_and_requests_take_turns(bench: BridgeBench) -> None:
     assert len(sent) == len(frames)
 
 
-@pytest.mark.parametrize("seed", seeds(2, 6))
+@pytest.mark.parametrize("seed", seeds(1, 6))
 @pytest.mark.parametrize("stalls", [False, True])
 def test_random_requests(bench: BridgeBench, seed: int, stalls: bool) -> None:
     rng = random.Random(seed)
@@ -282,7 +282,7 @@ def test_damaged_datagrams_do_nothing_and_block_nothing(bench: BridgeBench, seed
     expect(bench, payloads, idles)
 
 
-@pytest.mark.parametrize("seed", seeds(2, 8))
+@pytest.mark.parametrize("seed", seeds(1, 8))
 def test_mutated_datagrams_with_a_right_crc(bench: BridgeBench, seed: int) -> None:
     """A host that breaks the rules; what is executed is what the rules allow."""
     rng = random.Random(seed)

@@ -11,6 +11,7 @@ import cppsim
 from bitlane_rtl.ethernet.udp_stack import UdpStack
 from support.ethernet.line import Burst, bursts_on, gmii
 from support.ethernet.packets import BOARD
+from support.rtl.streams import Driven
 
 PERIODS = {"rx": 8.0e-9, "tx": 8.0008e-9, "sync": 20e-9}
 """Seconds. The two clocks of the line differ by 100 ppm; the user's is slow."""
@@ -58,13 +59,11 @@ class LineBench:
 
     async def _send(self, ctx: Any) -> None:
         rx = self._ports.rx
-        columns = [self._line[name].tolist() for name in ("data", "valid", "error")]
-        for data, valid, error in zip(*columns, strict=True):
-            if valid:
-                ctx.set(rx.data, data)
-            ctx.set(rx.valid, valid)
-            ctx.set(rx.error, error)
-            await ctx.tick("rx")
+        drive, tick = Driven(ctx, rx.valid, rx.error, rx.data), ctx.tick("rx")
+        columns = [self._line[name].tolist() for name in ("valid", "error", "data")]
+        for valid, error, data in zip(*columns, strict=True):
+            drive(valid, error, data)
+            await tick
         self.dropped = int(ctx.get(self._ports.dropped))
 
     async def _listen(self, ctx: Any) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from support.rtl.streams import NO_STALLS, Stalls
+from support.rtl.streams import NO_STALLS, Driven, Stalls
 
 
 @dataclass
@@ -90,14 +90,15 @@ class ReadServer(_Server):
         request, data = self._port.request, self._port.data
         stall_request, stall_data = self._stall(self._salt + "q"), self._stall(self._salt + "d")
         due: deque[tuple[int, int, bool]] = deque()
+        drive = Driven(ctx, request.ready, data.valid, data.p.data, data.p.error, data.p.last)
+        drive(True, False, *_RUBBISH)
         offer = _RUBBISH
-        ctx.set(request.ready, 1)
         valid = False
         offered: tuple[int, int] | None = None
         burst = request.valid, request.ready, request.p.address, request.p.length
-        given = data.p.data, data.p.error, data.p.last
+        tick = ctx.tick().sample(*burst, data.ready)
         while True:
-            _, _, asked, ready, address, length, took = await ctx.tick().sample(*burst, data.ready)
+            _, _, asked, ready, address, length, took = await tick
             assert offered is None or (asked and offered == (address, length)), (
                 f"cycle {self.cycle}: the request was withdrawn or changed before it was accepted"
             )
@@ -114,10 +115,7 @@ class ReadServer(_Server):
             if not valid and due and due[0][0] <= self.cycle and not self.hang and not stall_data():
                 offer = *self._memory.read(due[0][1]), due[0][2]
                 valid = True
-            for part, value in zip(given, offer if valid else _RUBBISH, strict=True):
-                ctx.set(part, value)
-            ctx.set(data.valid, valid)
-            ctx.set(request.ready, not stall_request() and not self.hang)
+            drive(not stall_request() and not self.hang, valid, *(offer if valid else _RUBBISH))
             self.cycle += 1
 
 
@@ -135,12 +133,14 @@ class WriteServer(_Server):
         self.responses: list[int] = []
         cycle = 0
         valid = False
-        ctx.set(request.ready, 1)
-        ctx.set(data.ready, 1)
+        drive = Driven(ctx, request.ready, data.ready, response.valid, response.payload)
+        drive(True, True, False, False)
         burst = request.valid, request.ready, request.p.address, request.p.length
         beat = data.valid, data.ready, data.p.data, data.p.strobe, data.p.last
+        tick = ctx.tick().sample(*burst, *beat, response.ready)
+        answered = False
         while True:
-            _, _, *sampled, took = await ctx.tick().sample(*burst, *beat, response.ready)
+            _, _, *sampled, took = await tick
             asked, ready, address, length, sent, taking, value, strobe, last = sampled
             if asked and ready:
                 self._request(cycle, address, length)
@@ -164,9 +164,8 @@ class WriteServer(_Server):
                 due.popleft()
                 valid = False
             if not valid and due and due[0][0] <= cycle and not self.hang and not stall_response():
-                ctx.set(response.payload, due[0][1])
+                answered = due[0][1]
                 valid = True
-            ctx.set(response.valid, valid)
-            ctx.set(request.ready, not stall_request() and not self.hang)
-            ctx.set(data.ready, not stall_data() and not self.hang)
+            accepting = not stall_request() and not self.hang
+            drive(accepting, not stall_data() and not self.hang, valid, answered)
             cycle += 1

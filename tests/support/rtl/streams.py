@@ -99,6 +99,23 @@ def from_bits(shape: Any, bits: int) -> Any:
     return shape.from_bits(bits) if isinstance(shape, ShapeCastable) else bits
 
 
+class Driven:
+    """Outputs of a testbench. Only a signal whose value changes is set, as a call takes 10 us."""
+
+    def __init__(self, ctx: Any, *signals: Any) -> None:
+        self._ctx = ctx
+        self._signals = signals
+        self._values: tuple[int | None, ...] = (None,) * len(signals)
+
+    def __call__(self, *values: int) -> None:
+        """Set each signal to its value."""
+        if values != self._values:
+            for signal, before, value in zip(self._signals, self._values, values, strict=True):
+                if value != before:
+                    self._ctx.set(signal, int(value))
+            self._values = values
+
+
 class Source:
     """A source that sends ``payloads`` into ``port``, an input stream of the circuit.
 
@@ -117,6 +134,8 @@ class Source:
 
     async def run(self, ctx: Any) -> None:
         payload, valid = Value.cast(self._port.payload), self._port.valid
+        tick = ctx.tick()
+        accepted = tick.sample(self._port.ready)
         ones = (1 << len(payload)) - 1
         cycle = 0
         for bits in self._bits:
@@ -125,13 +144,13 @@ class Source:
                 ctx.set(valid, 0)
                 ctx.set(payload, bits ^ ones)
                 for _ in range(stall):
-                    await ctx.tick()
+                    await tick
                 cycle += stall
             ctx.set(payload, bits)
             ctx.set(valid, 1)
             ready = False
             while not ready:
-                _, _, ready = await ctx.tick().sample(self._port.ready)
+                _, _, ready = await accepted
                 cycle += 1
             self.cycles.append(cycle - 1)
         ctx.set(valid, 0)
@@ -163,15 +182,16 @@ class Sink:
         return [from_bits(self._shape, bits) for bits in self.bits]
 
     async def run(self, ctx: Any) -> None:
-        payload = Value.cast(self._port.payload)
+        drive = Driven(ctx, self._port.ready)
+        offered = ctx.tick().sample(self._port.valid, Value.cast(self._port.payload))
         pending: int | None = None
         cycle = 0
         end: int | None = None if self._count else self._idle
         stall = next(self._stalls)
         while end is None or cycle < end:
             ready = not stall
-            ctx.set(self._port.ready, ready)
-            _, _, valid, bits = await ctx.tick().sample(self._port.valid, payload)
+            drive(ready)
+            _, _, valid, bits = await offered
             assert pending is None or valid, f"valid withdrawn in cycle {cycle} ({self._lengths})"
             assert pending in (None, bits), f"payload changed in cycle {cycle} ({self._lengths})"
             pending = bits if valid and not ready else None
