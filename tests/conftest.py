@@ -127,6 +127,16 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     return verdicts.run_marked(pyfuncitem) or None
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Store the verdict of a test that judges sources once it has passed in all phases."""
+    report = yield
+    verdicts.settle(item, report)
+    return report
+
+
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:

@@ -1,14 +1,14 @@
 """Tests of stored verdicts: what is checked again, and what never is stored."""
 
 import json
+import re
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from bitlane_sim.builds import CACHE
 from support import verdicts
+from support.processes import run_python
 from support.rotation import REPLAY
 from support.verdicts import (
     AGAIN,
@@ -18,10 +18,10 @@ from support.verdicts import (
     Verdicts,
     digest,
     forget,
-    run_marked,
     summary,
 )
 
+TESTS = Path(__file__).parent
 PARTS = ["circuit", "tool 1"]
 
 
@@ -154,42 +154,82 @@ def test_the_digest_of_a_package_is_that_of_all_its_sources(
         digest("judged_nothing")
 
 
-def item(path: Path, ran: list[int], **marks: Any) -> Any:
-    """Return a stand-in for pytest's item of a test that reports its argument."""
-    properties: list[tuple[str, object]] = []
+JUDGING = """
+import os, warnings
+from pathlib import Path
+import pytest
 
-    def test(number: int) -> None:
-        ran.append(number)
-        properties.append(("report", f"number {number}"))
+pytestmark = pytest.mark.judges("support.seeds")
 
-    return SimpleNamespace(
-        nodeid="module.py::test[1]",
-        path=path,
-        obj=test,
-        funcargs={"number": 1, "request": None},
-        user_properties=properties,
-        _fixtureinfo=SimpleNamespace(argnames=("number",)),
-        get_closest_marker=marks.get,
-    )
+@pytest.fixture
+def closing():
+    yield
+    assert os.environ["FAILS"] != "fixture"
+
+class Dropped:
+    def __del__(self):
+        if os.environ["FAILS"] == "finalizer":
+            raise ValueError
+
+@pytest.mark.parametrize("number", [1])
+def test_number(number, closing, request, record_property):
+    with Path(os.environ["RAN"]).open("a") as file:
+        file.write("x")
+    record_property("report", f"number {number}")
+    dropped = Dropped()
+    assert os.environ["FAILS"] != "test"
+    del dropped
+"""
 
 
-def test_a_marked_test_is_run_once_for_a_module_and_its_packages(
-    tmp_path: Path, checks: Checks, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(verdicts, "TOOLS", ("pytest",))  # the others are not there in quick tests
-    path, ran = tmp_path / "module.py", list[int]()
-    path.write_text("first")
-    mark = pytest.mark.judges("support.seeds").mark
-    reports = []
-    for text in ("first", "first", "second"):
-        path.write_text(text)
-        each = item(path, ran, judges=mark)
-        assert run_marked(each)
-        reports.append([value for name, value in each.user_properties if name == "report"])
-    assert ran == [1, 1]
-    assert [len(each) for each in reports] == [1, 1, 1]
-    assert reports[1] == [f"{reports[0][0]} (known)"]
-    assert not run_marked(item(path, ran))
+class Judging:
+    """A module with a marked test, which counts its runs."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path, self._ran = folder / "test_judging.py", folder / "ran"
+        self.path.write_text(JUDGING)
+
+    @property
+    def runs(self) -> int:
+        return len(self._ran.read_text())
+
+    def run(self, fails: str = "") -> str:
+        """Run it; return what pytest prints."""
+        own = ["-p", "conftest", "-p", "no:cacheprovider", "-c", TESTS.parent / "pyproject.toml"]
+        # The tools of other verdicts are not there in quick tests.
+        set_up = "verdicts.TOOLS, verdicts.AGAIN = ('pytest',), 1 << 255"
+        ran = run_python(
+            "-c",
+            f"import sys, pytest; from support import verdicts; {set_up};"
+            "sys.exit(pytest.main(sys.argv[1:]))",
+            *own,
+            f"--rootdir={self.path.parent}",
+            self.path,
+            FAILS=fails,
+            RAN=str(self._ran),
+        )
+        assert ran.returncode == bool(fails), ran.stdout + ran.stderr
+        return ran.stdout
+
+
+def test_a_marked_test_is_run_once_for_a_module_and_its_packages(tmp_path: Path) -> None:
+    judging = Judging(tmp_path)
+    assert re.search(r"^number 1, \d+\.\d s$", judging.run(), flags=re.M)
+    assert re.search(r"^number 1, \d+\.\d s \(known\)$", judging.run(), flags=re.M)
+    assert judging.runs == 1
+    judging.path.write_text(JUDGING + "# other\n")
+    assert "(known)" not in judging.run()
+    assert judging.runs == 2
+
+
+@pytest.mark.parametrize("fails", ["fixture", "finalizer"])
+def test_a_marked_test_that_fails_in_any_phase_runs_again(tmp_path: Path, fails: str) -> None:
+    judging = Judging(tmp_path)
+    judging.run(fails)
+    assert entries() == []
+    judging.run()
+    assert judging.runs == 2
+    assert len(entries()) == 1
 
 
 def test_the_summary_counts_all_origins_of_a_folder() -> None:

@@ -74,11 +74,23 @@ TOOLS = (
 _FILE = "verdict.json"
 
 
-class Verdicts:
-    """The verdicts of one test; ``report`` is pytest's ``record_property``."""
+_PASSED = pytest.StashKey[tuple[str, str]]()
+"""Key and text of a marked test that has passed so far."""
 
-    def __init__(self, report: Callable[[str, object], None]) -> None:
+
+class Verdicts:
+    """The verdicts of one test; ``report`` is pytest's ``record_property``.
+
+    ``store`` stores the key of a verdict and its text; the default is the cache.
+    """
+
+    def __init__(
+        self,
+        report: Callable[[str, object], None],
+        store: Callable[[str, str], None] | None = None,
+    ) -> None:
         self._report = report
+        self._store = store or _store
 
     def passes(self, parts: Sequence[str], check: Callable[[], str]) -> str:
         """Return what ``check`` said of ``parts`` when it passed, with its seconds; "" if nothing.
@@ -100,7 +112,7 @@ class Verdicts:
                 error.add_note(f"verdict {key} of the cache: passed before, with the same inputs")
             raise
         text = text and f"{text}, {time.monotonic() - start:.1f} s"
-        _store(key, text)
+        self._store(key, text)
         self._report("verdict", NOW if known is None else CONFIRMED)
         return text
 
@@ -108,7 +120,7 @@ class Verdicts:
 def run_marked(item: pytest.Function) -> bool:
     """Run a test with the mark `MARK` unless it is known to pass; return whether it has the mark.
 
-    The lines that the test reports are stored with its verdict.
+    The lines that the test reports are stored with its verdict, by `settle`.
     """
     mark = item.get_closest_marker(MARK)
     if mark is None:
@@ -124,12 +136,27 @@ def run_marked(item: pytest.Function) -> bool:
     def report(name: str, value: object) -> None:
         item.user_properties.append((name, value))
 
+    def keep(key: str, text: str) -> None:
+        item.stash[_PASSED] = (key, text)
+
     module = item.path.read_text(encoding="utf-8")
     tools = [f"{name} {version(name)}" for name in TOOLS]
     parts = [item.nodeid, module, *tools, *(f"{name} {digest(name)}" for name in mark.args)]
-    if text := Verdicts(report).passes(parts, check):
+    if text := Verdicts(report, keep).passes(parts, check):
         report("report", text)
     return True
+
+
+def settle(item: pytest.Item, report: pytest.TestReport) -> None:
+    """Store the verdict of a marked test after its last phase, unless a phase did not pass.
+
+    A test whose function returns may fail still: by a warning, or when its fixtures are closed.
+    """
+    if not report.passed:
+        item.stash.setdefault(_PASSED, ("", ""))
+        del item.stash[_PASSED]
+    elif report.when == "teardown" and (passed := item.stash.get(_PASSED, None)):
+        _store(*passed)
 
 
 @functools.cache

@@ -1,6 +1,7 @@
 """A simulated board on a network with one host, and the socket of a link, in simulated time."""
 
 from collections.abc import Sequence
+from errno import EBADF
 from pathlib import Path
 
 from bitlane_rtl.ethernet.board_addresses import BoardAddresses
@@ -142,7 +143,8 @@ class SimulatedNetwork:
 class SimulatedSocket:
     """The part of a `DatagramSocket` that the host link uses, in simulated time.
 
-    The time passes only while ``receive`` waits; nothing else of the host takes any.
+    The time passes only while ``receive`` waits; nothing else of the host takes any. A closed
+    socket raises ``OSError``, as the system's does.
     """
 
     description = "simulated pins"
@@ -150,6 +152,7 @@ class SimulatedSocket:
     def __init__(self, network: SimulatedNetwork, port: int = 50_000) -> None:
         self.network = network
         self._port = port
+        self._closed = False
 
     @property
     def seconds(self) -> float:
@@ -158,6 +161,7 @@ class SimulatedSocket:
 
     def send(self, batches: Sequence[tuple[bytes | bytearray | memoryview, int]]) -> None:
         """Queue the datagrams of each batch: their bytes, and the size of one."""
+        self._expect_open()
         for content, size in batches:
             for start in range(0, len(content), size):
                 self.network.send(self._port, content[start : start + size])
@@ -167,6 +171,7 @@ class SimulatedSocket:
 
         Each one is a batch: its bytes, and their number.
         """
+        self._expect_open()
         end = self.seconds + seconds
         found: list[tuple[memoryview, int]] = []
         while not found:
@@ -181,3 +186,8 @@ class SimulatedSocket:
 
     def close(self) -> None:
         """Send and receive no more. The network stays."""
+        self._closed = True
+
+    def _expect_open(self) -> None:
+        if self._closed:
+            raise OSError(EBADF, "this simulated socket is closed")

@@ -15,7 +15,7 @@ from scapy.packet import Raw
 from scapy.utils import PcapReader
 
 from bitlane_sim.pins.cable import Cable, CableFaults
-from bitlane_sim.pins.network import SimulatedNetwork
+from bitlane_sim.pins.network import SimulatedNetwork, SimulatedSocket
 from bitlane_sim.pins.packets import HostAddresses, content_of, framed
 from bitlane_sim.pins.udp import UdpServer, bound_socket
 from cppsim.errors import SimulationError
@@ -64,6 +64,21 @@ def arrived(client: socket.socket) -> list[bytes]:
             found.append(client.recv(2000))
     except TimeoutError:
         return found
+
+
+def test_a_closed_socket_of_a_link_refuses_as_the_systems_does() -> None:
+    network = SimulatedNetwork(looped(), BOARD)
+    opened: Any = SimulatedSocket(network)
+    opened.close()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as real:
+        real.close()
+        with pytest.raises(OSError) as expected:
+            real.send(b"")
+    for call in (lambda: opened.send([(b"data", 4)]), lambda: opened.receive(0.0)):
+        with pytest.raises(OSError, match="closed") as refused:
+            call()
+        assert refused.value.errno == expected.value.errno
+    network.close()
 
 
 def test_each_client_gets_its_datagrams(tmp_path: Path) -> None:
