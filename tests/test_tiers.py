@@ -107,7 +107,7 @@ def test_a_part_of_the_boards_is_chosen_by_the_commit(tmp_path: Path) -> None:
         assert set(found) == {(name, board) for name in ("first", "second") for board in tried}
         [line] = [line for line in output.splitlines() if line.startswith("sampled")]
         assert line == (
-            f"sampled by {commit[:8]} (REPLAY={commit[:8]} repeats it): seeds;"
+            f"sampled by {commit[:8]} (REPLAY={commit[:8]} repeats it): a third of the seeds;"
             f" netlists 2 of 5 ({', '.join(sorted(tried))})"
         )
         seen.add(" ".join(sorted(tried)))

@@ -1,7 +1,7 @@
 """The part of many cases that `make check` tries, chosen by the commit. No tests here.
 
 A commit always chooses the same, and each commit something else. `make deep` tries all cases.
-``REPLAY=HASH`` chooses as the commit HASH does. Seeds of `support.seeds` rotate so, and the
+``REPLAY=HASH`` chooses as the commit HASH does. The seeds of `support.seeds` are chosen so, and the
 parameter sets of a test with the mark ``rotates(count)``, of which ``count`` run.
 """
 
@@ -95,5 +95,6 @@ def summary(cases: Iterable[Sequence[object]]) -> str:
         f"{name} {len(each)} of {count} ({', '.join(sorted(each))})"
         for (name, count), each in sorted(tried.items(), key=str)
     ]
-    chosen = commit() or "no commit"
-    return f"sampled by {chosen} ({REPLAY}={commit()} repeats it): {'; '.join(['seeds', *parts])}"
+    chosen = commit()
+    by = f"by {chosen} ({REPLAY}={chosen} repeats it)" if chosen else "without a commit"
+    return f"sampled {by}: {'; '.join(['a third of the seeds', *parts])}"
