@@ -7,11 +7,18 @@ import pytest
 from bitlane.command_line.cli import DONE, UNUSABLE, main
 from bitlane.errors import BitlaneError
 from bitlane.links.udp import open_link
+from bitlane_boards.command_line import network
 from bitlane_boards.command_line.network import expand
 from support.board.driver import DriverDevice
 from support.host.network import network_board
 
 Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give boards more time to answer, which a busy computer serves late."""
+    monkeypatch.setattr(network, "_TIMEOUT", 60)
 
 
 def test_free_boards_and_boards_in_use_are_listed(capsys: Capture) -> None:

@@ -3,7 +3,6 @@
 One board is built here from source to file; the others in tests/verify.
 """
 
-import os
 import select
 import subprocess
 import sys
@@ -55,7 +54,7 @@ class Simulated:
         self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         assert self.process.stdout
         ready, _, _ = select.select([self.process.stdout], [], [], DEADLINE)
-        self.name = os.read(self.process.stdout.fileno(), 100).decode().strip() if ready else ""
+        self.name = self.process.stdout.readline().decode().strip() if ready else ""
 
     def stop(self) -> tuple[int, str]:
         """Terminate the process as a service manager does; return its exit code and its log."""

@@ -137,7 +137,8 @@ def test_ziglang_runs_the_demo(ziglang: Place, tmp_path: Path) -> None:
     assert "on simulator compiled, 64 bits" in done.stdout
     assert "297 held-out images" in done.stdout
     assert done.stdout.endswith("All checks passed.\n")
-    assert done.stderr == "bitlane: compiling the circuit, once for this circuit\n"
+    # The compilation is reported unless it lasts less than a second.
+    assert done.stderr in ("", "bitlane: compiling the circuit, once for this circuit\n")
 
 
 @pytest.mark.rotates(2)

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator
 from io import StringIO
 from select import select
-from threading import active_count
+from threading import TIMEOUT_MAX, active_count
 from time import monotonic, sleep
 from typing import Any, TextIO
 
@@ -27,7 +27,11 @@ Terminal = Callable[[], Callable[[], str]]
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Terminal:
-    """Make standard error a terminal when called, and return a function that reads it."""
+    """Make standard error a terminal when called, and return a function that reads it.
+
+    It does not show the seconds of a step that is slow because the computer is busy.
+    """
+    monkeypatch.setattr("bitlane.terminal.EVERY", TIMEOUT_MAX)
 
     def make() -> Callable[[], str]:
         monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
@@ -159,7 +163,7 @@ class PseudoTerminal:
 
     def wait_for(self, pattern: str) -> None:
         """Wait until the text matches ``pattern``: a device that takes as long as this."""
-        deadline = monotonic() + 20
+        deadline = monotonic() + 60
         while not re.search(pattern, self.read(0.01)):
             assert monotonic() < deadline, f"shown: {self.text!r}"
 

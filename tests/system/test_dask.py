@@ -31,7 +31,7 @@ from support.host.neighbours import nearest, within
 from support.processes import succeed
 from support.system.clusters import SECONDS, cluster_of
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")
@@ -218,7 +218,7 @@ def test_a_scheduler_that_is_not_there_is_said_in_time() -> None:
     started = monotonic()
     with pytest.raises(LinkError, match="no scheduler there") as caught:
         bitlane.dask.connect("tcp://127.0.0.1:9", timeout=1)
-    assert monotonic() - started < 20
+    assert monotonic() - started < SECONDS
     assert "\n" not in str(caught.value)
     assert "tcp://127.0.0.1:9" in str(caught.value)
 
@@ -234,8 +234,9 @@ def test_a_worker_that_does_not_answer_is_said_in_time() -> None:
         (process,) = client.run(os.getpid).values()
         os.kill(process, signal.SIGSTOP)
         try:
-            with pytest.raises(LinkError, match="a worker has not answered within 1 s"):
-                bitlane.dask.connect(client.scheduler.address, timeout=1)
+            # The scheduler has as long to answer, on a busy computer too.
+            with pytest.raises(LinkError, match="a worker has not answered within 4 s"):
+                bitlane.dask.connect(client.scheduler.address, timeout=4)
         finally:
             os.kill(process, signal.SIGCONT)
 

@@ -281,7 +281,7 @@ def program(*words: str, **options: Any) -> "subprocess.CompletedProcess[str]":
         [sys.executable, "-m", "bitlane", *words],
         stderr=subprocess.PIPE,
         text=True,
-        timeout=60,
+        timeout=600,
         check=False,
         **options,
     )

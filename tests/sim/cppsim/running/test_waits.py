@@ -446,8 +446,8 @@ def test_an_interrupted_fast_forward_goes_on_where_it_was() -> None:
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
         for _ in range(3):
-            signal.setitimer(signal.ITIMER_REAL, 0.03)
             with pytest.raises(KeyboardInterrupt):
+                signal.setitimer(signal.ITIMER_REAL, 0.03)
                 simulator.run()
             # What is due now has yet to happen: edges come at odd nanoseconds, rising ones first.
             edges = simulator._engine.now // 1_000_000 - 1

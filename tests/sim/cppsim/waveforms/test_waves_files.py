@@ -270,8 +270,8 @@ def test_an_interrupt_is_heard_while_waveforms_are_written(tmp_path: Path) -> No
     try:
         with made.write_vcd(str(tmp_path / "wave.vcd")):
             for _ in range(20):
-                signal.setitimer(signal.ITIMER_REAL, 0.01)
                 with pytest.raises(KeyboardInterrupt):
+                    signal.setitimer(signal.ITIMER_REAL, 0.01)
                     made.run()
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
