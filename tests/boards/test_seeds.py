@@ -14,7 +14,6 @@ import pytest
 
 from bitlane.command_line.cli import CHECK_FAILED, DONE, UNUSABLE, main
 from bitlane.errors import BitlaneError
-from bitlane_boards import boards
 from bitlane_boards.command_line import build as command
 from bitlane_boards.flow import build as build_module
 from bitlane_boards.flow.seeds import Routed, Synthesised, best_of, place
@@ -178,7 +177,3 @@ def test_bad_input_is_one_line(
     assert code == UNUSABLE
     assert capsys.readouterr().err.count("\n") == 1
     assert not (tmp_path / "new").exists()
-
-
-def test_boards_that_are_placed_elsewhere_are_known_there_by_name() -> None:
-    assert all(boards()[name].name == name for name in boards())

@@ -38,14 +38,18 @@ def test_flips_in_a_batch_are_seen_where_flipped_netlists_are(
     last = len(campaign.parts()) - 1
     assert int(results[f"line {last}"][-1]) == line_crc(found.netlist, stimulus)
     outcome = campaign.outcome(results)
-    never = len(outcome.parts)
+    never, oscillating = len(outcome.parts), 0
     for shown, pins in ((outcome.line, False), (outcome.seen, True)):
         copies = seen_by_copies(campaign, pins=pins)
         for number, (lut, expected) in enumerate(zip(campaign.flips.luts, copies, strict=True)):
             cell, seen = campaign.cells[lut], bool(shown[number] < never)
             where = f"row {campaign.flips.rows[number]} of LUT {cell.number} in {cell.x},{cell.y}"
             # The copies show an oscillating LUT at once, the batch only if a pin shows it.
-            assert seen == expected or (expected and cell.output in cell.inputs), where
+            if seen != expected:
+                assert expected, where
+                assert cell.output in cell.inputs, where
+                oscillating += 1
+    assert oscillating <= 2, "few of the sampled LUTs read themselves"
 
     rows = {str(row["what"]): int(row["flips"]) for row in outcome.rows(campaign.flips)}
     record_property("report", f"{NAME}: {rows}")

@@ -41,7 +41,7 @@ def test_every_face_has_the_operator_and_its_documentation(name: str) -> None:
     for face in (bitlane.Device, bitlane.Pool, bitlane, BitOperators):
         method = getattr(face, name)
         assert method.__name__ == method.__qualname__ == name
-        assert method.__doc__.strip().partition(" ")[0] in "Return Invert Copy Shift Count"
+        assert method.__doc__.split()[0] in ("Return", "Invert", "Copy", "Shift", "Count")
         parameters = list(inspect.signature(method).parameters)
         assert parameters[-1] in ("out", "casting")
         assert ("self" in parameters) == (face is not bitlane)

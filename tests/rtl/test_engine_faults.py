@@ -282,7 +282,7 @@ def test_what_precedes_half_an_element_in_error_is_written(width: int) -> None:
     assert np.array_equal(bench.memory.data[:5120], expected[:5120])
 
 
-@pytest.mark.parametrize("latency", [46, 50, 51, *map(slow, (47, 48, 49, 52, 53, 54, 55))])
+@pytest.mark.parametrize("latency", [46, 50, 51, 52, *map(slow, (47, 48, 49, 53, 54, 55))])
 def test_an_answer_in_the_last_cycle_is_no_timeout_of_the_next_command(latency: int) -> None:
     bench = EngineBench(configuration())
     bench.writes.latency = latency
@@ -292,7 +292,9 @@ def test_an_answer_in_the_last_cycle_is_no_timeout_of_the_next_command(latency: 
         await bench.submit(ctx, logic(Op.NOT, 0, None, 4096, 64))
         await ctx.tick().repeat(400)
         end = ending(*await bench.registers(ctx, "FAULT", "RETIRED"))
-        assert (end.status, end.retired) in ((Status.OK, 1), (Status.TIMEOUT, 0))
+        # An answer takes a cycle more than its latency, and the 51st cycle is the last in time.
+        expected = (Status.OK, 1) if latency <= 51 else (Status.TIMEOUT, 0)
+        assert (end.status, end.retired) == expected
         assert end.index == 0
 
     bench.run(host)

@@ -60,18 +60,27 @@ def test_rows_of_every_length_at_any_byte(
         bench.check(tasks[first : first + config.slots])
 
 
-@pytest.mark.parametrize("width", [32, 64, slow(128)])
-@pytest.mark.parametrize("lane", Lane)
-@pytest.mark.parametrize("a_mode", OPERAND_MODES)
+def fitting_modes(width: int, lane: Lane) -> list[Mode]:
+    """Return the modes of an operand; only dense operands have elements wider than a beat."""
+    return [mode for mode in OPERAND_MODES if lane.bits <= width or mode is Mode.DENSE]
+
+
+@pytest.mark.parametrize(
+    ("width", "lane", "a_mode"),
+    [
+        (slow if width == 128 else pytest.param)(width, lane, mode)
+        for width in (32, 64, 128)
+        for lane in Lane
+        for mode in fitting_modes(width, lane)
+    ],
+)
 def test_operands_that_stride_and_repeat(width: int, lane: Lane, a_mode: Mode) -> None:
     """Runs are summed in every lane that they can have, among commands of other kinds."""
     generator = random.Random(f"{width} {lane} {a_mode}")
     bench = EngineBench(configuration(data_width=width), stalls=STALLS[1], seed=width)
     tasks = []
     for number in range(4):
-        b_mode = generator.choice(OPERAND_MODES)
-        if lane.bits > width and {a_mode, b_mode} != {Mode.DENSE}:
-            return
+        b_mode = generator.choice(fitting_modes(width, lane))
         counts = [generator.choice([1, 2, 5, 21]), 2, 2]
         a, b = (
             random_walk(generator, bench.configuration, counts, mode, lane, size=HALF, aligned=True)

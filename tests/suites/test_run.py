@@ -4,6 +4,7 @@ The suite under test is a repository of two tests: one of them passes only witho
 """
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -142,8 +143,11 @@ def _is_running(command: str) -> bool:
 
 def test_every_suite_names_a_whole_commit() -> None:
     suites = read()
-    assert len({suite.name for suite in suites}) == len(suites) > 1
-    assert all(len(suite.commit) == 40 and suite.tests and suite.requires for suite in suites)
+    assert len({suite.name for suite in suites}) == len(suites) == 10
+    for suite in suites:
+        assert re.fullmatch("[0-9a-f]{40}", suite.commit), suite.name
+        assert suite.tests, suite.name
+        assert suite.requires, suite.name
 
 
 def test_a_clone_without_the_commit_is_refused(file: Path, tmp_path: Path) -> None:

@@ -209,7 +209,8 @@ def test_a_plain_locale_reads_sources_as_they_were_written(tmp_path: Path) -> No
     ran = run_python(*words, BITLANE_CACHE=str(tmp_path), **plain)
     assert (ran.returncode, ran.stdout) == (0, "[-2]\n"), ran.stderr
     warned = [line for line in ran.stderr.splitlines() if "EncodingWarning" in line]
-    assert all("site-packages" in line for line in warned), warned
+    # Other packages may read files in the encoding of the locale, or not.
+    assert [line for line in warned if "site-packages" not in line] == []
 
 
 def test_every_command_stands_in_one_group_of_the_help(bitlane: CommandLine) -> None:

@@ -30,7 +30,7 @@ def folder() -> Iterator[Path]:
 
     HOME and the checkout may lie below ``/tmp``, as in a fresh clone with an empty HOME.
     """
-    with tempfile.TemporaryDirectory(prefix="bitlane-", dir="/var/tmp") as made:  # noqa: S108
+    with tempfile.TemporaryDirectory(prefix="bitlane-", dir="/var/tmp") as made:
         yield Path(made)
 
 
@@ -63,7 +63,7 @@ def test_options_of_our_boards_are_refused(
 
 
 def test_a_folder_that_the_tools_do_not_see_is_refused() -> None:
-    hidden = Path("/tmp/bitlane-not-made/build")  # noqa: S108
+    hidden = Path("/tmp/bitlane-not-made/build")
     with pytest.raises(BitlaneError, match=f"{hidden}: the tools see no files in /tmp; choose"):
         build_target("terasic_de0nano", hidden)
     assert not hidden.parent.exists()

@@ -5,12 +5,12 @@ must not do; the expected bytes come from NumPy on the same views of the same me
 """
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
-from hypothesis import given
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -107,6 +107,9 @@ def views(draw: st.DrawFn, shape: tuple[int, ...], size: int, start: int, output
 
 MEMORY = 1 << 13
 
+COMPUTED = "computed"
+"""Outcome of a work that is not refused."""
+
 
 @st.composite
 def works(draw: st.DrawFn) -> tuple[Op, tuple[int, ...], View, View | None, View]:
@@ -161,15 +164,17 @@ def expected(
     return np.array(flat, dtype=f"<u{out}").reshape(a.shape)
 
 
-@examples(4)
-@given(works(), geometries(MEMORY), st.booleans(), st.booleans(), st.integers(0, 1 << 32))
-def test_any_layout_on_any_circuit(
+def compute(
     work: tuple[Op, tuple[int, ...], View, View | None, View],
     geometry: Geometry,
     saturate: bool,
     arithmetic: bool,
     seed: int,
-) -> None:
+) -> str:
+    """Lower ``work`` and run it, expect the right bytes, or a refusal with reason.
+
+    Return which of these it was.
+    """
     op, shape, a, b, y = work
     model = interpreter(geometry, seed)
     random = np.random.default_rng(seed)
@@ -183,11 +188,11 @@ def test_any_layout_on_any_circuit(
     except LayoutError:
         assert op not in LOGIC_OPS
         assert y.address % y.itemsize or any(stride % y.itemsize for stride in y.strides)
-        return
+        return "layout refused"
     except UnsupportedError:
         assert op not in LOGIC_OPS
         assert Lane(a.itemsize.bit_length() - 1) not in geometry.lanes
-        return
+        return "lane not built"
     operands = [window(model.memory, view, shape) for view in (a, b) if view is not None]
     result = expected(
         op,
@@ -201,6 +206,33 @@ def test_any_layout_on_any_circuit(
 
     execute(model, got)
     assert np.array_equal(model.memory, after), got
+    return COMPUTED
+
+
+WORK = st.tuples(works(), geometries(MEMORY), st.booleans(), st.booleans(), st.integers(0, 1 << 32))
+
+
+@examples(4)
+@given(WORK)
+def test_any_layout_on_any_circuit(drawn: tuple[Any, ...]) -> None:
+    event(compute(*drawn))
+
+
+def test_most_layouts_are_computed() -> None:
+    assert share_computed(compute, WORK) > 0.5
+
+
+def share_computed(work: Callable[..., str], drawn: st.SearchStrategy[tuple[Any, ...]]) -> float:
+    """Return the share of 100 examples that ``work`` computes and does not refuse."""
+    outcomes: list[str] = []
+
+    @settings(max_examples=100)
+    @given(drawn)
+    def run(arguments: tuple[Any, ...]) -> None:
+        outcomes.append(work(*arguments))
+
+    run()
+    return outcomes.count(COMPUTED) / len(outcomes)
 
 
 # --- sums of counts ---------------------------------------------------------------------------
@@ -236,14 +268,13 @@ def summed(
     return result
 
 
-@examples(4)
-@given(sums(), geometries(MEMORY), st.integers(0, 9).map(bool), st.integers(0, 1 << 32))
-def test_any_layout_is_summed_on_any_circuit(
+def compute_sums(
     work: tuple[Op, tuple[int, ...], View, View | None, View],
     geometry: Geometry,
     with_sums: bool,
     seed: int,
-) -> None:
+) -> str:
+    """As `compute`, for a sum of counts."""
     op, shape, a, b, y = work
     if with_sums:
         geometry = dataclasses.replace(geometry, modes=geometry.modes | {Mode.SUM})
@@ -252,16 +283,16 @@ def test_any_layout_is_summed_on_any_circuit(
         got = list(lower(op, shape, Streams(a, b, y), geometry))
     except UnsupportedError:
         assert Mode.SUM not in geometry.modes or Lane.BITS_8 not in geometry.lanes
-        return
+        return "sums not built"
     except NoRunError:
         if Lane.BITS_8 not in geometry.lanes:
-            return
+            return "lane not built"
         packed = [View(0, packed_strides(shape, order_of_sum(y), a.itemsize), a.itemsize)] * 2
-        list(lower(op, shape, Streams(packed[0], packed[1], y), geometry))
-        return
+        assert list(lower(op, shape, Streams(packed[0], packed[1], y), geometry)) != []
+        return "no run"
     except LayoutError:
         assert y.address % 4 or any(stride % 4 for stride in y.strides)
-        return
+        return "layout refused"
     axes = tuple(axis for axis, step in enumerate(y.strides) if not step)
     operands = [window(model.memory, view, shape).copy() for view in (a, b) if view is not None]
     result = summed(op, operands[0], operands[1] if b else None, axes)
@@ -271,6 +302,21 @@ def test_any_layout_is_summed_on_any_circuit(
     window(after, place, [shape[axis] for axis in kept])[...] = result
     execute(model, got)
     assert np.array_equal(model.memory, after), got
+    return COMPUTED
+
+
+SUMS = st.tuples(sums(), geometries(MEMORY), st.integers(0, 9).map(bool), st.integers(0, 1 << 32))
+
+
+@examples(4)
+@given(SUMS)
+def test_any_layout_is_summed_on_any_circuit(drawn: tuple[Any, ...]) -> None:
+    event(compute_sums(*drawn))
+
+
+def test_many_layouts_are_summed() -> None:
+    """Refused are circuits without sums or bytes, and sums whose axes are not a run."""
+    assert share_computed(compute_sums, SUMS) > 0.25
 
 
 def order_of_sum(y: View) -> list[int]:

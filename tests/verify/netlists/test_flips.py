@@ -6,20 +6,24 @@ of a long run of random traffic.
 """
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from bitlane_boards import boards
 from bitlane_boards.board import Board
 from bitlane_boards.readback.asc import Bitstream
 from bitlane_boards.readback.ice40 import extract
+from bitlane_boards.readback.netlist import bitstream_model
 from bitlane_boards.readback.pins import board_pins
 from bitlane_rtl.abi import COMPLETION_OFFSET, CONTROL_BASE, register
 from bitlane_rtl.abi.frames import FRAME_DATA_BYTES, RECEIVE_BYTES
 from bitlane_sim.pins import GateModel, PinModel, PinSimulation
 from cppsim.errors import SimulationError
-from flips.copies import random_flips
+from flips.copies import Flip, flipped, random_flips
 from flips.exchanges import ExchangeWriter
+from support.boards.asc import write
 from support.boards.board_builds import built
 from support.boards.session import validated
 from support.rotation import drawn
@@ -173,7 +177,11 @@ class RandomTraffic(ExchangeWriter):
     ("count", "exchanges", "least"), [(16, 250, 0.6), pytest.param(COPIES, 1000, 0.8, marks=DEEP)]
 )
 def test_flipped_bits_that_can_be_seen_are_caught(
-    count: int, exchanges: int, least: float, record_property: Callable[[str, object], None]
+    count: int,
+    exchanges: int,
+    least: float,
+    record_property: Callable[[str, object], None],
+    tmp_path: Path,
 ) -> None:
     """A thousand exchanges are some hundred million cycles. ``least``: caught ones of the seen.
 
@@ -181,7 +189,8 @@ def test_flipped_bits_that_can_be_seen_are_caught(
     """
     board = boards()[NAME]
     pins = {role: pin.package_pin for role, pin in board_pins(board).items()}
-    found = extract(Bitstream.read(built(board) / f"{NAME}.bin"), PACKAGE, pins)
+    bits = Bitstream.read(built(board) / f"{NAME}.bin")
+    found = extract(bits, PACKAGE, pins)
     flips = drawn(random_flips(found.cells, COPIES, seed=1), count)
     tables = [flip.table for flip in flips]
 
@@ -207,3 +216,22 @@ def test_flipped_bits_that_can_be_seen_are_caught(
     record_property("report", text)
     assert len(seen) > count // 4, text
     assert len(caught) >= least * len(seen), text
+    sound = [number for number in sorted(caught) if "loop" not in reasons[number]]
+    expect_caught_in_a_file(bits, flips[sound[0]], board, tmp_path)
+
+
+def expect_caught_in_a_file(bits: Bitstream, flip: Flip, board: Board, folder: Path) -> None:
+    """Expect that validation also catches ``flip`` where it is read back from a file."""
+    pins = {role: pin.package_pin for role, pin in board_pins(board).items()}
+    sound, damaged = folder / "sound.bin", folder / "damaged.bin"
+    write(bits, sound)
+    with flipped(bits, flip):
+        write(bits, damaged)
+        netlist = extract(bits, PACKAGE, pins).netlist
+    pairs = zip(sound.read_bytes(), damaged.read_bytes(), strict=True)
+    # One bit of the table, and the checksum at the end.
+    assert 1 < sum(one != other for one, other in pairs) < 6
+    again = extract(Bitstream.read(damaged), PACKAGE, pins).netlist
+    assert np.array_equal(again.luts, netlist.luts)
+    assert np.array_equal(again.wires, netlist.wires)
+    assert validated(bitstream_model(board, damaged), board, memory_bytes=1024)
