@@ -1,5 +1,6 @@
 """Every board is sound data, and small enough to be read."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,13 @@ from bitlane_boards.flow.pll import PllError
 from bitlane_rtl.abi import Mode, Op
 
 FOLDER = Path(bitlane_boards.__file__).parent
+
+
+def names_of(chosen: Callable[[Board], object]) -> list[str]:
+    """Return the names of the boards that are ``chosen``; there are some."""
+    names = [name for name, board in sorted(boards().items()) if chosen(board)]
+    assert names
+    return names
 
 
 @pytest.fixture(params=sorted(boards()))
@@ -43,13 +51,16 @@ def test_a_plls_settings_or_the_oscillator_make_the_clock(board: Board) -> None:
         expect_clock(replace(board, clock_hz=20_000_003, baud=100_000), platform)
 
 
+def test_a_board_of_a_platform_with_sdram_has_a_part_or_none(board: Board) -> None:
+    pins = load_platform(board).resources.get(("sdram", 0))
+    assert board.sdram is None or pins is not None
+
+
+@pytest.mark.parametrize("board", names_of(lambda board: board.sdram), indirect=True)
 def test_the_memory_chip_fits_the_pins(board: Board) -> None:
     """A chip that is simulated with masks, banks or bits that no pin has would hide lost bytes."""
-    platform = load_platform(board)
-    part, pins = board.sdram, platform.resources.get(("sdram", 0))
-    if part is None or pins is None:
-        assert part is None
-        return
+    part, pins = board.sdram, load_platform(board).resources["sdram", 0]
+    assert part is not None
     widths = {each.name: len(each.ios[0].names) for each in pins.ios}
     assert widths["dq"] == part.width
     assert widths.get("dqm", 0) == (part.width // 8 if part.masks else 0)
@@ -58,15 +69,17 @@ def test_the_memory_chip_fits_the_pins(board: Board) -> None:
     assert board.configuration.memory_bytes <= part.size
 
 
+@pytest.mark.parametrize(
+    "board", names_of(lambda board: board.memory is MemoryKind.BANKS), indirect=True
+)
 def test_no_block_ram_of_a_bank_holds_two_bytes_of_a_word(board: Board) -> None:
     """Commands without FENCE may read and write different bytes of a word in one cycle."""
-    if board.memory is MemoryKind.BANKS:
-        assert board.words // board.banks >= 2048
+    assert board.words // board.banks >= 2048
 
 
+@pytest.mark.parametrize("board", names_of(lambda board: board.ethernet), indirect=True)
 def test_the_pins_of_ethernet_are_those_that_the_simulated_chip_has(board: Board) -> None:
-    if board.ethernet is None:
-        return
+    assert board.ethernet is not None
     pins = load_platform(board).resources["eth_rgmii", board.ethernet.number]
     widths = {each.name.replace("ctrl", "ctl"): len(each.ios[0].names) for each in pins.ios}
     wanted = {"tx_clk": 1, "tx_ctl": 1, "tx_data": 4, "rx_clk": 1, "rx_ctl": 1, "rx_data": 4}

@@ -73,6 +73,7 @@ def test_an_in_place_difference_is_not_passed_on(runner: Runner) -> None:
     runner.driver.model.flip = 0
     assert not runner(model)
     shown = [line for line in runner.lines if line.startswith("Check")]
+    assert len(shown) == 2
     assert all("1 of 4 bytes differ, first byte 0 " in line for line in shown)
 
 

@@ -162,7 +162,7 @@ def test_loops_are_walked_by_their_steps(seed: int) -> None:
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.json")), ids=lambda path: path.stem)
 def test_a_walk_stays_between_its_ends(path: Path) -> None:
-    level = dml.FeatureLevel.LEVEL_4_1
+    level, drawn = dml.FeatureLevel.LEVEL_4_1, 0
     for each in lower_model(load_model(path, level), Control(NotingLink()).geometry(), level):
         for command in each.commands:
             for name, walk, size in streams(command):
@@ -171,6 +171,8 @@ def test_a_walk_stays_between_its_ends(path: Path) -> None:
                 assert min(places) >= 0
                 text = draw_walk(command, name, walk, size)
                 assert text.count("<circle") == min(len(places), 256)
+                drawn += 1
+    assert drawn > 0
 
 
 def test_a_drawing_of_a_long_walk_names_its_limit() -> None:
