@@ -21,7 +21,8 @@ from queue import SimpleQueue
 from typing import Protocol
 
 from mutants import equivalent
-from mutants.changes import Change, changes, sample
+from mutants.changes import Change, sample
+from mutants.finders import changes
 from mutants.relevance import CHOICES, PROJECT, has_netlist, own_tests, whole_tests
 from mutants.workplace import PACKAGE, TIERS, NoAnswer, Workplace
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mutants.changes import Change, Kind, apply, changes, sample
+from mutants.changes import Change, Kind, apply, sample
+from mutants.finders import changes
 
 ROOT = Path(__file__).parents[2] / "rtl/bitlane_rtl"
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from mutants import equivalent, run
-from mutants.changes import Change, changes
+from mutants.changes import Change
 from mutants.equivalent import Equivalent
+from mutants.finders import changes
 from mutants.relevance import OWN, WHOLE, own_tests, whole_tests
 from mutants.run import Answer, Answers, Outcome, judge, report
 from mutants.workplace import PACKAGE, NoAnswer, Workplace
