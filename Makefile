@@ -25,6 +25,7 @@ WORKERS := 2
 COUNT := 200
 SEED := 1
 TIER := full
+PACKAGE := rtl
 BOARD := hx8k
 OPTIONS :=
 
@@ -75,8 +76,9 @@ compilers: $(CHECK_READY) ## Run the demo and some tests with ziglang alone, and
 verify: $(CHECK_READY) ## Build every board and run its bitstream and netlist, with many faults
 	@$(PYTEST) $(DEEP) tests/verify
 
-mutants: $(CHECK_READY) ## Change the circuit in COUNT places, one at a time: do its tests notice? (TIER=quick)
-	@PYTHONPATH=tests $(BIN)/python -m mutants.run --count $(COUNT) --seed $(SEED) --workers $(WORKERS) --tier $(TIER)
+mutants: $(CHECK_READY) ## Change PACKAGE (rtl) in COUNT places, one at a time: do its tests notice? (TIER=quick)
+	@PYTHONPATH=tests $(BIN)/python -m mutants.run --package $(PACKAGE) --count $(COUNT) --seed $(SEED) \
+	  --workers $(WORKERS) --tier $(TIER) $(OPTIONS)
 
 flips: $(CHECK_READY) ## Flip each bit of the LUTs of BOARD's bitstream: does a pin show it? (OPTIONS=--help)
 	@PYTHONPATH=tests $(BIN)/python -m flips.run $(BOARD) $(OPTIONS)

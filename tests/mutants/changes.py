@@ -17,6 +17,7 @@ class Kind(Enum):
     CONSTANT = "constant"
     CONDITION = "condition"
     STATEMENT = "statement"
+    ARGUMENT = "argument"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,6 +14,7 @@ FILE = Path(__file__).with_name("equivalent.toml")
 class Equivalent:
     """A change as in `Change`, ``change`` its ``summary``, and why nothing can be seen of it."""
 
+    package: str
     file: str
     where: str
     text: str
@@ -30,6 +31,11 @@ def read(path: Path = FILE) -> list[Equivalent]:
     """All of a file. Raises ``TypeError`` where an entry lacks something or has too much."""
     entries = tomllib.loads(path.read_text(encoding="utf-8")).get("equivalent", [])
     return [Equivalent(**entry) for entry in entries]
+
+
+def of_package(name: str) -> list[Equivalent]:
+    """Return those of the package ``name``."""
+    return [each for each in read() if each.package == name]
 
 
 def reason(change: Change, known: Iterable[Equivalent]) -> str:

@@ -4,9 +4,6 @@ The keys are prefixes of the file's path.
 """
 
 from collections.abc import Mapping
-from pathlib import Path
-
-PROJECT = Path(__file__).parents[2]
 
 CHOICES = ("configurations.py",)
 """Files that only choose which circuits are built: a changed choice is not a bug."""
@@ -39,6 +36,24 @@ _BOARD = (
     "tests/system/test_board_memories.py",
 )
 
+_ETHERNET = ("tests/rtl/ethernet",)
+_PACKETS = ("tests/rtl/ethernet/test_udp_stack.py", "tests/rtl/ethernet/test_network_bridge.py")
+_PACKET_UNITS = (
+    "ethernet/byte_sum.py",
+    "ethernet/frame_parser.py",
+    "ethernet/packet_builder.py",
+    "ethernet/packet_router.py",
+    "ethernet/packets.py",
+    "ethernet/tables.py",
+    "ethernet/udp_stack.py",
+)
+_REQUESTS = ("tests/rtl/ethernet/test_network_bridge.py",)
+_REQUEST_UNITS = (
+    "ethernet/answer_packer.py",
+    "ethernet/request_reader.py",
+    "ethernet/session_timer.py",
+)
+
 OWN: Mapping[str, tuple[str, ...]] = {
     "abi/": (
         "tests/host/command_line/test_registers_page.py",
@@ -55,6 +70,17 @@ OWN: Mapping[str, tuple[str, ...]] = {
     "control/record_words.py": ("tests/rtl/control/test_refusals.py",),
     "datapath/result_decoder.py": ("tests/rtl/datapath/test_repack.py",),
     "datapath/spans.py": ("tests/rtl/datapath/test_reader.py",),
+    "datapath/datapath.py": ("tests/rtl/test_engine.py", "tests/rtl/test_engine_sums.py"),
+    "datapath/placement.py": ("tests/rtl/datapath/test_writer.py",),
+    "datapath/stages.py": ("tests/rtl/datapath/test_reader.py", "tests/rtl/test_engine.py"),
+    **dict.fromkeys(_PACKET_UNITS, _PACKETS),
+    **dict.fromkeys(_REQUEST_UNITS, _REQUESTS),
+    "ethernet/gmii.py": (
+        "tests/rtl/ethernet/test_mac_receiver.py",
+        "tests/rtl/ethernet/test_mac_transmitter.py",
+        "tests/rtl/ethernet/test_rgmii.py",
+    ),
+    "ethernet/word_aligner.py": ("tests/rtl/ethernet/test_data_mover.py", *_REQUESTS),
     "search/": ("tests/rtl/search",),
     "serial/": ("tests/rtl/serial/test_serial_bridge.py", "tests/rtl/serial/test_efficiency.py"),
     **dict.fromkeys(_EXECUTOR_UNITS, ("tests/rtl/serial/test_executor.py",)),
@@ -75,34 +101,12 @@ OWN: Mapping[str, tuple[str, ...]] = {
 WHOLE: Mapping[str, tuple[str, ...]] = {
     "": _ENGINE,
     **dict.fromkeys(AROUND_ENGINE, _BOARD),
+    "ethernet/": (*_ETHERNET, "tests/system/test_network_simulated.py"),
     "ports/": (*_ENGINE, *_BOARD),
 }
 """Further tests by prefix. Only the longest matching prefix counts."""
 
 
-def own_tests(file: str) -> list[str]:
-    """Return the quick tests of ``file``.
-
-    The first is its namesake, if there is one: ``tests/rtl/addresses/test_bursts.py`` of
-    ``addresses/bursts.py``.
-    """
-    path = Path("tests/rtl", file)
-    namesake = path.with_name(f"test_{path.name}")
-    own = [namesake.as_posix()] if (PROJECT / namesake).exists() else []
-    return list(dict.fromkeys([*own, *(test for tests in _matching(OWN, file) for test in tests)]))
-
-
-def whole_tests(file: str) -> list[str]:
-    """Return the tests to run for ``file`` after the quick tests."""
-    return [*_matching(WHOLE, file)[0]]
-
-
 def has_netlist(file: str) -> bool:
     """Return whether ``file`` affects netlists only, and no other code reads it."""
     return not file.startswith(("abi/", "configuration"))
-
-
-def _matching(table: Mapping[str, tuple[str, ...]], file: str) -> list[tuple[str, ...]]:
-    """Return the entries of all prefixes of ``file``, the longest prefix first."""
-    prefixes = sorted((prefix for prefix in table if file.startswith(prefix)), key=len)
-    return [table[prefix] for prefix in reversed(prefixes)]

@@ -1,4 +1,4 @@
-"""``make mutants`` changes the circuit's source in many places, one at a time, and runs the tests.
+"""``make mutants`` changes a package's source in many places, one at a time, and runs the tests.
 
 A change that no test notices is a survivor. Either a test is missing, or the change has no effect;
 then `equivalent.toml` must list it with a reason. Answers are stored, so that an interrupted run
@@ -23,8 +23,10 @@ from typing import Protocol
 from mutants import equivalent
 from mutants.changes import Change, sample
 from mutants.finders import changes
-from mutants.relevance import CHOICES, PROJECT, has_netlist, own_tests, whole_tests
-from mutants.workplace import PACKAGE, TIERS, NoAnswer, Workplace
+from mutants.packages import PACKAGES, PROJECT, Package
+from mutants.page import record, summary
+from mutants.relevance import has_netlist
+from mutants.workplace import TIERS, NoAnswer, Workplace
 
 
 class Outcome(StrEnum):
@@ -38,15 +40,24 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Answer:
-    """An outcome, and ``by``: the test that caught the change, or why it has no effect."""
+    """An outcome, and ``by``: the test that caught the change, or why it has no effect.
+
+    ``late``: the test is not one of the file's own.
+    """
 
     outcome: Outcome
     by: str
     seconds: float
+    late: bool = False
 
 
 class Place(Protocol):
-    """The methods of a `Workplace` that `judge` calls."""
+    """The members of a `Workplace` that `judge` uses."""
+
+    @property
+    def package(self) -> Package: ...
+
+    def warm_up(self, file: str, tests: Sequence[str]) -> None: ...
 
     def changed(self, change: Change) -> AbstractContextManager[None]: ...
 
@@ -57,44 +68,55 @@ class Place(Protocol):
     def has_same_netlists(self, file: str) -> bool: ...
 
 
-def judge(change: Change, place: Place, known: Sequence[equivalent.Equivalent]) -> Answer:
+def judge(
+    change: Change,
+    place: Place,
+    known: Sequence[equivalent.Equivalent],
+    *,
+    room_only: bool = False,
+) -> Answer:
     """Judge ``change``: run its quick tests, compare netlists, then run all other tests.
 
-    Raises ``NoAnswer`` if a test also fails without the change.
+    ``room_only`` leaves out these other tests. Raises ``NoAnswer`` if a test also fails without
+    the change.
     """
     if why := equivalent.reason(change, known):
         return Answer(Outcome.EXPLAINED, why, 0)
     started = time.monotonic()
-    own, whole = own_tests(change.file), whole_tests(change.file)
+    package = place.package
+    own, whole = package.own_tests(change.file), package.whole_tests(change.file)
     outcome, by, tests = Outcome.SURVIVED, "", own
+    place.warm_up(change.file, own)
     with place.changed(change):
+        compared = package.circuit and has_netlist(change.file)
         if own and (by := place.fails(own)):
             outcome = Outcome.CAUGHT
-        elif has_netlist(change.file) and place.has_same_netlists(change.file):
+        elif compared and place.has_same_netlists(change.file):
             outcome = Outcome.SAME
-        elif by := place.fails(whole):
+        elif not room_only and (by := place.fails(whole)):
             outcome, tests = Outcome.CAUGHT, whole
     if outcome is Outcome.CAUGHT and not place.pass_unchanged(tests, by):
         raise NoAnswer(f"fails without any change: {by}")
-    return Answer(outcome, by, round(time.monotonic() - started, 1))
+    seconds = round(time.monotonic() - started, 1)
+    return Answer(outcome, by, seconds, late=tests is whole)
 
 
 class Answers:
     """The answers of this run and of earlier ones, in a file with a line for each."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, folder: str) -> None:
         self._path = path
+        self._sources = PROJECT / folder
         self._answers: dict[str, Answer] = {}
         path.parent.mkdir(parents=True, exist_ok=True)
         for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
             entry = json.loads(line)
-            answer = Answer(Outcome(entry["outcome"]), entry["by"], entry["seconds"])
-            self._answers[entry["key"]] = answer
+            key = entry.pop("key")
+            self._answers[key] = Answer(**{**entry, "outcome": Outcome(entry["outcome"])})
 
-    @staticmethod
-    def _key(change: Change) -> str:
+    def _key(self, change: Change) -> str:
         """Return a key that depends on the change and on the content of its file."""
-        source = (PROJECT / PACKAGE / change.file).read_bytes()
+        source = (self._sources / change.file).read_bytes()
         place = f"{change.start} {change.after}"
         return f"{change} {hashlib.sha256(source + place.encode()).hexdigest()[:16]}"
 
@@ -108,39 +130,36 @@ class Answers:
             file.write(json.dumps({"key": self._key(change), **asdict(answer)}) + "\n")
 
 
-def report(answers: Sequence[tuple[Change, Answer]]) -> tuple[str, bool]:
+def report(package: Package, answers: Sequence[tuple[Change, Answer]]) -> tuple[str, bool]:
     """Return the final report, and whether no change survived."""
     counts = Counter(answer.outcome for _, answer in answers)
     lines = [
-        f"{PACKAGE}/{change} [{change.where}]"
+        f"{package.folder}/{change} [{change.where}]"
         for change, answer in answers
         if answer.outcome is Outcome.SURVIVED
     ]
     told = ", ".join(f"{counts[outcome]} {outcome}" for outcome in Outcome)
     seen = counts[Outcome.CAUGHT] + counts[Outcome.SURVIVED]
     share = f"; {counts[Outcome.CAUGHT] / seen:.1%} of {seen} that change something" if seen else ""
-    return "\n".join([*lines, f"{len(answers)} changes: {told}{share}"]), not lines
+    text = f"{package.name}: {len(answers)} changes: {told}{share}"
+    return "\n".join([*lines, text]), not lines
 
 
-def _found(only: str) -> list[Change]:
+def _found(package: Package, only: str) -> list[Change]:
     """Return all changes of the files with paths that begin with ``only``."""
-    root = PROJECT / PACKAGE
-    files = {path.relative_to(root).as_posix(): path for path in sorted(root.rglob("*.py"))}
-    for file in CHOICES:
-        del files[file]
     return [
         change
-        for file, path in files.items()
+        for file, path in package.sources().items()
         if file.startswith(only)
-        for change in changes(path.read_text(encoding="utf-8"), file)
+        for change in changes(path.read_text(encoding="utf-8"), file, circuit=package.circuit)
     ]
 
 
 def _judge_all(
-    chosen: Sequence[Change], answers: Answers, places: Sequence[Workplace]
+    chosen: Sequence[Change], answers: Answers, places: Sequence[Workplace], *, room_only: bool
 ) -> Iterator[tuple[Change, Answer]]:
     """Judge the changes without an answer, one at a time in each place; yield all in order."""
-    known = equivalent.read()
+    known = equivalent.of_package(places[0].package.name)
     idle: SimpleQueue[Workplace] = SimpleQueue()
     for place in places:
         idle.put(place)
@@ -150,7 +169,7 @@ def _judge_all(
             return earlier
         place = idle.get()
         try:
-            found = judge(change, place, known)
+            found = judge(change, place, known, room_only=room_only)
         finally:
             idle.put(place)
         answers.add(change, found)
@@ -162,6 +181,7 @@ def _judge_all(
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="mutants", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--package", choices=PACKAGES, default="rtl", help="what is changed")
     parser.add_argument("--seed", type=int, default=1, help="which changes are chosen")
     parser.add_argument("--count", type=int, default=200, help="how many (default: 200)")
     parser.add_argument(
@@ -171,36 +191,60 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--workers", type=int, choices=(1, 2), default=1, help="at a time")
     parser.add_argument("--deadline", type=float, default=900, help="seconds for the tests of one")
     parser.add_argument("--tier", choices=TIERS, default="full", help="which tests are run")
-    parser.add_argument("--answers", type=Path, help="default: out/mutants_TIER.jsonl")
+    parser.add_argument("--room-only", action="store_true", help="run only tests of its folder")
+    parser.add_argument("--answers", type=Path, help="default: out/mutants_PACKAGE_TIER.jsonl")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write a summary to FILE")
+    parser.add_argument(
+        "--record", action="store_true", help="write the summary to docs/measurements/mutants.md"
+    )
     return parser
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run the program. Return 1 if a change survived, 2 if a change could not be judged."""
     options = _parser().parse_args(words)
-    chosen = sample(_found(options.file), options.count, options.seed)
+    package = PACKAGES[options.package]
+    chosen = sample(_found(package, options.file), options.count, options.seed)
     if options.list:
         print(*chosen, sep="\n")
         return 0
-    answers = Answers(options.answers or PROJECT / f"out/mutants_{options.tier}.jsonl")
-    places = [Workplace(PROJECT, options.deadline, options.tier) for _ in range(options.workers)]
-    judged = []
     try:
-        for place in places:
-            place.remember_netlists()
-        for number, (change, answer) in enumerate(_judge_all(chosen, answers, places), 1):
-            print(f"{number:4}/{len(chosen)} {change}", flush=True)
-            print(f"{answer.outcome:>20}, {answer.seconds:g} s: {answer.by}", flush=True)
-            judged.append((change, answer))
+        judged = _judged(package, chosen, options)
     except NoAnswer as error:
         print(error, file=sys.stderr)
         return 2
+    text, good = report(package, judged)
+    print(text)
+    found = summary(package, judged, options.seed, options.tier)
+    if options.json:
+        options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    if options.record:
+        record(found)
+    return 0 if good else 1
+
+
+def _judged(
+    package: Package, chosen: Sequence[Change], options: argparse.Namespace
+) -> list[tuple[Change, Answer]]:
+    """Judge the changes, and print each with its answer. Raises ``NoAnswer``."""
+    path = options.answers or PROJECT / f"out/mutants_{package.name}_{options.tier}.jsonl"
+    answers = Answers(path, package.folder)
+    places = [
+        Workplace(PROJECT, package, options.deadline, options.tier) for _ in range(options.workers)
+    ]
+    judged = []
+    try:
+        for place in places if package.circuit else []:
+            place.remember_netlists()
+        all_answers = _judge_all(chosen, answers, places, room_only=options.room_only)
+        for number, (change, answer) in enumerate(all_answers, 1):
+            print(f"{number:4}/{len(chosen)} {change}", flush=True)
+            print(f"{answer.outcome:>20}, {answer.seconds:g} s: {answer.by}", flush=True)
+            judged.append((change, answer))
     finally:
         for place in places:
             place.close()
-    text, good = report(judged)
-    print(text)
-    return 0 if good else 1
+    return judged
 
 
 if __name__ == "__main__":

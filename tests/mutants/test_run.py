@@ -10,17 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from mutants import equivalent, run
+from mutants import run
 from mutants.changes import Change
 from mutants.equivalent import Equivalent
 from mutants.finders import changes
-from mutants.relevance import OWN, WHOLE, own_tests, whole_tests
+from mutants.packages import PACKAGES, Package
 from mutants.run import Answer, Answers, Outcome, judge, report
-from mutants.workplace import PACKAGE, NoAnswer, Workplace
+from mutants.workplace import NoAnswer, Workplace
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[2]
+RTL, HOST = PACKAGES["rtl"], PACKAGES["host"]
+PACKAGE = RTL.folder
 
 UNIT = "def total(a, b):\n    return a + b * 0\n"
 TESTS = "from bitlane_rtl.unit import total\n\ndef test_total():\n    assert total(2, 3) == 2\n"
@@ -52,7 +53,7 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def place(project: Path) -> Iterator[Workplace]:
-    place = Workplace(project, deadline=30)
+    place = Workplace(project, RTL, deadline=30)
     yield place
     place.close()
 
@@ -66,7 +67,7 @@ def change(summary: str) -> Change:
     ("tier", "by"), [("full", "tests/test_slow.py::test_total"), ("quick", "")]
 )
 def test_the_quick_tier_runs_no_slow_test(project: Path, tier: str, by: str) -> None:
-    place = Workplace(project, deadline=30, tier=tier)
+    place = Workplace(project, RTL, deadline=30, tier=tier)
     with place.changed(change("b * 0 -> (b + 0)")):
         assert place.fails(["tests/test_slow.py"]) == by
     place.close()
@@ -90,7 +91,7 @@ def test_a_crash_is_told_and_has_to_be_the_changes_own(place: Workplace) -> None
 
 
 def test_tests_that_do_not_end_are_given_up(project: Path) -> None:
-    place = Workplace(project, deadline=2)
+    place = Workplace(project, RTL, deadline=2)
     assert place.fails(["tests/test_hangs.py"]) == "deadline"
     place.close()
 
@@ -103,11 +104,16 @@ def test_tests_that_do_not_exist_are_no_answer(place: Workplace) -> None:
 class Place:
     """A stand-in for a `Workplace`; ``asked`` lists the requests of `judge` in order."""
 
-    def __init__(self, *failing: str, same: bool = False) -> None:
+    def __init__(self, *failing: str, same: bool = False, package: Package = RTL) -> None:
+        self.package = package
+        self.warmed: list[str] = []
         self.asked: list[str] = []
         self.broken: list[str] = []
         self._failing = failing
         self._same = same
+
+    def warm_up(self, file: str, tests: Sequence[str]) -> None:
+        self.warmed.append(file)
 
     def changed(self, change: Change) -> AbstractContextManager[None]:
         return nullcontext()
@@ -131,7 +137,7 @@ ADDED = change("a + b * 0 -> (a - b * 0)")
 @pytest.mark.parametrize("failing", ["own", "whole"])
 def test_a_change_is_caught_by_the_first_test_that_fails(failing: str) -> None:
     moved = replace(ADDED, file="addresses/bursts.py")
-    own, whole = own_tests(moved.file), whole_tests(moved.file)
+    own, whole = RTL.own_tests(moved.file), RTL.whole_tests(moved.file)
     place = Place({"own": own, "whole": whole}[failing][0])
     answer = judge(moved, place, [])
     assert (answer.outcome, answer.by) == (Outcome.CAUGHT, (own if failing == "own" else whole)[0])
@@ -139,8 +145,8 @@ def test_a_change_is_caught_by_the_first_test_that_fails(failing: str) -> None:
 
 
 def test_a_test_that_always_fails_is_no_answer() -> None:
-    place = Place(*whole_tests(ADDED.file))
-    place.broken += whole_tests(ADDED.file)
+    place = Place(*RTL.whole_tests(ADDED.file))
+    place.broken += RTL.whole_tests(ADDED.file)
     with pytest.raises(NoAnswer, match="fails without any change"):
         judge(ADDED, place, [])
 
@@ -148,16 +154,30 @@ def test_a_test_that_always_fails_is_no_answer() -> None:
 def test_a_change_that_no_test_notices_survives() -> None:
     answer = judge(ADDED, Place(), [])
     assert answer.outcome is Outcome.SURVIVED
-    text, good = report([(ADDED, answer)])
+    text, good = report(RTL, [(ADDED, answer)])
     assert "rtl/bitlane_rtl/unit.py:2: a + b * 0 -> (a - b * 0) [total]" in text
     assert "0.0% of 1" in text
     assert not good
 
 
+def test_the_tests_of_the_room_alone_are_run_if_asked() -> None:
+    place = Place(package=HOST)
+    moved = replace(ADDED, file="driver/queue.py")
+    assert judge(moved, place, [], room_only=True).outcome is Outcome.SURVIVED
+    assert place.asked == HOST.own_tests(moved.file)
+    assert place.warmed == [moved.file]
+
+
+def test_outside_the_circuit_no_netlist_is_compared() -> None:
+    place = Place(same=True, package=HOST)
+    assert judge(ADDED, place, []).outcome is Outcome.SURVIVED
+    assert "netlists" not in place.asked
+
+
 def test_a_change_of_no_netlist_is_asked_no_more() -> None:
     place = Place(same=True)
     assert judge(ADDED, place, []).outcome is Outcome.SAME
-    assert place.asked == ["netlists"]
+    assert place.asked == [*RTL.own_tests(ADDED.file), "netlists"]
 
 
 @pytest.mark.parametrize("file", ["abi/record.py", "configuration.py"])
@@ -169,6 +189,7 @@ def test_what_others_read_too_is_not_judged_by_netlists(file: str) -> None:
 def test_an_explained_change_is_not_counted() -> None:
     place = Place()
     known = Equivalent(
+        package="rtl",
         file="unit.py",
         where="total",
         text="return a + b * 0",
@@ -181,7 +202,7 @@ def test_an_explained_change_is_not_counted() -> None:
     other = change("0 -> 1")
     assert judge(other, place, [known]).outcome is Outcome.SURVIVED
     caught = Answer(Outcome.CAUGHT, "test", 1)
-    text, good = report([(ADDED, explained), (other, caught)])
+    text, good = report(RTL, [(ADDED, explained), (other, caught)])
     assert "1 caught" in text
     assert "100.0% of 1" in text
     assert good
@@ -190,28 +211,13 @@ def test_an_explained_change_is_not_counted() -> None:
 def test_answers_last_as_long_as_the_source(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "PROJECT", project)
     path = project / "out/answers.jsonl"
-    caught, survived = Answer(Outcome.CAUGHT, "test", 1.5), Answer(Outcome.SURVIVED, "", 2)
-    Answers(path).add(ADDED, caught)
-    Answers(path).add(change("0 -> 1"), survived)
-    assert Answers(path).get(ADDED) == caught
-    assert Answers(path).get(change("0 -> 1")) is None, "survivors are tried again"
+    caught, survived = (
+        Answer(Outcome.CAUGHT, "test", 1.5, late=True),
+        Answer(Outcome.SURVIVED, "", 2),
+    )
+    Answers(path, PACKAGE).add(ADDED, caught)
+    Answers(path, PACKAGE).add(change("0 -> 1"), survived)
+    assert Answers(path, PACKAGE).get(ADDED) == caught
+    assert Answers(path, PACKAGE).get(change("0 -> 1")) is None, "survivors are tried again"
     (project / PACKAGE / "unit.py").write_text(UNIT + "\n")
-    assert Answers(path).get(ADDED) is None
-
-
-def test_all_tests_of_the_tables_are_there() -> None:
-    package = ROOT / PACKAGE
-    for prefix, tests in (*OWN.items(), *WHOLE.items()):
-        assert any(
-            path.relative_to(package).as_posix().startswith(prefix) for path in package.rglob("*")
-        ), prefix
-        for test in tests:
-            assert (ROOT / test).exists(), test
-
-
-def test_every_explained_change_can_still_be_made() -> None:
-    for known in equivalent.read():
-        source = (ROOT / PACKAGE / known.file).read_text(encoding="utf-8")
-        found = [each for each in changes(source, known.file) if known.matches(each)]
-        assert len(found) == 1, str(known)
-        assert known.reason
+    assert Answers(path, PACKAGE).get(ADDED) is None

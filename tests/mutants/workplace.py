@@ -4,16 +4,16 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from mutants.changes import Change, apply
-
-PACKAGE = "rtl/bitlane_rtl"
+from mutants.packages import Package
 
 _PATH = ("rtl", "sim", "host", "boards", "tests")
 _FOLDERS = (*_PATH, "docs", "examples")
@@ -33,7 +33,10 @@ TIERS = {
 _TEST_SECONDS = 180
 """Time limit of a test, in seconds: a circuit that hangs fails the test."""
 
-_OPTIONS = ("-x", "-q", "--tb=no", "-rfE", "-p", "no:cacheprovider", "-p", "no:xdist")
+_PLUGINS = ("-p", "no:cacheprovider", "-p", "no:xdist", "-p", "mutants.plugin")
+_OPTIONS = ("-x", "-q", "--tb=no", "-rfE", *_PLUGINS)
+
+_OWN_TESTS = str(Path(__file__).parents[1])
 
 
 class NoAnswer(Exception):
@@ -41,9 +44,15 @@ class NoAnswer(Exception):
 
 
 class Workplace:
-    """A copy of the project that holds one change at a time and runs the tests of ``tier``."""
+    """A copy of the project that holds one change of ``package`` at a time.
 
-    def __init__(self, project: Path, deadline: float, tier: str = "full") -> None:
+    ``tier`` names the tests to run, ``deadline`` is in seconds for all tests of a change.
+    """
+
+    def __init__(
+        self, project: Path, package: Package, deadline: float, tier: str = "full"
+    ) -> None:
+        self.package = package
         self._folder = Path(tempfile.mkdtemp(prefix="mutants-"))
         self._deadline = deadline
         self._tier = tier
@@ -52,11 +61,13 @@ class Workplace:
             shutil.copytree(project / name, self._folder / name, ignore=ignored)
         for name in _FILES:
             shutil.copy(project / name, self._folder)
-        path = os.pathsep.join(str(self._folder / name) for name in _PATH)
+        path = os.pathsep.join([*(str(self._folder / name) for name in _PATH), _OWN_TESTS])
         self._passing: set[tuple[str, ...]] = set()
-        self._models = self._folder / "models"
+        self._cache = self._folder / "cache"
+        self._warm = self._folder / "warm"
+        self._warm.mkdir()
         self._netlists = self._folder / "netlists.json"
-        caches = dict.fromkeys(("BITLANE_CACHE", "CPPSIM_CACHE"), str(self._models))
+        caches = dict.fromkeys(("BITLANE_CACHE", "CPPSIM_CACHE"), str(self._cache))
         self._environment = {**os.environ, "PYTHONPATH": path, **caches}
 
     def close(self) -> None:
@@ -65,14 +76,44 @@ class Workplace:
     @contextmanager
     def changed(self, change: Change) -> Iterator[None]:
         """Apply ``change`` to the copy inside a ``with`` block."""
-        path = self._folder / PACKAGE / change.file
+        path = self._folder / self.package.folder / change.file
         before = path.read_text(encoding="utf-8")
+        if not self.package.is_cold(change.file):
+            shutil.copytree(self._warm, self._cache, dirs_exist_ok=True)
         self._write(path, apply(change, before))
         try:
             yield
         finally:
             self._write(path, before)
-            shutil.rmtree(self._models, ignore_errors=True)
+            self._empty_cache()
+
+    def warm_up(self, file: str, tests: Sequence[str]) -> None:
+        """Fill the cache for changes of ``file``, if they have one, by the unchanged ``tests``.
+
+        Raises ``NoAnswer`` if one of ``tests`` fails.
+        """
+        asked = tuple(tests)
+        if self.package.shared or self.package.is_cold(file) or asked in self._passing:
+            return
+        self._warm.rename(self._cache)
+        try:
+            if by := self.fails(tests):
+                raise NoAnswer(f"fails without any change: {by}")
+            self._passing.add(asked)
+        finally:
+            self._forget_verdicts()
+            self._cache.mkdir(exist_ok=True)
+            self._cache.rename(self._warm)
+
+    def _empty_cache(self) -> None:
+        if self.package.shared:
+            self._forget_verdicts()
+        else:
+            shutil.rmtree(self._cache, ignore_errors=True)
+
+    def _forget_verdicts(self) -> None:
+        # The key of a stored verdict names packages that are judged; a change may be in another.
+        shutil.rmtree(self._cache / "verdicts", ignore_errors=True)
 
     def _write(self, path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
@@ -119,18 +160,24 @@ class Workplace:
         return code == 0
 
     def _run(self, *command: str) -> tuple[int | None, str]:
-        """Run a Python module. Return its exit code, None after the deadline, and its output."""
-        try:
-            ended = subprocess.run(
-                [sys.executable, "-m", *command],
-                cwd=self._folder,
-                env=self._environment,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                timeout=self._deadline,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return None, ""
-        return ended.returncode, ended.stdout
+        """Run a Python module. Return its exit code, None after the deadline, and its output.
+
+        Processes that it has started and left behind are killed.
+        """
+        with subprocess.Popen(
+            [sys.executable, "-m", *command],
+            cwd=self._folder,
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        ) as running:
+            try:
+                output, _ = running.communicate(timeout=self._deadline)
+                return running.returncode, output
+            except subprocess.TimeoutExpired:
+                return None, ""
+            finally:
+                with suppress(ProcessLookupError):
+                    os.killpg(running.pid, signal.SIGKILL)

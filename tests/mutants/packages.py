@@ -1,0 +1,219 @@
+"""The packages that are changed, and which tests cover a file of one.
+
+The folders of the tests mirror those of a package: the tests of ``arrays/value.py`` are the files
+in ``tests/host/arrays``, and the first is ``test_value.py``, if there is one.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mutants.relevance import CHOICES, OWN, WHOLE
+
+PROJECT = Path(__file__).parents[2]
+
+_DURATIONS = json.loads((PROJECT / "tests/durations.json").read_text(encoding="utf-8"))
+
+Table = Mapping[str, tuple[str, ...]]
+"""Tests by prefix of a file's path."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Package:
+    """A package and its tests.
+
+    Attributes
+    ----------
+    folder, room
+        Where its sources and their tests are.
+    own
+        Tests of files without tests in their own folder. All matching prefixes count.
+    whole
+        Tests after these. Only the longest matching prefix counts.
+    choices
+        Files that are not changed.
+    circuit
+        The sources build a circuit with Amaranth.
+    shared
+        No source affects a compiled circuit, so all changes share a cache.
+    cold
+        Prefixes of files that affect entries of the cache or their keys: a change of one gets an
+        empty cache. Any other change gets a copy of the cache that the unchanged tests filled.
+    """
+
+    name: str
+    folder: str
+    room: str
+    own: Table = field(default_factory=dict)
+    whole: Table
+    choices: tuple[str, ...] = ()
+    circuit: bool = False
+    shared: bool = False
+    cold: tuple[str, ...] = ()
+
+    def own_tests(self, file: str) -> list[str]:
+        """Return the test files for ``file``: its namesake, those of `own`, or of its folder."""
+        room = PROJECT / self.room / file
+        namesake = room.with_name(f"test_{room.name}")
+        first = [namesake.relative_to(PROJECT).as_posix()] if namesake.exists() else []
+        listed = [test for tests in _matching(self.own, file) for test in tests]
+        if not listed and not (first and self.circuit):
+            listed = _short_first([_of_folder(room.parent)])
+        return list(dict.fromkeys([*first, *listed]))
+
+    def whole_tests(self, file: str) -> list[str]:
+        """Return the tests to run for ``file`` after `own_tests`."""
+        found = _matching(self.whole, file)[0]
+        if self.circuit:
+            return [*found]
+        own = self.own_tests(file)
+        files = [sorted((PROJECT / each).rglob("test_*.py")) for each in found]
+        names = [[path.relative_to(PROJECT).as_posix() for path in each] for each in files]
+        return [name for name in _short_first(names) if name not in own]
+
+    def is_cold(self, file: str) -> bool:
+        """Return whether a change of ``file`` needs an empty cache."""
+        return file.startswith(self.cold)
+
+    def sources(self) -> dict[str, Path]:
+        """Return the files to change, by their paths within the package."""
+        root = PROJECT / self.folder
+        files = {path.relative_to(root).as_posix(): path for path in sorted(root.rglob("*.py"))}
+        return {name: path for name, path in files.items() if name not in self.choices}
+
+
+def _of_folder(folder: Path) -> list[str]:
+    """Return the test files in ``folder``, or in the nearest folder around it that has some."""
+    while not (found := sorted(folder.glob("test_*.py"))):
+        folder = folder.parent
+    return [path.relative_to(PROJECT).as_posix() for path in found]
+
+
+def _short_first(groups: list[list[str]]) -> list[str]:
+    """Return the files of all groups in order, those of each sorted by duration."""
+    return [
+        name
+        for group in groups
+        for name in sorted(group, key=lambda name: _DURATIONS.get(name.removeprefix("tests/"), 1.0))
+    ]
+
+
+def _matching(table: Table, file: str) -> list[tuple[str, ...]]:
+    """Return the entries of all prefixes of ``file``, the longest prefix first."""
+    prefixes = sorted((prefix for prefix in table if file.startswith(prefix)), key=len)
+    return [table[prefix] for prefix in reversed(prefixes)]
+
+
+_HOST = {
+    "array_api.py": ("tests/host/arrays/test_types.py", "tests/host/arrays/test_keywords.py"),
+    "chunked.py": ("tests/host/streaming/test_eager.py", "tests/host/search/test_scan.py"),
+    "closeable.py": ("tests/host/test_device.py", "tests/host/driver/test_driver.py"),
+    "dask/": ("tests/system/test_dask.py",),
+    "default.py": ("tests/host/test_device.py", "tests/host/arrays/test_array.py"),
+    "demo/": ("tests/host/test_demo.py",),
+    "pool/": ("tests/host/pool/test_split.py", "tests/system/test_pool.py"),
+    "profile/": (
+        "tests/host/profile/test_activity.py",
+        "tests/host/profile/test_disassembly.py",
+        "tests/system/test_profile.py",
+    ),
+    "text.py": ("tests/host/command_line/test_cli.py", "tests/host/test_terminal.py"),
+    "validate/": ("tests/host/test_validate.py",),
+}
+_SIM = {
+    "bench/": (
+        "tests/sim/test_bench.py",
+        "tests/sim/test_bench_page.py",
+        "tests/sim/test_bench_batch.py",
+        "tests/sim/test_bench_profile.py",
+        "tests/sim/test_bench_sdram.py",
+        "tests/sim/test_bench_search.py",
+        "tests/sim/test_bench_verilator.py",
+    ),
+    "builds.py": ("tests/sim/device/test_simulator.py",),
+    "export/": ("tests/sim/test_export.py", "tests/sim/test_export_folder.py"),
+    "export/c_headers.py": ("tests/sim/test_c_driver.py",),
+    "figures.py": ("tests/sim/test_bench_page.py",),
+}
+_BOARDS = {
+    "flow/": (
+        "tests/boards/test_build.py",
+        "tests/boards/test_seeds.py",
+        "tests/boards/test_carries.py",
+        "tests/boards/test_pll.py",
+        "tests/boards/test_board.py",
+    ),
+    "readback/": (
+        "tests/boards/test_readback_refusals.py",
+        "tests/boards/test_chipdb.py",
+        "tests/boards/test_simulate_bitstream.py",
+        "tests/boards/test_simulate_ice40.py",
+        "tests/boards/test_simulate_netlists.py",
+    ),
+    "command_line/": ("tests/boards/test_commands.py", "tests/boards/test_simulate_command.py"),
+}
+
+_ALL = (
+    Package(
+        name="rtl",
+        folder="rtl/bitlane_rtl",
+        room="tests/rtl",
+        own=OWN,
+        whole=WHOLE,
+        choices=CHOICES,
+        circuit=True,
+        cold=("",),
+    ),
+    Package(
+        name="host",
+        folder="host/bitlane",
+        room="tests/host",
+        own=_HOST,
+        whole={"": ("tests/host", "tests/system")},
+        shared=True,
+    ),
+    Package(
+        name="cppsim",
+        folder="sim/cppsim",
+        room="tests/sim/cppsim",
+        own={"examples/": ("tests/sim/cppsim/test_examples.py",)},
+        whole={"": ("tests/sim/cppsim", "tests/sim/device", "tests/sim/pins")},
+        cold=(
+            "amaranth_internals.py",
+            "batch/",
+            "compiling/",
+            "cpp/",
+            "designs.py",
+            "model/",
+            "native/",
+            "netlist/",
+        ),
+    ),
+    Package(
+        name="sim",
+        folder="sim/bitlane_sim",
+        room="tests/sim",
+        own=_SIM,
+        whole={"": ("tests/sim", "tests/system")},
+        cold=(
+            "bench/verilated.py",
+            "builds.py",
+            "campaigns/folder.py",
+            "device/elaboration.py",
+            "export/backend.py",
+            "pins/model.py",
+        ),
+    ),
+    Package(
+        name="boards",
+        folder="boards/bitlane_boards",
+        room="tests/boards",
+        own=_BOARDS,
+        whole={"": ("tests/boards", "tests/sim/pins", "tests/system")},
+        cold=("",),
+    ),
+)
+
+PACKAGES = {package.name: package for package in _ALL}
+"""All packages by name."""

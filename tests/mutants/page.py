@@ -1,0 +1,100 @@
+"""Summaries of `mutants.run` as JSON, and the page that shows them.
+
+    PYTHONPATH=tests python -m mutants.page
+
+writes the page from the summaries in ``docs/measurements/mutants``.
+"""
+
+import datetime
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mutants.changes import Change
+from mutants.packages import PACKAGES, PROJECT, Package
+
+SUMMARIES = PROJECT / "docs/measurements/mutants"
+PAGE = PROJECT / "docs/measurements/mutants.md"
+
+_HEAD = """\
+# Measurements: changes that tests notice
+
+`make mutants` changes one place of a package's source at a time and runs the tests: first those in
+the folder of the file, then the package's whole tier. The [glossary](../glossary.md) explains the
+words. A change is *explained* if `tests/mutants/equivalent.toml` says why it has no effect that a
+test could see; *same* changes leave all netlists as they were. *Own* and *others* are the caught
+ones, by the tests of the file's folder or by others; their share is of those that change something.
+`make mutants PACKAGE=host COUNT=40 SEED=11 TIER=quick OPTIONS=--record` writes a row.
+
+| Package | Date | Tier | Seed | Changes | Own | Others | Survived | Same, explained | Share |
+|---|---|---|---:|---:|---:|---:|---:|---:|---:|
+"""
+
+
+def summary(
+    package: Package, judged: Sequence[tuple[Change, Any]], seed: int, tier: str
+) -> dict[str, Any]:
+    """Return the figures of the answers to the changes of ``package``."""
+    caught = [answer for _, answer in judged if answer.outcome == "caught"]
+    survivors = [
+        {"place": f"{change.file}:{change.line}", "in": change.where, "change": change.summary}
+        for change, answer in judged
+        if answer.outcome == "SURVIVED"
+    ]
+    return {
+        "package": package.name,
+        "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
+        "tier": tier,
+        "seed": seed,
+        "count": len(judged),
+        "caught_by_own": sum(not answer.late for answer in caught),
+        "caught_by_others": sum(answer.late for answer in caught),
+        "same_or_explained": len(judged) - len(caught) - len(survivors),
+        "survivors": survivors,
+    }
+
+
+def text(found: Sequence[Mapping[str, Any]]) -> str:
+    """Return the page of the summaries ``found``."""
+    rows, sections = [], []
+    for each in found:
+        package, survivors = each["package"], each["survivors"]
+        caught = each["caught_by_own"] + each["caught_by_others"]
+        share = f"{caught / (caught + len(survivors)):.1%}" if caught or survivors else ""
+        figures = [each[name] for name in ("date", "tier", "seed", "count")]
+        figures += [each["caught_by_own"], each["caught_by_others"], len(survivors)]
+        cells = [package, *figures, each["same_or_explained"], share]
+        rows.append(f"| {' | '.join(map(str, cells))} |")
+        if survivors:
+            places = "\n".join(_survivor(PACKAGES[package].folder, one) for one in survivors)
+            sections.append(f"\n## Survivors in {package}\n\n```text\n{places}\n```\n")
+    return _HEAD + "\n".join(rows) + "\n" + "".join(sections)
+
+
+def _survivor(folder: str, one: Mapping[str, str]) -> str:
+    change = " ".join(one["change"].split())
+    return f"{folder}/{one['place']}\n    {change if len(change) < 93 else change[:92] + '…'}"
+
+
+def recorded() -> list[dict[str, Any]]:
+    """Return all recorded summaries, in the order of the packages."""
+    paths = [SUMMARIES / f"{name}.json" for name in PACKAGES]
+    return [json.loads(path.read_text(encoding="utf-8")) for path in paths if path.exists()]
+
+
+def record(found: Mapping[str, Any]) -> None:
+    """Store a summary in place of its package's last one, and write the page anew."""
+    SUMMARIES.mkdir(parents=True, exist_ok=True)
+    path: Path = SUMMARIES / f"{found['package']}.json"
+    path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    write()
+
+
+def write() -> None:
+    """Write the page from all recorded summaries."""
+    PAGE.write_text(text(recorded()), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()
