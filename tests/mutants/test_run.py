@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -221,3 +222,35 @@ def test_answers_last_as_long_as_the_source(project: Path, monkeypatch: pytest.M
     assert Answers(path, PACKAGE).get(change("0 -> 1")) is None, "survivors are tried again"
     (project / PACKAGE / "unit.py").write_text(UNIT + "\n")
     assert Answers(path, PACKAGE).get(ADDED) is None
+
+
+ENTRY = "import os\nfrom pathlib import Path\n\nentry = Path(os.environ['CPPSIM_CACHE'], 'entry')\n"
+FILLS = ENTRY + "\ndef test_it():\n    entry.mkdir(parents=True, exist_ok=True)\n"
+FINDS = ENTRY + "\ndef test_it():\n    assert entry.exists()\n"
+
+
+@pytest.mark.parametrize(
+    ("kind", "found"),
+    [
+        ({"shared": True}, [False, True]),
+        ({"cold": ("",)}, [False, False]),
+        ({}, [True, True]),
+    ],
+    ids=["shared", "cold", "warm"],
+)
+def test_a_change_finds_the_entries_that_it_may_find(
+    project: Path, kind: dict[str, Any], found: list[bool]
+) -> None:
+    """The tests without a change fill the cache of a warm package before each change."""
+    (project / "tests/test_fills.py").write_text(FILLS)
+    (project / "tests/test_finds.py").write_text(FINDS)
+    tests, added = ["tests/test_finds.py"], change("0 -> 1")
+    place = Workplace(project, replace(RTL, **{"cold": (), **kind}), deadline=30)
+    seen = []
+    for _ in range(2):
+        place.warm_up(added.file, ["tests/test_fills.py"])
+        with place.changed(added):
+            seen.append(place.fails(tests) == "")
+            assert place.fails(["tests/test_fills.py"]) == ""
+    place.close()
+    assert seen == found
