@@ -198,6 +198,20 @@ def test_long_latency_is_hidden_by_reads_in_flight(width: int, beats: int) -> No
     assert seen.beats[-1] - seen.beats[0] == beats - 1
 
 
+@pytest.mark.parametrize(("bursts", "later"), [(2, 2), (8, 4)])
+def test_as_many_bursts_are_in_flight_as_the_configuration_says(bursts: int, later: int) -> None:
+    """The memory is slow, so bursts of one beat fill the FIFO of bursts and would overrun it."""
+    configuration = Configuration(data_width=32, fifo_beats=64, bursts=bursts)
+    a = Walk(4, [60], [8], Mode.STRIDED, Lane.BITS_16)
+    y = Walk(0, [60], [2], Mode.DENSE, Lane.BITS_16)
+    seen = check(configuration, [(a, y)], latency=40)
+    requests = [cycle for cycle, _, _ in seen.server.requests]
+    beats = seen.server.beats
+    owed = [number + 1 - sum(x < cycle for x in beats) for number, cycle in enumerate(requests)]
+    assert max(owed) == bursts
+    assert requests[bursts] - beats[0] == later, "the next request, after a place is free"
+
+
 def test_next_command_follows_without_a_gap() -> None:
     commands = [(dense(64 * i, 64), dense(0, 1)) for i in range(8)]
     seen = check(WIDE, commands)

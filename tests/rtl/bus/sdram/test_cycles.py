@@ -9,7 +9,7 @@ from bitlane_rtl.bus.sdram.part import SdramTiming
 from bitlane_rtl.bus.sdram.pins import ChipCommand
 from bitlane_sim.pins.sdram import SdramChip
 from support.rtl.bursts import bursts_of
-from support.rtl.sdram import CLOCK_HZ, PART, ChipAtPins, memory
+from support.rtl.sdram import CLOCK_HZ, PART, PARTS, ChipAtPins, memory
 from support.rtl.streams import simulate
 
 TIMING = SdramTiming.of(PART, CLOCK_HZ)
@@ -88,6 +88,18 @@ def test_bursts_have_no_gap_if_their_banks_differ_or_their_row_is_one(second: in
         _, given = run(a=blocks)
         reads = accesses(given, _R)
         assert {after - before for before, after in pairwise(reads)} == {WORDS}
+
+
+def test_a_row_is_opened_between_reads_of_every_cycle() -> None:
+    """Each beat is a single word of the chip, so reads leave no cycle free for a row."""
+    dut = memory(32, part="without masks")
+    at_pins = ChipAtPins(dut.pins, SdramChip(PARTS["without masks"], CLOCK_HZ))
+    block = 16 * 4
+    benches = bursts_of(dut, a=bursts(0, block))
+    simulate(dut, *(Later(each, READY) for each in benches.values()), background=[at_pins])
+    reads = [cycle for cycle, what in at_pins.given if what is _R]
+    assert len(reads) == 32
+    assert reads[-1] - reads[0] == 32, "the second bank's row takes one cycle of the first burst"
 
 
 def test_streams_that_began_in_one_bank_go_on_a_block_apart() -> None:
