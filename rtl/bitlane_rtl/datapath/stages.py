@@ -106,7 +106,7 @@ def stages(config: Configuration) -> Stages:
         requests=slices,
         moved=Wire if narrow else ForwardRegister,
         words=words,
-        work=partial(Fifo, depth=config.ahead, registered=config.ahead > 2),
+        work=partial(Fifo, depth=config.ahead, registered=True),
         operands=SkidBuffer if config.operand_registers else Wire,
         results=results,
         outputs=Wire if config.single_op is not None else ReverseRegister,
