@@ -11,6 +11,7 @@ from bitlane import reference
 from bitlane.driver.driver import Driver
 from bitlane.errors import LinkError
 from bitlane.links.link import BytesLike
+from bitlane.validate.link import check_bandwidth
 from bitlane.validate.report import validate
 from bitlane.validate.session import Session
 from bitlane_rtl.abi import (
@@ -73,7 +74,22 @@ def failures(link: ModelLink, **options: Any) -> dict[str, str]:
     return found
 
 
+class SlowLink(ModelLink):
+    """A device that takes minutes for a megabyte."""
+
+    slow = True
+
+
 # --- devices that pass ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("kind", "size"), [(ModelLink, "5,440"), (SlowLink, "1,024")])
+def test_a_simulator_is_measured_with_as_many_bytes_as_it_has_time_for(
+    kind: type[ModelLink], size: str
+) -> None:
+    """Three operands share the memory of 16 KiB."""
+    measured = check_bandwidth(Session(Driver(small(kind, cycles=0)), quick=True, seed=3))
+    assert measured.startswith(f"XOR of {size} bytes in ")
 
 
 @pytest.mark.parametrize("quick", [True, False])

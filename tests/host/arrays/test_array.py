@@ -16,6 +16,7 @@ import bitlane
 from bitlane import BitlaneError, CopyError, DataTypeError, OtherDeviceError, ShapeError
 from bitlane.compiler.passes import count_pending
 from bitlane.device import Device
+from bitlane.errors import ArrayIndexError
 from bitlane_rtl.abi import CONTROL_BASE
 from support.host.arrays import link_of, model, random, same, uploads
 
@@ -432,3 +433,11 @@ def test_an_operator_in_place_waits_only_where_nothing_is_in_memory_yet(device: 
     y |= 8
     assert not y.pending
     assert same(y.get(), ((a ^ 1) & 7) | 8)
+
+
+def test_item_counts_elements_from_both_ends(device: Device) -> None:
+    x = device.asarray([[1, 2], [3, 4]])
+    assert [x.item(number) for number in range(-4, 4)] == [1, 2, 3, 4] * 2
+    for number in (-5, 4):
+        with pytest.raises(ArrayIndexError, match=f"item: {number}; the array has 4 elements"):
+            x.item(number)

@@ -469,8 +469,12 @@ def test_registers_by_name() -> None:
     ):
         with pytest.raises(KeyError):
             call()
-    with pytest.raises(ValueError, match="32 bits"):
-        driver.write_register("TIMEOUT", 1 << 32)
+    for value in (0, (1 << 32) - 1):
+        driver.write_register("TIMEOUT", value)
+        assert driver.read_register("TIMEOUT") == value
+    for value in (-1, 1 << 32):
+        with pytest.raises(ValueError, match="32 bits"):
+            driver.write_register("TIMEOUT", value)
 
 
 class ForgetfulLink(ModelLink):
