@@ -266,6 +266,12 @@ def test_level_2_1_shifts_in_four_dimensions(kind: type[OperatorDesc], rank: int
     expect_taken_if(rank == 4, desc, f"ATensor.DimensionCount is {rank}", "4 for ", LEVEL_2_1)
 
 
+def test_a_single_count_of_dimensions_is_no_range() -> None:
+    desc = of(SHIFTS[0], BufferTensorDesc(UINT32, [2]))
+    with pytest.raises(dml.DmlError, match="expected 4 for "):
+        dml.Device(ModelDriver(), LEVEL_2_1).create_operator(desc)
+
+
 @pytest.mark.parametrize("level", [LEVEL_3_0, LEVEL_4_1])
 @pytest.mark.parametrize("kind", ALL)
 @pytest.mark.parametrize("rank", range(10))
