@@ -373,6 +373,23 @@ def test_bad_records_that_are_not_refused_right(status: Status, code: Status | N
     assert "was executed" in text or "refused with TIMEOUT" in text
 
 
+class LaxLoops(ModelLink):
+    """A device that executes a loop of no iteration."""
+
+    def execute(self, record: Record) -> None:
+        try:
+            super().execute(record)
+        except Fault as fault:
+            if fault.status is not Status.BAD_SIZE or record.word("RUN") == 0:
+                raise
+
+
+@pytest.mark.parametrize("loops", [2, 3])
+def test_a_loop_of_no_iteration_has_to_be_refused(loops: int) -> None:
+    text = failures(small(LaxLoops, loops=loops))["error recovery"]
+    assert "a loop of no iteration: the record was executed" in text
+
+
 class Eager(ModelLink):
     """A device that also executes a part of the command behind a refused one."""
 

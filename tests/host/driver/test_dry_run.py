@@ -3,7 +3,7 @@
 from bitlane.driver.commands import Command, Walk, encode
 from bitlane.driver.control import Control
 from bitlane.driver.dry_run import LARGEST, DryRunDriver, LabelledCommands, RecordingDriver
-from bitlane_rtl.abi import CONTROL_BASE, Lane, Op
+from bitlane_rtl.abi import CONTROL_BASE, MAX_LOOPS, Lane, Op
 from support.host.model_driver import NotingLink
 
 
@@ -56,4 +56,6 @@ def test_a_dry_run_drops_writes_and_reads_zeros() -> None:
 
 def test_the_largest_circuit_has_all_addresses_and_operations() -> None:
     assert LARGEST.memory_bytes == CONTROL_BASE
+    assert (LARGEST.data_bytes, LARGEST.loops, LARGEST.slots) == (8, MAX_LOOPS, 32)
+    assert (LARGEST.length_bits, LARGEST.count_bits) == (32, 32)
     assert LARGEST.ops == frozenset(Op) - {Op.SEARCH}
