@@ -215,7 +215,8 @@ def main(words: Sequence[str] | None = None) -> int:
         return 2
     text, good = report(package, judged)
     print(text)
-    found = summary(package, judged, options.seed, options.tier)
+    tier = f"{options.tier}, own tests alone" if options.room_only else options.tier
+    found = summary(package, judged, options.seed, tier)
     if options.json:
         options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     if options.record:
