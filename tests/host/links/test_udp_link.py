@@ -144,6 +144,7 @@ def test_datagrams_of_any_sizes_arrive_one_by_one(batches: bool) -> None:
         assert arrived == sent
         # Nobody waits for datagrams that are there.
         assert monotonic() - start < LATE
+        assert opened_socket.receive(0) == [], "no datagram is left"
         opened_socket.close()
 
 
