@@ -107,7 +107,7 @@ def _matching(table: Table, file: str) -> list[tuple[str, ...]]:
 
 _HOST = {
     "array_api.py": ("tests/host/arrays/test_types.py", "tests/host/arrays/test_keywords.py"),
-    "chunked.py": ("tests/host/streaming/test_eager.py", "tests/host/search/test_scan.py"),
+    "chunked.py": ("tests/system/test_pool.py", "tests/system/test_dask.py"),
     "closeable.py": ("tests/host/test_device.py", "tests/host/driver/test_driver.py"),
     "dask/": ("tests/system/test_dask.py",),
     "default.py": ("tests/host/test_device.py", "tests/host/arrays/test_array.py"),
