@@ -40,7 +40,9 @@ HANGS = "import time\n\ndef test_it():\n    time.sleep(60)\n"
 def project(tmp_path: Path) -> Path:
     for folder in (PACKAGE, "sim", "host", "boards", "tests", "docs", "examples"):
         (tmp_path / folder).mkdir(parents=True)
-    (tmp_path / "pyproject.toml").write_text('[tool.pytest.ini_options]\nmarkers = ["slow"]\n')
+    (tmp_path / "pyproject.toml").write_text(
+        '[tool.pytest.ini_options]\nmarkers = ["slow", "deep"]\n'
+    )
     (tmp_path / "README.md").touch()
     (tmp_path / PACKAGE / "__init__.py").touch()
     (tmp_path / PACKAGE / "unit.py").write_text(UNIT)

@@ -25,8 +25,8 @@ _MISUSED = (3, 4, _NO_TEST)
 """Exit codes of pytest without a verdict: internal error, usage error, no test found."""
 
 TIERS = {
-    "full": ("--hypothesis-profile", "full"),
-    "quick": ("--hypothesis-profile", "quick", "-m", "not slow"),
+    "full": ("--hypothesis-profile", "full", "-m", "not deep"),
+    "quick": ("--hypothesis-profile", "quick", "-m", "not slow and not deep"),
 }
 """Options of pytest for each tier."""
 
