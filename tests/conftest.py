@@ -140,6 +140,8 @@ def pytest_runtest_makereport(
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
+    if hasattr(config, "workerinput"):
+        return  # xdist's workers have a part of the tests each, and the main process has all
     found = [
         report
         for reports in terminalreporter.stats.values()

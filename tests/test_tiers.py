@@ -9,6 +9,7 @@ import pytest
 from support.durations import read
 from support.processes import run_python
 from support.rotation import REPLAY
+from support.seeds import slow
 
 ROOT = Path(__file__).parents[1]
 
@@ -55,7 +56,7 @@ def names_of(output: str) -> list[str]:
     return sorted(line.split("::")[1].split(" ")[0] for line in output.splitlines() if "%]" in line)
 
 
-@pytest.mark.parametrize("workers", ["0", "2"])
+@pytest.mark.parametrize("workers", ["0", slow("2")])
 def test_a_test_that_passed_is_left_out_unless_it_goes_deeper(tmp_path: Path, workers: str) -> None:
     module, passed = tmp_path / "test_some.py", tmp_path / "below" / "passed.json"
     module.write_text(MODULE.format(imported="seeds"))
@@ -69,6 +70,7 @@ def test_a_test_that_passed_is_left_out_unless_it_goes_deeper(tmp_path: Path, wo
     assert ran == sorted([*SECOND, "test_slow"])
 
 
+@pytest.mark.slow
 def test_all_tests_of_a_module_that_takes_steps_by_tier_run_again(tmp_path: Path) -> None:
     passed = tmp_path / "passed.json"
     (tmp_path / "test_some.py").write_text(MODULE.format(imported="seeds, stride"))
@@ -96,6 +98,7 @@ def test_deep(): pass
 """
 
 
+@pytest.mark.slow
 def test_a_part_of_the_boards_is_chosen_by_the_commit(tmp_path: Path) -> None:
     (tmp_path / "test_netlists.py").write_text(ROTATING)
     full = ["-m", "not deep", "--hypothesis-profile", "full"]
@@ -114,6 +117,7 @@ def test_a_part_of_the_boards_is_chosen_by_the_commit(tmp_path: Path) -> None:
     assert len(seen) == 2, "eight digits choose"
 
 
+@pytest.mark.slow
 def test_the_deep_tier_leaves_out_nothing(tmp_path: Path) -> None:
     (tmp_path / "test_netlists.py").write_text(ROTATING)
     output = tier(tmp_path, "--hypothesis-profile", "deep")

@@ -212,6 +212,7 @@ class Judging:
         return ran.stdout
 
 
+@pytest.mark.slow
 def test_a_marked_test_is_run_once_for_a_module_and_its_packages(tmp_path: Path) -> None:
     judging = Judging(tmp_path)
     assert re.search(r"^number 1, \d+\.\d s$", judging.run(), flags=re.M)
@@ -222,6 +223,7 @@ def test_a_marked_test_is_run_once_for_a_module_and_its_packages(tmp_path: Path)
     assert judging.runs == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fails", ["fixture", "finalizer"])
 def test_a_marked_test_that_fails_in_any_phase_runs_again(tmp_path: Path, fails: str) -> None:
     judging = Judging(tmp_path)

@@ -17,6 +17,7 @@ def digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
+@pytest.mark.rotates(1)
 @pytest.mark.parametrize("name", ["hx8k", "tangnano9k"])
 def test_another_build_in_another_folder_gives_the_same_bits(name: str, tmp_path: Path) -> None:
     board = boards()[name]
