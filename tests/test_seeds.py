@@ -34,7 +34,7 @@ def test_the_full_tier_has_a_third_of_the_seeds(few: int, most: int, count: int)
     assert len(found) == count
     assert found == sorted(set(found))
     assert found[:few] == list(range(few))
-    assert max(found) < 3 * most
+    assert max(found) < most
 
 
 def test_each_commit_draws_others_and_always_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,7 +46,7 @@ def test_each_commit_draws_others_and_always_the_same(monkeypatch: pytest.Monkey
         assert list(seeds(10, 100)) == found
         assert not set(found[10:]) <= seen
         seen |= set(found)
-    assert len(seen) > 150, "of 300"
+    assert len(seen) > 85, "of 100"
 
 
 @pytest.mark.parametrize(("tier", "count"), [(QUICK, 10), (FULL, 50), (DEEP, 150)])

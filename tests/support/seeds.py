@@ -22,29 +22,31 @@ FACTOR = "SEEDS"
 SINGLE = "SEED"
 """Environment variable that names the one seed to run: ``SEED=7 pytest FILE``."""
 
-POOL = 3
-"""Times as many seeds in the deep tier; the full tier draws from them."""
+DEEPER = 3
+"""Times as many seeds in the deep tier."""
 
 asked = 0
 """Number of calls that had another result in another tier."""
 
 
 def seeds(few: int, all: int) -> Sequence[int]:  # noqa: A002 - the word for it at 60 calls
-    """Return ``few`` seeds in the quick tier, and `POOL` times ``all`` in the deep tier.
+    """Return ``few`` seeds in the quick tier, and `DEEPER` times ``all`` in the deep tier.
 
-    The full tier has the few, and some that the commit draws from the deep tier's: a third of
-    ``all`` together. `FACTOR` multiplies all numbers. Returns the seed that `SINGLE` names instead,
-    if it is set. Raises ``ValueError`` if a variable is not a number.
+    The full tier has the few, and some that the commit draws from the others of ``all``: a third of
+    ``all`` together. A seed that no run has tried must not decide a merge.
+
+    `FACTOR` multiplies all numbers. Returns the seed that `SINGLE` names instead, if it is set.
+    Raises ``ValueError`` if a variable is not a number.
     """
     if SINGLE in os.environ:
         single = _number(SINGLE, 0)
         return range(single, single + 1)
     factor = _number(FACTOR, 1)
-    fixed, pool = few * factor, POOL * all * factor
-    count = _by_tier(fixed, max(fixed + (all > few), -(-all * factor // 3)), pool)
-    if count in (fixed, pool):
+    fixed, most = few * factor, all * factor
+    count = _by_tier(fixed, max(fixed + (all > few), -(-most // 3)), DEEPER * most)
+    if count > most:
         return range(count)
-    return [*range(fixed), *drawn(range(fixed, pool), count - fixed)]
+    return [*range(fixed), *drawn(range(fixed, most), count - fixed)]
 
 
 def examples(times: float) -> settings:
