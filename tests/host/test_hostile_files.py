@@ -100,7 +100,9 @@ def test_model_files(
         assert "device memory" in ran
     assert ran or not checked
     lines = capsys.readouterr().out.split("\n")
-    assert [line for line in lines if not line.isprintable()] == []
+    # LiteX, if another test has loaded it, tells in colours that a module of its own is old.
+    own = [line for line in lines if not line.startswith("Compat:")]
+    assert [line for line in own if not line.isprintable()] == []
 
 
 @examples(3)
