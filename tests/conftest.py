@@ -183,7 +183,7 @@ def _told(reports: Iterable[pytest.TestReport], name: str) -> list[Any]:
 
 
 def _with_stored_verdicts(reports: Iterable[pytest.TestReport]) -> set[str]:
-    """Return the modules of tests that did not run, because their verdicts are known."""
+    """Return the modules with a test that did not run, as its verdict was stored."""
     return {
         durations.module(report.nodeid)
         for report in reports

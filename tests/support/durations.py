@@ -50,7 +50,7 @@ def _write(path: Path, seconds: Mapping[str, float]) -> None:
 
 
 def main(words: Sequence[str]) -> int:
-    """Run the program. Return 1 if there is no such file."""
+    """Run the program. Return 1 if the file does not exist."""
     (path,) = words
     if not Path(path).is_file():
         print(f"{path}: no such file; `make ci` measures and writes it", file=sys.stderr)

@@ -168,7 +168,7 @@ def test_an_answer_longer_than_its_datagram_is_none(size: int) -> None:
     st.lists(st.binary(max_size=20), min_size=1, max_size=6), st.integers(0, 6), st.integers(-9, 9)
 )
 def test_answers_are_whole_or_none(contents: list[bytes], place: int, wrong: int) -> None:
-    """The header at ``place``, if there is one, has a size that is ``wrong`` by so many bytes."""
+    """The size in the header at ``place`` differs by ``wrong`` bytes from that of its content."""
     sizes = [len(x) for x in contents]
     if place < len(contents):
         sizes[place] = max(0, sizes[place] + wrong)

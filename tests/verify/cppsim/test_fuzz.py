@@ -2,7 +2,7 @@
 
 And so does that of random statements, machines of states and memories, in domains of all kinds;
 programs of random testbenches do on many instances what they did on one. `make deep` compares three
-million values. More designs, as many as are wanted: ``python -m support.sim.fuzz``.
+million values; ``python -m support.sim.fuzz COUNT`` compares COUNT designs of each kind.
 """
 
 from collections.abc import Callable
