@@ -3,7 +3,7 @@
 The suite under test is a repository of two tests: one of them passes only without cppsim.
 """
 
-import os
+import fcntl
 import re
 import subprocess
 import sys
@@ -118,15 +118,21 @@ def test_a_command_is_ended_at_its_limit(tmp_path: Path) -> None:
 
 
 def test_a_command_ends_with_its_caller(tmp_path: Path) -> None:
-    # Processes of the whole system are listed: no other test's has this number.
-    seconds = f"61.{os.getpid()}"
-    command = [sys.executable, str(PROCESSOR), str(tmp_path / "seconds"), "60", "sleep", seconds]
+    held = tmp_path / "held"
+    hold = (
+        f"import fcntl, time; file = open({str(held)!r}, 'w');"
+        " fcntl.flock(file, fcntl.LOCK_EX); time.sleep(60)"
+    )
+    limited = [sys.executable, str(PROCESSOR), str(tmp_path / "seconds"), "60"]
+    command = [*limited, sys.executable, "-c", hold]
     start = f"import subprocess, time; subprocess.Popen({command!r}); time.sleep(60)"
     caller = subprocess.Popen([sys.executable, "-c", start])
-    _wait_until(lambda: _is_running(f"sleep {seconds}"))
-    caller.kill()
-    caller.wait()
-    _wait_until(lambda: not _is_running(f"sleep {seconds}"))
+    try:
+        _wait_until(lambda: _is_held(held))
+    finally:
+        caller.kill()
+        caller.wait()
+    _wait_until(lambda: not _is_held(held))
 
 
 def _wait_until(condition: Callable[[], bool]) -> None:
@@ -136,9 +142,14 @@ def _wait_until(condition: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def _is_running(command: str) -> bool:
-    listed = subprocess.run(["ps", "-eo", "args"], check=True, capture_output=True, text=True)
-    return command in listed.stdout.splitlines()
+def _is_held(file: Path) -> bool:
+    """Return whether a process holds the lock of ``file``, which the system ends with it."""
+    with file.open("a") as opened:
+        try:
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 def test_every_suite_names_a_whole_commit() -> None:

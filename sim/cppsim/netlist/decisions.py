@@ -19,7 +19,7 @@ _Step = tuple[tuple[_Branch, ...], Bits]
 _Matched = tuple[Bits | None, Collection[str]]
 
 _MOST = 1 << 15
-"""The most choices of one signal: more take Amaranth and the lowering minutes."""
+"""The most choices of one signal."""
 
 _SWITCHES = ("PriorityMatch", "Match")
 

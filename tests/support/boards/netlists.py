@@ -1,4 +1,4 @@
-"""What every board, as built, is compared with at its pins: the driver's checks and its RTL.
+"""Comparisons of built boards, at their pins, with the driver's checks and with their RTL.
 
 The netlist is read from the bitstream file (iCE40), after routing (ECP5) or synthesis (Gowin).
 """
