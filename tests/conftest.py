@@ -8,6 +8,8 @@ runs depends on the commit, never on the machine: `support.rotation`.
 ``--store-passed FILE`` writes which tests passed; ``--except-passed FILE`` leaves them out, unless
 the tier now gives them more examples or smaller steps. So `.ci/run` runs each test once.
 
+``--except-known`` leaves out modules that passed before with the same inputs: `support.known`.
+
 ``--store-durations FILE`` adds the seconds of each module to those of FILE.
 
 A test reports with ``record_property("report", line)``; the lines are printed after the results.
@@ -25,6 +27,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from support import durations, rotation, seeds, verdicts
+from support.known import KnownModules
 from support.seeds import DEEP, FULL, QUICK
 
 # Elaboration allocates many objects, and nearly none of them is garbage so early.
@@ -50,6 +53,7 @@ DEEPER = ("deeper", True)
 """Property of a test that tries more in a deeper tier."""
 
 ASKED = pytest.StashKey[int]()
+KNOWN = pytest.StashKey[KnownModules]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -63,6 +67,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="leave out the tests that FILE names, which pass at any depth",
     )
     parser.addoption(
+        "--except-known",
+        action="store_true",
+        help="leave out the modules that passed in such a run with the same inputs",
+    )
+    parser.addoption(
         "--store-durations",
         metavar="FILE",
         type=Path,
@@ -70,19 +79,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Let programs that tests start end at Ctrl-C: behind a shell's ``&`` they would ignore it."""
+    if config.getoption("--except-known"):
+        config.stash[KNOWN] = KnownModules(config)
+        config.pluginmanager.register(config.stash[KNOWN])
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Choose the tests, and run long modules first: no worker is left alone with one at the end."""
-    if settings.get_current_profile_name() == FULL:
-        _leave_out(config, items, rotation.left_out(items))
-    if path := config.getoption("--except-passed"):
+    path = config.getoption("--except-passed")
+    if path:
         passed = set(json.loads(path.read_text(encoding="utf-8")))
         _leave_out(config, items, {item for item in items if item.nodeid in passed})
+    if settings.get_current_profile_name() == FULL:
+        _leave_out(config, items, rotation.left_out(items, passed=bool(path)))
     seconds = durations.read()
     items.sort(key=lambda item: seconds.get(durations.module(item.nodeid), 1.0), reverse=True)
 
@@ -153,7 +166,8 @@ def pytest_terminal_summary(
         passed = sorted({each.nodeid for each in ended if DEEPER not in each.user_properties})
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(passed, indent=1) + "\n", encoding="utf-8")
-    closing = [*sorted(map(str, _told(found, "report"))), *_meaning(found)]
+    known = config.stash.get(KNOWN, None)
+    closing = [*sorted(map(str, _told(found, "report"))), *_meaning(found, known)]
     if closing:
         terminalreporter.section("reports")
     for line in closing:
@@ -168,7 +182,8 @@ def pytest_terminal_summary(
         for module, taken in slowest[:SHOWN]:
             terminalreporter.line(f"{taken:6.1f} s  {module}")
     if path := config.getoption("--store-durations"):
-        durations.add(path, seconds, _with_stored_verdicts(found))
+        left_out = known.left_out if known else set[str]()
+        durations.add(path, seconds, _with_stored_verdicts(found) | left_out)
 
 
 def _told(reports: Iterable[pytest.TestReport], name: str) -> list[Any]:
@@ -191,9 +206,12 @@ def _with_stored_verdicts(reports: Iterable[pytest.TestReport]) -> set[str]:
     }
 
 
-def _meaning(reports: Sequence[pytest.TestReport]) -> Iterator[str]:
+def _meaning(reports: Sequence[pytest.TestReport], known: KnownModules | None) -> Iterator[str]:
     """Yield lines that say what a green run means: the verdicts of today, and what was sampled."""
-    origins = [
+    for name in known.contradictions() if known else ():
+        yield f"{name}: failed, though it passed before with the same inputs; look for chance"
+    origins = known.origins() if known else []
+    origins += [
         (durations.module(report.nodeid).partition("/")[0], origin)
         for report in reports
         for origin in _told([report], "verdict")

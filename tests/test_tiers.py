@@ -23,8 +23,6 @@ def test_seed(seed): pass
 
 def test_always(): pass
 
-def test_fails(): raise ValueError
-
 def test_seeds_within():
     for seed in seeds(1, 2): pass
 
@@ -35,19 +33,20 @@ def test_seeds_that_are_as_many():
 def test_examples(value): pass
 
 @pytest.mark.slow
-def test_slow(): pass
+@pytest.mark.parametrize("case", range(5))
+def test_slow(case): pass
 """
 
 FIRST = ["test_always", "test_seed[0]", "test_seed[1]", "test_seeds_that_are_as_many"]
-SECOND = ["test_examples", "test_fails", "test_seed[SEED]", "test_seeds_within"]
+DEEPER = {"test_examples", "test_seed[SEED]", "test_seeds_within"}
 
 
-def tier(folder: Path, *words: str | Path, commit: str = "some") -> str:
+def tier(folder: Path, *words: str | Path, commit: str = "some", fails: bool = False) -> str:
     """Run pytest with the project's hooks on the tests in ``folder``; return what it prints."""
     own = ["-p", "conftest", "-p", "no:cacheprovider", "-c", ROOT / "pyproject.toml", "-v"]
     options = [*own, f"--rootdir={folder}", *words, folder]
     ran = run_python("-m", "pytest", *options, **{REPLAY: commit})
-    assert ran.returncode == 1, ran.stdout + ran.stderr  # one test fails
+    assert ran.returncode == fails, ran.stdout + ran.stderr
     return ran.stdout
 
 
@@ -65,9 +64,15 @@ def test_a_test_that_passed_is_left_out_unless_it_goes_deeper(tmp_path: Path, wo
     assert read(tmp_path / "seconds.json").keys() == {"test_some.py"}
     names = [name.rpartition("::")[2] for name in json.loads(passed.read_text())]
     assert names == FIRST
-    full = tier(tmp_path, "-n", "0", "--hypothesis-profile", "full", "--except-passed", passed)
-    ran = [re.sub(r"seed\[\d+\]", "seed[SEED]", name) for name in names_of(full)]
-    assert ran == sorted([*SECOND, "test_slow"])
+    full = ["-n", "0", "--hypothesis-profile", "full", "--except-passed", passed]
+    seen = set[str]()
+    for commit in map(str, range(6)):
+        ran = names_of(tier(tmp_path, *full, commit=commit))
+        again = {re.sub(r"seed\[\d+\]", "seed[SEED]", each) for each in ran if "slow" not in each}
+        assert len(again) == 1, "a third of those that go deeper"
+        assert len(ran) == 1 + 2, "a third of the slow cases, rounded up"
+        seen |= again
+    assert seen == DEEPER
 
 
 @pytest.mark.slow
@@ -91,7 +96,16 @@ def test_first(board): pass
 @pytest.mark.parametrize("board", BOARDS)
 def test_second(board): pass
 
-def test_fails(): raise ValueError
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(4))
+def test_parts(part): pass
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(4))
+def test_proofs(part, proof): pass
+
+@pytest.fixture
+def proof(): pass
 
 @pytest.mark.deep
 def test_deep(): pass
@@ -105,13 +119,16 @@ def test_a_part_of_the_boards_is_chosen_by_the_commit(tmp_path: Path) -> None:
     seen = set[str]()
     for commit, workers in (("0123456789", "2"), ("0123456700", "0"), ("9876543210", "0")):
         output = tier(tmp_path, *full, "-n", workers, commit=commit)
+        assert len(re.findall(r"PASSED \S*test_parts|test_parts\S* PASSED", output)) == 2
+        assert len(re.findall(r"PASSED \S*test_proofs|test_proofs\S* PASSED", output)) == 4
         found = re.findall(r"test_(first|second)\[(\w+)\] ", output.partition("short test")[0])
         tried = {board for _, board in found}
         assert set(found) == {(name, board) for name in ("first", "second") for board in tried}
         [line] = [line for line in output.splitlines() if line.startswith("sampled")]
         assert line == (
-            f"sampled by {commit[:8]} (REPLAY={commit[:8]} repeats it): a third of the seeds;"
-            f" netlists 2 of 5 ({', '.join(sorted(tried))})"
+            f"sampled by {commit[:8]} (REPLAY={commit[:8]} repeats it):"
+            f" netlists 2 of 5 ({', '.join(sorted(tried))});"
+            " a third of the seeds and of the cases of each other test"
         )
         seen.add(" ".join(sorted(tried)))
     assert len(seen) == 2, "eight digits choose"
@@ -121,7 +138,7 @@ def test_a_part_of_the_boards_is_chosen_by_the_commit(tmp_path: Path) -> None:
 def test_the_deep_tier_leaves_out_nothing(tmp_path: Path) -> None:
     (tmp_path / "test_netlists.py").write_text(ROTATING)
     output = tier(tmp_path, "--hypothesis-profile", "deep")
-    assert len(names_of(output)) == 5 + 5 + 2
+    assert len(names_of(output)) == 5 + 5 + 4 + 4 + 1
     assert "sampled" not in output
 
 

@@ -33,8 +33,8 @@ def add(path: Path, seconds: Mapping[str, float], known: Collection[str] = ()) -
     total, recorded = read(path), read()
     for name, taken in seconds.items():
         total[name] = round(total.get(name, 0) + taken, 1)
-        if name in known:
-            total[name] = max(total[name], recorded.get(name, 0))
+    for name in known:
+        total[name] = max(total.get(name, 0), recorded.get(name, 0))
     path.parent.mkdir(parents=True, exist_ok=True)
     _write(path, total)
 

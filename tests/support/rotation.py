@@ -1,8 +1,17 @@
 """The part of many cases that `make check` tries, chosen by the commit. No tests here.
 
 A commit always chooses the same, and each commit something else. `make deep` tries all cases.
-``REPLAY=HASH`` chooses as the commit HASH does. The seeds of `support.seeds` are chosen so, and the
-parameter sets of a test with the mark ``rotates(count)``, of which ``count`` run.
+``REPLAY=HASH`` chooses as the commit HASH does.
+
+| Cases | How many |
+|---|---|
+| The seeds of `support.seeds` | a third of those that it names |
+| The parameter sets of a test with the mark ``rotates(count)`` | ``count`` |
+| Those of another slow test | a third, rounded up |
+| Tests of a module that pass and now have more seeds, examples or smaller steps | a third |
+
+So each slow test runs at each commit, with some of its parameters. A test that stores its verdicts
+by itself, as a proof does, has all its parameters: most of them are known.
 """
 
 import functools
@@ -23,6 +32,12 @@ MARK = "rotates"
 
 SAMPLED = "sampled"
 """Property of a test with `MARK` that runs: its module, its number of cases, and the case."""
+
+PART = 3
+"""One in this many cases runs, of those without a number of their own."""
+
+STORING = {"proof"}
+"""Fixtures of tests that store their verdicts by themselves."""
 
 DIGITS = 8
 """Digits of a commit's hash that choose."""
@@ -60,25 +75,41 @@ def drawn(cases: Iterable[_Case], count: int) -> list[_Case]:
     return [every[place] for place in sorted(kept)]
 
 
-def left_out(items: Sequence[pytest.Item]) -> set[pytest.Item]:
-    """Return the tests with `MARK` that do not run; those that do get the property `SAMPLED`.
+def left_out(items: Sequence[pytest.Item], *, passed: bool) -> set[pytest.Item]:
+    """Return the tests that do not run; those with `MARK` that do get the property `SAMPLED`.
 
-    Tests of one module choose equal parameter sets.
+    ``passed``: tests that are not slow have passed, and go deeper now. Tests of one module choose
+    equal parameter sets.
     """
+    left = set[pytest.Item]()
+    for (path, _, mark), group in _groups(items, passed=passed).items():
+        cases = list(map(_parameters, group) if mark else (item.nodeid for item in group))
+        kept = drawn(cases, mark[0] if mark else -(-len(cases) // PART))
+        name = path.stem.removeprefix("test_")
+        for item, case in zip(group, cases, strict=True):
+            if case not in kept:
+                left.add(item)
+            elif mark:
+                item.user_properties.append((SAMPLED, (name, len(group), case)))
+    return left
+
+
+def _groups(
+    items: Sequence[pytest.Item], *, passed: bool
+) -> dict[tuple[Path, str, tuple[int, ...]], list[pytest.Item]]:
+    """Return the tests of which a part runs, by module, name, and the arguments of `MARK`."""
     groups = defaultdict[tuple[Path, str, tuple[int, ...]], list[pytest.Item]](list)
     for item in items:
+        name = getattr(item, "originalname", item.name)
+        stores = STORING & set(getattr(item, "fixturenames", ()))
         if mark := item.get_closest_marker(MARK):
-            groups[item.path, getattr(item, "originalname", item.name), mark.args].append(item)
-    left = set[pytest.Item]()
-    for (path, _, (count,)), group in groups.items():
-        kept = drawn(map(_parameters, group), count)
-        name = path.stem.removeprefix("test_")
-        for item in group:
-            if _parameters(item) in kept:
-                item.user_properties.append((SAMPLED, (name, len(group), _parameters(item))))
-            else:
-                left.add(item)
-    return left
+            groups[item.path, name, mark.args].append(item)
+        elif item.get_closest_marker("slow"):
+            if not stores and not item.get_closest_marker("judges"):
+                groups[item.path, name, ()].append(item)
+        elif passed:
+            groups[item.path, "", ()].append(item)
+    return groups
 
 
 def _parameters(item: pytest.Item) -> str:
@@ -97,4 +128,5 @@ def summary(cases: Iterable[Sequence[object]]) -> str:
     ]
     chosen = commit()
     by = f"by {chosen} ({REPLAY}={chosen} repeats it)" if chosen else "without a commit"
-    return f"sampled {by}: {'; '.join(['a third of the seeds', *parts])}"
+    others = "a third of the seeds and of the cases of each other test"
+    return f"sampled {by}: {'; '.join([*parts, others])}"

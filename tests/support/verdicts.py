@@ -6,7 +6,8 @@ stored verdict that it contradicts is an error. An entry that is missing, damage
 means that the check runs.
 
 Proofs are stored by their circuits. A test with the mark ``judges(*packages)`` is stored by its
-module and parameters, the sources of the packages, and the versions of the tools.
+module and parameters, the sources of the packages, and the versions of the tools. Whole modules are
+stored by `support.known`.
 
     python -m support.verdicts
 
@@ -81,16 +82,16 @@ _PASSED = pytest.StashKey[tuple[str, str]]()
 class Verdicts:
     """The verdicts of one test; ``report`` is pytest's ``record_property``.
 
-    ``store`` stores the key of a verdict and its text; the default is the cache.
+    ``keep`` stores the key of a verdict and its text; the default is `store`.
     """
 
     def __init__(
         self,
         report: Callable[[str, object], None],
-        store: Callable[[str, str], None] | None = None,
+        keep: Callable[[str, str], None] | None = None,
     ) -> None:
         self._report = report
-        self._store = store or _store
+        self._keep = keep or store
 
     def passes(self, parts: Sequence[str], check: Callable[[], str]) -> str:
         """Return what ``check`` said of ``parts`` when it passed, with its seconds; "" if nothing.
@@ -99,9 +100,8 @@ class Verdicts:
         does not pass; nothing is stored then.
         """
         key = hashlib.sha256(json.dumps(list(parts)).encode()).hexdigest()
-        known = _stored(key)
-        again = lot(key, commit()) % AGAIN == 0
-        if known is not None and not again:
+        known = stored(key)
+        if known is not None and not is_checked_again(key):
             self._report("verdict", KNOWN)
             return known and f"{known} (known)"
         start = time.monotonic()
@@ -112,7 +112,7 @@ class Verdicts:
                 error.add_note(f"verdict {key} of the cache: passed before, with the same inputs")
             raise
         text = text and f"{text}, {time.monotonic() - start:.1f} s"
-        self._store(key, text)
+        self._keep(key, text)
         self._report("verdict", NOW if known is None else CONFIRMED)
         return text
 
@@ -156,7 +156,7 @@ def settle(item: pytest.Item, report: pytest.TestReport) -> None:
         item.stash.setdefault(_PASSED, ("", ""))
         del item.stash[_PASSED]
     elif report.when == "teardown" and (passed := item.stash.get(_PASSED, None)):
-        _store(*passed)
+        store(*passed)
 
 
 @functools.cache
@@ -206,7 +206,13 @@ def forget() -> int:
     return len(found)
 
 
-def _stored(key: str) -> str | None:
+def is_checked_again(key: str) -> bool:
+    """Return whether the commit chooses the check of ``key`` to run even if it is known to pass."""
+    return lot(key, commit()) % AGAIN == 0
+
+
+def stored(key: str) -> str | None:
+    """Return the text of the verdict of ``key``, None if there is none that can be read."""
     folder = CACHE.known(KIND, key)
     if folder is None:
         return None
@@ -217,7 +223,9 @@ def _stored(key: str) -> str | None:
     return text if isinstance(text, str) else None
 
 
-def _store(key: str, text: str) -> None:
+def store(key: str, text: str) -> None:
+    """Store that the check of ``key`` passed and said ``text``."""
+
     def fill(folder: Path) -> None:
         content = json.dumps({"passed": text})
         (folder / _FILE).write_text(content, encoding="utf-8")

@@ -1,0 +1,106 @@
+"""Test modules that are known to pass, as all that they depend on is unchanged. No tests here.
+
+``pytest --except-known`` leaves out the modules that passed in an earlier such run with the same
+inputs (`support.inputs`), tier and choice of tests. One known module in ten, chosen by the commit,
+runs anyway. ``make forget`` removes these verdicts too.
+
+A module is stored when none of its tests has failed at the end of a run that was not interrupted.
+"""
+
+import hashlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from . import verdicts
+from .durations import ROOT, module
+from .inputs import Inputs
+from .rotation import REPLAY
+from .seeds import FACTOR, SINGLE
+
+CHOOSING = (REPLAY, FACTOR, SINGLE)
+"""Environment variables with which no module is known or stored: somebody asks for other cases."""
+
+_OF_WORKERS = "known_modules"
+
+
+class KnownModules:
+    """A plugin of pytest that leaves out `left_out`, modules as paths below ``tests``.
+
+    Raises ``pytest.UsageError`` if a part of a module is asked for.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.left_out, self._again = set[str](), set[str]()
+        self._keys, self._failed = dict[str, str](), dict[str, bool]()
+        if hasattr(config, "workerinput"):
+            self.left_out = set(config.workerinput[_OF_WORKERS])
+        elif not any(name in os.environ for name in CHOOSING):
+            self._keys = _keys(config)
+            known = {name for name, key in self._keys.items() if verdicts.stored(key) is not None}
+            self._again = {each for each in known if verdicts.is_checked_again(self._keys[each])}
+            self.left_out = known - self._again
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Tell a worker, which must not choose by itself: another run may store verdicts."""
+        node.workerinput[_OF_WORKERS] = sorted(self.left_out)
+
+    def pytest_collection_modifyitems(
+        self, config: pytest.Config, items: list[pytest.Item]
+    ) -> None:
+        left = [item for item in items if module(item.nodeid) in self.left_out]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if module(item.nodeid) not in self.left_out]
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        name = module(report.nodeid)
+        self._failed[name] = report.failed or self._failed.get(name, False)
+
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Store what passed, in the process that has all reports."""
+        whole = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+        if whole and not session.shouldstop and not session.shouldfail:
+            for name, failed in self._failed.items():
+                if not failed and name in self._keys:
+                    verdicts.store(self._keys[name], "")
+
+    def origins(self) -> list[tuple[str, str]]:
+        """Return ``("modules", origin)`` for each module that ran or was left out."""
+        ran = [verdicts.CONFIRMED if name in self._again else verdicts.NOW for name in self._failed]
+        return [("modules", each) for each in (*ran, *(verdicts.KNOWN for _ in self.left_out))]
+
+    def contradictions(self) -> list[str]:
+        """Return the modules that failed, though they had passed with the same inputs."""
+        return sorted(name for name in self._again if self._failed.get(name))
+
+
+def _keys(config: pytest.Config) -> dict[str, str]:
+    """Return the key of each test module below the folders of the command line."""
+    options = config.option
+    if options.keyword or any("::" in each for each in config.args):
+        raise pytest.UsageError(
+            "--except-known: a part of a module; leave out -k and names of tests"
+        )
+    choice = [options.markexpr, str(options.hypothesis_profile), str(bool(options.except_passed))]
+    inputs = Inputs(ROOT.parent)
+    return {
+        str(path.relative_to(ROOT)): _key(
+            [str(path.relative_to(ROOT)), inputs.digest(path), *choice]
+        )
+        for path in _modules(config.args)
+    }
+
+
+def _modules(args: Sequence[str]) -> list[Path]:
+    found = set[Path]()
+    for place in (Path(each).resolve() for each in args):
+        found |= {place} if place.is_file() else set(place.rglob("test_*.py"))
+    return sorted(path for path in found if path.is_relative_to(ROOT))
+
+
+def _key(parts: Sequence[str]) -> str:
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()

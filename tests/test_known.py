@@ -1,0 +1,218 @@
+"""Tests of the modules that are known to pass: what their results depend on, and when they run."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.inputs import Inputs
+from support.processes import run_python
+from support.rotation import REPLAY
+
+ROOT = Path(__file__).parents[1]
+
+FILES = {
+    "tests/conftest.py": "import cppsim",
+    "tests/support/seeds.py": "import subprocess",
+    "tests/support/rtl/benches.py": "from ..models import lanes",
+    "tests/support/models/lanes.py": "def later():\n    from bitlane_rtl import abi",
+    "tests/support/other.py": "",
+    "tests/alone/test_alone.py": "from support import other, seeds",
+    "tests/rtl/test_unit.py": "import support.rtl.benches",
+    "tests/sim/conftest.py": "from cppsim.model import Model",
+    "tests/sim/part/test_model.py": "",
+    "tests/host/test_driver.py": "import bitlane",
+    "tests/host/test_command.py": "from subprocess import run",
+    "tests/docs/test_pages.py": "PAGES = __file__",
+    "rtl/bitlane_rtl/abi.py": "",
+    "rtl/bitlane_rtl/table.csv": "",
+    "sim/cppsim/code.h": "",
+    "sim/bitlane_sim/device.py": "",
+    "host/bitlane/driver.py": "",
+    "docs/page.md": "",
+    "pyproject.toml": "",
+}
+MODULES = [name for name in FILES if "test_" in name]
+ALL = set(MODULES)
+OF_THE_PRODUCT = {
+    "tests/host/test_driver.py",
+    "tests/host/test_command.py",
+    "tests/docs/test_pages.py",
+}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text + "\n")
+    subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
+    return tmp_path
+
+
+def digests(project: Path) -> dict[str, str]:
+    inputs = Inputs(project)
+    return {name: inputs.digest(project / name) for name in MODULES}
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ("tests/alone/test_alone.py", {"tests/alone/test_alone.py", "tests/docs/test_pages.py"}),
+        ("tests/support/other.py", {"tests/alone/test_alone.py", "tests/docs/test_pages.py"}),
+        ("tests/conftest.py", ALL),
+        ("tests/support/seeds.py", ALL),
+        ("tests/support/models/lanes.py", {"tests/rtl/test_unit.py", "tests/docs/test_pages.py"}),
+        ("rtl/bitlane_rtl/abi.py", {"tests/rtl/test_unit.py", *OF_THE_PRODUCT}),
+        ("rtl/bitlane_rtl/table.csv", {"tests/rtl/test_unit.py", *OF_THE_PRODUCT}),
+        ("sim/cppsim/code.h", {"tests/sim/part/test_model.py", *OF_THE_PRODUCT}),
+        ("sim/bitlane_sim/device.py", OF_THE_PRODUCT),
+        ("host/bitlane/driver.py", OF_THE_PRODUCT),
+        ("pyproject.toml", OF_THE_PRODUCT),
+        ("docs/page.md", {"tests/docs/test_pages.py"}),
+        ("new.txt", {"tests/docs/test_pages.py"}),
+    ],
+)
+def test_a_module_depends_on_what_it_imports(
+    project: Path, changed: str, expected: set[str]
+) -> None:
+    before = digests(project)
+    assert digests(project) == before
+    with (project / changed).open("a") as file:
+        file.write("# other\n")
+    after = digests(project)
+    assert {name for name in MODULES if before[name] != after[name]} == expected
+
+
+def test_a_module_depends_on_the_versions_of_all_tools(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = digests(project)
+    monkeypatch.setattr("support.inputs._tools", lambda: ["yosys 2"])
+    assert not set(before.values()) & set(digests(project).values())
+
+
+COUNTING = """
+import os
+from pathlib import Path
+import pytest
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_number(number):
+    with Path(os.environ["RAN"]).open("a") as file:
+        file.write(f"{number}")
+    assert os.environ["FAILS"] != f"{number}"
+"""
+
+
+class Counting:
+    """A module that notes which of its tests ran, in a project of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._ran = folder / "tests", folder / "ran"
+        self._folder.mkdir()
+        self.path = self._folder / "test_counting.py"
+        self.path.write_text(COUNTING)
+        (folder / ".gitignore").write_text("ran\ncache\n__pycache__\n")
+        subprocess.run(["git", "init", "--quiet", folder], check=True)
+        self._cache = folder / "cache"
+        self._cache.mkdir()
+
+    def run(self, *words: str, fails: str = "", again: int = 1 << 255, code: int = 0) -> str:
+        """Run it; return which tests ran."""
+        self._ran.write_text("")
+        (self._cache / "set_up.py").write_text(
+            f"import pathlib\nfrom support import known, verdicts\nverdicts.AGAIN = {again}\n"
+            f"known.ROOT = pathlib.Path({str(self._folder)!r})\n"
+        )
+        ran = run_python(
+            *("-m", "pytest", "-p", "conftest", "-p", "set_up", "-p", "no:cacheprovider"),
+            *("-c", ROOT / "pyproject.toml", f"--rootdir={self._folder.parent}"),
+            "--except-known",
+            *words,
+            *([] if any("::" in word for word in words) else [self._folder]),
+            FAILS=fails,
+            RAN=str(self._ran),
+            BITLANE_CACHE=str(self._cache),
+            PYTHONPATH=os.pathsep.join([*sys.path, str(self._cache)]),
+        )
+        assert ran.returncode == code, ran.stdout + ran.stderr
+        self.printed = ran.stdout + ran.stderr
+        return self._ran.read_text()
+
+
+@pytest.fixture
+def counting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Counting:
+    monkeypatch.delenv(REPLAY, raising=False)
+    return Counting(tmp_path)
+
+
+NOTHING_RAN = pytest.ExitCode.NO_TESTS_COLLECTED
+
+
+def test_a_module_that_passed_is_left_out_until_it_changes(counting: Counting) -> None:
+    assert counting.run() == "12"
+    assert "verdicts: modules 1 checked now, 0 known" in counting.printed
+    assert counting.run(code=NOTHING_RAN) == ""
+    assert "verdicts: modules 0 checked now, 1 known" in counting.printed
+    counting.path.write_text(COUNTING + "# other\n")
+    assert counting.run() == "12"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fails", ["1", "2"])
+def test_a_module_that_failed_runs_again(counting: Counting, fails: str) -> None:
+    assert counting.run(fails=fails, code=1) == "12"
+    assert counting.run() == "12"
+
+
+@pytest.mark.slow
+def test_an_interrupted_run_stores_nothing(counting: Counting) -> None:
+    assert counting.run("-x", fails="2", code=1) == "12"
+    assert counting.run("--maxfail=1", fails="1", code=1) == "1"
+    assert counting.run() == "12"
+
+
+@pytest.mark.slow
+def test_workers_leave_out_what_the_main_process_knows(counting: Counting) -> None:
+    assert sorted(counting.run("-n", "2")) == ["1", "2"]
+    assert counting.run("-n", "2", code=NOTHING_RAN) == ""
+
+
+@pytest.mark.slow
+def test_another_choice_of_tests_has_other_verdicts(counting: Counting) -> None:
+    assert counting.run() == "12"
+    assert counting.run("-m", "not deep") == "12"
+    assert counting.run("--hypothesis-profile", "full") == "12"
+    assert counting.run("-m", "not deep", code=NOTHING_RAN) == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("variable", ["REPLAY", "SEED", "SEEDS"])
+def test_who_asks_for_other_cases_gets_them(
+    counting: Counting, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, "1")
+    assert counting.run() == "12"
+    assert counting.run() == "12"
+    monkeypatch.delenv(variable)
+    assert counting.run() == "12", "nothing was stored"
+
+
+@pytest.mark.slow
+def test_a_known_module_that_fails_is_named(counting: Counting) -> None:
+    counting.run()
+    assert counting.run(again=1) == "12"
+    assert "modules 1 checked now, 1 of them again, 0 known" in counting.printed
+    assert counting.run(again=1, fails="1", code=1) == "12"
+    assert "test_counting.py: failed, though it passed before" in counting.printed
+
+
+@pytest.mark.slow
+def test_a_part_of_a_module_is_refused(counting: Counting) -> None:
+    usage = pytest.ExitCode.USAGE_ERROR
+    assert counting.run("-k", "number", code=usage) == ""
+    assert "--except-known: a part of a module; leave out -k" in counting.printed
+    assert counting.run(f"{counting.path}::test_number", code=usage) == ""
