@@ -158,6 +158,8 @@ def _parser(commands: Mapping[str, EntryPoint], load: Collection[str]) -> argpar
             subparsers.add_parser(name, help="(needs packages that are not installed)")
         else:
             add(subparsers)
+    for each in subparsers.choices.values():
+        each.set_defaults(parser=each)
     return parser
 
 
@@ -304,7 +306,8 @@ def _run(words: list[str]) -> int:
         return UNUSABLE
     namespace, rest = parser.parse_known_args(words)
     if rest:
-        parser.error(_surplus(namespace, rest))
+        before = words.index(rest[0]) < words.index(first)
+        (parser if before else namespace.parser).error(_surplus(namespace, rest))
     try:
         code: int = namespace.run(namespace)
     except ModuleNotFoundError as error:

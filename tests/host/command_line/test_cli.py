@@ -119,7 +119,8 @@ def test_without_arguments_the_help_and_2(install: Install, run: CommandLine) ->
     ("arguments", "expected"),
     [
         (["nothing"], "bitlane: argument COMMAND: invalid choice: 'nothing'"),
-        (["--nothing", "job"], "bitlane: unrecognized arguments: --nothing"),
+        (["--nothing", "job"], "bitlane: unrecognized arguments: --nothing (see bitlane --help)"),
+        (["job", "--no"], "bitlane job: unrecognized arguments: --no (see bitlane job --help)"),
         (["job", "many"], "bitlane job: argument number: invalid int value: 'many'"),
     ],
 )
@@ -183,7 +184,7 @@ def test_options_are_written_whole(install: Install, run: CommandLine) -> None:
 
     install(Command("job", add))
     line = run.refuse("job", "--num", "3")
-    assert line.startswith("bitlane: unrecognized arguments: --num 3")
+    assert line.startswith("bitlane job: unrecognized arguments: --num 3")
 
 
 @pytest.mark.parametrize(
