@@ -52,7 +52,7 @@ rest: $(CHECK_READY) ## Run of `make check` what `make test RECORD=FOLDER` left 
 	@echo "== pyright, which infers other types than mypy"
 	@$(BIN)/python -m pyright --warnings
 	@echo "== pytest, full tier$(if $(RECORD), but what $(RECORD)/passed.json names), $(WORKERS) at a time"
-	@$(PYTEST) $(FULL) $(STORE) $(if $(RECORD),--except-passed $(RECORD)/passed.json) --except-known $(TESTS)
+	@$(PYTEST) $(FULL) $(STORE) $(if $(RECORD),--except-passed $(RECORD)/passed.json --except-known) $(TESTS)
 
 deep: lint $(BROWSER_READY) ## Run all tests: every board, three times the seeds, a browser; takes hours
 	@echo "== pytest, deep tier, $(WORKERS) at a time"
