@@ -36,8 +36,9 @@ class KnownModules:
     def __init__(self, config: pytest.Config) -> None:
         self.left_out, self._again = set[str](), set[str]()
         self._keys, self._failed = dict[str, str](), dict[str, bool]()
-        if hasattr(config, "workerinput"):
-            self.left_out = set(config.workerinput[_OF_WORKERS])
+        of_worker = getattr(config, "workerinput", None)
+        if of_worker is not None:
+            self.left_out = set(of_worker[_OF_WORKERS])
         elif not any(name in os.environ for name in CHOOSING):
             self._keys = _keys(config)
             known = {name for name, key in self._keys.items() if verdicts.stored(key) is not None}
