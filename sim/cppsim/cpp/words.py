@@ -82,16 +82,19 @@ class Words:
         self.places: dict[int, tuple[str, int]] = {}
         self.widths: dict[str, int] = {}
         self.arrays: dict[int, str] = {}
+        self._defined: dict[str, list[int]] = {}
 
     def define(self, name: str, bits: Bits) -> None:
         """``name`` is a variable that holds ``bits``, up to 64."""
         self.places |= {bit: (name, place) for place, bit in enumerate(bits)}
         self.widths[name] = len(bits)
+        self._defined.setdefault(name, []).extend(bits)
 
     @contextmanager
     def renamed(self, names: Mapping[str, str]) -> Iterator[None]:
         """Within the ``with`` block, read other variables in place of those in ``names``."""
-        changed = {bit: place for bit, place in self.places.items() if place[0] in names}
+        defined = (bit for name in names for bit in self._defined[name])
+        changed = {bit: self.places[bit] for bit in defined if self.places[bit][0] in names}
         self.places |= {bit: (names[x], low) for bit, (x, low) in changed.items()}
         self.widths |= {other: self.widths[x] for x, other in names.items()}
         yield
