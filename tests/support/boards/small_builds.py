@@ -5,15 +5,20 @@ The files that the tools write are cached by all inputs of the build, because a 
 
 import hashlib
 import json
+import warnings
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
 from amaranth.back import rtlil
 from amaranth.hdl import ClockDomain, Elaboratable, Module, Signal
+from amaranth.lib import io
 
+from bitlane_boards.board import Board
 from bitlane_boards.flow.carries import shorten
-from bitlane_boards.flow.tools import Tool, run_tool
+from bitlane_boards.flow.families import FLOWS
+from bitlane_boards.flow.platform import leds, load_platform
+from bitlane_boards.flow.tools import Tool, run_tool, silent
 from bitlane_boards.readback.pins import BoardPin, Side
 from bitlane_sim.builds import CACHE
 from bitlane_sim.pins import PinSimulation
@@ -86,6 +91,53 @@ def ecp5(store: Store = Store.BLOCK) -> Path:
 def gowin(store: Store = Store.BLOCK) -> Path:
     """Return the path of the synthesised netlist."""
     return _built(store, [_synthesis("synth_gowin")]) / "top.json"
+
+
+class _Blink(Elaboratable):
+    """A counter that drives the LED of ``board`` that shows work."""
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        count = Signal(8)
+        m.d.sync += count.eq(count + 1)
+        m.submodules.led = led = io.Buffer("o", leds(self._board, platform)["busy"])
+        m.d.comb += led.o.eq(count[-1])
+        return m
+
+
+def blinking(board: Board) -> bytes:
+    """Return the bitstream of a circuit that blinks, by the tools and arguments of the board."""
+    flow, platform = FLOWS[board.family], load_platform(board)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        plan = platform.prepare(_Blink(board), "top", emit_src=False)
+    bitstream, mhz = f"top.{flow.bitstream}", float(platform.default_clk_frequency) / 1e6
+    calls = (
+        flow.synthesise("top", platform),
+        flow.route("top", mhz, 1, flow.part("top", platform)),
+        flow.packs("top", platform, bitstream),
+    )
+    names = [f"top.{suffix}" for suffix in ("il", flow.constraints)]
+    texts = [plan.files[name] for name in names]
+    files = {
+        name: text.encode() if isinstance(text, str) else text
+        for name, text in zip(names, texts, strict=True)
+    }
+    versions = [version(call.tool.package) for call in calls]
+    key = hashlib.sha256(repr([files, calls, versions]).encode()).hexdigest()
+
+    def build(folder: Path) -> None:
+        for name, content in files.items():
+            (folder / name).write_bytes(content)
+        for call in calls:
+            run_tool(call.tool, call.arguments, folder, folder / f"{call.tool.command}.log", silent)
+            if call is calls[0]:
+                flow.finish(folder / "top.json")
+
+    return (CACHE.cached("test-builds", key, build) / bitstream).read_bytes()
 
 
 def talk(simulation: PinSimulation, data: bytes) -> tuple[bytes, list[int]]:
