@@ -62,6 +62,7 @@ class Native:
         create: str = "create",
     ) -> None:
         self._library, self._prefix, self._gone = library, prefix, gone
+        self._functions: dict[str, Any] = {}
         self._address = self._function(create)(*arguments)
 
     def __call__(self, function: str, *arguments: object) -> Any:
@@ -87,7 +88,10 @@ class Native:
         return ctypes.cast(self._function(name), ctypes.c_void_p).value or 0
 
     def _function(self, name: str) -> Any:
-        return getattr(self._library, f"{self._prefix}_{name}")
+        found = self._functions.get(name)
+        if found is None:
+            found = self._functions[name] = getattr(self._library, f"{self._prefix}_{name}")
+        return found
 
 
 @dataclass(frozen=True, slots=True)

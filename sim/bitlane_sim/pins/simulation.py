@@ -30,6 +30,10 @@ _SIGNATURES: Signatures = {
 }
 
 
+_BUFFER_BYTES = 4096
+"""Bytes received at once, at first."""
+
+
 class _Stop(IntEnum):
     """Why a run ended."""
 
@@ -97,6 +101,7 @@ class PinSimulation:
         )
         library, of = load(_SOURCE, _SIGNATURES), (ctypes.byref(model), divider)
         self._peer = Native(library, "peer", "the simulation is closed", *of)
+        self._reserve(_BUFFER_BYTES)
 
     @property
     def divider(self) -> float:
@@ -141,13 +146,17 @@ class PinSimulation:
 
     def receive(self, most: int | None = None) -> bytes:
         """Return up to ``most`` bytes that have arrived. Does not run the clock."""
-        return self.receive_timed(most)[0].tobytes()
+        count = self._count(most)
+        if count > self._buffer.size:
+            self._reserve(count)
+        self._peer("take", count, self._address, None)
+        return self._buffer[:count].tobytes()
 
     def receive_timed(
         self, most: int | None = None
     ) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
         """The same, and for each byte the cycle in the middle of its stop bit."""
-        count = self.arrived if most is None else min(most, self.arrived)
+        count = self._count(most)
         data, cycles = np.empty(count, np.uint8), np.empty(count, np.uint64)
         self._peer("take", count, data.ctypes.data, cycles.ctypes.data)
         return data, cycles
@@ -189,6 +198,14 @@ class PinSimulation:
         """Free the model. May be called twice."""
         self._peer.close()
         self.model.close()
+
+    def _count(self, most: int | None) -> int:
+        return self.arrived if most is None else min(most, self.arrived)
+
+    def _reserve(self, size: int) -> None:
+        """Make a buffer for received bytes; NumPy takes long to tell the address of an array."""
+        self._buffer = np.empty(size, np.uint8)
+        self._address = self._buffer.ctypes.data
 
     def _run(self, cycles: int, received: int = 0, quiet: int = 0) -> _Stop:
         stop = _Stop(self._peer("run", cycles, received, quiet))
