@@ -13,6 +13,7 @@ from bitlane.command_line.cli import DONE, UNUSABLE, main
 from bitlane_rtl.abi import Op
 from bitlane_rtl.configuration import Configuration
 from bitlane_sim.bench import BenchError, batch, simulators
+from bitlane_sim.bench import xors as xors_module
 from bitlane_sim.bench.page import page
 from bitlane_sim.bench.processes import Apart, apart
 from bitlane_sim.bench.xors import RAM_BYTES, SIZE, TIMINGS, xors, xors_on_one_thread
@@ -38,8 +39,10 @@ def circuit() -> HarnessCircuit:
 
 
 @pytest.fixture(autouse=True)
-def once(monkeypatch: pytest.MonkeyPatch) -> None:
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measure once, and a XOR of a sixteenth of the bytes: a stand-in for a GPU is slow."""
     monkeypatch.setattr(batch, "_ROUNDS", 1)
+    monkeypatch.setattr(xors_module, "SIZE", SIZE // 16)
 
 
 def test_ways_take_turns_and_the_best_of_each_counts(monkeypatch: pytest.MonkeyPatch) -> None:
