@@ -20,14 +20,22 @@ def built(board: Board) -> Path:
     return CACHE.cached("board-builds", Build(board, Path(), silent).identity(seed=1), fill)
 
 
+def synthesised(board: Board) -> Path:
+    """Return the folder of the board's synthesised netlist: a build that is not placed."""
+
+    def fill(folder: Path) -> None:
+        Build(board, folder, silent).synthesise()
+
+    return CACHE.cached("board-netlists", Build(board, Path(), silent).identity(seed=1), fill)
+
+
 def readback(name: str) -> PinModel:
     """Return a model of the gates in the board's bitstream, or in its netlist."""
     board = boards()[name]
-    folder = built(board)
     match board.family:
         case Family.ICE40:
-            return bitstream_model(board, folder / f"{name}.bin")
+            return bitstream_model(board, built(board) / f"{name}.bin")
         case Family.ECP5:
-            return netlist_model(board, folder / "top.routed.json")
+            return netlist_model(board, built(board) / "top.routed.json")
         case Family.GOWIN:
-            return netlist_model(board, folder / "top.json")
+            return netlist_model(board, synthesised(board) / "top.json")

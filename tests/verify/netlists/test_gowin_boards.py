@@ -1,6 +1,6 @@
-"""Every Gowin board, as built, passes validation at its pins and equals its RTL cycle by cycle.
+"""Every Gowin board, synthesised, passes validation at its pins and equals its RTL cycle by cycle.
 
-The netlist is the synthesised one.
+`tests/verify/boards/test_builds.py` places and routes it, too.
 """
 
 from collections.abc import Callable
