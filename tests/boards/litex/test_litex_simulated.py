@@ -28,7 +28,7 @@ pytestmark = [
 ]
 
 ROOT = Path(__file__).parents[3]
-SIZE = 1 << 17
+SIZE = 1 << 15
 WORD = 4
 """Bytes of a word on a port."""
 
