@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Any
 
-from amaranth.hdl import Cat, ClockDomain, Elaboratable, Module
+from amaranth.hdl import Cat
 
 from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_rtl.configuration import Configuration
@@ -57,18 +57,6 @@ class DeviceMemory:
         assert 0 <= offset <= self.device.memory_bytes - self.beat_bytes, f"{address:#x}"
 
 
-class _Board(Elaboratable):
-    def __init__(self, configuration: Configuration, clock_hz: int) -> None:
-        self.bridge = NetworkBridge(configuration, BOARD, clock_hz)
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        for name in PERIODS:
-            m.domains += ClockDomain(name)
-        m.submodules.bridge = self.bridge
-        return m
-
-
 class BridgeBench(LineBench):
     """Runs a bridge, which is compiled once.
 
@@ -79,10 +67,10 @@ class BridgeBench(LineBench):
     def __init__(
         self, data_width: int = 64, clock_hz: int = 50_000_000, *, sync: float = PERIODS["sync"]
     ) -> None:
-        board = _Board(replace(CONFIGURATION, data_width=data_width), clock_hz)
+        configuration = replace(CONFIGURATION, data_width=data_width)
         self._beat_bytes = data_width // 8
-        self._bridge = board.bridge
-        super().__init__(board, board.bridge, sync)
+        self._bridge = bridge = NetworkBridge(configuration, BOARD, clock_hz)
+        super().__init__(bridge, bridge, sync)
         for testbench in (self._read, self._write, self._control):
             self._simulator.add_testbench(testbench, background=True)
 
@@ -100,20 +88,23 @@ class BridgeBench(LineBench):
         return self.on_line(bursts, after)
 
     async def _read(self, ctx: Any) -> None:
-        memory = DeviceMemory(self._device, self._beat_bytes)
-        await ReadServer(self._bridge.read, memory, self._latency, self._stalls).run(ctx)
+        memory, port = DeviceMemory(self._device, self._beat_bytes), self._bridge.read
+        await ReadServer(port, memory, self._latency, self._stalls, idles=True).run(ctx)
 
     async def _write(self, ctx: Any) -> None:
-        memory = DeviceMemory(self._device, self._beat_bytes)
-        await WriteServer(self._bridge.write, memory, self._latency, self._stalls).run(ctx)
+        memory, port = DeviceMemory(self._device, self._beat_bytes), self._bridge.write
+        await WriteServer(port, memory, self._latency, self._stalls, idles=True).run(ctx)
 
     async def _control(self, ctx: Any) -> None:
         """Serve the window. Read data are valid for one cycle only."""
         control, device = self._bridge.control, self._device
         ctx.set(self._bridge.interrupt, device.interrupt)
         access = Cat(control.read, control.write)
-        sampled = ctx.tick().sample(access, control.address, control.write_data)
-        async for *_, kind, offset, word in sampled:
+        tick = ctx.tick().sample(access, control.address, control.write_data)
+        kind = 1
+        while True:
+            # The cycle behind an access is needed, to end its data.
+            kind, offset, word = (await (tick if kind else tick.until(access)))[-3:]
             value = 0xA5A5A5A5
             if kind & 2:
                 device.write(CONTROL_BASE + offset, word.to_bytes(4, "little"))

@@ -1,11 +1,13 @@
 """A `UdpStack` on a line, whose user sends each datagram back; in simulation with three clocks."""
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
-from amaranth.hdl import ClockDomain, Elaboratable, Module
+from amaranth.hdl import ClockDomain, Elaboratable, Module, Signal
 from amaranth.lib import wiring
+from numpy.typing import NDArray
 
 import cppsim
 from bitlane_rtl.ethernet.udp_stack import UdpStack
@@ -25,8 +27,6 @@ class Loop(Elaboratable):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        for name in PERIODS:
-            m.domains += ClockDomain(name)
         m.submodules.stack = stack = self.stack
         wiring.connect(m, stack.received, stack.sent)
         return m
@@ -40,7 +40,13 @@ class LineBench:
 
     def __init__(self, circuit: Any, ports: Any, sync: float = PERIODS["sync"]) -> None:
         self._ports = ports
-        self._simulator = cppsim.Simulator(circuit)
+        self._cycle = Signal(32)
+        m = Module()
+        for name in PERIODS:
+            m.domains += ClockDomain(name)
+        m.submodules.circuit = circuit
+        m.d.tx += self._cycle.eq(self._cycle + 1)
+        self._simulator = cppsim.Simulator(m)
         for number, (domain, period) in enumerate((PERIODS | {"sync": sync}).items()):
             self._simulator.add_clock(period, phase=period * (0.3 + 0.1 * number), domain=domain)
         self._simulator.add_testbench(self._send)
@@ -50,28 +56,40 @@ class LineBench:
     def on_line(self, bursts: Sequence[Burst], after: int) -> list[Burst]:
         """Return what is sent from the reset on while ``bursts`` come, and ``after`` cycles."""
         self._line = gmii(bursts, after)
-        self._heard: dict[str, list[int]] = {"data": [], "valid": [], "error": []}
+        self._heard: list[tuple[int, ...]] = []
         if self._ran:
             self._simulator.reset()
         self._ran = True
         self._simulator.run()
-        return bursts_on({name: np.array(column) for name, column in self._heard.items()})
+        return bursts_on(self._columns())
 
     async def _send(self, ctx: Any) -> None:
         rx = self._ports.rx
         drive, tick = Driven(ctx, rx.valid, rx.error, rx.data), ctx.tick("rx")
         columns = [self._line[name].tolist() for name in ("valid", "error", "data")]
-        for valid, error, data in zip(*columns, strict=True):
-            drive(valid, error, data)
-            await tick
+        for values, cycles in groupby(zip(*columns, strict=True)):
+            drive(*values)
+            await tick.repeat(sum(1 for _ in cycles))
         self.dropped = int(ctx.get(self._ports.dropped))
 
     async def _listen(self, ctx: Any) -> None:
+        """Note the cycles in which ``tx`` is valid: number, byte and error."""
         tx = self._ports.tx
-        async for *_, data, valid, error in ctx.tick("tx").sample(tx.data, tx.valid, tx.error):
-            self._heard["data"].append(data)
-            self._heard["valid"].append(valid)
-            self._heard["error"].append(error)
+        tick = ctx.tick("tx").sample(tx.data, tx.error, tx.valid)
+        while True:
+            data, error, valid = await tick.until(tx.valid)
+            cycle = int(ctx.get(self._cycle)) - 1
+            while valid:
+                self._heard.append((cycle, data, error, valid))
+                *_, data, error, valid = await tick
+                cycle += 1
+
+    def _columns(self) -> dict[str, NDArray[Any]]:
+        """Return the line ``tx`` in every cycle, up to the last that is valid."""
+        cycle, *values = np.array(self._heard, int).reshape(-1, 4).T
+        columns = np.zeros((3, cycle.max(initial=-1) + 1), np.uint8)
+        columns[:, cycle] = values
+        return dict(zip(("data", "error", "valid"), columns, strict=True))
 
 
 class StackBench(LineBench):

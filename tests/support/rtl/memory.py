@@ -38,11 +38,20 @@ class Memory:
 
 
 class _Server:
-    def __init__(self, port: Any, memory: Memory, latency: int, stalls: Stalls) -> None:
+    """A server of a port.
+
+    ``idles``: wait for the next burst while there is nothing to do, which a server with stalls
+    always has. Such a server counts no cycle while it waits, and must not `hang`.
+    """
+
+    def __init__(
+        self, port: Any, memory: Any, latency: int, stalls: Stalls, *, idles: bool = False
+    ) -> None:
         self._port = port
         self._memory = memory
         self.latency = latency
         self._stalls = stalls
+        self._idles = idles and stalls is NO_STALLS
         self.beats: list[int] = []
         """Cycle of every transferred beat."""
         self.requests: list[tuple[int, int, int]] = []
@@ -80,9 +89,16 @@ class ReadServer(_Server):
     """A server of a read port: a burst begins ``1 + latency`` cycles after its request."""
 
     def __init__(
-        self, port: Any, memory: Any, latency: int = 0, stalls: Stalls = NO_STALLS, salt: str = "r"
+        self,
+        port: Any,
+        memory: Any,
+        latency: int = 0,
+        stalls: Stalls = NO_STALLS,
+        salt: str = "r",
+        *,
+        idles: bool = False,
     ) -> None:
-        super().__init__(port, memory, latency, stalls)
+        super().__init__(port, memory, latency, stalls, idles=idles)
         self._salt = salt
         self.cycle = 0
 
@@ -98,7 +114,9 @@ class ReadServer(_Server):
         burst = request.valid, request.ready, request.p.address, request.p.length
         tick = ctx.tick().sample(*burst, data.ready)
         while True:
-            _, _, asked, ready, address, length, took = await tick
+            idle = self._idles and not (due or valid or offered)
+            sampled = await (tick.until(request.valid) if idle else tick)
+            asked, ready, address, length, took = sampled[-5:]
             assert offered is None or (asked and offered == (address, length)), (
                 f"cycle {self.cycle}: the request was withdrawn or changed before it was accepted"
             )
@@ -138,9 +156,11 @@ class WriteServer(_Server):
         burst = request.valid, request.ready, request.p.address, request.p.length
         beat = data.valid, data.ready, data.p.data, data.p.strobe, data.p.last
         tick = ctx.tick().sample(*burst, *beat, response.ready)
+        begun = request.valid | data.valid
         answered = False
         while True:
-            _, _, *sampled, took = await tick
+            idle = self._idles and not (bursts or beats or due or valid)
+            *sampled, took = (await (tick.until(begun) if idle else tick))[-10:]
             asked, ready, address, length, sent, taking, value, strobe, last = sampled
             if asked and ready:
                 self._request(cycle, address, length)
