@@ -11,6 +11,7 @@ from bitlane.command_line.cli import DONE, main
 from bitlane.links.link import open_link
 from bitlane_sim.device.link import SimulatorLink
 from support.host.network import Cable, NetworkBoard, SimulatedDevice, network_board
+from support.system.devices import NARROW
 
 Capture = pytest.CaptureFixture[str]
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -19,7 +20,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 @pytest.fixture
 def board() -> Iterator[NetworkBoard]:
     up, down = Cable(loss=0.002, seed=1), Cable(loss=0.002, seed=2)
-    with open_link("sim?memory=256KiB") as link:
+    with open_link(NARROW) as link:
         assert isinstance(link, SimulatorLink)
         with network_board(SimulatedDevice(link), up, down) as board:
             yield board
