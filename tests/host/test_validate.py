@@ -49,6 +49,12 @@ def _unguarded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ModelLink, "access", lambda *_: None)
 
 
+@pytest.fixture
+def brief(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shorten the check of overlaps, in tests of other checks."""
+    monkeypatch.setattr("bitlane.validate.operators._QUICK_ROUNDS", 2)
+
+
 FEW = frozenset({Op.COPY, Op.NOT, Op.XOR, Op.COUNT})
 """Operations of a device in a test of other checks than those of operations."""
 
@@ -151,6 +157,7 @@ def test_it_may_be_repeated_and_repeats_itself() -> None:
     assert first[2:-1] == second[2:-1]
 
 
+@pytest.mark.usefixtures("brief")
 @pytest.mark.parametrize(("size", "tested"), [(4096, 4096), (9, 8), (1 << 30, 16384)])
 def test_the_march_covers_as_much_as_is_asked_for(size: int, tested: int) -> None:
     link = small(ops=FEW)
@@ -209,6 +216,7 @@ class CoupledLink(ModelLink):
             self.memory[self.VICTIM] = 0
 
 
+@pytest.mark.usefixtures("brief")
 @pytest.mark.parametrize(
     ("link", "address", "options"),
     [
@@ -231,6 +239,7 @@ class TwoLinesLink(ModelLink):
         self.memory[0x2301:0x2380:2] |= 0x10
 
 
+@pytest.mark.usefixtures("brief")
 def test_memory_with_rows_is_named_by_bank_row_and_bits() -> None:
     rows = Rows(size_log2=12, banks_log2=2, word_bytes_log2=1)
     found = failures(small(TwoLinesLink, rows=rows, data_bytes=8, ops=FEW))
@@ -361,6 +370,7 @@ class LaxLink(ModelLink):
                 raise Fault(self.code) from fault
 
 
+@pytest.mark.usefixtures("brief")
 @pytest.mark.parametrize(
     ("status", "code"),
     [
@@ -388,6 +398,7 @@ class LaxLoops(ModelLink):
                 raise
 
 
+@pytest.mark.usefixtures("brief")
 @pytest.mark.parametrize("loops", [2, 3])
 def test_a_loop_of_no_iteration_has_to_be_refused(loops: int) -> None:
     text = failures(small(LaxLoops, loops=loops, ops=FEW))["error recovery"]
@@ -451,6 +462,7 @@ def test_one_check_alone_fails(link: type[ModelLink], name: str, message: str) -
     assert message in found[name]
 
 
+@pytest.mark.usefixtures("brief")
 @pytest.mark.parametrize(
     ("offset", "mask"),
     [
@@ -472,6 +484,7 @@ def test_registers_that_tell_less_than_they_should(offset: int, mask: int) -> No
     assert set(failures(small(Reticent, ops=FEW))) == {"registers"}
 
 
+@pytest.mark.usefixtures("brief")
 @pytest.mark.parametrize("name", ["RUN", "COUNT_1", "COUNT_3", "RESERVED", "A_BASE", "B_LAST"])
 def test_a_bit_of_a_record_that_is_overlooked(name: str) -> None:
     class Blind(ModelLink):
