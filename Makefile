@@ -14,6 +14,8 @@ FIGURES := docs/performance
 BATCHES := build/gpu
 # A module is run by one worker, which builds its circuits once; tests/conftest.py puts long ones first.
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+# The first collection compiles all that tests import, in 15 s, which one core has while lint runs.
+COLLECT = $(BIN)/python -m pytest -p no:cacheprovider --collect-only
 QUICK = -m "not slow and not deep" --hypothesis-profile quick
 # Benchmarks compare times, which two tests side by side disturb: `make figures` runs them, alone.
 FULL = -m "not deep" --hypothesis-profile full --ignore tests/benchmarks
@@ -42,7 +44,9 @@ demo: $(DEMO_READY) ## Run the demo on the simulated circuit; pictures go to out
 	@$(BIN)/python -c "import os, sys, bitlane; os.path.samefile(bitlane.__file__, 'host/bitlane/__init__.py') or sys.exit('make demo: bitlane is a copy in ' + bitlane.__path__[0] + '; rm $(DEMO_READY), then make demo installs this folder again')"
 	@$(BIN)/bitlane demo
 
-test: lint ## Check style, types and imports, then run the quick tests (TESTS=tests/host for some)
+test: $(TEST_READY) ## Check style, types and imports, then run the quick tests (TESTS=tests/host for some)
+	@$(COLLECT) $(QUICK) $(TESTS) > /dev/null 2>&1 & collecting=$$!; \
+	  $(MAKE) --no-print-directory lint; ended=$$?; kill $$collecting 2> /dev/null; exit $$ended
 	@echo "== pytest, quick tests, $(WORKERS) at a time"
 	@$(PYTEST) $(QUICK) $(STORE) $(if $(RECORD),--store-passed $(RECORD)/passed.json) $(TESTS)
 
