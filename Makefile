@@ -16,8 +16,8 @@ BATCHES := build/gpu
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # The first collection compiles all that tests import, in 15 s, which one core has while lint runs.
 COLLECT = $(BIN)/python -m pytest -p no:cacheprovider --collect-only
-QUICK = -m "not slow and not deep" --hypothesis-profile quick
 # Benchmarks compare times, which two tests side by side disturb: `make figures` runs them, alone.
+QUICK = -m "not slow and not deep" --hypothesis-profile quick --ignore tests/benchmarks
 FULL = -m "not deep" --hypothesis-profile full --ignore tests/benchmarks
 DEEP = --hypothesis-profile deep --ignore tests/benchmarks
 GPU_PYTHON = PYTHONPATH=rtl:sim:host $(firstword $(wildcard $(BIN)/python) python3)

@@ -1,8 +1,9 @@
 """The project's Markdown pages: their code blocks, code words, links and anchors. Runs nothing."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from markdown_it import MarkdownIt
@@ -77,7 +78,8 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
-def _tokens(page: Path) -> list[Token]:
+@cache
+def _tokens(page: Path) -> Sequence[Token]:
     return _MARKDOWN.parse(page.read_text(encoding="utf-8"))
 
 
