@@ -18,13 +18,21 @@ from support.sim.evaluated import Inverter
 
 
 @pytest.fixture
-def stand_in(fresh_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Use a compiler that takes 1.5 s and copies a program to the library, and an empty cache."""
-    return compiler(
-        tmp_path / "stand-in",
-        'while [ "$1" != -o ]; do shift; done; sleep 1.5; cat /bin/true > "$2"',
-        monkeypatch,
-    )
+def stand_in(fresh_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Use a compiler that copies a program to the library, and an empty cache."""
+    use_stand_in(tmp_path, monkeypatch, seconds=0)
+
+
+@pytest.fixture
+def late_stand_in(fresh_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Use a compiler like that of `stand_in` that takes 1.5 s."""
+    use_stand_in(tmp_path, monkeypatch, seconds=1.5)
+
+
+def use_stand_in(folder: Path, monkeypatch: pytest.MonkeyPatch, *, seconds: float) -> None:
+    wait = f"sleep {seconds}; " if seconds else ""
+    copy = f'while [ "$1" != -o ]; do shift; done; {wait}cat /bin/true > "$2"'
+    compiler(folder / "stand-in", copy, monkeypatch)
 
 
 def compiler(path: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -36,7 +44,7 @@ def compiler(path: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-@pytest.mark.usefixtures("stand_in")
+@pytest.mark.usefixtures("late_stand_in")
 @pytest.mark.parametrize("terminal", [False, True])
 def test_a_first_compilation_is_told_on_a_terminal_and_in_a_pipe(
     terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -62,9 +70,8 @@ def test_same_circuit_is_compiled_once_and_another_one_anew(fresh_cache: Path) -
     assert files == {"library.so", "about.pickle", "checksums.json"}
 
 
-def test_changed_compiler_compiles_anew(
-    stand_in: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("stand_in")
+def test_changed_compiler_compiles_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = build(Circuit(Inverter()))
     command = " ".join(find_compiler().command)
     wrapper = compiler(tmp_path / "my-c++", f'exec {command} "$@"', monkeypatch)
@@ -86,7 +93,7 @@ def test_another_writer_compiles_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len({first.path, second.path, third.path}) == 3
 
 
-@pytest.mark.usefixtures("stand_in")
+@pytest.mark.usefixtures("late_stand_in")
 @pytest.mark.parametrize("processes", [2, slow(3)])
 def test_processes_that_ask_at_once_compile_once(processes: int) -> None:
     script = (
