@@ -20,7 +20,7 @@ from bitlane.errors import DataTypeError, LinkError, SearchError, ShapeError
 from bitlane_rtl.abi import CONTROL_BASE, Mode, Op
 from support.host.arrays import link_of, model, random, same
 from support.host.neighbours import all_distances, nearest, within
-from support.seeds import examples
+from support.seeds import examples, stride
 
 METRICS = ["hamming", "jaccard"]
 
@@ -387,7 +387,7 @@ def test_any_room_for_a_query_and_rows_will_do(row_bytes: int, sums: bool) -> No
     rows = random((40, row_bytes), "u1", 1)
     modes = frozenset(Mode) if sums else frozenset({Mode.DENSE})
     enough = False
-    for free in range(256, 6000, 192):
+    for free in range(256, 6000, 192 * stride(3)):
         device = model(memory_bytes=1 << 14, modes=modes, loops=4 if sums else 1)
         held = device.asarray(random((1 << 14) - free, "u1"))
         room = device.driver.allocator.largest()
