@@ -3,6 +3,7 @@
 The project under test has a circuit of one function.
 """
 
+import fcntl
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -32,6 +33,20 @@ PROFILES = """from hypothesis import settings
 
 for name in ("quick", "full"):
     settings.register_profile(name)
+"""
+HOLDS = """import fcntl, sys, time
+
+held = open(sys.argv[1], "w")
+fcntl.flock(held, fcntl.LOCK_EX)
+print(flush=True)
+time.sleep(600)
+"""
+STARTS = """import subprocess, sys
+
+def test_it():
+    assert not sys.dont_write_bytecode
+    program = [sys.executable, "-c", {program!r}, {lock!r}]
+    subprocess.Popen(program, stdout=subprocess.PIPE).stdout.readline()
 """
 HANGS = "import time\n\ndef test_it():\n    time.sleep(60)\n"
 
@@ -97,6 +112,22 @@ def test_tests_that_do_not_end_are_given_up(project: Path) -> None:
     place = Workplace(project, RTL, deadline=2)
     assert place.fails(["tests/test_hangs.py"]) == "deadline"
     place.close()
+
+
+@pytest.mark.timeout(60)
+def test_a_program_that_a_test_started_ends_with_the_test(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The test sees that compiled sources are stored, whatever the caller's environment says."""
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    lock = project / "lock"
+    starts = STARTS.format(program=HOLDS, lock=str(lock))
+    (project / "tests/test_starts.py").write_text(starts)
+    place = Workplace(project, RTL, deadline=30)
+    assert place.fails(["tests/test_starts.py"]) == ""
+    place.close()
+    with lock.open() as free:
+        fcntl.flock(free, fcntl.LOCK_EX)  # waits for the program's end
 
 
 def test_tests_that_do_not_exist_are_no_answer(place: Workplace) -> None:

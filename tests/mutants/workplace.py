@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -34,7 +33,10 @@ _TEST_SECONDS = 180
 """Time limit of a test, in seconds: a circuit that hangs fails the test."""
 
 _PLUGINS = ("-p", "no:cacheprovider", "-p", "no:xdist", "-p", "mutants.plugin")
-_OPTIONS = ("-x", "-q", "--tb=no", "-rfE", *_PLUGINS)
+_IMPORTED = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
+"""Option for libraries that `forks` has imported before pytest could rewrite them."""
+
+_OPTIONS = ("-x", "-q", "--tb=no", "-rfE", *_PLUGINS, *_IMPORTED)
 
 _OWN_TESTS = str(Path(__file__).parents[1])
 
@@ -68,9 +70,18 @@ class Workplace:
         self._warm.mkdir()
         self._netlists = self._folder / "netlists.json"
         caches = dict.fromkeys(("BITLANE_CACHE", "CPPSIM_CACHE"), str(self._cache))
-        self._environment = {**os.environ, "PYTHONPATH": path, **caches}
+        self._forks = subprocess.Popen(
+            [sys.executable, "-m", "mutants.forks"],
+            cwd=self._folder,
+            # An empty string lets Python and pytest store what they compile.
+            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPATH": path, **caches},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
 
     def close(self) -> None:
+        self._forks.communicate()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     @contextmanager
@@ -164,20 +175,12 @@ class Workplace:
 
         Processes that it has started and left behind are killed.
         """
-        with subprocess.Popen(
-            [sys.executable, "-m", *command],
-            cwd=self._folder,
-            env=self._environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        ) as running:
-            try:
-                output, _ = running.communicate(timeout=self._deadline)
-                return running.returncode, output
-            except subprocess.TimeoutExpired:
-                return None, ""
-            finally:
-                with suppress(ProcessLookupError):
-                    os.killpg(running.pid, signal.SIGKILL)
+        asked, answered = self._forks.stdin, self._forks.stdout
+        assert asked is not None
+        assert answered is not None
+        with suppress(BrokenPipeError):
+            print(json.dumps([self._deadline, *command]), file=asked, flush=True)
+        if not (line := answered.readline()):
+            raise NoAnswer(f"the process that runs tests has ended: {self._forks.wait()}")
+        code, output = json.loads(line)
+        return code, output
