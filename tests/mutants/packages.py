@@ -107,12 +107,20 @@ def _matching(table: Table, file: str) -> list[tuple[str, ...]]:
 
 _HOST = {
     "array_api.py": ("tests/host/arrays/test_types.py", "tests/host/arrays/test_keywords.py"),
-    "chunked.py": ("tests/system/test_pool.py", "tests/system/test_dask.py"),
+    "chunked.py": (
+        "tests/host/pool/test_pool.py",
+        "tests/system/test_pool.py",
+        "tests/system/test_dask.py",
+    ),
     "closeable.py": ("tests/host/test_device.py", "tests/host/driver/test_driver.py"),
     "dask/": ("tests/system/test_dask.py",),
     "default.py": ("tests/host/test_device.py", "tests/host/arrays/test_array.py"),
     "demo/": ("tests/host/test_demo.py",),
-    "pool/": ("tests/host/pool/test_split.py", "tests/system/test_pool.py"),
+    "pool/": (
+        "tests/host/pool/test_split.py",
+        "tests/host/pool/test_pool.py",
+        "tests/system/test_pool.py",
+    ),
     "profile/": (
         "tests/host/profile/test_activity.py",
         "tests/host/profile/test_disassembly.py",

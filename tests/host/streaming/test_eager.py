@@ -80,6 +80,16 @@ def test_rows_with_gaps_and_an_operand_that_repeats() -> None:
     assert link.seconds <= 1.1 * 1500 * 400 / link.rate
 
 
+@pytest.mark.parametrize(("shape", "tiles"), [((3, 200), 1), ((40, 700), 2), ((2, 40 * KIB), 2)])
+def test_rows_are_added_up_in_tiles(shape: tuple[int, int], tiles: int) -> None:
+    """The memory holds all, several rows, or a part of one."""
+    device, link = line(memory_bytes=8 * KIB)
+    a, b = random(shape, "u2", 1), random(shape, "u2", 2)
+    assert same(device.cardinality(a), np.bitwise_count(a).sum(-1, dtype=np.uint32))
+    assert same(device.hamming(a, b), np.bitwise_count(a ^ b).sum(-1, dtype=np.uint32))
+    assert link.exchanges >= 2 * tiles
+
+
 def test_a_tensor_that_fits_is_cut_for_the_sake_of_a_line_alone() -> None:
     a = random(32 * KIB, "u1")
     device, link = line(memory_bytes=1 << 20)

@@ -1,0 +1,103 @@
+"""Calls on a pool of devices in this process: cut, computed in chunks and joined, bit for bit."""
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bitlane.device import Device
+from bitlane.pool import Pool
+from support.host.arrays import model, random, same
+
+DEVICES = 3
+LARGE = (5, 30_000)
+"""A shape that is cut along its last axis: it has too few rows for each device."""
+
+
+class InProcess:
+    """The devices of a pool without their processes. ``sizes`` lists the operands of each call."""
+
+    def __init__(self, device: Device) -> None:
+        self.alive = [SimpleNamespace(url="sim", pid=0)] * DEVICES
+        self.sizes: list[int] = []
+        self._device = device
+
+    def run(self, calls: Sequence[tuple[str, tuple[Any, ...], dict[str, Any]]]) -> list[Any]:
+        self.sizes += [operands[0].size for _, operands, _ in calls]
+        return [getattr(self._device, name)(*given, **words) for name, given, words in calls]
+
+
+@pytest.fixture(scope="module")
+def pool() -> Pool:
+    pool = Pool.__new__(Pool)
+    pool._workers = InProcess(model())  # type: ignore[assignment]
+    return pool
+
+
+def sizes(pool: Pool) -> list[int]:
+    """Return the number of elements of the first operand of each call since the last time."""
+    workers = pool._workers
+    assert isinstance(workers, InProcess)
+    found, workers.sizes = workers.sizes, []
+    return found
+
+
+@pytest.mark.parametrize("shape", [(), (7,), LARGE, LARGE[::-1]])
+def test_operators_return_what_numpy_returns(pool: Pool, shape: tuple[int, ...]) -> None:
+    a, b = random(shape, "u2", 1), random(shape, ">u2", 2)
+    sizes(pool)
+    for result, expected in (
+        (pool.bit_not(b), ~b.astype("u2")),
+        (pool.bit_xor(a, b), a ^ b.astype("u2")),
+        (pool.bit_and(a, 0x0FF0), a & np.uint16(0x0FF0)),
+        (pool.bit_shift_left(3, a % 16), np.uint16(3) << a % 16),
+        (pool.bit_count(a, np.uint32), np.bitwise_count(a).astype(np.uint32)),
+    ):
+        assert same(np.asarray(result), np.asarray(expected))
+    found = sizes(pool)
+    assert len(found) == (5 * DEVICES if a.size == 150_000 else 5)
+
+
+def test_outputs_are_written_and_returned(pool: Pool) -> None:
+    a, b = random(LARGE, "u4", 1), random(LARGE[1], "u4", 2)
+    out = np.empty_like(a)
+    assert pool.bit_not(a, out=out) is out
+    assert same(out, ~a)
+    counts = np.empty(LARGE, np.uint8)
+    assert pool.bit_count(a, out=counts) is counts
+    assert same(counts, np.bitwise_count(a))
+    expected = a | b
+    assert pool.bit_or(a, b, out=a) is a
+    assert same(a, expected)
+
+
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("axis", [-1, 0, (0, 2), None])
+def test_sums_along_axes(pool: Pool, axis: Any, keepdims: bool) -> None:
+    a, b = random((40, 50, 60), "u2", 1), random((50, 1), "u2", 2)
+    words = {"axis": axis, "keepdims": keepdims}
+    sizes(pool)
+    assert same(
+        np.asarray(pool.hamming(a, b, **words)),
+        np.asarray(np.bitwise_count(a ^ b).sum(dtype=np.uint32, **words)),
+    )
+    assert sum(sizes(pool)) == a.size
+    assert same(
+        np.asarray(pool.cardinality(a, dtype="u8", **words)),
+        np.asarray(np.bitwise_count(a).sum(dtype=np.uint64, **words)),
+    )
+    shared, either = (np.bitwise_count(x).sum(**words) for x in (a & b, a | b))
+    assert same(np.asarray(pool.jaccard(a, b, **words)), np.asarray(shared / either))
+
+
+@pytest.mark.parametrize("options", [{"k": 3}, {"radius": 3.0}], ids=["nearest", "within"])
+@pytest.mark.parametrize("count", [3, 300])
+def test_chunks_of_a_database_are_searched_and_joined(
+    pool: Pool, count: int, options: dict[str, Any]
+) -> None:
+    queries, rows = random((count, 2), "u1", 1), random((120_000 // count, 2), "u1", 2)
+    expected = model().search(queries, rows, **options)
+    for found, wanted in zip(pool.search(queries, rows, **options), expected, strict=True):
+        assert same(found, wanted)
