@@ -260,6 +260,22 @@ def test_the_whole_demo(kind: type[ModelLink], code: int, demo: Demo) -> None:
         assert ["DIFFER" in line for line in judged[:3]] == [True] * 3
 
 
+def test_a_rebuilt_parity_that_is_wrong_fails(demo: Demo, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The photo, which has no parity in it, is right all the same."""
+    rebuild = parity.rebuild
+
+    def spoilt(device: Any, disks: Array, lost: int) -> Array:
+        found = rebuild(device, disks, lost)
+        row = next(row for row in range(len(found)) if parity.parity_disk(row) == lost)
+        found[row, 0] ^= 1
+        return found
+
+    monkeypatch.setattr(parity, "rebuild", spoilt)
+    lines = demo("parity", code=CHECK_FAILED).splitlines()
+    rebuilt = [line for line in lines if "rebuilt: " in line]
+    assert [line.rpartition(" ")[2] for line in rebuilt] == ["DIFFERENT"] * parity.DISKS
+
+
 @pytest.mark.parametrize("package", ["sklearn", "PIL"])
 def test_a_missing_package_is_named(
     package: str, demo: Demo, monkeypatch: pytest.MonkeyPatch

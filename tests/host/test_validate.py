@@ -1,5 +1,6 @@
 """`bitlane validate` passes on devices that obey the contract, and finds each planted fault."""
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -122,6 +123,9 @@ def test_a_device_that_obeys_the_contract_passes(quick: bool) -> None:
         assert (status.name in text) is provoked or status is Status.OK
     for part in (f"{tested} of 65,536 bytes", "lanes of 8, 16, 32, 64 bits", "64-bit beats"):
         assert part in text
+    # None is left out of a device that can do all.
+    for number in ("28 answers, 2 of them", "14 bad records refused"):
+        assert number in text
 
 
 @pytest.mark.parametrize("rate", [slow(0), 1 / 500])
@@ -608,9 +612,15 @@ def test_exit_codes_and_lines(urls: list[str], run: CommandLine) -> None:
 @pytest.mark.usefixtures("urls")
 def test_progress_is_shown_on_a_terminal(run: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    code, _, errors = run("validate", "model:0", "--quick")
+    code, out, errors = run("validate", "model:0", "--quick")
     assert code == 0
-    assert "memory          100 %" in errors
+    shown: dict[str, list[int]] = {}
+    for name, percent in re.findall(r"([a-zA-Z_][\w ]*?) +(\d+) %", errors.replace("\033[K", "")):
+        shown.setdefault(name, []).append(int(percent))
+    checks = re.findall(r"^(\S.*?) +pass ", out, flags=re.M)
+    assert list(shown) == [name for name in checks if name not in ("link", "known answers")]
+    assert all(percents == sorted(percents) for percents in shown.values())
+    assert {name for name, percents in shown.items() if percents[-1] < 100} == {"bandwidth"}
     assert errors.endswith("\r\033[K")
 
 

@@ -106,7 +106,12 @@ def _matching(table: Table, file: str) -> list[tuple[str, ...]]:
 
 
 _HOST = {
-    "array_api.py": ("tests/host/arrays/test_types.py", "tests/host/arrays/test_keywords.py"),
+    "__main__.py": ("tests/host/command_line/test_cli.py",),
+    "array_api.py": (
+        "tests/host/arrays/test_protocols.py",
+        "tests/host/arrays/test_types.py",
+        "tests/host/arrays/test_keywords.py",
+    ),
     "chunked.py": (
         "tests/host/pool/test_pool.py",
         "tests/system/test_pool.py",

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+import bitlane.__main__
 from bitlane.command_line import cli
 from bitlane.errors import BitlaneError, DeviceTimeout, DmlError, LinkError
 from bitlane.version import __version__
@@ -227,6 +228,17 @@ def test_an_interrupt(
     # What is half made may complain now.
     warnings.warn("created but never used", UserWarning, stacklevel=1)
     assert capsys.readouterr().err == ""
+
+
+def test_an_interrupt_outside_the_command_line_ends_the_program_in_the_same_way(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted() -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "main", interrupted)
+    assert bitlane.__main__.main() == cli.INTERRUPTED
+    assert capsys.readouterr() == ("", "bitlane: stopped\n")
 
 
 def test_a_termination_signal_unwinds_like_an_interrupt(install: Install, run: CommandLine) -> None:

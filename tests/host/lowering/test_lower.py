@@ -111,6 +111,21 @@ def test_elements_wider_than_a_beat_are_not_gathered() -> None:
     assert narrow.a.mode is Mode.DENSE
 
 
+def test_only_what_is_gathered_has_to_be_aligned() -> None:
+    aligned, odd, packed_rows = (64, 1), (66, 1), (4, 1)
+    for a, y in (((1, packed_rows), (0x10000, aligned)), ((8, aligned), (0x10000, packed_rows))):
+        (command,) = lowered_not((500, 4), View(*a, 1), View(*y, 1))
+        assert (command.lane, command.run) == (Lane.BITS_32, 500)
+    target = View(0x10000, packed_rows, 1)
+    for source in (View(1, aligned, 1), View(8, odd, 1)):
+        dense = View(0x8001, packed_rows, 1)
+        for a, b in ((source, dense), (dense, source)):
+            (command,) = commands(Op.XOR, (500, 4), a, b, target)
+            assert command.b is not None
+            assert (command.lane, command.run, command.counts) == (Lane.BITS_8, 4, (500,))
+            assert command.a.mode is command.b.mode is Mode.DENSE
+
+
 def test_axes_that_descend_in_all_tensors_are_dense() -> None:
     view = View(0x1000 + 4 * 999, (-4,), 4)
     (command,) = lowered_not((1000,), view, View(0x8000 + 4 * 999, (-4,), 4))
