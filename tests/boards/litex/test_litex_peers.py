@@ -17,8 +17,6 @@ from bitlane.errors import LinkError
 from bitlane.links.link import Link, open_link
 from bitlane_rtl.abi import ABI_VERSION
 
-pytestmark = pytest.mark.slow
-
 TIMEOUT = 0.5
 BUILD, MEMORY = 7, 0x4000_0000
 CSR = f"""\
@@ -54,6 +52,8 @@ class Server:
     def __init__(self, answer: Answer, sound: int, greeting: list[bytes], pause: float) -> None:
         self.sent = 0
         """Bytes of the last answer."""
+        self.longest = 0
+        """Words of the longest burst."""
         self._answer, self._sound = answer, sound
         self._greeting, self._pause = greeting, pause
         self._words = {12: BUILD}
@@ -85,6 +85,7 @@ class Server:
         """Execute requests up to the next read; return its answer."""
         while True:
             wcount, rcount = self._take(connection, 12)[10:]
+            self.longest = max(self.longest, wcount, rcount)
             if wcount:
                 base, *words = self._numbers(connection, 1 + wcount)
                 self._words |= {base + 4 * k: word for k, word in enumerate(words)}
@@ -167,6 +168,25 @@ def test_the_server_itself_is_sound(options: str) -> None:
         assert link.wait(0) is False
 
 
+@pytest.mark.parametrize("greeting", [GREETING, b"CommUDP:localhost:1234"], ids=["UART", "UDP"])
+def test_bytes_beside_those_written_are_kept(greeting: bytes, options: str) -> None:
+    """Words are read before a part of one is written, in bursts that the bridge can take."""
+    expected = bytearray(i * 7 % 251 for i in range(1200))
+    with (
+        served(greeting=[greeting]) as server,
+        open_link(f"litex://127.0.0.1:{server.port}{options}") as link,
+    ):
+        link.write(MEMORY, expected)
+        for start, size in ((5, 1), (6, 2), (7, 3), (8, 4), (13, 300), (0, 0), (1199, 1)):
+            content = bytes(255 - i % 256 for i in range(size))
+            link.write(MEMORY + start, content)
+            expected[start : start + size] = content
+            assert link.read(MEMORY + start, size).tobytes() == content
+        assert link.read(MEMORY, 1200).tobytes() == bytes(expected)
+        assert server.longest == (16 if b"UDP" in greeting else 255)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ANSWERS)
 def test_a_strange_answer_is_one_error_in_time(name: str, options: str) -> None:
     size = 1000
@@ -180,6 +200,7 @@ def test_a_strange_answer_is_one_error_in_time(name: str, options: str) -> None:
     assert name != "a byte now and then" or server.sent < size / 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sound", range(OPENING))
 @pytest.mark.parametrize("name", ANSWERS)
 def test_a_strange_answer_at_the_start_is_one_line(
@@ -202,6 +223,7 @@ def test_an_answer_that_comes_twice_is_not_taken_for_the_next_one(options: str) 
         expect_closed(link)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "greeting",
     [[], [b"CommUART" * 40], drip(b"CommUART:" + b"x" * 200), [b"\0\xff\n\x1b[2J"]],
