@@ -94,12 +94,20 @@ class SlowLink(ModelLink):
 # --- devices that pass ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("kind", "size"), [(ModelLink, "5,440"), (SlowLink, "1,024")])
+@pytest.mark.parametrize(
+    ("kind", "memory_bytes", "size"),
+    [
+        (ModelLink, 16 * KIB, "5,440"),
+        (ModelLink, 256 * KIB, "65,536"),
+        (SlowLink, 16 * KIB, "1,024"),
+    ],
+)
 def test_a_simulator_is_measured_with_as_many_bytes_as_it_has_time_for(
-    kind: type[ModelLink], size: str
+    kind: type[ModelLink], memory_bytes: int, size: str
 ) -> None:
-    """Three operands share the memory of 16 KiB."""
-    measured = check_bandwidth(Session(Driver(small(kind, cycles=0)), quick=True, seed=3))
+    """Three operands share the memory."""
+    link = kind(memory_bytes=memory_bytes, cycles=0)
+    measured = check_bandwidth(Session(Driver(link), quick=True, seed=3))
     assert measured.startswith(f"XOR of {size} bytes in ")
 
 

@@ -2,6 +2,7 @@
 
 import gc
 import re
+import tracemalloc
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -41,6 +42,20 @@ def expect(got: tuple[NDArray[Any], ...], expected: tuple[NDArray[Any], ...]) ->
 def typed(radius: float, metric: str) -> float:
     """Return a radius near ``radius`` that ``metric`` takes."""
     return float(round(radius) if metric == "hamming" else radius)
+
+
+def test_a_search_copies_no_row_of_the_database(device: Device) -> None:
+    rows = random((1 << 8, 1 << 12), "u1")
+    device.search(rows[7:9], rows, 1)  # fills the caches that later searches share
+    tracemalloc.start()
+    try:
+        distances, indices = device.search(rows[7:9], rows, 1)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert not distances.any()
+    assert indices.tolist() == [[7], [8]]
+    assert most < 2 * rows.nbytes
 
 
 # --- what is found ----------------------------------------------------------------------------
