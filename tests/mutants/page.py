@@ -35,9 +35,12 @@ run of host with seed 11 noticed 30 of 40 changes.
 
 
 def summary(
-    package: Package, judged: Sequence[tuple[Change, Any]], seed: int, tier: str
+    package: Package, judged: Sequence[tuple[Change, Any]], seed: int, tier: str, part: str = ""
 ) -> dict[str, Any]:
-    """Return the figures of the answers to the changes of ``package``."""
+    """Return the figures of the answers to the changes of ``package``.
+
+    ``part`` is the prefix of the paths of the files that were changed.
+    """
     caught = [answer for _, answer in judged if answer.outcome == "caught"]
     survivors = [
         {"place": f"{change.file}:{change.line}", "in": change.where, "change": change.summary}
@@ -46,6 +49,7 @@ def summary(
     ]
     return {
         "package": package.name,
+        "part": part,
         "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
         "tier": tier,
         "seed": seed,
@@ -62,15 +66,16 @@ def text(found: Sequence[Mapping[str, Any]]) -> str:
     rows, sections = [], []
     for each in found:
         package, survivors = each["package"], each["survivors"]
+        name = f"{package}, `{each['part']}`" if each["part"] else package
         caught = each["caught_by_own"] + each["caught_by_others"]
         share = f"{caught / (caught + len(survivors)):.1%}" if caught or survivors else ""
         figures = [each[name] for name in ("date", "tier", "seed", "count")]
         figures += [each["caught_by_own"], each["caught_by_others"], len(survivors)]
-        cells = [package, *figures, each["same_or_explained"], share]
+        cells = [name, *figures, each["same_or_explained"], share]
         rows.append(f"| {' | '.join(map(str, cells))} |")
         if survivors:
             places = "\n".join(_survivor(PACKAGES[package].folder, one) for one in survivors)
-            sections.append(f"\n## Survivors in {package}\n\n```text\n{places}\n```\n")
+            sections.append(f"\n## Survivors in {name}\n\n```text\n{places}\n```\n")
     return _HEAD + "\n".join(rows) + "\n" + "".join(sections)
 
 
@@ -79,16 +84,21 @@ def _survivor(folder: str, one: Mapping[str, str]) -> str:
     return f"{folder}/{one['place']}\n    {change if len(change) < 93 else change[:92] + '…'}"
 
 
+def _path(package: str, part: str) -> Path:
+    words = [package, *part.removesuffix(".py").split("/")]
+    return SUMMARIES / f"{'-'.join(filter(None, words))}.json"
+
+
 def recorded() -> list[dict[str, Any]]:
-    """Return all recorded summaries, in the order of the packages."""
-    paths = [SUMMARIES / f"{name}.json" for name in PACKAGES]
-    return [json.loads(path.read_text(encoding="utf-8")) for path in paths if path.exists()]
+    """Return all recorded summaries: those of a package, then those of its parts."""
+    found = [json.loads(path.read_text(encoding="utf-8")) for path in SUMMARIES.glob("*.json")]
+    return sorted(found, key=lambda each: ([*PACKAGES].index(each["package"]), each["part"]))
 
 
 def record(found: Mapping[str, Any]) -> None:
-    """Store a summary in place of its package's last one, and write the page anew."""
+    """Store a summary in place of the last one of its package and part, and write the page anew."""
     SUMMARIES.mkdir(parents=True, exist_ok=True)
-    path: Path = SUMMARIES / f"{found['package']}.json"
+    path = _path(found["package"], found["part"])
     path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     write()
 

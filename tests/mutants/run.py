@@ -216,7 +216,7 @@ def main(words: Sequence[str] | None = None) -> int:
     text, good = report(package, judged)
     print(text)
     tier = f"{options.tier}, own tests alone" if options.room_only else options.tier
-    found = summary(package, judged, options.seed, tier)
+    found = summary(package, judged, options.seed, tier, options.file)
     if options.json:
         options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     if options.record:

@@ -29,8 +29,8 @@ TIERS = {
 }
 """Options of pytest for each tier."""
 
-_TEST_SECONDS = 180
-"""Time limit of a test, in seconds: a circuit that hangs fails the test."""
+_TEST_SECONDS = {"full": 180, "quick": 60}
+"""Time limit of a test in each tier, in seconds: a circuit that hangs fails the test."""
 
 _PLUGINS = ("-p", "no:cacheprovider", "-p", "no:xdist", "-p", "mutants.plugin")
 _IMPORTED = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
@@ -138,7 +138,7 @@ class Workplace:
         If pytest names no test, return the reason: a deadline or an exit code. Raises ``NoAnswer``
         if one of ``tests`` does not exist.
         """
-        options = (*_OPTIONS, *TIERS[self._tier], f"--timeout={_TEST_SECONDS}")
+        options = (*_OPTIONS, *TIERS[self._tier], f"--timeout={_TEST_SECONDS[self._tier]}")
         code, output = self._run("pytest", *options, *tests)
         if code == _PASSED or (code == _NO_TEST and self._tier != "full"):
             return ""

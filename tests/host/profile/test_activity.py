@@ -1,6 +1,7 @@
 """Bursts, stalls and commands, read off recordings that are drawn, and the trace for Perfetto."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,7 +28,9 @@ from bitlane.profile.activity import (
 )
 from bitlane.profile.perfetto import write_trace
 from bitlane.profile.profile import RunProfile
+from bitlane.profile.report import write_report
 from bitlane_rtl.abi import Lane, Op
+from support.host.arrays import model
 from support.seeds import seeds
 
 _CHANNELS = ("aw", "w", "b", "ar", "r", "ar_b", "r_b")
@@ -217,8 +220,8 @@ COMMAND = Command(Op.NOT, Lane.BITS_8, Lane.BITS_8, 24, Walk(0x100, 0x117), None
 DISPATCHES = [LabelledCommands("first", [COMMAND]), LabelledCommands("second", [COMMAND])]
 
 
-def written(path: Path, *, cut: bool = False) -> dict[str, Any]:
-    recording = drawn(
+def recorded(*, cut: bool = False) -> Recording:
+    return drawn(
         {"ar": [(0x100, 3)], "aw": [(0, 3)]},
         cut=cut,
         doorbell="x............",
@@ -229,7 +232,10 @@ def written(path: Path, *, cut: bool = False) -> dict[str, Any]:
         w="rrrrrxxrvxrrr",
         retired="..........x..",
     )
-    write_trace(path, recording, DISPATCHES, "a device")
+
+
+def written(path: Path, *, cut: bool = False) -> dict[str, Any]:
+    write_trace(path, recorded(cut=cut), DISPATCHES, "a device")
     trace: dict[str, Any] = json.loads(path.read_text())
     return trace
 
@@ -298,3 +304,44 @@ def test_a_profile_makes_the_device_record_unless_it_does(tmp_path: Path) -> Non
     ):
         with pytest.raises(BitlaneError, match=f"--trace: {path}; expected {wanted}"):
             RunProfile(trace=path).recording_url("sim")
+
+
+# --- the page of `bitlane run --report` -----------------------------------------------------------
+
+
+def page(path: Path, *, cut: bool = False) -> str:
+    geometry = model(data_bytes=8).driver.geometry
+    write_report(path, recorded(cut=cut), DISPATCHES, geometry, ("a <model>", "a device"))
+    return path.read_text(encoding="utf-8")
+
+
+def cells(table: str) -> list[list[str]]:
+    """Return the texts of the rows of a table."""
+    rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in table.split("<tr>")]
+    return [[re.sub(r"<[^>]*>", "", cell) for cell in row] for row in rows if row]
+
+
+def test_the_page_has_the_cycles_of_each_dispatch_and_the_causes_of_stalls(tmp_path: Path) -> None:
+    text = page(tmp_path / "report.html")
+    summary, rest = text.partition('<section id="summary">')[2].split("</section>", 1)
+    # The second command has not ended.
+    assert cells(summary) == [
+        ["first", "1", "9", "3", "0.333", "show"],
+        ["second", "1", "-", "-", "-", "-"],
+    ]
+    assert "Beats of 64 bits carried: read 3, write 3." in rest
+    why = rest.partition("Why ports stood still")[2].partition("Commands, and how")[0]
+    assert [row[:4] for row in cells(why)] == [
+        ["read", "read data awaited", "2", "15.4%"],
+        ["write", "write data awaited", "8", "61.5%"],
+        ["write", "write data not taken", "1", "7.7%"],
+    ]
+    assert "<h1>a &lt;model&gt;</h1><p class=soft>on a device</p>" in text
+    drawn_walks = re.findall(r"<figcaption>(\d) [^<]*?\b([AY]): ", text)
+    assert drawn_walks == [("0", "A"), ("0", "Y"), ("1", "A"), ("1", "Y")]
+
+
+def test_a_cut_is_told_on_the_page(tmp_path: Path) -> None:
+    told = '<p class="cut">cut: the recording had no room for what came after cycle 12</p>'
+    assert told in page(tmp_path / "report.html", cut=True)
+    assert told not in page(tmp_path / "report.html")
