@@ -54,6 +54,7 @@ class Server:
         """Bytes of the last answer."""
         self.longest = 0
         """Words of the longest burst."""
+        self.reads = 0
         self._answer, self._sound = answer, sound
         self._greeting, self._pause = greeting, pause
         self._words = {12: BUILD}
@@ -90,6 +91,7 @@ class Server:
                 base, *words = self._numbers(connection, 1 + wcount)
                 self._words |= {base + 4 * k: word for k, word in enumerate(words)}
             if rcount:
+                self.reads += 1
                 _, *places = self._numbers(connection, 1 + rcount)
                 return answer_of([self._words.get(place, 0) for place in places])
 
@@ -184,6 +186,34 @@ def test_bytes_beside_those_written_are_kept(greeting: bytes, options: str) -> N
             assert link.read(MEMORY + start, size).tobytes() == content
         assert link.read(MEMORY, 1200).tobytes() == bytes(expected)
         assert server.longest == (16 if b"UDP" in greeting else 255)
+
+
+@pytest.mark.parametrize("read", [lambda x: x.wait(0), lambda x: x.read(MEMORY, 4)])
+def test_the_soc_answers_after_as_many_words_as_may_be_on_the_way(
+    read: Callable[[Link], object], options: str
+) -> None:
+    """Every answer tells that all words have arrived, whatever it answers."""
+    with served() as server, open_link(f"litex://127.0.0.1:{server.port}{options}") as link:
+        link.wait(0)
+        link.write(MEMORY, bytes(4 * 4095))
+        read(link)
+        before = server.reads
+        link.write(MEMORY, bytes(4 * 4095))
+        assert server.reads == before
+        link.write(MEMORY, bytes(4))
+        assert server.reads == before + 1
+
+
+def test_looks_at_the_interrupt_line_become_rarer(
+    options: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with served() as server, open_link(f"litex://127.0.0.1:{server.port}{options}") as link:
+        pauses: list[float] = []
+        monkeypatch.setattr("bitlane.links.litex_link.sleep", pauses.append)
+        monkeypatch.setattr("bitlane.links.litex_link.monotonic", lambda: sum(pauses))
+        assert not link.wait(0.1)
+    expected = [0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.02, 0.02, 0.02, 0.0085]
+    assert pauses == pytest.approx(expected)
 
 
 @pytest.mark.slow
