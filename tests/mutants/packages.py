@@ -136,6 +136,10 @@ _HOST = {
     "text.py": ("tests/host/command_line/test_cli.py", "tests/host/test_terminal.py"),
     "validate/": ("tests/host/test_validate.py",),
 }
+_CPPSIM = {
+    "examples/": ("tests/sim/cppsim/test_examples.py",),
+    "running/": ("tests/sim/cppsim/running", "tests/sim/cppsim/waveforms/test_waves.py"),
+}
 _SIM = {
     "bench/": (
         "tests/sim/test_bench.py",
@@ -192,7 +196,7 @@ _ALL = (
         name="cppsim",
         folder="sim/cppsim",
         room="tests/sim/cppsim",
-        own={"examples/": ("tests/sim/cppsim/test_examples.py",)},
+        own=_CPPSIM,
         whole={"": ("tests/sim/cppsim", "tests/sim/device", "tests/sim/pins")},
         cold=(
             "amaranth_internals.py",

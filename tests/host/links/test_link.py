@@ -2,11 +2,13 @@
 
 from importlib.metadata import EntryPoint
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from bitlane.errors import LinkError
 from bitlane.links import link as link_module
-from bitlane.links.link import open_link
+from bitlane.links.link import BytesLike, Link, open_link
 from support.models.device import ModelLink
 
 
@@ -47,6 +49,28 @@ def test_an_exchange_is_its_writes_and_then_its_reads() -> None:
     assert link.exchange([], []) == []
     parts = [("write", 0, 3), ("write", 8, 2), ("read", 8, 2), ("read", 0, 4)]
     assert link.traffic == [(kind, base + at, size) for kind, at, size in parts]
+
+
+class Silent(Link):
+    """A link that adds nothing to what every link has."""
+
+    def read(self, address: int, size: int) -> NDArray[np.uint8]:
+        raise NotImplementedError
+
+    def write(self, address: int, data: BytesLike) -> None:
+        raise NotImplementedError
+
+    def wait(self, timeout: float) -> bool:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_a_link_is_local_open_and_without_a_simulated_clock_unless_it_says_so() -> None:
+    with Silent() as link:
+        assert (link.remote, link.closed, link.slow) == (False, False, False)
+        assert (link.cycles, link.recording, link.host_memory) == (None, None, None)
 
 
 def test_a_link_without_its_packages_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

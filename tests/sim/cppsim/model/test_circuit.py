@@ -5,13 +5,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from amaranth.hdl import ClockDomain, ClockSignal, Module, ResetSignal, Signal
+from amaranth.hdl import ClockDomain, ClockSignal, Instance, Module, ResetSignal, Signal
 from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
 from cppsim.batch.batch import Batch
 from cppsim.errors import BatchError, SimulationError
+from cppsim.model.circuit import Circuit
 from cppsim.model.interface import AnyModel
 from cppsim.model.model import Model
 from cppsim.model.program import Program
@@ -93,6 +94,51 @@ def test_a_component_keeps_the_domain_that_it_defines(define: Any, below: int) -
         assert model.get("count") == reference.get("count") == (0 if value else 5)
     model.close()
     reference.close()
+
+
+class Inverter(wiring.Component):
+    """What the Instances of a kind do: the opposite of their input, a cycle later."""
+
+    i: In(4)
+    o: Out(4)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.d.sync += self.o.eq(~self.i)
+        return m
+
+
+class Chain(wiring.Component):
+    """Two Instances behind each other, the second within a submodule, and one of another kind."""
+
+    value: In(4)
+    once: Out(4)
+    twice: Out(4)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.inner = inner = Module()
+        clock = ("i", "CK", ClockSignal())
+        m.submodules.first = Instance(
+            "INVERT", clock, ("i", "i", self.value), ("o", "o", self.once)
+        )
+        inner.submodules.second = Instance("INVERT", ("i", "i", self.once), ("o", "o", self.twice))
+        return m
+
+
+def test_components_stand_for_instances_at_any_depth() -> None:
+    model = Model(Circuit(Chain(), {"INVERT": Inverter, "OTHER": Chain}))
+    model.set("value", 5)
+    model.step()
+    assert (model.get("once"), model.get("twice")) == (10, 15)
+    model.step()
+    assert (model.get("once"), model.get("twice")) == (10, 5)
+    model.close()
+
+
+def test_an_instance_without_a_component_is_no_part_of_a_model() -> None:
+    with pytest.raises(SimulationError, match="INVERT"):
+        Model(Circuit(Chain(), {"OTHER": Inverter}))
 
 
 class Reader(wiring.Component):
