@@ -53,6 +53,7 @@ def run(command: Sequence[str], deadline: float) -> tuple[int | None, str]:
 def _run_here(command: Sequence[str], output: BinaryIO) -> None:
     """Run a module as the program of this process; raise ``SystemExit``."""
     os.setsid()
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     with Path(os.devnull).open("rb") as nothing:
         os.dup2(nothing.fileno(), 0)
     for stream in (1, 2):
@@ -64,12 +65,14 @@ def _run_here(command: Sequence[str], output: BinaryIO) -> None:
 
 def _wait(child: int, end: float) -> int | None:
     """Wait for a fork until ``end``; return its exit code, or None. Kill what remains of it."""
-    ended, status = os.waitpid(child, os.WNOHANG)
-    while not ended and time.monotonic() < end:
-        time.sleep(_TICK)
-        ended, status = os.waitpid(child, os.WNOHANG)
-    with suppress(ProcessLookupError):
-        os.killpg(child, signal.SIGKILL)
+    ended, status = 0, 0
+    try:
+        while not ended and time.monotonic() < end:
+            time.sleep(_TICK)
+            ended, status = os.waitpid(child, os.WNOHANG)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGKILL)
     if ended:
         return os.waitstatus_to_exitcode(status)
     os.waitpid(child, 0)
@@ -77,7 +80,8 @@ def _wait(child: int, end: float) -> int | None:
 
 
 def main() -> None:
-    """Answer until standard input ends."""
+    """Answer until standard input ends. A signal ends the fork, too."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     for name in LIBRARIES:
         import_module(name)
     gc.freeze()

@@ -4,6 +4,11 @@ The project under test has a circuit of one function.
 """
 
 import fcntl
+import json
+import os
+import subprocess
+import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -128,6 +133,35 @@ def test_a_program_that_a_test_started_ends_with_the_test(
     place.close()
     with lock.open() as free:
         fcntl.flock(free, fcntl.LOCK_EX)  # waits for the program's end
+
+
+@pytest.mark.timeout(60)
+def test_a_process_of_forks_that_is_ended_takes_the_fork_along(tmp_path: Path) -> None:
+    lock, program = tmp_path / "lock", tmp_path / "holds.py"
+    program.write_text(HOLDS)
+    with subprocess.Popen(
+        [sys.executable, "-m", "mutants.forks"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
+        stdin=subprocess.PIPE,
+    ) as forks:
+        assert forks.stdin is not None
+        forks.stdin.write(json.dumps([600, "holds", str(lock)]).encode() + b"\n")
+        forks.stdin.flush()
+        while not (lock.exists() and not free(lock)):
+            time.sleep(0.01)
+        forks.terminate()
+    with lock.open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # waits for the fork's end
+
+
+def free(lock: Path) -> bool:
+    """Return whether no process holds ``lock``."""
+    with lock.open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
 
 
 def test_tests_that_do_not_exist_are_no_answer(place: Workplace) -> None:
