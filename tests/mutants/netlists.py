@@ -16,6 +16,7 @@ from amaranth.back import rtlil  # type: ignore[attr-defined]  # stubs lag
 from amaranth.hdl import Elaboratable
 
 from bitlane_boards import boards
+from bitlane_boards.board import Board
 from bitlane_boards.readback.netlist import board_circuit
 from bitlane_rtl.configurations import copy, full, one_port, small
 from bitlane_rtl.core import Core
@@ -30,6 +31,10 @@ def circuits(file: str = "") -> dict[str, Callable[[], Elaboratable]]:
     """Circuits by name that ``file`` is a part of; by default all."""
     if file.startswith(AROUND_ENGINE):
         return _boards()
+    if file.startswith("ethernet/"):
+        return _boards(lambda board: board.ethernet is not None)
+    if file.startswith("search/"):
+        return _boards(lambda board: board.configuration.search is not None)
     if file and not file.startswith("ports/"):
         return _cores()
     return _cores() | _boards()
@@ -52,8 +57,9 @@ def _cores() -> dict[str, Callable[[], Elaboratable]]:
     return {name: partial(Core, each) for name, each in configurations.items()}
 
 
-def _boards() -> dict[str, Callable[[], Elaboratable]]:
-    return {name: partial(board_circuit, board) for name, board in boards().items()}
+def _boards(has: Callable[[Board], bool] = lambda _: True) -> dict[str, Callable[[], Elaboratable]]:
+    chosen = {name: board for name, board in boards().items() if has(board)}
+    return {name: partial(board_circuit, board) for name, board in chosen.items()}
 
 
 def netlist(build: Callable[[], Elaboratable]) -> Mapping[str, str]:

@@ -77,8 +77,8 @@ def judge(
 ) -> Answer:
     """Judge ``change``: run its quick tests, compare netlists, then run all other tests.
 
-    ``room_only`` leaves out these other tests. Raises ``NoAnswer`` if a test also fails without
-    the change.
+    ``room_only`` leaves out the netlists and these other tests. Raises ``NoAnswer`` if a test also
+    fails without the change.
     """
     if why := equivalent.reason(change, known):
         return Answer(Outcome.EXPLAINED, why, 0)
@@ -88,7 +88,7 @@ def judge(
     outcome, by, tests = Outcome.SURVIVED, "", own
     place.warm_up(change.file, own)
     with place.changed(change):
-        compared = package.circuit and has_netlist(change.file)
+        compared = package.circuit and has_netlist(change.file) and not room_only
         if own and (by := place.fails(own)):
             outcome = Outcome.CAUGHT
         elif compared and place.has_same_netlists(change.file):
@@ -235,7 +235,7 @@ def _judged(
     ]
     judged = []
     try:
-        for place in places if package.circuit else []:
+        for place in places if package.circuit and not options.room_only else []:
             place.remember_netlists()
         all_answers = _judge_all(chosen, answers, places, room_only=options.room_only)
         for number, (change, answer) in enumerate(all_answers, 1):

@@ -236,6 +236,13 @@ def test_the_tests_of_the_room_alone_are_run_if_asked() -> None:
     assert place.warmed == [moved.file]
 
 
+def test_no_netlist_is_compared_after_the_tests_of_the_room_alone() -> None:
+    place = Place(same=True)
+    moved = replace(ADDED, file="addresses/bursts.py")
+    assert judge(moved, place, [], room_only=True).outcome is Outcome.SURVIVED
+    assert "netlists" not in place.asked
+
+
 def test_outside_the_circuit_no_netlist_is_compared() -> None:
     place = Place(same=True, package=HOST)
     assert judge(ADDED, place, []).outcome is Outcome.SURVIVED
