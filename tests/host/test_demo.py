@@ -12,7 +12,7 @@ from PIL import Image
 
 import bitlane
 from bitlane.command_line.cli import CHECK_FAILED, DONE
-from bitlane.demo import digits, metering, parity, picture
+from bitlane.demo import command, digits, metering, parity, picture
 from bitlane.driver.driver import Driver
 from bitlane_rtl import abi
 from support.command_line import CommandLine
@@ -274,6 +274,12 @@ def test_a_rebuilt_parity_that_is_wrong_fails(demo: Demo, monkeypatch: pytest.Mo
     lines = demo("parity", code=CHECK_FAILED).splitlines()
     rebuilt = [line for line in lines if "rebuilt: " in line]
     assert [line.rpartition(" ")[2] for line in rebuilt] == ["DIFFERENT"] * parity.DISKS
+
+
+def test_a_checkout_has_model_files_where_the_demo_looks_for_them() -> None:
+    examples = Path(__file__).parents[2] / "examples"
+    assert examples in command._EXAMPLES
+    assert list(examples.glob("*.json"))
 
 
 @pytest.mark.parametrize("package", ["sklearn", "PIL"])

@@ -45,6 +45,26 @@ def test_one_match_is_several_matches_and_their_priority() -> None:
     assert one.same[result[2]] == 0
 
 
+@dataclass
+class Operator:
+    operator: str
+    inputs: tuple[tuple[int, ...], ...]
+    width: int = 1
+
+
+@pytest.mark.parametrize("sign", ["u", "s"])
+@pytest.mark.parametrize(("turned", "straight"), [(">", "<"), (">=", "<=")])
+def test_a_greater_operand_is_the_second_of_the_lesser_comparison(
+    turned: str, straight: str, sign: str
+) -> None:
+    first, second = VALUE, tuple(bit + (1 << 16) for bit in VALUE)
+    writers = CellWriter(), CellWriter(), CellWriter()
+    writers[0].take(20, Operator(sign + turned, (first, second)))
+    writers[1].take(20, Operator(sign + straight, (second, first)))
+    writers[2].take(20, Operator(sign + straight, (first, second)))
+    assert writers[0].cells == writers[1].cells != writers[2].cells
+
+
 def test_a_cell_that_is_not_known_is_refused_by_name() -> None:
     with pytest.raises(NotPlain, match="SimpleNamespace is not known here"):
         CellWriter().take(1, SimpleNamespace())
