@@ -317,6 +317,15 @@ def test_parts_can_be_chosen_and_queries_be_few(demo: Demo) -> None:
     assert "Parity" not in said
 
 
+@pytest.mark.parametrize("made", [False, True])
+def test_an_output_is_made_unless_it_exists(made: bool, demo: Demo, tmp_path: Path) -> None:
+    output = tmp_path / "new" / "out"
+    if made:
+        output.mkdir(parents=True)
+    demo("digits", queries=1, output=output)
+    assert (output / "digits.png").exists()
+
+
 def test_an_output_that_is_a_file_is_refused_at_once(demo: Demo, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("{}")
