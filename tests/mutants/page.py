@@ -25,9 +25,10 @@ the folder of the file, then the package's whole tier. The [glossary](../glossar
 words. A change is *explained* if `tests/mutants/equivalent.toml` says why it has no effect that a
 test could see; *same* changes leave all netlists as they were. *Own* and *others* are the caught
 ones, by the tests of the file's folder or by others; their share is of those that change something.
-`make mutants PACKAGE=host COUNT=40 SEED=11 TIER=quick OPTIONS=--record` writes a row. Tests are
-written for survivors, and then the same changes are judged again: a new seed shows less. The first
-run of host with seed 11 noticed 30 of 40 changes.
+`make mutants PACKAGE=host COUNT=150 SEED=11 TIER=quick OPTIONS="--room-only --record"` writes a
+row, and with `--file links/` that of a part. Tests are written for survivors, and then the same
+changes are judged again: a new seed shows less. When they were judged first, the tests noticed 104
+of 130 changes of host, and 23 of 35 of cppsim.
 
 | Package | Date | Tier | Seed | Changes | Own | Others | Survived | Same, explained | Share |
 |---|---|---|---:|---:|---:|---:|---:|---:|---:|

@@ -39,6 +39,8 @@ def test_the_source_of_both_has_the_lines_of_each() -> None:
     assert gpu - both == {f"constexpr uint32_t BLOCK_WORDS = {block_words};"}
     sizes = f"constexpr uint32_t CORE_WORDS = {core_words}, BLOCK_WORDS = {block_words};"
     assert both - cores - gpu == {sizes, "#ifdef BLOCKS"}
+    # So few words have short numbers, and a gate takes one 64-bit word.
+    assert {"constexpr uint32_t NUMBER_BITS = 14;", "typedef uint16_t Number;"} <= both
 
 
 def test_a_folder_holds_the_source_of_both(tmp_path: Path) -> None:
