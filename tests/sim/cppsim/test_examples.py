@@ -1,7 +1,10 @@
 """The examples that come with the package run, and show what they say."""
 
+import asyncio
 import re
+import runpy
 from types import SimpleNamespace
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
@@ -25,6 +28,20 @@ def test_any_component_is_clocked() -> None:
     assert ran.returncode == 0
     line = r"amaranth\.lib\.fifo\.SyncFIFO: 1,000,000 cycles, [\d,]+ cycles/s\n"
     assert re.fullmatch(line, ran.stdout)
+
+
+def test_the_component_is_simulated_for_all_cycles(monkeypatch: pytest.MonkeyPatch) -> None:
+    simulator, context = Mock(), AsyncMock()
+    context.tick = Mock(return_value=context)
+    monkeypatch.setattr("cppsim.Simulator", simulator)
+    monkeypatch.setattr(
+        "sys.argv", ["component", "amaranth.lib.fifo.SyncFIFO", "width=8", "depth=4"]
+    )
+    runpy.run_module("cppsim.examples.component", run_name="__main__")
+    (testbench,) = simulator.return_value.add_testbench.call_args.args
+    asyncio.run(testbench(context))
+    context.repeat.assert_awaited_once_with(1_000_000)
+    simulator.return_value.run.assert_called_once_with()
 
 
 @pytest.mark.parametrize(
