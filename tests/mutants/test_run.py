@@ -113,6 +113,13 @@ def test_a_crash_is_told_and_has_to_be_the_changes_own(place: Workplace) -> None
     assert place.pass_unchanged(total, "exit code -6")
 
 
+def test_a_process_that_ends_before_its_tests_do_has_not_passed(
+    place: Workplace,
+) -> None:
+    (place._folder / "tests/test_leaves.py").write_text(CRASH.replace("abort()", "_exit(0)"))
+    assert place.fails(["tests/test_leaves.py"]) == "exit code 0"
+
+
 def test_tests_that_do_not_end_are_given_up(project: Path) -> None:
     place = Workplace(project, RTL, deadline=2)
     assert place.fails(["tests/test_hangs.py"]) == "deadline"
