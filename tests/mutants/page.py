@@ -23,8 +23,9 @@ _HEAD = """\
 `make mutants` changes one place of a package's source at a time and runs the tests: first those in
 the folder of the file, then the package's whole tier. The [glossary](../glossary.md) explains the
 words. A change is *explained* if `tests/mutants/equivalent.toml` says why it has no effect that a
-test could see; *same* changes leave all netlists as they were. *Own* and *others* are the caught
-ones, by the tests of the file's folder or by others; their share is of those that change something.
+test could see; *same* changes leave all netlists as they were, which are not compared where own
+tests alone are run. *Own* and *others* are the caught ones, by the tests of the file's folder or by
+others; their share is of those that change something.
 `make mutants PACKAGE=host COUNT=150 SEED=11 TIER=quick OPTIONS="--room-only --record"` writes a
 row, and with `--file links/` that of a part. Tests are written for survivors, and then the same
 changes are judged again: a new seed shows less. When they were judged first, the tests noticed 104
