@@ -13,10 +13,10 @@ from bitlane.driver.commands import Command
 from bitlane.errors import LayoutError, UnsupportedError
 from bitlane_rtl.abi import Port, Status
 
+from ..fields import CONTROL
 from ..system.ports import Hang, Response
 from .arrays import Numbers, draw, noise
 from .contract import Expected
-from .contract.fields import CONTROL
 from .folder import CircuitOptions, geometry_of
 from .plan import CampaignPlan, Portion, Stage
 from .scoreboard import (

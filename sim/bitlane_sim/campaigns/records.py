@@ -8,8 +8,8 @@ import numpy as np
 
 from bitlane_rtl.abi import RECORD, RECORD_SEAL, RECORD_WORDS, Status
 
+from ..fields import CONTROL, Fields
 from .arrays import Numbers, noise
-from .contract.fields import CONTROL, Fields
 from .folder import geometry_of
 from .jobs import ShortJob, jobs_of
 from .plan import CampaignPlan, Portion, Stage

@@ -14,8 +14,8 @@ from bitlane.driver.commands import Command, encode
 from bitlane_rtl.abi import RECORD_BYTES, RECORD_WORDS, RING_OFFSET, WORD_BYTES, register
 from cppsim.model.program import Program
 
+from ..fields import CONTROL
 from ..system.ports import MEMORY_CHANNELS
-from .contract.fields import CONTROL
 
 READ = ("STATUS", "RETIRED", "FAULT", "FAULT_ADDRESS", "BUSY_CYCLES")
 """Registers that are read at the end; results have their names."""

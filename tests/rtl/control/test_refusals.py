@@ -1,6 +1,6 @@
 """Each record is refused with the code that the contract says, or with none.
 
-The codes come from `bitlane_sim.campaigns.contract.fields`, which follows the words of `abi`.
+The codes come from `bitlane_sim.fields`, which follows the words of `abi`.
 """
 
 import random

@@ -15,12 +15,12 @@ from bitlane_rtl.abi import MAX_LOOPS, RECORD_WORDS, Mode, Op, Status
 from bitlane_rtl.configuration import Configuration
 from bitlane_sim.campaigns.arrays import draw, noise
 from bitlane_sim.campaigns.contract import execute
-from bitlane_sim.campaigns.contract.fields import Fields, Limits, refusals
 from bitlane_sim.campaigns.folder import CircuitOptions, geometry_of
 from bitlane_sim.campaigns.plan import Stage
 from bitlane_sim.campaigns.records import RecordPlan
 from bitlane_sim.campaigns.trials import SIZE, random_trial
 from bitlane_sim.device.link import configuration_of
+from bitlane_sim.fields import Fields, Limits, refusals
 from support.models.record import Fault, Record
 from support.rtl.random_records import interpreter, random_record
 

@@ -26,7 +26,7 @@ from bitlane_rtl.abi import (
     record_words,
 )
 from bitlane_rtl.configuration import Search
-from bitlane_sim.campaigns.contract.fields import Fields, Limits, refusals
+from bitlane_sim.fields import Fields, Limits, refusals
 
 Bytes = NDArray[np.uint8]
 

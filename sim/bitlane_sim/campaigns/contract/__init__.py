@@ -16,8 +16,8 @@ import numpy as np
 from bitlane_rtl.abi import LOGIC_OPS, Op, Status
 from bitlane_rtl.configuration import Configuration
 
+from ...fields import Fields, Limits, is_one_of, refusals
 from ..arrays import Array, Namespace, namespace, tally
-from .fields import Fields, Limits, is_one_of, refusals
 from .walk import Elements, elements, leaving, shape_of
 
 _ONE = np.uint64(1)

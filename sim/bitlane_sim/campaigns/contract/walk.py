@@ -11,8 +11,8 @@ import numpy as np
 from bitlane_rtl.abi import LOGIC_OPS, Mode
 from bitlane_rtl.configuration import Configuration
 
+from ...fields import Fields, is_one_of
 from ..arrays import Array, namespace, tally
-from .fields import Fields, is_one_of
 
 _MODULUS = 1 << 32
 _MOST_LOOPS = 6

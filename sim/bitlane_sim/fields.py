@@ -6,7 +6,7 @@ The rules are arithmetic alone, so that they hold for arrays and for Python's nu
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from bitlane_rtl.abi import (
     COUNT_OPS,
@@ -22,7 +22,8 @@ from bitlane_rtl.abi import (
 )
 from bitlane_rtl.configuration import Search
 
-from ..arrays import Array
+Array: TypeAlias = Any
+"""An array of NumPy's or of CuPy's, or a number of Python's."""
 
 CONTROL = {bits.name: bits for bits in RECORD["CONTROL"].bits}
 """The fields of a record's word ``CONTROL``, by name."""
