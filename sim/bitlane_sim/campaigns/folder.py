@@ -19,7 +19,7 @@ from cppsim.batch.runner import Backend, Runner
 from cppsim.errors import BatchError
 from cppsim.model.program import Program
 
-from ..device.link import configuration_of
+from ..circuit_options import configuration_of
 from .arrays import Bytes
 
 RAM = "ram"

@@ -1,29 +1,23 @@
 """The link to a simulated device: ``sim``, ``sim:compiled?width=128&latency=30``."""
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from enum import IntEnum
 from mmap import PAGESIZE
 from pathlib import Path
-from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bitlane.errors import LinkError
-from bitlane.files import parse_size
 from bitlane.links.link import BytesLike, Link
 from bitlane.links.recording import Recording
 from bitlane.links.url import DeviceUrl, Options, printable
-from bitlane_rtl.abi import BIT_OPS, CONTROL_BASE, CONTROL_SIZE, WORD_BYTES, Lane, Mode, Op
-from bitlane_rtl.configuration import Configuration, Search
+from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE, WORD_BYTES
 from cppsim.errors import SimulationError
 
-from .search_option import SEARCH_FORM, search_numbers
+from ..circuit_options import CIRCUIT, as_option_error, configuration, whole
 from .simulator import EVALUATORS, Simulator, choose_evaluator
-
-_Code = TypeVar("_Code", bound=IntEnum)
 
 
 class SimulatorLink(Link):
@@ -181,10 +175,6 @@ def _writable(file: str | None) -> Iterator[str | None]:
         raise
 
 
-def _number(text: str) -> int:
-    return int(text, 0)
-
-
 def _up_to(most: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
         number = int(text)
@@ -202,29 +192,6 @@ def _chance(text: str) -> float:
     return chance
 
 
-def _operations(text: str) -> frozenset[Op]:
-    return frozenset(_member(Op, name) for name in text.split(","))
-
-
-def _modes(text: str) -> frozenset[Mode]:
-    return frozenset(_member(Mode, name) for name in text.split(","))
-
-
-def _lanes(text: str) -> frozenset[Lane]:
-    return frozenset(_member(Lane, f"bits_{bits}") for bits in text.split(","))
-
-
-def _member(kind: type[_Code], name: str) -> _Code:
-    try:
-        return kind[name.upper()]
-    except KeyError:
-        raise ValueError(f"no {kind.__name__} is called {name}") from None
-
-
-def _names(kind: Iterable[IntEnum]) -> str:
-    return ", ".join(member.name.lower() for member in sorted(kind))
-
-
 def _file(text: str) -> str:
     if not text:
         raise ValueError("expected a name")
@@ -232,24 +199,10 @@ def _file(text: str) -> str:
 
 
 _OPTIONS: Options = {
-    "width": (_number, "bits in a beat: 32, 64 or 128 (default 64)"),
-    "ports": (_number, "read ports, 1 or 2 (default 2)"),
-    "memory": (parse_size, "bytes of memory, with KiB, MiB or GiB (default 1GiB)"),
-    "loops": (_number, "nested loops of a command, 1 to 6 (default 4)"),
-    "slots": (_number, "slots of the command ring (default 16)"),
-    "ops": (
-        _operations,
-        f"operations, separated by commas: {_names(BIT_OPS)} (default all)",
-    ),
-    "modes": (_modes, f"ways to walk a run, dense among them: {_names(Mode)} (default all)"),
-    "lanes": (_lanes, "widths of lanes in bits, separated by commas: 8, 16, 32, 64 (default all)"),
-    "search": (
-        search_numbers,
-        f"a search array, {SEARCH_FORM}: powers of two but for UNITS (default none)",
-    ),
+    **CIRCUIT,
     "latency": (_up_to(255), "more cycles of the memory's latency, 0 to 255 (default 0)"),
     "stall": (_chance, "chance that a channel stalls in a cycle, 0 to less than 1 (default 0)"),
-    "seed": (_number, "seed of the stalls (default 0)"),
+    "seed": (whole, "seed of the stalls (default 0)"),
     "vcd": (_file, "file for waveforms (default none)"),
     "record": (
         _up_to((1 << 32) - 1),
@@ -282,49 +235,12 @@ def open_link(url: str) -> SimulatorLink:
             f"device {url!r}: no evaluator {evaluator!r}; choose {' or '.join(EVALUATORS)}"
         )
     values = parsed.options(_OPTIONS)
-    with _as_option_error(url):
-        configuration = _configuration(values)
+    with as_option_error(url, SimulationError):
+        circuit = configuration(values)
         with _writable(values.get("vcd")) as vcd:
             records = values.get("record", 0)
-            simulator = Simulator(configuration, evaluator, vcd=vcd, records=records)
+            simulator = Simulator(circuit, evaluator, vcd=vcd, records=records)
     simulator.set_latency(values.get("latency", 0))
     if "stall" in values:
         simulator.set_stalls(values["stall"], seed=values.get("seed", 0))
     return SimulatorLink(simulator)
-
-
-def configuration_of(url: str) -> Configuration:
-    """The circuit that ``url`` asks for. Raises ``LinkError`` for options that no circuit has."""
-    values = DeviceUrl.parse(url).options({name: _OPTIONS[name] for name in _FIELDS})
-    with _as_option_error(url):
-        return _configuration(values)
-
-
-_FIELDS = {
-    "width": "data_width",
-    "ports": "read_ports",
-    "memory": "memory_bytes",
-    **{name: name for name in ("loops", "slots", "ops", "modes", "lanes", "search")},
-}
-"""Fields of a configuration, by the options that set them."""
-
-
-def _configuration(values: Mapping[str, Any]) -> Configuration:
-    chosen = {field: values[name] for name, field in _FIELDS.items() if name in values}
-    if "search" in chosen:
-        chosen["search"] = Search(**chosen["search"])
-    return Configuration(**chosen)
-
-
-@contextmanager
-def _as_option_error(url: str) -> Iterator[None]:
-    """Turn what is wrong with a field into an error that names the option."""
-    try:
-        yield
-    except (ValueError, SimulationError, OSError) as error:
-        field, colon, rest = str(error).partition(":")
-        # A field of a part has the part's name before a point.
-        known = {field: f"option {name}" for name, field in _FIELDS.items()}
-        option = known.get(field.partition(".")[0], field)
-        option += field.partition(".")[2] and f" ({field})"
-        raise LinkError(f"device {url!r}: {option}{colon}{rest}") from error

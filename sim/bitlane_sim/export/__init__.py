@@ -17,7 +17,7 @@ from bitlane_rtl.configuration import Configuration, Search
 from bitlane_rtl.configurations import NAMED
 from cppsim.errors import SimulationError
 
-from ..device.search_option import SEARCH_FORM, parse_search, search_text
+from ..search_option import SEARCH_FORM, parse_search, search_text
 from .destination import Destination, ExportError, destination
 from .folder import integrator_files
 

@@ -41,7 +41,7 @@ def integrator_files(configuration: Configuration, name: str, command: str) -> d
 def reset_values(configuration: Configuration) -> Mapping[str, int]:
     """Return the reset values of all registers that can be read, in the contract's order."""
     # All of Amaranth, which help and complaints do without.
-    from bitlane_rtl.control.registers import capabilities, geometry, search
+    from bitlane_rtl.capabilities import capabilities, geometry, search
 
     built = {
         "CAPABILITIES": capabilities(configuration),

@@ -19,7 +19,7 @@ from bitlane_sim.campaigns.folder import CircuitOptions, geometry_of
 from bitlane_sim.campaigns.plan import Stage
 from bitlane_sim.campaigns.records import RecordPlan
 from bitlane_sim.campaigns.trials import SIZE, random_trial
-from bitlane_sim.device.link import configuration_of
+from bitlane_sim.circuit_options import configuration_of
 from bitlane_sim.fields import Fields, Limits, refusals
 from support.models.record import Fault, Record
 from support.rtl.random_records import interpreter, random_record

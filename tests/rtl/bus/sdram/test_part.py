@@ -7,8 +7,8 @@ import pytest
 from bitlane_rtl.abi import register
 from bitlane_rtl.abi.rows import Rows
 from bitlane_rtl.bus.sdram.part import AS4C16M16SA_7
+from bitlane_rtl.capabilities import geometry
 from bitlane_rtl.configuration import Configuration
-from bitlane_rtl.control.registers import geometry
 
 
 def test_geometry_reports_the_rows_of_the_chip() -> None:

@@ -1,0 +1,197 @@
+"""Executes one record at a time on the bytes of a memory. It knows no ring and no registers."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitlane_rtl.abi import (
+    LOGIC_OPS,
+    RECORD,
+    SEARCH_ENTRY_BYTES,
+    Lane,
+    Mode,
+    Op,
+    Port,
+    Status,
+    loop_word,
+)
+from bitlane_rtl.configuration import Configuration
+
+from ..fields import CONTROL, Fields, Limits, refusals
+from .operations import DTYPES, Elements, computation, nearest
+from .walk import Walk
+
+_PORTS = {"A": Port.READ_A, "B": Port.READ_B, "Y": Port.WRITE}
+
+_PLANS = 1 << 12
+"""Commands whose checks and views are kept: eager calls repeat theirs."""
+
+_BLOCK = 1 << 16
+"""Elements that are computed at a time, so that what lies between two steps stays in a cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The end of a command that did not retire: FAULT.CODE and PORT, and FAULT_ADDRESS."""
+
+    status: Status
+    port: Port = Port.NONE
+    address: int = 0
+
+
+class Interpreter:
+    """The memory of a circuit and its commands. A command that stops has written nothing."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self.configuration = configuration
+        self.memory: NDArray[np.uint8] = np.zeros(configuration.memory_bytes, np.uint8)
+        self._limits = Limits.of(configuration)
+        self._plan = lru_cache(_PLANS)(self._new_plan)
+
+    def execute(self, record: bytes) -> Stop | None:
+        """Execute the command whose slot holds ``record``, 128 bytes; return why it stopped."""
+        return self._plan(record)()
+
+    def _new_plan(self, record: bytes) -> Callable[[], Stop | None]:
+        words = np.frombuffer(record, "<u4").tolist()
+        status = Status(refusals(Fields(words), self._limits))
+        if status is not Status.OK:
+            return partial(Stop, status)
+        command = _Command(words)
+        if command.op is Op.SEARCH:
+            return self._search(command)
+        if stop := self._stop(command):
+            return lambda: stop
+        elements = [
+            command.elements(name).view(
+                self.memory, self.configuration.memory_base, command.dtype(name)
+            )
+            for name in command.streams
+        ]
+        compute = computation(command.control)
+        blocks = list(_blocks(elements)) if compute.has_steps else [elements]
+
+        def execute() -> None:
+            for block in blocks:
+                compute(*block)
+
+        return execute
+
+    def _stop(self, command: "_Command") -> Stop | None:
+        """Return the fault of streams that leave the memory on their way.
+
+        The stream that leaves in the earliest run stops the command; of equal ones, any may.
+        """
+        first, end = self.configuration.memory_base, self.configuration.memory_last + 1
+        found = []
+        for name in command.streams:
+            if left := command.bursts(name).leaves(first, end):
+                number, address = left
+                by_element = command.mode(name) is Mode.STRIDED
+                run = number // command.run if by_element else number
+                # Blocks of bursts do not cross the end of the memory, so the burst begins there.
+                address = end if first <= address < end else address
+                found.append((run, address - address % self.configuration.data_bytes, name))
+        if not found:
+            return None
+        _, address, name = min(found)
+        return Stop(Status.PAST_MEMORY, _PORTS[name], address)
+
+    def _search(self, command: "_Command") -> Callable[[], None]:
+        search, base = self.configuration.search, self.configuration.memory_base
+        assert search is not None, "refused before"
+        row = search.row_bits // 8
+        queries_bytes = command.word("B_LAST") - command.word("B_BASE") + 1
+        sizes = {
+            "A": command.run,
+            "B": queries_bytes,
+            "Y": queries_bytes // row * search.nearest * SEARCH_ENTRY_BYTES,
+        }
+        a, b, y = (
+            self.memory[command.word(f"{name}_BASE") - base :][:size]
+            for name, size in sizes.items()
+        )
+
+        def find() -> None:
+            found = nearest(a.reshape(-1, row), b.reshape(-1, row), search.nearest)
+            y[:] = found.reshape(-1).view(np.uint8)
+
+        return find
+
+
+class _Command:
+    """The words of a record that is not refused."""
+
+    def __init__(self, words: Sequence[int]) -> None:
+        self._words = words
+        self.control = {name: bits.extract(words[0]) for name, bits in CONTROL.items()}
+        self.op = Op(self.control["OP"])
+        self.run = self.word("RUN")
+        self.streams = "ABY" if self.op.reads_b else "AY"
+        # Dense logic is the same for each byte, and bytes need no alignment.
+        dense = all(self.mode(name) is Mode.DENSE for name in self.streams)
+        self._bytewise = dense and self.op in LOGIC_OPS
+
+    def word(self, name: str) -> int:
+        return self._words[RECORD[name].word]
+
+    def mode(self, stream: str) -> Mode:
+        return Mode(self.control[f"{stream}_MODE"])
+
+    def lane(self, stream: str) -> Lane:
+        return Lane(self.control["OUT_LANE" if stream == "Y" else "LANE"])
+
+    def dtype(self, stream: str) -> "np.dtype[np.unsignedinteger]":
+        return DTYPES[Lane.BITS_8 if self._bytewise else self.lane(stream)]
+
+    def bursts(self, stream: str) -> Walk:
+        """Return the walk of a stream with a dense run as one iteration, and else an element."""
+        size = self.lane(stream).bytes
+        if self.mode(stream) is Mode.DENSE:
+            return self._walk(stream, 1, 0, size * self.run)
+        if self.mode(stream) is Mode.STRIDED:
+            return self._walk(stream, self.run, _signed(self.word(f"{stream}_STRIDE")), size)
+        return self._walk(stream, 1, 0, size)
+
+    def elements(self, stream: str) -> Walk:
+        """Return the walk of a stream element by element: runs of equal length but of a SUM."""
+        walk, size = self.bursts(stream), self.dtype(stream).itemsize
+        if self.mode(stream) is Mode.DENSE:
+            return walk.with_run(walk.size // size, size)
+        if self.mode(stream) is Mode.REPEAT:
+            return walk.with_run(self.run, 0)
+        return walk
+
+    def _walk(self, stream: str, count: int, step: int, size: int) -> Walk:
+        loops = []
+        for loop in range(1, self.control["LOOPS"]):
+            jump = _signed(self.word(f"{stream}_JUMP_{loop}"))
+            loops.append((self._words[loop_word(loop)], jump))
+        return Walk.of(self.word(f"{stream}_BASE"), (count, step), loops, size)
+
+
+def _signed(word: int) -> int:
+    return word - (1 << 32) if word >> 31 else word
+
+
+def _blocks(elements: Sequence[Elements]) -> Iterator[list[Elements]]:
+    """Yield parts of the streams of some `_BLOCK` elements of A, in the order of the loops.
+
+    A run is not split, as it may be summed.
+    """
+    shape = elements[0].shape
+    inner = shape[-1]
+    for axis in reversed(range(len(shape) - 1)):
+        if inner * shape[axis] > _BLOCK:
+            break
+        inner *= shape[axis]
+    else:
+        yield list(elements)
+        return
+    step = max(1, _BLOCK // inner)
+    for outer in np.ndindex(shape[:axis]):
+        for start in range(0, shape[axis], step):
+            yield [each[*outer, start : start + step] for each in elements]

@@ -1,0 +1,102 @@
+"""The link to the device of this package: ``numpy``, ``numpy?width=128&memory=64MiB``."""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitlane.errors import LinkError
+from bitlane.links.link import BytesLike, Link
+from bitlane.links.url import DeviceUrl
+from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE, WORD_BYTES
+from bitlane_rtl.configuration import Configuration
+
+from ..circuit_options import CIRCUIT, as_option_error, configuration
+from .control import Control
+from .interpreter import Interpreter
+from .walk import LARGEST_MEMORY
+
+
+class NumpyLink(Link):
+    """A link to a model of the contract in this process. No circuit is simulated.
+
+    Commands run when the doorbell is written, so nothing is ever pending between two calls.
+    """
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._interpreter = Interpreter(configuration)
+        self._control = Control(self._interpreter)
+        self.description = f"numpy model, {configuration.data_width} bits, no circuit"
+
+    @property
+    def host_memory(self) -> NDArray[np.uint8]:
+        """The memory itself. ``Link`` says more."""
+        return self._interpreter.memory
+
+    def read(self, address: int, size: int) -> NDArray[np.uint8]:
+        self._expect_open()
+        if address < CONTROL_BASE:
+            return self._memory(address, size).copy()
+        offsets = self._offsets(address, size)
+        words = [self._control.read(offset) for offset in offsets]
+        return np.array(words, "<u4").view(np.uint8)
+
+    def write(self, address: int, data: BytesLike) -> None:
+        self._expect_open()
+        content = np.frombuffer(data, np.uint8)
+        if address < CONTROL_BASE:
+            self._memory(address, content.size)[:] = content
+            return
+        self._control.write(self._offsets(address, content.size).start, content.tobytes())
+
+    def wait(self, timeout: float) -> bool:
+        """Return whether the interrupt line is high, at once: nothing changes it in between."""
+        self._expect_open()
+        return self._control.interrupt
+
+    def close(self) -> None:
+        self.closed = True
+
+    def _expect_open(self) -> None:
+        if self.closed:
+            raise LinkError(f"{self.description}: the link is closed")
+
+    def _offsets(self, address: int, size: int) -> range:
+        offset = address - CONTROL_BASE
+        if offset % WORD_BYTES or size % WORD_BYTES or offset + size > CONTROL_SIZE:
+            raise LinkError(
+                f"{self.description}: {size} bytes at {address:#x} are not whole words of the"
+                " control window"
+            )
+        return range(offset, offset + size, WORD_BYTES)
+
+    def _memory(self, address: int, size: int) -> NDArray[np.uint8]:
+        circuit = self._interpreter.configuration
+        start = address - circuit.memory_base
+        if start < 0 or start + size > circuit.memory_bytes:
+            raise LinkError(
+                f"{self.description}: {size} bytes at {address:#x} are outside the memory,"
+                f" {circuit.memory_base:#x} to {circuit.memory_last:#x}"
+            )
+        return self._interpreter.memory[start : start + size]
+
+
+def open_link(url: str) -> NumpyLink:
+    """Open ``numpy[?OPTION=VALUE[&OPTION=VALUE...]]``.
+
+    The options are those of a circuit: ``width``, ``ports``, ``memory``, ``loops``, ``slots``,
+    ``ops``, ``modes``, ``lanes`` and ``search``.
+
+    Raises ``LinkError`` for an unknown option or a bad value, and for more than 2 GiB of memory.
+    """
+    parsed = DeviceUrl.parse(url)
+    if parsed.target:
+        raise LinkError(
+            f"device {url!r}: {parsed.target!r} after numpy; expected numpy?OPTION=VALUE"
+        )
+    values = parsed.options(CIRCUIT)
+    with as_option_error(url):
+        circuit = replace(configuration(values), counters=False)
+        if circuit.memory_last >= LARGEST_MEMORY:
+            raise ValueError(f"memory_bytes: {circuit.memory_bytes}; expected up to 2GiB")
+        return NumpyLink(circuit)
