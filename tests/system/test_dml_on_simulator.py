@@ -19,7 +19,7 @@ from bitlane.dml import FeatureLevel
 from bitlane.dml.operators import OPERATOR_DESCS
 from bitlane.dml.types import DataType
 from support.seeds import examples
-from support.system.devices import DEVICES, noise, opened, simulator_of
+from support.system.devices import DEVICES, memory_of, noise, opened
 from support.system.jobs import Job, evaluate, execute, jobs
 
 GUARD = 256
@@ -38,13 +38,13 @@ class Stand:
 
     def check(self, seed: int, *chain: Job) -> None:
         """Run ``chain`` on a buffer of noise, and compare all memory around it."""
-        memory = simulator_of(self.device).memory
+        memory = memory_of(self.device)
         size = GUARD + max(job.size for job in chain) + GUARD
         window = slice(self.start, self.start + size)
         with dml.Device(self.device.driver, max(job.level for job in chain)) as face:
             buffer = face.create_buffer(BUFFER)
             assert buffer.address == self.start + GUARD
-            # Of memory that nobody holds, the simulator forgets what was written to it.
+            # Of memory that nobody holds, the device forgets what was written to it.
             memory[window] = before = noise(size, seed)
             execute(face, buffer, *chain)
             after = memory[window].copy()
@@ -98,12 +98,12 @@ def test_a_byte_that_changes_anywhere_is_seen(
 
     def spoil(*arguments: Any) -> None:
         right(*arguments)
-        simulator_of(stand.device).memory[stand.start + GUARD + offset] ^= 0x10
+        memory_of(stand.device)[stand.start + GUARD + offset] ^= 0x10
 
     monkeypatch.setitem(globals(), "execute", spoil)
     with pytest.raises(AssertionError, match=r"^(1 bytes differ|bytes far away)"):
         stand.check(0, job)
-    simulator_of(stand.device).memory[stand.start + GUARD + offset] = 0
+    memory_of(stand.device)[stand.start + GUARD + offset] = 0
 
 
 @pytest.mark.parametrize("kind", OPERATOR_DESCS.values(), ids=lambda kind: kind.op.name)

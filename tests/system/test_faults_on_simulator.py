@@ -15,7 +15,7 @@ from bitlane.lowering.strided import Streams, View
 from bitlane_rtl.abi import BEATS_PER_BLOCK, Op, Port, Status, register
 from bitlane_sim.system.ports import Hang, Response
 from support.seeds import slow, stride
-from support.system.devices import DEVICES, heal, noise, opened, simulator_of
+from support.system.devices import SIMULATED, heal, noise, opened, simulator_of
 
 SIZE = 16 * 1024
 COUNT = 205
@@ -87,7 +87,7 @@ class Stand:
         assert (simulator.monitor["aw"].count, simulator.monitor["w"].count) == before, replay
 
 
-@pytest.fixture(scope="module", params=DEVICES)
+@pytest.fixture(scope="module", params=SIMULATED)
 def stand(request: pytest.FixtureRequest) -> Iterator[Stand]:
     with opened(request.param, guarded=False) as device:
         buffer = device.driver.allocate(SIZE)

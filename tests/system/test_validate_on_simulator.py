@@ -17,7 +17,7 @@ from bitlane.validate.session import Session
 from bitlane_rtl.abi import BIT_OPS, Op
 from bitlane_sim.system.ports import Hang
 from support.seeds import slow
-from support.system.devices import DEVICES, NARROW, simulator_of
+from support.system.devices import DEVICES, NARROW, SIMULATED, simulator_of
 
 LEAN = [
     "sim:compiled?memory=8KiB&width=32&ports=1&loops=1&slots=2&ops=not&modes=dense",
@@ -63,7 +63,7 @@ def test_counts_of_64_in_a_byte() -> None:
             assert device.bit_count(a, dtype).tolist() == [64, 0, 64, 1]
 
 
-@pytest.mark.parametrize("url", [*DEVICES, *LEAN, slow("sim:pysim")])
+@pytest.mark.parametrize("url", [*SIMULATED, *LEAN, slow("sim:pysim")])
 def test_speeds_of_a_simulated_circuit_are_those_of_its_clock(url: str) -> None:
     """A rate of this computer's copies is not a device's, so it is not shown."""
     with open_link(url) as link, Driver(link) as driver:

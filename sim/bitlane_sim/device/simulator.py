@@ -1,6 +1,5 @@
 """The simulated system with a Python face: memory, control, clock, settings, measurements."""
 
-import mmap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -36,6 +35,7 @@ from ..system.ports import (
     record_port,
     storage_ports,
 )
+from ..pages import Pages
 from .elaboration import elaborated_system
 
 if TYPE_CHECKING:
@@ -53,29 +53,6 @@ _MOST_PREPARED = 64
 
 _SLICE_SECONDS = 0.02
 """Approximate time between two checks of the deadline."""
-
-
-class Pages:
-    """``size`` bytes, all 0; pages take the computer's memory once they are written.
-
-    Attributes
-    ----------
-    bytes : ndarray of uint8
-    """
-
-    def __init__(self, size: int) -> None:
-        # Shared with nobody: of shared pages the computer would keep the content.
-        self._map = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        self.bytes: NDArray[np.uint8] = np.frombuffer(self._map, np.uint8)
-
-    def forget(self, start: int, size: int) -> None:
-        """Give the pages back that lie in ``size`` bytes from ``start`` on, and with them what they
-        hold. A page that also has other bytes stays as it is.
-        """
-        first = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE
-        last = (start + size) // mmap.PAGESIZE * mmap.PAGESIZE
-        if first < last:
-            self._map.madvise(mmap.MADV_DONTNEED, first, last - first)
 
 
 def choose_evaluator() -> str:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bitlane_rtl.abi import (
     LOGIC_OPS,
@@ -21,8 +20,9 @@ from bitlane_rtl.abi import (
 from bitlane_rtl.configuration import Configuration
 
 from ..fields import CONTROL, Fields, Limits, refusals
+from ..pages import Pages
 from .operations import DTYPES, Elements, computation, nearest
-from .walk import Walk
+from .walk import ADDRESSES, Walk
 
 _PORTS = {"A": Port.READ_A, "B": Port.READ_B, "Y": Port.WRITE}
 
@@ -47,9 +47,14 @@ class Interpreter:
 
     def __init__(self, configuration: Configuration) -> None:
         self.configuration = configuration
-        self.memory: NDArray[np.uint8] = np.zeros(configuration.memory_bytes, np.uint8)
+        self._pages = Pages(configuration.memory_bytes)
+        self.memory = self._pages.bytes
         self._limits = Limits.of(configuration)
         self._plan = lru_cache(_PLANS)(self._new_plan)
+
+    def forget(self, offset: int, size: int) -> None:
+        """Forget ``size`` bytes of the memory: they may be anything until they are written."""
+        self._pages.forget(offset, size)
 
     def execute(self, record: bytes) -> Stop | None:
         """Execute the command whose slot holds ``record``, 128 bytes; return why it stopped."""
@@ -86,6 +91,7 @@ class Interpreter:
         The stream that leaves in the earliest run stops the command; of equal ones, any may.
         """
         first, end = self.configuration.memory_base, self.configuration.memory_last + 1
+        beat = self.configuration.data_bytes
         found = []
         for name in command.streams:
             if left := command.bursts(name).leaves(first, end):
@@ -94,7 +100,7 @@ class Interpreter:
                 run = number // command.run if by_element else number
                 # Blocks of bursts do not cross the end of the memory, so the burst begins there.
                 address = end if first <= address < end else address
-                found.append((run, address - address % self.configuration.data_bytes, name))
+                found.append((run, address % ADDRESSES // beat * beat, name))
         if not found:
             return None
         _, address, name = min(found)

@@ -1,6 +1,7 @@
 """The link to the device of this package: ``numpy``, ``numpy?width=128&memory=64MiB``."""
 
 from dataclasses import replace
+from mmap import PAGESIZE
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +49,11 @@ class NumpyLink(Link):
             self._memory(address, content.size)[:] = content
             return
         self._control.write(self._offsets(address, content.size).start, content.tobytes())
+
+    def forget(self, address: int, size: int) -> None:
+        # Less than a page gives nothing back.
+        if size >= PAGESIZE and not self.closed:
+            self._interpreter.forget(address - self._interpreter.configuration.memory_base, size)
 
     def wait(self, timeout: float) -> bool:
         """Return whether the interrupt line is high, at once: nothing changes it in between."""

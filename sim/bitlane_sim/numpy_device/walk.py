@@ -11,6 +11,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+ADDRESSES = 1 << 32
+"""Addresses are modulo this."""
+
 LARGEST_MEMORY = 1 << 31
 """The address behind the last byte of the largest memory."""
 

@@ -21,8 +21,12 @@ from support.system.guards import guard
 DEFAULT = "sim:compiled"
 NARROW = "sim:compiled?width=32&ports=1&memory=256KiB"
 WIDE = "sim:compiled?width=128&latency=7&stall=0.5&seed=5"
-DEVICES = [DEFAULT, NARROW, slow(WIDE)]
+SIMULATED = [DEFAULT, NARROW, slow(WIDE)]
 """Parameters of a test: the quick tier leaves the wide circuit out."""
+
+NUMPY = "numpy"
+DEVICES = [*SIMULATED, NUMPY]
+"""Those of a test that needs no circuit."""
 
 
 @contextmanager
@@ -48,6 +52,13 @@ def link_of(device: bitlane.Device | Driver) -> SimulatorLink:
 
 def simulator_of(device: bitlane.Device | Driver) -> Simulator:
     return link_of(device).simulator
+
+
+def memory_of(device: bitlane.Device) -> NDArray[np.uint8]:
+    """Return the device's memory itself."""
+    memory = device.driver.link.host_memory
+    assert memory is not None
+    return memory
 
 
 def heal(device: bitlane.Device | Driver) -> None:

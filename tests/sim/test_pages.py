@@ -5,7 +5,7 @@ import mmap
 import numpy as np
 import pytest
 
-from bitlane_sim.device.simulator import Pages
+from bitlane_sim.pages import Pages
 from support.sim.resident import resident_bytes
 
 PAGE = mmap.PAGESIZE

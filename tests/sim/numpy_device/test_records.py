@@ -1,0 +1,135 @@
+"""Records on the device `numpy` against Python's integers, and against the model of campaigns."""
+
+import random
+from collections import Counter
+from math import prod
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from bitlane_rtl.abi import MAX_LOOPS, RECORD_BYTES, Lane, Mode, Op, Status
+from bitlane_rtl.configuration import Configuration
+from bitlane_sim.campaigns.arrays import noise
+from bitlane_sim.campaigns.contract import execute
+from bitlane_sim.campaigns.folder import CircuitOptions
+from bitlane_sim.campaigns.plan import Stage
+from bitlane_sim.campaigns.records import RecordPlan
+from bitlane_sim.circuit_options import configuration_of
+from bitlane_sim.numpy_device.interpreter import _BLOCK, Interpreter, Stop
+from bitlane_sim.numpy_device.operations import nearest
+from support.commands import RandomCommands
+from support.rtl.records import Task, apply, pack
+from support.rtl.walks import Walk
+from support.seeds import seeds, slow
+
+BASE, SIZE = 0x4000, 1024
+
+CONFIGURATIONS = {
+    width: Configuration(data_width=width, memory_base=BASE, memory_bytes=4 * SIZE, loops=MAX_LOOPS)
+    for width in (32, 64, 128)
+}
+
+
+def padded(words: list[int], chance: random.Random) -> bytes:
+    """Return a slot with ``words``, and rubbish in the words that are not in use."""
+    words = [*words, *(chance.getrandbits(32) for _ in range(RECORD_BYTES // 4 - len(words)))]
+    return np.array(words, "<u4").tobytes()
+
+
+@pytest.mark.parametrize("width", CONFIGURATIONS)
+@pytest.mark.parametrize("seed", seeds(3, 200))
+def test_commands_do_what_python_computes_element_by_element(width: int, seed: int) -> None:
+    chance = random.Random(seed)
+    configuration = CONFIGURATIONS[width]
+    interpreter = Interpreter(configuration)
+    noise_bytes = np.random.default_rng(seed).integers(0, 256, 4 * SIZE, np.uint8)
+    interpreter.memory[:] = noise_bytes
+    # Addresses of the tasks are those of the memory, which begins at BASE.
+    want = np.concatenate([np.zeros(BASE, np.uint8), noise_bytes])
+    draws = RandomCommands(configuration=configuration, size=SIZE, a=BASE, b=BASE + SIZE, long=0.2)
+    for number in range(40):
+        task = draws.draw(chance, BASE + chance.choice([2, 3]) * SIZE)
+        assert interpreter.execute(padded(pack(task), chance)) is None, task
+        apply(task, want)
+        assert np.array_equal(interpreter.memory, want[BASE:]), f"seed {seed}, {number}: {task}"
+
+
+@pytest.mark.parametrize("op", [Op.XOR, Op.XNOR, Op.COUNT_XOR])
+def test_more_elements_than_are_computed_at_a_time(op: Op) -> None:
+    """Three loops of dense runs, a row of B for each; the last part is smaller than the others."""
+    shape = (7, 61, 400)
+    circuit = Configuration(memory_bytes=1 << 20)
+    interpreter = Interpreter(circuit)
+    size = prod(shape)
+    interpreter.memory[:] = np.random.default_rng(1).integers(0, 256, 1 << 20, np.uint8)
+    a = interpreter.memory[:size].reshape(shape).copy()
+    b = interpreter.memory[1 << 18 :][: 7 * 400].reshape(7, 1, 400).copy()
+    beyond = interpreter.memory[(1 << 19) + size :].copy()
+    counts = [400, 61, 7]
+    task = Task(
+        op,
+        Walk(0, counts, [1, 400, 61 * 400], Mode.DENSE, Lane.BITS_8),
+        Walk(1 << 18, counts, [1, 0, 400], Mode.DENSE, Lane.BITS_8),
+        Walk(1 << 19, counts, [1, 400, 61 * 400], Mode.DENSE, Lane.BITS_8),
+    )
+    assert size > 2 * _BLOCK
+    assert interpreter.execute(padded(pack(task), random.Random(1))) is None
+    want = {Op.XOR: a ^ b, Op.XNOR: ~(a ^ b), Op.COUNT_XOR: np.bitwise_count(a ^ b)}[op]
+    found = interpreter.memory[1 << 19 :][:size].reshape(shape)
+    assert np.array_equal(found, want)
+    assert np.array_equal(interpreter.memory[(1 << 19) + size :], beyond)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bits", ["width=64", "width=32&loops=2", "width=128"])
+def test_lying_records_end_as_the_model_of_campaigns_says(bits: str) -> None:
+    configuration = configuration_of(f"sim?{bits}&memory=4KiB")
+    plan = RecordPlan(Stage(CircuitOptions("", configuration, 4096)), None)
+    chance = np.random.default_rng(2)
+    few = np.concatenate([plan.numbers()[:40], chance.integers(0, plan.instances, 2500)])
+    records = plan.portion(few).work.records[:, 0]
+    before = noise(1, np.arange(1), 4096)[0]
+    whole = np.broadcast_to(before, (len(records), 4096)).copy()
+    found = execute(whole, records[:, None], np.ones(len(records), np.int64), configuration, 20000)
+    interpreter, kinds = Interpreter(configuration), Counter[str]()
+    for place, record in enumerate(records):
+        if found.elements[place] >= 20000:
+            continue
+        replay = f"record {place}: {[hex(x) for x in record.tolist()]}"
+        interpreter.memory[:] = before
+        stop = interpreter.execute(record.astype("<u4").tobytes()) or Stop(Status.OK)
+        kinds[f"{stop.status.name} {stop.port.name}"] += 1
+        assert found.status[place] == stop.status, replay
+        if stop.status is Status.OK:
+            sure = ~(found.optional[place] | found.loose[place])
+            assert np.array_equal(found.memory[place][sure], interpreter.memory[sure]), replay
+        else:
+            assert np.array_equal(interpreter.memory, before), replay
+    assert kinds["OK NONE"] > 30, kinds
+    assert kinds["PAST_MEMORY WRITE"] + kinds["PAST_MEMORY READ_A"] > 3, kinds
+
+
+def distances(rows: NDArray[np.uint8], query: NDArray[np.uint8]) -> list[tuple[int, int]]:
+    """Return distance and number of each row, the nearest first."""
+    own = int.from_bytes(query.tobytes())
+    return sorted(
+        ((int.from_bytes(row.tobytes()) ^ own).bit_count(), number)
+        for number, row in enumerate(rows)
+    )
+
+
+@pytest.mark.parametrize("row_bytes", [8, 32, slow(128)])
+@pytest.mark.parametrize("rows", [1, 3, 200])
+def test_the_nearest_rows_are_those_of_a_sort_of_all(row_bytes: int, rows: int) -> None:
+    chance = np.random.default_rng(rows)
+    # Few different values, so that many rows are equally near.
+    database = chance.integers(0, 2, (rows, row_bytes), np.uint8)
+    database[rows // 2] = 255
+    others = chance.integers(0, 2, (3, row_bytes), np.uint8)
+    queries = np.concatenate([database[-1:], 255 - database[:2], others])
+    found = nearest(database, queries, 8)
+    for query, entries in zip(queries, found, strict=True):
+        want = distances(database, query)[:8]
+        want += [(0xFFFFFFFF, 0xFFFFFFFF)] * (8 - len(want))
+        assert list(map(tuple, entries.tolist())) == want
