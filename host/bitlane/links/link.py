@@ -171,9 +171,11 @@ def open_link(url: str) -> Link:
     try:
         return cast(Link, found[scheme].load()(url))
     except ImportError as error:
+        without = "; the device numpy needs neither a circuit nor a compiler"
         raise LinkError(
             f"device {url!r}: {found[scheme].value} cannot be loaded: {error}; "
             f"pip install 'bitlane[{scheme}]' brings what it needs"
+            f"{without if scheme == 'sim' and 'numpy' in found else ''}"
         ) from error
 
 

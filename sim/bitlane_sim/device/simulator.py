@@ -19,6 +19,7 @@ from cppsim.model.model import Model
 from cppsim.model.program import Program
 
 from ..builds import build_circuit, find_compiler
+from ..pages import Pages
 from ..system.ports import (
     AXI_CHANNELS,
     EVENTS,
@@ -35,7 +36,6 @@ from ..system.ports import (
     record_port,
     storage_ports,
 )
-from ..pages import Pages
 from .elaboration import elaborated_system
 
 if TYPE_CHECKING:

@@ -1,0 +1,112 @@
+"""URLs of the device `numpy`: what they configure, what is refused, and what is imported."""
+
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import bitlane
+from bitlane.errors import LinkError
+from bitlane_rtl.abi import CONTROL_BASE, Lane, Mode, Op
+from bitlane_sim.numpy_device.link import NumpyLink, open_link
+from support.processes import succeed
+
+
+@pytest.fixture
+def link() -> Iterator[NumpyLink]:
+    with open_link("numpy?memory=4KiB") as link:
+        yield link
+
+
+def test_it_says_what_it_is() -> None:
+    with bitlane.open("numpy?width=128") as device:
+        assert device.driver.link.description == "numpy model, 128 bits, no circuit"
+        assert device.driver.link.cycles is None
+        assert not device.driver.geometry.counters
+
+
+def test_options_are_those_of_a_circuit() -> None:
+    options = "width=32&ports=1&memory=64KiB&loops=2&slots=8&ops=xor,count&modes=dense&lanes=8,32"
+    with bitlane.open(f"numpy?{options}&search=3,128,64,8") as device:
+        geometry = device.driver.geometry
+        assert (geometry.data_bytes, geometry.read_ports, geometry.loops) == (4, 1, 2)
+        assert (geometry.memory_bytes, geometry.slots) == (1 << 16, 8)
+        assert geometry.ops == {Op.XOR, Op.COUNT, Op.SEARCH}
+        assert geometry.modes == {Mode.DENSE}
+        assert geometry.lanes == {Lane.BITS_8, Lane.BITS_32}
+        assert (geometry.search.units, geometry.search.row_bits) == (3, 128)
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        (
+            "numpy:compiled",
+            "device 'numpy:compiled': 'compiled' after numpy; expected numpy?OPTION",
+        ),
+        ("numpy?latency=3", "device 'numpy?latency=3': no option 'latency'; choose width, ports,"),
+        ("numpy?width=7", "device 'numpy?width=7': option width: 7 is not supported; expected 32,"),
+        ("numpy?memory=4GiB", "device 'numpy?memory=4GiB': option memory: the last address"),
+        (
+            "numpy?memory=3GiB",
+            "device 'numpy?memory=3GiB': option memory: 3221225472; expected up to",
+        ),
+        ("numpy?memory=5", "device 'numpy?memory=5': option memory: 5; expected a multiple of"),
+    ],
+)
+def test_other_urls_are_refused_in_one_line(url: str, message: str) -> None:
+    with pytest.raises(LinkError) as error:
+        bitlane.open(url)
+    assert str(error.value).startswith(message)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(("address", "size"), [(4096, 1), (4000, 97), (1 << 31, 4)])
+def test_bytes_outside_the_memory_are_refused(link: NumpyLink, address: int, size: int) -> None:
+    with pytest.raises(LinkError, match=f"{size} bytes at {address:#x} are outside the memory"):
+        link.read(address, size)
+    with pytest.raises(LinkError, match="outside the memory, 0x0 to 0xfff"):
+        link.write(address, bytes(size))
+
+
+@pytest.mark.parametrize(("offset", "size"), [(2, 4), (0, 3), (0x3FFC, 8)])
+def test_parts_of_words_are_refused(link: NumpyLink, offset: int, size: int) -> None:
+    with pytest.raises(LinkError, match="not whole words of the control window"):
+        link.read(CONTROL_BASE + offset, size)
+    with pytest.raises(LinkError, match="not whole words of the control window"):
+        link.write(CONTROL_BASE + offset, bytes(size))
+
+
+def test_a_read_is_a_copy(link: NumpyLink) -> None:
+    before = link.read(0, 8)
+    link.write(0, bytes(range(8)))
+    assert before.tolist() == [0] * 8
+    assert link.read(0, 8).tolist() == list(range(8))
+
+
+def test_a_closed_link_refuses_all_calls(link: NumpyLink) -> None:
+    link.close()
+    link.close()
+    link.forget(0, 4096)
+    for call in (lambda: link.read(0, 4), lambda: link.write(0, bytes(4)), lambda: link.wait(0)):
+        with pytest.raises(LinkError, match="numpy model, 64 bits, no circuit: the link is closed"):
+            call()
+
+
+def test_memory_that_is_forgotten_takes_no_room(link: NumpyLink) -> None:
+    link.write(0, np.full(4096, 7, np.uint8))
+    link.forget(0, 4096)
+    assert not link.host_memory.any()
+
+
+def test_neither_amaranth_nor_cppsim_is_imported() -> None:
+    code = """
+import sys
+import numpy as np
+import bitlane
+with bitlane.open("numpy") as device:
+    assert device.bit_xor(np.uint8([1, 2]), np.uint8([3, 3])).tolist() == [2, 1]
+print(*sorted(name for name in sys.modules if name.partition(".")[0] in ("amaranth", "cppsim")))
+"""
+    assert succeed(sys.executable, "-c", code) == "\n"
