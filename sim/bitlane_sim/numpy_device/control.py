@@ -31,7 +31,7 @@ _INTERRUPT = next(bits for bits in RECORD["CONTROL"].bits if bits.name == "INTER
 _CODE, _INDEX = COMPLETION
 
 
-class Control:
+class ControlWindow:
     """The registers of a circuit and its ring. Words are read and written at offsets."""
 
     def __init__(self, interpreter: Interpreter) -> None:

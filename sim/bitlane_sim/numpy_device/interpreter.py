@@ -22,7 +22,7 @@ from bitlane_rtl.configuration import Configuration
 from ..fields import CONTROL, Fields, Limits, refusals
 from ..pages import Pages
 from .operations import DTYPES, Elements, computation, nearest
-from .walk import ADDRESSES, Walk
+from .walk import ADDRESSES, AddressWalk
 
 _PORTS = {"A": Port.READ_A, "B": Port.READ_B, "Y": Port.WRITE}
 
@@ -153,7 +153,7 @@ class _Command:
     def dtype(self, stream: str) -> "np.dtype[np.unsignedinteger]":
         return DTYPES[Lane.BITS_8 if self._bytewise else self.lane(stream)]
 
-    def bursts(self, stream: str) -> Walk:
+    def bursts(self, stream: str) -> AddressWalk:
         """Return the walk of a stream with a dense run as one iteration, and else an element."""
         size = self.lane(stream).bytes
         if self.mode(stream) is Mode.DENSE:
@@ -162,7 +162,7 @@ class _Command:
             return self._walk(stream, self.run, _signed(self.word(f"{stream}_STRIDE")), size)
         return self._walk(stream, 1, 0, size)
 
-    def elements(self, stream: str) -> Walk:
+    def elements(self, stream: str) -> AddressWalk:
         """Return the walk of a stream element by element: runs of equal length but of a SUM."""
         walk, size = self.bursts(stream), self.dtype(stream).itemsize
         if self.mode(stream) is Mode.DENSE:
@@ -171,12 +171,12 @@ class _Command:
             return walk.with_run(self.run, 0)
         return walk
 
-    def _walk(self, stream: str, count: int, step: int, size: int) -> Walk:
+    def _walk(self, stream: str, count: int, step: int, size: int) -> AddressWalk:
         loops = []
         for loop in range(1, self.control["LOOPS"]):
             jump = _signed(self.word(f"{stream}_JUMP_{loop}"))
             loops.append((self._words[loop_word(loop)], jump))
-        return Walk.of(self.word(f"{stream}_BASE"), (count, step), loops, size)
+        return AddressWalk.of(self.word(f"{stream}_BASE"), (count, step), loops, size)
 
 
 def _signed(word: int) -> int:

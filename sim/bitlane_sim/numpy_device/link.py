@@ -13,7 +13,7 @@ from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE, WORD_BYTES
 from bitlane_rtl.configuration import Configuration
 
 from ..circuit_options import CIRCUIT, as_option_error, configuration
-from .control import Control
+from .control import ControlWindow
 from .interpreter import Interpreter
 from .walk import LARGEST_MEMORY
 
@@ -26,7 +26,7 @@ class NumpyLink(Link):
 
     def __init__(self, configuration: Configuration) -> None:
         self._interpreter = Interpreter(configuration)
-        self._control = Control(self._interpreter)
+        self._control = ControlWindow(self._interpreter)
         self.description = f"numpy model, {configuration.data_width} bits, no circuit"
 
     @property

@@ -14,7 +14,7 @@ Elements: TypeAlias = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Computation:
+class Elementwise:
     """A function that takes the elements of A, of B if there is one, and of Y, which it writes."""
 
     function: Callable[..., None]
@@ -43,7 +43,7 @@ _LOGIC = {
 _INVERTED = {Op.NAND: np.bitwise_and, Op.NOR: np.bitwise_or, Op.XNOR: np.bitwise_xor}
 
 
-def computation(control: Mapping[str, int]) -> Computation:
+def computation(control: Mapping[str, int]) -> Elementwise:
     """Return the function of a command with these fields of CONTROL, none of them refused."""
     op = Op(control["OP"])
     if op.counts:
@@ -51,21 +51,21 @@ def computation(control: Mapping[str, int]) -> Computation:
     if op in (Op.SHIFT_LEFT, Op.SHIFT_RIGHT):
         return _shift(op, control)
     if op is Op.COPY:
-        return Computation(lambda a, y: np.copyto(y, a), has_steps=False)
+        return Elementwise(lambda a, y: np.copyto(y, a), has_steps=False)
     if op is Op.NOT:
-        return Computation(lambda a, y: np.invert(a, out=y), has_steps=False)
+        return Elementwise(lambda a, y: np.invert(a, out=y), has_steps=False)
     if op in _INVERTED:
         logic = _INVERTED[op]
 
         def inverted(a: Elements, b: Elements, y: Elements) -> None:
             np.invert(logic(a, b), out=y)
 
-        return Computation(inverted)
+        return Elementwise(inverted)
     logic = _LOGIC[op]
-    return Computation(lambda a, b, y: logic(a, b, out=y), has_steps=False)
+    return Elementwise(lambda a, b, y: logic(a, b, out=y), has_steps=False)
 
 
-def _count(op: Op, control: Mapping[str, int]) -> Computation:
+def _count(op: Op, control: Mapping[str, int]) -> Elementwise:
     """Counts, tests of counts, and their sums over runs."""
     test, negate = control["TEST"], control["NEGATE"]
     sums = control["Y_MODE"] == Mode.SUM
@@ -83,10 +83,10 @@ def _count(op: Op, control: Mapping[str, int]) -> Computation:
         else:
             np.copyto(y, found)
 
-    return Computation(count)
+    return Elementwise(count)
 
 
-def _shift(op: Op, control: Mapping[str, int]) -> Computation:
+def _shift(op: Op, control: Mapping[str, int]) -> Elementwise:
     """Shifts by the elements of B: wrapped at the width, or with the fill from the width on."""
     lane = Lane(control["LANE"])
     bits = lane.bytes * 8
@@ -102,7 +102,7 @@ def _shift(op: Op, control: Mapping[str, int]) -> Computation:
             result = np.where(b >= bits, fill, result)
         np.copyto(y, result)
 
-    return Computation(shifted)
+    return Elementwise(shifted)
 
 
 def nearest(rows: NDArray[np.uint8], queries: NDArray[np.uint8], count: int) -> NDArray[np.uint32]:

@@ -19,7 +19,7 @@ LARGEST_MEMORY = 1 << 31
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class AddressWalk:
     """A stream that starts at byte ``base``, with ``counts`` iterations and ``steps`` a loop.
 
     The outermost loop is first and the run last. Steps are in bytes. In each iteration of the
@@ -78,7 +78,7 @@ class Walk:
             address += inside * step
         return number, address
 
-    def with_run(self, count: int, step: int) -> "Walk":
+    def with_run(self, count: int, step: int) -> "AddressWalk":
         """Return the walk whose runs have ``count`` elements, ``step`` bytes apart."""
         return replace(self, counts=(*self.counts[:-1], count), steps=(*self.steps[:-1], step))
 

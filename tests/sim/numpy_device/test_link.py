@@ -35,7 +35,8 @@ def test_options_are_those_of_a_circuit() -> None:
         assert geometry.ops == {Op.XOR, Op.COUNT, Op.SEARCH}
         assert geometry.modes == {Mode.DENSE}
         assert geometry.lanes == {Lane.BITS_8, Lane.BITS_32}
-        assert (geometry.search.units, geometry.search.row_bits) == (3, 128)
+        assert geometry.search is not None
+        assert (geometry.search.units, geometry.search.row_bytes) == (3, 16)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +48,7 @@ def test_options_are_those_of_a_circuit() -> None:
         ),
         ("numpy?latency=3", "device 'numpy?latency=3': no option 'latency'; choose width, ports,"),
         ("numpy?width=7", "device 'numpy?width=7': option width: 7 is not supported; expected 32,"),
-        ("numpy?memory=4GiB", "device 'numpy?memory=4GiB': option memory: the last address"),
+        ("numpy?memory=4GiB", "device 'numpy?memory=4GiB': option memory: 4294967296; expected up"),
         (
             "numpy?memory=3GiB",
             "device 'numpy?memory=3GiB': option memory: 3221225472; expected up to",
