@@ -90,9 +90,10 @@ def configuration(values: Mapping[str, Any]) -> Configuration:
 @contextmanager
 def as_option_error(url: str, *others: type[Exception]) -> Iterator[None]:
     """Turn errors of fields, and ``others``, into a ``LinkError`` that names the option."""
+    kinds: tuple[type[Exception], ...] = (ValueError, OSError, *others)
     try:
         yield
-    except (ValueError, OSError, *others) as error:
+    except kinds as error:
         field, colon, rest = str(error).partition(":")
         # A field of a part has the part's name before a point.
         known = {field: f"option {name}" for name, field in _FIELDS.items()}

@@ -1,7 +1,6 @@
 """The link to the device of this package: ``numpy``, ``numpy?width=128&memory=64MiB``."""
 
 from dataclasses import replace
-from mmap import PAGESIZE
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +15,9 @@ from ..circuit_options import CIRCUIT, as_option_error, configuration
 from .control import ControlWindow
 from .interpreter import Interpreter
 from .walk import LARGEST_MEMORY
+
+_LEAST_FORGOTTEN = 1 << 24
+"""Bytes that are worth giving back: pages that come anew cost more than NumPy needs for theirs."""
 
 
 class NumpyLink(Link):
@@ -51,8 +53,7 @@ class NumpyLink(Link):
         self._control.write(self._offsets(address, content.size).start, content.tobytes())
 
     def forget(self, address: int, size: int) -> None:
-        # Less than a page gives nothing back.
-        if size >= PAGESIZE and not self.closed:
+        if size >= _LEAST_FORGOTTEN and not self.closed:
             self._interpreter.forget(address - self._interpreter.configuration.memory_base, size)
 
     def wait(self, timeout: float) -> bool:

@@ -1,0 +1,98 @@
+"""The device `numpy` beside NumPy itself, in one run: ratios only.
+
+Not part of `make test`, because a test that runs at the same time makes every figure worse.
+"""
+
+from collections.abc import Callable, Iterator
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import bitlane
+
+pytestmark = pytest.mark.slow
+
+A, B = np.random.default_rng(1).integers(0, 256, (2, 1024, 1024), np.uint8)
+LARGE_A, LARGE_B = np.random.default_rng(1).integers(0, 256, (2, 4096, 4096), np.uint8)
+ROWS = np.random.default_rng(2).integers(0, 256, (20_000, 32), np.uint8)
+
+
+@pytest.fixture(scope="module")
+def device() -> Iterator[bitlane.Device]:
+    with bitlane.open("numpy") as device:
+        yield device
+
+
+def fastest(call: Callable[[], object], rounds: int = 100) -> float:
+    """Return the seconds of the fastest call, because noise only adds time."""
+    best = float("inf")
+    for _ in range(rounds):
+        started = perf_counter()
+        call()
+        best = min(best, perf_counter() - started)
+    return best
+
+
+def expect(name: str, ratio: float, least: float) -> None:
+    print(f"\n{name}: {ratio:.3f} of NumPy's speed; goal {least}")
+    assert ratio >= least, name
+
+
+def test_two_arrays_of_the_host(device: bitlane.Device) -> None:
+    assert np.array_equal(device.bit_xor(A, B), A ^ B)
+    ratio = fastest(lambda: A ^ B) / fastest(lambda: device.bit_xor(A, B))
+    expect("1 MiB XOR, operands and result in the host's memory", ratio, 0.12)
+
+
+RESIDENT: dict[str, tuple[float, Callable[[Any, Any], Any]]] = {
+    "whole": (0.5, lambda a, b: a ^ b),
+    "transposed": (0.3, lambda a, b: a.T ^ b),
+    "a row for all rows": (0.3, lambda a, b: a ^ b[:1]),
+    "a column for all columns": (0.3, lambda a, b: a ^ b[:, :1]),
+    "every other element": (0.3, lambda a, b: a[:, ::2] ^ b[:, ::2]),
+    "backwards": (0.3, lambda a, b: a[::-1, ::-1] ^ b),
+}
+
+
+@pytest.mark.parametrize("name", RESIDENT)
+def test_arrays_that_stay_on_the_device(device: bitlane.Device, name: str) -> None:
+    least, compute = RESIDENT[name]
+    a, b = device.asarray(LARGE_A), device.asarray(LARGE_B)
+    assert np.array_equal(np.asarray(compute(a, b)), compute(LARGE_A, LARGE_B))
+    ratio = fastest(lambda: compute(LARGE_A, LARGE_B), 20) / fastest(
+        lambda: bitlane.compute(compute(a, b)), 20
+    )
+    expect(f"16 MiB XOR on the device, {name}", ratio, least)
+
+
+def direct(rows: NDArray[np.uint8], queries: NDArray[np.uint8]) -> list[NDArray[np.int64]]:
+    """Return the ten nearest rows of each query, as a user of NumPy alone would."""
+    words, found = rows.view(np.uint64), []
+    for query in queries.view(np.uint64):
+        distances = np.bitwise_count(words ^ query).sum(axis=1, dtype=np.uint16)
+        near = np.argpartition(distances, 10)[:10]
+        found.append(near[np.lexsort((near, distances[near]))])
+    return found
+
+
+@pytest.mark.parametrize("url", ["numpy", "numpy?search=24,256,128,16"])
+def test_a_search_of_100_queries(url: str) -> None:
+    queries = ROWS[:100] ^ 1
+    with bitlane.open(url) as device:
+        ratio = fastest(lambda: direct(ROWS, queries), 5) / fastest(
+            lambda: device.search(queries, ROWS, 10), 5
+        )
+    expect(f"search of 100 queries in 20,000 rows, {url}", ratio, 1 / 2.5)
+
+
+def test_a_command_of_many_short_runs(device: bitlane.Device) -> None:
+    a = np.random.default_rng(3).integers(0, 256, (100_000, 3), np.uint8)
+    resident = device.asarray(a)
+    assert np.array_equal(np.asarray(resident[:, ::2] ^ resident[:, 1:]), a[:, ::2] ^ a[:, 1:])
+    ratio = fastest(lambda: a[:, ::2] ^ a[:, 1:], 20) / fastest(
+        lambda: bitlane.compute(resident[:, ::2] ^ resident[:, 1:]), 20
+    )
+    expect("100,000 runs of two elements", ratio, 0.3)
