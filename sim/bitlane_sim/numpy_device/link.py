@@ -16,7 +16,7 @@ from .control import ControlWindow
 from .interpreter import Interpreter
 from .walk import LARGEST_MEMORY
 
-_LEAST_FORGOTTEN = 1 << 24
+_LEAST_FORGOTTEN = 1 << 26
 """Bytes that are worth giving back: pages that come anew cost more than NumPy needs for theirs."""
 
 

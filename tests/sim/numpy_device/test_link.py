@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 
 import bitlane
@@ -94,12 +95,12 @@ def test_a_closed_link_refuses_all_calls(link: NumpyLink) -> None:
             call()
 
 
-@pytest.mark.parametrize(("mib", "left"), [(16, 0), (1, 7)])
+@pytest.mark.parametrize(("mib", "left"), [(64, 0), (1, 7)])
 def test_much_memory_that_is_forgotten_takes_no_room(mib: int, left: int) -> None:
-    with open_link("numpy?memory=32MiB") as link:
+    with open_link("numpy?memory=128MiB") as link:
         link.host_memory[:] = 7
         link.forget(0, mib << 20)
-        assert set(link.host_memory[: mib << 20].tolist()) == {left}
+        assert np.unique(link.host_memory[: mib << 20]).tolist() == [left]
         assert link.host_memory[mib << 20] == 7
 
 
