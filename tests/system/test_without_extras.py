@@ -38,15 +38,19 @@ LACKING = (
 )
 """Packages of the extras, by their import names."""
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
 COMMANDS = (
     *("area", "bench", "build", "campaign", "completion", "demo", "devices", "export", "flash"),
     *("info", "run", "simulate", "soak", "validate"),
 )
 
 
-def bitlane(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
-    """Run the command in ``folder`` without the packages of the extras."""
-    code = NUMPY_ALONE.format(packages=LACKING)
+def bitlane(
+    folder: Path, *words: str, packages: tuple[str, ...] = LACKING
+) -> "subprocess.CompletedProcess[str]":
+    """Run the command in ``folder`` without ``packages``."""
+    code = NUMPY_ALONE.format(packages=packages)
     return run_python("-c", code, *words, cwd=folder, BITLANE_CACHE=str(folder / "no cache"))
 
 
@@ -96,3 +100,20 @@ def test_what_cannot_be_done_names_the_extra(
     assert ran.stderr.count("\n") == 1, ran.stderr
     assert f"pip install 'bitlane[{extra}]' brings " in ran.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "last"),
+    [
+        (("info", "numpy"), "state           idle"),
+        (("validate", "numpy", "--quick"), "All 23 checks passed"),
+        (("run", str(EXAMPLES / "hamming.json"), "--device", "numpy"), "distances"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value[0],
+)
+def test_the_device_numpy_needs_numpy_alone(
+    words: tuple[str, ...], last: str, tmp_path: Path
+) -> None:
+    ran = bitlane(tmp_path, *words, packages=(*LACKING, "cppsim"))
+    assert (ran.returncode, ran.stderr) == (DONE, "")
+    assert last in ran.stdout.splitlines()[-1]
