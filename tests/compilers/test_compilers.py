@@ -29,7 +29,7 @@ COMPILERS = ("g++", "clang++", "c++", "gcc", "clang", "cc")
 ZIG = "ZIG_GLOBAL_CACHE_DIR"
 """Environment variable of ziglang's cache: by content, of C++'s library and of what it compiles."""
 
-CURE = "no C++ compiler found: install g++ or clang++, or run pip install 'bitlane[compiler]'"
+CURE = "no C++ compiler found: install g++ or clang++, or run pip install ziglang"
 
 COMPILED = (
     "tests/sim/cppsim/test_engine.py",

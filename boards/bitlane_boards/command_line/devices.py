@@ -7,6 +7,7 @@ from typing import Any
 
 from bitlane.command_line.cli import DONE, UNUSABLE, Group, Subparsers
 from bitlane.errors import BitlaneError, LinkError
+from bitlane.installation import how_to_install
 from bitlane.links.udp import NoAddressError
 from bitlane_rtl.abi.frames import DEFAULT_BAUD
 
@@ -117,7 +118,7 @@ def _list_ports() -> None:
     except ImportError as error:
         raise BitlaneError(
             "devices: the Python package pyserial is not installed:"
-            " pip install 'bitlane[serial]' brings it"
+            f" {how_to_install('serial')} brings it"
         ) from error
     ports = list(comports())
     found = connected(ports)

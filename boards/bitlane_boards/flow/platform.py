@@ -20,6 +20,7 @@ from amaranth.lib import io, wiring
 from amaranth.lib.cdc import FFSynchronizer
 
 from bitlane.errors import BitlaneError
+from bitlane.installation import how_to_install
 
 from ..board import Board, Family
 from .pll import ECP5, GW1N_9C, ICE40, ecp5_pll, ecp5_pll_pair, gowin_pll, ice40_pll, settings
@@ -59,7 +60,8 @@ def load_platform(board: Board) -> Any:
         platform = getattr(import_module(module), name)
     except ModuleNotFoundError as error:
         raise BitlaneError(
-            f"{board.name}: needs the Python package {error.name}; pip install amaranth-boards"
+            f"{board.name}: needs the Python package {error.name}, which is not installed:"
+            f" {how_to_install('boards')} brings it"
         ) from error
     return platform()
 

@@ -22,6 +22,7 @@ from pkgutil import iter_modules
 from typing import Any
 
 from bitlane.errors import BitlaneError
+from bitlane.installation import how_to_install
 from bitlane_sim.builds import CACHE
 
 __all__ = ["TargetReport", "build_target"]
@@ -91,7 +92,7 @@ def build_target(name: str, folder: Path, options: Sequence[str] = ()) -> Target
     Raises ``BitlaneError`` without LiteX, for an unknown target, and for one that cannot be built.
     """
     if find_spec("litex_boards") is None:
-        raise BitlaneError("build: litex-boards is not installed: pip install 'bitlane[litex]'")
+        raise BitlaneError(f"build: litex-boards is not installed: {how_to_install('litex')}")
     targets = find_spec("litex_boards.targets")
     names = [x.name for x in iter_modules(targets.submodule_search_locations if targets else ())]
     if name not in names:

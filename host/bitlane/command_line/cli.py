@@ -21,6 +21,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, NoReturn, TypeAlias, cast
 
 from ..errors import BitlaneError
+from ..installation import how_to_install
 from ..text import printable
 from ..version import __version__
 
@@ -169,7 +170,7 @@ def _lacking(name: str, error: ModuleNotFoundError, extra: str | None) -> Bitlan
     if package.startswith("bitlane"):
         raise error
     what = f"{name} needs the Python package {package}, which is not installed"
-    return BitlaneError(f"{what}: pip install 'bitlane[{extra}]' brings it" if extra else what)
+    return BitlaneError(f"{what}: {how_to_install(extra)} brings it" if extra else what)
 
 
 def _one_line(error: BaseException) -> str:

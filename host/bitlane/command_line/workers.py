@@ -13,6 +13,7 @@ from multiprocessing import get_context
 from typing import Any, TypeVar
 
 from ..errors import BitlaneError
+from ..installation import how_to_install
 from .cli import whole_number
 
 _Result = TypeVar("_Result")
@@ -82,8 +83,8 @@ def _cluster(address: str) -> Iterator[tuple[Executor, int]]:
         from ..dask import connect
     except ModuleNotFoundError as error:
         raise BitlaneError(
-            f"--cluster needs the Python package {error.name}, which is not installed: pip install"
-            " 'bitlane[dask]' brings it"
+            f"--cluster needs the Python package {error.name}, which is not installed:"
+            f" {how_to_install('dask')} brings it"
         ) from error
     with connect(address, devices=False) as client:
         threads: Any = client.nthreads()

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..closeable import Closeable
 from ..errors import LinkError
+from ..installation import how_to_install
 from .url import DeviceUrl
 
 if TYPE_CHECKING:
@@ -171,10 +172,12 @@ def open_link(url: str) -> Link:
     try:
         return cast(Link, found[scheme].load()(url))
     except ImportError as error:
+        lacking = f"{found[scheme].value} cannot be loaded: {error}"
+        if isinstance(error, ModuleNotFoundError) and error.name:
+            lacking = f"needs the Python package {error.name}, which is not installed"
         without = "; the device numpy needs neither a circuit nor a compiler"
         raise LinkError(
-            f"device {url!r}: {found[scheme].value} cannot be loaded: {error}; "
-            f"pip install 'bitlane[{scheme}]' brings what it needs"
+            f"device {url!r}: {lacking}; {how_to_install(scheme)} brings it"
             f"{without if scheme == 'sim' and 'numpy' in found else ''}"
         ) from error
 

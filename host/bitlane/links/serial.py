@@ -11,6 +11,7 @@ from typing import Any, Final
 from bitlane_rtl.abi.frames import DEFAULT_BAUD
 
 from ..errors import LinkError
+from ..installation import how_to_install
 from .remote_link import DEFAULT_TIMEOUT
 from .serial_link import Port, SerialLink
 from .url import LONGEST_SECONDS, DeviceUrl, Options, parse_seconds, printable
@@ -57,7 +58,7 @@ def _open_port(url: str, path: str, baud: int, timeout: float) -> Port:
     except ImportError as error:
         raise LinkError(
             f"device {url!r}: pyserial cannot be loaded: {error}; "
-            "pip install 'bitlane[serial]' brings it"
+            f"{how_to_install('serial')} brings it"
         ) from error
     try:
         port = Serial(path, baud, exclusive=True, write_timeout=timeout)

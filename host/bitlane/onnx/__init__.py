@@ -10,6 +10,7 @@ Reads and checks models; opens no file but the path of `load`. Needs the package
 """
 
 from ..errors import OnnxError, OnnxMissingError
+from ..installation import how_to_install
 
 try:
     from .backend import (
@@ -27,7 +28,7 @@ except ModuleNotFoundError as error:
         raise
     raise OnnxMissingError(
         f"bitlane.onnx needs the Python package {error.name}, which is not installed:"
-        " pip install 'bitlane[onnx]' brings it"
+        f" {how_to_install('onnx')} brings it"
     ) from error
 
 __all__ = [

@@ -11,6 +11,7 @@ from typing import Final
 from ..driver.dry_run import RecordingDriver
 from ..errors import BitlaneError
 from ..files import expect_writable
+from ..installation import how_to_install
 from ..links.url import DeviceUrl
 from .perfetto import CUT, write_trace
 
@@ -36,7 +37,7 @@ class RunProfile:
                 continue
             parsed.expect_simulated(option)
             if option == "--report" and find_spec("bokeh") is None:
-                raise BitlaneError("--report: needs Bokeh: pip install 'bitlane[report]'")
+                raise BitlaneError(f"--report: needs Bokeh: {how_to_install('report')}")
             expect_writable(option, path)
         if parsed.has_option("record"):
             return url

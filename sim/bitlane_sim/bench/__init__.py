@@ -10,6 +10,7 @@ from pathlib import Path
 from bitlane.command_line.cli import Group, Subparsers, whole_number
 from bitlane.errors import BitlaneError
 from bitlane.files import expect_writable
+from bitlane.installation import how_to_install
 from cppsim.errors import SimulationError
 
 
@@ -148,7 +149,7 @@ def _run(arguments: argparse.Namespace) -> int:
         if arguments.plot.suffix not in _PICTURES:
             raise BenchError(f"--plot: {arguments.plot} ends in none of {', '.join(_PICTURES)}")
         if importlib.util.find_spec("matplotlib") is None:
-            raise BenchError("--plot: matplotlib is not installed: pip install 'bitlane[plot]'")
+            raise BenchError(f"--plot: matplotlib is not installed: {how_to_install('plot')}")
     arguments.units = _UNITS if arguments.units is None else arguments.units
     arguments.mhz = _MHZ if arguments.mhz is None else arguments.mhz
     if arguments.mhz < 1:

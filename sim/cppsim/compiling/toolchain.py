@@ -97,7 +97,7 @@ def find_compiler(owner: str = "cppsim") -> Compiler:
     """Return the compiler that ``CPPSIM_CXX`` names, else the first of g++, clang++, c++, ziglang.
 
     The variable holds a command, with arguments if any. ``owner`` is the Python package in whose
-    name it begins, and whose extra ``compiler`` the error advises.
+    name it begins.
 
     Raises ``SimulationError`` if none runs, which says what to install.
     """
@@ -114,7 +114,7 @@ def find_compiler(owner: str = "cppsim") -> Compiler:
     if chosen:
         raise SimulationError(f"{variable}: {chosen!r} is not a C++ compiler that runs")
     raise SimulationError(
-        f"no C++ compiler found: install g++ or clang++, or run pip install '{owner}[compiler]'"
+        "no C++ compiler found: install g++ or clang++, or run pip install ziglang"
     )
 
 

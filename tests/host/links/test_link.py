@@ -75,7 +75,9 @@ def test_a_link_is_local_open_and_without_a_simulated_clock_unless_it_says_so() 
 
 def test_a_link_without_its_packages_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch, sim="bitlane_without_such_a_module:open_link")
-    advice = r"cannot be loaded: .*pip install 'bitlane\[sim\]' brings what it needs"
+    advice = (
+        r"needs the Python package bitlane_without_such_a_module, .* 'bitlane\[sim\]' brings it"
+    )
     with pytest.raises(LinkError, match=f"{advice}$"):
         open_link("sim")
     install(monkeypatch, sim="bitlane_without_such_a_module:open_link", numpy="some:link")

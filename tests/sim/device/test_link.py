@@ -171,7 +171,7 @@ def test_a_simulator_that_is_not_compiled_says_so_once_with_the_cure(
         assert open_link("sim").description == "simulator pysim, 64 bits"
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("bitlane: Amaranth's simulator runs the circuit, hundreds of times slow")
-    assert line.endswith("or run pip install 'bitlane[compiler]'")
+    assert line.endswith("or run pip install ziglang")
 
 
 def test_evaluator_depends_on_the_compiler(

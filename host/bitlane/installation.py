@@ -1,0 +1,72 @@
+"""How to install the packages of an extra into this environment. Nothing is installed here.
+
+An installation from a folder notes the folder in ``direct_url.json`` (PEP 610). cppsim lies in the
+same folder and in no index, so that a command for an extra that needs it has to name both.
+"""
+
+import json
+import re
+import shlex
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+__all__ = ["how_to_install"]
+
+_OWN = "bitlane"
+_SIMULATOR = "cppsim"
+"""The package that lies in the folder ``sim`` of bitlane's repository."""
+
+
+def how_to_install(extra: str) -> str:
+    """Return the command that adds the packages of ``extra``: ``pip install 'bitlane[onnx]'``."""
+    wanted = f"'{_OWN}[{extra}]'"
+    try:
+        own = distribution(_OWN)
+    except PackageNotFoundError:  # the folders of a clone on PYTHONPATH
+        return f"pip install {wanted}"
+    folder, editable = _origin(own)
+    simulator = folder and folder / "sim"
+    if not simulator or not _needs_simulator(own, extra) or _is_installed(_SIMULATOR):
+        return f"pip install {wanted}"
+    option = "-e " if editable else ""
+    return f"pip install {option}{shlex.quote(str(simulator))} {wanted}"
+
+
+def _origin(package: Distribution) -> tuple[Path | None, bool]:
+    """Return the folder that ``package`` was installed from, and whether it is used there."""
+    try:
+        origin: Any = json.loads(package.read_text("direct_url.json") or "{}")
+    except ValueError:
+        return None, False
+    kind = origin.get("dir_info")
+    parts = urlsplit(origin.get("url", ""))
+    if kind is None or parts.scheme != "file":
+        return None, False
+    folder = Path(unquote(parts.path))
+    return (folder if folder.is_dir() else None), bool(kind.get("editable"))
+
+
+def _needs_simulator(package: Distribution, extra: str) -> bool:
+    """Return whether ``extra``, or an extra that it includes, requires cppsim."""
+    for requirement in package.requires or ():
+        text, _, marker = requirement.partition(";")
+        if f"extra == '{extra}'" not in marker.replace('"', "'"):
+            continue
+        name, _, rest = text.strip().partition("[")
+        if re.split(r"[^\w-]", name)[0] == _SIMULATOR:
+            return True
+        if name == _OWN and any(
+            _needs_simulator(package, each.strip()) for each in rest.partition("]")[0].split(",")
+        ):
+            return True
+    return False
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        distribution(package)
+    except PackageNotFoundError:
+        return False
+    return True
