@@ -4,13 +4,14 @@ An installation from a folder notes the folder in ``direct_url.json`` (PEP 610).
 same folder and in no index, so that a command for an extra that needs it has to name both.
 """
 
-import json
 import re
 import shlex
-from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution
 
 __all__ = ["how_to_install"]
 
@@ -22,20 +23,21 @@ _SIMULATOR = "cppsim"
 def how_to_install(extra: str) -> str:
     """Return the command that adds the packages of ``extra``: ``pip install 'bitlane[onnx]'``."""
     wanted = f"'{_OWN}[{extra}]'"
-    try:
-        own = distribution(_OWN)
-    except PackageNotFoundError:  # the folders of a clone on PYTHONPATH
+    own = _installed(_OWN)
+    if own is None:  # the folders of a clone on PYTHONPATH
         return f"pip install {wanted}"
     folder, editable = _origin(own)
     simulator = folder and folder / "sim"
-    if not simulator or not _needs_simulator(own, extra) or _is_installed(_SIMULATOR):
+    if not simulator or not _needs_simulator(own, extra) or _installed(_SIMULATOR):
         return f"pip install {wanted}"
     option = "-e " if editable else ""
     return f"pip install {option}{shlex.quote(str(simulator))} {wanted}"
 
 
-def _origin(package: Distribution) -> tuple[Path | None, bool]:
+def _origin(package: "Distribution") -> tuple[Path | None, bool]:
     """Return the folder that ``package`` was installed from, and whether it is used there."""
+    import json
+
     try:
         origin: Any = json.loads(package.read_text("direct_url.json") or "{}")
     except ValueError:
@@ -48,7 +50,7 @@ def _origin(package: Distribution) -> tuple[Path | None, bool]:
     return (folder if folder.is_dir() else None), bool(kind.get("editable"))
 
 
-def _needs_simulator(package: Distribution, extra: str) -> bool:
+def _needs_simulator(package: "Distribution", extra: str) -> bool:
     """Return whether ``extra``, or an extra that it includes, requires cppsim."""
     for requirement in package.requires or ():
         text, _, marker = requirement.partition(";")
@@ -64,9 +66,11 @@ def _needs_simulator(package: Distribution, extra: str) -> bool:
     return False
 
 
-def _is_installed(package: str) -> bool:
+def _installed(package: str) -> "Distribution | None":
+    # Only who lacks something waits for this import.
+    from importlib.metadata import PackageNotFoundError, distribution
+
     try:
-        distribution(package)
+        return distribution(package)
     except PackageNotFoundError:
-        return False
-    return True
+        return None

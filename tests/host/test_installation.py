@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from bitlane import installation
 from bitlane.installation import how_to_install
 
 REQUIRES = [
@@ -52,7 +51,7 @@ def install(monkeypatch: pytest.MonkeyPatch, origin: object, *, cppsim: bool = F
             return Installed(text)
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr(installation, "distribution", distribution)
+    monkeypatch.setattr("importlib.metadata.distribution", distribution)
 
 
 def of_folder(folder: Path, *, editable: bool) -> dict[str, object]:
@@ -103,5 +102,5 @@ def test_folders_on_the_path_are_not_installed(monkeypatch: pytest.MonkeyPatch) 
     def distribution(name: str) -> Distribution:
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr(installation, "distribution", distribution)
+    monkeypatch.setattr("importlib.metadata.distribution", distribution)
     assert how_to_install("onnx") == "pip install 'bitlane[onnx]'"
