@@ -151,9 +151,13 @@ _SIM = {
         "tests/sim/test_bench_verilator.py",
     ),
     "builds.py": ("tests/sim/device/test_simulator.py",),
+    "circuit_options.py": ("tests/sim/device/test_link.py", "tests/sim/numpy_device/test_link.py"),
     "export/": ("tests/sim/test_export.py", "tests/sim/test_export_folder.py"),
     "export/c_headers.py": ("tests/sim/test_c_driver.py",),
+    "fields.py": ("tests/rtl/control/test_refusals.py", "tests/sim/numpy_device"),
     "figures.py": ("tests/sim/test_bench_page.py",),
+    "pages.py": ("tests/sim/test_pages.py",),
+    "search_option.py": ("tests/sim/device/test_link.py",),
 }
 _BOARDS = {
     "flow/": (
