@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, fields
 from typing import Final
 
-from bitlane_rtl.abi import BIT_OPS, MAX_LOOPS, Lane, Mode, Op, register
+from bitlane_rtl.abi import BIT_OPS, CONTROL_BASE, MAX_LOOPS, Lane, Mode, Op, register
 from bitlane_rtl.abi.rows import Rows
 
 from ..errors import LinkError
@@ -143,7 +143,7 @@ class Geometry(Abilities):
             and 1 <= result.read_ports <= 2
             and Mode.DENSE in result.modes
             and result.ops
-            and memory_base <= memory_last
+            and memory_base <= memory_last < CONTROL_BASE
         ):
             raise LinkError(
                 f"device: CAPABILITIES={capabilities:#010x} GEOMETRY={geometry:#010x}"

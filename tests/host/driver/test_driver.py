@@ -83,11 +83,17 @@ def test_the_geometry_is_what_the_registers_say() -> None:
         ({"version": 99}, f"VERSION is 0x63; expected {ABI_VERSION:#x}"),
         ({"modes": frozenset({Mode.STRIDED})}, "describe no circuit"),
         ({"data_bytes": 1}, "describe no circuit"),
+        ({"memory_base": CONTROL_BASE - (1 << 20) + 8}, "describe no circuit"),
     ],
 )
 def test_registers_that_no_circuit_has_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(LinkError, match=message):
         Driver(ModelLink(**changes))
+
+
+def test_memory_may_reach_the_control_window_of_the_link() -> None:
+    driver = Driver(ModelLink(memory_base=CONTROL_BASE - (1 << 20)))
+    assert driver.geometry.memory_last == CONTROL_BASE - 1
 
 
 def test_a_device_left_behind_with_work_and_faults_is_cleared() -> None:
