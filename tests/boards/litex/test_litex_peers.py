@@ -17,6 +17,8 @@ from bitlane.errors import LinkError
 from bitlane.links.link import Link, open_link
 from bitlane_rtl.abi import ABI_VERSION
 
+pytestmark = pytest.mark.slow
+
 TIMEOUT = 0.5
 BUILD, MEMORY = 7, 0x4000_0000
 CSR = f"""\
@@ -64,12 +66,13 @@ class Server:
         self._thread.start()
 
     def close(self) -> None:
-        self._listener.close()
+        with suppress(OSError):  # closing it would leave a thread that waits for a connection
+            self._listener.shutdown(socket.SHUT_RDWR)
         self._thread.join()
+        self._listener.close()
 
     def _run(self) -> None:
-        connection, _ = self._listener.accept()
-        with connection, suppress(OSError):
+        with suppress(OSError), self._listener.accept()[0] as connection:
             self._send(connection, self._greeting)
             for count in range(1 << 30):
                 answer = self._serve(connection)
@@ -216,7 +219,6 @@ def test_looks_at_the_interrupt_line_become_rarer(
     assert pauses == pytest.approx(expected)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ANSWERS)
 def test_a_strange_answer_is_one_error_in_time(name: str, options: str) -> None:
     size = 1000
@@ -230,7 +232,6 @@ def test_a_strange_answer_is_one_error_in_time(name: str, options: str) -> None:
     assert name != "a byte now and then" or server.sent < size / 4
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("sound", range(OPENING))
 @pytest.mark.parametrize("name", ANSWERS)
 def test_a_strange_answer_at_the_start_is_one_line(
@@ -253,7 +254,6 @@ def test_an_answer_that_comes_twice_is_not_taken_for_the_next_one(options: str) 
         expect_closed(link)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "greeting",
     [[], [b"CommUART" * 40], drip(b"CommUART:" + b"x" * 200), [b"\0\xff\n\x1b[2J"]],
