@@ -112,7 +112,7 @@ def test_missing_compiler_says_what_to_install(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(
         SimulationError,
-        match=r"install g\+\+ or clang\+\+, or run pip install 'cppsim\[compiler\]'$",
+        match=r"install g\+\+ or clang\+\+, or run pip install ziglang$",
     ):
         find_compiler()
 
