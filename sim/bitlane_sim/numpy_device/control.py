@@ -1,7 +1,7 @@
 """The control window: registers, completions and the ring, in front of an `Interpreter`.
 
-Commands run when the doorbell rings, so no command is ever pending when a call returns, and CLEAR
-takes effect at once.
+Commands run when the doorbell rings. When a call returns, none is pending but one that would take
+hours and those behind it; CLEAR takes effect at once.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from bitlane_rtl.abi import (
 from bitlane_rtl.capabilities import capabilities, geometry, search
 from bitlane_rtl.configuration import Configuration
 
-from .interpreter import Interpreter, Stop
+from .interpreter import ENDLESS, Interpreter, Stop
 
 _INDEXES = 1 << 16
 """Commands are counted modulo this."""
@@ -40,6 +40,7 @@ class ControlWindow:
         self._slots = interpreter.configuration.slots
         self._doorbell = self._retired = 0
         self._stop: Stop | None = None
+        self._endless = False
         self._timeout = register("TIMEOUT").reset or 0
         self._enable = self._pending = False
         self._constants = _constants(interpreter.configuration)
@@ -111,9 +112,15 @@ class ControlWindow:
             self._end(Stop(Status.BAD_DOORBELL))
             return
         while self._retired != self._doorbell and not self._stop:
+            if self._endless:
+                return
             start = RING_OFFSET + self._retired % self._slots * RECORD_BYTES
             record = bytes(self._window[start : start + RECORD_BYTES])
-            self._end(self._interpreter.execute(record))
+            stop = self._interpreter.execute(record)
+            self._endless = stop is ENDLESS
+            if self._endless:
+                return
+            self._end(stop)
             if not self._stop:
                 control = int.from_bytes(record[:WORD_BYTES], "little")
                 self._pending |= bool(_INTERRUPT.extract(control))
@@ -131,7 +138,7 @@ class ControlWindow:
 
     def _clear(self, word: int) -> None:
         if word & 1:
-            self._stop = None
+            self._stop, self._endless = None, False
             self._doorbell = self._retired = 0
 
     def _set_timeout(self, word: int) -> None:

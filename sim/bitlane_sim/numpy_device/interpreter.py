@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from math import prod
 
 import numpy as np
 
@@ -33,6 +34,13 @@ _BLOCK = 1 << 16
 """Elements that are computed at a time, so that what lies between two steps stays in a cache."""
 
 
+_LARGE = 1 << 26
+"""Elements from which on all commands are computed in parts, so that Ctrl-C is heard."""
+
+_MOST = 1 << 40
+"""Elements of a command that ends: more take NumPy hours, and a circuit, too."""
+
+
 @dataclass(frozen=True, slots=True)
 class Stop:
     """The end of a command that did not retire: FAULT.CODE and PORT, and FAULT_ADDRESS."""
@@ -40,6 +48,10 @@ class Stop:
     status: Status
     port: Port = Port.NONE
     address: int = 0
+
+
+ENDLESS = Stop(Status.TIMEOUT)
+"""Not the end of a command, but that it has none: it is pending until CLEAR."""
 
 
 class Interpreter:
@@ -57,7 +69,10 @@ class Interpreter:
         self._pages.forget(offset, size)
 
     def execute(self, record: bytes) -> Stop | None:
-        """Execute the command whose slot holds ``record``, 128 bytes; return why it stopped."""
+        """Execute the command whose slot holds ``record``, 128 bytes; return why it stopped.
+
+        Returns `ENDLESS` for a command that would take hours.
+        """
         return self._plan(record)()
 
     def _new_plan(self, record: bytes) -> Callable[[], Stop | None]:
@@ -68,8 +83,10 @@ class Interpreter:
         command = _Command(words)
         if command.op is Op.SEARCH:
             return self._search(command)
-        if stop := self._stop(command):
+        if stop := self._stop(command, command.streams):
             return lambda: stop
+        if command.steps > _MOST:
+            return lambda: ENDLESS
         elements = [
             command.elements(name).view(
                 self.memory, self.configuration.memory_base, command.dtype(name)
@@ -77,23 +94,24 @@ class Interpreter:
             for name in command.streams
         ]
         compute = computation(command.control)
-        blocks = list(_blocks(elements)) if compute.has_steps else [elements]
+        if elements[0].size <= (_BLOCK if compute.has_steps else _LARGE):
+            return partial(compute, *elements)
 
         def execute() -> None:
-            for block in blocks:
+            for block in _blocks(elements):
                 compute(*block)
 
         return execute
 
-    def _stop(self, command: "_Command") -> Stop | None:
-        """Return the fault of streams that leave the memory on their way.
+    def _stop(self, command: "_Command", streams: str) -> Stop | None:
+        """Return the fault of ``streams`` that leave the memory on their way.
 
         The stream that leaves in the earliest run stops the command; of equal ones, any may.
         """
         first, end = self.configuration.memory_base, self.configuration.memory_last + 1
         beat = self.configuration.data_bytes
         found = []
-        for name in command.streams:
+        for name in streams:
             if left := command.bursts(name).leaves(first, end):
                 number, address = left
                 by_element = command.mode(name) is Mode.STRIDED
@@ -106,9 +124,12 @@ class Interpreter:
         _, address, name = min(found)
         return Stop(Status.PAST_MEMORY, _PORTS[name], address)
 
-    def _search(self, command: "_Command") -> Callable[[], None]:
+    def _search(self, command: "_Command") -> Callable[[], Stop | None]:
         search, base = self.configuration.search, self.configuration.memory_base
         assert search is not None, "refused before"
+        # B and Y reach from BASE to LAST, which are in the memory.
+        if stop := self._stop(command, "A"):
+            return lambda: stop
         row = search.row_bits // 8
         queries_bytes = command.word("B_LAST") - command.word("B_BASE") + 1
         sizes = {
@@ -140,6 +161,11 @@ class _Command:
         # Dense logic is the same for each byte, and bytes need no alignment.
         dense = all(self.mode(name) is Mode.DENSE for name in self.streams)
         self._bytewise = dense and self.op in LOGIC_OPS
+
+    @property
+    def steps(self) -> int:
+        """Elements of A."""
+        return self.run * prod(self._words[loop_word(x)] for x in range(1, self.control["LOOPS"]))
 
     def word(self, name: str) -> int:
         return self._words[RECORD[name].word]

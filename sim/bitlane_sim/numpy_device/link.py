@@ -1,6 +1,7 @@
 """The link to the device of this package: ``numpy``, ``numpy?width=128&memory=64MiB``."""
 
 from dataclasses import replace
+from time import sleep
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ _LEAST_FORGOTTEN = 1 << 26
 class NumpyLink(Link):
     """A link to a model of the contract in this process. No circuit is simulated.
 
-    Commands run when the doorbell is written, so nothing is ever pending between two calls.
+    Commands run when the doorbell is written, so that no call but that one takes long.
     """
 
     def __init__(self, configuration: Configuration) -> None:
@@ -57,8 +58,9 @@ class NumpyLink(Link):
             self._interpreter.forget(address - self._interpreter.configuration.memory_base, size)
 
     def wait(self, timeout: float) -> bool:
-        """Return whether the interrupt line is high, at once: nothing changes it in between."""
         self._expect_open()
+        if not self._control.interrupt:
+            sleep(timeout)  # nothing changes the line meanwhile
         return self._control.interrupt
 
     def close(self) -> None:

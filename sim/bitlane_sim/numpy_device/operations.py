@@ -51,7 +51,7 @@ def computation(control: Mapping[str, int]) -> Elementwise:
     if op in (Op.SHIFT_LEFT, Op.SHIFT_RIGHT):
         return _shift(op, control)
     if op is Op.COPY:
-        return Elementwise(lambda a, y: np.copyto(y, a), has_steps=False)
+        return Elementwise(_copy, has_steps=False)
     if op is Op.NOT:
         return Elementwise(lambda a, y: np.invert(a, out=y), has_steps=False)
     if op in _INVERTED:
@@ -63,6 +63,14 @@ def computation(control: Mapping[str, int]) -> Elementwise:
         return Elementwise(inverted)
     logic = _LOGIC[op]
     return Elementwise(lambda a, b, y: logic(a, b, out=y), has_steps=False)
+
+
+def _copy(a: Elements, y: Elements) -> None:
+    # Within one memory NumPy's copyto may take the elements backwards and read what it has written.
+    if np.may_share_memory(a, y):
+        np.positive(a, out=y)
+    else:
+        np.copyto(y, a)
 
 
 def _count(op: Op, control: Mapping[str, int]) -> Elementwise:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from bitlane_rtl.abi import MAX_LOOPS, RECORD_BYTES, Lane, Mode, Op, Status
-from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.abi import MAX_LOOPS, RECORD, RECORD_BYTES, Lane, Mode, Op, Port, Status
+from bitlane_rtl.configuration import Configuration, Search
 from bitlane_sim.campaigns.arrays import noise
 from bitlane_sim.campaigns.contract import execute
 from bitlane_sim.campaigns.folder import CircuitOptions
@@ -19,7 +19,7 @@ from bitlane_sim.circuit_options import configuration_of
 from bitlane_sim.numpy_device.interpreter import _BLOCK, Interpreter, Stop
 from bitlane_sim.numpy_device.operations import nearest
 from support.commands import RandomCommands
-from support.rtl.records import Task, apply, pack
+from support.rtl.records import Task, apply, pack, reseal
 from support.rtl.walks import Walk
 from support.seeds import seeds, slow
 
@@ -53,6 +53,95 @@ def test_commands_do_what_python_computes_element_by_element(width: int, seed: i
         assert interpreter.execute(padded(pack(task), chance)) is None, task
         apply(task, want)
         assert np.array_equal(interpreter.memory, want[BASE:]), f"seed {seed}, {number}: {task}"
+
+
+def is_defined(task: Task) -> bool:
+    """Return whether no byte is written twice, or read after a step that writes it."""
+    writer = dict[int, int]()
+    size = task.y.lane.bytes
+    runs = len(task.y.elements(0))
+    for number, start in enumerate(task.y.runs()):
+        for place, address in enumerate(task.y.elements(start)):
+            for byte in range(address, address + size):
+                if byte in writer:
+                    return False
+                writer[byte] = number * runs + place
+    for walk in filter(None, (task.a, task.b)):
+        per_run = len(walk.elements(0))
+        for number, start in enumerate(walk.runs()):
+            for place, address in enumerate(walk.elements(start)):
+                step = number if task.y.mode is Mode.SUM else number * per_run + place
+                for byte in range(address, address + walk.lane.bytes):
+                    if writer.get(byte, step) < step:
+                        return False
+    return True
+
+
+@pytest.mark.parametrize("seed", seeds(2, 60))
+def test_streams_that_overlap_as_the_contract_allows(seed: int) -> None:
+    """A step may read what it or a later one writes: no byte may be written too early."""
+    chance = random.Random(seed)
+    configuration = Configuration(memory_bytes=SIZE)
+    draws = RandomCommands(configuration=configuration, size=96, runs=(8, 20), counts=(1, 2))
+    interpreter, ops = Interpreter(configuration), Counter[Op]()
+    while ops.total() < 60:
+        task = draws.draw(chance, 0)
+        if not is_defined(task):
+            continue
+        want = np.random.default_rng(ops.total()).integers(0, 256, SIZE, np.uint8)
+        interpreter.memory[:] = want
+        assert interpreter.execute(padded(pack(task), chance)) is None, task
+        apply(task, want)
+        assert np.array_equal(interpreter.memory, want), f"seed {seed}: {task}"
+        ops[task.op] += 1
+
+
+@pytest.mark.parametrize(("stride", "out_stride"), [(2, 1), (3, 2), (-2, -1), (-3, -2)])
+@pytest.mark.parametrize("lane", Lane)
+def test_a_copy_within_one_run_reads_before_it_writes(
+    stride: int, out_stride: int, lane: Lane
+) -> None:
+    count, size, first = 20, lane.bytes, BASE + 2 * SIZE
+    y = first + (size if stride > 0 else -size)
+    task = Task(
+        Op.COPY,
+        Walk(first, [count], [stride * size], Mode.STRIDED, lane),
+        None,
+        Walk(y, [count], [out_stride * size], Mode.STRIDED, lane),
+    )
+    assert is_defined(task)
+    interpreter = Interpreter(CONFIGURATIONS[64])
+    before = np.random.default_rng(1).integers(0, 256, 4 * SIZE, np.uint8)
+    interpreter.memory[:] = before
+    want = np.concatenate([np.zeros(BASE, np.uint8), before])
+    apply(task, want)
+    assert interpreter.execute(padded(pack(task), random.Random(1))) is None
+    assert np.array_equal(interpreter.memory, want[BASE:])
+
+
+SEARCHING = Configuration(
+    memory_bytes=1 << 14, search=Search(units=4, row_bits=64, queries=16, nearest=4)
+)
+
+
+def search_record(a: int, a_last: int, run: int) -> bytes:
+    words = dict.fromkeys(RECORD, 0)
+    words |= {"RUN": run, "A_BASE": a, "A_LAST": a_last}
+    words |= {"B_BASE": 0, "B_LAST": 7, "Y_BASE": 256, "Y_LAST": 256 + 4 * 8 - 1}
+    fields = {"OP": Op.SEARCH, "LANE": Lane.BITS_8, "OUT_LANE": Lane.BITS_32, "LOOPS": 1}
+    words["CONTROL"] = sum(bits.insert(fields.get(bits.name, 0)) for bits in RECORD["CONTROL"].bits)
+    every = [words[name] for name in RECORD]
+    return padded(reseal(every, 8), random.Random(1))
+
+
+@pytest.mark.parametrize(("short", "a_last"), [(256, 0x3FFF), (256, 5), (252, 0x3FFF), (1, 0x3FFF)])
+def test_rows_that_pass_the_end_of_the_memory_stop_a_search(short: int, a_last: int) -> None:
+    interpreter = Interpreter(SEARCHING)
+    record = search_record(0x4000 - short, a_last, 512)
+    assert interpreter.execute(record) == Stop(Status.PAST_MEMORY, Port.READ_A, 0x4000)
+    assert not interpreter.memory.any()
+    assert interpreter.execute(search_record(0x4000 - 512, a_last, 512)) is None
+    assert interpreter.memory[256 : 256 + 32].any()
 
 
 @pytest.mark.parametrize("op", [Op.XOR, Op.XNOR, Op.COUNT_XOR])
