@@ -209,7 +209,7 @@ def _with_stored_verdicts(reports: Iterable[pytest.TestReport]) -> set[str]:
 def _meaning(reports: Sequence[pytest.TestReport], known: KnownModules | None) -> Iterator[str]:
     """Yield lines that say what a green run means: the verdicts of today, and what was sampled."""
     for name in known.contradictions() if known else ():
-        yield f"{name}: failed, though it passed before with the same inputs; look for chance"
+        yield f"{name}: failed, though it passed before, with these cases or others"
     origins = known.origins() if known else []
     origins += [
         (durations.module(report.nodeid).partition("/")[0], origin)

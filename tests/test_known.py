@@ -19,7 +19,10 @@ FILES = {
     "tests/support/rtl/benches.py": "from ..models import lanes",
     "tests/support/models/lanes.py": "def later():\n    from bitlane_rtl import abi",
     "tests/support/other.py": "",
+    "tests/support/suites/chosen.py": "",
     "tests/alone/test_alone.py": "from support import other, seeds",
+    "tests/alone/test_named.py": "NAME = f'support.suites.{len([])}'",
+    "tests/alone/test_runner.py": "from support.durations import read",
     "tests/rtl/test_unit.py": "import support.rtl.benches",
     "tests/sim/conftest.py": "from cppsim.model import Model",
     "tests/sim/part/test_model.py": "",
@@ -36,11 +39,8 @@ FILES = {
 }
 MODULES = [name for name in FILES if "test_" in name]
 ALL = set(MODULES)
-OF_THE_PRODUCT = {
-    "tests/host/test_driver.py",
-    "tests/host/test_command.py",
-    "tests/docs/test_pages.py",
-}
+OF_EVERYTHING = {"tests/docs/test_pages.py", "tests/alone/test_runner.py"}
+OF_THE_PRODUCT = {"tests/host/test_driver.py", "tests/host/test_command.py", *OF_EVERYTHING}
 
 
 @pytest.fixture
@@ -60,19 +60,21 @@ def digests(project: Path) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("changed", "expected"),
     [
-        ("tests/alone/test_alone.py", {"tests/alone/test_alone.py", "tests/docs/test_pages.py"}),
-        ("tests/support/other.py", {"tests/alone/test_alone.py", "tests/docs/test_pages.py"}),
+        ("tests/alone/test_alone.py", {"tests/alone/test_alone.py", *OF_EVERYTHING}),
+        ("tests/support/other.py", {"tests/alone/test_alone.py", *OF_EVERYTHING}),
         ("tests/conftest.py", ALL),
+        ("pyproject.toml", ALL),
+        ("pytest.ini", ALL),
+        ("tests/support/suites/chosen.py", {"tests/alone/test_named.py", *OF_EVERYTHING}),
         ("tests/support/seeds.py", ALL),
-        ("tests/support/models/lanes.py", {"tests/rtl/test_unit.py", "tests/docs/test_pages.py"}),
+        ("tests/support/models/lanes.py", {"tests/rtl/test_unit.py", *OF_EVERYTHING}),
         ("rtl/bitlane_rtl/abi.py", {"tests/rtl/test_unit.py", *OF_THE_PRODUCT}),
         ("rtl/bitlane_rtl/table.csv", {"tests/rtl/test_unit.py", *OF_THE_PRODUCT}),
         ("sim/cppsim/code.h", {"tests/sim/part/test_model.py", *OF_THE_PRODUCT}),
         ("sim/bitlane_sim/device.py", OF_THE_PRODUCT),
         ("host/bitlane/driver.py", OF_THE_PRODUCT),
-        ("pyproject.toml", OF_THE_PRODUCT),
-        ("docs/page.md", {"tests/docs/test_pages.py"}),
-        ("new.txt", {"tests/docs/test_pages.py"}),
+        ("docs/page.md", OF_EVERYTHING),
+        ("new.txt", OF_EVERYTHING),
     ],
 )
 def test_a_module_depends_on_what_it_imports(
@@ -190,7 +192,7 @@ def test_another_choice_of_tests_has_other_verdicts(counting: Counting) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("variable", ["REPLAY", "SEED", "SEEDS"])
+@pytest.mark.parametrize("variable", ["REPLAY", "SEED", "SEEDS", "RECOMPUTE"])
 def test_who_asks_for_other_cases_gets_them(
     counting: Counting, variable: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -208,6 +210,32 @@ def test_a_known_module_that_fails_is_named(counting: Counting) -> None:
     assert "modules 1 checked now, 1 of them again, 0 known" in counting.printed
     assert counting.run(again=1, fails="1", code=1) == "12"
     assert "test_counting.py: failed, though it passed before" in counting.printed
+    assert counting.run() == "12", "it is no longer known"
+
+
+@pytest.mark.slow
+def test_what_has_changed_during_a_run_is_not_stored(counting: Counting) -> None:
+    changing = "    with Path(__file__).open('a') as file:\n        file.write('# other\\n')\n"
+    counting.path.write_text(COUNTING + changing)
+    assert counting.run() == "12"
+    assert counting.run() == "12"
+
+
+@pytest.mark.slow
+def test_a_module_with_a_skipped_test_runs_again(counting: Counting) -> None:
+    counting.path.write_text(COUNTING + "    pytest.skip('no such tool')\n")
+    assert counting.run() == "12"
+    assert counting.run() == "12"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("variable", ["BITLANE_DEVICE", "CXXFLAGS", "PYTHONHASHSEED"])
+def test_variables_that_tests_obey_count(
+    counting: Counting, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert counting.run() == "12"
+    monkeypatch.setenv(variable, "2")
+    assert counting.run() == "12"
 
 
 @pytest.mark.slow

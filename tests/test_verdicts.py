@@ -120,11 +120,12 @@ def test_one_in_ten_is_checked_again_by_the_commit(monkeypatch: pytest.MonkeyPat
 def test_a_contradiction_is_an_error_that_names_the_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     checks = Checks()
     checks(PARTS)
+    [path] = entries()
     monkeypatch.setattr(verdicts, "AGAIN", 1)
     with pytest.raises(AssertionError) as error:
         checks(PARTS, fails=True)
-    [path] = entries()
     assert path.parent.name in error.value.__notes__[0]
+    assert entries() == [], "the check runs until it passes"
 
 
 def test_the_digest_of_a_package_is_that_of_all_its_sources(

@@ -8,7 +8,7 @@ that these import, at any level. Of the product it depends on whole folders:
 | ``bitlane_rtl`` | `rtl` |
 | ``cppsim`` | `sim/cppsim` |
 | another package, ``subprocess``, ``importlib``, or it names ``sys.executable`` | `PRODUCT` |
-| nothing of these, but ``__file__`` is in its text | all files that git knows |
+| what runs the tests; or ``__file__`` is in its text | all files that git knows |
 
 The contracts in ``pyproject.toml`` say that the first two import no other package. The others load
 one another by name, as devices and commands, which no import shows.
@@ -19,13 +19,17 @@ Versions of Python, of all installed distributions and of the C++ compiler are p
 import ast
 import functools
 import hashlib
+import os
 import platform
+import re
+import shutil
 import subprocess
 from collections.abc import Iterable, Iterator
 from importlib.metadata import distributions
 from pathlib import Path
 
-from bitlane_sim.builds import find_compiler
+from bitlane_sim.builds import find_compiler as bitlanes_compiler
+from cppsim.compiling.toolchain import find_compiler as cppsims_compiler
 from cppsim.errors import SimulationError
 
 PRODUCT = ("boards", "host", "pyproject.toml", "requirements", "rtl", "sim")
@@ -37,6 +41,15 @@ ALONE = {"bitlane_rtl": ("rtl",), "cppsim": ("sim/cppsim",)}
 OTHERS = {"bitlane", "bitlane_boards", "bitlane_sim", "importlib", "multiprocessing", "subprocess"}
 """Packages that may load any other."""
 
+SETTINGS = ("pyproject.toml", "pytest.ini", "tox.ini", "setup.cfg", "conftest.py")
+"""Files of the project's folder that pytest obeys, or would."""
+
+PROGRAMS = ("gcc", "g++", "clang", "iverilog", "verilator", "node", "dot")
+"""Programs of the system that tests run, and of which only the place counts."""
+
+VARIABLES = ("BITLANE", "CPPSIM", "CXX", "CC", "CFLAGS", "PYTHON", "ZIG")
+"""Starts of environment variables that count."""
+
 RUNNER = (
     "conftest.py",
     *(
@@ -45,6 +58,11 @@ RUNNER = (
     ),
 )
 """What runs the tests, of which only the text counts: the tests do not run what it imports."""
+
+_OF_THE_RUNNER = {f"support.{Path(name).stem}" for name in RUNNER[1:]} - {
+    "support.rotation",
+    "support.seeds",
+}
 
 
 class Inputs:
@@ -64,13 +82,14 @@ class Inputs:
         self._root, self._tests = root, root / "tests"
         self._sums = {name: _sum(root / name) for name in sorted(listed.split("\0")) if name}
         self._tools = _tools()
+        self._read = functools.cache(_File)
 
     def digest(self, module: Path) -> str:
         """Return the SHA-256 of all that the result of the test module ``module`` depends on."""
         files = self._closure([module, *self._conftests(module)])
-        places = {place for file in files for place in _places(file)}
+        places = {place for file in files for place in self._read(file).places}
         names = {str(file.relative_to(self._root)) for file in files}
-        names |= {f"tests/{name}" for name in RUNNER}
+        names |= {*SETTINGS, *(f"tests/{name}" for name in RUNNER)}
         names |= {name for name in self._sums if _is_below(name, places)}
         parts = [*self._tools, *(f"{name} {self._sums.get(name, '')}" for name in sorted(names))]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
@@ -86,7 +105,9 @@ class Inputs:
         while left:
             file = left.pop()
             found.add(file)
-            imported = {path for name in _imports(file) for path in self._files_of(file, name)}
+            read = self._read(file)
+            imported = {path for name in read.imports for path in self._files_of(file, name)}
+            imported |= {path for name in read.named for path in self._named(name)}
             left |= imported - found - runner
         return found
 
@@ -96,41 +117,62 @@ class Inputs:
         folder = importer.parents[depth - 1] if depth else self._tests
         for part in name[depth:].split("."):
             folder = folder / part
-            yield from (
-                path
-                for path in (folder / "__init__.py", folder.with_suffix(".py"))
-                if path.is_file()
-            )
+            paths = (folder / "__init__.py", folder.with_suffix(".py"))
+            yield from (path for path in paths if path.is_file())
+
+    def _named(self, name: str) -> Iterator[Path]:
+        """Yield the file of the module ``name``, or all below the longest folder in its name."""
+        yield from self._files_of(self._tests, name)
+        folder = self._tests
+        for part in name.split("."):
+            if not part or not (folder / part).is_dir():
+                break
+            folder = folder / part
+        if folder != self._tests / name.partition(".")[0]:
+            yield from folder.rglob("*.py")
+
+
+class _File:
+    """What a file of tests says of what it depends on.
+
+    Attributes
+    ----------
+    imports : set of str
+        Modules that it may import, at any place; relative ones begin with dots.
+    named : set of str
+        Modules below ``support`` that a text in it names, or the start of such a name.
+    places : set of str
+        Folders and files of the product; "" is everything.
+    """
+
+    def __init__(self, path: Path) -> None:
+        text = path.read_text(encoding="utf-8")
+        self.imports, self.named = set[str](), set[str]()
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Import):
+                self.imports |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                base = "." * node.level + (node.module or "")
+                dot = "." if node.module else ""
+                self.imports |= {base, *(f"{base}{dot}{alias.name}" for alias in node.names)}
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                self.named |= {node.value} if _NAME.fullmatch(node.value) else set()
+        self.places = self._places(text)
+
+    def _places(self, text: str) -> set[str]:
+        if "__file__" in text or self.imports & _OF_THE_RUNNER:
+            return {""}
+        packages = {name.partition(".")[0] for name in self.imports}
+        if packages & OTHERS or "sys.executable" in text:
+            return set(PRODUCT)
+        return {place for name in packages & ALONE.keys() for place in ALONE[name]}
+
+
+_NAME = re.compile(r"support\.[\w.]*")
 
 
 def _is_below(name: str, places: set[str]) -> bool:
     return "" in places or any(name == place or name.startswith(f"{place}/") for place in places)
-
-
-@functools.cache
-def _imports(file: Path) -> frozenset[str]:
-    """Return the modules that ``file`` may import, at any place; relative ones begin with dots."""
-    names = set[str]()
-    for node in ast.walk(ast.parse(file.read_bytes())):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            base = "." * node.level + (node.module or "")
-            dot = "." if node.module else ""
-            names |= {base, *(f"{base}{dot}{alias.name}" for alias in node.names)}
-    return frozenset(names)
-
-
-@functools.cache
-def _places(file: Path) -> frozenset[str]:
-    """Return the folders and files of the product that ``file`` itself depends on; "" is all."""
-    text = file.read_text(encoding="utf-8")
-    if "__file__" in text:
-        return frozenset({""})
-    packages = {name.partition(".")[0] for name in _imports(file)}
-    if packages & OTHERS or "sys.executable" in text:
-        return frozenset(PRODUCT)
-    return frozenset(place for name in packages & ALONE.keys() for place in ALONE[name])
 
 
 def _sum(path: Path) -> str:
@@ -138,9 +180,19 @@ def _sum(path: Path) -> str:
 
 
 def _tools() -> list[str]:
-    try:
-        compiler = find_compiler().version
-    except SimulationError:
-        compiler = "no compiler"
-    found = {f"{each.name} {each.version}" for each in distributions()}
-    return [platform.python_version(), platform.platform(), compiler, *sorted(found)]
+    """Return the versions of what runs the tests, and the variables that they obey."""
+    compilers = []
+    for find in (bitlanes_compiler, cppsims_compiler):
+        try:
+            compilers.append(find().version)
+        except SimulationError:
+            compilers.append("no compiler")
+    packages = {f"{each.name} {each.version}" for each in distributions()}
+    programs = [f"{name} {shutil.which(name)}" for name in PROGRAMS]
+    variables = [
+        f"{name}={value}"
+        for name, value in os.environ.items()
+        if name.startswith(VARIABLES) and not name.startswith("PYTEST_")
+    ]
+    python = [platform.python_version(), platform.platform()]
+    return [*python, *compilers, *sorted(packages), *programs, *sorted(variables)]

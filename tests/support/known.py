@@ -4,7 +4,9 @@
 inputs (`support.inputs`), tier and choice of tests. One known module in ten, chosen by the commit,
 runs anyway. ``make forget`` removes these verdicts too.
 
-A module is stored when none of its tests has failed at the end of a run that was not interrupted.
+A module is stored when all its tests have passed at the end of a run that was not interrupted and
+in which nothing has changed that it depends on. Where the commit draws a part of its cases, those
+of one commit are enough. A known module that fails is no longer known.
 """
 
 import hashlib
@@ -21,7 +23,7 @@ from .inputs import Inputs
 from .rotation import REPLAY
 from .seeds import FACTOR, SINGLE
 
-CHOOSING = (REPLAY, FACTOR, SINGLE)
+CHOOSING = (REPLAY, FACTOR, SINGLE, "RECOMPUTE")
 """Environment variables with which no module is known or stored: somebody asks for other cases."""
 
 _OF_WORKERS = "known_modules"
@@ -45,6 +47,8 @@ class KnownModules:
             self._again = {each for each in known if verdicts.is_checked_again(self._keys[each])}
             self.left_out = known - self._again
 
+        self._config = config
+
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         """Tell a worker, which must not choose by itself: another run may store verdicts."""
@@ -59,15 +63,18 @@ class KnownModules:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         name = module(report.nodeid)
-        self._failed[name] = report.failed or self._failed.get(name, False)
+        self._failed[name] = not report.passed or self._failed.get(name, False)
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Store what passed, in the process that has all reports."""
+        for name in self.contradictions():
+            verdicts.remove_stored(self._keys[name])
         whole = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
-        if whole and not session.shouldstop and not session.shouldfail:
+        if self._keys and whole and not session.shouldstop and not session.shouldfail:
+            now = _keys(self._config)
             for name, failed in self._failed.items():
-                if not failed and name in self._keys:
-                    verdicts.store(self._keys[name], "")
+                if not failed and name in now and now[name] == self._keys.get(name):
+                    verdicts.store(now[name], "")
 
     def origins(self) -> list[tuple[str, str]]:
         """Return ``("modules", origin)`` for each module that ran or was left out."""

@@ -109,6 +109,7 @@ class Verdicts:
             text = check()
         except BaseException as error:
             if known is not None:
+                remove_stored(key)
                 error.add_note(f"verdict {key} of the cache: passed before, with the same inputs")
             raise
         text = text and f"{text}, {time.monotonic() - start:.1f} s"
@@ -221,6 +222,13 @@ def stored(key: str) -> str | None:
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return text if isinstance(text, str) else None
+
+
+def remove_stored(key: str) -> None:
+    """Remove the verdict of ``key``, which a check of today has contradicted."""
+    folder = CACHE.known(KIND, key)
+    if folder is not None:
+        remove(folder)
 
 
 def store(key: str, text: str) -> None:
