@@ -1,5 +1,7 @@
 """A record with any one bit flipped in the ring is refused with a code, and touches nothing."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -9,7 +11,7 @@ from bitlane.driver.commands import encode
 from bitlane.lowering import lower as lowering
 from bitlane.lowering.strided import Streams, View
 from bitlane_rtl.abi import CONTROL_BASE, RING_OFFSET, Op, Status, register
-from support.system.devices import link_of, noise, simulator_of
+from support.system.devices import SIMULATED, link_of, noise, opened, simulator_of
 
 pytestmark = pytest.mark.slow
 
@@ -28,6 +30,12 @@ JOBS: dict[str, tuple[Op, tuple[int, ...], View, View | None, View]] = {
         View(2048, (4, 12, 60), 4),
     ),
 }
+
+
+@pytest.fixture(scope="module", params=SIMULATED)
+def device(request: pytest.FixtureRequest) -> Iterator[bitlane.Device]:
+    with opened(request.param) as device:
+        yield device
 
 
 def record(device: bitlane.Device, name: str) -> NDArray[np.uint32]:
