@@ -1,4 +1,4 @@
-"""Tests of the modules that are known to pass: what their results depend on, and when they run."""
+"""Tests of stored modules: the files on which their results depend, and when they run."""
 
 import os
 import subprocess
@@ -210,7 +210,7 @@ def test_a_known_module_that_fails_is_named(counting: Counting) -> None:
     assert "modules 1 checked now, 1 of them again, 0 known" in counting.printed
     assert counting.run(again=1, fails="1", code=1) == "12"
     assert "test_counting.py: failed, though it passed before" in counting.printed
-    assert counting.run() == "12", "it is no longer known"
+    assert counting.run() == "12", "its verdict was removed"
 
 
 @pytest.mark.slow

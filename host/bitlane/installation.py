@@ -1,4 +1,4 @@
-"""How to install the packages of an extra into this environment. Nothing is installed here.
+"""This module says how to install the packages of an extra here. It installs nothing.
 
 An installation from a folder notes the folder in ``direct_url.json`` (PEP 610). cppsim lies in the
 same folder and in no index, so that a command for an extra that needs it has to name both.

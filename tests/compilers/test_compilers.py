@@ -27,7 +27,7 @@ TOOLS = ("bash", "cat", "env", "git", "make", "python3", "rm", "sh", "sleep", "u
 COMPILERS = ("g++", "clang++", "c++", "gcc", "clang", "cc")
 
 ZIG = "ZIG_GLOBAL_CACHE_DIR"
-"""Environment variable of ziglang's cache: by content, of C++'s library and of what it compiles."""
+"""Environment variable of ziglang's cache of C++'s library and of compiled sources, by content."""
 
 CURE = "no C++ compiler found: install g++ or clang++, or run pip install ziglang"
 

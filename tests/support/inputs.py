@@ -1,4 +1,4 @@
-"""What the result of a test module depends on, as one digest. No tests here.
+"""The digest of all files on which the result of a test module depends. No tests here.
 
 A module depends on its own file, on the ``conftest.py`` of its folders, and on all below ``tests``
 that these import, at any level. Of the product it depends on whole folders:
@@ -8,7 +8,7 @@ that these import, at any level. Of the product it depends on whole folders:
 | ``bitlane_rtl`` | `rtl` |
 | ``cppsim`` | `sim/cppsim` |
 | another package, ``subprocess``, ``importlib``, or it names ``sys.executable`` | `PRODUCT` |
-| what runs the tests; or ``__file__`` is in its text | all files that git knows |
+| a file of `RUNNER`; or ``__file__`` is in its text | all files that git knows |
 
 The contracts in ``pyproject.toml`` say that the first two import no other package. The others load
 one another by name, as devices and commands, which no import shows.
@@ -57,7 +57,7 @@ RUNNER = (
         for name in ("durations", "inputs", "known", "rotation", "seeds", "verdicts")
     ),
 )
-"""What runs the tests, of which only the text counts: the tests do not run what it imports."""
+"""Files that run the tests. Only their text counts, as no test runs the files that they import."""
 
 _OF_THE_RUNNER = {f"support.{Path(name).stem}" for name in RUNNER[1:]} - {
     "support.rotation",
@@ -133,7 +133,7 @@ class Inputs:
 
 
 class _File:
-    """What a file of tests says of what it depends on.
+    """The dependencies that a file of tests names.
 
     Attributes
     ----------
@@ -180,7 +180,7 @@ def _sum(path: Path) -> str:
 
 
 def _tools() -> list[str]:
-    """Return the versions of what runs the tests, and the variables that they obey."""
+    """Return the versions of Python, packages and compilers, and the variables that tests obey."""
     compilers = []
     for find in (bitlanes_compiler, cppsims_compiler):
         try:

@@ -1,4 +1,4 @@
-"""Test modules that are known to pass, as all that they depend on is unchanged. No tests here.
+"""Test modules that passed before, and whose inputs are unchanged since then. No tests here.
 
 ``pytest --except-known`` leaves out the modules that passed in an earlier such run with the same
 inputs (`support.inputs`), tier and choice of tests. One known module in ten, chosen by the commit,
@@ -6,7 +6,7 @@ runs anyway. ``make forget`` removes these verdicts too.
 
 A module is stored when all its tests have passed at the end of a run that was not interrupted and
 in which nothing has changed that it depends on. Where the commit draws a part of its cases, those
-of one commit are enough. A known module that fails is no longer known.
+of one commit are enough. The verdict of a module that fails is removed.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ from .rotation import REPLAY
 from .seeds import FACTOR, SINGLE
 
 CHOOSING = (REPLAY, FACTOR, SINGLE, "RECOMPUTE")
-"""Environment variables with which no module is known or stored: somebody asks for other cases."""
+"""Environment variables that choose other cases: with them no verdict is read or stored."""
 
 _OF_WORKERS = "known_modules"
 
@@ -32,7 +32,7 @@ _OF_WORKERS = "known_modules"
 class KnownModules:
     """A plugin of pytest that leaves out `left_out`, modules as paths below ``tests``.
 
-    Raises ``pytest.UsageError`` if a part of a module is asked for.
+    Raises ``pytest.UsageError`` for a part of a module.
     """
 
     def __init__(self, config: pytest.Config) -> None:
@@ -46,7 +46,6 @@ class KnownModules:
             known = {name for name, key in self._keys.items() if verdicts.stored(key) is not None}
             self._again = {each for each in known if verdicts.is_checked_again(self._keys[each])}
             self.left_out = known - self._again
-
         self._config = config
 
     @pytest.hookimpl(optionalhook=True)

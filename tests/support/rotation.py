@@ -11,7 +11,7 @@ A commit always chooses the same, and each commit something else. `make deep` tr
 | Tests of a module that pass and now have more seeds, examples or smaller steps | a third |
 
 So each slow test runs at each commit, with some of its parameters. A test that stores its verdicts
-by itself, as a proof does, has all its parameters: most of them are known.
+by itself, as a proof does, has all its parameters: most of their verdicts are stored.
 """
 
 import functools

@@ -208,7 +208,7 @@ def forget() -> int:
 
 
 def is_checked_again(key: str) -> bool:
-    """Return whether the commit chooses the check of ``key`` to run even if it is known to pass."""
+    """Return whether the commit chooses the check of ``key`` to run in spite of its verdict."""
     return lot(key, commit()) % AGAIN == 0
 
 

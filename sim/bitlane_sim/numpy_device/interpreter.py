@@ -28,11 +28,10 @@ from .walk import ADDRESSES, AddressWalk
 _PORTS = {"A": Port.READ_A, "B": Port.READ_B, "Y": Port.WRITE}
 
 _PLANS = 1 << 12
-"""Commands whose checks and views are kept: eager calls repeat theirs."""
+"""Commands whose checks and views are stored, because eager calls repeat their commands."""
 
 _BLOCK = 1 << 16
-"""Elements that are computed at a time, so that what lies between two steps stays in a cache."""
-
+"""Elements that are computed at a time, so that results in between stay in a cache."""
 
 _LARGE = 1 << 26
 """Elements from which on all commands are computed in parts, so that Ctrl-C is heard."""
@@ -51,7 +50,7 @@ class Stop:
 
 
 ENDLESS = Stop(Status.TIMEOUT)
-"""Not the end of a command, but that it has none: it is pending until CLEAR."""
+"""The command does not end: it is pending until CLEAR. No register shows this value."""
 
 
 class Interpreter:

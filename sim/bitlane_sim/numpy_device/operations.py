@@ -1,4 +1,4 @@
-"""What an operation computes, on NumPy's arrays of elements: one function each."""
+"""Each operation is a function on NumPy's arrays of elements. Addresses are known elsewhere."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

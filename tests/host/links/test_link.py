@@ -52,7 +52,7 @@ def test_an_exchange_is_its_writes_and_then_its_reads() -> None:
 
 
 class Silent(Link):
-    """A link that adds nothing to what every link has."""
+    """A link with the defaults of every link."""
 
     def read(self, address: int, size: int) -> NDArray[np.uint8]:
         raise NotImplementedError

@@ -97,7 +97,7 @@ def test_a_component_keeps_the_domain_that_it_defines(define: Any, below: int) -
 
 
 class Inverter(wiring.Component):
-    """What the Instances of a kind do: the opposite of their input, a cycle later."""
+    """An Instance of a kind outputs the opposite of its input, a cycle later."""
 
     i: In(4)
     o: Out(4)

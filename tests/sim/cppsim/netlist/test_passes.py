@@ -1,4 +1,4 @@
-"""What no output depends on is trimmed, bit by bit, and all else stays as it was."""
+"""A pass trims the bits on which no output depends, and leaves all others as they were."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
