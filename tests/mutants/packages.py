@@ -156,7 +156,6 @@ _SIM = {
     "export/c_headers.py": ("tests/sim/test_c_driver.py",),
     "fields.py": ("tests/rtl/control/test_refusals.py", "tests/sim/numpy_device"),
     "figures.py": ("tests/sim/test_bench_page.py",),
-    "local_link.py": ("tests/sim/numpy_device/test_link.py", "tests/sim/device/test_link.py"),
     "pages.py": ("tests/sim/test_pages.py",),
     "search_option.py": ("tests/sim/device/test_link.py",),
 }

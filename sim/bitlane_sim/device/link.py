@@ -10,19 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitlane.errors import LinkError
-from bitlane.links.link import BytesLike
+from bitlane.links.link import BytesLike, Link
 from bitlane.links.recording import Recording
 from bitlane.links.url import DeviceUrl, Options, printable
-from bitlane_rtl.abi import CONTROL_BASE
-from bitlane_rtl.configuration import Configuration
+from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE, WORD_BYTES
 from cppsim.errors import SimulationError
 
 from ..circuit_options import CIRCUIT, as_option_error, configuration, whole
-from ..local_link import LocalLink
 from .simulator import EVALUATORS, Simulator, choose_evaluator
 
 
-class SimulatorLink(LocalLink):
+class SimulatorLink(Link):
     """A link to a ``Simulator``, which it owns.
 
     The memory is read and written directly, in no simulated time; the control window over
@@ -39,11 +37,6 @@ class SimulatorLink(LocalLink):
         width = simulator.configuration.data_width
         self.description = f"simulator {simulator.evaluator.name}, {width} bits"
         self._owned = True
-
-    @property
-    def configuration(self) -> Configuration:
-        """The parameters of the circuit."""
-        return self.simulator.configuration
 
     @property
     def cycles(self) -> int:
@@ -108,7 +101,7 @@ class SimulatorLink(LocalLink):
     def forget(self, address: int, size: int) -> None:
         # Less than a page gives nothing back.
         if size >= PAGESIZE and not self.closed:
-            self.simulator.forget(address - self.configuration.memory_base, size)
+            self.simulator.forget(address - self.simulator.configuration.memory_base, size)
 
     def wait(self, timeout: float) -> bool:
         self._expect_open()
@@ -127,6 +120,30 @@ class SimulatorLink(LocalLink):
         super().disown()
         # Closing the simulator would write the rest of the parent's waveforms again.
         self._owned = False
+
+    def _expect_open(self) -> None:
+        if self.closed:
+            raise LinkError(f"{self.description}: the link is closed")
+
+    def _offsets(self, address: int, size: int) -> range:
+        """Offsets of words in the control window."""
+        offset = address - CONTROL_BASE
+        if offset % WORD_BYTES or size % WORD_BYTES or offset + size > CONTROL_SIZE:
+            raise LinkError(
+                f"{self.description}: {size} bytes at {address:#x} are not whole words of the"
+                " control window"
+            )
+        return range(offset, offset + size, WORD_BYTES)
+
+    def _memory(self, address: int, size: int) -> NDArray[np.uint8]:
+        configuration = self.simulator.configuration
+        start = address - configuration.memory_base
+        if start < 0 or start + size > configuration.memory_bytes:
+            raise LinkError(
+                f"{self.description}: {size} bytes at {address:#x} are outside the memory,"
+                f" {configuration.memory_base:#x} to {configuration.memory_last:#x}"
+            )
+        return self.simulator.memory[start : start + size]
 
 
 @contextmanager

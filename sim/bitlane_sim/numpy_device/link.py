@@ -7,13 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitlane.errors import LinkError
-from bitlane.links.link import BytesLike
+from bitlane.links.link import BytesLike, Link
 from bitlane.links.url import DeviceUrl
-from bitlane_rtl.abi import CONTROL_BASE
+from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE, WORD_BYTES
 from bitlane_rtl.configuration import Configuration
 
 from ..circuit_options import CIRCUIT, as_option_error, configuration
-from ..local_link import LocalLink
 from .control import ControlWindow
 from .interpreter import Interpreter
 from .walk import LARGEST_MEMORY
@@ -22,7 +21,7 @@ _LEAST_FORGOTTEN = 1 << 26
 """Bytes that are worth giving back: pages that come anew cost more than NumPy needs for theirs."""
 
 
-class NumpyLink(LocalLink):
+class NumpyLink(Link):
     """A link to a model of the contract in this process. No circuit is simulated.
 
     Commands run when the doorbell is written, so that no call but that one takes long.
@@ -32,11 +31,6 @@ class NumpyLink(LocalLink):
         self._interpreter = Interpreter(configuration)
         self._control = ControlWindow(self._interpreter)
         self.description = f"numpy model, {configuration.data_width} bits, no circuit"
-
-    @property
-    def configuration(self) -> Configuration:
-        """The parameters of the circuit."""
-        return self._interpreter.configuration
 
     @property
     def host_memory(self) -> NDArray[np.uint8]:
@@ -61,7 +55,7 @@ class NumpyLink(LocalLink):
 
     def forget(self, address: int, size: int) -> None:
         if size >= _LEAST_FORGOTTEN and not self.closed:
-            self._interpreter.forget(address - self.configuration.memory_base, size)
+            self._interpreter.forget(address - self._interpreter.configuration.memory_base, size)
 
     def wait(self, timeout: float) -> bool:
         self._expect_open()
@@ -71,6 +65,29 @@ class NumpyLink(LocalLink):
 
     def close(self) -> None:
         self.closed = True
+
+    def _expect_open(self) -> None:
+        if self.closed:
+            raise LinkError(f"{self.description}: the link is closed")
+
+    def _offsets(self, address: int, size: int) -> range:
+        offset = address - CONTROL_BASE
+        if offset % WORD_BYTES or size % WORD_BYTES or offset + size > CONTROL_SIZE:
+            raise LinkError(
+                f"{self.description}: {size} bytes at {address:#x} are not whole words of the"
+                " control window"
+            )
+        return range(offset, offset + size, WORD_BYTES)
+
+    def _memory(self, address: int, size: int) -> NDArray[np.uint8]:
+        circuit = self._interpreter.configuration
+        start = address - circuit.memory_base
+        if start < 0 or start + size > circuit.memory_bytes:
+            raise LinkError(
+                f"{self.description}: {size} bytes at {address:#x} are outside the memory,"
+                f" {circuit.memory_base:#x} to {circuit.memory_last:#x}"
+            )
+        return self._interpreter.memory[start : start + size]
 
 
 def open_link(url: str) -> NumpyLink:
