@@ -5,10 +5,21 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import bitlane
 from bitlane.errors import LinkError
-from bitlane_rtl.abi import CONTROL_BASE, RECORD, RING_OFFSET, Lane, Mode, Op, record_words
+from bitlane_rtl.abi import (
+    CONTROL_BASE,
+    RECORD,
+    RING_OFFSET,
+    Lane,
+    Mode,
+    Op,
+    Status,
+    record_words,
+    register,
+)
 from bitlane_sim.numpy_device.link import NumpyLink, open_link
 from support.processes import succeed
 from support.rtl.records import reseal
@@ -105,22 +116,25 @@ def test_much_memory_that_is_forgotten_takes_no_room(mib: int, left: int) -> Non
         assert link.host_memory[mib << 20] == 7
 
 
-@pytest.mark.parametrize("op", [Op.XOR, Op.XNOR, Op.COUNT_XOR])
-def test_a_command_without_an_end_is_pending(op: Op) -> None:
-    """2**60 steps over the same bytes are pending until CLEAR."""
+def endless(op: Op) -> NDArray[np.uint32]:
+    """Return the record of 2**60 steps over the same bytes."""
     size = 1 << (2 if op.counts else 0)
     words = dict.fromkeys(RECORD, 0)
     words |= {"RUN": 1, "A_LAST": 0, "B_BASE": 64, "B_LAST": 64, "Y_BASE": 128, "Y_LAST": 131}
     words |= {f"COUNT_{loop}": (1 << 20) - 1 for loop in (1, 2, 3)}
     fields = {"OP": op, "OUT_LANE": size // 2, "LOOPS": 4}
     words["CONTROL"] = sum(bits.insert(fields.get(bits.name, 0)) for bits in RECORD["CONTROL"].bits)
-    every = list(words.values())
-    used = record_words(op, 4, (0, 0, 0))
+    return np.array(reseal(list(words.values()), record_words(op, 4, (0, 0, 0))), "<u4")
+
+
+@pytest.mark.parametrize("op", [Op.XOR, Op.XNOR, Op.COUNT_XOR])
+def test_a_command_without_an_end_is_pending(op: Op) -> None:
+    """Until CLEAR."""
     with bitlane.open("numpy?memory=4KiB") as device:
         driver = device.driver
         driver.timeout = 0.2
         link = driver.link
-        link.write(CONTROL_BASE + RING_OFFSET, np.array(reseal(every, used), "<u4"))
+        link.write(CONTROL_BASE + RING_OFFSET, endless(op))
         driver.write_register("DOORBELL", 1)
         assert driver.read_register("STATUS") == 0b101
         assert driver.read_register("RETIRED") == 0
@@ -128,6 +142,18 @@ def test_a_command_without_an_end_is_pending(op: Op) -> None:
         driver.write_register("CLEAR", 1)
         assert driver.read_register("STATUS") == 0b100
         assert device.bit_not(np.uint8([1])).tolist() == [254]
+
+
+def test_a_doorbell_that_goes_back_behind_a_command_without_an_end_is_refused() -> None:
+    with bitlane.open("numpy?memory=4KiB") as device:
+        driver = device.driver
+        driver.link.write(CONTROL_BASE + RING_OFFSET, endless(Op.XOR))
+        driver.write_register("DOORBELL", 2)
+        assert driver.read_register("FAULT") == 0
+        driver.write_register("DOORBELL", 1)
+        assert register("FAULT")["CODE"].extract(driver.read_register("FAULT")) == (
+            Status.BAD_DOORBELL
+        )
 
 
 def test_neither_amaranth_nor_cppsim_is_imported() -> None:

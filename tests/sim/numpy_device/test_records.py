@@ -119,6 +119,43 @@ def test_a_copy_within_one_run_reads_before_it_writes(
     assert np.array_equal(interpreter.memory, want[BASE:])
 
 
+@pytest.mark.parametrize("lane", Lane)
+@pytest.mark.parametrize(
+    ("op", "saturate", "arithmetic"),
+    [
+        (Op.SHIFT_LEFT, False, False),
+        (Op.SHIFT_LEFT, True, False),
+        (Op.SHIFT_RIGHT, False, False),
+        (Op.SHIFT_RIGHT, True, False),
+        (Op.SHIFT_RIGHT, False, True),
+        (Op.SHIFT_RIGHT, True, True),
+    ],
+)
+def test_shifts_by_counts_around_the_width(
+    op: Op, saturate: bool, arithmetic: bool, lane: Lane
+) -> None:
+    """A positive and a negative value, each shifted by each count."""
+    bits = lane.bits
+    counts = [0, 1, bits - 1, bits, bits + 1, 2 * bits, (1 << bits) - 1]
+    values = [0x5A5A5A5A5A5A5A5A, 0xA5A5A5A5A5A5A5A5]
+    pairs = [(value % (1 << bits), count) for value in values for count in counts]
+    interpreter = Interpreter(CONFIGURATIONS[64])
+    walks = []
+    for stream in range(3):
+        start = stream * SIZE
+        walks.append(Walk(BASE + start, [len(pairs)], [lane.bytes], Mode.DENSE, lane))
+        for place, pair in enumerate(pairs):
+            if stream < 2:
+                at = start + place * lane.bytes
+                element = np.frombuffer(pair[stream].to_bytes(lane.bytes, "little"), np.uint8)
+                interpreter.memory[at : at + lane.bytes] = element
+    want = np.concatenate([np.zeros(BASE, np.uint8), interpreter.memory])
+    task = Task(op, *walks, saturate=saturate, arithmetic=arithmetic)
+    apply(task, want)
+    assert interpreter.execute(padded(pack(task), random.Random(1))) is None
+    assert np.array_equal(interpreter.memory, want[BASE:]), task
+
+
 SEARCHING = Configuration(
     memory_bytes=1 << 14, search=Search(units=4, row_bits=64, queries=16, nearest=4)
 )
