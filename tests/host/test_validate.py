@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+import bitlane
 import bitlane.command_line.validate
 from bitlane import reference
 from bitlane.driver.driver import Driver
-from bitlane.errors import LinkError
+from bitlane.errors import BitlaneError, LinkError
 from bitlane.links.link import BytesLike
 from bitlane.validate.link import check_bandwidth
 from bitlane.validate.report import validate
@@ -142,6 +143,20 @@ def test_a_board_behind_a_serial_link_passes(rate: float) -> None:
     port = ModelPort(board, up=Noise(rate, 1), down=Noise(rate, 2))
     lines: list[str] = []
     assert validate(Session(Driver(connected(port)), quick=True), lines.append), lines
+
+
+@pytest.mark.parametrize("width", [32, 64, 128])
+def test_the_least_memory_suffices_and_less_is_refused(width: int) -> None:
+    with bitlane.open(f"numpy?width={width}&memory=512") as device:
+        lines: list[str] = []
+        assert validate(Session(device.driver, quick=True), lines.append), lines
+    with (
+        bitlane.open(f"numpy?width={width}&memory={512 - 2 * width}") as device,
+        pytest.raises(
+            BitlaneError, match=r"no circuit: \d+ bytes of memory; a validation needs 512"
+        ),
+    ):
+        Session(device.driver)
 
 
 LEAN: list[dict[str, Any]] = [

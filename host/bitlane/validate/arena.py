@@ -88,7 +88,7 @@ class Arena:
         return placed
 
     def try_reserve(self, tensors: Sequence[Tensor]) -> list[PlacedTensor] | None:
-        """PlacedTensor all of ``tensors`` after each other; return None if they do not fit."""
+        """Place all ``tensors`` after each other; return None if they do not fit."""
         end = self._end
         placed = []
         for tensor in tensors:

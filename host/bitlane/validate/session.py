@@ -8,15 +8,21 @@ from numpy.typing import NDArray
 
 from ..driver.driver import Driver
 from ..driver.geometry import Geometry
-from ..errors import CheckFailed
+from ..errors import BitlaneError, CheckFailed
 
 _REGION: int = 4096
 """Bytes of the device's memory that a small test uses; less if it has less than twice as many."""
 
+_LEAST: int = 512
+"""Bytes of memory in whose half the tensors of all steps find room, with guard bytes."""
+
 
 @dataclass
 class Session:
-    """A validation of the device behind ``driver``."""
+    """A validation of the device behind ``driver``.
+
+    Raises ``BitlaneError`` if the device has too little memory for it.
+    """
 
     driver: Driver
     seed: int = 0
@@ -29,6 +35,11 @@ class Session:
 
     def __post_init__(self) -> None:
         self.random = np.random.default_rng(self.seed)
+        if self.geometry.memory_bytes < _LEAST:
+            raise BitlaneError(
+                f"{self.driver.link.description}: {self.geometry.memory_bytes} bytes of memory;"
+                f" a validation needs {_LEAST} or more"
+            )
 
     @property
     def geometry(self) -> Geometry:
