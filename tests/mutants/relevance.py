@@ -71,7 +71,10 @@ OWN: Mapping[str, tuple[str, ...]] = {
     "datapath/result_decoder.py": ("tests/rtl/datapath/test_repack.py",),
     "datapath/spans.py": ("tests/rtl/datapath/test_reader.py",),
     "datapath/datapath.py": ("tests/rtl/test_engine.py", "tests/rtl/test_engine_sums.py"),
-    "datapath/placement.py": ("tests/rtl/datapath/test_writer.py",),
+    "datapath/placement.py": (
+        "tests/rtl/datapath/test_writer.py",
+        "tests/rtl/datapath/test_reader.py",
+    ),
     "datapath/stages.py": ("tests/rtl/datapath/test_reader.py", "tests/rtl/test_engine.py"),
     **dict.fromkeys(_PACKET_UNITS, _PACKETS),
     **dict.fromkeys(_REQUEST_UNITS, _REQUESTS),

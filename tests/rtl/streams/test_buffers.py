@@ -1,12 +1,14 @@
 """Stream buffers pass on payloads in order, one per cycle, after a known latency."""
 
 import random
+import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate, count
 from operator import sub
 from typing import Any, NamedTuple
 
 import pytest
+from amaranth.back import rtlil
 from amaranth.hdl import Module
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -160,6 +162,24 @@ def test_a_payload_may_be_a_layout() -> None:
     buffer = Fifo(data.StructLayout({"low": 3, "high": 5}), 4)
     _, second = run(buffer, [(1, {"low": 5, "high": 17}, 0), (0, {"low": 0, "high": 0}, 0)])
     assert (second.valid, second.payload.low, second.payload.high) == (1, 5, 17)
+
+
+@pytest.mark.parametrize(
+    ("depth", "options", "style"),
+    [
+        (16, {}, None),
+        (32, {}, "distributed"),
+        (32, {"block_ram": True}, None),
+        (4, {"registered": True}, None),
+        (8, {"registered": True}, "distributed"),
+    ],
+)
+def test_deep_storage_is_kept_out_of_block_ram(
+    depth: int, options: dict[str, bool], style: str | None
+) -> None:
+    """Yosys chooses the storage of a shallow one, so that it fits devices without LUT RAM."""
+    netlist = rtlil.convert(Fifo(8, depth, **options))
+    assert re.findall(r'ram_style "(.*)"', netlist) == [style] * (style is not None)
 
 
 @pytest.mark.parametrize("depth", [0, 1, 3, 12])

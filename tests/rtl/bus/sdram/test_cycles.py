@@ -7,6 +7,7 @@ import pytest
 
 from bitlane_rtl.bus.sdram.part import SdramTiming
 from bitlane_rtl.bus.sdram.pins import ChipCommand
+from bitlane_rtl.bus.sdram.refresher import Refresher
 from bitlane_sim.pins.sdram import SdramChip
 from support.rtl.bursts import bursts_of
 from support.rtl.sdram import CLOCK_HZ, PART, PARTS, ChipAtPins, memory
@@ -58,6 +59,31 @@ def run(
 
 def accesses(given: list[tuple[int, ChipCommand]], kind: ChipCommand) -> list[int]:
     return [cycle for cycle, what in given if what is kind]
+
+
+def test_the_initialization_waits_for_each_time_of_the_data_sheet_and_no_longer() -> None:
+    dut = Refresher(TIMING)
+    given: list[tuple[int, ChipCommand]] = []
+
+    async def watch(ctx: Any) -> None:
+        async for _, _, command, started in ctx.tick().sample(dut.command, dut.started):
+            what = ChipCommand(command)
+            given.append((len(given), what))
+            if started:
+                return
+
+    simulate(dut, watch)
+    commands = [(cycle, what) for cycle, what in given if what is not ChipCommand.NONE]
+    refreshes = [ChipCommand.REFRESH] * TIMING.first_refreshes
+    assert [what for _, what in commands] == [_P, *refreshes, ChipCommand.SET_MODE]
+    times = [cycle for cycle, _ in commands]
+    # `started` is a register, so that it is seen a cycle after the last wait.
+    assert [after - before for before, after in pairwise([*times, given[-1][0] - 1])] == [
+        TIMING.precharge,
+        *[TIMING.refresh_cycle] * TIMING.first_refreshes,
+        TIMING.mode_cycle,
+    ]
+    assert times[0] == TIMING.pause - 1
 
 
 @pytest.mark.parametrize(
