@@ -1,4 +1,4 @@
-"""The simulated SoC that all tests of this folder use."""
+"""The simulated SoC of tests of this folder."""
 
 import sys
 from collections.abc import Iterator
@@ -8,7 +8,8 @@ import pytest
 from support.boards.litex import Simulated, of_page, served
 
 
-@pytest.fixture(scope="package")
+# A simulation uses a processor until it ends, so it ends with the module.
+@pytest.fixture(scope="module")
 def soc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulated]:
     """The simulated SoC, by the commands of the page."""
     folder = tmp_path_factory.mktemp("litex")
