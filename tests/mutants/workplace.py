@@ -106,6 +106,7 @@ class Workplace:
         asked = tuple(tests)
         if self.package.shared or self.package.is_cold(file) or asked in self._passing:
             return
+        self._remove_cache()
         self._warm.rename(self._cache)
         try:
             if by := self.fails(tests):
@@ -120,7 +121,13 @@ class Workplace:
         if self.package.shared:
             self._forget_verdicts()
         else:
-            shutil.rmtree(self._cache, ignore_errors=True)
+            self._remove_cache()
+
+    def _remove_cache(self) -> None:
+        # A process that a test left behind may write while the folder is removed.
+        with suppress(FileNotFoundError):
+            aside = self._cache.rename(Path(tempfile.mkdtemp(dir=self._folder)) / "cache")
+            shutil.rmtree(aside, ignore_errors=True)
 
     def _forget_verdicts(self) -> None:
         # The key of a stored verdict names packages that are judged; a change may be in another.
