@@ -17,7 +17,17 @@ from bitlane.links.frames import (
     request_line_bytes,
     request_room,
 )
-from bitlane_rtl.abi.frames import DEFAULT_BAUD, Answer, Request
+from bitlane_rtl.abi.frames import (
+    DEFAULT_BAUD,
+    DELIMITER,
+    FRAME_DATA_BYTES,
+    LINK_VERSION,
+    RECEIVE_BYTES,
+    REPETITIONS,
+    SEQUENCES,
+    Answer,
+    Request,
+)
 from support.host.replies import answers_of
 from support.serial.frames import answer_line, backward_cobs, cobs_decode
 
@@ -31,6 +41,11 @@ CONTENTS = st.one_of(
 def test_codes_are_those_of_boards_already_built() -> None:
     assert {kind.name: int(kind) for kind in Request} == {"READ": 0, "WRITE": 1, "HELLO": 2}
     assert {kind.name: int(kind) for kind in Answer} == {"DONE": 0, "REFUSED": 1, "EXPECTED": 2}
+
+
+def test_numbers_are_those_of_boards_already_built() -> None:
+    numbers = (LINK_VERSION, DELIMITER, SEQUENCES, REPETITIONS, FRAME_DATA_BYTES, RECEIVE_BYTES)
+    assert numbers == (1, 0, 256, 128, 512, 2048)
 
 
 @given(CONTENTS)

@@ -1,6 +1,7 @@
 """The AXI4-Lite subordinate reads and writes whole words, in order, without breaking bus rules."""
 
 import random
+import re
 from typing import Any
 
 import pytest
@@ -8,10 +9,20 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 
-from bitlane_rtl.bus.axi4_lite import OKAY, SLVERR, Axi4LiteControl
+from bitlane_rtl.bus.axi4_lite import OKAY, SLVERR, Axi4Lite, Axi4LiteControl
 from support.rtl.streams import ALL_STALLS, Sink, Source, Stalls, channel, simulate
 
 WORDS = 16
+
+
+def test_signals_are_as_wide_as_the_standard_says() -> None:
+    """AMBA AXI and ACE (ARM IHI 0022), section B1.1; the width of addresses is the core's own."""
+    widths = {"prot": 3, "data": 32, "strb": 4, "resp": 2, "valid": 1, "ready": 1}
+    members = Axi4Lite().members
+    others = {name: member.shape for name, member in members.items() if "addr" not in name}
+    channel_of = re.compile(r"(aw|w|b|ar|r)(\w+)").fullmatch
+    assert others == {name: widths[found[2]] for name in others if (found := channel_of(name))}
+    assert len(others) == 17
 
 
 class Memories(wiring.Component):
