@@ -120,6 +120,12 @@ def test_a_process_that_ends_before_its_tests_do_has_not_passed(
     assert place.fails(["tests/test_leaves.py"]) == "exit code 0"
 
 
+def test_a_change_that_breaks_what_all_tests_import_is_noticed(place: Workplace) -> None:
+    (place._folder / "tests/conftest.py").write_text("raise ValueError\n")
+    assert place.fails(["tests/test_total.py"]) == "exit code 4"
+    assert not place.pass_unchanged(["tests/test_total.py"], "exit code 4")
+
+
 def test_tests_that_do_not_end_are_given_up(project: Path) -> None:
     place = Workplace(project, RTL, deadline=2)
     assert place.fails(["tests/test_hangs.py"]) == "deadline"

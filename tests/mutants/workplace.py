@@ -20,8 +20,8 @@ _FILES = ("pyproject.toml", "README.md")
 
 _PASSED = 0
 _NO_TEST = 5
-_MISUSED = (3, 4, _NO_TEST)
-"""Exit codes of pytest without a verdict: internal error, usage error, no test found."""
+_MISUSED = (3, 4)
+"""Exit codes of pytest: internal error, usage error. Also if a change breaks ``conftest.py``."""
 
 TIERS = {
     "full": ("--hypothesis-profile", "full", "-m", "not deep"),
@@ -142,8 +142,8 @@ class Workplace:
     def fails(self, tests: Sequence[str]) -> str:
         """Run ``tests``; return the first one that fails, or an empty string if all pass.
 
-        If pytest names no test, return the reason: a deadline or an exit code. Raises ``NoAnswer``
-        if one of ``tests`` does not exist.
+        If pytest names no test, return the reason: a deadline or an exit code, as where a change
+        breaks what all tests import. Raises ``NoAnswer`` if one of ``tests`` does not exist.
         """
         options = (*_OPTIONS, *TIERS[self._tier], f"--timeout={_TEST_SECONDS[self._tier]}")
         code, output = self._run("pytest", *options, *tests)
@@ -151,7 +151,8 @@ class Workplace:
         passed = code == _PASSED and re.search(r"^\d+ \w+.* in [\d.]+s", output, flags=re.M)
         if passed or (code == _NO_TEST and self._tier != "full"):
             return ""
-        if code in _MISUSED:
+        there = all((self._folder / test.partition("::")[0]).exists() for test in tests)
+        if code == _NO_TEST or (code in _MISUSED and not there):
             raise NoAnswer(output)
         # The text after the name is the reason; names of tests may contain spaces.
         found = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", output, flags=re.M)
