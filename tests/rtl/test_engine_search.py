@@ -10,7 +10,7 @@ import pytest
 from bitlane_rtl.abi import Lane, Mode, Op, Port, Status
 from bitlane_rtl.configuration import Configuration, Search
 from support.commands import dense, logic
-from support.models.record import nearest
+from support.oracle import nearest
 from support.rtl.bench import SIZE, EngineBench, configuration, ending
 from support.rtl.records import Task, apply
 from support.rtl.streams import ALL_STALLS, NO_STALLS, STALLS, Stalls
@@ -39,7 +39,7 @@ def found(bench: EngineBench, rows: int, queries: int) -> Any:
     data = bench.memory.data
     database = data[A : A + rows * ROW].reshape(-1, ROW)
     batch = data[B : B + queries * ROW].reshape(-1, ROW)
-    return nearest(database, batch, ARRAY.nearest).reshape(-1).view(np.uint8)
+    return np.array(nearest(database, batch, ARRAY.nearest), "<u4").reshape(-1).view(np.uint8)
 
 
 def expect_found(bench: EngineBench, rows: int, queries: int) -> None:

@@ -10,7 +10,8 @@ import pytest
 from bitlane_rtl.abi import BIT_OPS, COUNT_OPS, LOGIC_OPS, SHIFT_OPS, Lane, Op
 from bitlane_rtl.bit_unit.bit_unit import BitUnit
 from support.commands import random_tests
-from support.rtl.results import compute, join, random_counts, random_word, split, truth_of, truths
+from support.oracle import truth
+from support.rtl.results import compute, join, random_counts, random_word, split, truths
 from support.rtl.streams import (
     ALL_STALLS,
     NO_STALLS,
@@ -134,7 +135,7 @@ class Traffic:
                     elements = [
                         counts[k : k + lane.bytes] for k in range(0, len(counts), lane.bytes)
                     ]
-                    total = sum(truth_of(sum(x), negate=operation["negate"]) for x in elements)
+                    total = sum(truth(sum(x), negate=operation["negate"]) for x in elements)
                 bad = error is not None and number >= error
                 edge = {**self._edge(left <= 0, 0), "error": bad}
                 self.beats.append(

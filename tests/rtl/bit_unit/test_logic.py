@@ -7,7 +7,7 @@ import pytest
 
 from bitlane_rtl.abi import BASE_OPS, COUNT_OPS, LOGIC_OPS, SHIFT_OPS, Op
 from bitlane_rtl.bit_unit.logic import Logic
-from support.rtl.results import compute_element
+from support.oracle import computed
 from support.rtl.streams import simulate
 
 DIRECTML = frozenset({Op.AND, Op.OR, Op.XOR, Op.NOT})
@@ -47,7 +47,7 @@ def test_every_operation_built_gives_its_truth_table(ops: frozenset[Op], width: 
                 ctx.set(circuit.b, b)
                 result = ctx.get(circuit.o) ^ (ones * ctx.get(circuit.negate))
                 word = op.counted if op.counts else op
-                assert result == compute_element(word, a, b, width), f"{op.name} {a:#x} {b:#x}"
+                assert result == computed(word, width, a, b), f"{op.name} {a:#x} {b:#x}"
 
     simulate(circuit, check)
 

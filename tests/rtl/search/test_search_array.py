@@ -5,8 +5,8 @@ import pytest
 
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.search.search_array import SearchArray
-from support.models.record import Bytes, nearest
-from support.rtl.searching import configured, search
+from support.oracle import nearest
+from support.rtl.searching import Bytes, configured, search
 from support.rtl.streams import ALL_STALLS, STALLS, Stalls
 from support.seeds import slow
 
@@ -37,11 +37,11 @@ def random_batch(seed: int, configuration: Configuration) -> tuple[Bytes, Bytes]
 def assert_found(
     configuration: Configuration, batches: list[tuple[Bytes, Bytes]], stalls: Stalls
 ) -> None:
-    """Search ``batches`` one after the other, and compare all lists with NumPy's."""
+    """Search ``batches`` one after the other, and compare all lists with the oracle's."""
     circuit = configuration.search
     assert circuit is not None
     for found, (queries, rows) in zip(search(configuration, batches, stalls), batches, strict=True):
-        want = nearest(rows, queries, circuit.nearest)
+        want = np.array(nearest(rows, queries, circuit.nearest), np.uint32)
         wrong = np.argwhere((found.words != want).any(axis=2))
         assert not len(wrong), (
             f"{configuration.search}, {stalls}, {len(rows)} rows, {len(queries)} queries:"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from support.models.record import nearest
+from support.oracle import nearest
 from support.rtl.searching import Found, configured, search
 from support.seeds import slow
 

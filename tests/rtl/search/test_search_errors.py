@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bitlane_rtl.search.search_array import SearchArray
-from support.models.record import nearest
+from support.oracle import nearest
 from support.rtl.searching import beats, configured
 from support.rtl.streams import (
     ALL_STALLS,

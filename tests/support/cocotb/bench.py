@@ -265,9 +265,7 @@ class Bench:
         as the model computes them.
         """
         before, already = self.memory.data.copy(), await self.read("RETIRED")
-        model = expected(
-            self.configuration, tasks, before, bad_reads=bad_reads, bad_writes=bad_writes
-        )
+        model = expected(tasks, before, bad_reads=bad_reads, bad_writes=bad_writes)
         await self.submit(tasks)
         await self.finish()
         shown = f"{[str(task) for task in tasks]}"
@@ -284,7 +282,7 @@ class Bench:
             port = Port(await self.read("FAULT", "PORT"))
             assert port is model.fault.port, f"{port.name}: {shown}"
             assert await self.read("FAULT", "INDEX") == model.retired + already
-            whole = expected(self.configuration, tasks, before).memory
+            whole = expected(tasks, before).memory
             wrong = np.flatnonzero((self.memory.data != model.memory) & (self.memory.data != whole))
         assert not wrong.size, f"{wrong.size} bytes differ, first {wrong[0]:#x}: {shown}"
         await self.write("INTERRUPT", 0b10)

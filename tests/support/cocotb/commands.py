@@ -1,7 +1,6 @@
 """Random commands for a core, and the memory that they must leave, guard bytes included.
 
-The commands come from the contract. `models.record`, which shares no code with a circuit,
-executes them.
+The commands come from the contract. `support.rtl.records` executes them, element by element.
 """
 
 import random
@@ -11,12 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bitlane_rtl.abi import RECORD_WORDS
 from bitlane_rtl.configuration import Configuration
 from support.commands import RandomCommands
-from support.models.record import Fault, Record
-from support.rtl.random_records import interpreter
-from support.rtl.records import Task, pack
+from support.rtl.records import Failure, Task, apply
 
 _GUARD = 64
 """Guard bytes between the regions of the tensors; no command may touch them."""
@@ -28,7 +24,7 @@ class Outcome:
 
     memory: NDArray[np.uint8]
     retired: int
-    fault: Fault | None
+    fault: Failure | None
 
 
 def random_commands(
@@ -51,7 +47,6 @@ def random_commands(
 
 
 def expected(
-    configuration: Configuration,
     tasks: Sequence[Task],
     before: NDArray[np.uint8],
     *,
@@ -59,17 +54,8 @@ def expected(
     bad_writes: frozenset[int] = frozenset(),
 ) -> Outcome:
     """Return the outcome of ``tasks`` by the contract, in order, up to the first fault."""
-    model = interpreter(
-        configuration,
-        read_ports=2,  # a fault names the operand, however many ports there are
-        fail_reads=bad_reads,
-        fail_writes=bad_writes,
-    )
-    model.memory[:] = before
+    memory = before.copy()
     for number, task in enumerate(tasks):
-        words = pack(task)
-        try:
-            model.execute(Record(words + [0xEEEEEEEE] * (RECORD_WORDS - len(words))))
-        except Fault as fault:
-            return Outcome(model.memory, number, fault)
-    return Outcome(model.memory, len(tasks), None)
+        if failure := apply(task, memory, bad_reads, bad_writes):
+            return Outcome(memory, number, failure)
+    return Outcome(memory, len(tasks), None)

@@ -147,7 +147,7 @@ async def test_reset_in_the_middle_of_a_burst(dut: Any, channel: str) -> None:
     op = sorted(bench.configuration.ops)[0]
     task = logic(op, _A + 3, _B if op.reads_b else None, _Y + 1, _SIZE)
     before = bench.memory.data.copy()
-    after = expected(bench.configuration, [task], before).memory
+    after = expected([task], before).memory
     valid = getattr(dut, f"m_axi_{channel}valid")
     for beats in (1, 5, 17):
         bench.pause(0.3)

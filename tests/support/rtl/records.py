@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from bitlane_rtl.abi import RECORD, RECORD_WORDS, Mode, Op, record_words, seal
-from support.rtl.results import compute_element, truth_of
+from bitlane_rtl.abi import RECORD, RECORD_WORDS, Mode, Op, Port, Status, record_words, seal
+from support.oracle import computed
 from support.rtl.walks import Walk
 
 _MASK = (1 << 32) - 1
@@ -83,23 +83,49 @@ def pack(task: Task) -> list[int]:
     return reseal(packed, used)[:used]
 
 
-def apply(task: Task, memory: npt.NDArray[np.uint8]) -> None:
-    """Do to ``memory`` what the command does, element by element, with Python's integers."""
-    before = memory.copy()
+@dataclass(frozen=True)
+class Failure:
+    """The status and port of a command that meets a failing byte."""
+
+    status: Status
+    port: Port
+
+
+def apply(
+    task: Task,
+    memory: npt.NDArray[np.uint8],
+    bad_reads: frozenset[int] = frozenset(),
+    bad_writes: frozenset[int] = frozenset(),
+) -> Failure | None:
+    """Do to ``memory`` what the command does, element by element, with Python's integers.
+
+    Returns why it ended before the run that meets an address of ``bad_reads`` or ``bad_writes``.
+    """
+    before = memory.tobytes()
     lane, b = task.a.lane, task.b or task.a
-    flags = task.saturate, task.arithmetic
+    options = {
+        "saturate": task.saturate,
+        "arithmetic": task.arithmetic,
+        "test": task.test,
+        "negate": task.negate,
+    }
 
     def load(address: int) -> int:
-        return int.from_bytes(before[address : address + lane.bytes].tobytes(), "little")
+        return int.from_bytes(before[address : address + lane.bytes], "little")
 
-    for a_start, b_start, y_start in zip(task.a.runs(), b.runs(), task.y.runs(), strict=True):
-        pairs = zip(task.a.elements(a_start), b.elements(b_start), strict=True)
-        results = [compute_element(task.op, load(x), load(y), lane.bits, *flags) for x, y in pairs]
-        if task.test:
-            results = [truth_of(count, negate=task.negate) for count in results]
+    streams = ((Port.READ_A, task.a), (Port.READ_B, b), (Port.WRITE, task.y))
+    for starts in zip(*(walk.runs() for _, walk in streams), strict=True):
+        runs = [walk.elements(start) for (_, walk), start in zip(streams, starts, strict=True)]
+        for (port, walk), run in zip(streams, runs, strict=True):
+            bad = bad_writes if port is Port.WRITE else bad_reads
+            if bad and bad & {x + byte for x in run for byte in range(walk.lane.bytes)}:
+                writes = port is Port.WRITE
+                return Failure(Status.WRITE_ERROR if writes else Status.READ_ERROR, port)
+        pairs = zip(runs[0], runs[1], strict=True)
+        results = [computed(task.op, lane.bits, load(x), load(y), **options) for x, y in pairs]
         if task.y.mode is Mode.SUM:
             results = [sum(results)]
-        for result, y_at in zip(results, task.y.elements(y_start), strict=True):
-            memory[y_at : y_at + task.y.lane.bytes] = list(
-                result.to_bytes(task.y.lane.bytes, "little")
-            )
+        for result, y_at in zip(results, runs[2], strict=True):
+            size = task.y.lane.bytes
+            memory[y_at : y_at + size] = list(result.to_bytes(size, "little"))
+    return None

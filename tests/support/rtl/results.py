@@ -1,11 +1,9 @@
-"""Expected results of the bit unit: the operations on Python integers, from their definition.
-
-The module shares only the codes of ``abi`` with the circuit.
-"""
+"""Expected results of the bit unit: words of lanes, each of which `support.oracle` computes."""
 
 import random
 
 from bitlane_rtl.abi import Lane, Op
+from support.oracle import computed, truth
 
 
 def split(word: int, element: int, width: int) -> list[int]:
@@ -17,46 +15,9 @@ def join(elements: list[int], element: int) -> int:
     return sum(value << (element * index) for index, value in enumerate(elements))
 
 
-def compute_element(
-    op: Op, a: int, b: int, bits: int, saturate: bool = False, arithmetic: bool = False
-) -> int:
-    """Return ``op`` of one element of ``bits`` bits."""
-    ones = (1 << bits) - 1
-    match op:
-        case Op.AND | Op.NAND:
-            result = a & b
-        case Op.OR | Op.NOR:
-            result = a | b
-        case Op.XOR | Op.XNOR:
-            result = a ^ b
-        case Op.COPY | Op.NOT:
-            result = a
-        case Op.COUNT_AND:
-            return (a & b).bit_count()
-        case Op.COUNT_OR:
-            return (a | b).bit_count()
-        case Op.COUNT_XOR:
-            return (a ^ b).bit_count()
-        case Op.COUNT:
-            return a.bit_count()
-        case Op.SHIFT_LEFT:
-            return (a << (b if saturate else b % bits)) & ones if b < bits or not saturate else 0
-        case Op.SHIFT_RIGHT:
-            count = min(b, bits) if saturate else b % bits
-            negative = arithmetic and a >> (bits - 1)
-            return ((a | (~ones if negative else 0)) >> count) & ones
-    return result ^ ones if op in (Op.NAND, Op.NOR, Op.XNOR, Op.NOT) else result
-
-
-def truth_of(count: int, *, negate: bool) -> int:
-    """Return the test of a count: whether it is 0 if ``negate``, else whether it is not."""
-    return int((count == 0) == negate)
-
-
 def truths(counts: int, lane: Lane, width: int, *, negate: bool) -> int:
-    """Return `truth_of` each count in a lane of a word of ``width`` bits."""
-    tests = [truth_of(count, negate=negate) for count in split(counts, lane.bits, width)]
-    return join(tests, lane.bits)
+    """Return the test of each count in a lane of a word of ``width`` bits."""
+    return join([truth(n, negate=negate) for n in split(counts, lane.bits, width)], lane.bits)
 
 
 def compute(
@@ -65,7 +26,7 @@ def compute(
     """Return ``op`` of each lane of words of ``width`` bits, a multiple of the lane."""
     return join(
         [
-            compute_element(op, x, y, lane.bits, saturate, arithmetic)
+            computed(op, lane.bits, x, y, saturate=saturate, arithmetic=arithmetic)
             for x, y in zip(split(a, lane.bits, width), split(b, lane.bits, width), strict=True)
         ],
         lane.bits,

@@ -1,4 +1,4 @@
-"""A search array between streams, and its expected results, computed with NumPy."""
+"""A search array between streams, and its expected results."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from bitlane_rtl.configuration import Configuration, Search
 from bitlane_rtl.search.search_array import SearchArray
-from support.models.record import Bytes
 from support.rtl.streams import NO_STALLS, Sink, Source, Stalls, compiled, simulate
+
+Bytes = NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
