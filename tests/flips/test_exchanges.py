@@ -1,7 +1,6 @@
 """Exchanges of traffic hold valid frames and records, and use every operator of the circuit."""
 
 from dataclasses import replace
-from math import prod
 
 import numpy as np
 import pytest
@@ -14,7 +13,6 @@ from bitlane_rtl.abi import (
     RING_OFFSET,
     Mode,
     Op,
-    Port,
     Status,
     register,
 )
@@ -22,9 +20,9 @@ from bitlane_rtl.abi.frames import Request
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.configurations import full
 from flips.exchanges import ExchangeWriter
-from support.models.record import Record
-from support.rtl.random_records import interpreter
+from support.record import Record
 from support.serial.frames import DELIMITER, request_in, uart_bytes
+from support.watched import bounds_of
 
 HX8K = boards()["hx8k"].configuration
 FULL = replace(full(), memory_bytes=1 << 14)
@@ -69,17 +67,9 @@ def test_every_operator_of_the_circuit_is_used(configuration: Configuration) -> 
     assert max(b - a for a, b in zip([0, *doorbells], doorbells, strict=False)) <= HX8K.slots
 
 
-def touched(record: Record, name: str) -> tuple[int, int]:
-    """Return the lowest and the highest byte that a command's stream touches."""
-    size = (record.out_lane if name == "Y" else record.lane).bytes
-    stream = record.stream(name, Port.NONE, size)
-    low, end = stream.bounds(stream.starts(record.counts, prod(record.counts)))
-    return low, end - 1
-
-
 @pytest.mark.parametrize("configuration", [HX8K, FULL], ids=["hx8k", "full"])
 def test_valid_commands_are_accepted_by_the_circuit(configuration: Configuration) -> None:
-    writer, checker = ExchangeWriter(configuration), interpreter(configuration)
+    writer = ExchangeWriter(configuration)
     modes, count = set(), 0
     for seed in range(300):
         bursts = writer.exchange(seed)
@@ -87,10 +77,10 @@ def test_valid_commands_are_accepted_by_the_circuit(configuration: Configuration
         if len(bursts) > 1:
             continue
         for words in records(bursts[0]):
-            record = Record([*words, *[0] * (32 - len(words))])
-            assert checker.refusal(record) is Status.OK, f"seed {seed}: {words}"
+            record = Record(words)
+            assert record.refusal(configuration) is Status.OK, f"seed {seed}: {words}"
             for name in record.streams:
-                low, high = touched(record, name)
+                low, high = bounds_of(record, name)
                 assert configuration.memory_base <= low, f"seed {seed}: {words}"
                 assert high == record.word(f"{name}_LAST"), f"seed {seed}: {words}"
             modes |= {BITS[f"{x}_MODE"].extract(words[0]) for x in "ABY"}

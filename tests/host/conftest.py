@@ -11,7 +11,7 @@ from bitlane.driver.driver import Driver
 from bitlane.links.link import Link
 from support.command_line import CommandLine
 from support.host.arrays import model
-from support.models.device import ModelLink
+from support.host.model_link import ModelLink
 
 
 @pytest.fixture

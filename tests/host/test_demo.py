@@ -16,9 +16,9 @@ from bitlane.demo import command, digits, metering, parity, picture
 from bitlane.driver.driver import Driver
 from bitlane_rtl import abi
 from support.command_line import CommandLine
+from support.host.model_link import ModelLink
 from support.host.model_runner import not_model
 from support.host.neighbours import nearest
-from support.models.device import ModelLink
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

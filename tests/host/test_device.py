@@ -22,8 +22,8 @@ from bitlane.links.udp_link import UdpLink
 from bitlane_rtl.abi import CONTROL_BASE, Lane, Mode, Op
 from support.board.driver import DriverDevice
 from support.host.arrays import INTEGERS, TYPES, link_of, model, random, same
+from support.host.model_link import ModelLink
 from support.host.network import network_board
-from support.models.device import ModelLink
 
 # --- what the operators give ------------------------------------------------------------------
 
@@ -109,7 +109,7 @@ def test_results_of_foreign_byte_order_are_native(device: Device, dtype: str) ->
 # --- lean circuits ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("data_bytes", [4, 64])
+@pytest.mark.parametrize("data_bytes", [4, 16])
 @pytest.mark.parametrize("loops", [1, 2])
 def test_small_circuits_give_the_same(data_bytes: int, loops: int) -> None:
     device = model(
@@ -206,7 +206,7 @@ def test_a_device_is_a_context(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_device_that_cannot_be_used_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    link = ModelLink(identity=1)
+    link = ModelLink(registers={"IDENTITY": 1})
     monkeypatch.setattr("bitlane.device.open_link", lambda url: link)
     with pytest.raises(LinkError, match="IDENTITY"):
         open_device("model")

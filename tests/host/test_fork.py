@@ -24,8 +24,8 @@ from support.board.driver import DriverDevice
 from support.board.line import ModelPort, connected
 from support.board.model import BoardModel
 from support.host.arrays import model
+from support.host.model_link import ModelLink
 from support.host.network import network_board
-from support.models.device import ModelLink
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork"),

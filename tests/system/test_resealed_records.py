@@ -23,7 +23,7 @@ from bitlane_sim.system.ports import STORAGE_BUFFER
 from bitlane_sim.system.system import System
 from cppsim.model.interface import AnyModel
 from cppsim.model.model import Model
-from support.models.record import Record
+from support.record import Record
 from support.rtl.records import Task, pack, reseal
 from support.rtl.walks import OPERAND_MODES, Walk, random_walk
 from support.system.devices import noise

@@ -32,7 +32,7 @@ from bitlane.driver.driver import Driver
 from bitlane.links.link import BytesLike
 from bitlane_rtl.abi import CONTROL_BASE
 from support.host.arrays import link_of, model, random, same
-from support.models.device import ModelLink
+from support.host.model_link import ModelLink
 
 
 def test_out_of_memory_with_pending_arrays(device: Device) -> None:

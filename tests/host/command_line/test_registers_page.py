@@ -7,7 +7,8 @@ import numpy as np
 
 from bitlane.command_line.registers_page import page
 from bitlane_rtl import abi
-from support.models.record import Interpreter, Record
+from bitlane_rtl.configuration import Configuration
+from bitlane_sim.numpy_device.interpreter import Interpreter
 
 BAD = abi.Status.BAD_DOORBELL.name
 PAGE = Path(__file__).parents[3] / "docs" / "registers.md"
@@ -56,16 +57,17 @@ def test_no_sign_of_markdown_is_in_the_text_by_accident() -> None:
 
 
 def test_the_example_computes_what_its_story_says() -> None:
-    """The words as they are printed, executed by a model of the contract."""
+    """The words as they are printed, executed by the device `numpy`."""
     rows = re.findall(r"^\| (\d+) \| `(\w+)` \| `(0x[0-9a-f]{8})` \|", page(), re.MULTILINE)
     words = [int(value, 16) for _, _, value in rows]
     assert [(int(number), name) for number, name, _ in rows] == list(
         enumerate(list(abi.RECORD)[: len(words)])
     )
-    circuit = Interpreter(memory_bytes=1 << 14)
+    circuit = Interpreter(Configuration(memory_bytes=1 << 14))
     circuit.memory[:] = np.random.default_rng(1).integers(0, 256, circuit.memory.size, np.uint8)
     before = circuit.memory.copy()
-    circuit.execute(Record(words))
+    slot = np.array([*words, *[0] * (abi.RECORD_WORDS - len(words))], "<u4")
+    assert circuit.execute(slot.tobytes()) is None
     a = np.array([[before[0x1002 + 64 * row + 4 * i :][:2] for i in range(10)] for row in range(3)])
     b = before[0x2000 : 0x2000 + 20].reshape(10, 2)
     before[0x3000 : 0x3000 + 60] = (a ^ b).reshape(-1)

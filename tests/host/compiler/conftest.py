@@ -3,7 +3,7 @@
 import pytest
 
 from bitlane.driver.driver import Driver
-from support.models.device import ModelLink
+from support.host.model_link import ModelLink
 
 MEMORY = 1 << 16
 

@@ -15,8 +15,8 @@ from bitlane.driver.driver import Driver
 from bitlane.errors import LayoutError, ShapeError
 from bitlane_rtl.abi import Op
 from support.host.expressions import play, programs
+from support.host.model_link import ModelLink
 from support.host.tensors import download, upload
-from support.models.device import ModelLink
 
 Array = NDArray[Any]
 

@@ -23,8 +23,8 @@ from support.host.expressions import (
     one_by_one,
     programs,
 )
+from support.host.model_link import ModelLink
 from support.host.tensors import download, upload
-from support.models.device import ModelLink
 from support.seeds import examples
 
 MEMORY = 1 << 16
@@ -226,7 +226,7 @@ ROOM = 1 << 18
 
 ABILITIES = st.fixed_dictionaries(
     {
-        "data_bytes": st.sampled_from([4, 8, 16, 64]),
+        "data_bytes": st.sampled_from([4, 8, 16]),
         "loops": st.integers(1, 6),
         "read_ports": st.integers(1, 2),
         "length_bits": st.sampled_from([12, 24]),

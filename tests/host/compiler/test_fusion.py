@@ -22,8 +22,8 @@ from bitlane.compiler.nodes import (
 from bitlane.driver.driver import Driver
 from bitlane.lowering.routes import Options
 from bitlane_rtl.abi import Op
+from support.host.model_link import ModelLink
 from support.host.tensors import download, upload
-from support.models.device import ModelLink
 
 SIZE = 1024
 

@@ -19,7 +19,7 @@ from bitlane.driver.driver import Driver, Storage
 from bitlane.errors import LayoutError, ShapeError
 from bitlane.lowering.strided import View
 from bitlane_rtl.abi import Op
-from support.models.device import ModelLink
+from support.host.model_link import ModelLink
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from bitlane.driver.allocator import Allocation, Allocator
 from bitlane.driver.driver import Driver, Storage
 from bitlane.errors import DeviceError, OutOfDeviceMemory
-from support.models.device import ModelLink
+from support.host.model_link import ModelLink
 
 BASE, SIZE = 0x1008, 4096
 FIRST, LAST = 0x1040, BASE + SIZE

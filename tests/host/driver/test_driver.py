@@ -27,7 +27,7 @@ from bitlane_rtl.abi import (
     register,
 )
 from support.host.line import LineLink
-from support.models.device import ModelLink
+from support.host.model_link import ModelLink
 
 ROWS = 100
 
@@ -76,14 +76,21 @@ def test_the_geometry_is_what_the_registers_say() -> None:
     assert not geometry.counters
 
 
+def without(name: str, field: str) -> dict[str, int]:
+    """Return a register of a device as it would be without the bits of one of its fields."""
+    entry = register(name)
+    word = Driver(ModelLink()).read_register(name)
+    return {name: word - entry[field].insert(entry[field].extract(word))}
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"identity": 0x12345678}, "IDENTITY is 0x12345678; expected 0x4249544c"),
-        ({"version": 99}, f"VERSION is 0x63; expected {ABI_VERSION:#x}"),
-        ({"modes": frozenset({Mode.STRIDED})}, "describe no circuit"),
-        ({"data_bytes": 1}, "describe no circuit"),
-        ({"memory_base": CONTROL_BASE - (1 << 20) + 8}, "describe no circuit"),
+        ({"registers": {"IDENTITY": 0x12345678}}, "IDENTITY is 0x12345678; expected 0x4249544c"),
+        ({"registers": {"VERSION": 99}}, f"VERSION is 0x63; expected {ABI_VERSION:#x}"),
+        ({"registers": without("CAPABILITIES", "MODES")}, "describe no circuit"),
+        ({"registers": without("GEOMETRY", "DATA_BYTES_LOG2")}, "describe no circuit"),
+        ({"registers": {"MEMORY_LAST": CONTROL_BASE}}, "describe no circuit"),
     ],
 )
 def test_registers_that_no_circuit_has_are_refused(changes: dict[str, Any], message: str) -> None:
@@ -102,7 +109,7 @@ def test_a_device_left_behind_with_work_and_faults_is_cleared() -> None:
     with pytest.raises(DeviceFault):
         invert_rows(first, 4, 0, 0x200)
     link.fail_writes = frozenset()
-    link.doorbell = link.retired = link.total_submitted = link.total_retired = 5
+    link.pretend(5)
     second = Driver(link)
     invert_rows(second, 4, 0, 0x200)
     assert link.memory[0x200:0x208].tolist() == [255, 0, 255, 0, 255, 0, 255, 0]
@@ -251,7 +258,7 @@ def test_the_doorbell_counts_past_two_to_the_sixteen() -> None:
     link = one_loop(slots=2, memory_bytes=1 << 8)
     driver = Driver(link)
     # Start as if 65534 commands had been executed, without spending their time.
-    link.total_submitted = link.total_retired = link.doorbell = link.retired = (1 << 16) - 2
+    link.pretend((1 << 16) - 2)
     driver._queue._submitted = driver._queue._retired = (1 << 16) - 2
     for _ in range(3):
         link.memory[:] = 0
@@ -303,9 +310,9 @@ def test_a_write_error_names_its_port() -> None:
 
 
 def test_a_command_that_the_circuit_refuses() -> None:
-    link = ModelLink()
-    driver = Driver(link)
-    link.length_bits = 12  # the circuit is not the one that the driver has met
+    # The circuit is another one than its registers say.
+    longest = Driver(ModelLink()).read_register("GEOMETRY")
+    driver = Driver(ModelLink(length_bits=12, registers={"GEOMETRY": longest}))
     commands = inverting(driver, 5000, 8192)
     with pytest.raises(DeviceFault, match="BAD_SIZE") as caught:
         driver.run(commands)
@@ -316,7 +323,7 @@ def test_a_doorbell_that_is_refused_is_no_commands_fault() -> None:
     link = ModelLink()
     driver = Driver(link)
     # As if another program had submitted commands.
-    link.doorbell = link.retired = link.total_submitted = link.total_retired = 5
+    link.pretend(5)
     with pytest.raises(DeviceFault) as caught:
         invert_rows(driver, 4, 0, 0x200)
     assert (caught.value.code, caught.value.port) == (Status.BAD_DOORBELL, Port.NONE)
@@ -334,7 +341,7 @@ def test_a_doorbell_that_is_refused_is_no_commands_fault() -> None:
 def test_a_changed_device_is_noticed_after_a_fault() -> None:
     link = ModelLink(fail_reads=frozenset({0}))
     driver = Driver(link)
-    link.identity = 0
+    link.registers["IDENTITY"] = 0
     with pytest.raises(LinkError, match="IDENTITY"):
         invert_rows(driver, 1, 0, 8)
 
@@ -388,7 +395,7 @@ def test_the_next_job_works_once_clear_helps_again(monkeypatch: pytest.MonkeyPat
     link = ModelLink()
     driver = Driver(link, timeout=0.05)
     invert_rows(driver, 2, 0, 8)
-    link.hang_at, link.deaf = link.total_submitted, True
+    link.hang_at, link.deaf = link.executed, True
     with pytest.raises(DeviceTimeout, match="has not retired"):
         invert_rows(driver, 2, 0, 8)
     with pytest.raises(DeviceTimeout, match=r"^device: CLEAR has had no effect"):

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from bitlane.errors import LinkError
 from bitlane.links import link as link_module
 from bitlane.links.link import BytesLike, Link, open_link
-from support.models.device import ModelLink
+from support.host.model_link import ModelLink
 
 
 def fake_opener(url: str) -> ModelLink:

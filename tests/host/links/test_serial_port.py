@@ -92,15 +92,15 @@ def test_the_whole_driver_through_pyserial() -> None:
 
 def test_another_contract_version_is_refused() -> None:
     device = DriverDevice()
-    device.link.version = 99
+    device.link.registers["VERSION"] = 99
     board = BoardModel(device)
     with terminal(board.feed) as opened:
         expected = f"register VERSION is 0x63; expected {ABI_VERSION:#x}"
         with pytest.raises(LinkError, match=f"{opened.path}, 3000000 baud: {expected}"):
             bitlane.open(f"serial:{opened.path}")
-        device.link.version = ABI_VERSION
+        del device.link.registers["VERSION"]
         bitlane.open(f"serial:{opened.path}").close()
-        device.link.identity = IDENTITY ^ 1
+        device.link.registers["IDENTITY"] = IDENTITY ^ 1
         with pytest.raises(LinkError, match="register IDENTITY is"):
             bitlane.open(f"serial:{opened.path}")
 

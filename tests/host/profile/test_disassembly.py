@@ -107,7 +107,7 @@ def test_a_model_that_the_device_cannot_run_is_refused(
     use(NotingLink(), monkeypatch)
     old = ("--feature-level", "2_1")
     assert "FeatureLevel" in run.refuse("lower", str(EXAMPLES / "hamming.json"), *old)
-    use(NotingLink(data_bytes=1), monkeypatch)
+    use(NotingLink(registers={"GEOMETRY": 0}), monkeypatch)
     assert "describe no circuit" in run.refuse("lower", str(EXAMPLES / "bit_xor.json"))
 
 

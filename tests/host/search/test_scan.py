@@ -14,8 +14,8 @@ from bitlane.errors import OutOfDeviceMemory
 from bitlane_rtl.abi import Mode, Op
 from bitlane_rtl.configuration import Search
 from support.host.arrays import random, same
+from support.host.model_link import ModelLink
 from support.host.neighbours import nearest, within
-from support.models.device import ModelLink
 
 ARRAY = Search(units=3, row_bits=128, queries=8, nearest=4)
 

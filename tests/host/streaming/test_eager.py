@@ -22,7 +22,7 @@ from bitlane_rtl.abi import Mode
 from support.host.arrays import model, random, same
 from support.host.interrupts import attempt
 from support.host.line import LeanLink, line
-from support.models.record import Bytes
+from support.host.model_link import Bytes
 from support.seeds import examples, stride
 
 KIB = 1 << 10

@@ -14,8 +14,8 @@ import pytest
 from bitlane_rtl.abi import COUNT_OPS, RECORD_WORDS, Lane, Mode, Op, Status
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.control.refusals import Refusals
-from support.models.record import Record
-from support.rtl.random_records import interpreter, random_record
+from support.record import Record
+from support.rtl.random_records import random_record
 from support.rtl.streams import compiled, simulate
 from support.seeds import slow
 
@@ -77,7 +77,6 @@ QUICK = {("all", columns) for columns in COLUMNS} | {
 )
 def test_random_records(name: str, columns: int) -> None:
     configuration = replace(CONFIGURATIONS[name], data_width=32 * columns)
-    model = interpreter(configuration)
     dut = compiled(Refusals, configuration, columns)
     seed = f"{name} {columns}"
     generator = random.Random(seed)
@@ -87,7 +86,7 @@ def test_random_records(name: str, columns: int) -> None:
         for number in range(350):
             words = random_record(generator, configuration)
             assert len(words) == RECORD_WORDS
-            expected = model.refusal(Record(words))
+            expected = Record(words).refusal(configuration)
             seen[expected] += 1
             code = await give(ctx, dut, words, generator)
             told = f"seed {seed!r}, record {number}: {[hex(word) for word in words]}"
@@ -101,7 +100,6 @@ def test_random_records(name: str, columns: int) -> None:
 def test_a_record_half_taken_and_cleared_leaves_nothing() -> None:
     dut = compiled(Refusals, MEMORY, 2)
     generator = random.Random(1)
-    model = interpreter(MEMORY)
 
     async def bench(ctx: Any) -> None:
         for _ in range(100):
@@ -115,6 +113,6 @@ def test_a_record_half_taken_and_cleared_leaves_nothing() -> None:
             await ctx.tick()
             ctx.set(dut.clear, 0)
             words = random_record(generator, MEMORY)
-            assert await give(ctx, dut, words, generator) == model.refusal(Record(words))
+            assert await give(ctx, dut, words, generator) == Record(words).refusal(MEMORY)
 
     simulate(dut, bench)

@@ -1,6 +1,6 @@
 """The sequencer starts or refuses each record once, in order, as the record demands.
 
-The expected command or code comes from `support.models.record`, an independent model of `abi`.
+The expected command or code comes from `support.record`, which takes words apart by `abi`.
 """
 
 import random
@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from amaranth.hdl import Value
 
-from bitlane_rtl.abi import RECORD_WORDS, Lane, Mode, Op, Port, Status
+from bitlane_rtl.abi import RECORD_WORDS, Lane, Mode, Op, Status
 from bitlane_rtl.configuration import Configuration, Search
 from bitlane_rtl.control.sequencer import Sequencer, ring_columns
 from support.commands import logic
-from support.models.record import Record, Stream
-from support.rtl.random_records import interpreter, random_record
+from support.record import Record
+from support.rtl.random_records import random_record
 from support.rtl.records import Task, pack
 from support.rtl.streams import Resettable, compiled, simulate
 from support.rtl.walks import Walk
@@ -75,26 +75,24 @@ def expected_command(words: list[int], configuration: Configuration) -> dict[str
         told["run"] = (record.run - 2) % (2 << configuration.length_bits)
     offset = record.word("Y_BASE") % configuration.data_bytes if y_dense else 0
     for name in record.streams:
-        lane = record.out_lane if name == "Y" else record.lane
-        stream = record.stream(name, Port.NONE, lane.bytes)
         told[name] = {
-            "address": stream.base,
+            "address": record.word(f"{name}_BASE"),
             "offset": offset,
             "lane_offset": offset * record.lane.bytes // record.out_lane.bytes,
-            "extent": _extent(record, name, stream),
-            "mode": stream.mode,
+            "extent": _extent(record, name),
+            "mode": record.mode(name),
         }
-        told[f"{name} jumps"] = [jump % (1 << 32) for jump in stream.jumps]
-        if stream.mode == Mode.STRIDED:
-            told[f"{name} stride"] = stream.stride % (1 << 32)
+        told[f"{name} jumps"] = [jump % (1 << 32) for jump in record.jumps(name)]
+        if record.mode(name) is Mode.STRIDED:
+            told[f"{name} stride"] = record.word(f"{name}_STRIDE")
     return told
 
 
-def _extent(record: Record, name: str, stream: Stream) -> int:
+def _extent(record: Record, name: str) -> int:
     """Return the bytes of a run, less one."""
     if record.op == Op.SEARCH and name != "A":
-        return stream.last - stream.base
-    return (1 if stream.mode == Mode.SUM else record.run) * stream.size - 1
+        return record.word(f"{name}_LAST") - record.word(f"{name}_BASE")
+    return (1 if record.mode(name) is Mode.SUM else record.run) * record.size(name) - 1
 
 
 class Bench:
@@ -285,7 +283,7 @@ class Bench:
 def check(outcome: Outcome, words: list[int], configuration: Configuration, told: str) -> None:
     """Compare the outcome of a record with the command or the code that the contract requires."""
     words = words + [0] * (RECORD_WORDS - len(words))
-    status = interpreter(configuration).refusal(Record(words))
+    status = Record(words).refusal(configuration)
     if status is not Status.OK:
         assert outcome.code == status, f"{outcome}, expected {status.name}: {told}"
         return

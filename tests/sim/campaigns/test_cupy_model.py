@@ -22,7 +22,7 @@ from bitlane_rtl.configuration import Configuration
 from bitlane_sim.campaigns import add_campaign
 from bitlane_sim.campaigns.arrays import draw, noise
 from bitlane_sim.campaigns.contract import execute
-from support.models.record import Record
+from support.record import Record
 from support.rtl.random_records import random_record
 from support.rtl.records import reseal
 from support.sim.harnesses import command_line, small_folder

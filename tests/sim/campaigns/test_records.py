@@ -12,7 +12,7 @@ from bitlane_sim.campaigns.folder import make_circuit
 from bitlane_sim.campaigns.plan import Stage, run_plan
 from bitlane_sim.campaigns.records import RecordPlan
 from bitlane_sim.system.system import System
-from support.models.record import Record
+from support.record import Record
 from support.sim.harnesses import SMALL, quiet, small_circuit
 
 pytestmark = pytest.mark.slow

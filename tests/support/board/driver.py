@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from bitlane_rtl.abi import CONTROL_BASE
-from support.models.device import ModelLink
+from support.host.model_link import ModelLink
 
 
 class DriverDevice:
-    """The device of `models.device`, as the device behind a board's link.
+    """A `ModelLink`, as the device behind a board's link.
 
     An unsupported access to the registers is an error of the driver, and fails the test.
     """
@@ -26,7 +26,7 @@ class DriverDevice:
 
     @property
     def interrupt(self) -> bool:
-        return self.link.pending and self.link.enable
+        return self.link.interrupt
 
     def read(self, address: int, size: int) -> bytes:
         return np.asarray(self.link.read(address, size)).tobytes()

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from bitlane.device import Device
 from bitlane.driver.driver import Driver
 from bitlane_rtl.abi import CONTROL_BASE
-from support.models.device import ModelLink
+from support.host.model_link import ModelLink
 
 UNSIGNED = ["u1", "u2", "u4", "u8"]
 INTEGERS = [*UNSIGNED, "i1", "i2", "i4", "i8"]

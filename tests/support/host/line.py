@@ -11,8 +11,8 @@ from bitlane.device import Device
 from bitlane.driver.driver import Driver
 from bitlane.links.link import BytesLike
 from bitlane_rtl.abi import CONTROL_BASE, Mode, Op
-from support.models.device import ModelLink
-from support.models.record import Bytes, Record
+from support.host.model_link import Bytes, ModelLink
+from support.record import Record
 
 
 @dataclass(kw_only=True)
@@ -102,9 +102,6 @@ class LeanLink(LineLink):
         super().__post_init__()
         self.traffic = deque(maxlen=0)  # type: ignore[assignment]
         self.log = deque(maxlen=0)  # type: ignore[assignment]
-
-    def forget_flights(self) -> None:
-        """Do nothing, because this link does not track commands in flight."""
 
     def execute(self, record: Record) -> None:
         assert record.loops == 1, "expected one run"

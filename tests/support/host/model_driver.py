@@ -9,8 +9,8 @@ from typing import Any
 from bitlane.driver.driver import Driver
 from bitlane.links.link import BytesLike
 from bitlane_rtl.abi import CONTROL_BASE, Op
-from support.models.device import ModelLink
-from support.models.record import Bytes, Record
+from support.host.model_link import Bytes, ModelLink
+from support.record import Record
 
 
 @dataclass(kw_only=True)

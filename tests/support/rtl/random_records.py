@@ -4,34 +4,16 @@ They are for tests of refusals and of started commands; nothing executes them.
 """
 
 import random
-from typing import Any
 
 from bitlane_rtl.abi import RECORD, RECORD_WORDS, Lane, Op
 from bitlane_rtl.configuration import Configuration
 from support.commands import random_form, random_tests
-from support.models.record import Interpreter, Record
+from support.record import Record
 from support.rtl.records import reseal
 
 _CONTROL = {bits.name: bits for bits in RECORD["CONTROL"].bits}
 _UNNAMED = [at for at in range(32) if not any(bits.extract(1 << at) for bits in _CONTROL.values())]
 """The bits of CONTROL that belong to no field."""
-
-
-def interpreter(configuration: Configuration, **options: Any) -> Interpreter:
-    """Return the contract's interpreter for a circuit of this configuration."""
-    return Interpreter(
-        memory_bytes=configuration.memory_bytes,
-        memory_base=configuration.memory_base,
-        data_bytes=configuration.data_bytes,
-        loops=configuration.loops,
-        length_bits=configuration.length_bits,
-        count_bits=configuration.count_bits,
-        ops=configuration.ops,
-        lanes=configuration.lanes,
-        modes=configuration.modes,
-        search=configuration.search,
-        **options,
-    )
 
 
 def random_record(generator: random.Random, configuration: Configuration) -> list[int]:
