@@ -20,21 +20,29 @@ TRY = """
 import sys
 import numpy as np
 import bitlane
+from bitlane_rtl.abi import Op
+from bitlane_sim.campaigns.contract import Computation, compute
+from support.oracle import computed
 
 a, b = np.arange(256, dtype=np.uint8), np.arange(256, dtype=np.uint8)[:, None]
 step = int(sys.argv[2])
-with bitlane.open(sys.argv[1]) as device:
-    assert "ANDN" in {op.name for op in device.driver.geometry.ops}
-    some = b[::64]
-    assert np.array_equal(device.bit_andn(a[::step], some), a[::step] & ~some)
-    x, y = (device.asarray(each.astype(np.uint32)) for each in (a[:64], a[64:128]))
-    ones = np.asarray(device.bit_count(device.bit_andn(x, y)))
-    assert np.array_equal(ones, np.bitwise_count(a[:64] & ~a[64:128]))
-    assert np.array_equal(np.asarray(~device.bit_andn(x, y)), ~(np.asarray(x) & ~np.asarray(y)))
-    wide = np.arange(16, dtype=np.uint64) << np.uint64(40)
-    assert np.array_equal(device.bit_andn(wide, wide[::-1]), wide & ~wide[::-1])
-    assert np.array_equal(device.bit_shift_right(wide, 3), wide >> np.uint64(3))
-    assert np.array_equal(device.bit_xor(a, 0xF0), a ^ np.uint8(0xF0))
+pairs = np.random.default_rng(1).integers(0, 256, (2, 100), np.uint64)
+no = np.zeros(100, bool)
+how = Computation(np.full(100, int(Op.ANDN)), np.full(100, 8), no, no, no, no)
+assert compute(how, *pairs).tolist() == [computed(Op.ANDN, 8, *x) for x in pairs.T.tolist()]
+for name in ("numpy", "sim:pysim"):
+    with bitlane.open(f"{name}?{sys.argv[1]}") as device:
+        assert "ANDN" in {op.name for op in device.driver.geometry.ops}
+        some = b[::64]
+        assert np.array_equal(device.bit_andn(a[::step], some), a[::step] & ~some)
+        x, y = (device.asarray(each.astype(np.uint32)) for each in (a[:64], a[64:128]))
+        ones = np.asarray(device.bit_count(device.bit_andn(x, y)))
+        assert np.array_equal(ones, np.bitwise_count(a[:64] & ~a[64:128]))
+        assert np.array_equal(np.asarray(~device.bit_andn(x, y)), ~(np.asarray(x) & ~np.asarray(y)))
+        wide = np.arange(16, dtype=np.uint64) << np.uint64(40)
+        assert np.array_equal(device.bit_andn(wide, wide[::-1]), wide & ~wide[::-1])
+        assert np.array_equal(device.bit_shift_right(wide, 3), wide >> np.uint64(3))
+        assert np.array_equal(device.bit_xor(a, 0xF0), a ^ np.uint8(0xF0))
 print("computed")
 """
 
@@ -83,10 +91,10 @@ def test_what_the_page_changes_makes_an_operation(options: str, tree: Path) -> N
         found = text.count(f"\n{change.old}")
         assert found == 1, f"{change.file} has these lines {found} times:\n{change.old}"
         file.write_text(text.replace(f"\n{change.old}", f"\n{change.new}"), encoding="utf-8")
-    packages = [str(tree / folder) for folder in ("rtl", "sim", "host", "boards")]
+    packages = [str(tree / folder) for folder in ("rtl", "sim", "host", "boards", "tests")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(packages)}
     tried = subprocess.run(
-        [sys.executable, "-c", TRY, f"sim:pysim?{options}", str(stride(3))],
+        [sys.executable, "-c", TRY, options, str(stride(3))],
         cwd=tree,
         env=environment,
         capture_output=True,

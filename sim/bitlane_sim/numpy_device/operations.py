@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from operator import and_, or_, xor
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -31,16 +32,16 @@ DTYPES: Mapping[int, np.dtype[Any]] = {lane: np.dtype(f"<u{lane.bytes}") for lan
 
 _SIGNED = {lane: np.dtype(f"<i{lane.bytes}") for lane in Lane}
 
-_LOGIC = {
-    Op.AND: np.bitwise_and,
-    Op.OR: np.bitwise_or,
-    Op.XOR: np.bitwise_xor,
-    Op.COUNT_AND: np.bitwise_and,
-    Op.COUNT_OR: np.bitwise_or,
-    Op.COUNT_XOR: np.bitwise_xor,
+LOGIC: Mapping[Op, Callable[..., Any]] = {
+    Op.AND: and_,
+    Op.OR: or_,
+    Op.XOR: xor,
+    Op.COPY: lambda a, *_: a,
 }
+"""Logic of arrays of NumPy or CuPy, by ``Op.base``. Campaigns compute with it, too."""
 
-_INVERTED = {Op.NAND: np.bitwise_and, Op.NOR: np.bitwise_or, Op.XNOR: np.bitwise_xor}
+_UFUNCS = {and_: np.bitwise_and, or_: np.bitwise_or, xor: np.bitwise_xor}
+"""Functions that write their result without an array in between."""
 
 
 def computation(control: Mapping[str, int]) -> Elementwise:
@@ -54,15 +55,12 @@ def computation(control: Mapping[str, int]) -> Elementwise:
         return Elementwise(_copy, has_steps=False)
     if op is Op.NOT:
         return Elementwise(lambda a, y: np.invert(a, out=y), has_steps=False)
-    if op in _INVERTED:
-        logic = _INVERTED[op]
-
-        def inverted(a: Elements, b: Elements, y: Elements) -> None:
-            np.invert(logic(a, b), out=y)
-
-        return Elementwise(inverted)
-    logic = _LOGIC[op]
-    return Elementwise(lambda a, b, y: logic(a, b, out=y), has_steps=False)
+    logic = LOGIC[op.base]
+    if op.negates:
+        return Elementwise(lambda a, b, y: np.invert(logic(a, b), out=y))
+    if ufunc := _UFUNCS.get(logic):
+        return Elementwise(lambda a, b, y: ufunc(a, b, out=y), has_steps=False)
+    return Elementwise(lambda a, b, y: np.copyto(y, logic(a, b)))
 
 
 def _copy(a: Elements, y: Elements) -> None:
@@ -76,11 +74,11 @@ def _copy(a: Elements, y: Elements) -> None:
 def _count(op: Op, control: Mapping[str, int]) -> Elementwise:
     """Counts, tests of counts, and their sums over runs."""
     test, negate = control["TEST"], control["NEGATE"]
-    sums = control["Y_MODE"] == Mode.SUM
+    sums, logic = control["Y_MODE"] == Mode.SUM, LOGIC[op.base]
 
     def count(a: Elements, *others: Elements) -> None:
         *inputs, y = others
-        ones = _LOGIC[op](a, inputs[0]) if inputs else a
+        ones = logic(a, *inputs)
         if test:
             compare = np.equal if negate else np.not_equal
             found = compare(ones, 0)

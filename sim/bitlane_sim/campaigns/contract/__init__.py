@@ -5,6 +5,9 @@ from the contract alone: it knows no lowering, no driver and no circuit. `fields
 apart, and finds why one is refused; `walk` has the addresses that streams touch.
 
 What the contract does not promise is marked: bytes that may hold anything, bytes that may be old.
+
+It shares only its table of logic with the device `numpy`, because each element here has a command
+of its own, where that device computes one command on views of its memory.
 """
 
 from collections.abc import Iterator
@@ -13,10 +16,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from bitlane_rtl.abi import LOGIC_OPS, Op, Status
+from bitlane_rtl.abi import COUNT_OPS, LOGIC_OPS, Op, Status
 from bitlane_rtl.configuration import Configuration
 
-from ...fields import Fields, Limits, is_one_of, refusals
+from ...fields import Fields, Limits, refusals
+from ...numpy_device.operations import LOGIC
 from ..arrays import Array, Namespace, namespace, tally
 from .walk import Elements, elements, leaving, shape_of
 
@@ -24,6 +28,11 @@ _ONE = np.uint64(1)
 
 # CuPy takes no enumeration as an operand.
 _LEFT, _RIGHT = int(Op.SHIFT_LEFT), int(Op.SHIFT_RIGHT)
+
+_FROM_LOGIC = [Op(x) if x in LOGIC_OPS | COUNT_OPS else Op.COPY for x in range(max(Op) + 1)]
+_BASES = np.array([op.base for op in _FROM_LOGIC], np.uint8)
+_NEGATES = np.array([op.negates for op in _FROM_LOGIC])
+"""By code: the logic that an operation begins with, and whether it inverts the result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +59,11 @@ class Computation:
 def compute(how: Computation, a: Array, b: Array) -> Array:
     """Return the results for elements ``a`` and ``b``, (elements,); a count is a number of ones."""
     xp, op, mask = namespace(how.op), how.op, how.mask
-    counted = xp.where(op < 12, op, op & 3)
-    low = counted & 3
-    logic = xp.where(low == 0, a & b, xp.where(low == 1, a | b, xp.where(low == 2, a ^ b, a)))
-    inverted = is_one_of(counted, [op for op in LOGIC_OPS if op & 4])
-    logic = xp.where(inverted, ~logic, logic) & mask
+    first, logic = xp.asarray(_BASES)[op], a
+    for base, function in LOGIC.items():
+        if base is not Op.COPY:
+            logic = xp.where(first == int(base), function(a, b), logic)
+    logic = xp.where(xp.asarray(_NEGATES)[op], ~logic, logic) & mask
     shifts = (op == _LEFT) | (op == _RIGHT)
     tested = ((logic == 0) == how.negate).astype(logic.dtype)
     counts = xp.where(how.test, tested, ones_in(logic))
