@@ -108,7 +108,7 @@ def test_a_simulator_is_measured_with_as_many_bytes_as_it_has_time_for(
     kind: type[ModelLink], memory_bytes: int, size: str
 ) -> None:
     """Three operands share the memory."""
-    link = kind(memory_bytes=memory_bytes, cycles=0)
+    link = kind(memory_bytes=memory_bytes, busy_cycles=0)
     measured = check_bandwidth(Session(Driver(link), quick=True, seed=3))
     assert measured.startswith(f"XOR of {size} bytes in ")
 

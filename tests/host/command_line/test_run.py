@@ -82,7 +82,7 @@ def test_tells_that_a_check_failed(terminal: Terminal) -> None:
 
 
 def test_counts_no_cycles_without_counters(terminal: Terminal) -> None:
-    terminal.link = NotingLink(cycles=None)
+    terminal.link = NotingLink(busy_cycles=None)
     assert terminal("--no-check").splitlines()[1].endswith(" ms median (CPU)")
 
 

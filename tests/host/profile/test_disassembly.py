@@ -61,7 +61,7 @@ def test_prints_commands(monkeypatch: pytest.MonkeyPatch, run: CommandLine) -> N
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.json")), ids=lambda path: path.stem)
 def test_a_device_gets_just_these_commands(path: Path) -> None:
     """Fences too: where dispatches are one job, and where something else stands between them."""
-    link = NotingLink(cycles=None)
+    link = NotingLink(busy_cycles=None)
     model = load_model(path, LEVEL)
     with RecordingDriver(link) as driver, dml.Device(driver, LEVEL) as device:
         expected = lower_model(model, Control(link).geometry(), LEVEL)

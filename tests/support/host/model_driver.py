@@ -19,7 +19,7 @@ class NotingLink(ModelLink):
 
     memory_bytes: int = 1 << 16
     memory_base: int = 0x4000_0000
-    cycles: int | None = 0xFFFF_FFF0
+    busy_cycles: int | None = 0xFFFF_FFF0
     calls: list[str] = field(default_factory=list)
     """Reads and writes of the memory, and operations by their names, in order."""
     flip: int | None = None

@@ -54,7 +54,7 @@ class Fault(Exception):
 
 
 class _Commands(WatchedInterpreter):
-    """The commands of a link, each of which passes through ``execute_on`` of the link."""
+    """The commands of a link, each of which is executed by ``end_of`` of the link."""
 
     def __init__(self, link: "ModelLink", configuration: Configuration) -> None:
         super().__init__(configuration)
@@ -100,7 +100,7 @@ class ModelLink(Link):
     fail_writes: frozenset[int] = frozenset()
     registers: dict[str, int] = field(default_factory=dict)
     """Words that registers read as, by name, in place of the device's."""
-    cycles: int | None = None
+    busy_cycles: int | None = None
     """BUSY_CYCLES, to which each command adds 123; None: a circuit without counters."""
 
     description = "model of the contract"
@@ -139,7 +139,7 @@ class ModelLink(Link):
             length_bits=self.length_bits,
             count_bits=self.count_bits,
             slots=self.slots,
-            counters=self.cycles is not None,
+            counters=self.busy_cycles is not None,
             rows=self.rows,
             search=self.search,
         )
@@ -224,7 +224,7 @@ class ModelLink(Link):
             word |= bits["BUSY"].insert(int(self.doorbell != self.retired))
             word &= ~bits["DRAINED"].insert(int(self.deaf))
         last = self.memory_base + self.memory_bytes - 1
-        own = {"DOORBELL": self.doorbell, "BUSY_CYCLES": self.cycles or 0, "MEMORY_LAST": last}
+        own = {"DOORBELL": self.doorbell, "BUSY_CYCLES": self.busy_cycles or 0, "MEMORY_LAST": last}
         own |= self.registers
         named = {_OFFSETS[name]: value for name, value in own.items()}
         return named.get(offset, word)
@@ -280,8 +280,8 @@ class ModelLink(Link):
             return ENDLESS
         self.log.append(record)
         self.executed += 1
-        if self.cycles is not None:
-            self.cycles = (self.cycles + 123) % (1 << 32)
+        if self.busy_cycles is not None:
+            self.busy_cycles = (self.busy_cycles + 123) % (1 << 32)
         try:
             self.execute(record)
         except Fault as fault:
@@ -297,7 +297,7 @@ class ModelLink(Link):
 
 def _window_offset(address: int, size: int) -> int:
     offset = address - CONTROL_BASE
-    assert offset % 4 == 0, f"{address:#x} is no whole word of the control window"
+    assert offset % 4 == 0, f"{address:#x} is not a whole word of the control window"
     assert size % 4 == 0, f"{size} bytes are not whole words of the control window"
     assert offset + size <= CONTROL_SIZE, f"{size} bytes at {address:#x} pass the window"
     return offset
