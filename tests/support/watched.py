@@ -82,7 +82,7 @@ class WatchedInterpreter(Interpreter):
         return stop
 
     def _failure(self, record: Record) -> Stop | None:
-        """Return the stop of a command that meets a failing byte, in the earliest element."""
+        """Return the stop of a command that meets a failing byte, in the earliest run."""
         if not (self.fail_reads or self.fail_writes) or record.op == Op.SEARCH:
             return None
         if record.refusal(self.configuration) is not Status.OK:
@@ -94,12 +94,9 @@ class WatchedInterpreter(Interpreter):
             failing = self.fail_writes if writes else self.fail_reads
             hits = np.flatnonzero(np.isin(places, list(failing)))
             if hits.size:
-                step = (
-                    int(hits[0])
-                    // record.size(stream)
-                    // (1 if record.sums and writes else record.run)
-                )
-                found.append((step, stream, int(places[hits[0]])))
+                elements = 1 if writes and record.sums else record.run
+                number = int(hits[0]) // (elements * record.size(stream))
+                found.append((number, stream, int(places[hits[0]])))
         if not found:
             return None
         _, stream, address = min(found)
