@@ -159,6 +159,11 @@ class ModelLink(Link):
 
     # --- the link -----------------------------------------------------------------------------
 
+    @property
+    def cycles(self) -> int | None:
+        """Those of a simulated circuit that is always busy; None without counters."""
+        return self.busy_cycles
+
     def read(self, address: int, size: int) -> Bytes:
         self.traffic.append(("read", address, size))
         if address < CONTROL_BASE:
