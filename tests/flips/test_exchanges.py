@@ -22,7 +22,7 @@ from bitlane_rtl.configurations import full
 from flips.exchanges import ExchangeWriter
 from support.record import Record
 from support.serial.frames import DELIMITER, request_in, uart_bytes
-from support.watched import bounds_of
+from support.watched import bounds_of, walk_of
 
 HX8K = boards()["hx8k"].configuration
 FULL = replace(full(), memory_bytes=1 << 14)
@@ -80,7 +80,7 @@ def test_valid_commands_are_accepted_by_the_circuit(configuration: Configuration
             record = Record(words)
             assert record.refusal(configuration) is Status.OK, f"seed {seed}: {words}"
             for name in record.streams:
-                low, high = bounds_of(record, name)
+                low, high = bounds_of(walk_of(record, name))
                 assert configuration.memory_base <= low, f"seed {seed}: {words}"
                 assert high == record.word(f"{name}_LAST"), f"seed {seed}: {words}"
             modes |= {BITS[f"{x}_MODE"].extract(words[0]) for x in "ABY"}

@@ -34,16 +34,14 @@ def walk_of(record: Record, stream: str) -> AddressWalk:
     return walk.with_run(run, size) if mode is Mode.DENSE else walk
 
 
-def bounds_of(record: Record, stream: str) -> tuple[int, int]:
-    """Return the lowest and the highest address that a stream touches."""
-    walk = walk_of(record, stream)
+def bounds_of(walk: AddressWalk) -> tuple[int, int]:
+    """Return the lowest and the highest address of a walk."""
     low, end = walk.bounds()
     return walk.base + low, walk.base + end - 1
 
 
-def places_of(record: Record, stream: str, first: int = 0) -> Places:
-    """Return all bytes of a stream as offsets from address ``first``, element by element."""
-    walk = walk_of(record, stream)
+def places_of(walk: AddressWalk, first: int = 0) -> Places:
+    """Return all bytes of a walk as offsets from address ``first``, element by element."""
     start = walk.base - first
     if walk.steps[-1] == walk.size and set(walk.counts[:-1]) <= {1}:
         return slice(start, start + walk.counts[-1] * walk.size)
@@ -90,7 +88,7 @@ class WatchedInterpreter(Interpreter):
         found = []
         for stream in record.streams:
             writes = stream == "Y"
-            places = np.r_[places_of(record, stream)]
+            places = np.r_[places_of(walk_of(record, stream))]
             failing = self.fail_writes if writes else self.fail_reads
             hits = np.flatnonzero(np.isin(places, list(failing)))
             if hits.size:
@@ -112,11 +110,12 @@ class WatchedInterpreter(Interpreter):
             return
         if record.control["FENCE"]:
             self.forget_flights()
-        bounds = {stream: bounds_of(record, stream) for stream in record.streams}
+        walks = {stream: walk_of(record, stream) for stream in record.streams}
+        bounds = {stream: bounds_of(walk) for stream, walk in walks.items()}
         for stream, (low, last) in bounds.items():
             self.access(_PORTS[stream].name, low, last + 1)
         base = self.configuration.memory_base
-        places = {stream: places_of(record, stream, base) for stream in bounds}
+        places = {stream: places_of(walk, base) for stream, walk in walks.items()}
         expect_order(record, places)
         self._expect_no_flight(places)
         for stream, (_, last) in bounds.items():

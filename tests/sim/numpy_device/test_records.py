@@ -23,7 +23,7 @@ from support.record import Record
 from support.rtl.records import Task, apply, pack, reseal
 from support.rtl.walks import Walk
 from support.seeds import seeds, slow
-from support.watched import expect_order, places_of
+from support.watched import expect_order, places_of, walk_of
 
 BASE, SIZE = 0x4000, 1024
 
@@ -61,7 +61,7 @@ def is_defined(task: Task) -> bool:
     """Return whether no byte is written twice, or read after a step that writes it."""
     record = Record(pack(task))
     try:
-        expect_order(record, {name: places_of(record, name) for name in record.streams})
+        expect_order(record, {name: places_of(walk_of(record, name)) for name in record.streams})
     except AssertionError:
         return False
     return True

@@ -39,7 +39,7 @@ from support.watched import WatchedInterpreter
 
 Bytes = NDArray[np.uint8]
 
-_READABLE = {entry.offset for entry in REGISTERS if entry.access is not Access.WRITE}
+_READABLE = {entry.offset: entry.name for entry in REGISTERS if entry.access is not Access.WRITE}
 _OFFSETS = {entry.name: entry.offset for entry in REGISTERS}
 _INDEXES = 1 << 16
 
@@ -223,16 +223,19 @@ class ModelLink(Link):
             assert offset < RING_OFFSET, "the ring is write-only"
             return self._window.read(offset)
         assert offset in _READABLE, f"{offset:#x} cannot be read"
+        name = _READABLE[offset]
+        if name in self.registers:
+            return self.registers[name]
         word = self._window.read(offset)
-        if offset == _OFFSETS["STATUS"]:
+        if name == "STATUS":
             bits = register("STATUS")
             word |= bits["BUSY"].insert(int(self.doorbell != self.retired))
-            word &= ~bits["DRAINED"].insert(int(self.deaf))
-        last = self.memory_base + self.memory_bytes - 1
-        own = {"DOORBELL": self.doorbell, "BUSY_CYCLES": self.busy_cycles or 0, "MEMORY_LAST": last}
-        own |= self.registers
-        named = {_OFFSETS[name]: value for name, value in own.items()}
-        return named.get(offset, word)
+            return word & ~bits["DRAINED"].insert(int(self.deaf))
+        if name == "DOORBELL":
+            return self.doorbell
+        if name == "BUSY_CYCLES":
+            return self.busy_cycles or 0
+        return self.memory_base + self.memory_bytes - 1 if name == "MEMORY_LAST" else word
 
     def _write_word(self, offset: int, word: int) -> None:
         if offset == _OFFSETS["DOORBELL"]:
