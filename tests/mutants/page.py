@@ -31,8 +31,8 @@ row, and with `--file links/` that of a part. Tests are written for survivors, a
 changes are judged again: a new seed shows less. When they were judged first, the tests noticed 104
 of 130 changes of host, and 23 of 35 of cppsim. The tests of `links/litex_link.py` need
 LiteX; they ran here and are slow tests since. Tests of sim's benchmarks and campaigns, and nearly
-all of boards, are slow, too, because they compile, place and route: the quick tier notices little of
-what changes there, and nobody has measured what the full tier notices.
+all of boards, are slow, too, because they compile, place and route: the quick tier notices little
+of what changes there, and nobody has measured what the full tier notices.
 
 | Package | Date | Tier | Seed | Changes | Own | Others | Survived | Same, explained | Share |
 |---|---|---|---:|---:|---:|---:|---:|---:|---:|
