@@ -3,27 +3,23 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from math import prod
 
 import numpy as np
 
 from bitlane_rtl.abi import (
-    LOGIC_OPS,
-    RECORD,
     SEARCH_ENTRY_BYTES,
-    Lane,
     Mode,
     Op,
     Port,
     Status,
-    loop_word,
 )
 from bitlane_rtl.configuration import Configuration
 
-from ..fields import CONTROL, Fields, Limits, refusals
+from ..fields import Fields, Limits, refusals
 from ..pages import Pages
-from .operations import DTYPES, Elements, computation, nearest
-from .walk import ADDRESSES, AddressWalk
+from .command import Command
+from .operations import Elements, computation, nearest
+from .walk import ADDRESSES
 
 _PORTS = {"A": Port.READ_A, "B": Port.READ_B, "Y": Port.WRITE}
 
@@ -79,7 +75,7 @@ class Interpreter:
         status = Status(refusals(Fields(words), self._limits))
         if status is not Status.OK:
             return partial(Stop, status)
-        command = _Command(words)
+        command = Command(words)
         if command.op is Op.SEARCH:
             return self._search(command)
         if stop := self._stop(command, command.streams):
@@ -102,7 +98,7 @@ class Interpreter:
 
         return execute
 
-    def _stop(self, command: "_Command", streams: str) -> Stop | None:
+    def _stop(self, command: Command, streams: str) -> Stop | None:
         """Return the fault of ``streams`` that leave the memory on their way.
 
         The stream that leaves in the earliest run stops the command; of equal ones, any may.
@@ -123,7 +119,7 @@ class Interpreter:
         _, address, name = min(found)
         return Stop(Status.PAST_MEMORY, _PORTS[name], address)
 
-    def _search(self, command: "_Command") -> Callable[[], Stop | None]:
+    def _search(self, command: Command) -> Callable[[], Stop | None]:
         search, base = self.configuration.search, self.configuration.memory_base
         assert search is not None, "refused before"
         # B and Y reach from BASE to LAST, which are in the memory.
@@ -146,66 +142,6 @@ class Interpreter:
             y[:] = found.reshape(-1).view(np.uint8)
 
         return find
-
-
-class _Command:
-    """The words of a record that is not refused."""
-
-    def __init__(self, words: Sequence[int]) -> None:
-        self._words = words
-        self.control = {name: bits.extract(words[0]) for name, bits in CONTROL.items()}
-        self.op = Op(self.control["OP"])
-        self.run = self.word("RUN")
-        self.streams = "ABY" if self.op.reads_b else "AY"
-        # Dense logic is the same for each byte, and bytes need no alignment.
-        dense = all(self.mode(name) is Mode.DENSE for name in self.streams)
-        self._bytewise = dense and self.op in LOGIC_OPS
-
-    @property
-    def steps(self) -> int:
-        """Elements of A."""
-        return self.run * prod(self._words[loop_word(x)] for x in range(1, self.control["LOOPS"]))
-
-    def word(self, name: str) -> int:
-        return self._words[RECORD[name].word]
-
-    def mode(self, stream: str) -> Mode:
-        return Mode(self.control[f"{stream}_MODE"])
-
-    def lane(self, stream: str) -> Lane:
-        return Lane(self.control["OUT_LANE" if stream == "Y" else "LANE"])
-
-    def dtype(self, stream: str) -> "np.dtype[np.unsignedinteger]":
-        return DTYPES[Lane.BITS_8 if self._bytewise else self.lane(stream)]
-
-    def bursts(self, stream: str) -> AddressWalk:
-        """Return the walk of a stream with a dense run as one iteration, and else an element."""
-        size = self.lane(stream).bytes
-        if self.mode(stream) is Mode.DENSE:
-            return self._walk(stream, 1, 0, size * self.run)
-        if self.mode(stream) is Mode.STRIDED:
-            return self._walk(stream, self.run, _signed(self.word(f"{stream}_STRIDE")), size)
-        return self._walk(stream, 1, 0, size)
-
-    def elements(self, stream: str) -> AddressWalk:
-        """Return the walk of a stream element by element: runs of equal length but of a SUM."""
-        walk, size = self.bursts(stream), self.dtype(stream).itemsize
-        if self.mode(stream) is Mode.DENSE:
-            return walk.with_run(walk.size // size, size)
-        if self.mode(stream) is Mode.REPEAT:
-            return walk.with_run(self.run, 0)
-        return walk
-
-    def _walk(self, stream: str, count: int, step: int, size: int) -> AddressWalk:
-        loops = []
-        for loop in range(1, self.control["LOOPS"]):
-            jump = _signed(self.word(f"{stream}_JUMP_{loop}"))
-            loops.append((self._words[loop_word(loop)], jump))
-        return AddressWalk.of(self.word(f"{stream}_BASE"), (count, step), loops, size)
-
-
-def _signed(word: int) -> int:
-    return word - (1 << 32) if word >> 31 else word
 
 
 def _blocks(elements: Sequence[Elements]) -> Iterator[list[Elements]]:
