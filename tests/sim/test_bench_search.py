@@ -10,7 +10,8 @@ import pytest
 
 from bitlane_rtl.configuration import Search
 from bitlane_sim.bench import modes
-from bitlane_sim.bench.search import SearchRow, configured, expected_cycles, measure_search
+from bitlane_sim.bench.search import SearchRow, configured, measure_search
+from bitlane_sim.numpy_device.cycles import search_cycles
 from support.command_line import CommandLine
 
 pytestmark = pytest.mark.slow
@@ -34,7 +35,7 @@ def test_what_is_expected_adds_up() -> None:
     configuration = configured(replace(SEARCH, nearest=1), 5)
     chance = 1 / 5
     hits = chance + 1 - (1 - chance) ** 4
-    assert expected_cycles(configuration, 5, 2) == pytest.approx(
+    assert search_cycles(configuration, 5, 2) == pytest.approx(
         2 + 4 + max(4 + 2 + 1, 2 * (4 + 1)) + max(4 + 2 + 1, 2 * hits) + 2 * (2 + 1)
     )
 

@@ -195,5 +195,6 @@ def _device(link: Link) -> list[str]:
         _line("state", _state(control)),
     ]
     if geometry.counters:
-        lines += [_line(name, f"{value:,}") for name, value in control.counters().items()]
+        how = " predicted" if link.predicted else ""
+        lines += [_line(name, f"{value:,}{how}") for name, value in control.counters().items()]
     return lines

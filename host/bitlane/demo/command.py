@@ -193,7 +193,9 @@ def show(
         with meter.part("parity"):
             results.append(_parity(metered, output, say, step))
     say("")
-    if device.driver.geometry.counters:
+    if device.driver.link.predicted:
+        say("Summary: predicted counters; beats a cycle on the busiest port, 1 at most")
+    elif device.driver.geometry.counters:
         say("Summary: the circuit's own counters; beats a cycle on the busiest port, 1 at most")
     else:
         say("Summary: this circuit was built without counters, so only seconds count")

@@ -44,6 +44,9 @@ class Link(Closeable):
     remote: bool = False
     """Whether calls travel over a line, so that a long exchange beats many calls, one each way."""
 
+    predicted: bool = False
+    """Whether no circuit runs, so that the counters of cycles and beats are predicted."""
+
     closed: bool = False
     """Whether ``close`` was called, or an error has closed the link."""
 

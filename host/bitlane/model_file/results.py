@@ -17,31 +17,45 @@ from .resources import plain, print_flat, print_verbose
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Medians over all iterations; ``cycles`` is None for a circuit without counters."""
+    """Medians over all iterations; ``cycles`` is None for a circuit without counters.
+
+    ``predicted``: no circuit has executed the commands, see `Link.predicted`.
+    """
 
     iterations: int
     milliseconds: float
     cycles: int | None
+    predicted: bool = False
 
     def __str__(self) -> str:
         text = f"{self.iterations} iterations, {self.milliseconds:.4f} ms median (CPU)"
-        return text if self.cycles is None else f"{text}, {self.cycles} cycles"
+        if self.cycles is None:
+            return text
+        return f"{text}, {self.cycles} cycles{' predicted' if self.predicted else ''}"
 
 
-def busy_cycles(driver: Driver) -> Callable[[], int] | None:
+@dataclass(frozen=True, slots=True)
+class BusyCycles:
+    """A function that reads BUSY_CYCLES, modulo 2**32. ``predicted``: as of `Timing`."""
+
+    read: Callable[[], int]
+    predicted: bool = False
+
+    def __call__(self) -> int:
+        return self.read()
+
+
+def busy_cycles(driver: Driver) -> BusyCycles | None:
     """Return a function that reads BUSY_CYCLES; None for a circuit without counters."""
     if not driver.geometry.counters:
         return None
-    return lambda: driver.read_register("BUSY_CYCLES")
+    return BusyCycles(lambda: driver.read_register("BUSY_CYCLES"), driver.link.predicted)
 
 
 def measure(
-    execute: Callable[[], object], read_cycles: Callable[[], int] | None, iterations: int = 1
+    execute: Callable[[], object], read_cycles: BusyCycles | None, iterations: int = 1
 ) -> Timing:
-    """Call ``execute`` a number of times, and return the medians.
-
-    ``read_cycles`` reads a counter of the device's busy cycles, modulo 2**32.
-    """
+    """Call ``execute`` a number of times, and return the medians."""
     times, counts = [], []
     for _ in range(iterations):
         before = read_cycles() if read_cycles else 0
@@ -50,7 +64,8 @@ def measure(
         times.append((perf_counter() - start) * 1000)
         if read_cycles:
             counts.append((read_cycles() - before) % 2**32)
-    return Timing(iterations, median(times), median_low(counts) if counts else None)
+    predicted = read_cycles is not None and read_cycles.predicted
+    return Timing(iterations, median(times), median_low(counts) if counts else None, predicted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +117,8 @@ class DispatchResult:
         data["milliseconds"] = timing.milliseconds
         if timing.cycles is not None:
             data["cycles"] = timing.cycles
+        if timing.predicted:
+            data["predicted"] = True
         if count > 1:
             data["dispatches_in_job"] = count
         return data

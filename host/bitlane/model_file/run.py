@@ -12,6 +12,7 @@ from .images import write_resource
 from .model import Binding, Dispatch, Model, Print, WriteFile
 from .prepare import PreparedModel
 from .results import (
+    BusyCycles,
     CheckResult,
     DispatchResult,
     PrintedResource,
@@ -86,7 +87,7 @@ def run(
     report: Callable[[Result], object],
     *,
     check: bool = True,
-    read_cycles: Callable[[], int] | None = None,
+    read_cycles: BusyCycles | None = None,
     iterations: int = 1,
 ) -> bool:
     """Carry out all commands and ``report`` their results; return whether all checks passed.
@@ -95,8 +96,8 @@ def run(
     before it were complete, but independent ones run at the same time. With several ``iterations``
     each dispatch is a job by itself, which is repeated before the next one begins. With ``check``,
     the output's whole buffer is compared with the golden model's as every dispatch left it, so
-    that a job also ends where an output would be written again. ``read_cycles`` reads a counter of
-    the device's busy cycles, modulo 2**32.
+    that a job also ends where an output would be written again. ``read_cycles`` reads
+    the device's busy cycles.
 
     Raises ``ModelFileError`` for a file that cannot be written, and the errors of the driver.
     """
@@ -140,7 +141,7 @@ class _Batch:
         prepared: PreparedModel,
         report: Callable[[Result], object],
         golden: Golden | None,
-        read_cycles: Callable[[], int] | None,
+        read_cycles: BusyCycles | None,
         iterations: int,
     ) -> None:
         self.passed = True

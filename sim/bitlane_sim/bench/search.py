@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from bitlane.driver.commands import Command
 from bitlane_rtl.abi import Lane, Op
 from bitlane_rtl.configuration import Configuration, Search
-from bitlane_rtl.search.layouts import CLUSTER
 from cppsim.errors import SimulationError
 
 from ..campaigns.commands import dense
 from ..device.simulator import Simulator
+from ..numpy_device.cycles import search_cycles
 from .job import execute
 
 _BYTES = NDArray[np.uint8]
@@ -31,7 +31,7 @@ _MEGABYTE = 1 << 20
 class SearchRow:
     """A batch of ``queries`` against ``rows`` of ``row_bits``.
 
-    ``cycles``: from doorbell to the last write response; ``expected``: by `expected_cycles`;
+    ``cycles``: from doorbell to the last write response; ``expected``: by `search_cycles`;
     ``faiss`` and ``numpy``: comparisons a second of one core; 0 where it is not installed.
     """
 
@@ -70,27 +70,6 @@ def configured(search: Search, rows: int) -> Configuration:
     return Configuration(data_width=64, memory_bytes=memory, length_bits=28, search=search)
 
 
-def expected_cycles(configuration: Configuration, rows: int, queries: int) -> float:
-    """Cycles of a search of random rows.
-
-    Queries come, and the first tile's rows. Then each tile takes its loads and queries, or its
-    beats, or its hits' time in the lists, whichever is more: all rows of the first tile are hits,
-    later a row with the probability that it is among the nearest so far. A hit is a cycle, and one
-    more with the first of a cluster. At last the lists leave, two words an entry.
-    """
-    search, width = configuration.search, configuration.data_width
-    assert search is not None
-    units, nearest, beats = search.units, search.nearest, search.row_bits // width
-    clusters = -(-units // CLUSTER)
-    total = float(queries * beats + min(units, rows) * beats)
-    for first in range(0, rows, units):
-        there = min(units, rows - first)
-        chance = min(1.0, nearest / (first + 1))
-        hits = there * chance + clusters * (1 - (1 - chance) ** CLUSTER)
-        total += max(units + queries + 1, there * beats, queries * hits)
-    return total + queries * (2 + nearest * 64 // width)
-
-
 def measure_search(
     configuration: Configuration,
     rows: int,
@@ -125,7 +104,7 @@ def measure_search(
                 row_bits=search.row_bits,
                 queries=count,
                 cycles=cycles,
-                expected=expected_cycles(configuration, rows, count),
+                expected=search_cycles(configuration, rows, count),
                 faiss=_faiss(database, queries, search.nearest),
                 numpy=compared / numpy_seconds,
             )

@@ -4,7 +4,7 @@ Commands run when the doorbell rings. When a call returns, none is pending but o
 hours and those behind it; CLEAR takes effect at once.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from bitlane_rtl.abi import (
     ABI_VERSION,
@@ -14,6 +14,7 @@ from bitlane_rtl.abi import (
     IDENTITY,
     RECORD,
     RECORD_BYTES,
+    REGISTERS,
     RING_OFFSET,
     WORD_BYTES,
     Status,
@@ -22,6 +23,7 @@ from bitlane_rtl.abi import (
 from bitlane_rtl.capabilities import capabilities, geometry, search
 from bitlane_rtl.configuration import Configuration
 
+from .counters import PredictedCounters
 from .interpreter import ENDLESS, Interpreter, Stop
 
 _INDEXES = 1 << 16
@@ -30,12 +32,19 @@ _INDEXES = 1 << 16
 _INTERRUPT = next(bits for bits in RECORD["CONTROL"].bits if bits.name == "INTERRUPT")
 _CODE, _INDEX = COMPLETION
 
+_COUNTERS = [entry.offset for entry in REGISTERS if entry.offset >= register("BUSY_CYCLES").offset]
+"""Offsets of the counters, in the order of `Counts`."""
+
+_STATE = {register(name).offset for name in ("STATUS", "RETIRED", "FAULT")}
+"""Registers that show whether commands have ended."""
+
 
 class ControlWindow:
     """The registers of a circuit and its ring. Words are read and written at offsets."""
 
-    def __init__(self, interpreter: Interpreter) -> None:
+    def __init__(self, interpreter: Interpreter, counters: PredictedCounters) -> None:
         self._interpreter = interpreter
+        self._counters = counters
         self._window = bytearray(CONTROL_SIZE)
         self._slots = interpreter.configuration.slots
         self._doorbell = self._retired = 0
@@ -63,6 +72,7 @@ class ControlWindow:
                 "CLEAR": self._clear,
                 "TIMEOUT": self._set_timeout,
                 "INTERRUPT": self._set_interrupt,
+                "COUNTERS_CLEAR": self._clear_counters,
             }.items()
         }
 
@@ -73,15 +83,22 @@ class ControlWindow:
 
     def read(self, offset: int) -> int:
         """Return the word at ``offset``, a multiple of 4; 0 where there is nothing to read."""
+        self._counters.read(1)
         if COMPLETION_OFFSET <= offset < COMPLETION_OFFSET + WORD_BYTES * self._slots:
+            self._counters.ended()
             return int.from_bytes(self._window[offset : offset + WORD_BYTES], "little")
+        if offset in _STATE:
+            self._counters.ended()
         if reader := self._readers.get(offset):
             return reader()
+        if offset in _COUNTERS:
+            return self._counters.counts()[_COUNTERS.index(offset)] % (1 << 32)
         return self._constants.get(offset, 0)
 
     def write(self, offset: int, data: bytes) -> None:
         """Write whole words from ``offset`` on; words that cannot be written are ignored."""
         ring, end = RING_OFFSET, RING_OFFSET + RECORD_BYTES * self._slots
+        self._counters.wrote(len(data) // WORD_BYTES, ring=ring <= offset < end)
         if ring <= offset and offset + len(data) <= end:
             self._window[offset : offset + len(data)] = data
             return
@@ -111,6 +128,11 @@ class ControlWindow:
         if not before <= ahead <= self._slots:
             self._end(Stop(Status.BAD_DOORBELL))
             return
+        records = tuple(self._execute())
+        self._counters.submitted(records)
+
+    def _execute(self) -> Iterator[bytes]:
+        """Execute the commands that are pending. Yield the records of those that retire."""
         while self._retired != self._doorbell and not self._stop:
             if self._endless:
                 return
@@ -125,6 +147,7 @@ class ControlWindow:
                 control = int.from_bytes(record[:WORD_BYTES], "little")
                 self._pending |= bool(_INTERRUPT.extract(control))
                 self._retired = (self._retired + 1) % _INDEXES
+                yield record
 
     def _end(self, stop: Stop | None) -> None:
         """End the command RETIRED: write its completion, and stop the engine if it failed."""
@@ -140,6 +163,10 @@ class ControlWindow:
         if word & 1:
             self._stop, self._endless = None, False
             self._doorbell = self._retired = 0
+
+    def _clear_counters(self, word: int) -> None:
+        if word & 1:
+            self._counters.clear()
 
     def _set_timeout(self, word: int) -> None:
         self._timeout = word

@@ -1,6 +1,5 @@
 """The link to the device of this package: ``numpy``, ``numpy?width=128&memory=64MiB``."""
 
-from dataclasses import replace
 from time import sleep
 
 import numpy as np
@@ -8,12 +7,14 @@ from numpy.typing import NDArray
 
 from bitlane.errors import LinkError
 from bitlane.links.link import BytesLike, Link
-from bitlane.links.url import DeviceUrl
+from bitlane.links.url import DeviceUrl, Options
 from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE, WORD_BYTES
 from bitlane_rtl.configuration import Configuration
 
-from ..circuit_options import CIRCUIT, as_option_error, configuration
+from ..circuit_options import CIRCUIT, as_option_error, configuration, whole
 from .control import ControlWindow
+from .counters import PredictedCounters
+from .cycles import Memory
 from .interpreter import Interpreter
 from .walk import LARGEST_MEMORY
 
@@ -21,15 +22,24 @@ _LEAST_FORGOTTEN = 1 << 26
 """Bytes that are worth giving back: pages that come anew cost more than NumPy needs for theirs."""
 
 
+_MEMORY: Options = {
+    "latency": (whole, "cycles that the memory takes more than the least possible (default 0)"),
+}
+
+
 class NumpyLink(Link):
     """A link to a model of the contract in this process. No circuit is simulated.
 
-    Commands run when the doorbell is written, so that no call but that one takes long.
+    Commands run when the doorbell is written, so that no call but that one takes long. The counters
+    are predicted for a circuit of ``configuration`` at a ``memory``, by default an ideal one.
     """
 
-    def __init__(self, configuration: Configuration) -> None:
+    predicted = True
+
+    def __init__(self, configuration: Configuration, memory: Memory | None = None) -> None:
         self._interpreter = Interpreter(configuration)
-        self._control = ControlWindow(self._interpreter)
+        counters = PredictedCounters(configuration, memory or Memory())
+        self._control = ControlWindow(self._interpreter, counters)
         self.description = f"numpy model, {configuration.data_width} bits, no circuit"
 
     @property
@@ -94,7 +104,8 @@ def open_link(url: str) -> NumpyLink:
     """Open ``numpy[?OPTION=VALUE[&OPTION=VALUE...]]``.
 
     The options are those of a circuit: ``width``, ``ports``, ``memory``, ``loops``, ``slots``,
-    ``ops``, ``modes``, ``lanes`` and ``search``.
+    ``ops``, ``modes``, ``lanes`` and ``search``; ``latency`` is that of the memory whose cycles are
+    predicted.
 
     Raises ``LinkError`` for an unknown option or a bad value, and for more than 2 GiB of memory.
     """
@@ -103,9 +114,10 @@ def open_link(url: str) -> NumpyLink:
         raise LinkError(
             f"device {url!r}: {parsed.target!r} after numpy; expected numpy?OPTION=VALUE"
         )
-    values = parsed.options(CIRCUIT)
+    values = parsed.options({**CIRCUIT, **_MEMORY})
     with as_option_error(url):
-        circuit = replace(configuration(values), counters=False)
+        memory = Memory(latency=values.get("latency", 0))
+        circuit = configuration(values)
         if circuit.memory_last >= LARGEST_MEMORY:
             raise ValueError(f"memory_bytes: {circuit.memory_bytes}; expected up to 2GiB")
-        return NumpyLink(circuit)
+        return NumpyLink(circuit, memory)

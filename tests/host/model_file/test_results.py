@@ -2,16 +2,18 @@
 
 import numpy as np
 
-from bitlane.model_file.results import Comparison, compare, measure
+from bitlane.model_file.results import BusyCycles, Comparison, compare, measure
 
 
 def test_a_timing_has_the_medians_of_its_iterations() -> None:
     counter = iter([0xFFFF_FFFE, 3, 10, 30, 30, 31])
     calls: list[int] = []
-    timing = measure(lambda: calls.append(0), lambda: next(counter), iterations=3)
+    timing = measure(lambda: calls.append(0), BusyCycles(lambda: next(counter)), iterations=3)
     assert (timing.iterations, timing.cycles, len(calls)) == (3, 5, 3)  # of 5, 20 and 1
     assert str(timing).endswith(" ms median (CPU), 5 cycles")
     assert measure(lambda: None, None).cycles is None
+    predicted = measure(lambda: None, BusyCycles(lambda: 7, predicted=True))
+    assert str(predicted).endswith(", 0 cycles predicted")
 
 
 def test_a_comparison_counts_bytes_and_describes_the_first() -> None:

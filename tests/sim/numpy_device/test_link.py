@@ -35,7 +35,7 @@ def test_it_says_what_it_is() -> None:
     with bitlane.open("numpy?width=128") as device:
         assert device.driver.link.description == "numpy model, 128 bits, no circuit"
         assert device.driver.link.cycles is None
-        assert not device.driver.geometry.counters
+        assert device.driver.link.predicted
 
 
 def test_options_are_those_of_a_circuit() -> None:
@@ -58,7 +58,7 @@ def test_options_are_those_of_a_circuit() -> None:
             "numpy:compiled",
             "device 'numpy:compiled': 'compiled' after numpy; expected numpy?OPTION",
         ),
-        ("numpy?latency=3", "device 'numpy?latency=3': no option 'latency'; choose width, ports,"),
+        ("numpy?stall=3", "device 'numpy?stall=3': no option 'stall'; choose width, ports,"),
         ("numpy?width=7", "device 'numpy?width=7': option width: 7 is not supported; expected 32,"),
         ("numpy?memory=4GiB", "device 'numpy?memory=4GiB': option memory: 4294967296; expected up"),
         (

@@ -1,0 +1,138 @@
+"""The counters of the device: predicted, and only when somebody reads them.
+
+The host's accesses to the control window take as long as those of the simulated device, and its
+look at STATUS, RETIRED, FAULT or a completion takes place when all commands have ended, because
+that is what the device answers.
+"""
+
+from dataclasses import replace
+from functools import lru_cache
+from math import inf
+from typing import TypeAlias
+
+import numpy as np
+
+from bitlane_rtl.abi import Op
+from bitlane_rtl.configuration import Configuration
+
+from ..fields import Fields
+from .command import Command
+from .cycles import Counts, Memory, Shape, Stream
+from .timeline import Timeline
+
+_WRITE_CYCLES, _READ_CYCLES = 4, 5
+"""Cycles of an access to the control window: `ControlManager` and `Axi4LiteControl`."""
+
+_LONG_AGO = 64
+"""Cycles after which every record has been fetched, whatever its length."""
+
+_MOST = 1 << 14
+"""Different jobs whose prediction is postponed."""
+
+Submission: TypeAlias = tuple[int, int, tuple[bytes, ...]]
+"""Commands of a DOORBELL: its cycle, that of the last write to the ring, and the records."""
+
+
+class PredictedCounters:
+    """Collects the commands that retire, and predicts the counters from them."""
+
+    def __init__(self, circuit: Configuration, memory: Memory) -> None:
+        self._circuit = circuit
+        self._memory = memory
+        self._now = self._ring_written = 0
+        self._job: list[Submission] = []
+        self._jobs: dict[tuple[Submission, ...], int] = {}
+        self._total = Counts()
+        self._shape = lru_cache(_MOST)(self._new_shape)
+        self._predict = lru_cache(_MOST)(self._new_prediction)
+
+    def wrote(self, words: int, *, ring: bool) -> None:
+        """Let the time pass in which the host writes ``words``."""
+        self._now += words * _WRITE_CYCLES
+        if ring:
+            self._ring_written = self._now
+
+    def read(self, words: int) -> None:
+        """Let the time pass in which the host reads ``words``."""
+        self._now += words * _READ_CYCLES
+
+    def submitted(self, records: tuple[bytes, ...]) -> None:
+        """Note ``records`` that a DOORBELL has submitted in this cycle and that retire."""
+        if records:
+            self._job.append((self._now, self._ring_written, records))
+
+    def ended(self) -> None:
+        """All commands have retired, and the host has seen it."""
+        if not self._job:
+            return
+        first = self._job[0][0]
+        key = tuple(
+            (rung - first, max(written - first, rung - first - _LONG_AGO), records)
+            for rung, written, records in self._job
+        )
+        self._jobs[key] = self._jobs.get(key, 0) + 1
+        self._job.clear()
+        if len(self._jobs) >= _MOST:
+            self._add()
+
+    def clear(self) -> None:
+        """Set all counters to 0."""
+        self._job.clear()
+        self._jobs.clear()
+        self._total = Counts()
+
+    def counts(self) -> Counts:
+        """Return the counters."""
+        self.ended()
+        self._add()
+        return self._total
+
+    def _add(self) -> None:
+        for job, times in self._jobs.items():
+            shapes = tuple(
+                (rung, written, tuple(map(self._shape, records))) for rung, written, records in job
+            )
+            self._total = self._total.plus(self._predict(shapes), times)
+        self._jobs.clear()
+
+    def _new_shape(self, record: bytes) -> Shape:
+        """Return the shape of a command, at the address within a block on which cycles depend."""
+        return shape_of(np.frombuffer(record, "<u4").tolist())
+
+    def _new_prediction(self, job: tuple[tuple[int, int, tuple[Shape, ...]], ...]) -> Counts:
+        line, busy, end = Timeline(self._circuit, self._memory), 0.0, 0.0
+        for rung, written, shapes in job:
+            for number, shape in enumerate(shapes):
+                line.command(shape, rung + 1, -inf if number else written)
+            busy += line.retired[-1] - max(rung, end)
+            end = line.retired[-1]
+        a_stalls, b_stalls = line.stalls
+        return line.counts._replace(busy=int(busy), a_stalls=int(a_stalls), b_stalls=int(b_stalls))
+
+
+def shape_of(words: list[int]) -> Shape:
+    """Return the shape of a record that is not refused, from its 32 words."""
+    command = Command(words)
+    streams = {}
+    for name in command.streams:
+        walk = command.bursts(name)
+        if command.op is Op.SEARCH and name != "A":
+            walk = replace(
+                walk, size=command.word(f"{name}_LAST") - command.word(f"{name}_BASE") + 1
+            )
+        streams[name] = Stream(replace(walk, base=walk.base % _BLOCK), command.mode(name))
+    return Shape(
+        command.op,
+        command.lane("A").bytes,
+        command.lane("Y").bytes,
+        command.run,
+        int(Fields(words).used),
+        bool(command.control["FENCE"]),
+        streams["A"],
+        streams.get("B"),
+        streams["Y"],
+    )
+
+
+_BLOCK = 256
+"""Bytes of the largest block of a burst: 16 beats of 16 bytes."""
