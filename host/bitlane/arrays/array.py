@@ -633,7 +633,8 @@ def explain(*arrays: Array) -> Explanation:
     nodes = [value.node for value in values if value.pending]
     if not nodes:
         return Explanation("computed already: no commands")
-    return explain_nodes(values[0].device.driver.geometry, nodes)
+    driver = values[0].device.driver
+    return explain_nodes(driver.geometry, nodes, driver.link.prediction)
 
 
 def _values(name: str, arrays: Sequence[Array]) -> list[Value]:

@@ -17,7 +17,7 @@ from ..default import default_url
 from ..driver.driver import Driver
 from ..driver.dry_run import RecordingDriver
 from ..errors import BitlaneError
-from ..links.link import open_link
+from ..links.link import Link, open_link
 from ..links.url import DeviceUrl
 from ..model_file import Result, load_model, prepare, run
 from ..model_file.results import busy_cycles
@@ -199,7 +199,9 @@ def run_model(
             iterations=options.iterations,
         )
         if options.json:
-            print(_as_json(driver.link.description, passed, results))
+            print(_as_json(driver.link, passed, results))
+        elif predicted := driver.link.prediction:
+            print(predicted)
     return DONE if passed else CHECK_FAILED
 
 
@@ -218,9 +220,11 @@ def _open(url: str, profile: RunProfile | None, model: str) -> Iterator[Driver]:
             yield driver
 
 
-def _as_json(device: str, passed: bool, results: Sequence[Result]) -> str:
+def _as_json(link: Link, passed: bool, results: Sequence[Result]) -> str:
     """Return all results by kind, in their order, as one JSON object."""
-    found: dict[str, object] = {"device": device, "passed": passed}
+    found: dict[str, object] = {"device": link.description, "passed": passed}
+    if link.prediction:
+        found["predicted"] = link.prediction.data
     for kind in ("dispatches", "checks", "resources", "files"):
         found[kind] = [each.data for each in results if each.kind == kind]
     return json.dumps(found, indent=2)

@@ -42,6 +42,8 @@ def run_onnx(
         timing = measure(lambda: compute(*results), busy_cycles(device.driver))
         print(f"Graph {quoted(graph.name)}: {timing}")
         tensors = [x.get() for x in results]
+        if predicted := device.driver.link.prediction:
+            print(predicted)
     passed = True
     if check:
         want = reference_outputs(graph, {**graph.constants, **arrays})

@@ -11,6 +11,7 @@ from bitlane_rtl.abi import Mode
 
 from ..driver.commands import Command, Walk
 from ..driver.geometry import Abilities
+from ..links.predicted import Predicted, duration
 from ..lowering.cost import cycles
 from ..lowering.fences import insert_fences
 from .fusion import fuse
@@ -57,14 +58,21 @@ def _html_row(tag: str, cells: Sequence[str]) -> str:
     return f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in cells)}</tr>"
 
 
-def explain(geometry: Abilities, roots: Sequence[Expression]) -> Explanation:
+def explain(
+    geometry: Abilities, roots: Sequence[Expression], board: Predicted | None = None
+) -> Explanation:
     """Return a table of the passes that compute ``roots`` in one run, beside those without fusion.
 
-    Cycles are estimated for a memory that answers at once. Raises ``LayoutError`` or
-    ``UnsupportedError``.
+    Cycles are estimated for a memory that answers at once, and with a ``board`` that is predicted,
+    seconds at its clock. Raises ``LayoutError`` or ``UnsupportedError``.
     """
-    fused = plan_passes(fuse(roots, geometry), geometry)
-    return table(pass_costs(fused, geometry), pass_costs(plan_passes(roots, geometry), geometry))
+    fused = pass_costs(plan_passes(fuse(roots, geometry), geometry), geometry)
+    plain = pass_costs(plan_passes(roots, geometry), geometry)
+    told = table(fused, plain)
+    if board is None:
+        return told
+    seconds = sum(each.cycles for each in fused) / board.clock_hz
+    return Explanation(f"{told}\npredicted  {duration(seconds)} at {board.clock}")
 
 
 def table(passes: Sequence[PassCost], plain: Sequence[PassCost]) -> Explanation:

@@ -18,6 +18,7 @@ from .url import DeviceUrl
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+    from .predicted import Predicted
     from .recording import Recording
 
 
@@ -73,6 +74,11 @@ class Link(Closeable):
     @property
     def recording(self) -> "Recording | None":
         """The activity of the device's buses since it was opened, if the link records it."""
+        return None
+
+    @property
+    def prediction(self) -> "Predicted | None":
+        """What a board would have taken since the link was opened; None if none is predicted."""
         return None
 
     @abstractmethod

@@ -42,7 +42,7 @@ class PredictedCounters:
         self._now = self._ring_written = 0
         self._job: list[Submission] = []
         self._jobs: dict[tuple[Submission, ...], int] = {}
-        self._total = Counts()
+        self._total = self._cleared = Counts()
         self._shape = lru_cache(_MOST)(self._new_shape)
         self._predict = lru_cache(_MOST)(self._new_prediction)
 
@@ -77,15 +77,20 @@ class PredictedCounters:
 
     def clear(self) -> None:
         """Set all counters to 0."""
-        self._job.clear()
-        self._jobs.clear()
-        self._total = Counts()
+        self.counts()
+        self._cleared = self._total
 
     def counts(self) -> Counts:
         """Return the counters."""
         self.ended()
         self._add()
-        return self._total
+        return self._total.plus(self._cleared, -1)
+
+    @property
+    def busy_cycles(self) -> int:
+        """BUSY_CYCLES since power-on: no clearing changes it."""
+        self.counts()
+        return self._total.busy
 
     def _add(self) -> None:
         for job, times in self._jobs.items():

@@ -1,5 +1,6 @@
-"""The link to the device of this package: ``numpy``, ``numpy?width=128&memory=64MiB``."""
+"""The link to the device of this package: ``numpy``, ``numpy?width=128``, ``numpy?board=ulx3s``."""
 
+from collections.abc import Sequence
 from time import sleep
 
 import numpy as np
@@ -7,11 +8,13 @@ from numpy.typing import NDArray
 
 from bitlane.errors import LinkError
 from bitlane.links.link import BytesLike, Link
+from bitlane.links.predicted import Predicted
 from bitlane.links.url import DeviceUrl, Options
 from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE, WORD_BYTES
 from bitlane_rtl.configuration import Configuration
 
 from ..circuit_options import CIRCUIT, as_option_error, configuration, whole
+from .board import PredictedBoard, board_named
 from .control import ControlWindow
 from .counters import PredictedCounters
 from .cycles import Memory
@@ -22,33 +25,46 @@ _LEAST_FORGOTTEN = 1 << 26
 """Bytes that are worth giving back: pages that come anew cost more than NumPy needs for theirs."""
 
 
-_MEMORY: Options = {
-    "latency": (whole, "cycles that the memory takes more than the least possible (default 0)"),
-}
-
-
 class NumpyLink(Link):
     """A link to a model of the contract in this process. No circuit is simulated.
 
     Commands run when the doorbell is written, so that no call but that one takes long. The counters
-    are predicted for a circuit of ``configuration`` at a ``memory``, by default an ideal one.
+    are predicted for a circuit of ``configuration`` at a ``memory``, by default an ideal one, and
+    seconds for a ``board``.
     """
 
     predicted = True
 
-    def __init__(self, configuration: Configuration, memory: Memory | None = None) -> None:
+    def __init__(
+        self,
+        configuration: Configuration,
+        memory: Memory | None = None,
+        board: PredictedBoard | None = None,
+    ) -> None:
+        self._board = board
+        self._line_seconds = 0.0
         self._interpreter = Interpreter(configuration)
-        counters = PredictedCounters(configuration, memory or Memory())
-        self._control = ControlWindow(self._interpreter, counters)
-        self.description = f"numpy model, {configuration.data_width} bits, no circuit"
+        self._counters = PredictedCounters(configuration, memory or Memory())
+        self._control = ControlWindow(self._interpreter, self._counters)
+        model = f"numpy model of {board.name}" if board else "numpy model"
+        self.description = f"{model}, {configuration.data_width} bits, no circuit"
 
     @property
     def host_memory(self) -> NDArray[np.uint8]:
         """The memory itself. ``Link`` says more."""
         return self._interpreter.memory
 
+    @property
+    def prediction(self) -> Predicted | None:
+        if (board := self._board) is None:
+            return None
+        cycles = self._counters.busy_cycles
+        return Predicted(board.name, board.clock_hz, board.line.name, cycles, self._line_seconds)
+
     def read(self, address: int, size: int) -> NDArray[np.uint8]:
         self._expect_open()
+        if self._board:
+            self._line_seconds += self._board.line.read(size)
         if address < CONTROL_BASE:
             return self._memory(address, size).copy()
         offsets = self._offsets(address, size)
@@ -58,10 +74,25 @@ class NumpyLink(Link):
     def write(self, address: int, data: BytesLike) -> None:
         self._expect_open()
         content = np.frombuffer(data, np.uint8)
+        if self._board:
+            self._line_seconds += self._board.line.write(content.size)
         if address < CONTROL_BASE:
             self._memory(address, content.size)[:] = content
             return
         self._control.write(self._offsets(address, content.size).start, content.tobytes())
+
+    def exchange(
+        self, writes: Sequence[tuple[int, BytesLike]], reads: Sequence[tuple[int, int]]
+    ) -> list[NDArray[np.uint8]]:
+        before = self._line_seconds
+        answers = super().exchange(writes, reads)
+        if self._board:
+            # Both directions at once.
+            line = self._board.line
+            down = sum(line.read(size) for _, size in reads)
+            up = self._line_seconds - before - down
+            self._line_seconds = before + max(up, down)
+        return answers
 
     def forget(self, address: int, size: int) -> None:
         if size >= _LEAST_FORGOTTEN and not self.closed:
@@ -69,6 +100,8 @@ class NumpyLink(Link):
 
     def wait(self, timeout: float) -> bool:
         self._expect_open()
+        if self._board:
+            self._line_seconds += self._board.line.read(0)
         if not self._control.interrupt:
             sleep(timeout)  # nothing changes the line meanwhile
         return self._control.interrupt
@@ -100,12 +133,19 @@ class NumpyLink(Link):
         return self._interpreter.memory[start : start + size]
 
 
+_OPTIONS: Options = {
+    **CIRCUIT,
+    "latency": (whole, "cycles that the memory takes more than the least possible (default 0)"),
+    "board": (str, "a board: its circuit and memory, and times that are predicted for it"),
+}
+
+
 def open_link(url: str) -> NumpyLink:
     """Open ``numpy[?OPTION=VALUE[&OPTION=VALUE...]]``.
 
-    The options are those of a circuit: ``width``, ``ports``, ``memory``, ``loops``, ``slots``,
-    ``ops``, ``modes``, ``lanes`` and ``search``; ``latency`` is that of the memory whose cycles are
-    predicted.
+    The options are those of a circuit, ``width``, ``ports``, ``memory``, ``loops``, ``slots``,
+    ``ops``, ``modes``, ``lanes`` and ``search``, and the ``latency`` of the memory whose cycles are
+    predicted; or the name of a ``board`` alone.
 
     Raises ``LinkError`` for an unknown option or a bad value, and for more than 2 GiB of memory.
     """
@@ -114,10 +154,17 @@ def open_link(url: str) -> NumpyLink:
         raise LinkError(
             f"device {url!r}: {parsed.target!r} after numpy; expected numpy?OPTION=VALUE"
         )
-    values = parsed.options({**CIRCUIT, **_MEMORY})
+    values = parsed.options(_OPTIONS)
+    name = values.pop("board", None)
     with as_option_error(url):
-        memory = Memory(latency=values.get("latency", 0))
-        circuit = configuration(values)
+        if name and values:
+            raise ValueError(
+                f"option {next(iter(values))}: beside board={name}, which has a circuit; expected"
+                " one of them"
+            )
+        board = board_named(name) if name is not None else None
+        circuit = board.configuration if board else configuration(values)
+        memory = board.memory if board else Memory(latency=values.get("latency", 0))
         if circuit.memory_last >= LARGEST_MEMORY:
             raise ValueError(f"memory_bytes: {circuit.memory_bytes}; expected up to 2GiB")
-        return NumpyLink(circuit, memory)
+        return NumpyLink(circuit, memory, board)

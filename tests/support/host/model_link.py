@@ -33,6 +33,8 @@ from bitlane_rtl.abi import (
 from bitlane_rtl.abi.rows import Rows
 from bitlane_rtl.configuration import Configuration, Search
 from bitlane_sim.numpy_device.control import ControlWindow
+from bitlane_sim.numpy_device.counters import PredictedCounters
+from bitlane_sim.numpy_device.cycles import Memory
 from bitlane_sim.numpy_device.interpreter import ENDLESS, Stop
 from support.record import RUBBISH, Record
 from support.watched import WatchedInterpreter
@@ -117,8 +119,9 @@ class ModelLink(Link):
 
     def __post_init__(self) -> None:
         self.executed = self.doorbell = 0
-        self._commands = _Commands(self, self._configuration())
-        self._window = ControlWindow(self._commands)
+        configuration = self._configuration()
+        self._commands = _Commands(self, configuration)
+        self._window = ControlWindow(self._commands, PredictedCounters(configuration, Memory()))
         self.memory: Bytes = self._commands.memory[: self.memory_bytes]
         # In the circuit, unused words of a slot hold rubbish: the driver must not depend on them.
         rubbish = RUBBISH.to_bytes(4, "little") * (self.slots * RECORD_BYTES // 4)

@@ -7,6 +7,7 @@ from typing import Any
 
 from bitlane import dml
 from bitlane.model_file import load_model, prepare, run
+from bitlane.model_file.results import busy_cycles
 from support.host.model_driver import ModelDriver
 
 Note = Callable[[str], object]
@@ -55,7 +56,7 @@ class Runner:
         self.driver.model.calls.clear()
         loaded = load_model(self.path)
         if cycles:
-            options["read_cycles"] = lambda: self.driver.read_register("BUSY_CYCLES")
+            options["read_cycles"] = busy_cycles(self.driver)
         with dml.Device(self.driver) as device:
             prepared = prepare(loaded, device)
             assert self.driver.model.calls == []

@@ -1,0 +1,20 @@
+"""The boards whose times the device ``numpy?board=NAME`` predicts."""
+
+from collections.abc import Mapping
+
+from bitlane_sim.numpy_device.board import PredictedBoard
+from bitlane_sim.numpy_device.cycles import Memory
+from bitlane_sim.numpy_device.line_time import gigabit_line, serial_line
+
+from . import boards
+from .board import Board
+
+
+def predicted_boards() -> Mapping[str, PredictedBoard]:
+    """Return all boards by name."""
+    return {name: _predicted(board) for name, board in boards().items()}
+
+
+def _predicted(board: Board) -> PredictedBoard:
+    line = gigabit_line() if board.ethernet else serial_line(board.baud)
+    return PredictedBoard(board.name, board.configuration, board.clock_hz, line, Memory())
