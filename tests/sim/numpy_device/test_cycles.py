@@ -1,6 +1,6 @@
 """The counters that `numpy` predicts, beside those of the compiled circuit.
 
-Beats are equal. Cycles are within bounds, and so are stalls, which cycles lead to.
+Beats are equal, cycles within a bound for each class, and stalls within a tenth of the cycles.
 """
 
 import random
@@ -89,8 +89,10 @@ class Beside:
         busy = circuit["BUSY_CYCLES"]
         bound = max(cycles, share * busy)
         assert abs(model["BUSY_CYCLES"] - busy) <= bound, f"BUSY_CYCLES: {text}"
+        if self.configuration.read_ports == 1:
+            return  # which operand of a shared port waits is not predicted
         for name in ("A_STALLS", "B_STALLS"):
-            assert abs(model[name] - circuit[name]) <= max(4, 2 * bound), f"{name}: {text}"
+            assert abs(model[name] - circuit[name]) <= max(4, 0.1 * busy), f"{name}: {text}"
 
 
 @pytest.fixture
@@ -146,6 +148,36 @@ def test_a_job_of_commands(pairs: ExitStack, options: str, latency: int, seed: i
         count = chance.randint(2, pair.configuration.slots)
         records = [pack(drawn.draw(chance, 2 * REGION)) for _ in range(count)]
         pair.expect(records, 0.02, 2, f"seed {seed}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", seeds(1, 6))
+def test_a_shared_read_port(pairs: ExitStack, seed: int) -> None:
+    """A and B take turns as in long runs. Short ones differ by up to 16 cycles, or a tenth."""
+    pair, chance = opened(pairs, ONE_PORT), random.Random(seed)
+    for _ in range(40):
+        drawn = draws(pair, fences=0)
+        pair.expect([pack(drawn.draw(chance, 2 * REGION))], 0.1, 16, f"seed {seed}")
+    for _ in range(12):
+        count = chance.randint(2, pair.configuration.slots)
+        records = [pack(drawn.draw(chance, 2 * REGION)) for _ in range(count)]
+        pair.expect(records, 0.1, 16, f"seed {seed}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("rows", "queries"), [(24, 3), (64, 1), (500, 20), (1000, 64)])
+def test_a_search(rows: int, queries: int) -> None:
+    """Hits are taken from their chance, and the latency of each tile is not: 100 cycles, or 5 %."""
+    content = np.random.default_rng(rows).integers(0, 256, (rows + queries, 16), np.uint8)
+    counted = []
+    for scheme in ("sim:compiled", "numpy"):
+        with bitlane.open(f"{scheme}?memory=4MiB&search=3,128,64,8") as device:
+            device.search(content[:queries], content[queries:], 2)
+            counted.append(device.driver.counters())
+    circuit, model = counted
+    for name in ("A_BEATS", "B_BEATS", "Y_BEATS"):
+        assert circuit[name] == model[name] > 0
+    assert model["BUSY_CYCLES"] == pytest.approx(circuit["BUSY_CYCLES"], rel=0.05, abs=100)
 
 
 ROWS: dict[str, Sequence[Command]] = {
