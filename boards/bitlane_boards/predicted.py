@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from bitlane_sim.numpy_device.board import PredictedBoard
-from bitlane_sim.numpy_device.cycles import Memory
+from bitlane_sim.numpy_device.cycles import SDRAM_SHARE, Memory
 from bitlane_sim.numpy_device.line_time import gigabit_line, serial_line
 
 from . import boards
@@ -17,4 +17,12 @@ def predicted_boards() -> Mapping[str, PredictedBoard]:
 
 def _predicted(board: Board) -> PredictedBoard:
     line = gigabit_line() if board.ethernet else serial_line(board.baud)
-    return PredictedBoard(board.name, board.configuration, board.clock_hz, line, Memory())
+    memory = Memory(shared=_beat_cycles(board))
+    return PredictedBoard(board.name, board.configuration, board.clock_hz, line, memory)
+
+
+def _beat_cycles(board: Board) -> float:
+    """Return the cycles that a beat of any stream takes in the memory of ``board``."""
+    if board.sdram is not None:
+        return board.configuration.data_width / board.sdram.width / SDRAM_SHARE
+    return 1 / board.banks

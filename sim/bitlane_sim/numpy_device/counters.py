@@ -112,6 +112,8 @@ class PredictedCounters:
             busy += line.retired[-1] - max(rung, end)
             end = line.retired[-1]
         a_stalls, b_stalls = line.stalls
+        beats = line.counts.a_beats + line.counts.b_beats + line.counts.y_beats
+        busy = max(busy, beats * self._memory.shared)
         return line.counts._replace(busy=int(busy), a_stalls=int(a_stalls), b_stalls=int(b_stalls))
 
 

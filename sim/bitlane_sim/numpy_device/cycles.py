@@ -22,12 +22,21 @@ _CLUSTER = 4
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """The memory of a prediction: an AXI4 memory that accepts each request and beat at once.
+    """The memory of a prediction, by default one that accepts each request and beat at once.
 
     ``latency``: cycles that a first beat or a response takes beyond the least possible one.
+    ``shared``: cycles of a beat on a port that carries all streams; 0 if each has its own. It
+    bounds a job from below: rows that are opened for short bursts and ports that wait for each
+    other are not predicted.
     """
 
     latency: int = 0
+    shared: float = 0.0
+
+
+SDRAM_SHARE = 0.957
+"""Share of an SDRAM chip's words that streams get beside refreshes and turns of the data lines, as
+`bitlane bench` measures a XOR of 256 KiB (`bench.sdram`)."""
 
 
 class Counts(NamedTuple):
