@@ -16,7 +16,8 @@ from bitlane_boards import boards
 from bitlane_boards.board import Board
 from bitlane_boards.flow import build as build_module
 from bitlane_boards.flow.build import BuildError, build
-from bitlane_boards.flow.tools import Tool, ToolError, Usage
+from bitlane_boards.flow.families import Tool
+from bitlane_boards.flow.tools import ToolError, Usage
 from support.boards.board_builds import built
 
 pytestmark = pytest.mark.slow

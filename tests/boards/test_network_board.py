@@ -22,8 +22,9 @@ from bitlane_boards.command_line.common import add_addresses, addressed
 from bitlane_boards.command_line.devices import url_of
 from bitlane_boards.flow import build as build_module
 from bitlane_boards.flow.build import BuildError, build
+from bitlane_boards.flow.families import Tool
 from bitlane_boards.flow.rgmii import RgmiiPort
-from bitlane_boards.flow.tools import Tool, Usage, silent
+from bitlane_boards.flow.tools import Usage, silent
 from bitlane_boards.platforms.colorlight_i5 import ColorlightI5Platform
 from bitlane_rtl.ethernet.board_addresses import BoardAddresses
 from bitlane_sim.pins import CircuitModel

@@ -16,8 +16,9 @@ from bitlane.command_line.cli import CHECK_FAILED, DONE, UNUSABLE, main
 from bitlane.errors import BitlaneError
 from bitlane_boards.command_line import build as command
 from bitlane_boards.flow import build as build_module
+from bitlane_boards.flow.families import Tool
 from bitlane_boards.flow.seeds import Routed, Synthesised, best_of, place
-from bitlane_boards.flow.tools import Tool, ToolError, Usage
+from bitlane_boards.flow.tools import ToolError, Usage
 
 pytestmark = pytest.mark.slow
 

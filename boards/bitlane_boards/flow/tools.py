@@ -16,7 +16,9 @@ from pathlib import Path
 from bitlane.errors import BitlaneError
 from bitlane_sim.builds import CACHE
 
-__all__ = ["Progress", "Tool", "ToolError", "Usage", "require", "run_tool", "silent"]
+from .families import Tool
+
+__all__ = ["Progress", "ToolError", "Usage", "require", "run_tool", "silent"]
 
 Progress = Callable[[str], None]
 """A function that takes a line at the start of each step, and every 15 s during a step."""
@@ -39,14 +41,6 @@ class ToolError(BitlaneError):
     def __init__(self, message: str, reason: str | None = None) -> None:
         super().__init__(message)
         self.reason = message if reason is None else reason
-
-
-@dataclass(frozen=True, slots=True)
-class Tool:
-    """A command, and the package that brings it."""
-
-    package: str
-    command: str
 
 
 @dataclass(frozen=True, slots=True)

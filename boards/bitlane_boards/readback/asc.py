@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from bitlane.errors import BitlaneError
 
-from ..flow.tools import Tool, ToolError, require, run_tool, silent
+from ..flow.families import Tool
+from ..flow.tools import ToolError, require, run_tool, silent
 
 __all__ = ["Bitstream", "BitstreamError"]
 

@@ -16,9 +16,9 @@ from amaranth.lib import io
 
 from bitlane_boards.board import Board
 from bitlane_boards.flow.carries import shorten
-from bitlane_boards.flow.families import FLOWS
+from bitlane_boards.flow.families import FLOWS, Tool
 from bitlane_boards.flow.platform import leds, load_platform
-from bitlane_boards.flow.tools import Tool, run_tool, silent
+from bitlane_boards.flow.tools import run_tool, silent
 from bitlane_boards.readback.pins import BoardPin, Side
 from bitlane_sim.builds import CACHE
 from bitlane_sim.pins import PinSimulation
