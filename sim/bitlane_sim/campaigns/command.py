@@ -18,7 +18,6 @@ from bitlane.command_line.workers import add_workers, shared_by
 from bitlane.errors import BitlaneError
 from bitlane.files import expect_writable
 from bitlane.terminal import show
-from cppsim.errors import SimulationError
 
 if TYPE_CHECKING:
     from .device_run import Case
@@ -257,6 +256,8 @@ def _stage_of(arguments: argparse.Namespace, wanted: Wanted) -> "Stage | None":
 
     Raises ``BitlaneError``.
     """
+    from cppsim.errors import SimulationError
+
     from .folder import circuit_of, make_circuit, open_circuit
     from .plan import Stage
 
@@ -344,6 +345,8 @@ def _campaign(arguments: argparse.Namespace) -> int:
     stage = _stage_of(arguments, campaign.wanted)
     if stage is None:
         return DONE
+    from cppsim.errors import SimulationError
+
     from .plan import JobFailed
 
     try:

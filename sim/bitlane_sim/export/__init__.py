@@ -15,7 +15,6 @@ from bitlane.files import parse_size
 from bitlane_rtl.abi import BIT_OPS, LOGIC_OPS, SHIFT_OPS, Lane, Mode
 from bitlane_rtl.configuration import Configuration, Search
 from bitlane_rtl.configurations import NAMED
-from cppsim.errors import SimulationError
 
 from ..search_option import SEARCH_FORM, parse_search, search_text
 from .destination import Destination, ExportError, destination
@@ -173,6 +172,8 @@ def _search(text: str) -> Search:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    from cppsim.errors import SimulationError
+
     to = destination(arguments.output, arguments.folder, arguments.prefix, force=arguments.force)
     try:
         chosen = _chosen(arguments)
