@@ -13,6 +13,10 @@ class SimulationError(Exception):
     """A circuit could not be built, or broke a rule while it ran. One line."""
 
 
+class NoCompilerError(SimulationError):
+    """No C++ compiler runs. The line says what to install."""
+
+
 class BatchError(SimulationError):
     """A batch cannot be made, or a program does not fit its circuit. One line with the cure."""
 

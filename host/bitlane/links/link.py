@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 ENTRY_POINT_GROUP = "bitlane.links"
 """Entry points that map a URL scheme to a callable that takes the URL and returns a ``Link``."""
 
+WITHOUT_CIRCUIT = (
+    "the device numpy needs neither a circuit nor a compiler, and BITLANE_DEVICE=numpy makes it"
+    " the default"
+)
+"""The last clause of each message about a simulator that cannot be opened."""
+
 BytesLike: TypeAlias = bytes | bytearray | memoryview | NDArray[Any]
 """Anything with C-contiguous bytes."""
 
@@ -184,10 +190,9 @@ def open_link(url: str) -> Link:
         lacking = f"{found[scheme].value} cannot be loaded: {error}"
         if isinstance(error, ModuleNotFoundError) and error.name:
             lacking = f"needs the Python package {error.name}, which is not installed"
-        without = "; the device numpy needs neither a circuit nor a compiler"
+        without = f"; {WITHOUT_CIRCUIT}" if scheme == "sim" else ""
         raise LinkError(
-            f"device {url!r}: {lacking}; {how_to_install(scheme)} brings it"
-            f"{without if scheme == 'sim' and 'numpy' in found else ''}"
+            f"device {url!r}: {lacking}; {how_to_install(scheme)} brings it{without}"
         ) from error
 
 

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitlane.errors import LinkError
-from bitlane.links.link import BytesLike, Link
+from bitlane.links.link import WITHOUT_CIRCUIT, BytesLike, Link
 from bitlane.links.recording import Recording
 from bitlane.links.url import DeviceUrl, Options, printable
 from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE, WORD_BYTES
-from cppsim.errors import SimulationError
+from cppsim.errors import NoCompilerError, SimulationError
 
 from ..circuit_options import CIRCUIT, as_option_error, configuration, whole
 from .simulator import EVALUATORS, Simulator, choose_evaluator
@@ -239,7 +239,10 @@ def open_link(url: str) -> SimulatorLink:
         circuit = configuration(values)
         with _writable(values.get("vcd")) as vcd:
             records = values.get("record", 0)
-            simulator = Simulator(circuit, evaluator, vcd=vcd, records=records)
+            try:
+                simulator = Simulator(circuit, evaluator, vcd=vcd, records=records)
+            except NoCompilerError as error:
+                raise SimulationError(f"{error}; {WITHOUT_CIRCUIT}") from error
     simulator.set_latency(values.get("latency", 0))
     if "stall" in values:
         simulator.set_stalls(values["stall"], seed=values.get("seed", 0))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ..errors import SimulationError
+from ..errors import NoCompilerError, SimulationError
 
 _DEADLINE_SECONDS = 600.0
 """Time limit of a program that usually takes seconds."""
@@ -99,7 +99,7 @@ def find_compiler(owner: str = "cppsim") -> Compiler:
     The variable holds a command, with arguments if any. ``owner`` is the Python package in whose
     name it begins.
 
-    Raises ``SimulationError`` if none runs, which says what to install.
+    Raises ``NoCompilerError`` if none runs, which says what to install.
     """
     variable = f"{owner.upper()}_CXX"
     chosen = os.environ.get(variable)
@@ -112,8 +112,8 @@ def find_compiler(owner: str = "cppsim") -> Compiler:
         if version is not None:
             return Compiler(command, version)
     if chosen:
-        raise SimulationError(f"{variable}: {chosen!r} is not a C++ compiler that runs")
-    raise SimulationError(
+        raise NoCompilerError(f"{variable}: {chosen!r} is not a C++ compiler that runs")
+    raise NoCompilerError(
         "no C++ compiler found: install g++ or clang++, or run pip install ziglang"
     )
 

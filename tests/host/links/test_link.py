@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from bitlane.errors import LinkError
 from bitlane.links import link as link_module
-from bitlane.links.link import BytesLike, Link, open_link
+from bitlane.links.link import WITHOUT_CIRCUIT, BytesLike, Link, open_link
 from support.host.model_link import ModelLink
 
 
@@ -78,8 +78,8 @@ def test_a_link_without_its_packages_says_what_to_install(monkeypatch: pytest.Mo
     advice = (
         r"needs the Python package bitlane_without_such_a_module, .* 'bitlane\[sim\]' brings it"
     )
-    with pytest.raises(LinkError, match=f"{advice}$"):
+    with pytest.raises(LinkError, match=f"{advice}; {WITHOUT_CIRCUIT}$"):
         open_link("sim")
-    install(monkeypatch, sim="bitlane_without_such_a_module:open_link", numpy="some:link")
-    with pytest.raises(LinkError, match=f"{advice}; the device numpy needs neither a circuit"):
-        open_link("sim")
+    install(monkeypatch, serial="bitlane_without_such_a_module:open_link")
+    with pytest.raises(LinkError, match=r"'bitlane\[serial\]' brings it$"):
+        open_link("serial:/dev/ttyUSB1")
