@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+from .version import __version__
+
 if TYPE_CHECKING:
     from importlib.metadata import Distribution
 
-__all__ = ["how_to_install"]
+__all__ = ["how_to_install", "how_to_install_elsewhere"]
 
 _OWN = "bitlane"
 _SIMULATOR = "cppsim"
@@ -27,11 +29,21 @@ def how_to_install(extra: str) -> str:
     if own is None:  # the folders of a clone on PYTHONPATH
         return f"pip install {wanted}"
     folder, editable = _origin(own)
-    simulator = folder and folder / "sim"
-    if not simulator or not _needs_simulator(own, extra) or _installed(_SIMULATOR):
+    if not folder or not _needs_simulator(own, extra) or _installed(_SIMULATOR):
         return f"pip install {wanted}"
     option = "-e " if editable else ""
-    return f"pip install {option}{shlex.quote(str(simulator))} {wanted}"
+    return f"pip install {option}{shlex.quote(str(folder / 'sim'))} {wanted}"
+
+
+def how_to_install_elsewhere(extra: str) -> str:
+    """Return the command that installs this very bitlane with ``extra`` in another environment."""
+    own = _installed(_OWN)
+    folder = own and _origin(own)[0]
+    if not own or not folder:
+        return f"pip install '{_OWN}[{extra}]=={__version__}'"
+    folders = [folder / "sim"] if _needs_simulator(own, extra) else []
+    words = [*map(str, folders), f"{folder}[{extra}]"]
+    return f"pip install {shlex.join(words)}"
 
 
 def _origin(package: "Distribution") -> tuple[Path | None, bool]:

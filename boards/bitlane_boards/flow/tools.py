@@ -14,6 +14,7 @@ from importlib.metadata import PackageNotFoundError, entry_points, version
 from pathlib import Path
 
 from bitlane.errors import BitlaneError
+from bitlane.installation import how_to_install
 from bitlane_sim.builds import CACHE
 
 from .families import Tool
@@ -54,7 +55,7 @@ class Usage:
 def require(tools: Sequence[Tool]) -> dict[str, str]:
     """Return the versions of the packages of ``tools``.
 
-    Raises ``BitlaneError`` that names missing packages and the command that installs them.
+    Raises ``BitlaneError`` that names the missing packages and the command that installs them.
     """
     versions = {}
     missing = []
@@ -64,8 +65,8 @@ def require(tools: Sequence[Tool]) -> dict[str, str]:
         except PackageNotFoundError:
             missing.append(tool.package)
     if missing:
-        names = " ".join(dict.fromkeys(missing))
-        raise BitlaneError(f"{tools[0].command}: not installed: pip install {names}")
+        names = ", ".join(dict.fromkeys(missing))
+        raise BitlaneError(f"not installed: {names}; {how_to_install('boards')} brings it")
     return versions
 
 

