@@ -72,6 +72,17 @@ def test_pages_and_messages_add_an_extra_by_one_command() -> None:
     assert {"boards", "compiler", "completion", "litex", "onnx", "report"} <= added <= extras
 
 
+def test_the_tools_of_the_figures_are_those_that_are_pinned() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    pins = (ROOT / "requirements" / "dev.txt").read_text(encoding="utf-8")
+    pinned = dict(re.findall(r"^([\w-]+)==(\S+)", pins, flags=re.MULTILINE))
+    listed = said("docs/boards.md").partition("Those of bitlane's pages are of ")[2]
+    tools = dict(re.findall(r"([\w-]+) (\d[\w.]*)", listed.partition(", which")[0]))
+    names = {re.split(r"[\[<>=]", each)[0] for each in project["optional-dependencies"]["boards"]}
+    assert set(tools) == names - {"amaranth-boards", "bitlane"}
+    assert tools == {name: pinned[name] for name in tools}
+
+
 def test_amaranths_private_parts_are_used_where_the_page_says() -> None:
     listed = said("docs/cppsim.md").partition("private modules of Amaranth")[2]
     files = set(re.findall(r"`sim/cppsim/([\w/]+\.py)`", listed.partition("Tests run")[0]))
