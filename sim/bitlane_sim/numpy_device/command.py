@@ -12,7 +12,7 @@ from .operations import DTYPES
 from .walk import AddressWalk
 
 
-class Command:
+class DecodedCommand:
     """The words of a record that is not refused."""
 
     def __init__(self, words: Sequence[int]) -> None:

@@ -33,7 +33,7 @@ _INTERRUPT = next(bits for bits in RECORD["CONTROL"].bits if bits.name == "INTER
 _CODE, _INDEX = COMPLETION
 
 _COUNTERS = [entry.offset for entry in REGISTERS if entry.offset >= register("BUSY_CYCLES").offset]
-"""Offsets of the counters, in the order of `Counts`."""
+"""Offsets of the counters, in the order of `CounterValues`."""
 
 _STATE = {register(name).offset for name in ("STATUS", "RETIRED", "FAULT")}
 """Registers that show whether commands have ended."""

@@ -16,8 +16,8 @@ from bitlane_rtl.abi import Op
 from bitlane_rtl.configuration import Configuration
 
 from ..fields import Fields
-from .command import Command
-from .cycles import Counts, Memory, Shape, Stream
+from .command import DecodedCommand
+from .cycles import CommandShape, CounterValues, Memory, Stream
 from .timeline import Timeline
 
 _WRITE_CYCLES, _READ_CYCLES = 4, 5
@@ -42,7 +42,7 @@ class PredictedCounters:
         self._now = self._ring_written = 0
         self._job: list[Submission] = []
         self._jobs: dict[tuple[Submission, ...], int] = {}
-        self._total = self._cleared = Counts()
+        self._total = self._cleared = CounterValues()
         self._shape = lru_cache(_MOST)(self._new_shape)
         self._predict = lru_cache(_MOST)(self._new_prediction)
 
@@ -80,7 +80,7 @@ class PredictedCounters:
         self.counts()
         self._cleared = self._total
 
-    def counts(self) -> Counts:
+    def counts(self) -> CounterValues:
         """Return the counters."""
         self.ended()
         self._add()
@@ -100,11 +100,13 @@ class PredictedCounters:
             self._total = self._total.plus(self._predict(shapes), times)
         self._jobs.clear()
 
-    def _new_shape(self, record: bytes) -> Shape:
+    def _new_shape(self, record: bytes) -> CommandShape:
         """Return the shape of a command, at the address within a block on which cycles depend."""
         return shape_of(np.frombuffer(record, "<u4").tolist())
 
-    def _new_prediction(self, job: tuple[tuple[int, int, tuple[Shape, ...]], ...]) -> Counts:
+    def _new_prediction(
+        self, job: tuple[tuple[int, int, tuple[CommandShape, ...]], ...]
+    ) -> CounterValues:
         line, busy, end = Timeline(self._circuit, self._memory), 0.0, 0.0
         for rung, written, shapes in job:
             for number, shape in enumerate(shapes):
@@ -117,9 +119,9 @@ class PredictedCounters:
         return line.counts._replace(busy=int(busy), a_stalls=int(a_stalls), b_stalls=int(b_stalls))
 
 
-def shape_of(words: list[int]) -> Shape:
+def shape_of(words: list[int]) -> CommandShape:
     """Return the shape of a record that is not refused, from its 32 words."""
-    command = Command(words)
+    command = DecodedCommand(words)
     streams = {}
     for name in command.streams:
         walk = command.bursts(name)
@@ -128,7 +130,7 @@ def shape_of(words: list[int]) -> Shape:
                 walk, size=command.word(f"{name}_LAST") - command.word(f"{name}_BASE") + 1
             )
         streams[name] = Stream(replace(walk, base=walk.base % _BLOCK), command.mode(name))
-    return Shape(
+    return CommandShape(
         command.op,
         command.lane("A").bytes,
         command.lane("Y").bytes,

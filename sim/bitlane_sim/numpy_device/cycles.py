@@ -39,7 +39,7 @@ SDRAM_SHARE = 0.957
 `bitlane bench` measures a XOR of 256 KiB (`bench.sdram`)."""
 
 
-class Counts(NamedTuple):
+class CounterValues(NamedTuple):
     """The counters from BUSY_CYCLES on, in the order of their registers."""
 
     busy: int = 0
@@ -50,9 +50,9 @@ class Counts(NamedTuple):
     y_beats: int = 0
     y_stalls: int = 0
 
-    def plus(self, other: "Counts", times: int = 1) -> "Counts":
+    def plus(self, other: "CounterValues", times: int = 1) -> "CounterValues":
         """Return the sum of these counts and ``times`` the ``other`` ones."""
-        return Counts(*(a + b * times for a, b in zip(self, other, strict=True)))
+        return CounterValues(*(a + b * times for a, b in zip(self, other, strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ def _common(step: int, modulo: int) -> int:
 
 
 @dataclass(frozen=True)
-class Shape:
+class CommandShape:
     """The part of a command that its cycles depend on.
 
     ``lane`` and ``out_lane`` are in bytes; ``words`` are those of the record in use.
@@ -218,10 +218,12 @@ class Shape:
         """Return the elements after which each stream is at the same offset of a block again."""
         return BEATS_PER_BLOCK * data_bytes // self.least
 
-    def beats(self, data_bytes: int) -> Counts:
+    def beats(self, data_bytes: int) -> CounterValues:
         """Return the beats of each port."""
         b = self.b.beats(data_bytes) if self.b else 0
-        return Counts(a_beats=self.a.beats(data_bytes), b_beats=b, y_beats=self.y.beats(data_bytes))
+        return CounterValues(
+            a_beats=self.a.beats(data_bytes), b_beats=b, y_beats=self.y.beats(data_bytes)
+        )
 
 
 def search_cycles(configuration: Configuration, rows: int, queries: int) -> float:

@@ -17,7 +17,7 @@ from bitlane_rtl.configuration import Configuration
 
 from ..fields import Fields, Limits, refusals
 from ..pages import Pages
-from .command import Command
+from .command import DecodedCommand
 from .operations import Elements, computation, nearest
 from .walk import ADDRESSES
 
@@ -75,7 +75,7 @@ class Interpreter:
         status = Status(refusals(Fields(words), self._limits))
         if status is not Status.OK:
             return partial(Stop, status)
-        command = Command(words)
+        command = DecodedCommand(words)
         if command.op is Op.SEARCH:
             return self._search(command)
         if stop := self._stop(command, command.streams):
@@ -98,7 +98,7 @@ class Interpreter:
 
         return execute
 
-    def _stop(self, command: Command, streams: str) -> Stop | None:
+    def _stop(self, command: DecodedCommand, streams: str) -> Stop | None:
         """Return the fault of ``streams`` that leave the memory on their way.
 
         The stream that leaves in the earliest run stops the command; of equal ones, any may.
@@ -119,7 +119,7 @@ class Interpreter:
         _, address, name = min(found)
         return Stop(Status.PAST_MEMORY, _PORTS[name], address)
 
-    def _search(self, command: Command) -> Callable[[], Stop | None]:
+    def _search(self, command: DecodedCommand) -> Callable[[], Stop | None]:
         search, base = self.configuration.search, self.configuration.memory_base
         assert search is not None, "refused before"
         # B and Y reach from BASE to LAST, which are in the memory.

@@ -9,7 +9,7 @@ from math import inf
 from bitlane_rtl.abi import BEATS_PER_BLOCK, Mode, Op
 from bitlane_rtl.configuration import Configuration
 
-from .cycles import Counts, Latencies, Memory, Shape, Stream, search_cycles
+from .cycles import CommandShape, CounterValues, Latencies, Memory, Stream, search_cycles
 
 _BEATS = 400
 """Beats of a run that are followed: several times what the FIFO of a reader holds."""
@@ -187,9 +187,9 @@ class Timeline:
         self._start = -inf  # when the last command started
         self._walked = -inf  # when the last step of all commands was accepted
         self.retired: list[float] = []  # when commands did
-        self.counts = Counts()  # beats alone
+        self.counts = CounterValues()  # beats alone
 
-    def command(self, shape: Shape, submitted: float, written: float = -inf) -> None:
+    def command(self, shape: CommandShape, submitted: float, written: float = -inf) -> None:
         """Follow a command that is submitted at ``submitted``.
 
         ``written``: when the host wrote to the ring at last, if the record was fetched after that.
@@ -216,7 +216,7 @@ class Timeline:
         self.retired.append(self.y.answered)
         self.counts = self.counts.plus(shape.beats(self.data_bytes))
 
-    def _search(self, shape: Shape) -> None:
+    def _search(self, shape: CommandShape) -> None:
         """Pass over a search: nothing of the next command is read before the rows are."""
         search = self._circuit.search
         assert search, "refused before"
@@ -295,7 +295,7 @@ class Timeline:
 class _Command:
     """A command on its way through a `Timeline`."""
 
-    def __init__(self, line: Timeline, shape: Shape) -> None:
+    def __init__(self, line: Timeline, shape: CommandShape) -> None:
         self._line, self._shape = line, shape
         self._loads = [0, 0, 0, 0]  # words of A and B, beats paired and beats sent
 
@@ -380,7 +380,7 @@ class _Source:
 class _Run:
     """A run of a command, beat by beat."""
 
-    def __init__(self, line: Timeline, shape: Shape, places: tuple[int, ...]) -> None:
+    def __init__(self, line: Timeline, shape: CommandShape, places: tuple[int, ...]) -> None:
         self._line, self._shape, self._y = line, shape, places[-1]
         size = self._size = line.data_bytes
         self._pairs = shape.pairs and size < shape.lane
