@@ -91,7 +91,7 @@ class ControlWindow:
             self._counters.ended()
         if reader := self._readers.get(offset):
             return reader()
-        if offset in _COUNTERS:
+        if offset in _COUNTERS and self._interpreter.configuration.counters:
             return self._counters.counts()[_COUNTERS.index(offset)] % (1 << 32)
         return self._constants.get(offset, 0)
 

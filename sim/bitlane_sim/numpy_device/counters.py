@@ -27,7 +27,8 @@ _LONG_AGO = 64
 """Cycles after which every record has been fetched, whatever its length."""
 
 _MOST = 1 << 14
-"""Different jobs whose prediction is postponed."""
+"""Different jobs whose prediction is postponed; each further one has another predicted, in
+milliseconds, so that no call pays for all of them."""
 
 Submission: TypeAlias = tuple[int, int, tuple[bytes, ...]]
 """Commands of a DOORBELL: its cycle, that of the last write to the ring, and the records."""
@@ -72,8 +73,8 @@ class PredictedCounters:
         )
         self._jobs[key] = self._jobs.get(key, 0) + 1
         self._job.clear()
-        if len(self._jobs) >= _MOST:
-            self._add()
+        if len(self._jobs) > _MOST:
+            self._predict_one()
 
     def clear(self) -> None:
         """Set all counters to 0."""
@@ -93,12 +94,15 @@ class PredictedCounters:
         return self._total.busy
 
     def _add(self) -> None:
-        for job, times in self._jobs.items():
-            shapes = tuple(
-                (rung, written, tuple(map(self._shape, records))) for rung, written, records in job
-            )
-            self._total = self._total.plus(self._predict(shapes), times)
-        self._jobs.clear()
+        while self._jobs:
+            self._predict_one()
+
+    def _predict_one(self) -> None:
+        job, times = self._jobs.popitem()
+        shapes = tuple(
+            (rung, written, tuple(map(self._shape, records))) for rung, written, records in job
+        )
+        self._total = self._total.plus(self._predict(shapes), times)
 
     def _new_shape(self, record: bytes) -> CommandShape:
         """Return the shape of a command, at the address within a block on which cycles depend."""

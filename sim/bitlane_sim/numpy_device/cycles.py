@@ -20,6 +20,10 @@ _CLUSTER = 4
 """Units that share an entry of the chain of hits: ``CLUSTER`` of `search.layouts`."""
 
 
+LONGEST_LATENCY = 255
+"""Cycles: that of the simulated memory, beside which predictions are tested."""
+
+
 @dataclass(frozen=True, slots=True)
 class Memory:
     """The memory of a prediction, by default one that accepts each request and beat at once.
@@ -32,6 +36,10 @@ class Memory:
 
     latency: int = 0
     shared: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.latency <= LONGEST_LATENCY:
+            raise ValueError(f"latency: {self.latency}; expected 0 to {LONGEST_LATENCY}")
 
 
 SDRAM_SHARE = 0.957

@@ -119,7 +119,8 @@ class _Writer:
     def enter(self, step: float) -> None:
         """Enter a span, whose step is valid from ``step`` on, into the FIFO `spans`."""
         before = len(self.entered) - self._times.ahead
-        if before >= 0:
+        # Spans of the same beat of results are followed later, and do not wait for each other.
+        if 0 <= before < len(self._split):
             step = max(step, self._split[before] + 1)
         self.entered.append(max(step, self.entered[-1] + 1) if self.entered else step)
 

@@ -1,6 +1,7 @@
 """`numpy?board=NAME`: a board's circuit, and the seconds that its circuit and line would take."""
 
 import json
+import random
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,11 @@ from bitlane.errors import LinkError
 from bitlane.links.predicted import Predicted
 from bitlane_boards import boards
 from bitlane_boards.predicted import predicted_boards
+from bitlane_rtl.abi import RECORD_BYTES
+from bitlane_sim.numpy_device.counters import PredictedCounters
 from bitlane_sim.numpy_device.link import NumpyLink, open_link
+from support.commands import RandomCommands
+from support.rtl.records import pack
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -43,6 +48,39 @@ def test_it_has_the_circuit_of_the_board(name: str) -> None:
     assert predicted.line == (
         "gigabit Ethernet" if board.ethernet else f"serial line of {board.baud:,} baud"
     )
+
+
+@pytest.mark.parametrize("name", boards())
+def test_each_command_of_a_board_has_cycles(name: str) -> None:
+    """As many as its busiest port carries beats, or more."""
+    board = predicted_boards()[name]
+    circuit, chance = board.configuration, random.Random(1)
+    counters = PredictedCounters(circuit, board.memory)
+    base = circuit.memory_base
+    draws = RandomCommands(configuration=circuit, size=1024, a=base, b=base + 1024, long=0.2)
+    before = counters.counts()
+    for number in range(40):
+        task = draws.draw(chance, base + 2048)
+        words = np.array(pack(task), "<u4").tobytes()
+        counters.wrote(len(words) // 4, ring=True)
+        counters.submitted((words.ljust(RECORD_BYTES, b"\0"),))
+        after = counters.counts()
+        spent = [late - early for late, early in zip(after, before, strict=True)]
+        busy, a, _, b, _, y, _ = spent
+        assert min(a, y) > 0, f"{number}: {task}"
+        assert busy > max(a, b, y), f"{number}: {task}"
+        before = after
+
+
+@pytest.mark.parametrize(("name", "counted"), [("icebreaker", False), ("ulx3s", True)])
+def test_registers_count_only_where_the_circuit_does(name: str, counted: bool) -> None:
+    with bitlane.open(f"numpy?board={name}") as device:
+        assert device.bit_not(np.arange(100, dtype=np.uint8))[3] == 252
+        assert any(device.driver.counters().values()) == counted
+        assert device.driver.geometry.counters == counted
+        predicted = device.driver.link.prediction
+    assert predicted is not None
+    assert predicted.cycles > 25
 
 
 def test_without_a_board_nothing_is_predicted_in_seconds() -> None:

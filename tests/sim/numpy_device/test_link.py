@@ -59,6 +59,11 @@ def test_options_are_those_of_a_circuit() -> None:
             "device 'numpy:compiled': 'compiled' after numpy; expected numpy?OPTION",
         ),
         ("numpy?stall=3", "device 'numpy?stall=3': no option 'stall'; choose width, ports,"),
+        (
+            "numpy?latency=-1",
+            "device 'numpy?latency=-1': latency: -1; expected 0 to 255",
+        ),
+        ("numpy?latency=256", "device 'numpy?latency=256': latency: 256; expected 0 to 255"),
         ("numpy?width=7", "device 'numpy?width=7': option width: 7 is not supported; expected 32,"),
         ("numpy?memory=4GiB", "device 'numpy?memory=4GiB': option memory: 4294967296; expected up"),
         (
@@ -154,6 +159,24 @@ def test_a_doorbell_that_goes_back_behind_a_command_without_an_end_is_refused() 
         assert register("FAULT")["CODE"].extract(driver.read_register("FAULT")) == (
             Status.BAD_DOORBELL
         )
+
+
+def test_jobs_are_predicted_one_by_one_when_there_are_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No call predicts all those before, and the sum is the same."""
+
+    def sums(most: int) -> tuple[int, int]:
+        monkeypatch.setattr("bitlane_sim.numpy_device.counters._MOST", most)
+        with bitlane.open("numpy?memory=64KiB") as device:
+            stored = 0
+            for size in range(1, 12):
+                device.bit_not(np.zeros(size * 16, np.uint8))
+                stored = max(stored, len(device.driver.link._counters._jobs))
+            return stored, device.driver.counters()["BUSY_CYCLES"]
+
+    assert sums(100)[0] > 4
+    assert sums(4) == (4, sums(100)[1])
 
 
 def test_neither_amaranth_nor_cppsim_is_imported() -> None:
