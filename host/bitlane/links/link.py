@@ -84,7 +84,7 @@ class Link(Closeable):
 
     @property
     def prediction(self) -> "Predicted | None":
-        """The time that a board would have needed since the link was opened; None if not predicted."""
+        """The time that a board would have needed since the link was opened; None if unknown."""
         return None
 
     @abstractmethod
