@@ -299,4 +299,4 @@ SHOWN = (
     Shown("Makefile", "cupy-cuda13x", f'python -c "{_CUPY}"', "finds no GPU|^<module"),
     Shown("requirements/renew.sh", "uv", "python -m uv --version", "^uv"),
 )
-"""Each has an environment of its own, as `Message` has; by default it begins as ``make demo`` does."""
+"""Each has an environment of its own, as `Message` has; it begins as ``make demo`` leaves one."""
