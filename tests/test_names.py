@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 BITLANE = ("rtl/bitlane_rtl", "sim/bitlane_sim", "host/bitlane", "boards/bitlane_boards")
-CPPSIM = ("sim/cppsim",)
+CPPSIM = ("cppsim/src/cppsim",)
 """A separate project, which uses Amaranth's words."""
 
 TWICE: Mapping[str, str] = {
@@ -43,7 +43,6 @@ ON_PURPOSE: Mapping[str, str] = {
     "bitlane.links.open_link": "each kind of link has one, and `link.py` calls the one of a URL",
     "bitlane_sim.bench.line": "each benchmark prints its own line",
     "bitlane_sim.bench.main": "programs of their own",
-    "cppsim.examples.main": "programs of their own",
 }
 """Names that two things of one package share, each with the reason."""
 
