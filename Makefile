@@ -160,7 +160,7 @@ pins: ## Renew the pins in requirements/ (needs uv)
 venv: $(CHECK_READY) ## Set up the environment that demo and all tests use
 
 clean: ## Remove what demo, tests and builds have written
-	@rm -rf out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	@rm -rf out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache cppsim/.pytest_cache cppsim/.hypothesis
 	@find rtl cppsim sim host boards tests -name __pycache__ -type d -prune -exec rm -rf {} +
 	@echo "cleaned; the environment $(VENV) is kept (make distclean removes it too)"
 

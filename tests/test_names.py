@@ -72,3 +72,12 @@ def test_no_two_public_things_of_a_package_have_one_name() -> None:
     assert shared.keys() == ON_PURPOSE.keys(), {
         name: shared.get(name, "one thing alone") for name in shared.keys() ^ ON_PURPOSE.keys()
     }
+
+
+def test_no_module_of_one_tree_of_tests_hides_one_of_the_other() -> None:
+    """Both trees have a part of the package ``support``; the first on the path would win."""
+    trees = [ROOT / "tests" / "support", ROOT / "cppsim" / "tests" / "support"]
+    ours, theirs = ({path.relative_to(tree) for path in tree.rglob("*.py")} for tree in trees)
+    assert ours
+    assert theirs
+    assert ours & theirs == set()

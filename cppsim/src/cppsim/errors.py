@@ -2,11 +2,16 @@
 
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
-_INNER = ("amaranth", "cppsim")
-"""Packages that a warning does not point at."""
+_OWN = "cppsim"
+_INNER = ("amaranth",)
+"""Other packages that a warning does not point at."""
+
+_FOLDER = str(Path(__file__).parent)
 
 
 class SimulationError(Exception):
@@ -68,9 +73,13 @@ def warn_user(warning: Warning, *inner: str) -> None:
     Packages of no user are Amaranth, cppsim, and those whose names begin with one of ``inner``.
     """
     frame, depth = sys._getframe(1), 2
-    while frame.f_back:
-        package = frame.f_globals.get("__name__", "").partition(".")[0]
-        if package not in _INNER and not package.startswith(inner):
-            break
+    while frame.f_back and _is_of_no_user(frame.f_globals, inner):
         frame, depth = frame.f_back, depth + 1
     warnings.warn(warning, stacklevel=depth)
+
+
+def _is_of_no_user(module: Mapping[str, Any], inner: tuple[str, ...]) -> bool:
+    package = module.get("__name__", "").partition(".")[0]
+    if package == _OWN:  # so are modules below a user's folder of this name
+        return str(module.get("__file__", "")).startswith(_FOLDER)
+    return package in _INNER or package.startswith(inner)
