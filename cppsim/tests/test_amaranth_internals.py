@@ -14,8 +14,6 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 import cppsim
 from cppsim import amaranth_internals
 from cppsim.amaranth_internals import (
-    ClockProcess,
-    PyEngineState,
     PySimEngine,
     emitted_netlist,
     empty_design,
@@ -82,41 +80,6 @@ def test_a_compiled_engine_has_all_that_amaranths_constructor_sets() -> None:
     assert vars(PySimEngine(empty_design())).keys() < vars(engine).keys()
     assert engine.added == 1
     assert not engine._processes
-
-
-@pytest.mark.parametrize("phase", [0.0, 2e-6, 3e-6])
-def test_a_clock_toggles_when_amaranths_does(phase: float) -> None:
-    def changes(*, replaced: bool) -> list[tuple[int, int]]:
-        m, count = Module(), Signal(8)
-        m.d.sync += count.eq(count + 1)
-        simulator: Any = Simulator(m)
-        simulator.add_clock(4e-6, phase=phase)
-        engine = simulator._engine
-        if replaced:
-            (clock,) = [x for x in engine._processes if hasattr(x, "period")]
-            engine._processes.remove(clock)
-            signal = simulator._design.fragment.domains["sync"].clk
-            mine = ClockProcess(clock.state, signal, phase=clock.phase, period=clock.period)
-            engine._processes.add(mine)
-        seen = []
-        for _ in range(12):
-            simulator.advance()
-            seen.append((engine.now, engine.get_value(count)))
-        return seen
-
-    assert changes(replaced=True) == changes(replaced=False)
-
-
-def test_the_next_edge_of_a_clock_and_its_waker() -> None:
-    state = PyEngineState()
-    clock = ClockProcess(state, Signal(name="clk"), phase=3, period=10)
-    assert clock.next_edge(0, {}) == 3, "before it has run"
-    clock.run()
-    wakers = state.timeline.wakers
-    assert clock.next_edge(0, wakers) == 3
-    assert not wakers
-    clock.wake()
-    assert clock.next_edge(3, wakers) == 3, "at its edge"
 
 
 def random_expression(rng: random.Random, signals: list[Any], depth: int = 0) -> Any:

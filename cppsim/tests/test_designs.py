@@ -1,7 +1,12 @@
 """A design from the cache is simulated like one that has just been compiled, and is not lowered."""
 
+import gc
+import os
 import random
+import signal
+import subprocess
 import sys
+import time
 import warnings
 from collections.abc import Callable
 from io import StringIO
@@ -24,6 +29,8 @@ from amaranth.lib.memory import Memory
 import cppsim
 from cppsim import FallbackWarning, designs, engine
 from cppsim.compiling.cache import CACHE, CacheWarning
+from cppsim.compiling.toolchain import find_compiler
+from cppsim.errors import SimulationError
 from support.processes import run_python, succeed
 from support.random_designs import random_machine, trace
 from support.recomputed import expect_same
@@ -35,8 +42,7 @@ def unwritten(monkeypatch: pytest.MonkeyPatch, fresh_cache: Path) -> Callable[[]
     """Return a function from which on a design that is not in the cache fails the test."""
 
     def start() -> None:
-        for name in ("built", "known"):
-            monkeypatch.setattr(engine, name, getattr(designs, name))
+        monkeypatch.setattr(engine, "built", designs.built)
         monkeypatch.setattr(designs, "written", lambda design: pytest.fail("a design is lowered"))
 
     return start
@@ -182,8 +188,10 @@ def test_another_process_finds_the_entry(fresh_cache: Path) -> None:
         "from cppsim import designs\n"
         "from support.random_designs import random_system\n"
         "design = Fragment.get(random_system(2).module, None).prepare()\n"
-        "print(designs.known(design) is not None)\n"
+        "lower, lowered = designs.lower, []\n"
+        "designs.lower = lambda *a, **b: lowered.append(a) or lower(*a, **b)\n"
         "designs.built(design)\n"
+        "print(not lowered)\n"
     )
     found = [succeed(sys.executable, "-c", script, PYTHONHASHSEED=x) for x in ("1", "2")]
     assert found == ["False\n", "True\n"]
@@ -231,3 +239,90 @@ def test_without_numpy_what_needs_it_says_so() -> None:
     names = ("Batch", "Model", "Program", "ReferenceModel", "StoragePort", "Recording")
     lines = [f"cppsim.{name} needs NumPy: run pip install numpy" for name in names]
     assert (done.returncode, done.stdout.splitlines()) == (0, lines), done.stderr
+
+
+_BUILD = (
+    "from amaranth.hdl import Fragment\n"
+    "from cppsim import designs\n"
+    "from support.random_designs import random_machine\n"
+    "designs.built(Fragment.get(random_machine(1).module, None).prepare())\n"
+)
+
+
+def _whole(cache: Path) -> list[Path]:
+    """Return the complete entries of designs."""
+    return [x.parent for x in cache.glob("cppsim/*/layout.pickle") if ".work-" not in x.parent.name]
+
+
+def test_a_killed_python_leaves_no_broken_cache(
+    fresh_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrapper, begun = tmp_path / "slow-c++", tmp_path / "begun"
+    command = " ".join(find_compiler().command)
+    wrapper.write_text(
+        f'#!/bin/sh\n[ "$1" = --version ] && echo slow && exit\necho $$ > {begun}\n'
+        f'[ -e {tmp_path}/swift ] || exec sleep 100\nexec {command} "$@"\n'
+    )
+    wrapper.chmod(0o755)
+    monkeypatch.setenv("CPPSIM_CXX", str(wrapper))
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen([sys.executable, "-c", _BUILD], env=environment) as python:
+        end = time.monotonic() + 120
+        while not (begun.exists() and begun.read_text()) and time.monotonic() < end:
+            time.sleep(0.01)
+        python.kill()
+    os.kill(int(begun.read_text()), signal.SIGKILL)
+    assert not _whole(fresh_cache)
+    # The same compiler gives the library the key of the unfinished build.
+    (tmp_path / "swift").touch()
+    succeed(sys.executable, "-c", _BUILD)
+    assert len(_whole(fresh_cache)) == 1
+    assert not list(fresh_cache.glob("cppsim/*.work-*"))
+
+
+def test_processes_that_build_at_once_compile_once(fresh_cache: Path) -> None:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    several = [subprocess.Popen([sys.executable, "-c", _BUILD], env=environment) for _ in range(3)]
+    assert [process.wait(120) for process in several] == [0, 0, 0]
+    assert len(_whole(fresh_cache)) == 1
+
+
+def test_sources_are_the_same_whatever_the_order_of_sets() -> None:
+    count = len(seeds(1, 6))
+    script = (
+        "from amaranth.hdl import Fragment\n"
+        "from cppsim.designs import written\n"
+        "from support.random_designs import random_machine\n"
+        f"for seed in range({count}):\n"
+        "    design = Fragment.get(random_machine(seed).module, None).prepare()\n"
+        "    print(written(design)[1].text)\n"
+    )
+    texts = [
+        succeed(sys.executable, "-c", script, PYTHONHASHSEED=seed)
+        for seed in ("1", "77", "2")[: len(seeds(2, 3))]
+    ]
+    assert len(set(texts)) == 1
+    assert texts[0].count("int step()") == count
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_no_garbage_is_collected_while_a_design_is_written(
+    monkeypatch: pytest.MonkeyPatch, fresh_cache: Path, enabled: bool
+) -> None:
+    during: list[bool] = []
+
+    def fail(design: Any, **options: Any) -> None:
+        during.append(gc.isenabled())
+        raise SimulationError("no luck")
+
+    monkeypatch.setattr(designs, "lower", fail)
+    design = Fragment.get(random_machine(1).module, None).prepare()
+    was = gc.isenabled()
+    (gc.enable if enabled else gc.disable)()
+    try:
+        with pytest.raises(SimulationError, match="no luck"):
+            designs.built(design)
+        during.append(gc.isenabled())
+    finally:
+        (gc.enable if was else gc.disable)()
+    assert during == [False, enabled]

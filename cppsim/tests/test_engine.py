@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -29,16 +29,19 @@ from amaranth.hdl import (
 from amaranth.lib.cdc import ResetSynchronizer
 from amaranth.lib.fifo import AsyncFIFO, SyncFIFOBuffered
 from amaranth.lib.memory import Memory
+from amaranth.sim import DomainReset
 
 import cppsim
 from cppsim.cpp.simulation import write_simulation
 from cppsim.errors import SimulationError
+from cppsim.mode import Mode
 from cppsim.netlist.lowering import lower
-from support.engines import Bench, on_engine, same_on
+from support.amaranth import Simulator
+from support.engines import Bench, fast_forwarding, on_engine, same_on
 from support.random_designs import random_machine
 
 
-@same_on(on_engine, advances=0)
+@same_on(on_engine)
 def test_a_tick_samples_what_was_before_the_edge(sim: Bench) -> None:
     m, count, above = Module(), Signal(8), Signal(9)
     m.d.sync += count.eq(count + 3)
@@ -53,7 +56,7 @@ def test_a_tick_samples_what_was_before_the_edge(sim: Bench) -> None:
     assert sim.seen[2:4] == [(True, False, 3, 4), (6, 7)]
 
 
-@same_on(on_engine, advances=0)
+@same_on(on_engine)
 def test_clocks_that_the_design_makes(sim: Bench) -> None:
     m = Module()
     m.domains.sync = ClockDomain()
@@ -84,7 +87,7 @@ def test_clocks_that_the_design_makes(sim: Bench) -> None:
     sim.run(m, work, processes=[watch])
 
 
-@same_on(on_engine, advances=0)
+@same_on(on_engine)
 def test_logic_that_reads_a_clock_shows_at_its_edge_what_was_before(sim: Bench) -> None:
     m, kept, level = Module(), Signal(2), Signal(2)
     m.d.comb += level.eq(2 - ClockSignal())
@@ -98,7 +101,7 @@ def test_logic_that_reads_a_clock_shows_at_its_edge_what_was_before(sim: Bench) 
     sim.run(m, work)
 
 
-@same_on(on_engine, advances=0)
+@same_on(on_engine)
 def test_resets_that_come_at_any_time(sim: Bench) -> None:
     m, stop, count, held = Module(), Signal(), Signal(8), Signal()
     m.domains.sync = ClockDomain(async_reset=True)
@@ -115,7 +118,7 @@ def test_resets_that_come_at_any_time(sim: Bench) -> None:
     sim.run(m, work)
 
 
-@same_on(on_engine, advances=0)
+@same_on(on_engine)
 @pytest.mark.parametrize("kind", [SyncFIFOBuffered, AsyncFIFO])
 def test_queues(sim: Bench, kind: type) -> None:
     m = Module()
@@ -140,7 +143,7 @@ def test_queues(sim: Bench, kind: type) -> None:
     made.run()
 
 
-@same_on(on_engine, advances=0)
+@same_on(on_engine)
 def test_rows_of_memories_are_read_and_written(sim: Bench) -> None:
     m = Module()
     m.submodules.memory = memory = Memory(shape=signed(70), depth=6, init=[-1, 2, -3])
@@ -165,7 +168,7 @@ def test_rows_of_memories_are_read_and_written(sim: Bench) -> None:
 @pytest.mark.parametrize("renamed", [False, True])
 @pytest.mark.parametrize("async_reset", [False, True])
 def test_a_reset_of_nothing_but_a_read_port(async_reset: bool, renamed: bool) -> None:
-    @same_on(on_engine, advances=0)
+    @same_on(on_engine)
     def compare(sim: Bench) -> None:
         m = Module()
         m.submodules.memory = memory = Memory(shape=8, depth=4, init=[9, 8])
@@ -191,7 +194,7 @@ def test_a_reset_of_nothing_but_a_read_port(async_reset: bool, renamed: bool) ->
     compare()
 
 
-@same_on(on_engine, advances=0)
+@same_on(on_engine)
 def test_a_process_stands_for_a_part_of_the_circuit(sim: Bench) -> None:
     m, a, b, out, last = Module(), Signal(8), Signal(8), Signal(8), Signal(8)
     m.d.sync += [last.eq(out), a.eq(a + 5)]
@@ -209,7 +212,7 @@ def test_a_process_stands_for_a_part_of_the_circuit(sim: Bench) -> None:
     sim.run(m, work, processes=[multiply])
 
 
-@same_on(on_engine, advances=0)
+@same_on(on_engine)
 def test_prints_and_covers(sim: Bench) -> None:
     m, count, wide = Module(), Signal(signed(5), init=-3), Signal(70, init=1 << 69)
     m.d.sync += [count.eq(count + 1), wide.eq(wide >> 1)]
@@ -226,7 +229,7 @@ def test_prints_and_covers(sim: Bench) -> None:
     assert "count -3 0x200000000000000000\n" in sim.seen[0]
 
 
-@same_on(on_engine, advances=0)
+@same_on(on_engine)
 @pytest.mark.parametrize("kind", [Assert, Assume])
 @pytest.mark.parametrize("domain", ["sync", "comb"])
 def test_checks_fail_as_in_pysim(sim: Bench, kind: Any, domain: str) -> None:
@@ -266,7 +269,7 @@ def test_what_cannot_be_compiled_is_left_to_pysim(make: Callable[[], Module], re
     assert reason in made._engine.reason
 
 
-@same_on(on_engine, advances=0)
+@same_on(on_engine)
 def test_bits_of_a_word_may_depend_on_others_of_it(sim: Bench) -> None:
     m, given, chain = Module(), Signal(8), Signal(9)
     m.d.comb += chain.eq(Cat(1, ~(chain[:8] & given)))
@@ -313,7 +316,7 @@ def test_testbenches_that_never_began_are_kept_by_a_reset() -> None:
     assert seen == ["ran", "ran"]
 
 
-@pytest.mark.parametrize("mode", ["always", "auto", "check"])
+@pytest.mark.parametrize("mode", ["always", "check"])
 def test_a_reset_is_refused_while_a_waveform_has_later_times(tmp_path: Path, mode: str) -> None:
     m, count = Module(), Signal(8)
     m.d.sync += count.eq(count + 1)
@@ -329,3 +332,110 @@ def test_a_reset_is_refused_while_a_waveform_has_later_times(tmp_path: Path, mod
     assert (tmp_path / "run.vcd").read_text().count("#") > 30
     simulator.reset()
     simulator.run_until(1e-5)
+
+
+@pytest.mark.parametrize(("mode", "compiled"), [(Mode.ALWAYS, 20), (Mode.OFF, 0)])
+def test_cycles_are_counted_where_they_ran(mode: Mode, compiled: int) -> None:
+    m, count = Module(), Signal(8)
+    m.d.sync += count.eq(count + 1)
+    kind: Any = type("Chosen", (cppsim.Engine,), {"mode": mode})
+    made: Any = Simulator(m, engine=kind)
+    made.add_clock(1e-6)
+    for _ in range(2):
+        made.run_until(10e-6)
+        made.reset()
+    assert made._engine.cycles() == (compiled, 20)
+
+
+@same_on(on_engine, fast_forwarding)
+def test_waits_of_all_kinds_side_by_side(sim: Bench) -> None:
+    m, count, pair = Module(), Signal(8), Signal(2)
+    m.domains.sync = sync = ClockDomain()
+    m.domains.slow = ClockDomain(async_reset=True)
+    late = Signal(8)
+    m.d.sync += count.eq(count + 1)
+    m.d.slow += late.eq(late + count)
+    m.d.comb += pair.eq(count[1:3])
+
+    def testbench(wait: Callable[[Any], Any]) -> Any:
+        async def work(ctx: Any) -> None:
+            for _ in range(2):
+                with suppress(DomainReset):
+                    sim.seen.append(await wait(ctx))
+                sim.seen.append((ctx.get(count), ctx.get(late)))
+
+        return work
+
+    async def each(ctx: Any) -> None:
+        async for values in ctx.tick("slow").sample(count, late):
+            sim.seen.append(values)
+            if values[-1] > 9:
+                break
+
+    async def reset(ctx: Any) -> None:
+        await ctx.delay(3.1e-6)
+        ctx.set(sync.rst, 1)
+        await ctx.tick()
+        ctx.set(sync.rst, 0)
+
+    waits = (
+        lambda ctx: ctx.tick("slow").sample(late).repeat(3),
+        lambda ctx: ctx.tick().sample(pair).until(count == 3),
+        lambda ctx: ctx.tick("slow").until(pair[1]),
+        lambda ctx: ctx.changed(pair),
+        lambda ctx: ctx.posedge(pair[1]).sample(count),
+        lambda ctx: ctx.delay(4.7e-6).negedge(pair[0]),
+    )
+    made = sim.simulator(m, *map(testbench, waits), each, reset)
+    made.add_clock(2.3e-6, phase=0.2e-6, domain="slow")
+    made.run()
+
+
+@same_on(on_engine, fast_forwarding)
+def test_testbenches_begin_before_an_edge_at_time_0(sim: Bench) -> None:
+    m, count = Module(), Signal(8)
+    m.d.sync += count.eq(count + 1)
+
+    async def work(ctx: Any) -> None:
+        sim.seen.extend([(*await ctx.tick().sample(count), ctx.get(count)) for _ in range(9)])
+
+    made = sim.simulator(m, work, clock=None)
+    made.add_clock(1e-6, phase=0)
+    made.run()
+    made.reset()
+    made.run()
+    assert sim.seen[0] == (True, False, 0, 1)
+
+
+@same_on(on_engine, fast_forwarding)
+def test_signals_of_testbenches_alone(sim: Bench) -> None:
+    m, count, request, answer = Module(), Signal(8), Signal(8), Signal(8)
+    m.d.sync += count.eq(count + 1)
+
+    async def serve(ctx: Any) -> None:
+        async for (value,) in ctx.changed(request):
+            ctx.set(answer, value * 3 & 0xFF)
+
+    async def work(ctx: Any) -> None:
+        for step in range(6):
+            ctx.set(request, step + 7)
+            sim.seen.append((ctx.get(answer), ctx.get(request)))
+            sim.seen.append(await ctx.tick().sample(count, answer))
+
+    sim.run(m, work, processes=[serve])
+
+
+@same_on(on_engine, fast_forwarding)
+def test_a_combinational_message_is_printed_once(sim: Bench) -> None:
+    m, count = Module(), Signal(8)
+    m.d.sync += count.eq(count + 1)
+    with m.If(count[1]):
+        m.d.comb += Print(Format("{}", count))
+
+    async def work(ctx: Any) -> None:
+        for _ in range(9):
+            await ctx.delay(0.4e-6)
+
+    with redirect_stdout(StringIO()) as output:
+        sim.run(m, work)
+    sim.seen.append(output.getvalue())

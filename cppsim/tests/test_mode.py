@@ -1,4 +1,4 @@
-"""The default mode compiles first; the mode that forks a process is chosen by name."""
+"""The default mode compiles first; ``auto`` is a name of the same."""
 
 import os
 import sys
@@ -39,25 +39,20 @@ def test_the_default_compiles_and_forks_nothing(monkeypatch: pytest.MonkeyPatch)
         assert engine_of(simulator) is engine
 
 
-@pytest.mark.usefixtures("fresh_cache")
-@pytest.mark.parametrize("by", ["argument", "environment", "process"])
-def test_auto_is_chosen_by_name(monkeypatch: pytest.MonkeyPatch, by: str) -> None:
+@pytest.mark.parametrize("by", ["argument", "environment"])
+def test_auto_means_always_and_warns(monkeypatch: pytest.MonkeyPatch, by: str) -> None:
     if by == "environment":
         monkeypatch.setenv(MODE_VARIABLE, "auto")
-    elif by == "process":
-        set_default_mode(Mode.AUTO)
     options: dict[str, Any] = {"mode": "auto"} if by == "argument" else {}
-    assert not engine_of(cppsim.Simulator(counter(), **options)).compiled
-
-
-@pytest.mark.usefixtures("fresh_cache")
-def test_auto_begins_with_a_design_from_the_cache() -> None:
-    for mode, compiled in (("auto", False), ("always", True), ("auto", True)):
-        assert engine_of(cppsim.Simulator(counter(), mode=mode)).compiled is compiled
+    message = "^mode 'auto' is gone and compiles as 'always' does; say 'always'$"
+    with pytest.warns(FutureWarning, match=message) as warned:
+        engine = engine_of(cppsim.Simulator(counter(), **options))
+    assert [warning.filename for warning in warned] == [__file__]
+    assert engine.compiled
 
 
 def test_an_unknown_mode_names_the_modes() -> None:
-    message = "'fast' is not a mode; expected off, auto, always, check"
+    message = "'fast' is not a mode; expected off, always, check"
     with pytest.raises(ValueError, match=f"^{message}$"):
         cppsim.Simulator(counter(), mode="fast")
 
@@ -69,7 +64,7 @@ def test_an_empty_variable_names_no_mode(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_an_unknown_mode_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MODE_VARIABLE, "fast")
-    message = "CPPSIM: 'fast' is not a mode; expected off, auto, always, check"
+    message = "CPPSIM: 'fast' is not a mode; expected off, always, check"
     with pytest.raises(ValueError, match=f"^{message}$"):
         default_mode()
 

@@ -154,16 +154,8 @@ def test_an_unknown_mode_in_the_environment_is_one_line(tmp_path: Path) -> None:
     environment = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "CPPSIM": "fast"}
     ran = run_python("-m", "pytest", "-p", "cppsim", cwd=tmp_path, **environment)
     assert ran.returncode == pytest.ExitCode.USAGE_ERROR
-    message = "ERROR: CPPSIM: 'fast' is not a mode; expected off, auto, always, check"
+    message = "ERROR: CPPSIM: 'fast' is not a mode; expected off, always, check"
     assert ran.stderr.strip() == message
-
-
-@pytest.mark.usefixtures("fresh_cache")
-def test_auto_compiles_no_short_simulation_and_says_so(tmp_path: Path) -> None:
-    said = suite(tmp_path, "_AutoEngine", "-p", "cppsim", "--cppsim=auto")
-    assert "cppsim, mode auto" in said
-    assert "compiled code ran 0 of 6 cycles, in 0 of 8 simulations" in said
-    assert "8 in Amaranth's simulator: the run ended before the design was compiled" in said
 
 
 def test_the_plugin_imports_neither_numpy_nor_batches(tmp_path: Path) -> None:

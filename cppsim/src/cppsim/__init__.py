@@ -9,14 +9,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .background import FallbackWarning
     from .batch.batch import Batch
     from .batch.description import BrokenOff
     from .batch.record import Recording
     from .batch.runner import BatchWarning
     from .checking import CheckedEngine, Difference, check
     from .engine import Engine
-    from .errors import BatchError
+    from .errors import BatchError, FallbackWarning
     from .model.model import Model
     from .model.program import Program
     from .model.reference import ReferenceModel
@@ -37,7 +36,7 @@ _MODULES = {
     "CheckedEngine": "checking",
     "Difference": "checking",
     "Engine": "engine",
-    "FallbackWarning": "background",
+    "FallbackWarning": "errors",
     "Model": "model.model",
     "Program": "model.program",
     "Recording": "batch.record",

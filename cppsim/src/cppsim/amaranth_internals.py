@@ -39,11 +39,10 @@ SampleTrigger: Any = _waits.SampleTrigger
 SimulatorContext: Any = _waits.SimulatorContext
 TestbenchContext: Any = _waits.TestbenchContext
 TickTrigger: Any = _waits.TickTrigger
-_PyClockProcess: Any = _pyclock.PyClockProcess
+ClockProcess: Any = _pyclock.PyClockProcess
 
 FragmentCompiler: Any = vars(_pyrtl)["_FragmentCompiler"]
 BaseSignalState: Any = _base.BaseSignalState
-PyRTLProcess: Any = _pyrtl.PyRTLProcess
 pin_blame: Any = _pyrtl.pin_blame
 eval_format: Any = vars(_pyeval)["eval_format"]
 eval_value: Any = vars(_pyeval)["eval_value"]
@@ -57,32 +56,6 @@ PySignalState: Any = _pysim._PySignalState
 VCDWriter: Any = _pysim._VCDWriter
 PyTriggerState: Any = _pysim._PyTriggerState
 run_wakers: Any = _pysim._run_wakers
-
-
-class ClockProcess(_PyClockProcess):
-    """Amaranth's process of a clock, with a waker that can be found: its method `wake`."""
-
-    initial: bool
-
-    def wake(self) -> None:
-        """Run once more in this time step."""
-        self.runnable = True
-
-    def run(self) -> None:
-        self.runnable = False
-        if self.initial:
-            self.initial = False
-            self.state.set_delay_waker(self.phase, self.wake)
-        else:
-            slot = self.state.slots[self.slot]
-            slot.update(not slot.curr)
-            self.state.set_delay_waker(self.period // 2, self.wake)
-
-    def next_edge(self, now: int, wakers: "dict[Callable[[], None], int]") -> int:
-        """Return the time of the next edge, and remove the clock's waker from ``wakers``."""
-        if self.runnable:
-            return now + (int(self.phase) if self.initial else 0)
-        return wakers.pop(self.wake)
 
 
 def empty_design() -> Any:

@@ -8,7 +8,7 @@ import gc
 import io
 import pickle
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
@@ -56,16 +56,6 @@ def built(design: Any) -> Written:
         if not (folder / _LAYOUT).is_file():  # another process has removed the entry meanwhile
             folder = builder().folder(content, partial(_fill, design, mark))
         return _read(folder, mark)
-
-
-def known(design: Any) -> Written | None:
-    """Return ``design`` as `built` does if it is in the cache, else None."""
-    with uncollected(), suppress(SimulationError):
-        mark = _mark(design)
-        folder = builder().known_folder((mark.digest, _CODE))
-        if folder is not None:
-            return _read(folder, mark)
-    return None
 
 
 def written(design: Any) -> Written:

@@ -67,6 +67,15 @@ def memory_for(what: str) -> Iterator[None]:
         raise BatchError(f"{what} takes more memory than there is: {hint}") from error
 
 
+class FallbackWarning(UserWarning):
+    """Amaranth's own simulator, which is slow, runs a design; the message has the reason."""
+
+
+def fall_back(reason: str) -> None:
+    """Warn that Amaranth's simulator runs the design."""
+    warn_user(FallbackWarning(f"left to Amaranth's simulator: {reason}"))
+
+
 def warn_user(warning: Warning, *inner: str) -> None:
     """Warn at the innermost line of a user.
 

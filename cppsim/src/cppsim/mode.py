@@ -5,7 +5,8 @@ The order is: the ``mode`` argument, `set_default_mode`, the environment variabl
 
 import os
 from enum import Enum
-from typing import NoReturn
+
+from .errors import warn_user
 
 __all__ = ["MODE_VARIABLE", "Mode", "default_mode", "set_default_mode"]
 
@@ -18,15 +19,17 @@ class Mode(Enum):
 
     OFF = "off"
     """Amaranth's simulator runs the design."""
-    AUTO = "auto"
-    """Amaranth's simulator runs the design unless, or until, it has been compiled."""
     ALWAYS = "always"
     """Compiled code runs the design from the beginning."""
     CHECK = "check"
     """Both run the design side by side and are compared."""
 
     @classmethod
-    def _missing_(cls, value: object) -> NoReturn:
+    def _missing_(cls, value: object) -> "Mode":
+        if value == "auto":
+            line = "mode 'auto' is gone and compiles as 'always' does; say 'always'"
+            warn_user(FutureWarning(line), "enum")
+            return cls.ALWAYS
         names = ", ".join(mode.value for mode in cls)
         raise ValueError(f"{value!r} is not a mode; expected {names}")
 

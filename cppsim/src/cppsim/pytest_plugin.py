@@ -1,6 +1,6 @@
 """A plugin for pytest: ``pytest -p cppsim`` runs a suite for ``amaranth.sim`` in compiled code.
 
-``--cppsim=off|auto|always|check`` selects the mode. The summary counts the cycles in compiled code,
+``--cppsim=always|check|off`` selects the mode. The summary counts the cycles in compiled code,
 and gives the reason for simulations without it. Tests and their imports need no change.
 """
 
@@ -14,7 +14,6 @@ from .mode import Mode, default_mode, set_default_mode
 
 _NAME = "cppsim"
 _MOST_AT_ONCE = 32
-_SHORT = "the run ended before the design was compiled"
 
 
 class Tally:
@@ -47,7 +46,7 @@ class Tally:
     def _count(self, engine: Any) -> None:
         compiled, total = engine.cycles()
         self.cycles.update(compiled=compiled, all=total)
-        self.reasons[engine.reason or ("" if engine.compiled else _SHORT)] += 1
+        self.reasons[engine.reason] += 1
 
     def add_counts(self, counts: Mapping[str, Mapping[str, int]]) -> None:
         """Add the `counts` of another tally."""
@@ -116,8 +115,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.getgroup(_NAME, "Amaranth's simulator, compiled").addoption(
         "--cppsim",
         choices=[mode.value for mode in Mode],
-        help="simulate in Amaranth's simulator (off), there until a background process has "
-        "compiled the design (auto), in compiled code (always), or in both and compare (check); "
+        help="simulate in Amaranth's simulator (off), in compiled code (always), or in both "
+        "and compare (check); "
         f"default: the variable CPPSIM, else {Mode.ALWAYS.value}",
     )
 

@@ -8,9 +8,9 @@ from typing import Any
 from amaranth.sim import Simulator as AmaranthSimulator
 
 from .amaranth_internals import closing_generators, engine_of, femtoseconds_of
-from .background import FallbackWarning
 from .designs import uncollected
 from .engine import Engine
+from .errors import FallbackWarning
 from .mode import Mode, default_mode
 from .running import RunningEngine
 
@@ -19,13 +19,8 @@ class _CompiledEngine(Engine):
     mode = Mode.ALWAYS
 
 
-class _AutoEngine(Engine):
-    mode = Mode.AUTO
-
-
 _ENGINES: dict[Mode, Any] = {
     Mode.OFF: "pysim",
-    Mode.AUTO: _AutoEngine,
     Mode.ALWAYS: _CompiledEngine,
 }
 
@@ -47,10 +42,8 @@ class Simulator(AmaranthSimulator):
     Parameters
     ----------
     mode : Mode or str, optional
-        ``"always"`` compiles the design first. ``"auto"`` does without that if the design is in the
-        cache. Otherwise it starts in Amaranth's simulator, compiles in a forked process, and hands
-        the running simulation over to compiled code. ``"off"`` is Amaranth's simulator, and
-        ``"check"`` compares both. Default: `default_mode`.
+        ``"always"`` compiles the design unless it is in the cache, ``"off"`` is Amaranth's
+        simulator, and ``"check"`` compares both. Default: `default_mode`.
     """
 
     _engine: Any

@@ -28,7 +28,7 @@ def test_random_processes_beside_registers(seed: int, random_design: Any) -> Non
 # --- processes in place of registers --------------------------------------------------------------
 
 
-@same_on(on_engine, fast_forwarding, advances=4)
+@same_on(on_engine, fast_forwarding)
 @pytest.mark.parametrize("watched", ["clock", "edge", "check", "change"])
 def test_a_process_in_place_of_a_register_makes_no_glitch(sim: Bench, watched: str) -> None:
     m, first, second, odd, edges = Module(), Signal(), Signal(), Signal(), Signal(8)
@@ -149,7 +149,7 @@ def test_samples_at_a_change_are_of_the_same_delta_cycle(kind: str, wait: Any) -
     compare()
 
 
-@same_on(on_engine, fast_forwarding, advances=3)
+@same_on(on_engine, fast_forwarding)
 def test_an_alias_of_an_input_changes_after_it(sim: Bench) -> None:
     m, given, alias, above = Module(), Signal(8), Signal(8), Signal(8)
     m.d.comb += [alias.eq(given), above.eq(given + 1)]

@@ -2,9 +2,9 @@
 
 ``PYTHONPATH=cppsim/tests python -m suites.run CLONES --python PYTHON`` takes a folder of clones and
 a Python that has the packages of ``--requires``. A suite runs once without cppsim, then in mode
-``always`` with an empty cache (cold) and with the full one (warm), and in mode ``auto`` with an
-empty cache. The table has the processor seconds of all processes, and the ratio to Amaranth's
-simulator. The exit status is 1 if a test's outcome differs.
+``always`` with an empty cache (cold) and with the full one (warm). The table has the processor
+seconds of all processes, and the ratio to Amaranth's simulator. The exit status is 1 if a test's
+outcome differs.
 """
 
 import argparse
@@ -18,8 +18,8 @@ from suites.measure import Run, Runner
 from suites.suite import FILE, NoSuite, Suite, chosen, read
 
 PYSIM = "pysim"
-MODES = {"cold": "always", "warm": "always", "auto": "auto"}
-"""The mode of each run under cppsim. ``warm`` has the cache of ``cold``; others have none yet."""
+MODES = {"cold": "always", "warm": "always"}
+"""The mode of each run under cppsim. ``warm`` has the cache of ``cold``."""
 
 _TITLES = ("suite", "tests", "passed", "differ", PYSIM, *MODES)
 _WIDTHS = (16, 6, 7, 7, 9, *(16 for _ in MODES))

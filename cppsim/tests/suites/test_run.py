@@ -74,12 +74,12 @@ def test_a_run_without_results_leaves_the_others(
     file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    monkeypatch.setitem(run.MODES, "auto", "unknown")
+    monkeypatch.setitem(run.MODES, "warm", "unknown")
     words = [str(file.parent / "clones"), "--file", str(file), "--mode", "unknown"]
     assert run.main(words) == 2
     output, errors = capsys.readouterr()
     assert output.splitlines()[1].split()[:4] == ["small", "2", "2", "0"]
-    assert errors.startswith("auto: small: no results")
+    assert errors.startswith("warm: small: no results")
 
 
 def test_a_suite_that_is_not_there_is_named(file: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import cppsim
 from cppsim.mode import Mode
 from support.amaranth import Simulator
-from support.switching import expect_same_wherever_switched
 
 
 class Bench:
@@ -62,13 +61,10 @@ def fast_forwarding(module: Any) -> Any:
     return cppsim.Simulator(module, mode=Mode.ALWAYS)
 
 
-def same_on(
-    *makes: Callable[[Any], Any], advances: int | None = None
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def same_on(*makes: Callable[[Any], Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator of tests that take a `Bench`.
 
-    The test runs in Amaranth's simulator and on those of ``makes``. With a number of ``advances``,
-    it also runs on engines that switch to compiled code at any of their advances, more than these.
+    The test runs in Amaranth's simulator and on those of ``makes``.
     """
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
@@ -77,7 +73,7 @@ def same_on(
             def seen(make: Callable[[Any], Any]) -> list[Any]:
                 bench = Bench(make)
                 test(bench, **parameters)
-                assert advances is None or not bench.reason
+                assert not bench.reason
                 return bench.seen
 
             expected = seen(Simulator)
@@ -85,11 +81,6 @@ def same_on(
             for make in makes:
                 found = seen(make)
                 assert found == expected, f"{make}: {found}, expected {expected}"
-            if advances is not None:
-                number = expect_same_wherever_switched(
-                    lambda engine: seen(lambda module: Simulator(module, engine=engine)), expected
-                )
-                assert number > advances
 
         signature = inspect.signature(test)
         _, *others = signature.parameters.values()

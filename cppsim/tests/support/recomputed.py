@@ -25,8 +25,7 @@ _SHARE = 16
 
 def recompute(replace: Callable[[Any, str, Any], None]) -> None:
     """Let engines and batches compare; ``replace`` is called like ``setattr``."""
-    for name in ("built", "known"):
-        replace(engine, name, _compared(getattr(engine, name)))
+    replace(engine, "built", _compared(engine.built))
     replace(CachedBatch, "source", _compared_batch(CachedBatch.source))
 
 

@@ -25,9 +25,7 @@ from amaranth.lib.memory import Memory
 from cppsim.cpp.words import WordPlace
 from cppsim.native import ModelHandle
 from cppsim.waveforms import Areas, Variable, Waves
-from support.amaranth import Simulator
 from support.seeds import seeds, slow
-from support.switching import expect_same_wherever_switched
 from support.waveforms import (
     Traced,
     body,
@@ -82,30 +80,6 @@ def test_the_header_has_the_values_at_the_end_of_time_0() -> None:
     assert found.count("$dumpvars") == found.count("#0\n") == 1
     end = "$end\n"
     assert sorted(found.split(end)[0].split()) == sorted(expected.split(end)[0].split())
-
-
-def test_simulations_that_change_over_to_compiled_code() -> None:
-    def run(engine: Any) -> list[Any]:
-        m, count, other = Module(), Signal(8), Signal(State)
-        m.submodules.memory = memory = Memory(shape=Pair, depth=4, init=[])
-        port, above = memory.write_port(), Signal(9)
-        m.d.sync += count.eq(count + 0x35)
-        m.d.comb += [above.eq(count + 1), port.en.eq(1), port.addr.eq(count[2:])]
-        m.d.comb += port.data.as_value().eq(above)
-        made, file = Simulator(m, engine=engine), StringIO()
-        made.add_clock(1e-6)
-
-        async def work(ctx: Any) -> None:
-            for step in range(12):
-                ctx.set(other, (State.IDLE, State.BUSY, State.READY)[step // 2 % 3])
-                await ctx.tick()
-
-        made.add_testbench(work)
-        with made.write_vcd(file, traces=[other]):
-            made.run()
-        return sorted(seen(file.getvalue()).items())
-
-    assert expect_same_wherever_switched(run, run("pysim")) > 12
 
 
 @same_waveforms

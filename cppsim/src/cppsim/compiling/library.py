@@ -107,12 +107,6 @@ class Builder:
         """Return the owner's compiler. Raises ``SimulationError`` if there is none."""
         return find_compiler(self.owner)
 
-    def prepare(self) -> None:
-        """Find a compiler, and a cache that can be written. Raises ``SimulationError``."""
-        self.find_compiler()
-        with self._writing():
-            Cache(self.owner).prepare(self.kind)
-
     def folder(self, content: Iterable[str], fill: Callable[[Path], None]) -> Path:
         """Return the cached folder of ``content``; ``fill`` fills it on the first call.
 
@@ -123,13 +117,6 @@ class Builder:
         key = self._key(content)
         with self._writing():
             return Cache(self.owner).cached(self.kind, key, fill)
-
-    def known_folder(self, content: Iterable[str]) -> Path | None:
-        """Return the cached folder of ``content``, None if it is damaged or was never filled.
-
-        Raises ``SimulationError`` if there is no compiler.
-        """
-        return Cache(self.owner).known(self.kind, self._key(content))
 
     def _key(self, content: Iterable[str]) -> str:
         compiler = self.find_compiler()
@@ -197,11 +184,6 @@ def builder(source: str = "", flags: tuple[str, ...] = ()) -> Builder:
     level = "-O1" if flags else next((x for most, x in _LEVELS if len(source) <= most), "-O0")
     tuning = (selecting, hasty, bare) if level == "-Og" else (selecting, bare)
     return Builder("cppsim", "a design", (level, *flags), tuning, (HEADERS,))
-
-
-def prepare() -> None:
-    """Find a compiler, and a cache that can be written. Raises ``SimulationError``."""
-    builder().prepare()
 
 
 def provide(source: str, flags: tuple[str, ...] = ()) -> Path:

@@ -18,7 +18,7 @@ from .waits import Edge, Wait
 class RunningEngine(PySimEngine):
     """An engine that knows its waits, and fast-forwards a compiled state from one to the next.
 
-    Its state is Amaranth's or a compiled one. After a change of the state, call `forget`.
+    Its state is Amaranth's or a compiled one.
     """
 
     _interrupted = False
@@ -32,14 +32,6 @@ class RunningEngine(PySimEngine):
     def active_triggers(self) -> "set[Any]":
         """Triggers and waits that end in this delta cycle."""
         return self._active_triggers
-
-    def forget(self) -> None:
-        """Let contexts and edges use the new state."""
-        for process in (*self._processes, *self._testbenches):
-            if isinstance(process, Process):
-                process.context.forget()
-        for edge in self._edges.values():
-            edge.forget()
 
     def reset(self) -> None:
         for edge in self._edges.values():

@@ -182,18 +182,6 @@ class Clocks:
             self.control.take_sample = waves[0].take
         self._begin(self._epoch)
 
-    def resume(self, now: int, edges: Sequence[int], wakers: Wakers, *, begun: bool) -> None:
-        """Continue at ``now``; ``edges`` has the time of each clock's next change.
-
-        Changes at ``now`` precede testbenches if the simulation has ``begun``, else follow them.
-        """
-        self.wakers.update(wakers)
-        self._epoch = now
-        for clock, edge in zip(self._clocks, edges, strict=False):
-            clock.next = edge - now
-        self.control.due = begun and now in edges
-        self._plan()
-
     def listen(self, number: int, level: int, edge: EdgeControl) -> None:
         """Count a clock's changes to ``level`` in ``edge``, and stop where ``edge`` says."""
         self._clocks[number].edges[level] = ctypes.pointer(edge)

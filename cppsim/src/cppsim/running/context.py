@@ -109,10 +109,6 @@ class _Ticking(SimulatorContext):
             self._ticks[domain] = tick
         return tick
 
-    def forget(self) -> None:
-        """Drop all references to the engine's former state."""
-        self._ticks.clear()
-
 
 class _ProcessContext(_Ticking, ProcessContext):
     """The context of a process."""
@@ -123,13 +119,9 @@ class _TestbenchContext(_Ticking, TestbenchContext):
 
     def __init__(self, design: Any, engine: Any, process: Any) -> None:
         super().__init__(design, engine, process)
-        self.forget()
-
-    def forget(self) -> None:
-        super().forget()
         # By the identity of signals, which the design holds.
         self._writers: dict[int, Callable[[int], bool]] = {}
-        state = self._engine.state
+        state = engine.state
         self._state = state if isinstance(state, CompiledState) else None
         self._readers = self._state.readers.known if self._state else {}
 

@@ -13,7 +13,7 @@ from ..amaranth_internals import (
     PySignalState,
     run_wakers,
 )
-from ..cpp.simulation import EITHER, SimulationSource
+from ..cpp.simulation import SimulationSource
 from ..native.compiled import CompiledModel
 from ..netlist.lowered import Lowered
 from ..probe import Probes
@@ -199,11 +199,6 @@ class SignalSlot(BaseSignalState):
             others = self._words[word] & ~(mask << shift)
             self._words[word] = others | (value >> low & mask) << shift
         return True
-
-    @property
-    def is_idle(self) -> bool:
-        """Return whether no change of its value has an effect on the design."""
-        return self._no_effect_level == EITHER
 
     def as_clock(self) -> tuple[int, int, int] | None:
         """Return its word, its level without effect (or 2), and its shadow word.

@@ -1,6 +1,6 @@
 """The state of a compiled simulation, with the interface of Amaranth's simulator."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -59,13 +59,6 @@ class CompiledState(SettledState):
         super().reset()
         self.reported.clear()
         self._late.clear()
-
-    def resume(self, levels: Mapping[int, int]) -> None:
-        """Set bits of the design to these ``levels``, from power-on, with no step due."""
-        self.model.resume(levels)
-        watches = self._watches
-        self.reported = {(id(x), values) for x, values in self.model.reports() if id(x) in watches}
-        self.fresh = self.due = False
 
     def get_signal(self, signal: Signal) -> int:
         number = self._numbers.get(id(signal))

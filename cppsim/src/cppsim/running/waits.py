@@ -57,17 +57,6 @@ class Edge:
         self.waits.clear()
         self.plan()
 
-    def forget(self) -> None:
-        """Attach to the engine's new state."""
-        self._attached = self._clocked = False
-        # Programs are of the state that they were written for.
-        self._watch(())
-        for wait in self.waits:
-            wait.forget()
-        if self.waits:
-            self._attach()
-            self.plan()
-
     def expect(self, wait: "Wait") -> None:
         """Add a wait."""
         self.waits[wait] = None
@@ -174,14 +163,8 @@ class Sampler:
             self.edges.append(engine.edge(domain.rst, 1))
         self.once = Wait(self)
         self._untils: dict[Any, Until] = {}
-        self.forget()
-
-    def forget(self) -> None:
-        """Use the engine's present state."""
-        self._state = self.engine.state
-        self._untils.clear()
-        vars(self).pop("reset_conditions", None)
-        engine, reset = self.engine, self.domain.rst
+        self._state = engine.state
+        reset = domain.rst
         self._value_reader: Callable[[Value], SampleReader] = (
             self._state.readers.passing
             if isinstance(self._state, CompiledState)
@@ -208,8 +191,6 @@ class Sampler:
 
     def until(self, tick: Any, condition: Value, structure: Structure | None) -> "Until":
         """Return a wait for ``condition``: one object for all conditions of one structure."""
-        if self._state is not self.engine.state:
-            self.forget()
         if structure is None:
             return Until(tick, condition, None)
         key, constants = structure
@@ -254,11 +235,6 @@ class Wait:
         self.hits: list[Edge] | None = [] if len(self.edges) > 1 else None
         self.broken = False
         self.result: tuple[Any, ...] = ()
-
-    def forget(self) -> None:
-        """Use the engine's new state."""
-        self.sampler.forget()
-        self.tick.reads = None
 
     def begin(self) -> None:
         """Begin to wait for the tick. Raises for an expression that cannot be sampled."""
@@ -340,10 +316,6 @@ class Repeat(Wait):
         self.choosy = len(self.edges) == 1
         self._goal = self.edges[0].control.count + count
         self._met = False
-        self._prepare()
-
-    def forget(self) -> None:
-        super().forget()
         self._prepare()
 
     def _prepare(self) -> None:
