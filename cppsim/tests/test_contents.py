@@ -8,16 +8,17 @@ import numpy as np
 import pytest
 from amaranth.hdl import Fragment, Module, Shape, Value, signed
 from amaranth.lib.data import StructLayout
-from amaranth.lib.memory import Memory
+from amaranth.lib.memory import Memory, MemoryData
 from amaranth.lib.wiring import Component, In, Out
 
 import cppsim
-from cppsim import Batch, Model, Program, ReferenceModel, designs
+from cppsim import Batch, BatchError, Model, Program, ReferenceModel, designs
 from cppsim.batch.__main__ import main
 from cppsim.batch.cached import CachedBatch
 from cppsim.batch.circuit import PortChoice, PreparedBatch
 from cppsim.batch.folder import read_folder
 from cppsim.compiling.cache import CACHE
+from cppsim.errors import SimulationError
 from cppsim.model.circuit import Circuit
 from cppsim.netlist.design import from_words, row_bytes
 from cppsim.netlist.fingerprint import fingerprint
@@ -302,6 +303,16 @@ def test_two_memories_of_one_content_have_rows_of_their_own() -> None:
     assert found[0] == found[3] == [5, 6, 7, 0] * 2
 
 
+def test_a_memory_with_two_instances_is_left_to_amaranth() -> None:
+    """There the instances share their rows."""
+    m, data = Module(), MemoryData(shape=8, depth=2, init=[1])
+    m.submodules.one, m.submodules.other = Memory(data), Memory(data)
+    with pytest.warns(cppsim.FallbackWarning, match="memory 'data' at .* has two instances"):
+        cppsim.Simulator(m)
+    with pytest.raises(BatchError, match="two instances"):
+        Batch(m, 1, "threads")
+
+
 def test_check_and_waveforms_have_each_content(tmp_path: Path) -> None:
     for content in range(2):
         waves = []
@@ -339,3 +350,18 @@ def test_bytes_of_rows_have_the_chosen_bits(element: int) -> None:
     assert row_bytes([-1, 5], wide, 64) == b"".join(
         x.to_bytes(24, "little") for x in ((1 << 130) - 1, 5)
     )
+
+
+def test_a_model_of_two_instances_of_a_memory_says_so() -> None:
+    class Twice(Component):
+        out: Out(8)
+
+        def elaborate(self, platform: object) -> Module:
+            m, data = Module(), MemoryData(shape=8, depth=2, init=[1])
+            m.submodules.one, m.submodules.other = one, other = Memory(data), Memory(data)
+            m.d.comb += self.out.eq(one.read_port(domain="comb").data)
+            assert other
+            return m
+
+    with pytest.raises(SimulationError, match="two instances; expected one"):
+        Model(Twice())

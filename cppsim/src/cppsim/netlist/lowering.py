@@ -63,6 +63,20 @@ def _recursion(depth: int) -> Iterator[None]:
         sys.setrecursionlimit(before)
 
 
+def _memories(fragment: Any) -> list[MemoryData]:
+    """Return the memories of a design. Raises ``NotPlain`` for one with several instances.
+
+    In Amaranth's simulator the instances share their rows; in a netlist each has rows of its own.
+    """
+    found: dict[int, MemoryData] = {}
+    for memory in memories_of(fragment):
+        if id(memory) in found:
+            place = "at {}:{}".format(*memory.src_loc)
+            raise NotPlain(f"memory {memory.name!r} {place} has two instances; expected one")
+        found[id(memory)] = memory
+    return list(found.values())
+
+
 class _Lowering:
     def __init__(self, design: Any, netlist: Any, clock: Signal | None) -> None:
         self._netlist = netlist
@@ -74,7 +88,7 @@ class _Lowering:
         self._starts: dict[int, int] = {}
         self._resets: dict[int, Any] = {}
         """The domain of each clocked read, by its cell."""
-        self._contents: list[MemoryData] = list(memories_of(design.fragment))
+        self._contents = _memories(design.fragment)
         self._reports: list[Any] = []
         """Prints and checks in the order of their cells."""
         self._visit(design.fragment)
