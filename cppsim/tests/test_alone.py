@@ -7,6 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
+FOLDERS = ("src", "tests", "examples", "benchmarks")
 
 
 def imported(path: Path) -> Iterator[str]:
@@ -19,7 +20,7 @@ def imported(path: Path) -> Iterator[str]:
 
 
 def test_nothing_imports_bitlane() -> None:
-    files = [path for name in ("src", "tests", "examples") for path in (ROOT / name).rglob("*.py")]
+    files = [path for name in FOLDERS for path in (ROOT / name).rglob("*.py")]
     assert len(files) > 150
     found = {
         path: {name for name in imported(path) if name.startswith("bitlane")} for path in files

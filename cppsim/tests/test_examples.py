@@ -10,6 +10,7 @@ from unittest.mock import AsyncMock, Mock
 import pytest
 
 import feeding
+import firmware
 import speed
 from support.processes import run_python
 
@@ -71,6 +72,16 @@ def test_the_table_of_speeds_has_a_ratio_for_each_design_and_testbench(
         slow, fast, ratio = (float(word.replace(",", "")) for word in line.split()[-3:])
         assert ratio == pytest.approx(fast / slow, abs=0.2, rel=0.01)
         assert slow > 0
+
+
+def test_a_second_firmware_starts_without_compiling(
+    fresh_cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    firmware.main()
+    first, second = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"Fibonacci, [12] libraries compiled: 1 1 2 3 5 8 13 21 34 .*", first)
+    squares = " ".join(str(x * x) for x in range(1, 21))
+    assert second == f"squares, 0 libraries compiled: {squares}"
 
 
 @pytest.mark.parametrize(

@@ -209,6 +209,14 @@ def memory_of(instance: Any) -> Any:
     return instance._data
 
 
+def memories_of(fragment: Any) -> "Iterator[Any]":
+    """Yield the memories of ``fragment`` and all within it, in the order of the netlist's cells."""
+    if isinstance(fragment, MemoryInstance):
+        yield memory_of(fragment)
+    for inner, *_ in fragment.subfragments:
+        yield from memories_of(inner)
+
+
 def made_signals(design: Any) -> Any:
     """Return the signals that statements of a prepared design drive."""
     made = SignalSet()

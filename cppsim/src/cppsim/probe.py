@@ -261,7 +261,7 @@ class ProgramWriter:
         parts = words_of(read.result)
         for number, bits in enumerate(parts):
             first = self._address(memory) + number * WORD // 8
-            row = (at, len(memory.rows), len(parts))
+            row = (at, memory.depth, len(parts))
             self._define(bits, self._put(Code[f"ROW_{size}"], *row, mask=first))
 
 

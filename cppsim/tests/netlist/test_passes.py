@@ -39,7 +39,8 @@ def test_registers_and_memories_have_the_bits_that_are_read() -> None:
     assert len(register.result) == len(register.following) == len(register.reset_value) == 3
     (memory,) = design.memories
     assert memory.width == 4
-    assert memory.rows == tuple(row >> 2 & 0b1111 for row in ROWS)
+    assert memory.number == 0
+    assert memory.places == (2, 3, 4, 5)
     assert [len(read.result) for read in memory.reads] == [4]
 
 

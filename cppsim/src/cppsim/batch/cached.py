@@ -9,7 +9,7 @@ from ..compiling.cache import CACHE, source_digest
 from ..compiling.library import content_key
 from .circuit import PreparedBatch
 from .description import Source
-from .source import WrittenBatch, write_batch
+from .source import WrittenBatch, power_on_rows, write_batch
 
 _CODE = source_digest("amaranth.hdl", "cppsim")
 """The digest of all code between a prepared design and its source, as it was loaded."""
@@ -25,17 +25,18 @@ class CachedBatch:
     """
 
     design: PreparedBatch
-    _rows: bytes | None = field(default=None, init=False)
+    _source: Source | None = field(default=None, init=False)
 
     def source(self, backend: str | None = None) -> Source:
         """Return C++ that compiles for ``backend``, or for both backends."""
-        source, self._rows = self._loaded(backend)
-        return source
+        self._source = self._loaded(backend)
+        return self._source
 
     @property
     def rows(self) -> bytes:
         """The bytes of an instance's memories at power-on."""
-        return self._written.rows if self._rows is None else self._rows
+        source = self._source or self.source()
+        return power_on_rows(source.description.memories.values(), self.design.contents)
 
     @cached_property
     def _key(self) -> str:
@@ -45,14 +46,14 @@ class CachedBatch:
     def _written(self) -> WrittenBatch:
         return write_batch(self.design.lowered())
 
-    def _loaded(self, backend: str | None) -> tuple[Source, bytes]:
+    def _loaded(self, backend: str | None) -> Source:
         def fill(folder: Path) -> None:
-            content = self._written.source(backend), self._written.rows
-            (folder / _SOURCE).write_bytes(pickle.dumps(content, protocol=5))
+            source = self._written.source(backend)
+            (folder / _SOURCE).write_bytes(pickle.dumps(source, protocol=5))
 
         try:
             folder = CACHE.cached("batch", content_key(self._key, str(backend)), fill)
-            content: tuple[Source, bytes] = pickle.loads((folder / _SOURCE).read_bytes())
+            source: Source = pickle.loads((folder / _SOURCE).read_bytes())
         except OSError:  # another process has removed the entry, or the disk is full
-            return self._written.source(backend), self._written.rows
-        return content
+            return self._written.source(backend)
+        return source

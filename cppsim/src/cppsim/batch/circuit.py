@@ -3,7 +3,7 @@
 If all state changes at rising edges of one clock, that clock is removed: every step is an edge.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from typing import Any, cast
@@ -11,7 +11,7 @@ from typing import Any, cast
 from amaranth.hdl import Fragment, Shape, Signal, Value
 from amaranth.lib import data, wiring
 
-from ..amaranth_internals import MemoryInstance, memory_of
+from ..amaranth_internals import MemoryInstance, memories_of, memory_of, rows_of
 from ..compiling.library import content_key
 from ..errors import BatchError, in_one_line
 from ..model.circuit import named_signals
@@ -121,6 +121,8 @@ class BatchCircuit:
     memories : dict of str to Memory
     checks : dict of int to tuple
         Messages of failed checks, by the numbers of their events.
+    contents : list
+        Rows of each memory at power-on.
     """
 
     lowered: Lowered
@@ -130,6 +132,7 @@ class BatchCircuit:
     clocks: list[str] = field(default_factory=list)
     memories: dict[str, Memory] = field(default_factory=dict)
     checks: dict[int, tuple[str | FormattedValue, ...]] = field(default_factory=dict)
+    contents: list[Sequence[int]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +153,13 @@ class PreparedBatch:
             prepared = Fragment.get(choice.dut, None).prepare()
         return PreparedBatch(choice, prepared, choice.names(prepared))
 
+    @property
+    def contents(self) -> list[Sequence[int]]:
+        """Rows of each memory at power-on, in the order of the netlist."""
+        return list(map(rows_of, memories_of(self.prepared.fragment)))
+
     def key(self) -> str:
-        """Return a key of all that `lowered` depends on. Raises ``BatchError``."""
+        """Return a key of all that `lowered` depends on but `contents`. Raises ``BatchError``."""
         with in_one_line(BatchError):
             mark = fingerprint(self.prepared)
         numbers = {id(thing): number for number, thing in enumerate(mark.objects)}
@@ -176,7 +184,7 @@ class PreparedBatch:
         """Return the circuit. Raises ``BatchError``."""
         with in_one_line(BatchError):
             lowered = lower(self.prepared)
-        names, circuit = self.names, BatchCircuit(lowered)
+        names, circuit = self.names, BatchCircuit(lowered, contents=self.contents)
         _choose(circuit, names)
         _clock(circuit, self.prepared.fragment.domains, names, self.choice.clocks)
         for number, event in enumerate((*lowered.events, *lowered.watches)):

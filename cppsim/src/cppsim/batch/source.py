@@ -3,13 +3,13 @@
 The text includes no header: a GPU's compiler has none. Each backend puts its types before the text.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from ..cpp.writer import element_bits
 from ..errors import BatchError
 from ..model.ports import PortPlace
-from ..netlist.design import WORD, NotPlain
+from ..netlist.design import WORD, NotPlain, row_bytes
 from .bitslice import BitslicedDesign, bitslice
 from .circuit import BatchCircuit
 from .description import Description, MemoryPlace, Source
@@ -71,17 +71,25 @@ def _memories(circuit: BatchCircuit) -> list[MemoryPlace]:
         count = max(1, -(-memory.width // WORD))
         # Elements of less than 32 bits cannot be read many at a time.
         element = max(32, element_bits(memory.width))
-        depth, signed = len(memory.rows), memory.signed
+        depth, signed = memory.depth, memory.signed
         place = MemoryPlace(name, memory.width, depth, element, count, offset, signed)
         places.append(place)
         offset += -(-place.bytes // 8) * 8
     return places
 
 
+def power_on_rows(places: Iterable[MemoryPlace], contents: Iterable[Iterable[int]]) -> bytes:
+    """Return the bytes of an instance's memories, whose rows at power-on are ``contents``."""
+    return b"".join(
+        row_bytes(rows, range(x.width), x.element).ljust(-(-x.bytes // 8) * 8, b"\0")
+        for x, rows in zip(places, contents, strict=True)
+    )
+
+
 class WrittenBatch:
     """The gates of a design, from which `source` writes C++ for the backend that runs it.
 
-    ``rows`` are the bytes of an instance's memories at power-on.
+    ``rows`` are the bytes of an instance's memories at power-on, which the C++ does not have.
     """
 
     def __init__(
@@ -92,7 +100,7 @@ class WrittenBatch:
         self._gates = gates
         self._frozen = [*gates.pending_edges, *(level for _, level in gates.derived_levels)]
         self._state = gates.base_words + WORD * len(_COUNTERS)
-        self.rows = b"".join(map(self._rows, memories))
+        self.rows = power_on_rows(memories, circuit.contents)
 
     def source(self, backend: str | None = None) -> Source:
         """Return the C++ for ``backend``, ``"threads"`` or ``"cuda"``, or for both.
@@ -192,13 +200,6 @@ class WrittenBatch:
         return self._gates.combinational.get(bit, bit) << 1
 
     # --- memories and ports -------------------------------------------------------------------
-
-    def _rows(self, place: MemoryPlace) -> bytes:
-        """Return the bytes of a memory at power-on, up to the start of the next one."""
-        size = place.count * place.element // 8
-        rows = self._circuit.memories[place.name].rows
-        content = b"".join(row.to_bytes(size, "little") for row in rows)
-        return content.ljust(-(-place.bytes // 8) * 8, b"\0")
 
     def _ports(self) -> Iterator[PortPlace]:
         first = 0

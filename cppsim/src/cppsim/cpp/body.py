@@ -185,8 +185,8 @@ class Body:
         name, at = self._words.arrays[id(memory)], self._words.text(read.address)
         count = word_count(memory.width)
         texts = [f"{name}[{at}]" + (f"[{k}]" if count > 1 else "") for k in range(count)]
-        if len(memory.rows) < 1 << len(read.address):
-            texts = [f"{at} < {len(memory.rows)} ? {text} : 0" for text in texts]
+        if memory.depth < 1 << len(read.address):
+            texts = [f"{at} < {memory.depth} ? {text} : 0" for text in texts]
         return texts
 
     def _branch(self, number: int, cell: PlainCell, arms: Sequence[Scope]) -> Iterator[Snippet]:

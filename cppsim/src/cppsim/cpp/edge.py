@@ -96,7 +96,7 @@ class Store(Clocked):
         yield block(words.names(enables), (head, self._stores(body, words)))
 
     def _stores(self, body: Body, words: Words) -> Iterator[Snippet]:
-        write, rows, width = self.write, len(self.target.rows), self.target.width
+        write, rows, width = self.write, self.target.depth, self.target.width
         yield from body.scope(self.scope)
         address = f"const uint64_t at = {words.text(write.address)};"
         yield Snippet((address,), frozenset(words.names(write.address)))

@@ -26,8 +26,10 @@ _TEXT = """\
 
 namespace {{
 
+const uint64_t starts[{size}] = {{{starts}}};
+
 struct Top {{
-  uint64_t s[{size}] = {{{starts}}};
+  uint64_t s[{size}];
 {memories}
   Told *told;
   bool halved; // `step` ends before `levels`

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from ..netlist.design import WORD, Bits, Memory, PlainDesign, constant_of, to_words, word_count
+from ..netlist.design import WORD, Bits, Memory, PlainDesign, constant_of, word_count
 from ..netlist.passes import narrow, ordered_statements
 from .body import Body, Scope
 from .code import Snippet, assignment, block
 from .edge import Clocked, Group, Store, in_turn, resets
-from .words import Words, literal, words_of
+from .words import Words, words_of
 
 _MESSAGES = "messages"
 """The variable that every message changes, so that messages keep their order."""
@@ -52,19 +52,19 @@ class Writer:
         self._clocked += groups.values()
 
     def _declare_memory(self, memory: Memory, name: str) -> str:
-        """Return the declaration of the array ``name`` of ``memory``; add the memory's writes."""
+        """Return the declaration of the array ``name`` of ``memory``; add the memory's writes.
+
+        All rows are 0: Python copies others in.
+        """
         self._words.arrays[id(memory)] = name
         count = word_count(memory.width)
-        size = f"[{max(1, len(memory.rows))}]" + (f"[{count}]" if count > 1 else "")
-        rows = (list(map(literal, to_words(row, count))) for row in memory.rows)
-        texts = (words[0] if count == 1 else f"{{{', '.join(words)}}}" for words in rows)
-        content = ", ".join(texts) if any(memory.rows) else ""
+        size = f"[{max(1, memory.depth)}]" + (f"[{count}]" if count > 1 else "")
         self._clocked += [
             Store(self._root.inner(), target=memory, write=write, array=name)
             for write in memory.writes
             if write.enable
         ]
-        return f"uint{element_bits(memory.width)}_t {name}{size} = {{{content}}};"
+        return f"uint{element_bits(memory.width)}_t {name}{size} = {{}};"
 
     # --- statements ---------------------------------------------------------------------------
 

@@ -2,18 +2,20 @@
 
 import pickle
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..compiling.cache import source_digest
 from ..compiling.library import Builder
 from ..compiling.toolchain import selecting, straight
+from ..cpp.writer import element_bits
 from ..netlist.design import (
     Bits,
     DesignPort,
     FormattedValue,
     PlainDesign,
+    row_bytes,
     word_count,
 )
 from ..netlist.passes import trim
@@ -41,6 +43,18 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredMemory:
+    """A memory of a circuit's library: its ``number`` in the netlist, and the bits that it has."""
+
+    number: int
+    places: tuple[int, ...]
+
+    def content(self, rows: Iterable[int]) -> bytes:
+        """Return the bytes of its array for ``rows`` of the netlist's memory."""
+        return row_bytes(rows, self.places, element_bits(len(self.places)))
+
+
+@dataclass(frozen=True, slots=True)
 class Library:
     """A compiled circuit.
 
@@ -54,6 +68,8 @@ class Library:
         In the order of their numbers.
     shown
         Widths of the signals in a waveform by name, in the order of the model's words.
+    memories
+        The memories whose rows the model copies in, in the order of their numbers there.
     """
 
     path: Path
@@ -62,6 +78,7 @@ class Library:
     fresh: bool = False
     messages: tuple[Message, ...] = ()
     shown: Mapping[str, int] = field(default_factory=dict)
+    memories: tuple[StoredMemory, ...] = ()
 
 
 def builder(owner: str) -> Builder:
@@ -98,6 +115,7 @@ def build(
             "seconds": round(time.monotonic() - started, 3),
             "messages": tuple(Message(x.message, x.failed) for x in design.notices),
             "shown": {name: len(bits) for name, bits in shown.items()},
+            "memories": tuple(StoredMemory(x.number, x.places) for x in design.memories),
         }
         (folder / _ABOUT).write_bytes(pickle.dumps(about))
 

@@ -18,7 +18,7 @@ from amaranth.hdl import (
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
-from ..amaranth_internals import PortDirection, made_signals
+from ..amaranth_internals import PortDirection, made_signals, memories_of, rows_of
 from ..compiling.cache import source_digest
 from ..compiling.library import content_key
 from ..errors import SimulationError
@@ -120,6 +120,10 @@ class Circuit(Elaboratable, Elaborated):
     @property
     def digest(self) -> str:
         return self._digest
+
+    @property
+    def contents(self) -> list[Sequence[int]]:
+        return list(map(rows_of, memories_of(self._prepared.fragment)))
 
     @cached_property
     def _digest(self) -> str:

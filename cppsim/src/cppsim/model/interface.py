@@ -67,7 +67,15 @@ class Elaborated(ABC):
     @property
     @abstractmethod
     def digest(self) -> str:
-        """A digest of the design, which may exist without the design itself."""
+        """A digest of the design, which may exist without the design itself.
+
+        The contents of memories are not in it.
+        """
+
+    @property
+    @abstractmethod
+    def contents(self) -> Sequence[Sequence[int]]:
+        """Rows at power-on of the memories of the netlist; rows left out are 0."""
 
 
 class AnyModel(ABC):

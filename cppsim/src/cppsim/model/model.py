@@ -30,6 +30,7 @@ _SIGNATURES: Signatures = {
     "model_destroy": (None, (_ADDRESS,)),
     "model_reset": (None, (_ADDRESS,)),
     "model_word": (_ADDRESS, (_ADDRESS, _SIZE)),
+    "model_memory": (_ADDRESS, (_ADDRESS, _SIZE)),
     "model_buffer": (None, (_ADDRESS, _SIZE, _ADDRESS, _NUMBER)),
     "model_settle": (None, (_ADDRESS,)),
     "model_step": (ctypes.c_int, (_ADDRESS, _NUMBER)),
@@ -103,6 +104,13 @@ class Model(AnyModel):
         self._failure = ""
         self._calls = bind(ctypes.CDLL(str(self.library.path)), _SIGNATURES)
         self._model = self._calls.model_create()
+        contents = circuit.contents
+        self._contents = [
+            (number, x.content(contents[x.number]))
+            for number, x in enumerate(self.library.memories)
+            if any(contents[x.number])
+        ]
+        self._fill()
         for number, name in enumerate(buffer_names(self._storage)):
             array = self._buffers[name]
             self._calls.model_buffer(self._model, number, array.ctypes.data, array.size)
@@ -191,8 +199,15 @@ class Model(AnyModel):
 
     def reset(self) -> None:
         self._calls.model_reset(self._handle)
+        self._fill()
         self._failure = ""
         self._stale = True
+
+    def _fill(self) -> None:
+        """Copy in the rows of memories at power-on; in the library all are 0."""
+        for number, content in self._contents:
+            address = self._calls.model_memory(self._handle, number)
+            ctypes.memmove(address, content, len(content))
 
     def close(self) -> None:
         model, self._model = self._model, None

@@ -10,6 +10,7 @@
 //   static size_t edge(Top &, const driver::Buffer *, driver::Heard &)
 //                                                a rising edge, with the storage served; 0, or the
 //                                                number of the storage port at fault, from 1
+//   static void *memory(Top &, size_t)           the array of a memory, whose rows are 0 at first
 //   static void clock(Top &, bool), static uint64_t *shown(Top &)
 //                                                for waveforms: the clock's level to show, and the
 //                                                words of all that is shown
@@ -209,6 +210,9 @@ private:
   EXPORT void model_reset(Model *model) { model->reset(); }                                        \
   EXPORT uint64_t *model_word(Model *model, size_t word) {                                         \
     return Circuit::word(model->top(), word);                                                      \
+  }                                                                                                \
+  EXPORT void *model_memory(Model *model, size_t number) {                                         \
+    return Circuit::memory(model->top(), number);                                                  \
   }                                                                                                \
   EXPORT void model_buffer(Model *model, size_t index, uint8_t *bytes, uint64_t size) {            \
     model->buffers[index] = {bytes, size};                                                         \

@@ -47,6 +47,7 @@ class _Program(Writer):
         self._declare()
 
     def text(self) -> str:
+        pointers = ", ".join([*self._words.arrays.values(), "nullptr"])
         return "\n".join(
             [
                 "struct Top {",
@@ -59,6 +60,11 @@ class _Program(Writer):
                 "    (void)buffers; (void)heard;",
                 *(f"    {line}" for line in lines_of(self._cycle())),
                 "    return fault;",
+                "  }",
+                "",
+                "  void *memory(size_t number) {",
+                f"    void *const table[] = {{{pointers}}};",
+                "    return table[number];",
                 "  }",
                 "",
                 "  // Lets the outputs show what follows from state and inputs.",
@@ -172,6 +178,8 @@ struct Circuit {{
   static size_t edge(Top &top, const driver::Buffer *buffers, driver::Heard &heard) {{
     return top.cycle(buffers, heard);
   }}
+
+  static void *memory(Top &top, size_t number) {{ return top.memory(number); }}
 
   static void clock(Top &top, bool level) {{ top.{clock}[0] = level; }}
 

@@ -5,12 +5,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from ..amaranth_internals import rows_of
 from ..compiling.library import load
 from ..cpp.simulation import SimulationSource
 from ..cpp.words import WordPlace
 from ..cpp.writer import element_bits
 from ..errors import SimulationError
-from ..netlist.design import Bits, Memory, from_words, messages_of, to_words, word_count
+from ..netlist.design import (
+    Bits,
+    Memory,
+    from_words,
+    messages_of,
+    row_bytes,
+    to_words,
+    word_count,
+)
 from ..netlist.lowered import Event, Lowered
 from . import ModelHandle
 
@@ -53,6 +62,12 @@ class CompiledModel:
         self._handle = library.simulation_create()
         if not self._handle:
             raise SimulationError("no memory is left for the compiled design")
+        self._contents = [
+            (self.address_of(x), row_bytes(rows_of(data), x.places, element_bits(x.width)))
+            for data, x in lowered.rows.items()
+            if any(rows_of(data))
+        ]
+        self._fill()
         self.address = library.simulation_words(self._handle)
         content = (ctypes.c_uint64 * source.size).from_address(self.address)
         self.words = memoryview(content).cast("B").cast("Q")
@@ -75,7 +90,7 @@ class CompiledModel:
     def rows(self, memory: Memory, *, signed: bool) -> "Rows":
         """Return the rows of one of the design's memories."""
         address = self.address_of(memory)
-        return Rows(address, memory.width, len(memory.rows), signed=signed)
+        return Rows(address, memory.width, memory.depth, signed=signed)
 
     def address_of(self, memory: Memory) -> int:
         """Return the address of the rows of one of the design's memories."""
@@ -85,6 +100,12 @@ class CompiledModel:
     def reset(self) -> None:
         """Return to the state at power-on."""
         self._library.simulation_reset(self._handle)
+        self._fill()
+
+    def _fill(self) -> None:
+        """Copy in the rows of memories at power-on; in the library all are 0."""
+        for address, content in self._contents:
+            ctypes.memmove(address, content, len(content))
 
     def resume(self, levels: Mapping[int, int]) -> None:
         """Set bits of the state to ``levels``, from power-on, as if between two steps.

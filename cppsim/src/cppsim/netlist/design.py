@@ -170,14 +170,55 @@ class MemoryRead:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Rows of ``width`` bits, listed as at power-on. Of writes at one edge the last wins."""
+    """A memory without its content, which is data. Of writes at one edge the last wins.
+
+    Attributes
+    ----------
+    number
+        Its position among the memories of the netlist.
+    depth
+        The number of rows.
+    places
+        The places of its bits in a row of the netlist, in order: all, until a pass trims the bits
+        that nothing reads.
+    """
 
     name: str
-    width: int
-    rows: tuple[int, ...]
+    number: int
+    depth: int
+    places: tuple[int, ...]
     reads: tuple[MemoryRead, ...]
     writes: tuple[MemoryWrite, ...]
     signed: bool = False
+
+    @property
+    def width(self) -> int:
+        """Return the bits of a row."""
+        return len(self.places)
+
+
+def row_bytes(rows: Iterable[int], places: Sequence[int], element: int) -> bytes:
+    """Return the bytes of an array of ``rows``, in elements of ``element`` bits.
+
+    A row has the bits at ``places`` of a number, which may be negative. Rows of more than 64 bits
+    have several elements.
+    """
+    size = max(1, word_count(len(places))) * element // 8
+    mask = (1 << len(places)) - 1
+    runs = list(_runs(places))
+    if runs in ([], [(0, mask, 0)]):
+        return b"".join([(row & mask).to_bytes(size, "little") for row in rows])
+    chosen = (sum((row >> low & part) << at for low, part, at in runs) for row in rows)
+    return b"".join(row.to_bytes(size, "little") for row in chosen)
+
+
+def _runs(places: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    """Yield the runs of adjacent ``places``: the first place, a mask, and its new place."""
+    first = 0
+    for end in range(1, len(places) + 1):
+        if end == len(places) or places[end] != places[end - 1] + 1:
+            yield places[first], (1 << end - first) - 1, first
+            first = end
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 A walk describes each node by its type, its fields and the numbers of its operands. Equal nodes have
 one number, however many objects express them. Signals, domains, memories, prints and checks are
-objects of their own, numbered in the order in which the walk meets them. Names, attributes and
-places in source files are left out.
+objects of their own, numbered in the order in which the walk meets them. Names, attributes, places
+in source files and the contents of memories are left out.
 """
 
 import hashlib
@@ -21,7 +21,6 @@ from ..amaranth_internals import (
     clocks_and_resets_of,
     memory_of,
     read_ports_of,
-    rows_of,
     signal_ports_of,
     write_ports_of,
 )
@@ -160,8 +159,7 @@ def _domain(walk: _Walk, node: Any) -> tuple[Any, ...]:
 
 def _memory(walk: _Walk, node: Any) -> tuple[Any, ...]:
     shape = Shape.cast(node.shape)
-    rows = map(hex, rows_of(node))
-    return (walk.new(node), shape.width, shape.signed, node.depth, *rows)
+    return (walk.new(node), shape.width, shape.signed, node.depth)
 
 
 def _memory_ports(walk: _Walk, node: Any) -> tuple[Any, ...]:

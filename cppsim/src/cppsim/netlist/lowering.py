@@ -18,7 +18,7 @@ from ..amaranth_internals import (
     ast,
     driven_signals,
     emitted_netlist,
-    memory_of,
+    memories_of,
     nir,
     operands_of,
     read_ports_of,
@@ -63,6 +63,20 @@ def _recursion(depth: int) -> Iterator[None]:
         sys.setrecursionlimit(before)
 
 
+def _memories(fragment: Any) -> list[MemoryData]:
+    """Return the memories of a design. Raises ``NotPlain`` for one with several instances.
+
+    In Amaranth's simulator the instances share their rows; in a netlist each has rows of its own.
+    """
+    found: dict[int, MemoryData] = {}
+    for memory in memories_of(fragment):
+        if id(memory) in found:
+            place = "at {}:{}".format(*memory.src_loc)
+            raise NotPlain(f"memory {memory.name!r} {place} has two instances; expected one")
+        found[id(memory)] = memory
+    return list(found.values())
+
+
 class _Lowering:
     def __init__(self, design: Any, netlist: Any, clock: Signal | None) -> None:
         self._netlist = netlist
@@ -74,7 +88,7 @@ class _Lowering:
         self._starts: dict[int, int] = {}
         self._resets: dict[int, Any] = {}
         """The domain of each clocked read, by its cell."""
-        self._rows: list[MemoryData] = []
+        self._contents = _memories(design.fragment)
         self._reports: list[Any] = []
         """Prints and checks in the order of their cells."""
         self._visit(design.fragment)
@@ -108,13 +122,14 @@ class _Lowering:
                 case _:
                     self._writer.take(number, cell)
         memories = [number for number, cell in enumerate(cells) if isinstance(cell, nir.Memory)]
-        for number, data in zip(memories, self._rows, strict=True):
+        for number, data in zip(memories, self._contents, strict=True):
             cell = cells[number]
             assert isinstance(cell, nir.Memory)
             memory = Memory(
                 name=".".join((*self._netlist.modules[cell.module_idx].name[1:], cell.name)),
-                width=cell.width,
-                rows=tuple(row & (1 << cell.width) - 1 for row in cell.init),
+                number=len(lowered.design.memories),
+                depth=cell.depth,
+                places=tuple(range(cell.width)),
                 reads=tuple(reads.get(number, [])),
                 writes=tuple(writes.get(number, [])),
                 signed=Shape.cast(data.shape).signed,
@@ -122,7 +137,7 @@ class _Lowering:
             lowered.design.memories.append(memory)
         lowered.edges = list(self._edges.values())
         self._finish()
-        lowered.rows = dict(zip(self._rows, lowered.design.memories, strict=True))
+        lowered.rows = dict(zip(self._contents, lowered.design.memories, strict=True))
         return lowered
 
     def _finish(self) -> None:
@@ -160,7 +175,6 @@ class _Lowering:
                 if signal is not None and signal in signals:
                     self._starts.setdefault(int(signals[signal][0]), signal.init & 1)
         if isinstance(fragment, MemoryInstance):
-            self._rows.append(memory_of(fragment))
             for domain_name, data, *_ in read_ports_of(fragment):
                 if domain_name == "comb":
                     for signal in driven_signals(data):

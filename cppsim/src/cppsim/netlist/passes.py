@@ -173,11 +173,9 @@ def _trim_memory(memory: Memory, live: set[int]) -> Memory | None:
         return None
     return Memory(
         name=memory.name,
-        width=len(places),
-        rows=tuple(
-            sum((row >> place & 1) << number for number, place in enumerate(places))
-            for row in memory.rows
-        ),
+        number=memory.number,
+        depth=memory.depth,
+        places=_pick(memory.places, places),
         reads=tuple(MemoryRead(x.address, _pick(x.result, places)) for x in reads),
         writes=tuple(
             MemoryWrite(x.address, _pick(x.data, places), _pick(x.enable, places))
