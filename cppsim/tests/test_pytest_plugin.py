@@ -108,6 +108,9 @@ def run(dut):
 """
 
 
+_ALONE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+
+
 def suite(folder: Path, engine: str, *options: str, others: bool = False) -> str:
     """Run the suite, with all ``others`` of the installed plugins; return pytest's output."""
     (folder / "test_suite.py").write_text(SUITE.replace("ENGINE", repr(engine)))
@@ -115,7 +118,7 @@ def suite(folder: Path, engine: str, *options: str, others: bool = False) -> str
     (folder / "conftest.py").write_text("from helpers import run\n")
     environment = {name: "" for name in os.environ if name.startswith("PYTEST")}
     if not others:  # to load them takes half of the time
-        environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+        environment |= _ALONE
     path = os.pathsep.join([str(folder), str(Path(__file__).parents[1] / "src")])
     command = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options)
     output = succeed(*command, cwd=folder, PYTHONPATH=path, **environment)
@@ -124,18 +127,13 @@ def suite(folder: Path, engine: str, *options: str, others: bool = False) -> str
 
 
 @pytest.mark.parametrize(
-    ("plugin", "others", "options"),
-    [
-        ("cppsim", False, []),
-        slow("cppsim", True, ["--cppsim=always"]),
-        slow("cppsim.pytest_plugin", True, []),
-        slow("cppsim", True, ["-n", "2"]),
-    ],
+    ("others", "options"), [(False, []), slow(True, []), slow(True, ["-n", "2"])]
 )
 def test_a_suite_runs_compiled_and_the_summary_says_what_did_not(
-    tmp_path: Path, plugin: str, others: bool, options: list[str]
+    tmp_path: Path, others: bool, options: list[str]
 ) -> None:
-    said = suite(tmp_path, "_CompiledEngine", "-p", plugin, *options, others=others)
+    loaded = [] if others else ["-p", "cppsim"]  # else it is loaded as all installed plugins are
+    said = suite(tmp_path, "_CompiledEngine", *loaded, "--cppsim=always", *options, others=others)
     assert "cppsim, mode always" in said
     assert "compiled code ran 6 of 6 cycles, in 7 of 8 simulations" in said
     assert "1 in Amaranth's simulator: Instance is not known here" in said
@@ -146,23 +144,39 @@ def test_a_suite_is_checked(tmp_path: Path) -> None:
     assert "compiled code ran 6 of 6 cycles, in 7 of 8 simulations" in said
 
 
-def test_a_suite_is_left_to_amaranth_if_asked(tmp_path: Path) -> None:
-    assert "cppsim, mode" not in suite(tmp_path, "PySimEngine", "-p", "cppsim", "--cppsim=off")
+@pytest.mark.parametrize(
+    ("others", "options"), [(False, ["-p", "cppsim", "--cppsim=off"]), slow(True, [])]
+)
+def test_a_suite_is_left_to_amaranth_unless_asked(
+    tmp_path: Path, others: bool, options: list[str]
+) -> None:
+    assert "cppsim, mode" not in suite(tmp_path, "PySimEngine", *options, others=others)
 
 
-def test_an_unknown_mode_in_the_environment_is_one_line(tmp_path: Path) -> None:
-    environment = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "CPPSIM": "fast"}
-    ran = run_python("-m", "pytest", "-p", "cppsim", cwd=tmp_path, **environment)
+def test_the_plugin_without_a_mode_is_refused_in_one_line(tmp_path: Path) -> None:
+    ran = run_python("-m", "pytest", "-p", "cppsim", cwd=tmp_path, **_ALONE)
     assert ran.returncode == pytest.ExitCode.USAGE_ERROR
-    message = "ERROR: CPPSIM: 'fast' is not a mode; expected off, always, check"
+    message = "ERROR: -p cppsim: loads the plugin and no more; expected --cppsim=always"
     assert ran.stderr.strip() == message
 
 
-def test_the_plugin_imports_neither_numpy_nor_batches(tmp_path: Path) -> None:
+def test_the_plugin_imports_nothing_unless_asked(tmp_path: Path) -> None:
+    """pytest loads it in every run, of whatever project."""
+    (tmp_path / "test_imports.py").write_text(
+        "import sys\n\n\ndef test_imports():\n"
+        "    names = {'amaranth', 'numpy', 'cppsim.simulator', 'cppsim.compiling'}\n"
+        "    assert 'cppsim.pytest_plugin' in sys.modules\n"
+        "    assert names & set(sys.modules) == set()\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-p", "cppsim", "--cppsim=off"]
+    succeed(*command, cwd=tmp_path, **_ALONE)
+
+
+def test_a_mode_imports_neither_numpy_nor_batches(tmp_path: Path) -> None:
     """A suite of many short simulations would wait for them."""
     (tmp_path / "test_imports.py").write_text(
         "import sys\n\n\ndef test_imports():\n"
         "    assert {'numpy', 'cppsim.batch', 'cppsim.checking'} & set(sys.modules) == set()\n"
     )
-    command = [sys.executable, "-m", "pytest", "-p", "cppsim", "--cppsim=off"]
-    succeed(*command, cwd=tmp_path, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
+    command = [sys.executable, "-m", "pytest", "-p", "cppsim", "--cppsim=always"]
+    succeed(*command, cwd=tmp_path, **_ALONE)

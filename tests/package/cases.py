@@ -233,13 +233,6 @@ SHOWN = (
     Shown("cppsim/README.md", "./cppsim", "python -c 'import cppsim; print(1)'", "^1$", _EMPTY),
     Shown(
         "cppsim/README.md",
-        "cppsim[batch]",
-        "python -c 'import cppsim; print(cppsim.Batch)'",
-        "^<class",
-        CPPSIM,
-    ),
-    Shown(
-        "cppsim/README.md",
         "cppsim[cuda]",
         f'python -c "{_CUPY}"',
         "finds no GPU|^<module",

@@ -4,7 +4,6 @@ A design is translated to C++ and compiled to a library, which is cached by cont
 depends on Amaranth, and on none of the designs that it simulates.
 """
 
-import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -24,9 +23,6 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 """The build reads this line without importing the package."""
-
-pytest_plugins = ("cppsim.pytest_plugin",)
-"""The plugin that ``pytest -p cppsim`` loads."""
 
 _MODULES = {
     "Batch": "batch.batch",
@@ -71,16 +67,9 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     # Users of the compiler and the cache alone need not wait for the import of Amaranth.
     if name in _MODULES:
-        try:
-            return getattr(import_module(f".{_MODULES[name]}", __name__), name)
-        except ModuleNotFoundError as error:
-            if error.name != "numpy":
-                raise
-            line = f"cppsim.{name} needs NumPy: run pip install numpy"
-            raise ModuleNotFoundError(line, name=error.name) from None
+        return getattr(import_module(f".{_MODULES[name]}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    # pytest reads every name that a plugin lists, which would import NumPy and all of cppsim.
-    return list(globals()) if "pytest" in sys.modules else __all__
+    return __all__

@@ -1,7 +1,8 @@
-"""A plugin for pytest: ``pytest -p cppsim`` runs a suite for ``amaranth.sim`` in compiled code.
+"""A plugin for pytest: ``--cppsim=always`` runs a suite for ``amaranth.sim`` in compiled code.
 
-``--cppsim=always|check|off`` selects the mode. The summary counts the cycles in compiled code,
-and gives the reason for simulations without it. Tests and their imports need no change.
+pytest loads it wherever cppsim is installed; without ``--cppsim`` it changes nothing and imports
+nothing. The summary counts the cycles in compiled code, and gives the reason for simulations
+without it. Tests and their imports need no change.
 """
 
 from collections import Counter
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from .mode import Mode, default_mode, set_default_mode
+from .mode import Mode, set_default_mode
 
 _NAME = "cppsim"
 _MOST_AT_ONCE = 32
@@ -74,12 +75,11 @@ class _Plugin:
 
     def __init__(self, mode: Mode) -> None:
         self.mode, self.tally = mode, Tally()
-        self._undo: Callable[[], None] | None = None
-        if mode is not Mode.OFF:
-            from .simulator import substitute
+        # Amaranth, which only these runs need.
+        from .simulator import substitute
 
-            set_default_mode(mode)
-            self._undo = substitute(self.tally.add)
+        set_default_mode(mode)
+        self._undo: Callable[[], None] = substitute(self.tally.add)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self) -> Iterator[None]:
@@ -100,31 +100,29 @@ class _Plugin:
         self.tally.add_counts(getattr(node, "workeroutput", {}).get(_NAME, {}))
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        if self._undo and self.tally.reasons:
+        if self.tally.reasons:
             terminalreporter.section(f"cppsim, mode {self.mode.value}")
             for line in self.tally.lines():
                 terminalreporter.write_line(line)
 
     def pytest_unconfigure(self) -> None:
-        if self._undo:
-            self._undo()
-            set_default_mode(None)
+        self._undo()
+        set_default_mode(None)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.getgroup(_NAME, "Amaranth's simulator, compiled").addoption(
         "--cppsim",
         choices=[mode.value for mode in Mode],
-        help="simulate in Amaranth's simulator (off), in compiled code (always), or in both "
-        "and compare (check); "
-        f"default: the variable CPPSIM, else {Mode.ALWAYS.value}",
+        help="simulate in compiled code (always), in Amaranth's simulator (off), or in both and "
+        "compare (check); default: off",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     chosen = config.getoption("--cppsim")
-    try:
-        mode = Mode(chosen) if chosen else default_mode()
-    except ValueError as error:
-        raise pytest.UsageError(str(error)) from None
-    config.pluginmanager.register(_Plugin(mode), f"{_NAME} in {mode.value}")
+    if chosen is None and _NAME in config.getoption("plugins"):
+        raise pytest.UsageError("-p cppsim: loads the plugin and no more; expected --cppsim=always")
+    if chosen not in (None, Mode.OFF.value):
+        mode = Mode(chosen)
+        config.pluginmanager.register(_Plugin(mode), f"{_NAME} in {mode.value}")
