@@ -45,6 +45,7 @@ ELSEWHERE = {
     "cppsim/README.md": "cppsim.md",
     "cppsim/docs/from_amaranth.md": "cppsim_from_amaranth.md",
     "cppsim/docs/how_it_works.md": "cppsim_how_it_works.md",
+    "cppsim/CHANGELOG.md": "cppsim_changes.md",
     "cppsim/docs/measurements.md": "cppsim_measurements.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changes.md",
