@@ -301,4 +301,4 @@ SHOWN = (
     Shown("Makefile", "cupy-cuda13x", f'python -c "{_CUPY}"', "finds no GPU|^<module"),
     Shown("requirements/renew.sh", "uv", "python -m uv --version", "^uv"),
 )
-"""In an environment for each, as `Message`, and in that of ``make demo`` where nothing is said."""
+"""Each has an environment of its own, as `Message` has; it begins as ``make demo`` leaves one."""

@@ -1,4 +1,4 @@
-"""Each command of pip that a message or a page prints is executed, and then what it is for.
+"""Each command of pip that a message or a page prints is executed, and then its purpose is tried.
 
 Environments begin empty. pip takes bitlane and cppsim from wheels of this folder, as from an index,
 and others' packages from the index. A program is stopped when it has printed what is expected.

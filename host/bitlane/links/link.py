@@ -84,7 +84,7 @@ class Link(Closeable):
 
     @property
     def prediction(self) -> "Predicted | None":
-        """What a board would have taken since the link was opened; None if none is predicted."""
+        """The time that a board would have needed since the link was opened; None if unknown."""
         return None
 
     @abstractmethod
@@ -190,10 +190,13 @@ def open_link(url: str) -> Link:
         lacking = f"{found[scheme].value} cannot be loaded: {error}"
         if isinstance(error, ModuleNotFoundError) and error.name:
             lacking = f"needs the Python package {error.name}, which is not installed"
+        owner = found[scheme].dist
+        if owner is not None and owner.name != "bitlane":
+            cure = f"expected all that {owner.name} needs, whose link it is"
+        else:
+            cure = f"{how_to_install(scheme)} brings it"
         without = f"; {WITHOUT_CIRCUIT}" if scheme == "sim" else ""
-        raise LinkError(
-            f"device {url!r}: {lacking}; {how_to_install(scheme)} brings it{without}"
-        ) from error
+        raise LinkError(f"device {url!r}: {lacking}; {cure}{without}") from error
 
 
 def is_known(url: str) -> bool:

@@ -1,6 +1,6 @@
 """URLs of devices: ``sim``, ``sim:pysim?width=64``, ``serial:/dev/ttyUSB1``, ``udp://192.168.1.50``."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self, TypeAlias
 from urllib.parse import parse_qsl, quote
@@ -55,11 +55,12 @@ class DeviceUrl:
         joint = "&" if self.query else "" if self.text.endswith("?") else "?"
         return f"{self.text}{joint}{name}={quote(value, errors='surrogateescape')}"
 
-    def expect_simulated(self, option: str) -> None:
-        """Raise ``BitlaneError`` unless it is a simulator, which the command's ``option`` needs."""
-        if self.scheme != "sim":
+    def expect_simulated(self, option: str, schemes: Sequence[str] = ("sim",)) -> None:
+        """Raise ``BitlaneError`` unless its scheme is one that ``option`` needs."""
+        if self.scheme not in schemes:
             raise BitlaneError(
-                f"{option}: {printable(self.text)} is not a simulated device; expected --device sim"
+                f"{option}: {printable(self.text)} is not a simulated device; expected --device"
+                f" {' or '.join(schemes)}"
             )
 
     def _pairs(self) -> list[tuple[str, str]]:

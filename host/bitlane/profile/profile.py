@@ -1,4 +1,4 @@
-"""The files that `bitlane run --trace` and `--report` write of a run on a simulated device."""
+"""The files that `bitlane run --trace` and `--report` write of a run on the device sim or numpy."""
 
 import sys
 from collections.abc import Iterator
@@ -29,13 +29,13 @@ class RunProfile:
     def recording_url(self, url: str) -> str:
         """Return ``url`` with the option that makes the device record its buses.
 
-        Raises ``BitlaneError`` if the device is not simulated or a file cannot be written.
+        Raises ``BitlaneError`` if the device does not record or a file cannot be written.
         """
         parsed = DeviceUrl.parse(url)
         for option, path in (("--trace", self.trace), ("--report", self.report)):
             if path is None:
                 continue
-            parsed.expect_simulated(option)
+            parsed.expect_simulated(option, ("sim", "numpy"))
             if option == "--report" and find_spec("bokeh") is None:
                 raise BitlaneError(f"--report: needs Bokeh: {how_to_install('report')}")
             expect_writable(option, path)
@@ -67,5 +67,6 @@ class RunProfile:
             # Bokeh is an extra.
             from .report import write_report
 
-            titles = Path(model).name, driver.link.description
+            about = driver.link.description, str(driver.link.prediction or "")
+            titles = Path(model).name, ". ".join(filter(None, about))
             write_report(self.report, recording, driver.recorded, driver.geometry, titles)

@@ -72,7 +72,7 @@ def write_report(
         *_cut(recording),
         *_summary(recording, found, seen, geometry),
         *figures,
-        *_stalls(recording, found),
+        *(_stalls(recording, found) if found else ()),
         *_dispatches(seen),
     ]
     package = files("bitlane.profile")
@@ -110,10 +110,9 @@ def _figures(
         for each in seen
         for command, run in zip(each.dispatch.commands, each.commands, strict=False)
     ]
-    drawn: dict[str, Model] = {
-        "rates": plot_rates(recording, found, cycles),
-        "spans": plot_spans(recording, found, named, cycles),
-    }
+    drawn: dict[str, Model] = {"spans": plot_spans(recording, found, named, cycles)}
+    if found:
+        drawn = {"rates": plot_rates(recording, found, cycles), **drawn}
     for name, plot in drawn.items():
         plot.name = name
     script, places = components(drawn)
@@ -175,16 +174,23 @@ def _summary(
         )
     heads = ("dispatch", "commands", "cycles", "bound", "beats a cycle", "")
     yield f'<section id="summary">{_table(heads, rows)}</section>'
-    moved = ", ".join(
-        f"{port.name} {sum(burst.beats for burst in bursts(recording, port)):,}" for port in found
-    )
     yield (
         "<p class=soft>A dispatch takes the cycles from its doorbell, or from the end of the"
         " dispatch before it, to its own end; those of a job come to the figure that <code>bitlane"
         " run</code> prints. The bound is the number of beats on the busiest port; commands are"
-        " fastest where beats a cycle, bound by cycles, come to 1. Beats of"
-        f" {8 * geometry.data_bytes} bits carried: {moved}.</p>"
+        " fastest where beats a cycle, bound by cycles, come to 1."
+        f" {_moved(recording, found, geometry)}</p>"
     )
+
+
+def _moved(recording: Recording, found: Sequence[RecordedPort], geometry: Geometry) -> str:
+    """Return how many beats each port carried."""
+    if not found:
+        return "The cycles are predicted; no port of a circuit was watched."
+    moved = ", ".join(
+        f"{port.name} {sum(burst.beats for burst in bursts(recording, port)):,}" for port in found
+    )
+    return f"Beats of {8 * geometry.data_bytes} bits carried: {moved}."
 
 
 def _stalls(recording: Recording, found: Sequence[RecordedPort]) -> Iterator[str]:

@@ -18,6 +18,7 @@ from bitlane_rtl.configuration import Configuration
 from ..fields import Fields
 from .command import DecodedCommand
 from .cycles import CommandShape, CounterValues, Memory, Stream
+from .recorder import PredictedCommands
 from .timeline import Timeline
 
 _WRITE_CYCLES, _READ_CYCLES = 4, 5
@@ -34,12 +35,19 @@ Submission: TypeAlias = tuple[int, int, tuple[bytes, ...]]
 """Commands of a DOORBELL: its cycle, that of the last write to the ring, and the records."""
 
 
+_Shapes: TypeAlias = tuple[tuple[int, int, tuple[CommandShape, ...]], ...]
+"""A job: as `Submission`, with the shapes of the records."""
+
+
 class PredictedCounters:
     """Collects the commands that retire, and predicts the counters from them."""
 
-    def __init__(self, circuit: Configuration, memory: Memory) -> None:
+    def __init__(
+        self, circuit: Configuration, memory: Memory, recorder: PredictedCommands | None = None
+    ) -> None:
         self._circuit = circuit
         self._memory = memory
+        self._recorder = recorder
         self._now = self._ring_written = 0
         self._job: list[Submission] = []
         self._jobs: dict[tuple[Submission, ...], int] = {}
@@ -73,6 +81,8 @@ class PredictedCounters:
         )
         self._jobs[key] = self._jobs.get(key, 0) + 1
         self._job.clear()
+        if self._recorder:
+            self._record(self._recorder, key, first)
         if len(self._jobs) > _MOST:
             self._predict_one()
 
@@ -99,24 +109,40 @@ class PredictedCounters:
 
     def _predict_one(self) -> None:
         job, times = self._jobs.popitem()
-        shapes = tuple(
+        self._total = self._total.plus(self._predict(self._shapes(job)), times)
+
+    def _record(self, recorder: PredictedCommands, job: tuple[Submission, ...], first: int) -> None:
+        """Record a job whose first DOORBELL was written in cycle ``first``."""
+        line = self._followed(self._shapes(job))
+        recorder.add(
+            (first + rung for rung, _, _ in job),
+            (first + int(cycle) for cycle in line.started),
+            # A retirement is seen in the cycle behind the last one that counts.
+            (first + int(cycle) + 1 for cycle in line.retired),
+        )
+
+    def _shapes(self, job: tuple[Submission, ...]) -> _Shapes:
+        return tuple(
             (rung, written, tuple(map(self._shape, records))) for rung, written, records in job
         )
-        self._total = self._total.plus(self._predict(shapes), times)
+
+    def _followed(self, job: _Shapes) -> Timeline:
+        line = Timeline(self._circuit, self._memory)
+        for rung, written, shapes in job:
+            for number, shape in enumerate(shapes):
+                line.command(shape, rung + 1, -inf if number else written)
+        return line
 
     def _new_shape(self, record: bytes) -> CommandShape:
         """Return the shape of a command, at the address within a block on which cycles depend."""
         return shape_of(np.frombuffer(record, "<u4").tolist())
 
-    def _new_prediction(
-        self, job: tuple[tuple[int, int, tuple[CommandShape, ...]], ...]
-    ) -> CounterValues:
-        line, busy, end = Timeline(self._circuit, self._memory), 0.0, 0.0
-        for rung, written, shapes in job:
-            for number, shape in enumerate(shapes):
-                line.command(shape, rung + 1, -inf if number else written)
-            busy += line.retired[-1] - max(rung, end)
-            end = line.retired[-1]
+    def _new_prediction(self, job: _Shapes) -> CounterValues:
+        line, number, busy, end = self._followed(job), 0, 0.0, 0.0
+        for rung, _, shapes in job:
+            number += len(shapes)
+            before, end = end, line.retired[number - 1]
+            busy += end - max(rung, before)
         a_stalls, b_stalls = line.stalls
         beats = line.counts.a_beats + line.counts.b_beats + line.counts.y_beats
         busy = max(busy, beats * self._memory.shared)

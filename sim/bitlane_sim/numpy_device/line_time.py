@@ -23,8 +23,8 @@ _LEAST = 84
 """Bytes of the shortest frame, with preamble and gap (IEEE 802.3, clause 4.4.2)."""
 
 _BOARD_SECONDS = 0.8e-6
-"""What a READ of 4 bytes takes beyond its two frames, simulated at the pins of ``colorlight-i5``:
-`tests/verify/boards/test_network.py` shows it."""
+"""Seconds between the two frames of a READ of 4 bytes, simulated at the pins of ``colorlight-i5``:
+`tests/verify/boards/test_network.py` measures them."""
 
 
 @dataclass(frozen=True, slots=True)

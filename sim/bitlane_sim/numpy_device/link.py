@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from bitlane.errors import LinkError
 from bitlane.links.link import BytesLike, Link
 from bitlane.links.predicted import Predicted
+from bitlane.links.recording import Recording
 from bitlane.links.url import DeviceUrl, Options
 from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE, WORD_BYTES
 from bitlane_rtl.configuration import Configuration
@@ -19,6 +20,7 @@ from .control import ControlWindow
 from .counters import PredictedCounters
 from .cycles import Memory
 from .interpreter import Interpreter
+from .recorder import PredictedCommands
 from .walk import LARGEST_MEMORY
 
 _LEAST_FORGOTTEN = 1 << 26
@@ -40,11 +42,14 @@ class NumpyLink(Link):
         configuration: Configuration,
         memory: Memory | None = None,
         board: PredictedBoard | None = None,
+        *,
+        records: int = 0,
     ) -> None:
         self._board = board
         self._line_seconds = 0.0
         self._interpreter = Interpreter(configuration)
-        self._counters = PredictedCounters(configuration, memory or Memory())
+        self._recorder = PredictedCommands(records) if records else None
+        self._counters = PredictedCounters(configuration, memory or Memory(), self._recorder)
         self._control = ControlWindow(self._interpreter, self._counters)
         model = f"numpy model of {board.name}" if board else "numpy model"
         self.description = f"{model}, {configuration.data_width} bits, no circuit"
@@ -60,6 +65,14 @@ class NumpyLink(Link):
             return None
         cycles = self._counters.busy_cycles
         return Predicted(board.name, board.clock_hz, board.line.name, cycles, self._line_seconds)
+
+    @property
+    def recording(self) -> Recording | None:
+        """When commands would start and retire, if option ``record`` enables it."""
+        if (recorder := self._recorder) is None:
+            return None
+        self._counters.ended()
+        return recorder.recording
 
     def read(self, address: int, size: int) -> NDArray[np.uint8]:
         self._expect_open()
@@ -136,6 +149,7 @@ class NumpyLink(Link):
 _OPTIONS: Options = {
     **CIRCUIT,
     "latency": (whole, "cycles that the memory takes more than the least possible (default 0)"),
+    "record": (whole, "capacity of a recording of commands, in entries (default none)"),
     "board": (str, "a board: its circuit and memory, and times that are predicted for it"),
 }
 
@@ -145,7 +159,7 @@ def open_link(url: str) -> NumpyLink:
 
     The options are those of a circuit, ``width``, ``ports``, ``memory``, ``loops``, ``slots``,
     ``ops``, ``modes``, ``lanes`` and ``search``, and the ``latency`` of the memory whose cycles are
-    predicted; or the name of a ``board`` alone.
+    predicted; or the name of a ``board`` alone. ``record`` goes with either.
 
     Raises ``LinkError`` for an unknown option or a bad value, and for more than 2 GiB of memory.
     """
@@ -155,7 +169,7 @@ def open_link(url: str) -> NumpyLink:
             f"device {url!r}: {parsed.target!r} after numpy; expected numpy?OPTION=VALUE"
         )
     values = parsed.options(_OPTIONS)
-    name = values.pop("board", None)
+    name, records = values.pop("board", None), values.pop("record", 0)
     with as_option_error(url):
         if name and values:
             raise ValueError(
@@ -167,4 +181,6 @@ def open_link(url: str) -> NumpyLink:
         memory = board.memory if board else Memory(latency=values.get("latency", 0))
         if circuit.memory_last >= LARGEST_MEMORY:
             raise ValueError(f"memory_bytes: {circuit.memory_bytes}; expected up to 2GiB")
-        return NumpyLink(circuit, memory, board)
+        if records < 0:
+            raise ValueError(f"option record: {records}; expected 0 or more entries")
+        return NumpyLink(circuit, memory, board, records=records)

@@ -187,6 +187,7 @@ class Timeline:
         self.stepped = -inf  # when that was valid at the streams
         self._start = -inf  # when the last command started
         self._walked = -inf  # when the last step of all commands was accepted
+        self.started: list[float] = []
         self.retired: list[float] = []  # when commands did
         self.counts = CounterValues()  # beats alone
 
@@ -206,6 +207,7 @@ class Timeline:
         if shape.fence and self.retired:
             start = max(start, self.retired[-1] + 2)
         self._start = start
+        self.started.append(start)
         self._step = start + (0 if shape.plain else self.times.nested) - 1
         if shape.op is Op.SEARCH:
             self._search(shape)

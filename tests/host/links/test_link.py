@@ -1,6 +1,7 @@
 """Finding the link that a URL names."""
 
 from importlib.metadata import EntryPoint
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -83,3 +84,16 @@ def test_a_link_without_its_packages_says_what_to_install(monkeypatch: pytest.Mo
     install(monkeypatch, serial="bitlane_without_such_a_module:open_link")
     with pytest.raises(LinkError, match=r"'bitlane\[serial\]' brings it$"):
         open_link("serial:/dev/ttyUSB1")
+
+
+def test_a_link_of_another_project_without_its_packages_names_that_project(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    folder = tmp_path / "usb_lanes-1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: usb-lanes\nVersion: 1.0\n")
+    (folder / "entry_points.txt").write_text("[bitlane.links]\nusb = bitlane_without_it:open\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    expected = "bitlane_without_it, .*; expected all that usb-lanes needs, whose link it is$"
+    with pytest.raises(LinkError, match=expected):
+        open_link("usb:1")
