@@ -11,7 +11,7 @@ import cppsim
 from cppsim.mode import Mode
 
 ROOT = Path(__file__).parents[1]
-PAGE = (ROOT / "docs" / "how_it_works.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "differs.md").read_text(encoding="utf-8")
 README = ROOT / "README.md"
 
 
