@@ -139,6 +139,7 @@ _HOST = {
 _CPPSIM = {
     "examples/": ("tests/sim/cppsim/test_examples.py",),
     "running/": ("tests/sim/cppsim/running", "tests/sim/cppsim/waveforms/test_waves.py"),
+    "waveforms/model.py": ("tests/sim/cppsim/model/test_models.py",),
 }
 _SIM = {
     "bench/": (
