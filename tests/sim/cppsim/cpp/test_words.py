@@ -27,3 +27,10 @@ def test_each_part_of_an_operand_counts(kind: CellKind) -> None:
     for a, b, c in itertools.product(range(8), range(2), range(8)):
         found = eval(text.replace("1u", "1"), {"a": a, "b": b, "c": c})
         assert found == EXPECTED[kind](a >> 1 | b << 2, c), text
+
+
+@pytest.mark.parametrize(("kind", "text"), [(CellKind.ALL, "a == 7ull"), (CellKind.ANY, "a != 0")])
+def test_an_operand_that_is_one_variable_is_not_cut(kind: CellKind, text: str) -> None:
+    words = Words()
+    words.define("a", (10, 11, 12))
+    assert operation(PlainCell(kind, ((10, 11, 12),), (40,)), words) == text

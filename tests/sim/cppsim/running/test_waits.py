@@ -184,6 +184,12 @@ def patience(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setattr(probe, "_LEAST", 0)
 
 
+def test_a_condition_of_registers_needs_no_settled_model() -> None:
+    m, _, count = counter()
+    (condition,) = fast_forwarding(m)._engine._state.conditions(count == 3)
+    assert not condition.settles
+
+
 @pytest.mark.usefixtures("patience")
 @same_on(on_engine, fast_forwarding, advances=60)
 def test_conditions_of_one_structure_are_waited_for_side_by_side(sim: Bench) -> None:
