@@ -19,6 +19,7 @@ from cppsim.amaranth_internals import (
     empty_design,
     femtoseconds_of,
     nir,
+    time_of,
 )
 from cppsim.mode import Mode
 from support.amaranth import Simulator
@@ -27,12 +28,14 @@ from support.seeds import seeds
 
 def test_times_are_in_seconds() -> None:
     assert femtoseconds_of(1.5e-6) == 1_500_000_000
+    assert time_of(1_500_000_000) == 1.5e-6
 
 
 def test_times_are_periods_in_the_next_version(monkeypatch: pytest.MonkeyPatch) -> None:
     assert femtoseconds_of(SimpleNamespace(femtoseconds=7)) == 7
     monkeypatch.setattr(hdl, "Period", SimpleNamespace, raising=False)
     assert femtoseconds_of(1.5e-6) is None, "left to Amaranth, which warns of it"
+    assert time_of(7) == SimpleNamespace(fs=7)
 
 
 @pytest.mark.parametrize("run", [("run",), ("run_until", 3e-6)], ids=lambda x: x[0])

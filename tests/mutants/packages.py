@@ -138,6 +138,7 @@ _HOST = {
 }
 _CPPSIM = {
     "running/": ("cppsim/tests/running", "cppsim/tests/waveforms/test_waves.py"),
+    "waveforms/model.py": ("cppsim/tests/model/test_models.py",),
 }
 _SIM = {
     "bench/": (

@@ -192,13 +192,6 @@ MESSAGES = (
         before=SIM,
     ),
     Message(
-        "cppsim/src/cppsim/__init__.py",
-        "numpy",
-        "python -c 'import cppsim; print(cppsim.Batch)'",
-        "^<class",
-        before=CPPSIM,
-    ),
-    Message(
         "cppsim/src/cppsim/batch/cuda.py",
         "cupy-cuda13x",
         f'python -c "{_CUPY}"',

@@ -296,7 +296,9 @@ def test_a_folder_runs_without_amaranth(tmp_path: Path) -> None:
     program = Program().set("by", np.arange(50)).step(3).get("count")
     batch.export(tmp_path / "there", program)
     expected = batch.run(program)["count"]
-    code = "import sys, runpy; sys.modules['amaranth'] = None; sys.argv[0] = 'cppsim.batch';"
+    code = "import os, sys, runpy; sys.modules['amaranth'] = None; sys.argv[0] = 'cppsim.batch';"
+    # The folder's own modules run, not the installed ones.
+    code += "import cppsim.batch.folder as own; assert own.__file__.startswith(os.getcwd());"
     code += "runpy.run_module('cppsim.batch', run_name='__main__')"
     there = tmp_path / "there"
     command = (sys.executable, "-c", code, ".", "--backend", "threads")

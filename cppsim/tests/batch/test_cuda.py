@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from amaranth.hdl import Module
 from amaranth.lib.fifo import SyncFIFO
+from amaranth.lib.wiring import Component, In, Out
 from numpy.typing import NDArray
 
 from cppsim import Batch, BatchError, BatchWarning, BrokenOff, Program
@@ -30,6 +32,28 @@ def test_tables_of_a_gpu_have_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
         BatchError, match="words a tile, and a GPU's tables count 100: take backend"
     ):
         Batch(Counter(), 1, "cuda")
+
+
+class Divider(Component):
+    """The quotient of two numbers."""
+
+    a: In(60)
+    b: In(60)
+    quotient: Out(60)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.d.comb += self.quotient.eq(self.a // self.b)
+        return m
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_gpu_divides_by_all_bits_of_a_number() -> None:
+    a, b = np.array([1 << 59, 10**17, 77]), np.array([1, 12_345, 1 << 58])
+    batch = Batch(Divider(), 3, "cuda")
+    batch.set("a", a)
+    batch.set("b", b)
+    assert batch.get("quotient").tolist() == (a // b).tolist()
 
 
 def test_more_than_a_gpu_holds_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:

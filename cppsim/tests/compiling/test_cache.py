@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from cppsim.compiling.cache import Cache, CacheWarning
+from cppsim.compiling.entries import WORK
 from cppsim.errors import SimulationError
 from support.processes import run_python
 
@@ -119,6 +120,20 @@ def test_a_process_that_is_killed_leaves_nothing_half_done(fresh_cache: Path) ->
     ready = CACHE.cached("kind", "key", lambda folder: (folder / "made").write_text("whole"))
     assert (ready / "made").read_text() == "whole"
     assert [path.name for path in (fresh_cache / "kind").iterdir()] == ["key"]
+
+
+def test_without_locks_the_work_of_other_processes_stays(
+    fresh_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError("no locks on this file system")
+
+    CACHE.cached("kind", "first", lambda folder: None)  # once a process, this removes old work
+    work = fresh_cache / "kind" / f"key{WORK}other"
+    work.mkdir()
+    monkeypatch.setattr("fcntl.flock", refuse)
+    CACHE.cached("kind", "key", lambda folder: (folder / "made").touch())
+    assert work.is_dir()
 
 
 def test_a_disk_that_is_full_leaves_nothing_half_done(fresh_cache: Path) -> None:

@@ -363,6 +363,20 @@ def test_a_closed_model_says_so() -> None:
             call()
 
 
+def test_a_closed_model_releases_its_memory_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, released = Model(Comparer()), []
+    handle, destroy = model._model, model._calls.model_destroy
+
+    def count(of: int) -> None:
+        released.append(of)
+        destroy(of)
+
+    monkeypatch.setattr(model._calls, "model_destroy", count)
+    model.close()
+    model.close()
+    assert released == [handle]
+
+
 def test_circuit_without_registers_runs(make: Maker) -> None:
     evaluator = make(Inverter())
     evaluator.set("i", 0b010)

@@ -65,6 +65,14 @@ def test_a_greater_operand_is_the_second_of_the_lesser_comparison(
     assert writers[0].cells == writers[1].cells != writers[2].cells
 
 
+@pytest.mark.parametrize("condition", [0, 1])
+def test_a_choice_of_a_constant_condition_is_made_once(condition: int) -> None:
+    chosen, writer = tuple(bit + (1 << 16) for bit in VALUE), CellWriter()
+    writer.select(VALUE, [(condition, chosen)], result := writer.new(len(VALUE)))
+    assert [writer.same[bit] for bit in result] == list(chosen if condition else VALUE)
+    assert not writer.cells
+
+
 def test_a_cell_that_is_not_known_is_refused_by_name() -> None:
     with pytest.raises(NotPlain, match="SimpleNamespace is not known here"):
         CellWriter().take(1, SimpleNamespace())

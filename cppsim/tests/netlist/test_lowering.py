@@ -3,7 +3,7 @@
 import sys
 
 import pytest
-from amaranth.hdl import ClockDomain, Fragment, Module, Signal
+from amaranth.hdl import Assert, ClockDomain, ClockSignal, Format, Fragment, Module, Print, Signal
 from amaranth.hdl._ir import Design, PortDirection
 from amaranth.hdl._nir import CombinationalCycle
 from amaranth.lib.memory import Memory
@@ -45,3 +45,23 @@ def test_with_one_clock_a_read_port_has_no_asynchronous_reset(async_reset: bool)
             lower(design, clock=sync.clk)
     else:
         assert len(lower(design, clock=sync.clk).design.registers) == 1
+
+
+def test_with_one_clock_a_register_of_a_constant_clock_is_constant() -> None:
+    m, register = Module(), Signal(4, init=0b0110)
+    m.domains.sync = sync = ClockDomain(reset_less=True)
+    m.domains.still = ClockDomain(reset_less=True)
+    m.d.comb += ClockSignal("still").eq(1)
+    m.d.still += register.eq(register + 1)
+    m.d.sync += Signal().eq(1)
+    design = Fragment.get(m, None).prepare(ports={"clk": (sync.clk, PortDirection.Input)})
+    assert lower(design, clock=sync.clk).signals[register] == (0, 1, 1, 0)
+
+
+def test_messages_are_reported_at_edges_or_after_every_change() -> None:
+    m, given = Module(), Signal()
+    m.d.sync += [Print(Format("{}", given)), Assert(given)]
+    m.d.comb += Print(Format("given {}", given))
+    found = lower(Fragment.get(m, None).prepare(ports={"i": (given, PortDirection.Input)}))
+    assert [event.kind for event in found.events] == ["print", "assert"]
+    assert [event.kind for event in found.watches] == ["print"]

@@ -7,7 +7,7 @@ from io import StringIO
 from typing import Any
 
 import pytest
-from amaranth.hdl import Assert, ClockDomain, Format, Module, Print, Signal, signed
+from amaranth.hdl import Assert, ClockDomain, ClockSignal, Format, Module, Print, Signal, signed
 from amaranth.lib import data, enum
 from amaranth.sim import BrokenTrigger, DomainReset
 
@@ -182,6 +182,12 @@ def patience(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setattr(probe, "_LEAST", 0)
 
 
+def test_a_condition_of_registers_needs_no_settled_model() -> None:
+    m, _, count = counter()
+    (condition,) = fast_forwarding(m)._engine._state.conditions(count == 3)
+    assert not condition.settles
+
+
 @pytest.mark.usefixtures("patience")
 @same_on(on_engine, fast_forwarding)
 def test_conditions_of_one_structure_are_waited_for_side_by_side(sim: Bench) -> None:
@@ -343,6 +349,29 @@ def test_prints_and_checks_are_reported_while_fast_forwarding(sim: Bench) -> Non
     close(simulator)
     sim.seen += [output.getvalue(), sim.now]
     assert "count 60\ncount 124\n" in sim.seen[0]
+
+
+@same_on(on_engine, fast_forwarding)
+def test_a_message_beside_the_edge_of_a_derived_clock_does_not_delay_it(sim: Bench) -> None:
+    m, _, count = counter()
+    made, sampled = Signal(16), Signal(16)
+    m.domains.made = ClockDomain(reset_less=True)
+    m.domains.fall = ClockDomain(clk_edge="neg", reset_less=True)
+    m.d.comb += ClockSignal("made").eq(count[0])
+    m.d.made += made.eq(made + 1)
+    m.d.fall += sampled.eq(sampled + made)
+    with m.If(~count[0]):
+        m.d.sync += Print(Format("count {}", count))
+
+    async def work(ctx: Any) -> None:
+        await ctx.tick().repeat(20)
+        sim.seen.append(tuple(map(ctx.get, (count, made, sampled))))
+
+    simulator, output = sim.simulator(m, work), StringIO()
+    simulator.add_clock(1e-6, domain="fall")
+    with redirect_stdout(output):
+        simulator.run()
+    sim.seen.append(output.getvalue())
 
 
 @same_on(on_engine, fast_forwarding)

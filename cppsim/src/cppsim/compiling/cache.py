@@ -113,6 +113,14 @@ class Cache:
         _shrink_once(root.parent, limit)
         return ready
 
+    def known(self, kind: str, key: str) -> Path | None:
+        """Return the folder of ``key``, None if it does not exist or is damaged."""
+        with contextlib.suppress(PermissionError, RuntimeError):
+            folder = self.folder() / kind / key
+            if _usable(folder):
+                return folder
+        return None
+
     def tool_environment(self) -> dict[str, str]:
         """Return the environment for a tool with a cache of its own in the user's cache folder.
 
