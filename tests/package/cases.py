@@ -196,7 +196,7 @@ MESSAGES = (
         "cupy-cuda13x",
         f'python -c "{_CUPY}"',
         "finds no GPU|^<module",
-        before=(*CPPSIM, "install numpy"),
+        before=CPPSIM,
     ),
     Message(
         "cppsim/src/cppsim/compiling/toolchain.py",
