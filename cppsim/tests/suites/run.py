@@ -93,13 +93,13 @@ def line(cells: Sequence[object]) -> str:
 def compare(runner: Runner, names: Sequence[str]) -> Comparison:
     """Run a suite without cppsim, and under cppsim for each of ``names``, keys of `MODES`."""
     # Python compiles modules once, outside what is measured.
-    runner.run(["--collect-only", "-q", "--cppsim=off"])
+    runner.run(["--collect-only", "-q", "-p", "cppsim", "--cppsim=off"])
     runs = {PYSIM: runner.run()}
     with tempfile.TemporaryDirectory() as caches:
         for name in names:
             cache = Path(caches, MODES[name])
             try:
-                runs[name] = runner.run([f"--cppsim={MODES[name]}"], cache)
+                runs[name] = runner.run(["-p", "cppsim", f"--cppsim={MODES[name]}"], cache)
             except NoSuite as error:
                 print(f"{name}: {error}", file=sys.stderr)
     return Comparison(runner.suite, runs, complete=len(runs) == len(names) + 1)
