@@ -11,10 +11,11 @@ from .stream_times import PortTimes, ReaderTimes, WriterTimes, shift_times
 class StageTimes:
     """The stages of an engine that has been idle. Times are in cycles.
 
-    A handshake takes place at the latest of the times that it waits for.
+    A handshake takes place at the latest of the times that it waits for. ``turn``: the reader that
+    a shared port grants first if both request.
     """
 
-    def __init__(self, circuit: Configuration, memory: Memory) -> None:
+    def __init__(self, circuit: Configuration, memory: Memory, turn: int = 0) -> None:
         self.times = times = Latencies.of(circuit)
         self.data_bytes = circuit.data_bytes
         port = PortTimes()
@@ -23,6 +24,7 @@ class StageTimes:
         self.a = ReaderTimes(times, memory, circuit.data_bytes, port)
         self.b = ReaderTimes(times, memory, circuit.data_bytes, shared)
         self.y = WriterTimes(times, memory, circuit.data_bytes)
+        port.turn = turn
         self._paired = -inf  # when the pairing sent its last beat
         self._results: list[float] = []  # when results left their FIFO
         self._repacked = -inf
@@ -66,6 +68,11 @@ class StageTimes:
     def now(self) -> float:
         """When the pairing sent its last beat."""
         return self._paired
+
+    @property
+    def turn(self) -> int:
+        """The reader that a shared port grants next if both request: 0 for A."""
+        return self.a.port.turn
 
     @property
     def stalls(self) -> tuple[float, float]:

@@ -11,10 +11,21 @@ _REMEMBERED = 1100
 
 
 class PortTimes:
-    """A read port: when it transferred its last request and beat."""
+    """A read port, and the readers that share it: when it transferred its last request and beat."""
 
     def __init__(self) -> None:
         self.request = self.beat = -inf
+        self.readers: list[ReaderTimes] = []
+        self.turn = 0  # the reader that is granted first if both request: `round_robin`
+
+    def grant(self, reader: "ReaderTimes") -> None:
+        """Accept the next request in the order of time, while ``reader`` waits for a word."""
+        if len(self.readers) == 2:
+            first = self.readers[self.turn]
+            second = self.readers[1 - self.turn]
+            reader = first if first.requests() <= second.requests() else second
+            self.turn = 1 - self.readers.index(reader)
+        reader.burst()
 
     def shift(self, cycles: float) -> None:
         self.request += cycles
@@ -26,12 +37,14 @@ class ReaderTimes:
 
     def __init__(self, times: Latencies, memory: Memory, data_bytes: int, port: PortTimes) -> None:
         self._times, self._memory, self._data_bytes = times, memory, data_bytes
-        self._port = port
+        self.port = port
+        port.readers.append(self)
         self.left: list[float] = []  # when beats left the FIFO
         self.accepted = [-inf, -inf]  # when the splitter accepted the last two spans
         self.arrivals: list[float] = []  # of the words of the present span
         self.stalls = 0.0
         self._ends: list[float] = []  # when bursts ended
+        self._requested = [-inf, -inf]  # when the port accepted the last two requests
         self._issued = self._last = -inf
         self._claimed = 0  # beats of the FIFO that bursts have claimed
         self._waits = 0  # cycles that the realigner needs for the flush of the last span
@@ -49,15 +62,22 @@ class ReaderTimes:
     def word(self, number: int) -> float:
         """Return when a word of the span arrives."""
         while len(self.arrivals) <= number:
-            self._burst()
+            self.port.grant(self)
         return self.arrivals[number]
 
-    def _burst(self) -> None:
-        """Request the next burst of the span."""
+    def requests(self) -> float:
+        """Return when the port accepts the next burst of the span, unless it accepts another one.
+
+        That is never without one, or if it waits for an event behind those that are known.
+        """
+        if not self._pending or self._claimed - self._times.fifo > len(self.left):
+            return inf
+        return max(self._issues() + 1, self.port.request + 1)
+
+    def _issues(self) -> float:
+        """Return when the next burst enters the buffer of requests."""
         times = self._times
-        length = min(self._pending, BEATS_PER_BLOCK - self._position)
-        first, final = not self.arrivals, length == self._pending
-        issued = max(self.accepted[1] + 1, self._issued + 1)
+        issued = max(self.accepted[1] + 1, self._issued + 1, self._requested[0] + 1)
         full = self._claimed - times.fifo
         if full > 0:
             issued = max(issued, self.left[full - 1] + 2)
@@ -67,16 +87,26 @@ class ReaderTimes:
         if open_bursts >= -1 and issued > self._issued + 1:
             # One burst may be requested before the number of open ones shows the one before.
             issued = max(issued, self._ends[open_bursts + 1] + 2)
-        request = max(issued + 1, self._port.request + 1)
+        return issued
+
+    def burst(self) -> None:
+        """Request the next burst of the span."""
+        times = self._times
+        length = min(self._pending, BEATS_PER_BLOCK - self._position)
+        first, final = not self.arrivals, length == self._pending
+        issued = self._issues()
+        request = max(issued + 1, self.port.request + 1)
         arrives = max(
             request + 1 + self._memory.latency,
-            self._port.beat + 1 + (0 if first and self._prime else self._waits),
+            self.port.beat + 1,
+            self._last + 1 + (0 if first and self._prime else self._waits),
         )
         self.stalls += max(0.0, arrives - max(self._last, request) - 1)
         self._waits = int(final and self._flush and not times.dual)
         self.arrivals += [arrives + beat for beat in range(length)]
-        self._issued, self._port.request = issued, request
-        self._last = self._port.beat = arrives + length - 1
+        self._issued, self.port.request = issued, request
+        self._requested = [self._requested[1], request]
+        self._last = self.port.beat = arrives + length - 1
         self._ends.append(self._last)
         self._claimed += length - (first and self._prime) + (final and self._flush)
         self._pending -= length
@@ -86,7 +116,7 @@ class ReaderTimes:
         """Let all handshakes so far be ``cycles`` later."""
         self._issued += cycles
         self._last += cycles
-        for record in (self.left, self.accepted, self.arrivals, self._ends):
+        for record in (self.left, self.accepted, self.arrivals, self._ends, self._requested):
             shift_times(record, cycles)
 
 

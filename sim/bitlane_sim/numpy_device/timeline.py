@@ -13,8 +13,8 @@ from .stage_times import StageTimes
 class Timeline(StageTimes):
     """An engine that has been idle. Times are cycles since its first DOORBELL was written."""
 
-    def __init__(self, circuit: Configuration, memory: Memory) -> None:
-        super().__init__(circuit, memory)
+    def __init__(self, circuit: Configuration, memory: Memory, turn: int = 0) -> None:
+        super().__init__(circuit, memory, turn)
         self._circuit = circuit
         self._start = -inf  # when the last command started
         self._walked = -inf  # when the last step of all commands was accepted

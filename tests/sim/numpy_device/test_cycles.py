@@ -153,15 +153,15 @@ def test_a_job_of_commands(pairs: ExitStack, options: str, latency: int, seed: i
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(1, 6))
 def test_a_shared_read_port(pairs: ExitStack, seed: int) -> None:
-    """A and B take turns as in long runs. Short ones differ by up to 16 cycles, or a tenth."""
+    """Requests of rows behind the present one are not followed: up to 5 % of a command."""
     pair, chance = opened(pairs, ONE_PORT), random.Random(seed)
     for _ in range(40):
         drawn = draws(pair, fences=0)
-        pair.expect([pack(drawn.draw(chance, 2 * REGION))], 0.1, 16, f"seed {seed}")
+        pair.expect([pack(drawn.draw(chance, 2 * REGION))], 0.05, 2, f"seed {seed}")
     for _ in range(12):
         count = chance.randint(2, pair.configuration.slots)
         records = [pack(drawn.draw(chance, 2 * REGION)) for _ in range(count)]
-        pair.expect(records, 0.1, 16, f"seed {seed}")
+        pair.expect(records, 0.02, 2, f"seed {seed}")
 
 
 @pytest.mark.slow
