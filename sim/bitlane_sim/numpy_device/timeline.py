@@ -57,9 +57,12 @@ class Timeline(StageTimes):
         assert shape.b, "a search has queries"
         row = search.row_bits // 8
         rows, queries = shape.run // row, shape.b.walk.size // row
-        end = self.step() + round(search_cycles(self._circuit, rows, queries))
+        step = self.step()
+        self.y.enter(step)
+        self.y.span(0, 1)
+        # A query's first beat: the splitter, the request, the beat and the stages to the pairing.
+        begin = step + 3 + self.times.data
+        end = begin + round(search_cycles(self._circuit, rows, queries))
         self._step = self._paired = self._repacked = end
         self.a.accepted = self.b.accepted = [end, end]
-        self.y.enter(end)
-        self.y.span(0, 1)
         self.y.send(end)
