@@ -58,6 +58,11 @@ class CounterValues(NamedTuple):
     y_beats: int = 0
     y_stalls: int = 0
 
+    @property
+    def beats(self) -> int:
+        """Beats of all ports."""
+        return self.a_beats + self.b_beats + self.y_beats
+
     def plus(self, other: "CounterValues", times: int = 1) -> "CounterValues":
         """Return the sum of these counts and ``times`` the ``other`` ones."""
         return CounterValues(*(a + b * times for a, b in zip(self, other, strict=True)))
@@ -238,10 +243,10 @@ def search_cycles(configuration: Configuration, rows: int, queries: int) -> floa
     """Expected cycles of a search of random rows, from its first beat to the one behind its last.
 
     The first tile begins when the queries and its rows are stored. Each tile takes its loads and
-    queries, or its beats. Meanwhile its hits leave: those rows that are among the nearest of the
-    rows that the lists have seen. A hit is a cycle, and one more with the first of a cluster. Hits
-    that wait stall the queries when the FIFOs are half full, and delay the lists. At last the lists
-    leave, two words an entry.
+    queries, or the beats of the next one. Meanwhile its hits leave: those rows that are among the
+    nearest of the rows that the lists have seen. A hit is a cycle, and one more with the first of a
+    cluster. Hits that wait stall the queries when the FIFOs are half full, and delay the lists. At
+    last the lists leave, two words an entry.
     """
     search, width = configuration.search, configuration.data_width
     assert search is not None
@@ -253,24 +258,27 @@ def search_cycles(configuration: Configuration, rows: int, queries: int) -> floa
     depth = 2 << (latency + 2 * clusters + 7).bit_length()
     seen_late = latency + _HIT + _LISTED
     total = float(queries * beats + min(units, rows) * beats + _STORED + _LOADED)
-    waiting, some = 0.0, 1.0
+    waiting, some, hits = 0.0, 1.0, 0.0
     for first in range(0, rows, units):
         there = min(units, rows - first)
-        taken = float(max(units + queries + 1, there * beats))
-        seen = max(0.0, first - units * seen_late / taken)
+        following = min(units, rows - first - units)
+        taken = float(max(there + queries + 1, following * beats))
+        # While hits of the tile before wait, a query finds half of them unseen, on average.
+        unseen = seen_late / taken + min(1.0, waiting / max(hits, 1.0)) / 2
+        seen = max(0.0, first - units * unseen)
         chance = min(1.0, nearest / (seen + 1))
         some = 1 - (1 - chance) ** (there * queries)
         hits = queries * (there * chance + clusters * (1 - (1 - chance) ** min(_CLUSTER, there)))
-        if first + units >= rows:
-            taken = there + queries + 1
-        # The hits of a tile come with its queries, behind its loads.
-        waiting = max(0.0, waiting - taken + queries)
+        # Earlier hits leave during the loads, and while the next rows come.
+        waiting = max(0.0, waiting - there - 1)
         waiting = max(0.0, waiting + hits - queries + 1)
         stalled = max(0.0, waiting - depth / 2 * (units + clusters))
         total += taken + stalled
-        waiting -= stalled
+        waiting = max(0.0, waiting - stalled - taken + there + queries + 1)
     # A hit of the last query leaves while the feeder ends, which takes it a cycle.
-    total += depth + _HIT + some * (latency + _HIT - 1) + waiting
+    # The hits of the farthest cluster pass all others, also those of units without a row.
+    late = max(waiting, some * 2 * clusters)
+    total += depth + _HIT + some * (latency + _HIT - 1) + late
     return total + queries * (2 + nearest * 64 // width)
 
 
