@@ -103,6 +103,12 @@ class PredictedCounters:
         self._add()
         return self._total.plus(self._cleared, -1)
 
+    def retirements(self, records: tuple[bytes, ...]) -> list[int]:
+        """Return the cycles from a doorbell until each of ``records`` retires, without counting."""
+        line = self._followed(self._shapes(((0, -_LONG_AGO, records),)), 0)
+        times = zip(line.retired, line.moved, strict=True)
+        return [int(max(retired, moved * self._memory.shared)) for retired, moved in times]
+
     @property
     def busy_cycles(self) -> int:
         """BUSY_CYCLES since power-on: no clearing changes it."""
@@ -150,8 +156,7 @@ class PredictedCounters:
             before, end = end, line.retired[number - 1]
             busy += end - max(rung, before)
         a_stalls, b_stalls = line.stalls
-        beats = line.counts.a_beats + line.counts.b_beats + line.counts.y_beats
-        busy = max(busy, beats * self._memory.shared)
+        busy = max(busy, line.counts.beats * self._memory.shared)
         counts = line.counts._replace(
             busy=int(busy), a_stalls=int(a_stalls), b_stalls=int(b_stalls)
         )

@@ -20,6 +20,7 @@ class Timeline(StageTimes):
         self._walked = -inf  # when the last step of all commands was accepted
         self.started: list[float] = []
         self.retired: list[float] = []  # when commands did
+        self.moved: list[int] = []  # beats of all commands up to each
         self.counts = CounterValues()  # beats alone
 
     def command(self, shape: CommandShape, submitted: float, written: float = -inf) -> None:
@@ -49,6 +50,7 @@ class Timeline(StageTimes):
             self._walked = max(self._walked, self.b.accepted[1])
         self.retired.append(self.y.answered)
         self.counts = self.counts.plus(shape.beats(self.data_bytes))
+        self.moved.append(self.counts.beats)
 
     def _search(self, shape: CommandShape) -> None:
         """Pass over a search: nothing of the next command is read before the rows are."""
