@@ -12,6 +12,10 @@ from .stream_times import ReaderTimes
 _BEATS = 400
 """Beats of a run that are followed: several times what the FIFO of a reader holds."""
 
+_ROUND = 32
+"""Cycles of latency from which on a FIFO empties between two requests, so that its rounds, and not
+beats, have a rate."""
+
 _FOLLOWED = 2048
 """Beats of a command that are followed, before the runs behind them are extrapolated."""
 
@@ -143,7 +147,8 @@ class _Run:
     def _shorten(self, run: int) -> tuple[int, int]:
         """Return the elements to follow, and how many periods are left out."""
         shape, period = self._shape, self._shape.period(self._size)
-        followed = 512 if shape.strided else _BEATS * self._size // shape.lane
+        beats = _BEATS * (1 + self._line.memory.latency // _ROUND)
+        followed = 512 if shape.strided else beats * self._size // shape.lane
         periods = max(0, (run - followed) // period - 2)
         return run - periods * period, periods
 

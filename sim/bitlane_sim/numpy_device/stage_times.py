@@ -17,6 +17,7 @@ class StageTimes:
 
     def __init__(self, circuit: Configuration, memory: Memory, turn: int = 0) -> None:
         self.times = times = Latencies.of(circuit)
+        self.memory = memory
         self.data_bytes = circuit.data_bytes
         port = PortTimes()
         shared = PortTimes() if circuit.two_ports else port

@@ -1,5 +1,6 @@
 """When each request, beat and response of the engine's streams is transferred."""
 
+from bisect import insort
 from math import inf
 
 from bitlane_rtl.abi import BEATS_PER_BLOCK
@@ -39,7 +40,7 @@ class ReaderTimes:
         self._times, self._memory, self._data_bytes = times, memory, data_bytes
         self.port = port
         port.readers.append(self)
-        self.left: list[float] = []  # when beats left the FIFO
+        self.left: list[float] = []  # when claimed beats of the FIFO were free again
         self.accepted = [-inf, -inf]  # when the splitter accepted the last two spans
         self.arrivals: list[float] = []  # of the words of the present span
         self.stalls = 0.0
@@ -108,7 +109,10 @@ class ReaderTimes:
         self._requested = [self._requested[1], request]
         self._last = self.port.beat = arrives + length - 1
         self._ends.append(self._last)
-        self._claimed += length - (first and self._prime) + (final and self._flush)
+        self._claimed += length + (final and self._flush)
+        if first and self._prime:
+            # It fills no beat of the FIFO, which is counted when it has arrived.
+            insort(self.left, arrives)
         self._pending -= length
         self._position = 0
 

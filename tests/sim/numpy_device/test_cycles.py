@@ -122,6 +122,8 @@ def draws(pair: Beside, *, fences: float, long: float = 0.3) -> RandomCommands:
 CIRCUITS = [
     ("", 0),
     ("", 30),
+    slow("", 100),
+    slow("", 255),
     slow(NARROW, 0),
     slow(NARROW, 7),
     slow(WIDE, 0),
@@ -153,7 +155,7 @@ def test_a_job_of_commands(pairs: ExitStack, options: str, latency: int, seed: i
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(1, 6))
 def test_a_shared_read_port(pairs: ExitStack, seed: int) -> None:
-    """Requests of rows behind the present one are not followed: 2.2 % of a job in 528, 3 % here."""
+    """Requests of rows behind the present one are not followed: up to 5 % of a command."""
     pair, chance = opened(pairs, ONE_PORT), random.Random(seed)
     for _ in range(40):
         drawn = draws(pair, fences=0)
@@ -161,7 +163,7 @@ def test_a_shared_read_port(pairs: ExitStack, seed: int) -> None:
     for _ in range(12):
         count = chance.randint(2, pair.configuration.slots)
         records = [pack(drawn.draw(chance, 2 * REGION)) for _ in range(count)]
-        pair.expect(records, 0.03, 2, f"seed {seed}")
+        pair.expect(records, 0.02, 2, f"seed {seed}")
 
 
 _SEARCHES = [(1, 1), (6, 2), (24, 3), (64, 1), (64, 3), (500, 20), (1000, 64)]
