@@ -9,18 +9,20 @@ DEMO_READY := $(VENV)/.demo-ready
 TEST_READY := $(VENV)/.test-ready
 CHECK_READY := $(VENV)/.check-ready
 BROWSER_READY := $(VENV)/.browser-ready
-TESTS := tests
+TESTS := tests cppsim/tests
+TEST_PATH := PYTHONPATH=tests:cppsim/tests
 FIGURES := docs/performance
 BATCHES := build/gpu
-# A module is run by one worker, which builds its circuits once; tests/conftest.py puts long ones first.
-PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+# A module is run by one worker, which builds its circuits once; tests/support/runner.py puts long ones first.
+# Without -c, pytest would take the settings of cppsim for TESTS=cppsim/tests.
+PYTEST = $(BIN)/python -m pytest -c pyproject.toml -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # The first collection compiles all that tests import, in 15 s, which one core has while lint runs.
-COLLECT = $(BIN)/python -m pytest -p no:cacheprovider --collect-only
+COLLECT = $(BIN)/python -m pytest -c pyproject.toml -p no:cacheprovider --collect-only
 # Benchmarks compare times, which two tests side by side disturb: `make figures` runs them, alone.
 QUICK = -m "not slow and not deep" --hypothesis-profile quick --ignore tests/benchmarks
 FULL = -m "not deep" --hypothesis-profile full --ignore tests/benchmarks
 DEEP = --hypothesis-profile deep --ignore tests/benchmarks
-GPU_PYTHON = PYTHONPATH=rtl:sim:host $(firstword $(wildcard $(BIN)/python) python3)
+GPU_PYTHON = PYTHONPATH=rtl:cppsim/src:sim:host $(firstword $(wildcard $(BIN)/python) python3)
 RECORD :=
 STORE = $(if $(RECORD),--store-durations $(RECORD)/durations.json)
 WORKERS := 2
@@ -66,10 +68,10 @@ ci: ## Run .ci/run in a fresh clone of HEAD, with an empty HOME; build/ci/COMMIT
 	@sh requirements/fresh_clone.sh build/ci
 
 durations: $(TEST_READY) ## Write tests/durations.json from the seconds that `make ci` measured
-	@PYTHONPATH=tests $(BIN)/python -m support.durations build/ci/durations.json
+	@$(TEST_PATH) $(BIN)/python -m support.durations build/ci/durations.json
 
 forget: $(TEST_READY) ## Remove the stored verdicts of tests: the next run checks all anew
-	@PYTHONPATH=tests $(BIN)/python -m support.verdicts
+	@$(TEST_PATH) $(BIN)/python -m support.verdicts
 
 prove: $(CHECK_READY) ## Prove the circuit's control: streams, bursts, bus rules
 	@$(PYTEST) $(FULL) tests/formal
@@ -78,14 +80,14 @@ compilers: $(CHECK_READY) ## Run the demo and some tests with ziglang alone, and
 	@$(PYTEST) $(FULL) tests/compilers
 
 verify: $(CHECK_READY) ## Build every board and run its bitstream and netlist, with many faults
-	@$(PYTEST) $(DEEP) tests/verify
+	@$(PYTEST) $(DEEP) tests/verify cppsim/tests/verify
 
 mutants: $(CHECK_READY) ## Change PACKAGE (rtl) in COUNT places, one at a time: do its tests notice? (TIER=quick)
-	@PYTHONPATH=tests $(BIN)/python -m mutants.run --package $(PACKAGE) --count $(COUNT) --seed $(SEED) \
+	@$(TEST_PATH) $(BIN)/python -m mutants.run --package $(PACKAGE) --count $(COUNT) --seed $(SEED) \
 	  --workers $(WORKERS) --tier $(TIER) $(OPTIONS)
 
 flips: $(CHECK_READY) ## Flip each bit of the LUTs of BOARD's bitstream: does a pin show it? (OPTIONS=--help)
-	@PYTHONPATH=tests $(BIN)/python -m flips.run $(BOARD) $(OPTIONS)
+	@$(TEST_PATH) $(BIN)/python -m flips.run $(BOARD) $(OPTIONS)
 
 lint: $(TEST_READY) ## Check style, types and imports
 	@echo "== ruff"
@@ -117,7 +119,7 @@ performance: $(DEMO_READY) ## Write docs/performance.md from the figures in docs
 
 batches: $(CHECK_READY) ## Export what `make gpu` runs, for a machine with a GPU and without Amaranth
 	@echo "== Writing $(BATCHES)"
-	@PYTHONPATH=tests $(BIN)/python -m support.sim.batches $(BATCHES)/equality
+	@PYTHONPATH=cppsim/tests $(BIN)/python -m support.batches $(BATCHES)/equality
 	@$(BIN)/bitlane bench --batch --export $(BATCHES)/system > /dev/null
 
 gpu: ## Compare a GPU with threads and the single simulator, and measure it (BATCHES: from where)
@@ -133,7 +135,7 @@ docs: $(CHECK_READY) ## Build the site from docs/ and the docstrings into build/
 	@echo "wrote build/site/index.html"
 
 notebooks: $(CHECK_READY) ## Write docs/*.ipynb from the two first hours, and run their cells
-	@PYTHONPATH=tests $(BIN)/python -m support.docs.notebooks
+	@$(TEST_PATH) $(BIN)/python -m support.docs.notebooks
 
 registers: $(DEMO_READY) ## Write docs/registers.md from the contract between circuit and driver
 	@$(BIN)/python -m bitlane.command_line.registers_page > docs/registers.md.new
@@ -147,7 +149,7 @@ drawing: ## Draw docs/data_path.svg from docs/data_path.dot (needs Graphviz' dot
 
 package: $(CHECK_READY) ## Build wheels and sdists into dist/, and try them on every Python that they name
 	@rm -rf dist
-	@$(BIN)/python -m build --no-isolation --outdir dist ./sim > /dev/null
+	@$(BIN)/python -m build --no-isolation --outdir dist ./cppsim > /dev/null
 	@$(BIN)/python -m build --no-isolation --outdir dist . > /dev/null
 	@$(BIN)/python -m twine check --strict dist/*
 	@$(BIN)/python -m pytest tests/package --every-python
@@ -158,8 +160,8 @@ pins: ## Renew the pins in requirements/ (needs uv)
 venv: $(CHECK_READY) ## Set up the environment that demo and all tests use
 
 clean: ## Remove what demo, tests and builds have written
-	@rm -rf out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
-	@find rtl sim host boards tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	@rm -rf out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache cppsim/.pytest_cache cppsim/.hypothesis
+	@find rtl cppsim sim host boards tests -name __pycache__ -type d -prune -exec rm -rf {} +
 	@echo "cleaned; the environment $(VENV) is kept (make distclean removes it too)"
 
 distclean: clean ## Remove the environment too
@@ -174,7 +176,7 @@ $(VENV)/.made-in:
 	@sh requirements/environment.sh "$(VENV)"
 	@echo "$(CURDIR)" > $@
 
-$(DEMO_READY): $(VENV)/.made-in pyproject.toml sim/pyproject.toml requirements/demo.txt requirements/compiler.txt
+$(DEMO_READY): $(VENV)/.made-in pyproject.toml cppsim/pyproject.toml requirements/demo.txt requirements/compiler.txt
 	@echo "== Installing what the demo needs into $(VENV), pinned and hash-checked"
 	@$(INSTALL) -r requirements/demo.txt
 	@if cxx=$$(command -v g++ || command -v clang++ || command -v c++); then \
@@ -184,7 +186,7 @@ $(DEMO_READY): $(VENV)/.made-in pyproject.toml sim/pyproject.toml requirements/d
 	  $(INSTALL) -r requirements/compiler.txt; \
 	fi
 	@echo "== Installing bitlane itself and cppsim from this folder, editable"
-	@$(PIP) install --quiet --no-deps --no-build-isolation --editable ./sim --editable .
+	@$(PIP) install --quiet --no-deps --no-build-isolation --editable ./cppsim --editable .
 	@touch $@
 
 $(TEST_READY): $(DEMO_READY) requirements/test.txt

@@ -3,8 +3,11 @@
 The pages are read on forges too, so they keep to Markdown that both show alike.
 """
 
+import os
+import re
 from inspect import signature
 from itertools import pairwise
+from pathlib import Path
 
 from docutils.nodes import literal
 from docutils.parsers.rst.roles import register_generic_role
@@ -39,16 +42,39 @@ html_copy_source = False
 ELSEWHERE = {
     "examples/README.md": "model_files.md",
     "examples/soc/README.md": "system_on_chip.md",
-    "sim/cppsim/README.md": "cppsim.md",
+    "cppsim/README.md": "cppsim.md",
+    "cppsim/docs/from_amaranth.md": "cppsim_from_amaranth.md",
+    "cppsim/docs/index.md": "cppsim_pages.md",
+    "cppsim/docs/differs.md": "cppsim_differs.md",
+    "cppsim/docs/batches.md": "cppsim_batches.md",
+    "cppsim/docs/how_it_works.md": "cppsim_how_it_works.md",
+    "cppsim/CHANGELOG.md": "cppsim_changes.md",
+    "cppsim/docs/measurements.md": "cppsim_measurements.md",
     "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changes.md",
 }
 """Pages outside this folder, and the pages in ``elsewhere`` that include them."""
 
+DOCS = Path(__file__).parent
+SHOWN = {DOCS.parent / there: DOCS / "elsewhere" / here for there, here in ELSEWHERE.items()}
+
+_LINK = re.compile(r"\]\(([^)\s:#]+)")
+
 
 def _adapt_page(app: Sphinx, page: str, source: list[str]) -> None:
-    up = "../" * page.count("/")
-    for there, here in ELSEWHERE.items():
-        source[0] = source[0].replace(f"]({up}../{there}", f"]({up}elsewhere/{here}")
+    """Put the text of a page elsewhere in its place, and let links lead to pages of the site."""
+    here = written = DOCS / f"{page}.md"
+    for there in (there for there, shown in SHOWN.items() if shown == here):
+        written, source[0] = there, there.read_text(encoding="utf-8")
+        app.env.note_dependency(there)
+
+    def adapted(link: re.Match[str]) -> str:
+        target = Path(os.path.normpath(written.parent / link[1]))
+        if not target.exists():
+            return link[0]  # code
+        return f"]({os.path.relpath(SHOWN.get(target, target), here.parent)}"
+
+    source[0] = _LINK.sub(adapted, source[0])
 
 
 def _adapt_docstring(

@@ -59,7 +59,7 @@ def changes() -> str:
 
 @pytest.mark.parametrize("suffix", [".py", ".md", ".toml", ".yml"])
 def test_files_are_as_the_editors_settings_say(suffix: str) -> None:
-    tops = ("rtl", "sim", "host", "boards", "docs", "examples", ".github")
+    tops = ("rtl", "cppsim", "sim", "host", "boards", "docs", "examples", ".github")
     files = [*ROOT.glob(f"*{suffix}")]
     files += [path for top in tops for path in (ROOT / top).rglob(f"*{suffix}")]
     assert files

@@ -14,12 +14,15 @@ from support.rotation import REPLAY
 ROOT = Path(__file__).parents[1]
 
 FILES = {
-    "tests/conftest.py": "import cppsim",
-    "tests/support/seeds.py": "import subprocess",
+    "tests/support/runner.py": "import cppsim",
+    "cppsim/tests/support/seeds.py": "import subprocess",
     "tests/support/rtl/benches.py": "from ..models import lanes",
     "tests/support/models/lanes.py": "def later():\n    from bitlane_rtl import abi",
     "tests/support/other.py": "",
     "tests/support/suites/chosen.py": "",
+    "cppsim/tests/support/zoo.py": "import cppsim",
+    "cppsim/tests/conftest.py": "",
+    "cppsim/tests/test_zoo.py": "from support.zoo import Counter",
     "tests/alone/test_alone.py": "from support import other, seeds",
     "tests/alone/test_named.py": "NAME = f'support.suites.{len([])}'",
     "tests/alone/test_runner.py": "from support.durations import read",
@@ -31,7 +34,7 @@ FILES = {
     "tests/docs/test_pages.py": "PAGES = __file__",
     "rtl/bitlane_rtl/abi.py": "",
     "rtl/bitlane_rtl/table.csv": "",
-    "sim/cppsim/code.h": "",
+    "cppsim/src/cppsim/code.h": "",
     "sim/bitlane_sim/device.py": "",
     "host/bitlane/driver.py": "",
     "docs/page.md": "",
@@ -62,15 +65,20 @@ def digests(project: Path) -> dict[str, str]:
     [
         ("tests/alone/test_alone.py", {"tests/alone/test_alone.py", *OF_EVERYTHING}),
         ("tests/support/other.py", {"tests/alone/test_alone.py", *OF_EVERYTHING}),
-        ("tests/conftest.py", ALL),
+        ("tests/support/runner.py", ALL),
+        ("cppsim/tests/conftest.py", {"cppsim/tests/test_zoo.py", *OF_EVERYTHING}),
+        ("cppsim/tests/support/zoo.py", {"cppsim/tests/test_zoo.py", *OF_EVERYTHING}),
         ("pyproject.toml", ALL),
         ("pytest.ini", ALL),
         ("tests/support/suites/chosen.py", {"tests/alone/test_named.py", *OF_EVERYTHING}),
-        ("tests/support/seeds.py", ALL),
+        ("cppsim/tests/support/seeds.py", ALL),
         ("tests/support/models/lanes.py", {"tests/rtl/test_unit.py", *OF_EVERYTHING}),
         ("rtl/bitlane_rtl/abi.py", {"tests/rtl/test_unit.py", *OF_THE_PRODUCT}),
         ("rtl/bitlane_rtl/table.csv", {"tests/rtl/test_unit.py", *OF_THE_PRODUCT}),
-        ("sim/cppsim/code.h", {"tests/sim/part/test_model.py", *OF_THE_PRODUCT}),
+        (
+            "cppsim/src/cppsim/code.h",
+            {"tests/sim/part/test_model.py", "cppsim/tests/test_zoo.py", *OF_THE_PRODUCT},
+        ),
         ("sim/bitlane_sim/device.py", OF_THE_PRODUCT),
         ("host/bitlane/driver.py", OF_THE_PRODUCT),
         ("docs/page.md", OF_EVERYTHING),
@@ -127,10 +135,10 @@ class Counting:
         self._ran.write_text("")
         (self._cache / "set_up.py").write_text(
             f"import pathlib\nfrom support import known, verdicts\nverdicts.AGAIN = {again}\n"
-            f"known.ROOT = pathlib.Path({str(self._folder)!r})\n"
+            f"known.PROJECT = pathlib.Path({str(self._folder.parent)!r})\n"
         )
         ran = run_python(
-            *("-m", "pytest", "-p", "conftest", "-p", "set_up", "-p", "no:cacheprovider"),
+            *("-m", "pytest", "-p", "set_up", "-p", "no:cacheprovider"),
             *("-c", ROOT / "pyproject.toml", f"--rootdir={self._folder.parent}"),
             "--except-known",
             *words,

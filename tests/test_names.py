@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 BITLANE = ("rtl/bitlane_rtl", "sim/bitlane_sim", "host/bitlane", "boards/bitlane_boards")
-CPPSIM = ("sim/cppsim",)
+CPPSIM = ("cppsim/src/cppsim",)
 """A separate project, which uses Amaranth's words."""
 
 TWICE: Mapping[str, str] = {
@@ -43,7 +43,6 @@ ON_PURPOSE: Mapping[str, str] = {
     "bitlane.links.open_link": "each kind of link has one, and `link.py` calls the one of a URL",
     "bitlane_sim.bench.line": "each benchmark prints its own line",
     "bitlane_sim.bench.main": "programs of their own",
-    "cppsim.examples.main": "programs of their own",
 }
 """Names that two things of one package share, each with the reason."""
 
@@ -73,3 +72,12 @@ def test_no_two_public_things_of_a_package_have_one_name() -> None:
     assert shared.keys() == ON_PURPOSE.keys(), {
         name: shared.get(name, "one thing alone") for name in shared.keys() ^ ON_PURPOSE.keys()
     }
+
+
+def test_no_module_of_one_tree_of_tests_hides_one_of_the_other() -> None:
+    """Both trees have a part of the package ``support``; the first on the path would win."""
+    trees = [ROOT / "tests" / "support", ROOT / "cppsim" / "tests" / "support"]
+    ours, theirs = ({path.relative_to(tree) for path in tree.rglob("*.py")} for tree in trees)
+    assert ours
+    assert theirs
+    assert ours & theirs == set()

@@ -20,7 +20,7 @@ import cppsim
 
 ROOT = Path(__file__).parents[1]
 OWN = ("rtl/bitlane_rtl", "sim/bitlane_sim", "host/bitlane", "boards/bitlane_boards")
-ALONE = "sim/cppsim"
+ALONE = "cppsim/src/cppsim"
 PACKAGES = (*OWN, ALONE)
 REQUIREMENTS = sorted((ROOT / "requirements").glob("*.txt"))
 
@@ -60,7 +60,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
 @pytest.fixture(scope="module")
 def wheel_alone(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     """Build the wheel of cppsim, which is a separate project."""
-    return built((ROOT / ALONE).parent, tmp_path_factory.mktemp("wheel_alone"))
+    return built(ROOT / "cppsim", tmp_path_factory.mktemp("wheel_alone"))
 
 
 def test_the_wheels_hold_the_packages_whole(
@@ -111,10 +111,10 @@ def needed(wheel: zipfile.ZipFile) -> list[str]:
     return [name[0] for name in names if name]
 
 
-def test_cppsim_is_installed_with_amaranth_alone(
+def test_cppsim_is_installed_with_amaranth_and_numpy_alone(
     wheel: zipfile.ZipFile, wheel_alone: zipfile.ZipFile
 ) -> None:
-    assert needed(wheel_alone) == ["amaranth"]
+    assert needed(wheel_alone) == ["amaranth", "numpy"]
     asked = [x for x in metadata(wheel).get_all("Requires-Dist", []) if x.startswith("cppsim")]
     assert "cppsim<0.2,>=0.1; extra == 'sim'" in asked
     assert cppsim.__version__.startswith("0.1.")
@@ -126,14 +126,14 @@ def test_cppsim_is_described_without_relative_links(
     """A package index shows nothing but the description; an address makes its links absolute."""
     described = metadata(wheel_alone)
     assert described["Description-Content-Type"] == "text/markdown"
-    assert "cppsim in five minutes shows how it works" in str(described.get_payload())
-    project = tmp_path / "sim"
-    shutil.copytree((ROOT / ALONE).parent, project, ignore=shutil.ignore_patterns("bitlane_sim"))
+    assert "What differs from Amaranth" in str(described.get_payload())
+    project = tmp_path / "cppsim"
+    shutil.copytree(ROOT / "cppsim", project, ignore=shutil.ignore_patterns("tests"))
     with (project / "pyproject.toml").open("a", encoding="utf-8") as file:
         file.write('\n[project.urls]\nRepository = "https://example.org/owner/name"\n')
     text = str(metadata(built(project, tmp_path / "wheel")).get_payload())
     links = re.findall(r"\]\(([^)]*)\)", text)
-    assert "https://example.org/owner/name/blob/main/docs/cppsim.md#many-at-once" in links
+    assert "https://example.org/owner/name/blob/main/cppsim/docs/batches.md" in links
     assert [link for link in links if not link.startswith("https://")] == []
 
 
@@ -193,7 +193,7 @@ WRONG = [
     ("host/bitlane/dml/buffer.py", "import bitlane.dml.device", "no circle of imports"),
     ("sim/bitlane_sim/system/ports.py", "import bitlane_sim.system.system", "no circle of imports"),
     ("sim/bitlane_sim/system/system.py", "import bitlane_sim.export.folder", "device -> system"),
-    ("sim/cppsim/errors.py", "import bitlane_sim.builds", "cppsim knows Amaranth"),
+    ("cppsim/src/cppsim/errors.py", "import bitlane_sim.builds", "cppsim knows Amaranth"),
     ("rtl/bitlane_rtl/abi/codes.py", "import amaranth", "abi is plain data"),
     ("rtl/bitlane_rtl/streams/beats.py", "import bitlane", "boards -> sim -> host -> rtl"),
     ("sim/bitlane_sim/__init__.py", "import bitlane_boards", "boards -> sim -> host -> rtl"),
@@ -226,14 +226,15 @@ def test_an_import_the_wrong_way_is_caught(
     file: str, line: str, contract: str, broken: dict[str, str]
 ) -> None:
     [report] = (report for name, report in broken.items() if contract in name)
-    module = file.partition("/")[2].removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    module = file.rpartition("src/")[2] if "src/" in file else file.partition("/")[2]
+    module = module.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
     imported = line.removeprefix("import ")
     if contract == "no circle of imports":  # names the siblings, without their package
         module, imported = (f".{each.rpartition('.')[2]}" for each in (module, imported))
     assert re.search(rf"{re.escape(module)} -> {re.escape(imported)} ", report)
 
 
-@pytest.mark.parametrize("folder", ["", "sim"])
+@pytest.mark.parametrize("folder", ["", "cppsim"])
 def test_every_dependency_has_its_reason_beside_it(folder: str) -> None:
     text = (ROOT / folder / "pyproject.toml").read_text(encoding="utf-8")
     project = tomllib.loads(text)
@@ -343,7 +344,7 @@ def test_continuous_integration_runs_the_readmes_test_command_and_then_the_rest(
     alone = {"MAKEFLAGS": ""}  # whatever variables the make that runs this test was given
     rest = run("make", "--dry-run", "rest", "RECORD=some", env=alone).stdout
     assert "--hypothesis-profile full" in rest
-    assert "--except-passed some/passed.json --except-known tests\n" in rest
+    assert "--except-passed some/passed.json --except-known tests cppsim/tests\n" in rest
     assert "-m pyright" in rest
     whole = run("make", "--dry-run", "check", env=alone).stdout
     assert all(name in whole for name in ("ruff", "mypy", "lint-imports", "-m pyright"))

@@ -43,7 +43,7 @@ DEEPER = {"test_examples", "test_seed[SEED]", "test_seeds_within"}
 
 def tier(folder: Path, *words: str | Path, commit: str = "some", fails: bool = False) -> str:
     """Run pytest with the project's hooks on the tests in ``folder``; return what it prints."""
-    own = ["-p", "conftest", "-p", "no:cacheprovider", "-c", ROOT / "pyproject.toml", "-v"]
+    own = ["-p", "no:cacheprovider", "-c", ROOT / "pyproject.toml", "-v"]
     options = [*own, f"--rootdir={folder}", *words, folder]
     ran = run_python("-m", "pytest", *options, **{REPLAY: commit})
     assert ran.returncode == fails, ran.stdout + ran.stderr
@@ -157,6 +157,6 @@ def test_programs_end_at_an_interrupt_behind_an_ampersand(tmp_path: Path) -> Non
         "import signal, sys, pytest; signal.signal(signal.SIGINT, signal.SIG_IGN);"
         "sys.exit(pytest.main(sys.argv[1:]))"
     )
-    words = ["-p", "conftest", "-c", ROOT / "pyproject.toml", f"--rootdir={tmp_path}", tmp_path]
+    words = ["-c", ROOT / "pyproject.toml", f"--rootdir={tmp_path}", tmp_path]
     ran = run_python("-c", ignoring, *words)
     assert "ValueError" in ran.stdout, ran.stdout + ran.stderr

@@ -196,7 +196,7 @@ class Judging:
 
     def run(self, fails: str = "") -> str:
         """Run it; return what pytest prints."""
-        own = ["-p", "conftest", "-p", "no:cacheprovider", "-c", TESTS.parent / "pyproject.toml"]
+        own = ["-p", "no:cacheprovider", "-c", TESTS.parent / "pyproject.toml"]
         # The tools of other verdicts are not there in quick tests.
         set_up = "verdicts.TOOLS, verdicts.AGAIN = ('pytest',), 1 << 255"
         ran = run_python(

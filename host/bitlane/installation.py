@@ -19,7 +19,7 @@ __all__ = ["how_to_install", "how_to_install_elsewhere"]
 
 _OWN = "bitlane"
 _SIMULATOR = "cppsim"
-"""The package that lies in the folder ``sim`` of bitlane's repository."""
+"""The package that lies in the folder ``cppsim`` of bitlane's repository."""
 
 
 def how_to_install(extra: str) -> str:
@@ -32,7 +32,7 @@ def how_to_install(extra: str) -> str:
     if not folder or not _needs_simulator(own, extra) or _installed(_SIMULATOR):
         return f"pip install {wanted}"
     option = "-e " if editable else ""
-    return f"pip install {option}{shlex.quote(str(folder / 'sim'))} {wanted}"
+    return f"pip install {option}{shlex.quote(str(folder / _SIMULATOR))} {wanted}"
 
 
 def how_to_install_elsewhere(extra: str) -> str:
@@ -41,7 +41,7 @@ def how_to_install_elsewhere(extra: str) -> str:
     folder = own and _origin(own)[0]
     if not own or not folder:
         return f"pip install '{_OWN}[{extra}]=={__version__}'"
-    folders = [folder / "sim"] if _needs_simulator(own, extra) else []
+    folders = [folder / _SIMULATOR] if _needs_simulator(own, extra) else []
     words = [*map(str, folders), f"{folder}[{extra}]"]
     return f"pip install {shlex.join(words)}"
 

@@ -32,9 +32,9 @@ ZIG = "ZIG_GLOBAL_CACHE_DIR"
 CURE = "no C++ compiler found: install g++ or clang++, or run pip install ziglang"
 
 COMPILED = (
-    "tests/sim/cppsim/test_engine.py",
-    "tests/sim/cppsim/batch/test_circuit.py",
-    "tests/sim/cppsim/model/test_models.py",
+    "cppsim/tests/test_engine.py",
+    "cppsim/tests/batch/test_circuit.py",
+    "cppsim/tests/model/test_models.py",
     "tests/sim/device/test_simulator.py",
     "tests/sim/pins/test_pin_simulation.py",
 )
@@ -49,10 +49,10 @@ OF_COMPILED_CODE = (
 """Parts of the names of tests of waits that switch to compiled code."""
 
 INTERPRETED = (
-    ("tests/sim/device/test_simulator.py", "tests/sim/cppsim/model/test_models.py", "-k", "pysim"),
+    ("tests/sim/device/test_simulator.py", "cppsim/tests/model/test_models.py", "-k", "pysim"),
     # Amaranth's simulator stands in for cppsim, which warns.
     (
-        "tests/sim/cppsim/running/test_waits.py",
+        "cppsim/tests/running/test_waits.py",
         *("-k", " and ".join(f"not {part}" for part in OF_COMPILED_CODE)),
         *("-W", "default::cppsim.FallbackWarning"),
     ),
@@ -91,7 +91,9 @@ class Place:
 
     def test(self, *words: str) -> str:
         """Run pytest with ``words`` here; return its last line."""
-        done = self.run("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *words)
+        done = self.run(
+            "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-c", "pyproject.toml", *words
+        )
         return done.stdout.splitlines()[-1]
 
 
@@ -111,7 +113,9 @@ def variables(folder: Path) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def ziglang(tmp_path_factory: pytest.TempPathFactory) -> Place:
     """The tests' own Python, whose ziglang is the only compiler."""
-    folders = os.pathsep.join(str(ROOT / name) for name in ("rtl", "sim", "host", "boards"))
+    folders = os.pathsep.join(
+        str(ROOT / name) for name in ("rtl", "cppsim/src", "sim", "host", "boards")
+    )
     own = variables(tmp_path_factory.mktemp("ziglang"))
     libraries = {ZIG: os.environ.get(ZIG, str(Path.home() / ".cache" / "zig"))}
     return Place(Path(sys.executable), {**own, **libraries, "PYTHONPATH": folders})
@@ -132,7 +136,7 @@ def nothing(tmp_path_factory: pytest.TempPathFactory) -> Place:
     # As this process, pip may have to know of a mirror, which its settings at home say.
     installer = Place(place.python, os.environ)
     installer.run(*pip, "--no-compile", "--require-hashes", "-r", demo, "-r", folder / "pytest.txt")
-    installer.run(*pip, "--no-compile", "--no-deps", "--no-build-isolation", ROOT / "sim", ROOT)
+    installer.run(*pip, "--no-compile", "--no-deps", "--no-build-isolation", ROOT / "cppsim", ROOT)
     return place
 
 

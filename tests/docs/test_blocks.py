@@ -117,7 +117,7 @@ def _not_installable(arguments: Sequence[str]) -> str:
     """Return a complaint about requested extras that neither project has, or ""."""
     known = {
         extra
-        for folder in (ROOT, ROOT / "sim")
+        for folder in (ROOT, ROOT / "cppsim")
         for extra in tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))[
             "project"
         ]["optional-dependencies"]
@@ -125,7 +125,7 @@ def _not_installable(arguments: Sequence[str]) -> str:
     asked = {
         extra
         for word in arguments
-        for extras in re.findall(r"^(?:\.|\./sim|bitlane|cppsim)\[([\w,]+)\]", word)
+        for extras in re.findall(r"^(?:\.|\./cppsim|bitlane|cppsim)\[([\w,]+)\]", word)
         for extra in extras.split(",")
     }
     return f"no extra {sorted(asked - known)}" if asked - known else ""

@@ -14,7 +14,7 @@ import pytest
 from bitlane_rtl.datapath import placement, stages
 from support.docs.pages import PAGES, ROOT, name
 
-CPPSIM = ROOT / "sim" / "cppsim"
+CPPSIM = ROOT / "cppsim" / "src" / "cppsim"
 
 INTERNALS = "amaranth_internals.py"
 
@@ -61,13 +61,17 @@ def test_pages_and_messages_add_an_extra_by_one_command() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = set(project["optional-dependencies"])
     pages = [page for page in PAGES if page.name != "CHANGELOG.md"]
-    code = [path for folder in ("host", "sim", "boards") for path in (ROOT / folder).rglob("*.py")]
+    code = [
+        path
+        for folder in ("host", "cppsim/src", "sim", "boards")
+        for path in (ROOT / folder).rglob("*.py")
+    ]
     added = set()
     for path in (*pages, *code, *(ROOT / "examples").rglob("*.py")):
         text = path.read_text(encoding="utf-8")
         # An environment without bitlane: the command for all of it.
         new = re.findall(r"'\.\[(\w+)\]'", text)
-        assert new == re.findall(r"pip install \./sim '\.\[(sim|demo)\]'", text), path
+        assert new == re.findall(r"pip install \./cppsim '\.\[(sim|demo)\]'", text), path
         added |= set(re.findall(r"'bitlane\[(\w+)\]'", text))
     assert {"boards", "compiler", "completion", "litex", "onnx", "report"} <= added <= extras
 
@@ -84,8 +88,8 @@ def test_the_tools_of_the_figures_are_those_that_are_pinned() -> None:
 
 
 def test_amaranths_private_parts_are_used_where_the_page_says() -> None:
-    listed = said("docs/cppsim.md").partition("private modules of Amaranth")[2]
-    files = set(re.findall(r"`sim/cppsim/([\w/]+\.py)`", listed.partition("Tests run")[0]))
+    listed = said("cppsim/docs/how_it_works.md").partition("private modules of Amaranth")[2]
+    files = set(re.findall(r"`src/cppsim/([\w/]+\.py)`", listed.partition("Tests run")[0]))
     trees = {
         path.relative_to(CPPSIM).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
         for path in sorted(CPPSIM.rglob("*.py"))
@@ -113,12 +117,12 @@ def foreign(tree: ast.Module) -> Iterator[str]:
 
 def test_the_generators_that_the_page_names_write_code() -> None:
     """Two of the three generators have one base class."""
-    page = said("docs/cppsim.md")
-    for file in ("sim/cppsim/cpp/simulation.py", "sim/cppsim/model/source.py"):
-        assert f"`{file}`" in page
-        text = (ROOT / file).read_text(encoding="utf-8")
+    page = said("cppsim/docs/how_it_works.md")
+    for file in ("cpp/simulation.py", "model/source.py"):
+        assert f"`src/cppsim/{file}`" in page
+        text = (CPPSIM / file).read_text(encoding="utf-8")
         assert re.search(r"^from \.(\.cpp\.)?writer import .*\bWriter$", text, re.MULTILINE)
-    assert "`sim/cppsim/cpp/writer.py`" in page
-    batch = Path("sim/cppsim/batch/source.py")
-    assert f"`{batch}`" in page
-    assert "import Writer" not in (ROOT / batch).read_text(encoding="utf-8")
+    assert "`src/cppsim/cpp/writer.py`" in page
+    batch = Path("batch/source.py")
+    assert f"`src/cppsim/{batch}`" in page
+    assert "import Writer" not in (CPPSIM / batch).read_text(encoding="utf-8")

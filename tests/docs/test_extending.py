@@ -75,7 +75,7 @@ def changes() -> Iterator[Change]:
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A copy of the packages and their tests."""
-    for folder in ("rtl", "sim", "host", "boards", "tests"):
+    for folder in ("rtl", "cppsim", "sim", "host", "boards", "tests"):
         skipped = shutil.ignore_patterns("__pycache__", "*.so")
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=skipped)
     return tmp_path
@@ -91,7 +91,10 @@ def test_what_the_page_changes_makes_an_operation(options: str, tree: Path) -> N
         found = text.count(f"\n{change.old}")
         assert found == 1, f"{change.file} has these lines {found} times:\n{change.old}"
         file.write_text(text.replace(f"\n{change.old}", f"\n{change.new}"), encoding="utf-8")
-    packages = [str(tree / folder) for folder in ("rtl", "sim", "host", "boards", "tests")]
+    packages = [
+        str(tree / folder)
+        for folder in ("rtl", "cppsim/src", "sim", "host", "boards", "tests", "cppsim/tests")
+    ]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(packages)}
     tried = subprocess.run(
         [sys.executable, "-c", TRY, options, str(stride(3))],

@@ -81,7 +81,7 @@ def test_a_design_takes_the_way_through_cppsim_that_the_page_shows() -> None:
         simulator.add_testbench(testbench)
         simulator.run()
 
-    compare(steps("docs/cppsim.md", "The way of a design"), calls(simulate))
+    compare(steps("cppsim/docs/how_it_works.md", "The way of a design"), calls(simulate))
 
 
 def compare(walk: list[list[Call]], called: list[Call]) -> None:

@@ -40,7 +40,7 @@ class Installed(Distribution):
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "a clone" / "sim").mkdir(parents=True)
+    (tmp_path / "a clone" / "cppsim").mkdir(parents=True)
     return tmp_path / "a clone"
 
 
@@ -66,7 +66,7 @@ def test_cppsim_comes_from_the_folder_that_bitlane_came_from(
     monkeypatch: pytest.MonkeyPatch, folder: Path, extra: str, editable: bool, option: str
 ) -> None:
     install(monkeypatch, of_folder(folder, editable=editable))
-    expected = f"pip install {option}'{folder}/sim' 'bitlane[{extra}]'"
+    expected = f"pip install {option}'{folder}/cppsim' 'bitlane[{extra}]'"
     assert how_to_install(extra) == expected
 
 
@@ -113,7 +113,7 @@ def test_another_environment_gets_the_same_bitlane(
 ) -> None:
     install(monkeypatch, of_folder(folder, editable=True), cppsim=cppsim)
     assert how_to_install_elsewhere("onnx") == f"pip install '{folder}[onnx]'"
-    assert how_to_install_elsewhere("boards") == f"pip install '{folder}/sim' '{folder}[boards]'"
+    assert how_to_install_elsewhere("boards") == f"pip install '{folder}/cppsim' '{folder}[boards]'"
 
 
 def test_another_environment_gets_the_same_version_from_an_index(

@@ -70,10 +70,12 @@ def netlist(build: Callable[[], Elaboratable]) -> Mapping[str, str]:
     circuit = Circuit(build())
     ports = [circuit.domain.clk, *circuit.inputs.values(), *circuit.outputs.values()]
     text = str(rtlil.convert(circuit, ports=ports, emit_src=False))
-    design = Circuit(build(), VENDOR_CELLS).design
+    simulated = Circuit(build(), VENDOR_CELLS)
+    design, contents = simulated.design, list(map(list, simulated.contents))
     trim(design)
     model, _ = program(design, ())
-    return {"netlist": _digest(text), "simulated": _digest(model)}
+    stored = [(x.number, x.places, contents[x.number]) for x in design.memories]
+    return {"netlist": _digest(text), "simulated": _digest(f"{model}{stored}")}
 
 
 def is_same(known: Mapping[str, str], found: Mapping[str, str]) -> bool:

@@ -137,8 +137,8 @@ _HOST = {
     "validate/": ("tests/host/test_validate.py",),
 }
 _CPPSIM = {
-    "examples/": ("tests/sim/cppsim/test_examples.py",),
-    "running/": ("tests/sim/cppsim/running", "tests/sim/cppsim/waveforms/test_waves.py"),
+    "running/": ("cppsim/tests/running", "cppsim/tests/waveforms/test_waves.py"),
+    "waveforms/model.py": ("cppsim/tests/model/test_models.py",),
 }
 _SIM = {
     "bench/": (
@@ -198,10 +198,10 @@ _ALL = (
     ),
     Package(
         name="cppsim",
-        folder="sim/cppsim",
-        room="tests/sim/cppsim",
+        folder="cppsim/src/cppsim",
+        room="cppsim/tests",
         own=_CPPSIM,
-        whole={"": ("tests/sim/cppsim", "tests/sim/device", "tests/sim/pins")},
+        whole={"": ("cppsim/tests", "tests/sim/device", "tests/sim/pins")},
         cold=(
             "amaranth_internals.py",
             "batch/",

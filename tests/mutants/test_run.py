@@ -58,7 +58,7 @@ HANGS = "import time\n\ndef test_it():\n    time.sleep(60)\n"
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    for folder in (PACKAGE, "sim", "host", "boards", "tests", "docs", "examples"):
+    for folder in (PACKAGE, "cppsim", "sim", "host", "boards", "tests", "docs", "examples"):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "pyproject.toml").write_text(
         '[tool.pytest.ini_options]\nmarkers = ["slow", "deep"]\n'

@@ -14,8 +14,8 @@ from pathlib import Path
 from mutants.changes import Change, apply
 from mutants.packages import Package
 
-_PATH = ("rtl", "sim", "host", "boards", "tests")
-_FOLDERS = (*_PATH, "docs", "examples")
+_PATH = ("rtl", "cppsim/src", "sim", "host", "boards", "tests", "cppsim/tests")
+_FOLDERS = ("rtl", "cppsim", "sim", "host", "boards", "tests", "docs", "examples")
 _FILES = ("pyproject.toml", "README.md")
 
 _PASSED = 0

@@ -7,7 +7,7 @@ SIM = (*BITLANE, "install 'bitlane[sim]'")
 BOARDS = (*SIM, "install 'bitlane[boards]'")
 LITEX = (*SIM, "install 'bitlane[litex]'")
 CPPSIM = ("install cppsim",)
-CLONE = ("install -e ./sim -e '.[demo]'",)
+CLONE = ("install -e ./cppsim -e '.[demo]'",)
 """As ``make demo`` does it, without pins."""
 
 _XOR = "ROOT/examples/bit_xor.json"
@@ -192,21 +192,14 @@ MESSAGES = (
         before=SIM,
     ),
     Message(
-        "sim/cppsim/__init__.py",
-        "numpy",
-        "python -c 'import cppsim; print(cppsim.Batch)'",
-        "^<class",
-        before=CPPSIM,
-    ),
-    Message(
-        "sim/cppsim/batch/cuda.py",
+        "cppsim/src/cppsim/batch/cuda.py",
         "cupy-cuda13x",
         f'python -c "{_CUPY}"',
         "finds no GPU|^<module",
-        before=(*CPPSIM, "install numpy"),
+        before=CPPSIM,
     ),
     Message(
-        "sim/cppsim/compiling/toolchain.py",
+        "cppsim/src/cppsim/compiling/toolchain.py",
         "ziglang",
         f"python -c '{_COMPILER}'",
         "^Compiler.*ziglang",
@@ -219,31 +212,26 @@ _EMPTY: tuple[str, ...] = ()
 _SHOWS_ZIG = f"python -c '{_COMPILER}'"
 
 SHOWN = (
-    Shown("README.md", "./sim .[demo]", "bitlane demo examples", "^All checks", _EMPTY),
-    Shown("docs/first_hour_numpy.md", "./sim .[sim]", "bitlane info sim", "^state +idle", _EMPTY),
+    Shown("README.md", "./cppsim .[demo]", "bitlane demo examples", "^All checks", _EMPTY),
+    Shown(
+        "docs/first_hour_numpy.md", "./cppsim .[sim]", "bitlane info sim", "^state +idle", _EMPTY
+    ),
     Shown(
         "tests/support/docs/notebooks.py",
-        "./sim .[sim] notebook",
+        "./cppsim .[sim] notebook",
         "python -m notebook --version",
         r"^\d",
         _EMPTY,
     ),
-    Shown("sim/cppsim/README.md", "./sim", "python -c 'import cppsim; print(1)'", "^1$", _EMPTY),
+    Shown("cppsim/README.md", "./cppsim", "python -c 'import cppsim; print(1)'", "^1$", _EMPTY),
     Shown(
-        "sim/cppsim/README.md",
-        "cppsim[batch]",
-        "python -c 'import cppsim; print(cppsim.Batch)'",
-        "^<class",
-        CPPSIM,
-    ),
-    Shown(
-        "sim/cppsim/README.md",
+        "cppsim/README.md",
         "cppsim[cuda]",
         f'python -c "{_CUPY}"',
         "finds no GPU|^<module",
         CPPSIM,
     ),
-    Shown("sim/cppsim/README.md", "cppsim[compiler]", _SHOWS_ZIG, "ziglang", CPPSIM, False),
+    Shown("cppsim/README.md", "cppsim[compiler]", _SHOWS_ZIG, "ziglang", CPPSIM, False),
     Shown("README.md", "bitlane[boards]", "bitlane build icebreaker", "synthesis$"),
     Shown("README.md", "bitlane[compiler]", _SHOWS_ZIG, "ziglang", compiler=False),
     Shown("docs/boards.md", "bitlane[boards]", "bitlane build icebreaker", "synthesis$"),

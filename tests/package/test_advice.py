@@ -52,7 +52,7 @@ class Shelf:
         self.folder = folder
         self.wheels = folder / "wheels"
         self.environments: dict[tuple[str, ...], Path] = {}
-        for project in (ROOT, ROOT / "sim"):
+        for project in (ROOT, ROOT / "cppsim"):
             build = [sys.executable, "-m", "build", "--wheel", "--no-isolation"]
             build += ["--outdir", str(self.wheels), str(project)]
             subprocess.run(build, check=True, capture_output=True, timeout=DEADLINE)
@@ -162,7 +162,7 @@ def test_a_page_installs_what_it_uses(shown: Shown, shelf: Shelf, tmp_path: Path
     assert re.search(shown.then, told, re.MULTILINE), told
     if shown.before == CLONE:  # a copy would not follow the clone
         files = "import bitlane, cppsim; print(bitlane.__file__, cppsim.__file__)"
-        own = f"{ROOT}/host/bitlane/__init__.py {ROOT}/sim/cppsim/__init__.py"
+        own = f"{ROOT}/host/bitlane/__init__.py {ROOT}/cppsim/src/cppsim/__init__.py"
         assert shelf.output(environment, f"python -c '{files}'", "^/", tmp_path) == f"{own}\n"
 
 
@@ -177,7 +177,7 @@ def test_a_clone_alone_computes_and_advises_what_works(
     assert "[254, 253, 252] [3]\n" in told
     found = ADVICE.search(told)
     assert found, told
-    assert found[1] == f"{option}{shlex.quote(f'{ROOT}/sim')} 'bitlane[sim]'"
+    assert found[1] == f"{option}{shlex.quote(f'{ROOT}/cppsim')} 'bitlane[sim]'"
     followed = shelf.environment(*commands, f"install {found[1]}")
     told = shelf.output(followed, f"python -c {shlex.quote(ARRAYS)}", NEVER, tmp_path)
     assert told.endswith("[254, 253, 252] [3]\n[-2]\n"), told

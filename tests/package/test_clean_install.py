@@ -32,7 +32,7 @@ with bitlane.open("sim") as device:
 def allowed() -> list[str]:
     """Return the versions of Python that both projects name, the oldest first."""
     found = []
-    for folder in (ROOT, ROOT / "sim"):
+    for folder in (ROOT, ROOT / "cppsim"):
         project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
         found.append(re.findall(r":: (3\.\d+)\b", "\n".join(project["classifiers"])))
         assert project["requires-python"] == f">={found[-1][0]}"
@@ -44,7 +44,7 @@ def allowed() -> list[str]:
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build both wheels and return their folder."""
     folder = tmp_path_factory.mktemp("dist")
-    for project in (ROOT, ROOT / "sim"):
+    for project in (ROOT, ROOT / "cppsim"):
         build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder]
         subprocess.run([*build, project], check=True, capture_output=True)
     return folder

@@ -23,9 +23,9 @@ from cppsim import BatchError
 from cppsim.batch import cuda
 from cppsim.errors import SimulationError
 from support.command_line import CommandLine
+from support.host_gpu import host_gpu
 from support.processes import succeed
 from support.sim.harnesses import quiet
-from support.sim.host_gpu import host_gpu
 
 pytestmark = pytest.mark.slow
 

@@ -20,7 +20,7 @@ def advice() -> set[tuple[str, str]]:
     An argument of `how_to_install` that is a variable is given by the variable's name.
     """
     found = {(name(page), words) for page in _pages() for words in _shown(page)}
-    for folder in ("host", "sim", "boards", "examples", "tests/support/docs"):
+    for folder in ("host", "cppsim/src", "sim", "boards", "examples", "tests/support/docs"):
         for path in sorted((ROOT / folder).rglob("*.py")):
             if path.name != "installation.py":
                 found |= {(name(path), words) for words in _printed(path)}

@@ -10,14 +10,22 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
-RECORDED = ROOT / "durations.json"
+PROJECT = Path(__file__).parents[2]
+TREES = ("tests", "cppsim/tests")
+"""Folders of test modules, from `PROJECT`."""
+
+RECORDED = PROJECT / "tests" / "durations.json"
 """Seconds of each module in a run of all tests without stored verdicts."""
 
 
 def module(nodeid: str) -> str:
-    """Return the path of a test's module below ``tests``."""
+    """Return the path of a test's module, without ``tests/`` at its start."""
     return nodeid.partition("::")[0].removeprefix("tests/")
+
+
+def is_there(name: str) -> bool:
+    """Return whether there is a module that `module` names ``name``."""
+    return any((PROJECT / folder / name).is_file() for folder in ("", "tests"))
 
 
 def read(path: Path = RECORDED) -> dict[str, float]:
@@ -42,7 +50,7 @@ def add(path: Path, seconds: Mapping[str, float], known: Collection[str] = ()) -
 def record(path: Path, recorded: Path = RECORDED) -> None:
     """Write the seconds of ``path`` to ``recorded``, and keep those of modules that did not run."""
     known = read(recorded) | read(path)
-    _write(recorded, {name: taken for name, taken in known.items() if (ROOT / name).is_file()})
+    _write(recorded, {name: taken for name, taken in known.items() if is_there(name)})
 
 
 def _write(path: Path, seconds: Mapping[str, float]) -> None:

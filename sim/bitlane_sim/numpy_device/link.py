@@ -20,7 +20,7 @@ from .control import ControlWindow
 from .counters import PredictedCounters
 from .cycles import Memory
 from .interpreter import Interpreter
-from .recorder import CommandRecorder
+from .recorder import PredictedCommands
 from .walk import LARGEST_MEMORY
 
 _LEAST_FORGOTTEN = 1 << 26
@@ -48,7 +48,7 @@ class NumpyLink(Link):
         self._board = board
         self._line_seconds = 0.0
         self._interpreter = Interpreter(configuration)
-        self._recorder = CommandRecorder(records) if records else None
+        self._recorder = PredictedCommands(records) if records else None
         self._counters = PredictedCounters(configuration, memory or Memory(), self._recorder)
         self._control = ControlWindow(self._interpreter, self._counters)
         model = f"numpy model of {board.name}" if board else "numpy model"

@@ -10,7 +10,7 @@ _CHANNELS = "aw", "w", "b", "ar", "r", "ar_b", "r_b"
 _ADDRESSES = "aw", "ar", "ar_b"
 
 
-class CommandRecorder:
+class PredictedCommands:
     """Collects DOORBELLs, starts and retirements until there are ``capacity`` of them."""
 
     def __init__(self, capacity: int) -> None:

@@ -148,7 +148,7 @@ def test_a_model_that_is_not_there_is_told_of_before_anything_runs(
             campaign(*words)
         assert "\n" not in str(caught.value)
     assert not ran
-    extras = tomllib.loads((ROOT / "sim" / "pyproject.toml").read_text(encoding="utf-8"))
+    extras = tomllib.loads((ROOT / "cppsim" / "pyproject.toml").read_text(encoding="utf-8"))
     assert any(
         x.startswith("cupy-cuda13x") for x in extras["project"]["optional-dependencies"]["cuda"]
     )

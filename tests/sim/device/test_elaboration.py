@@ -68,7 +68,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, elaborations: list[byte
         (folder / elaboration._FIELDS).touch()
         content = elaboration.pickle.dumps(DESIGN)
         (folder / elaboration._DESIGN).write_bytes(content)
-        sums = elaboration.source_digest("toy"), "", {}, {}, elaboration._sum(content)
+        sums = elaboration.source_digest("toy"), "", {}, {}, elaboration._sum(content), []
         about = elaboration._About(*sums)
         (folder / elaboration._ABOUT).write_text(json.dumps(asdict(about)))
 
@@ -93,9 +93,15 @@ def test_a_system_is_what_its_own_elaboration_gives(
     circuit = Circuit(System(configuration))
     assert known.design == circuit.design
     assert known.digest == circuit.digest
+    assert known.contents == [elaboration._without_zeros(rows) for rows in circuit.contents]
     assert known.widths == circuit.widths
     assert list(known.widths) == list(circuit.widths)
     assert set(known.input_widths) == set(circuit.inputs)
+
+
+@pytest.mark.parametrize("left", [[], [7], [0, 7], [1, 0, -7]])
+def test_zeros_at_the_end_of_a_memory_are_left_out(left: list[int]) -> None:
+    assert elaboration._without_zeros([*left, 0, 0]) == left
 
 
 @pytest.mark.usefixtures("toy")
@@ -113,12 +119,26 @@ def entry(cache: Path) -> Path:
     return folder
 
 
+_ABOUT: dict[str, object] = {
+    **dict.fromkeys(("sources", "design", "pickled"), ""),
+    "inputs": {},
+    "outputs": {},
+    "contents": [],
+}
+"""A description of an elaboration, whole but for what a test replaces."""
+
 ABOUTS = [
     *(b"", b"{", b"[]", b"{}", b"3", b"\xff", b'{"sources": 1}', b"[" * 9999),
-    b'{"sources": "", "design": "", "inputs": 3, "outputs": {}, "pickled": ""}',
-    b'{"sources": "", "design": "", "inputs": {"a": "x"}, "outputs": {}, "pickled": ""}',
-    b'{"sources": "", "design": 3, "inputs": {}, "outputs": {}, "pickled": ""}',
-    b'{"sources": "", "design": "", "inputs": {}, "outputs": {}, "\x1b": 1}',
+    *(
+        json.dumps(_ABOUT | wrong).encode()
+        for wrong in (
+            {"inputs": 3},
+            {"inputs": {"a": "x"}},
+            {"design": 3},
+            {"\x1b": 1},
+            *({"contents": contents} for contents in (3, {}, [3], [["x"]], [[True]])),
+        )
+    ),
 ]
 
 
@@ -330,7 +350,8 @@ def test_processes_that_ask_at_once_elaborate_once(processes: int, fresh_cache: 
         "def elaborate(request, folder):\n"
         "    made.append(time.sleep(1))\n"
         "    (folder / elaboration._FIELDS).touch()\n"
-        "    about = dict(sources=sources, design='', inputs={}, outputs={}, pickled='')\n"
+        "    about = dict(sources=sources, design='', inputs={}, outputs={})\n"
+        "    about |= dict(pickled='', contents=[])\n"
         "    (folder / elaboration._ABOUT).write_text(json.dumps(about))\n"
         "elaboration._elaborate = elaborate\n"
         "elaboration.elaborated_system(Configuration())\n"

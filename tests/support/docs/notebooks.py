@@ -23,7 +23,7 @@ from .pages import ROOT, blocks
 NOTEBOOKS = tuple(ROOT / "docs" / f"first_hour_{name}.ipynb" for name in ("numpy", "fpga"))
 
 _NOTE = """\
-*This notebook is made of [{page}]({page}). `pip install ./sim '.[sim]' notebook` in a
+*This notebook is made of [{page}]({page}). `pip install ./cppsim '.[sim]' notebook` in a
 clone of the repository, in a new environment, installs the packages for it.*
 """
 

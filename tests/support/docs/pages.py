@@ -16,7 +16,8 @@ PAGES = sorted(
         *ROOT.glob("*.md"),
         *(ROOT / "docs").rglob("*.md"),
         *(ROOT / "examples").rglob("*.md"),
-        *(ROOT / "sim" / "cppsim").rglob("*.md"),
+        *(ROOT / "cppsim").glob("*.md"),
+        *(ROOT / "cppsim" / "docs").rglob("*.md"),
     ]
 )
 

@@ -1,0 +1,309 @@
+"""Write a lowered design as a C++ structure that is stepped from outside: state and its methods.
+
+``step`` executes the edges of clocks, then ``levels`` finds the edges of clocks that the design
+makes. ``settle`` computes the signals that follow from the state, before a testbench reads them.
+All state except memories is one array of words.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..netlist.design import WORD, Bits
+from ..netlist.lowered import Event, InputWord, Lowered, clock_plan, edge_sides
+from ..netlist.passes import Statement
+from .body import Scope
+from .code import Snippet, assignment, in_reach, lines_of
+from .words import WordPlace, adjacent, literal, words_of
+from .writer import Report, Writer
+
+EITHER = 3
+"""This number stands for both levels of a clock."""
+
+_TEXT = """\
+#include "words.h"
+#include "told.h"
+
+namespace {{
+
+const uint64_t starts[{size}] = {{{starts}}};
+
+struct Top {{
+  uint64_t s[{size}];
+{memories}
+  Told *told;
+  bool halved; // `step` ends before `levels`
+
+  __attribute__((always_inline)) int levels() {{
+{levels}
+  }}
+
+  int step() {{
+{step}
+    return halved ? 0 : levels();
+  }}
+
+  void settle() {{
+{settle}
+  }}
+
+  void *memory(size_t number) {{
+    void *const table[] = {{{pointers}}};
+    return table[number];
+  }}
+}};
+
+}} // namespace
+
+#include "interface.h"
+"""
+
+
+@dataclass(slots=True)
+class SimulationSource:
+    """C++ text, and the layout of its state.
+
+    Attributes
+    ----------
+    text
+        The C++; from the cache its digest.
+    library
+        The compiled C++, once there is one.
+    places
+        The words that hold a tuple of bits; a bit without a place is a constant.
+    settled
+        Tuples of bits whose words are valid only after ``settle``.
+    stored
+        The word of each bit of the state that logic reads, and the bit's place there.
+    steps, step_count
+        The statements that follow from the state, in order, and their number.
+    registers
+        The bits of each register.
+    inputs, passive
+        Words that no step changes; those that need no step after a change.
+    idle
+        Words of clocks without other users: a level without effect, to which the clock may change
+        without a step, and the shadow, which must be written then. Of a clock that the design does
+        not use this is `EITHER` level, and the word itself.
+    seen
+        The shadow of each word with clocks. Between steps the two are equal.
+    due
+        Words that are not 0 while an edge of a derived clock is pending; 0 between steps.
+    starts
+        The value of each word at power-on.
+    """
+
+    text: str = ""
+    library: Path | None = None
+    places: dict[Bits, tuple[WordPlace, ...]] = field(default_factory=dict)
+    settled: set[Bits] = field(default_factory=set)
+    stored: dict[int, tuple[int, int]] = field(default_factory=dict)
+    steps: list[Statement] = field(default_factory=list)
+    step_count: int = 0
+    registers: list[Bits] = field(default_factory=list)
+    inputs: set[int] = field(default_factory=set)
+    passive: set[int] = field(default_factory=set)
+    idle: dict[int, tuple[int, int]] = field(default_factory=dict)
+    seen: dict[int, int] = field(default_factory=dict)
+    due: list[int] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
+    size: int = 0
+
+
+def write_simulation(lowered: Lowered) -> SimulationSource:
+    """Write the C++ of ``lowered``, and cut it into words. Raises ``NotPlain`` for a loop."""
+    return _Simulation(lowered).source()
+
+
+class _Simulation(Writer):
+    def __init__(self, lowered: Lowered) -> None:
+        super().__init__(lowered.design)
+        self._lowered = lowered
+        self._plan = clock_plan(lowered)
+        self._arrays: list[str] = []
+        self._edges: list[str] = []
+        self._active: list[str] = []
+        """A variable for each edge, which is not 0 where it happens."""
+        self._derived: list[tuple[int, str, str]] = []
+        self._stored: dict[int, tuple[int, int]] = {}
+        """The word of each bit of the state, and its place, as Python reads it."""
+        self._source = SimulationSource(steps=self._steps)
+        self._declare()
+
+    def source(self) -> SimulationSource:
+        step = list(self._step())
+        levels = list(self._after())
+        settle = list(lines_of(in_reach(self._settle())))
+        self._find_idle_levels()
+        if not self._derived and not self._lowered.watches:
+            self._source.passive = self._source.inputs - self._source.seen.keys()
+        self._source.step_count = len(self._steps)
+        self._source.registers = [register.result for register in self._design.registers]
+        self._source.size = max(1, len(self._source.starts))
+        self._source.text = _TEXT.format(
+            size=self._source.size,
+            starts=", ".join(map(literal, self._source.starts)),
+            memories="\n".join(f"  {line}" for line in self._arrays),
+            step="\n".join(f"    {line}" for line in step),
+            levels="\n".join(f"    {line}" for line in levels),
+            settle="\n".join(f"    {line}" for line in settle),
+            pointers=", ".join([*self._words.arrays.values(), "nullptr"]),
+        )
+        return self._source
+
+    # --- state --------------------------------------------------------------------------------
+
+    def _word(self, start: int) -> int:
+        self._source.starts.append(start)
+        return len(self._source.starts) - 1
+
+    def _declare(self) -> None:
+        for given in self._plan.inputs:
+            self._input(given)
+        self._declare_edges()
+        self._declare_registers(self._variable)
+        for memory in self._design.memories:
+            text = self._declare_memory(memory, f"m{len(self._words.arrays)}")
+            self._arrays.append(f"{text} // {memory.name}")
+
+    def _variable(self, bits: Bits, start: int) -> str:
+        word = self._word(start)
+        self._keep(word, bits)
+        return f"s[{word}]"
+
+    def _keep(self, word: int, bits: Bits) -> None:
+        self._words.define(f"s[{word}]", bits)
+        places = {bit: (word, place) for place, bit in enumerate(bits)}
+        self._stored |= places
+        self._source.stored |= places
+
+    def _input(self, given: InputWord) -> None:
+        word = self._word(given.start)
+        self._keep(word, given.bits)
+        self._source.inputs.add(word)
+        if given.shadowed:
+            shadow = self._word(given.start)
+            if given.late:
+                self._words.define(f"s[{shadow}]", given.bits)
+                self._source.stored |= {bit: (shadow, k) for k, bit in enumerate(given.bits)}
+            self._source.seen[word] = shadow
+
+    def _declare_edges(self) -> None:
+        for number, edge in enumerate(self._lowered.edges):
+            if number not in self._plan.derived:
+                word, place = self._stored[edge.net]
+                old, new = edge_sides(edge, f"s[{self._source.seen[word]}]", f"s[{word}]")
+                self._edges.append(f"const uint64_t e{number} = ({new} & ~{old}) >> {place} & 1;")
+                name = f"e{number}"
+            else:
+                due, level = self._word(0), f"s[{self._word(edge.before)}]"
+                self._source.due.append(due)
+                name = f"s[{due}]"
+                self._derived.append((number, name, level))
+            self._words.define(name, (edge.bit,))
+            self._active.append(name)
+
+    # --- what happens at once -----------------------------------------------------------------
+
+    def _step(self) -> Iterator[str]:
+        yield from self._edges
+        reports = self._calls(self._lowered.events, 0)
+        if self._active:
+            yield f"if ({' | '.join(self._active)}) {{"
+            yield from (f"  {line}" for line in lines_of(in_reach(self._edge_of(reports))))
+            yield "}"
+        else:
+            # Every step is an edge of the one clock that there is, if any.
+            yield from lines_of(in_reach(self._edge_of(reports)))
+        yield from (f"s[{seen}] = s[{word}];" for word, seen in self._source.seen.items())
+
+    def _after(self) -> Iterator[str]:
+        yield from lines_of(self._levels())
+        pending = " | ".join(pending for _, pending, _ in self._derived) or "0"
+        yield f"return int({pending}) | (told->count != 0) << 1;"
+
+    def _levels(self) -> Iterator[Snippet]:
+        """Write the clocks that the design makes, and the messages outside of edges."""
+        root = Scope()
+        edges = self._lowered.edges
+        uses: list[tuple[Bits, Scope]] = [
+            ((edges[number].net,), root) for number, *_ in self._derived
+        ]
+        reports = self._calls(self._lowered.watches, len(self._lowered.events))
+        scoped = self._scoped(reports, root, uses)
+        if not uses:
+            return
+        body = self._body(uses, root)
+        yield from body.scope(root)
+        for number, pending, level in self._derived:
+            now = self._text((edges[number].net,))
+            old, new = edge_sides(edges[number], level, now)
+            clock = self._words.names((edges[number].net,))
+            yield assignment(pending, f"{new} & ~{old} & 1", {*clock, level})
+            yield assignment(level, now, clock)
+        yield from self._reports(scoped, body)
+
+    def _calls(self, events: Sequence[Event], first: int) -> list[Report]:
+        """Return the reports of ``events``, which are numbered from ``first`` on."""
+        return [(x.enable, x.values, f"told->add({k}") for k, x in enumerate(events, first)]
+
+    # --- what follows -------------------------------------------------------------------------
+
+    def _settle(self) -> Iterator[Snippet]:
+        root = Scope()
+        found, source = [], self._source
+        for bits in dict.fromkeys(self._lowered.signals.values()):
+            if all(bit < 2 or bit in self._stored for bit in bits):
+                source.places[bits] = tuple(self._gathered(bits))
+            else:
+                places = [
+                    WordPlace(self._word(0), 0, low, width)
+                    for low in range(0, len(bits), WORD)
+                    for width in (min(WORD, len(bits) - low),)
+                ]
+                source.places[bits] = tuple(places)
+                source.settled.add(bits)
+                found.append((bits, places))
+        uses = [(bits, root) for bits, _ in found]
+        yield from self._body(uses, root).scope(root)
+        for bits, places in found:
+            for place, word in zip(places, words_of(bits), strict=True):
+                yield self._assigned(f"s[{place.word}]", word)
+
+    def _find_idle_levels(self) -> None:
+        """Find clocks of one bit that no logic reads, and that act at edges of one kind alone."""
+        design, read = self._lowered.design, set[int]()
+        for cell in design.cells:
+            read.update(*cell.operands)
+        for register in design.registers:
+            read.update(register.following)
+        for memory in design.memories:
+            read.update(*(x.address for x in memory.reads))
+            for write in memory.writes:
+                read.update(write.address, write.data, write.enable)
+        for event in (*self._lowered.events, *self._lowered.watches):
+            read.update((event.enable,), *event.values)
+        read.update(*self._source.settled)
+        seen, clocks = self._source.seen, {edge.net for edge in self._lowered.edges}
+        used = read | clocks
+        for given in self._plan.inputs:
+            if len(given.bits) == 1 and given.bits[0] not in used:
+                word, _ = self._stored[given.bits[0]]
+                self._source.idle[word] = (EITHER, word)
+        for net in clocks - read:
+            kinds = {edge.rising for edge in self._lowered.edges if edge.net == net}
+            word, _ = self._stored.get(net, (-1, 0))
+            alone = sum(place[0] == word for place in self._stored.values()) == 1
+            if word in seen and alone and len(kinds) == 1:
+                self._source.idle[word] = (int(not kinds.pop()), seen[word])
+
+    def _gathered(self, bits: Bits) -> Iterator[WordPlace]:
+        low = 0
+        while low < len(bits):
+            if bits[low] < 2:
+                low += 1
+                continue
+            word, shift = self._stored[bits[low]]
+            width = adjacent(bits, low, self._stored)
+            yield WordPlace(word, shift, low, width)
+            low += width

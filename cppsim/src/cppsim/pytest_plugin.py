@@ -1,0 +1,128 @@
+"""A plugin for pytest: ``--cppsim=always`` runs a suite for ``amaranth.sim`` in compiled code.
+
+pytest loads it wherever cppsim is installed; without ``--cppsim`` it changes nothing and imports
+nothing. The summary counts the cycles in compiled code, and gives the reason for simulations
+without it. Tests and their imports need no change.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from .mode import Mode, set_default_mode
+
+_NAME = "cppsim"
+_MOST_AT_ONCE = 32
+
+
+class Tally:
+    """Counts simulations, and the cycles of their clocks.
+
+    Attributes
+    ----------
+    reasons : Counter
+        The simulations by the reason why compiled code did not run them, empty if it did.
+    cycles : Counter
+        ``"all"`` cycles, and those in ``"compiled"`` code.
+    """
+
+    def __init__(self) -> None:
+        self.reasons: Counter[str] = Counter()
+        self.cycles: Counter[str] = Counter()
+        self._open: list[Any] = []
+
+    def add(self, engine: Any) -> None:
+        """Register the engine of a simulation that has not run yet."""
+        self._open.append(engine)
+        if len(self._open) > _MOST_AT_ONCE:
+            self._count(self._open.pop(0))
+
+    def close(self) -> None:
+        """Count all simulations, and release them."""
+        while self._open:
+            self._count(self._open.pop())
+
+    def _count(self, engine: Any) -> None:
+        compiled, total = engine.cycles()
+        self.cycles.update(compiled=compiled, all=total)
+        self.reasons[engine.reason] += 1
+
+    def add_counts(self, counts: Mapping[str, Mapping[str, int]]) -> None:
+        """Add the `counts` of another tally."""
+        self.reasons.update(counts.get("reasons", {}))
+        self.cycles.update(counts.get("cycles", {}))
+
+    def counts(self) -> dict[str, dict[str, int]]:
+        """Return all counts as plain data."""
+        return {"reasons": dict(self.reasons), "cycles": dict(self.cycles)}
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines of the summary, the most frequent reason first."""
+        compiled, total = self.reasons[""], self.reasons.total()
+        yield (
+            f"compiled code ran {self.cycles['compiled']:,} of {self.cycles['all']:,} cycles,"
+            f" in {compiled} of {total} simulations"
+        )
+        for reason, count in self.reasons.most_common():
+            if reason:
+                yield f"{count} in Amaranth's simulator: {reason}"
+
+
+class _Plugin:
+    """The hooks of a process that runs tests."""
+
+    def __init__(self, mode: Mode) -> None:
+        self.mode, self.tally = mode, Tally()
+        # Amaranth, which only these runs need.
+        from .simulator import substitute
+
+        set_default_mode(mode)
+        self._undo: Callable[[], None] = substitute(self.tally.add)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self) -> Iterator[None]:
+        try:
+            return (yield)
+        finally:
+            self.tally.close()
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        self.tally.close()
+        output = getattr(session.config, "workeroutput", None)
+        if output is not None:
+            output[_NAME] = self.tally.counts()
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Add the counts of a worker of pytest-xdist."""
+        self.tally.add_counts(getattr(node, "workeroutput", {}).get(_NAME, {}))
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        if self.tally.reasons:
+            terminalreporter.section(f"cppsim, mode {self.mode.value}")
+            for line in self.tally.lines():
+                terminalreporter.write_line(line)
+
+    def pytest_unconfigure(self) -> None:
+        self._undo()
+        set_default_mode(None)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.getgroup(_NAME, "Amaranth's simulator, compiled").addoption(
+        "--cppsim",
+        choices=[mode.value for mode in Mode],
+        help="simulate in compiled code (always), in Amaranth's simulator (off), or in both and "
+        "compare (check); default: off",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    chosen = config.getoption("--cppsim")
+    if chosen is None and _NAME in config.getoption("plugins"):
+        raise pytest.UsageError("-p cppsim: loads the plugin and no more; expected --cppsim=always")
+    if chosen not in (None, Mode.OFF.value):
+        mode = Mode(chosen)
+        config.pluginmanager.register(_Plugin(mode), f"{_NAME} in {mode.value}")

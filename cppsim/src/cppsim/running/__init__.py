@@ -1,0 +1,168 @@
+"""The state, clocks and waits of a compiled simulation, and here its main loop.
+
+The loop advances from one event for Python to the next, in the order of Amaranth's simulator.
+"""
+
+from typing import Any
+
+from amaranth.hdl import DriverConflict, Signal
+
+from ..amaranth_internals import ClockProcess, PySimEngine
+from .clocks import EDGE, MESSAGES
+from .context import Process
+from .slots import SignalSlot
+from .state import CompiledState
+from .waits import Edge, Wait
+
+
+class RunningEngine(PySimEngine):
+    """An engine that knows its waits, and fast-forwards a compiled state from one to the next.
+
+    Its state is Amaranth's or a compiled one.
+    """
+
+    _interrupted = False
+    """An exception has interrupted an advance."""
+
+    def __init__(self, design: Any) -> None:
+        self._edges: dict[tuple[int, int], Edge] = {}
+        super().__init__(design)
+
+    @property
+    def active_triggers(self) -> "set[Any]":
+        """Triggers and waits that end in this delta cycle."""
+        return self._active_triggers
+
+    def reset(self) -> None:
+        for edge in self._edges.values():
+            edge.reset()
+        super().reset()
+
+    def edge(self, signal: Signal, level: int) -> Edge:
+        """Return the edge of ``signal`` to ``level``."""
+        # An edge holds its signal, so that no other signal gets its ``id``.
+        key = (id(signal), level)
+        if key not in self._edges:
+            self._edges[key] = Edge(self, signal, level)
+        return self._edges[key]
+
+    def unwatched(self) -> bool:
+        """Return whether signals of the design have no waveform files and no wakers but ticks."""
+        return not self._vcd_writers and not self._state.watched
+
+    def add_clock_process(self, clock: Signal, *, phase: int, period: int) -> None:
+        state = self._state
+        slot = state.slots[state.get_signal(clock)]
+        if slot.is_comb:
+            raise DriverConflict("Clock signal is already driven by combinational logic")
+        if isinstance(state, CompiledState):
+            self._processes.add(state.clocks)
+            if type(slot) is SignalSlot and state.clocks.add(slot, phase=phase, period=period):
+                return
+        self._processes.add(ClockProcess(state, clock, phase=phase, period=period))
+
+    def add_async_process(self, simulator: Any, process: Any) -> None:
+        made = Process(self._design, self, process, testbench=False, background=True)
+        self._processes.add(made)
+
+    def add_async_testbench(self, simulator: Any, process: Any, *, background: bool) -> None:
+        made = Process(self._design, self, process, testbench=True, background=background)
+        self._testbenches.append(made)
+
+    # --- many steps at once -------------------------------------------------------------------
+
+    def run(self, deadline: int | None = None) -> None:
+        """Advance until ``deadline``, in femtoseconds, or while anything is critical."""
+        going = True
+        while going if deadline is None else self.now < deadline:
+            going = self._fast_forward(deadline) if self._may_fast_forward() else self._advance()
+
+    def advance(self) -> bool:
+        return self._fast_forward(0) if self._may_fast_forward() else self._advance()
+
+    def _advance(self) -> bool:
+        """Advance by one event, like Amaranth's engine."""
+        self._interrupted = True
+        if isinstance(self._state, CompiledState) and self._state.clocks.control.reached:
+            self._end_waits(self._state)
+        going = bool(super().advance())
+        self._interrupted = False
+        return going
+
+    def _may_fast_forward(self) -> bool:
+        """Return whether nothing happens before the next edge of a clock."""
+        state = self._state
+        return (
+            isinstance(state, CompiledState)
+            and not self._interrupted
+            and not state.due
+            and not state.clocks.woken
+            and bool(state.clocks.slots)
+            and self._only_ticks_matter(state)
+        )
+
+    def _only_ticks_matter(self, state: CompiledState) -> bool:
+        """Return whether ticks are all that processes and testbenches wait for."""
+        return not (
+            state.watched
+            or state.reported
+            or self._active_triggers
+            or self._vcd_writers
+            or state.clocks.attended
+        )
+
+    def _fast_forward(self, deadline: int | None) -> bool:
+        """Advance once or more, until ``deadline``; return whether anything is critical."""
+        state, clocks = self._state, self._state.clocks
+        clocks.until(deadline)
+        fast_forward = clocks.fast_forward
+        self._interrupted = True
+        going = True
+        while going and self._only_ticks_matter(state):
+            reason = fast_forward()
+            if reason == EDGE:
+                self._end_waits(state)
+                going = self._run_testbenches() or self._is_critical()
+            elif reason == MESSAGES:
+                state.report_messages()
+                self.step_design()
+                going = self._is_critical()
+            else:
+                state.stale = True
+                clocks.land()
+                going = self._is_critical()
+                break
+        else:
+            clocks.advance()
+        self._interrupted = False
+        return going
+
+    def _end_waits(self, state: CompiledState) -> None:
+        """End the waits for the edges at which compiled code has stopped."""
+        edges = state.reach()
+        waits: list[Wait] = edges[0].reach()
+        for edge in edges[1:]:
+            waits += edge.reach()
+        for wait in waits:
+            wait.run()
+        if not state.step(alone=len(self._processes) == 1):
+            self.step_design()
+
+    def _run_testbenches(self) -> bool:
+        """Run them until all wait; return whether the last one that ran is critical."""
+        again, critical = True, False
+        while again:
+            again = False
+            for testbench in self._testbenches:
+                if testbench.runnable:
+                    testbench.runnable = False
+                    testbench.run()
+                    again = True
+                    critical = testbench.critical
+        return critical
+
+    def _is_critical(self) -> bool:
+        for runnable in self._testbenches:
+            if runnable.critical:
+                return True
+        return any(runnable.critical for runnable in self._processes)

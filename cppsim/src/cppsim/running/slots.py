@@ -1,0 +1,275 @@
+"""A compiled model, and its signals and memories with the interface of Amaranth's simulator."""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+from amaranth.hdl import MemoryData, Signal
+
+from ..amaranth_internals import (
+    BaseSignalState,
+    PyEngineState,
+    PyMemoryState,
+    PySignalState,
+    run_wakers,
+)
+from ..cpp.simulation import SimulationSource
+from ..native.compiled import CompiledModel
+from ..netlist.lowered import Lowered
+from ..probe import Probes
+from .clocks import Condition
+
+
+class SettledState(PyEngineState):
+    """A compiled model whose combinational logic is evaluated when a value of it is read.
+
+    Attributes
+    ----------
+    stale : int
+        0 while the combinational logic is settled. Otherwise 1 plus the number of reads for which
+        a program for one value is faster than settling all of it.
+    patience : int
+        ``stale`` just after a change.
+    due : bool
+        The model has changes that its next step will see.
+    fresh : bool
+        Nothing has happened since power-on.
+    history : list of memoryview, or None
+        The words in this delta cycle, in the one before, and so on, with logic evaluated, while
+        combinational signals show these; None stands for power-on.
+    watched : dict
+        The slots whose wakers are called after a step of the model.
+    """
+
+    history: list[memoryview | None]
+
+    def __init__(self, lowered: Lowered, source: SimulationSource) -> None:
+        super().__init__()
+        self._lowered = lowered
+        self.model = CompiledModel(lowered, source)
+        self.probes = Probes(lowered, self.model)
+        self.patience = 1 + self.probes.patience
+        self.watched: dict[Any, None] = {}
+        self._power_on()
+
+    def _power_on(self) -> None:
+        self.stale = 1
+        self.fresh = self.due = True
+        self._at_edge = False
+        self.history = []
+
+    def reset(self) -> None:
+        super().reset()
+        self.model.reset()
+        self._power_on()
+
+    def settle(self) -> None:
+        """Evaluate the combinational logic; within a delta cycle, keep its values from before."""
+        if not self.due or self.fresh or self._at_edge:
+            self.stale = 0
+            self.model.settle()
+
+    def depth_of(self, signal: Signal) -> int:
+        """Return after how many delta cycles a signal of combinational logic shows a change."""
+        return 1
+
+    def bits_of(self, signal: Signal) -> tuple[int, ...]:
+        """Return the nets of a signal of the design."""
+        return self._lowered.signals[signal]
+
+    def rows_of(self, memory: MemoryData, *, signed: bool) -> Any:
+        """Return the rows of a memory of the design."""
+        return self.model.rows(self._lowered.rows[memory], signed=signed)
+
+
+class SignalSlot(BaseSignalState):
+    """A signal whose value is in the model.
+
+    ``curr`` is its value; the value after this delta cycle waits in the state's ``pending``.
+    ``seen`` is the last value passed to its wakers.
+
+    Attributes
+    ----------
+    combinational_only : bool
+        A change affects combinational logic only, so that no step of the model is needed.
+    clock : int or None
+        Its number among the clocks of the simulation; None if it is not a clock.
+    edges : dict
+        The `Edge` for each level, if it is a clock.
+    """
+
+    is_comb = False
+
+    def __init__(self, state: SettledState, signal: Signal) -> None:
+        self.signal = signal
+        self.wakers: list[Any] = []
+        self._state = state
+        self._words = state.model.words
+        places, self._constant, self.settled = state.model.places(state.bits_of(signal))
+        self._places = [(x.word, x.shift, (1 << x.width) - 1, x.low) for x in places]
+        self._sign = 1 << len(signal) >> 1 if signal.shape().signed else 0
+        only = self._places[0] if len(self._places) == 1 else None
+        self._only = (
+            only[0]
+            if only and only[1] == only[3] == 0 and not self._sign and not self._constant
+            else -1
+        )
+        self._mask = only[2] if only else 0
+        source, words = state.model.source, {place[0] for place in self._places}
+        self._given = words <= source.inputs
+        self.combinational_only = words <= source.passive
+        self.clock: int | None = None
+        self.edges: dict[int, Any] = {}
+        found: tuple[int | None, int] = source.idle.get(self._only, (None, -1))
+        self._no_effect_level, self._shadow = found
+        self._queued: int | None = None
+        self.shown: int | None = None
+        self.reset()
+
+    def reset(self) -> None:
+        self._queued = None
+        self.seen = self.signal.init
+
+    @cached_property
+    def token(self) -> Any:
+        """The key of the signal in a set of changes."""
+        return PySignalState(self.signal, set())
+
+    @property
+    def curr(self) -> int:
+        if self.settled and self._state.stale:
+            self._state.settle()
+        if self._only >= 0:
+            return self._words[self._only] & self._mask
+        return self._gathered(self._words)
+
+    def _gathered(self, words: memoryview) -> int:
+        value = self._constant
+        for word, shift, mask, low in self._places:
+            value |= (words[word] >> shift & mask) << low
+        return value - 2 * self._sign if value & self._sign else value
+
+    @property
+    def next(self) -> int:
+        return self.curr if self._queued is None else self._queued
+
+    def update(self, value: int, mask: int = ~0) -> None:
+        before = self.next
+        value = (before & ~mask) | (value & mask)
+        if before != value:
+            self._queued = value
+            self._state.pending.add(self)
+
+    def add_waker(self, waker: Callable[..., bool]) -> None:
+        assert waker not in self.wakers
+        if not self.wakers and not self._state.fresh:
+            self.seen = self.curr
+        self.wakers.append(waker)
+        if self.is_comb or not self._given or self.clock is not None:
+            self._state.watched[self] = None
+
+    def wake(self, value: int) -> bool:
+        """Call the wakers on a change to ``value``; return whether there were any."""
+        before, self.seen = self.seen, value
+        if before == value:
+            return False
+        edge = self.edges.get(value)
+        woken = edge is not None or bool(self.wakers)
+        if edge is not None:
+            edge.happen()
+        run_wakers(self.wakers, before, value)
+        return woken
+
+    def take(self) -> int | None:
+        """Return the value to write, None without a change. Calls the wakers."""
+        value, self._queued = self._queued, None
+        curr = self.curr
+        if value is None or value == curr:
+            return None
+        self.seen = curr
+        self.wake(value)
+        return value
+
+    def write(self, value: int) -> bool:
+        """Write ``value``; return whether the model needs a step."""
+        if value == self._no_effect_level:
+            self._words[self._only] = self._words[self._shadow] = value
+            return False
+        for word, shift, mask, low in self._places:
+            others = self._words[word] & ~(mask << shift)
+            self._words[word] = others | (value >> low & mask) << shift
+        return True
+
+    def as_clock(self) -> tuple[int, int, int] | None:
+        """Return its word, its level without effect (or 2), and its shadow word.
+
+        None if it shares its word with another signal, or if logic drives it.
+        """
+        if self.is_comb or not self._given or self._only < 0:
+            return None
+        return (
+            self._only,
+            2 if self._no_effect_level is None else self._no_effect_level,
+            max(self._shadow, 0),
+        )
+
+    def conditions(self) -> list[Condition]:
+        """Return conditions of which one is true if the value is not 0; none if it is constant."""
+        if self._constant:
+            return []
+        settles = self.settled
+        places = self._places
+        return [Condition(word, mask << shift, None, settles) for word, shift, mask, _ in places]
+
+    def writer(self) -> Callable[[int], bool]:
+        """Return a function that writes a `combinational_only` signal, unless it has wakers."""
+        words, word, mask, state = self._words, self._only, self._mask, self._state
+        wakers, write_parts = self.wakers, self.write
+
+        def write(value: int) -> bool:
+            if wakers:
+                return False
+            if word < 0:
+                write_parts(value)
+            else:
+                words[word] = value & mask
+            state.stale = state.patience
+            return True
+
+        return write
+
+
+class LogicSlot(SignalSlot):
+    """A signal that combinational logic drives.
+
+    It changes one or more delta cycles after registers and inputs, and has its initial value at
+    power-on. Its words may be those of a register, which change with it.
+    """
+
+    is_comb = True
+
+    @cached_property
+    def depth(self) -> int:
+        """The number of delta cycles."""
+        return self._state.depth_of(self.signal)
+
+    @property
+    def curr(self) -> int:
+        history = self._state.history
+        if history:
+            words = history[min(self.depth, len(history)) - 1]
+            return self.signal.init if words is None else self._gathered(words)
+        return self.signal.init if self._state.fresh else super().curr
+
+
+class MemorySlot(PyMemoryState):
+    """A memory whose rows are in the model."""
+
+    def __init__(self, state: SettledState, memory: MemoryData) -> None:
+        self._state = state
+        self.shown: bytes | None = None
+        super().__init__(memory, state.pending)
+
+    def reset(self) -> None:
+        self.data = self._state.rows_of(self.memory, signed=self.shape.signed)
+        self.write_queue: dict[int, int] = {}

@@ -1,0 +1,165 @@
+"""A batch of a design that is in the cache is neither lowered nor written again."""
+
+from collections.abc import Callable
+from inspect import unwrap
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+from amaranth.hdl import ClockDomain, Module, Shape, Signal, signed
+from amaranth.lib.data import StructLayout
+from amaranth.lib.fifo import SyncFIFO
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import Component, In, Out
+
+from cppsim import Batch, Program
+from cppsim.batch import cached, circuit
+from cppsim.batch.cached import CachedBatch
+from cppsim.batch.circuit import PortChoice, PreparedBatch
+from cppsim.errors import BatchError
+from cppsim.netlist.fingerprint import Fingerprint
+from support.recomputed import SALT, expect_same_batch
+
+
+def test_a_design_in_the_cache_is_not_lowered(
+    monkeypatch: pytest.MonkeyPatch, fresh_cache: Path, backend: str
+) -> None:
+    def run() -> tuple[Any, ...]:
+        batch = Batch(SyncFIFO(width=8, depth=4), 3, backend)
+        batch.set("w_en", [0, 1, 1])
+        batch.step(2)
+        return batch.description, batch.get("level").tolist(), batch.memory("storage").tolist()
+
+    cold = run()
+    assert cold[1] == [0, 2, 2]
+
+    def lower(_: Any) -> None:
+        raise AssertionError("lowered")
+
+    # Without the comparison with the design written anew.
+    monkeypatch.setattr(CachedBatch, "source", unwrap(CachedBatch.source))
+    monkeypatch.setattr(circuit, "lower", lower)
+    assert run() == cold
+    with monkeypatch.context() as patch:
+        patch.setattr(cached, "_CODE", "the compiler has changed")
+        with pytest.raises(BatchError, match="lowered"):
+            run()
+
+
+def test_the_source_of_another_design_is_found_out(fresh_cache: Path) -> None:
+    right, wrong = (CachedBatch(PreparedBatch.of(PortChoice(Part(step=x)))) for x in (1, 2))
+    expect_same_batch(right, "threads", right.source("threads"))
+    wrong.source("threads")
+    with pytest.raises(AssertionError, match="is not that of this design"):
+        expect_same_batch(wrong, "threads", right.source("threads"))
+
+
+def test_batches_with_one_key_for_two_designs_are_found_out(
+    monkeypatch: pytest.MonkeyPatch, fresh_cache: Path
+) -> None:
+    monkeypatch.setenv(SALT, "all")
+    monkeypatch.setattr(circuit, "fingerprint", lambda _: Fingerprint("one for all", []))
+    Batch(Part(step=1), 2, "threads")
+    with pytest.raises(AssertionError, match="is not that of this design"):
+        Batch(Part(step=2), 2, "threads")
+
+
+def test_a_batch_from_the_cache_exports_the_same(fresh_cache: Path, tmp_path: Path) -> None:
+    for name in ("cold", "warm"):
+        batch = Batch(SyncFIFO(width=8, depth=4), 3, "threads")
+        batch.export(tmp_path / name, Program().set("w_en", 1).step(3).get("level"))
+    for file in ("source.h", "batch.json"):
+        assert (tmp_path / "cold" / file).read_bytes() == (tmp_path / "warm" / file).read_bytes()
+
+
+def test_a_batch_runs_without_a_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full:
+        """A cache on a disk without space."""
+
+        def cached(self, *_: Any) -> Path:
+            raise OSError("no space left on device")
+
+    monkeypatch.setattr(cached, "CACHE", Full())
+    batch = Batch(SyncFIFO(width=8, depth=4), 2, "threads")
+    batch.set("w_en", 1)
+    batch.step(3)
+    assert batch.get("level").tolist() == [3, 3]
+
+
+class Part(Component):
+    """A register, a memory and an input that no logic reads, with names and shapes to choose."""
+
+    def __init__(
+        self,
+        *,
+        port: str = "data",
+        shape: Any = 8,
+        unread: Shape | int = 3,
+        init: int = 0,
+        memory: str = "rows",
+        submodule: str = "inner",
+        domains: tuple[str, ...] = ("sync", "other"),
+        step: int = 1,
+    ) -> None:
+        super().__init__({port: Out(shape), "unread": In(unread, init=init)})
+        self._memory, self._submodule, self._domains = memory, submodule, domains
+        self._port, self._step = port, step
+
+    def elaborate(self, platform: object) -> Module:
+        m, inner = Module(), Module()
+        inner.submodules[self._memory] = rows = Memory(shape=8, depth=4, init=[1, 2, 3, 4])
+        read = rows.read_port(domain="comb")
+        m.submodules[self._submodule] = inner
+        for number, domain in enumerate(self._domains):
+            m.domains += (made := ClockDomain(domain, reset_less=True))
+            made.clk = Signal(name=f"clock{number}")
+            count = Signal(8, name=f"count{number}")
+            m.d[domain] += count.eq(count + self._step)
+        data = getattr(self, self._port)
+        m.d.comb += [
+            read.addr.eq(count),
+            (data if isinstance(data, Signal) else data.as_value()).eq(read.data),
+        ]
+        return m
+
+
+KEYS: dict[str, Callable[[], PortChoice]] = {
+    "plain": lambda: PortChoice(Part()),
+    "a port's name": lambda: PortChoice(Part(port="output")),
+    "a sign": lambda: PortChoice(Part(shape=signed(8))),
+    "fields": lambda: PortChoice(Part(shape=StructLayout({"low": 3, "high": 5}))),
+    "a field's name": lambda: PortChoice(Part(shape=StructLayout({"first": 3, "high": 5}))),
+    "a field's place": lambda: PortChoice(Part(shape=StructLayout({"low": 4, "high": 4}))),
+    "a field's sign": lambda: PortChoice(Part(shape=StructLayout({"low": signed(3), "high": 5}))),
+    "an unread width": lambda: PortChoice(Part(unread=4)),
+    "an unread sign": lambda: PortChoice(Part(unread=signed(3))),
+    "an unread level at power-on": lambda: PortChoice(Part(init=2)),
+    "a memory's name": lambda: PortChoice(Part(memory="lines")),
+    "a submodule's name": lambda: PortChoice(Part(submodule="within")),
+    "a domain's name": lambda: PortChoice(Part(domains=("sync", "third"))),
+    "logic": lambda: PortChoice(Part(step=2)),
+    "one clock": lambda: PortChoice(Part(), ["sync"]),
+    "another clock": lambda: PortChoice(Part(), ["other"]),
+    "the clocks of two domains exchanged": lambda: PortChoice(
+        Part(domains=("other", "sync")), ["sync"]
+    ),
+    "a watched signal": lambda: PortChoice(Part(), None, ["count0"]),
+    "another watched signal": lambda: PortChoice(Part(), None, ["count1"]),
+}
+
+
+def test_designs_that_differ_have_different_keys() -> None:
+    keys = {name: PreparedBatch.of(make()).key() for name, make in KEYS.items()}
+    same = [(x, y) for x, y in combinations(keys, 2) if keys[x] == keys[y]]
+    assert not same
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_a_design_made_anew_has_its_key(name: str) -> None:
+    assert len({PreparedBatch.of(KEYS[name]()).key() for _ in range(2)}) == 1
+
+
+def test_the_order_of_clocks_is_not_in_the_key() -> None:
+    orders = (["sync", "other"], ["other", "sync"])
+    assert len({PreparedBatch.of(PortChoice(Part(), order)).key() for order in orders}) == 1

@@ -1,0 +1,305 @@
+"""All instances of a recorded program do the same as the testbench did, cycle for cycle."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from amaranth.hdl import (
+    Assert,
+    Cat,
+    ClockDomain,
+    ClockSignal,
+    Format,
+    Module,
+    Print,
+    Signal,
+    signed,
+)
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.fifo import SyncFIFO
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+from amaranth.sim import DomainReset
+
+from cppsim import Batch, BatchError, Program
+from support.random_designs import RandomDesign, random_circuit, random_machine, random_system
+from support.recordings import compare_recording
+from support.written_once import write_once
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("make", [random_circuit, random_machine, random_system])
+def test_random_testbenches_on_random_designs(
+    make: Callable[[int], RandomDesign], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_once(monkeypatch.setattr)
+    assert compare_recording(make(1), ("threads", "cuda"), seed=1) > 50
+
+
+def test_each_instance_gets_data_of_its_own(backend: str) -> None:
+    fifo = SyncFIFO(width=70, depth=4)
+
+    async def testbench(ctx: Any) -> None:
+        ctx.set(fifo.w_en, 1)
+        for word in (1, 1 << 69, 3):
+            ctx.set(fifo.w_data, word)
+            await ctx.tick()
+        ctx.set(fifo.w_en, 0)
+        ctx.set(fifo.r_en, 1)
+        async for _, _, full, word in ctx.tick().sample(fifo.r_rdy, fifo.r_data):
+            if not full:
+                break
+            assert word in (1, 1 << 69, 3)
+
+    batch = Batch(fifo, 5, backend)
+    recording = batch.record(testbench)
+    data = np.random.default_rng(1).integers(0, 1 << 6, (5, 3, 2), np.uint64)
+    results = batch.run(recording.program.replaced("w_data", data).get("$cycles"))
+    assert recording.results["r_data 2"].tolist() == [0, 1 << 5]
+    for number, name in enumerate(("r_data", "r_data 2", "r_data 3")):
+        assert (results[name] == data[:, number]).all()
+    assert results["$cycles"].tolist() == [7] * 5
+    data[:2] = [[1, 0], [0, 1 << 5], [3, 0]]
+    again = Batch(fifo, 5, backend).run(recording.program.replaced("w_data", data))
+    assert recording.differing(again).tolist() == [False, False, True, True, True]
+
+
+class Delay(wiring.Component):
+    """A delay: ``done`` is 1 once, ``wait`` cycles after ``go``; ``pair`` has a signed field."""
+
+    go: In(1)
+    wait: In(8)
+    pair: In(data.StructLayout({"low": 4, "high": signed(4)}))
+    sum: Out(signed(6))
+    done: Out(1)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left = Signal(8)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.rows = self.rows = Memory(shape=4, depth=4, init=[])
+        m.d.comb += self.sum.eq(self.pair.low + self.pair.high)
+        m.d.sync += self.done.eq(self.left == 1)
+        with m.If(self.go):
+            m.d.sync += self.left.eq(self.wait)
+        with m.Elif(self.left != 0):
+            m.d.sync += self.left.eq(self.left - 1)
+        return m
+
+
+def test_every_instance_waits_for_as_long_as_it_takes(backend: str) -> None:
+    delay = Delay()
+
+    async def testbench(ctx: Any) -> None:
+        ctx.set(delay.go, 1)
+        ctx.set(delay.wait, 9)
+        await ctx.tick()
+        ctx.set(delay.go, 0)
+        await ctx.tick().until(delay.done)
+        ctx.set(delay.pair.high, -5)
+        assert ctx.get(delay.sum) == -5
+
+    batch = Batch(delay, 4, backend)
+    recording = batch.record(testbench, limit=40)
+    waits = np.array([1, 9, 30, 60])
+    results = batch.run(recording.program.replaced("wait", waits))
+    assert {name: int(x) for name, x in recording.results.items()} == {"until done": 10, "sum": -5}
+    assert results["until done"].tolist() == [2, 10, 31, 0]
+    assert results["sum"].tolist() == [-5] * 4
+
+
+class Printer(wiring.Component):
+    """A sum that is printed at each edge, with a check that it is below 100."""
+
+    i: In(stream.Signature(data.StructLayout({"low": 4, "high": signed(4)})))
+    total: Out(8)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.d.sync += [
+            self.total.eq(self.total + self.i.payload.low - self.i.payload.high),
+            Print("total is", self.total),
+            Assert(self.total < 100, Format("{} is {:#x}", self.i.payload.low, self.total)),
+        ]
+        return m
+
+
+def test_one_instance_alone_prints_and_writes_waveforms(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dut = Printer()
+    batch = Batch(dut, 3, "threads")
+    program = Program().set("i__payload.high", np.array([0, -8, -1]))
+    with program.repeat(3):
+        program.set("i__payload.low", np.arange(9).reshape(3, 3)).step().get(dut.total)
+    program.until("total", 5, "waited").get("$cycles")
+    results = batch.run(program)
+    for instance in range(3):
+        vcd = tmp_path / f"{instance}.vcd"
+        alone = batch.alone(instance, program, vcd=vcd)
+        assert {name: np.asarray(x).tolist() for name, x in alone.items()} == {
+            name: values[instance].tolist() for name, values in results.items()
+        }
+        printed = capsys.readouterr().out.splitlines()
+        totals = [0, *results["total"][instance].tolist()]
+        assert printed == [f"total is {x}" for x in totals]
+        assert "total" in vcd.read_text()
+    assert batch.cycles.tolist() == [4, 4, 4]
+    long = Program().set("i__payload.low", 15).step(9)
+    batch.reset()
+    batch.run(long)
+    assert batch.failures() == dict.fromkeys(range(3), ("Assertion violated: 15 is 0x69", 7))
+    with pytest.raises(AssertionError, match="15 is 0x69"):
+        batch.alone(1, long)
+    with pytest.raises(BatchError, match="instance: 3 is more than 2"):
+        batch.alone(3, program)
+
+
+class Wide(wiring.Component):
+    """A negated number of 70 bits."""
+
+    i: In(signed(70))
+    o: Out(signed(70))
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.d.sync += self.o.eq(-self.i)
+        return m
+
+
+def test_one_instance_alone_has_results_of_the_shape_of_a_run() -> None:
+    batch, program = Batch(Wide(), 2, "threads"), Program()
+    with program.repeat(3):
+        program.set("i", [5, 1 << 68]).step().until("o", 3, "waited")
+        with program.repeat(2):
+            program.step().get("o").get("$cycles")
+    program.get("o", "whole")
+    results = batch.run(program)
+    for instance in range(2):
+        alone = batch.alone(instance, program)
+        assert alone.pop("whole") == (-5, -1 << 68)[instance]
+        assert alone["o"].shape == (3, 2, 2)
+        assert {name: (x.dtype, x.tolist()) for name, x in alone.items()} == {
+            name: (results[name].dtype, results[name][instance].tolist()) for name in alone
+        }
+
+
+def test_a_program_gives_the_same_ports_other_values_in_order() -> None:
+    program = Program().set("a", 1).set("b", 2)
+    with program.repeat(2):
+        program.set("a", 3)
+    batch = Batch(SyncFIFO(width=8, depth=4), 2, "threads")
+    other = program.replaced("b", 7).replaced("a", [[4, 5], [6, 7]])
+    values = [x.values for x in (*other._items[:2], *other._items[2].body)]
+    assert [np.asarray(x).tolist() for x in values] == [[4, 6], 7, [5, 7]]
+    assert program._items[0].values == 1
+    with pytest.raises(BatchError, match="no port 'c' is set; set are: a, b"):
+        program.replaced("c", 1)
+    with pytest.raises(BatchError, match=r"'a' is set 2 times: .*\(instances, 2\), not \(2,\)"):
+        program.replaced("a", [1, 2])
+    with pytest.raises(BatchError, match=r"'w_en' takes an array of shape \(2,\), not \(3,\)"):
+        batch.run(Program().set("w_en", 0).replaced("w_en", [1, 1, 1]))
+
+
+_SAYS: list[tuple[Callable[[Delay, Any], Any], str]] = [
+    (lambda _, ctx: ctx.delay(1e-6), "^delay: a program has no word for it"),
+    (lambda dut, ctx: ctx.changed(dut.done), "^changed: a program has no word"),
+    (lambda dut, ctx: ctx.posedge(dut.done), "^posedge: a program has no word"),
+    (lambda dut, ctx: ctx.set(dut.done, 1), "set 'delay.done': the design drives it; only inputs"),
+    (lambda dut, ctx: ctx.set(Cat(dut.go, dut.wait), 1), "set .*: a program sets one port at a"),
+    (lambda dut, ctx: ctx.set(dut.rows.data[0], 1), "set .*: .*; rows are Batch.memory's"),
+    (lambda dut, ctx: ctx.get(dut.rows.data[0]), "get .*: .*; rows are Batch.memory's"),
+    (
+        lambda dut, ctx: ctx.get(dut.left),
+        r"get 'left': .* make the batch with watch=\['delay.left'\]",
+    ),
+    (lambda dut, ctx: ctx.get(Signal(name="other")), "get 'other': it is not a port .* the design"),
+    (lambda dut, ctx: ctx.tick("made"), "tick of 'made': a cycle of the batch clocks sync, and"),
+    (lambda dut, ctx: ctx.tick("later"), "tick of 'later': a cycle of the batch clocks sync, and"),
+    (lambda dut, ctx: ctx.tick().until(~dut.done), "until .*: a program waits for a port that is"),
+    (
+        lambda dut, ctx: ctx.tick().until(dut.done),
+        "until 'delay.done': 0 for 30 cycles; say a higher",
+    ),
+    (lambda dut, ctx: ctx.tick().sample(dut.done).until(dut.done), "until with sample"),
+]
+
+
+@pytest.mark.parametrize(("ask", "answer"), _SAYS)
+def test_what_a_program_cannot_say_is_named(ask: Callable[[Delay, Any], Any], answer: str) -> None:
+    m, delay, half = Module(), Delay(), Signal()
+    m.submodules.delay = delay
+    m.domains.made, m.domains.later, m.domains.sync = map(ClockDomain, ("made", "later", "sync"))
+    m.d.sync += half.eq(~half)
+    m.d.comb += ClockSignal("made").eq(half)
+    m.d.made += Signal().eq(1)
+    m.d.later += Signal().eq(1)
+
+    async def testbench(ctx: Any) -> None:
+        await ask(delay, ctx)
+
+    watch = ["delay.go", "delay.wait", "delay.done"]
+    batch = Batch(m, 1, "threads", watch=watch, clocks=("sync",))
+    with pytest.raises(BatchError, match=answer) as error:
+        batch.record(testbench, limit=30)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("testbench", [None, [1, 2], lambda ctx: None])
+def test_one_async_function_is_recorded(testbench: Any) -> None:
+    with pytest.raises(BatchError, match="record takes one async function of a context, not"):
+        Batch(SyncFIFO(width=8, depth=4), 1, "threads").record(testbench)
+
+
+def test_a_reset_ends_a_wait_after_the_cycles_that_passed(backend: str) -> None:
+    m = Module()
+    count = Signal(8, reset_less=True)
+    sync: Any = ClockDomain("sync")
+    m.domains.sync = sync
+    m.d.sync += count.eq(count + 1)
+
+    async def testbench(ctx: Any) -> None:
+        await ctx.tick().repeat(2)
+        ctx.set(sync.rst, 1)
+        with pytest.raises(DomainReset):
+            await ctx.tick().repeat(5)
+        assert ctx.get(count) == 3
+        assert await ctx.tick().sample(count) == (True, True, 3)
+        with pytest.raises(BatchError, match="a reset during until: a program has no word"):
+            await ctx.tick().until(count)
+
+    batch = Batch(m, 2, backend)
+    recording = batch.record(testbench)
+    results = batch.run(recording.program)
+    assert {name: x.tolist() for name, x in results.items()} == {
+        "count": [3] * 2,
+        "count 2": [3] * 2,
+    }
+    assert batch.cycles.tolist() == [4, 4]
+
+
+def test_falling_edges_are_over_before_the_testbench_goes_on(backend: str) -> None:
+    m, go, rose, fell = Module(), Signal(), Signal(4), Signal(4)
+    m.domains.sync = ClockDomain()
+    m.domains.fall = ClockDomain(clk_edge="neg")
+    with m.If(go):
+        m.d.sync += rose.eq(rose + 1)
+    m.d.fall += fell.eq(rose)
+
+    async def testbench(ctx: Any) -> None:
+        ctx.set(go, 1)
+        await ctx.tick("fall")
+        await ctx.tick()
+        assert (ctx.get(rose), ctx.get(fell)) == (2, 2)
+        with pytest.raises(BatchError, match="sample at a falling edge"):
+            ctx.tick("fall").sample(rose)
+
+    batch = Batch(m, 2, backend)
+    recording = batch.record(testbench)
+    assert not recording.differing(batch.run(recording.program)).any()
+    assert batch.cycles.tolist() == [2, 2]

@@ -1,0 +1,329 @@
+"""Testbenches and processes read the same values as in pysim, by every method of reading."""
+
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from amaranth.hdl import (
+    Array,
+    Cat,
+    ClockDomain,
+    ClockSignal,
+    Const,
+    Module,
+    Mux,
+    Signal,
+    Value,
+    signed,
+)
+from amaranth.lib.data import StructLayout
+
+import cppsim
+from cppsim import probe
+from cppsim.mode import Mode
+from cppsim.netlist.design import NotPlain
+from cppsim.probe import signals_of
+from cppsim.running import readers
+from support.engines import Bench, fast_forwarding, same_on
+from support.random_designs import RandomDesign
+from support.random_values import random_expression, random_number
+from support.seeds import seeds
+from support.written_once import machine, write_once
+
+
+@pytest.fixture(params=["settled", "alone"])
+def eager(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write programs at the second read, either after settling or for every readable value."""
+    monkeypatch.setattr(readers, "_WORTH", 1)
+    monkeypatch.setattr(readers, "_WORTH_ALONE", 1)
+    if request.param == "alone":
+        monkeypatch.setattr(probe, "_CALL", 1)
+        monkeypatch.setattr(probe, "_LEAST", 1 << 20)
+
+
+def evaluable(chance: random.Random, leaves: list[Signal]) -> list[Value]:
+    """Return expressions of up to 64 bits that Amaranth evaluates without an error."""
+    values: list[Value] = []
+    while len(values) < 5:
+        value = Value.cast(random_expression(chance, leaves, 3))[:64]
+        with suppress(NotPlain):
+            signals_of(value)
+            values.append(value)
+    return values
+
+
+def read_by_all(design: RandomDesign, sim: Bench, seed: int) -> None:
+    """Append the values that testbenches and processes read at edges and in between."""
+    chance = random.Random(seed)
+    leaves = [*design.inputs, *design.outputs]
+    values = [*evaluable(chance, leaves), *design.outputs]
+    at_edges, after_changes, seen = list[Any](), list[Any](), list[Any]()
+
+    async def follow_clock(context: Any) -> None:
+        async for sampled in context.tick("fall").sample(*values):
+            at_edges.append(sampled)
+
+    async def answer(context: Any) -> None:
+        while True:
+            await context.changed(design.outputs[0])
+            after_changes.append([context.get(x) for x in values])
+
+    async def work(context: Any) -> None:
+        for step in range(30):
+            for signal in design.inputs:
+                if chance.random() < 0.4:
+                    context.set(signal, random_number(chance, signal))
+            seen.append([context.get(x) for x in chance.sample(values, step % 3)])
+            await context.delay(0.25e-6)
+            seen.append([context.get(x) for x in values])
+
+    made = sim.simulator(design.module, processes=[follow_clock], clock=None)
+    for number, (domain, period) in enumerate(design.clocks.items()):
+        made.add_clock(period, phase=1e-7 * (number + 1), domain=domain)
+    made.add_testbench(answer, background=True)
+    made.add_testbench(work)
+    made.run()
+    sim.seen += [at_edges, after_changes, seen]
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("seed", seeds(3, 12))
+@same_on(fast_forwarding)
+def test_random_machines(sim: Bench, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_once(monkeypatch.setattr)
+    read_by_all(machine(seed), sim, seed)
+
+
+@same_on(fast_forwarding)
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("follows", ["given", "foreign"])
+def test_samples_show_what_followed_before_the_change(sim: Bench, follows: str) -> None:
+    m, given, foreign, above = Module(), Signal(8), Signal(8), Signal(9)
+    m.d.comb += above.eq(given + 1)
+    followed = given if follows == "given" else foreign
+    values = (given, above, given + above)
+
+    async def follow(context: Any) -> None:
+        async for sampled in context.changed(followed).sample(*values):
+            sim.seen.append(sampled)
+
+    async def drive(context: Any) -> None:
+        number = 0
+        async for _ in context.delay(1e-6):
+            number += 7
+            context.set(given, number)
+            if number > 70:
+                context.set(foreign, number)
+
+    async def work(context: Any) -> None:
+        for step in range(20):
+            await context.delay(1e-6)
+            if step < 8:
+                sim.seen.append([context.get(x) for x in values])
+
+    sim.run(m, work, processes=[follow, drive], clock=None)
+    # At power-on pysim has logic and processes in no order.
+    del sim.seen[0]
+    assert len(sim.seen) > 5
+
+
+@same_on(fast_forwarding)
+@pytest.mark.usefixtures("eager")
+def test_clocks_show_their_edge_and_logic_what_was_before_it(sim: Bench) -> None:
+    m, count, mixed = Module(), Signal(4), Signal(5)
+    m.d.sync += count.eq(count + 1)
+    m.domains.sync = sync = ClockDomain()
+    m.d.comb += mixed.eq(Cat(~sync.clk, count))
+    values = (Cat(count, sync.clk), mixed + 1, Cat(mixed, sync.clk))
+
+    async def work(context: Any) -> None:
+        for _ in range(6):
+            sim.seen.append(await context.tick().sample(*values))
+            sim.seen.append([context.get(x) for x in values])
+
+    sim.run(m, work)
+
+
+@same_on(fast_forwarding)
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("gated", [False, True])
+def test_edges_of_clocks_that_the_design_makes(sim: Bench, *, gated: bool) -> None:
+    m, count, slow, both = Module(), Signal(4), Signal(4), Signal(9)
+    m.domains.half = half = ClockDomain(reset_less=True)
+    m.d.comb += half.clk.eq(count[0] & ~count[2] if gated else count[0])
+    m.d.comb += both.eq(count * 3 + slow)
+    m.d.sync += count.eq(count + 1)
+    m.d.half += slow.eq(slow + 5)
+
+    async def follow(context: Any) -> None:
+        async for sampled in context.tick("half").sample(both, both + 1):
+            sim.seen.append(sampled)
+
+    async def work(context: Any) -> None:
+        for _ in range(12):
+            await context.tick()
+            sim.seen.append([context.get(x) for x in (both, both + 1)])
+
+    sim.run(m, work, processes=[follow])
+
+
+@same_on(fast_forwarding)
+@pytest.mark.usefixtures("eager")
+def test_expressions_that_are_made_anew_each_time(sim: Bench) -> None:
+    m, given, above = Module(), Signal(8), Signal(9)
+    m.d.comb += above.eq(given + 1)
+
+    async def work(context: Any) -> None:
+        for number in range(100):
+            context.set(given, number)
+            value = above - number if number % 3 else Cat(given, above)
+            sim.seen.append([context.get(value) for _ in range(1 + number % 5)])
+
+    sim.run(m, work, clock=None)
+
+
+FRESH: dict[str, Callable[[Signal, Signal, int], Value]] = {
+    "equal": lambda a, b, n: a == n,
+    "sum": lambda a, b, n: (a + n) ^ b[2:5],
+    "difference": lambda a, b, n: n - (b.as_signed() * 3),
+    "two constants": lambda a, b, n: (a == n) & (b == n + 1),
+    "shift": lambda a, b, n: Const(n, 40) >> a[:4],
+    "slice": lambda a, b, n: (b + n)[1:6],
+    "part": lambda a, b, n: Const(n * 77, 32).bit_select(a, 5),
+    "choice": lambda a, b, n: Mux(a > b, n, ~b),
+    "array": lambda a, b, n: Array([a, n & 7, b])[b[:2]],
+    "negative": lambda a, b, n: a.as_signed() < Const(-n, signed(9)),
+    "wide constant": lambda a, b, n: (Cat(a, b) ^ Const(n << 65, 80))[60:80],
+    "joined": lambda a, b, n: Cat(Const(n, 5), a, Const(1, 2)),
+}
+
+
+@same_on(fast_forwarding)
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("made", FRESH.values(), ids=FRESH)
+def test_expressions_that_differ_in_constants(
+    sim: Bench, made: Callable[[Signal, Signal, int], Value]
+) -> None:
+    m, given, above = Module(), Signal(8), Signal(8)
+    m.d.comb += above.eq(given * 5)
+
+    async def work(context: Any) -> None:
+        for number in (0, 3, 3, 17, 255, 1, 3, 86):
+            context.set(given, number ^ 2)
+            sim.seen += [context.get(made(given, above, number)) for _ in range(2)]
+            context.set(given, number)
+            sim.seen.append(context.get(made(above, given, number)))
+
+    sim.run(m, work, clock=None)
+
+
+@same_on(fast_forwarding)
+@pytest.mark.usefixtures("eager")
+def test_one_constant_at_two_places_is_not_two_constants(sim: Bench) -> None:
+    m, a, b = Module(), Signal(8), Signal(8)
+    m.d.comb += b.eq(a + 2)
+    three = Const(3)
+
+    async def work(context: Any) -> None:
+        for number in range(8):
+            context.set(a, number)
+            for value in ((a == three) | (b == three), (a == 3) | (b == 5), (a == 1) | (b == 3)):
+                sim.seen.append(context.get(value))
+
+    sim.run(m, work, clock=None)
+
+
+def test_a_thousand_expressions_of_one_structure_are_one_program() -> None:
+    layout = StructLayout({"low": 3, "high": 13})
+    m, count, data = Module(), Signal(16, init=1023), Signal(layout)
+    m.d.sync += [count.eq(count + 1), data.eq(count)]
+    made = cppsim.Simulator(m, mode=Mode.ALWAYS)
+    probes = made._engine._state.probes
+    written = []
+
+    async def work(context: Any) -> None:
+        for number in range(1024, 2024):  # constants of one width
+            await context.tick().until(count == number)
+            high = number >> 3
+            assert context.get(data.high) == high
+            assert context.get((data.high + number) ^ count) == high + number ^ number + 1
+            written.append(probes.written)
+
+    made.add_clock(1e-6)
+    made.add_testbench(work)
+    made.run()
+    # The condition alone, and both expressions after settling.
+    assert written[-1] == 3
+    assert written.index(3) < 100
+
+
+@same_on(fast_forwarding)
+@pytest.mark.usefixtures("eager")
+def test_fields_of_structures(sim: Bench) -> None:
+    layout = StructLayout({"low": 3, "number": signed(5), "none": 0, "wide": signed(70)})
+
+    m, given, shown = Module(), Signal(layout), Signal(layout)
+    m.d.comb += shown.eq(~given.as_value())
+
+    async def work(context: Any) -> None:
+        for number in (0, 5, 0xAB, (1 << 77) - 1, 1 << 77):
+            context.set(given.as_value(), number)
+            for view in (given, shown):
+                for name in ("low", "number", "none", "wide"):
+                    sim.seen.append((name, context.get(view[name])))
+                sim.seen.append([context.get(x) for x in (view.as_value()[2:9], view.wide[68:])])
+                sim.seen.append(context.get(view).as_value().value)
+
+    sim.run(m, work, clock=None)
+
+
+def test_much_that_is_read_is_settled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readers, "_WORTH", 1)
+    monkeypatch.setattr(readers, "_WORTH_ALONE", 1)
+    monkeypatch.setattr(probe, "_CALL", 20)
+    m, given = Module(), Signal(8)
+    shown = [Signal(8, name=f"shown{number}") for number in range(60)]
+    m.d.comb += [signal.eq(given ^ given >> 3 ^ number) for number, signal in enumerate(shown)]
+    made = cppsim.Simulator(m, mode=Mode.ALWAYS)
+    model = made._engine._state.model
+    times, settled = 0, model.settle
+
+    def settle() -> None:
+        nonlocal times
+        times += 1
+        settled()
+
+    monkeypatch.setattr(model, "settle", settle)
+
+    async def work(context: Any) -> None:
+        nonlocal times
+        for signal in shown:
+            for number in range(4):
+                context.set(given, number)
+                context.get(signal)
+        times = 0
+        context.set(given, 99)
+        assert context.get(shown[0]) == 99 ^ 99 >> 3
+        assert times == 0
+        for signal in shown:
+            context.get(signal)
+        assert times == 1
+
+    made.add_testbench(work)
+    made.run()
+
+
+@same_on(fast_forwarding)
+def test_what_amaranth_raises_is_raised(sim: Bench) -> None:
+    m, given = Module(), Signal(8)
+    m.d.comb += Signal(8).eq(given)
+
+    async def work(context: Any) -> None:
+        for wrong in (ClockSignal(), "given", given + ClockSignal()):
+            with pytest.raises((TypeError, ValueError)) as raised:
+                context.get(wrong)
+            sim.seen.append(str(raised.value))
+
+    sim.run(m, work, clock=None)

@@ -1,0 +1,223 @@
+"""Random designs as batches, compared with each instance alone in the single simulator.
+
+    python -m support.batches FOLDER
+
+exports some of them for a machine with a GPU, with the first instances' results alone.
+"""
+
+import random
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stdout
+from io import StringIO
+from itertools import chain, product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from amaranth.hdl import Fragment, Signal
+
+import cppsim
+from cppsim.batch.runner import Runner
+from cppsim.model.circuit import named_signals
+
+from .packs import compare_designs, merged
+from .random_designs import (
+    RandomDesign,
+    random_circuit,
+    random_expressions,
+    random_machine,
+    random_system,
+)
+from .random_values import random_number
+
+_PERIOD = 1e-6
+
+_Values = list[list[int]]
+"""The values of all signals in each round."""
+
+
+def compare_batch(
+    make: Callable[[int], RandomDesign],
+    seeds: Sequence[int],
+    backends: Sequence[str],
+    *,
+    instances: int = 3,
+    rounds: int = 12,
+) -> int:
+    """Compare each instance on each backend with the single simulator; return the number of values.
+
+    The designs of all seeds are side by side. Every instance has different inputs. Raises
+    ``AssertionError`` that names the seed, the backend, the instance, the round and the signal.
+    """
+    return compare_designs(
+        make, seeds, lambda designs: _compare(_Run(designs, instances, rounds), backends)
+    )
+
+
+def _compare(run: "_Run", backends: Sequence[str]) -> int:
+    instances, rounds = len(run.given), len(run.given[0])
+    batch, program, names = run.batch(backends[0])
+    alone = _alone(run.design, run.inputs, run.outputs, run.given)
+    for backend in backends:
+        results = on_backend(batch, backend).run(program)
+        for instance, number in product(range(instances), range(rounds)):
+            values = zip(names, run.outputs, alone[instance][number], strict=True)
+            for name, signal, expected in values:
+                got = _numbers(results[f"{number} {name}"], signal)[instance]
+                assert got == expected, (
+                    f"{backend}, instance {instance}, round {number}: "
+                    f"{signal.name} is {got}, and {expected} alone"
+                )
+    return len(backends) * instances * rounds * len(run.outputs)
+
+
+def export_batch(
+    design: RandomDesign,
+    folder: Path,
+    *,
+    seed: int,
+    instances: int = 200,
+    rounds: int = 12,
+    alone: int = 4,
+) -> None:
+    """Write such designs into a folder, with the results of the first ``alone`` instances alone."""
+    run = _Run({seed: design}, instances, rounds)
+    batch, program, names = run.batch("threads")
+    batch.export(folder, program)
+    shown = _alone(design, run.inputs, run.outputs, run.given[:alone])
+    expected = {
+        f"{number} {name}": _words([each[number][place] for each in shown], len(signal))
+        for number in range(rounds)
+        for place, (name, signal) in enumerate(zip(names, run.outputs, strict=True))
+    }
+    np.savez_compressed(folder / "expected.npz", **expected)
+
+
+class _Run:
+    """Designs side by side, and the inputs of each instance, which follow from the seeds."""
+
+    def __init__(self, designs: Mapping[int, RandomDesign], instances: int, rounds: int) -> None:
+        self.design = merged(designs.values())
+        self.inputs = [x for x in self.design.inputs if len(x)]
+        self.outputs = [x for x in self.design.outputs if len(x)]
+        self.given = [_inputs(designs, instance, rounds) for instance in range(instances)]
+
+    def batch(self, backend: str) -> tuple[cppsim.Batch, cppsim.Program, list[str]]:
+        """Return the batch, its program, and the batch's names of the outputs.
+
+        A result is named after its round and its output: ``3 name``.
+        """
+        names = names_of(self.design)
+        batch = batch_of(self.design, len(self.given), backend)
+        watch = [names[id(x)] for x in self.outputs]
+        program = cppsim.Program()
+        for number in range(len(self.given[0])):
+            for place, signal in enumerate(self.inputs):
+                name = names.get(id(signal), signal.name)
+                if name in batch.ports:  # others nothing reads
+                    values = [instance[number][place] for instance in self.given]
+                    program.set(name, _words(values, len(signal)))
+            program.step()
+            for name in dict.fromkeys(watch):
+                program.get(name, f"{number} {name}")
+        return batch, program, watch
+
+
+def batch_of(design: RandomDesign, instances: int, backend: str) -> cppsim.Batch:
+    """Return instances of a design; all inputs and outputs that it reads or drives are ports."""
+    names = names_of(design)
+    looked = [names[id(x)] for x in (*design.outputs, *design.inputs) if id(x) in names and len(x)]
+    clocks = None if design.clocks else ()
+    return cppsim.Batch(design.module, instances, backend, clocks=clocks, watch=looked)
+
+
+def on_backend(batch: cppsim.Batch, backend: str) -> Runner:
+    """Return the same instances at power-on on ``backend``, without writing the design again."""
+    return Runner(batch.written, batch.instances, backend)
+
+
+def names_of(design: RandomDesign) -> dict[int, str]:
+    """Return the names of the signals that a design uses, by the signals' identities."""
+    prepared: Any = Fragment.get(design.module, None).prepare()
+    return {id(signal): name for name, signal in named_signals(prepared)}
+
+
+def _inputs(designs: Mapping[int, RandomDesign], instance: int, rounds: int) -> _Values:
+    """Return the values of all inputs of an instance, those of one design after the other."""
+    each = [
+        _random_inputs(
+            random.Random(f"{seed} {instance}"), [x for x in design.inputs if len(x)], rounds
+        )
+        for seed, design in designs.items()
+    ]
+    return [list(chain.from_iterable(values)) for values in zip(*each, strict=True)]
+
+
+def _random_inputs(chance: random.Random, inputs: list[Signal], rounds: int) -> _Values:
+    values = [signal.init for signal in inputs]
+    given = []
+    for _ in range(rounds):
+        values = [
+            random_number(chance, signal) if chance.random() < 0.6 else value
+            for signal, value in zip(inputs, values, strict=True)
+        ]
+        given.append(values)
+    return given
+
+
+def _words(values: list[int], width: int) -> Any:
+    """Return ``values`` in the form in which a batch returns them."""
+    if width <= 64:
+        return np.array(values, dtype=np.int64 if min(values) < 0 else np.uint64)
+    words = range(-(-width // 64))
+    ones = (1 << 64) - 1
+    return np.array([[x >> 64 * k & ones for k in words] for x in values], dtype=np.uint64)
+
+
+def _numbers(values: Any, signal: Signal) -> list[int]:
+    if values.ndim == 1:
+        return [int(x) for x in values]
+    numbers = [sum(int(x) << 64 * k for k, x in enumerate(row)) for row in values]
+    beyond = 1 << 64 * values.shape[1]
+    signed = signal.shape().signed
+    return [x - beyond if signed and x >> (len(signal) - 1) else x for x in numbers]
+
+
+def _alone(
+    design: RandomDesign, inputs: list[Signal], outputs: list[Signal], given: Sequence[_Values]
+) -> list[_Values]:
+    """Return the outputs of the design for each sequence of inputs, each time from power-on."""
+    simulator: Any = cppsim.Simulator(design.module, mode="always")
+    assert not simulator._engine.reason
+    for domain in design.clocks:
+        simulator.add_clock(_PERIOD, phase=_PERIOD / 4, domain=domain)
+    shown: list[_Values] = []
+
+    async def work(context: Any) -> None:
+        instance: _Values = []
+        for values in given[len(shown)]:
+            for signal, value in zip(inputs, values, strict=True):
+                context.set(signal, value)
+            await context.delay(_PERIOD)
+            instance.append([context.get(x) for x in outputs])
+        shown.append(instance)
+
+    simulator.add_testbench(work)
+    with redirect_stdout(StringIO()):
+        for number in range(len(given)):
+            if number:
+                simulator.reset()
+            simulator.run()
+    return shown
+
+
+def _export_all(folder: Path) -> None:
+    makers = {random_circuit: 6, random_expressions: 3, random_machine: 4, random_system: 4}
+    for make, count in makers.items():
+        for seed in range(count):
+            export_batch(make(seed), folder / f"{make.__name__}{seed}", seed=seed)
+
+
+if __name__ == "__main__":
+    _export_all(Path(sys.argv[1]))

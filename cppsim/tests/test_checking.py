@@ -1,0 +1,332 @@
+"""Compiled code and Amaranth's simulator side by side: bugs in either are named where they are."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from operator import methodcaller
+from typing import Any
+
+import pytest
+from amaranth.hdl import (
+    Assert,
+    C,
+    ClockDomain,
+    ClockSignal,
+    Format,
+    Instance,
+    Module,
+    Print,
+    Signal,
+    signed,
+)
+from amaranth.lib.memory import Memory
+
+import cppsim
+from cppsim.checking import CheckedState, Shadow
+from cppsim.cpp import edge, words
+from cppsim.errors import SimulationError
+from cppsim.running.slots import LogicSlot, SignalSlot
+from support.amaranth import Simulator
+from support.packs import compare_designs, in_packs
+from support.random_designs import random_machine, trace_all
+from support.random_processes import follow_processes, random_clocked, random_counters
+from support.seeds import seeds
+
+
+def line_of(signal: Any) -> str:
+    filename, line = signal.src_loc
+    return f"{filename}:{line}"
+
+
+@pytest.mark.parametrize("pack", in_packs(seeds(2, 6)), ids=str)
+def test_random_machines_are_the_same_at_all_times(pack: Sequence[int]) -> None:
+    traced = partial(trace_all, engine=cppsim.CheckedEngine, steps=40)
+    assert compare_designs(random_machine, pack, lambda x: len(traced(x))) == len(pack)
+
+
+# --- bugs that are planted in the code generator --------------------------------------------------
+
+
+def test_a_constant_of_too_few_bits_is_found(change: Callable[..., None]) -> None:
+    m, given, mixed, other = Module(), Signal(40), Signal(40, name="mixed"), Signal(41)
+    m.d.comb += [mixed.eq(given ^ C(5 << 32, 40)), other.eq(mixed + 1)]
+
+    async def work(ctx: Any) -> None:
+        for value in range(8):
+            ctx.set(given, value << 32)
+            await ctx.delay(1e-6)
+
+    cppsim.check(m, work)
+    change(words, "literal", lambda value: f"{value & 0xFFFFFFFF:#x}ull")
+    said = rf"^mixed and 1 more \({line_of(mixed)}\) is .*, and 0x500000000 in Amaranth's simulator"
+    with pytest.raises(cppsim.Difference, match=said):
+        cppsim.check(m, work)
+
+
+def unextended(operand: str, width: int) -> str:
+    return f"int64_t({operand})"
+
+
+def test_a_sign_that_is_not_extended_is_found(change: Callable[..., None]) -> None:
+    m, given, below = Module(), Signal(signed(8), init=3), Signal(name="below")
+    m.d.sync += [given.eq(given - 1), below.eq(given < 1)]
+
+    async def work(ctx: Any) -> None:
+        for _ in range(10):
+            await ctx.tick()
+
+    cppsim.check(m, work, clocks=1e-6)
+    change(words, "_sign_extended", unextended)
+    said = rf"below \({line_of(below)}\) is 0, and 1 in .*, at 4.5e-06 s, cycle 5 of clk"
+    with pytest.raises(cppsim.Difference, match=said):
+        cppsim.check(m, work, clocks=1e-6)
+
+
+def test_a_write_enable_that_is_dropped_is_found(change: Callable[..., None]) -> None:
+    m = Module()
+    m.submodules.memory = memory = Memory(shape=16, depth=4, init=[0x1234] * 4)
+    port = memory.write_port(granularity=8)
+
+    async def work(ctx: Any) -> None:
+        ctx.set(port.addr, 2)
+        ctx.set(port.data, 0xABCD)
+        ctx.set(port.en, 0b10)
+        for _ in range(2):
+            await ctx.tick()
+
+    cppsim.check(m, work, clocks={"sync": 1e-6})
+    change(edge, "_merge", lambda target, data, mask: data)
+    said = r"row 2 of memory \(.*:\d+\) is 43981, and 43828 in Amaranth's simulator, at 5e-07 s"
+    with pytest.raises(cppsim.Difference, match=said):
+        cppsim.check(m, work, clocks={"sync": 1e-6})
+
+
+# --- what is compared, and what is not ------------------------------------------------------------
+
+
+def test_what_is_printed_is_compared(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    m, count = Module(), Signal(8)
+    m.d.sync += [count.eq(count + 1), Print(Format("count {}", count)), Assert(count < 20)]
+
+    async def work(ctx: Any) -> None:
+        for _ in range(3):
+            await ctx.tick()
+
+    cppsim.check(m, work, clocks=1e-6)
+    assert capsys.readouterr().out == "count 0\ncount 1\ncount 2\n"
+    monkeypatch.setattr("cppsim.checking.said", lambda cell, values: "nonsense")
+    with pytest.raises(cppsim.Difference, match=r"compiled code says \['nonsense'\], .*count 0"):
+        cppsim.check(m, work, clocks=1e-6)
+
+
+def test_processes_are_part_of_what_is_compared() -> None:
+    m, given, doubled, kept = Module(), Signal(8), Signal(8), Signal(8)
+    m.d.sync += [given.eq(given + 1), kept.eq(doubled)]
+    seen = []
+
+    async def double(ctx: Any) -> None:
+        async for (value,) in ctx.changed(given):
+            ctx.set(doubled, 2 * value & 0xFF)
+
+    async def work(ctx: Any) -> None:
+        for _ in range(5):
+            await ctx.tick()
+            seen.append(ctx.get(kept))
+
+    cppsim.check(m, work, clocks=1e-6, processes=[double])
+    assert seen == [0, 2, 4, 6, 8]
+
+
+def test_a_simulation_can_be_reset_and_run_again() -> None:
+    m, count = Module(), Signal(8)
+    m.d.sync += count.eq(count + 1)
+    simulator: Any = Simulator(m, engine=cppsim.CheckedEngine)
+
+    async def work(ctx: Any) -> None:
+        assert ctx.get(count) == 0
+        for _ in range(3):
+            await ctx.tick()
+
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(work)
+    simulator.run()
+    simulator.reset()
+    simulator.run()
+
+
+def test_a_design_that_cannot_be_compiled_is_not_taken_for_checked() -> None:
+    m = Module()
+    m.submodules.cell = Instance("CELL", o_o=Signal())
+    said = "nothing to compare: Instance is not known"
+    with pytest.warns(cppsim.FallbackWarning), pytest.raises(SimulationError, match=said):
+        cppsim.check(m)
+
+
+def test_the_cause_is_named_and_not_what_follows(change: Callable[..., None]) -> None:
+    m, given = Module(), Signal(signed(8), init=-3)
+    last, middle, first = Signal(4), Signal(4), Signal(4, name="first")
+    m.d.comb += [last.eq(middle + 1), middle.eq(first + 1), first.eq(given < 1)]
+    change(words, "_sign_extended", unextended)
+
+    async def work(ctx: Any) -> None:
+        await ctx.delay(1e-6)
+
+    with pytest.raises(cppsim.Difference, match=r"^first and 2 more"):
+        cppsim.check(m, work)
+
+
+@pytest.mark.parametrize("run", [("advance",), ("run",), ("run_until", 1e-6)], ids=lambda x: x[0])
+def test_simulators_check_if_they_are_told(
+    run: tuple[Any, ...], change: Callable[..., None]
+) -> None:
+    m, given, below = Module(), Signal(signed(8), init=-3), Signal(name="below")
+    m.d.comb += below.eq(given < 1)
+    change(words, "_sign_extended", unextended)
+    with pytest.raises(cppsim.Difference, match=r"^below .* is 0, and 1 in Amaranth's simulator"):
+        methodcaller(*run)(cppsim.Simulator(m, mode="check"))
+
+
+# --- known differences, with the change that avoids them ------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("shape", "seen"),
+    [(4, lambda x: ~x), (4, methodcaller("as_signed")), (signed(4), methodcaller("as_unsigned"))],
+    ids=["inverted", "signed", "unsigned"],
+)
+@pytest.mark.parametrize("clocked", [False, True])
+def test_a_part_select_past_a_value_comes_with_its_cure(
+    shape: Any, seen: Any, *, clocked: bool
+) -> None:
+    def design(*, by_signal: bool) -> Module:
+        m, offset = Module(), Signal(3, init=2)
+        x, chosen = Signal(shape, init=C(0b1001, shape).value), Signal(4, name="chosen")
+        whole = Signal(seen(x).shape())
+        m.d.comb += whole.eq(seen(x))
+        selected = (whole if by_signal else seen(x)).bit_select(offset, 4)
+        m.d["sync" if clocked else "comb"] += chosen.eq(selected)
+        return m
+
+    async def work(ctx: Any) -> None:
+        await ctx.delay(3e-6)
+
+    clocks = 1e-6 if clocked else None
+    cppsim.check(design(by_signal=True), work, clocks=clocks)
+    said = r"^chosen .*; past an inverted or reinterpreted value, a part-select differs "
+    with pytest.raises(cppsim.Difference, match=said) as raised:
+        cppsim.check(design(by_signal=False), work, clocks=clocks)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_row_of_two_domains_comes_with_another_cure(
+    monkeypatch: pytest.MonkeyPatch, *, shared: bool
+) -> None:
+    m = Module()
+    m.domains += ClockDomain("a", reset_less=True), ClockDomain("b", reset_less=True)
+    m.submodules.memory = memory = Memory(shape=8, depth=2, init=[])
+    for number, domain in enumerate("ab" if shared else "aa", start=1):
+        port = memory.write_port(domain=domain)
+        m.d.comb += [port.en.eq(1), port.data.eq(number), port.addr.eq(0)]
+    # Amaranth's simulator takes writes of several domains in any order.
+    monkeypatch.setattr(Shadow, "rows", lambda _, memory: [7] * memory.depth)
+
+    async def work(ctx: Any) -> None:
+        await ctx.tick("a")
+
+    with pytest.raises(cppsim.Difference, match=r"^row 0 of memory ") as raised:
+        cppsim.check(m, work, clocks=dict.fromkeys("ab" if shared else "a", 1e-6))
+    assert ("; a row that several domains write" in str(raised.value)) is shared
+
+
+def test_registers_behind_a_made_clock_come_with_a_cure() -> None:
+    def design(assignments: int) -> Module:
+        m, count, loaded = Module(), Signal(4), Signal(4, name="loaded")
+        m.domains += ClockDomain("sync"), ClockDomain("half", reset_less=True)
+        m.d.sync += count.eq(count + 1)
+        m.d.comb += ClockSignal("half").eq(count[0])
+        value = count
+        for number in range(assignments):
+            m.d.comb += (above := Signal(4, name=f"above{number}")).eq(value + 1)
+            value = above
+        m.d.half += loaded.eq(value)
+        return m
+
+    async def work(ctx: Any) -> None:
+        for _ in range(4):
+            await ctx.tick()
+
+    for assignments in (0, 1):
+        cppsim.check(design(assignments), work, clocks=1e-6)
+    said = r"^loaded \(.*\) is 3, and 2 in .*; registers behind a clock that the design makes load"
+    with pytest.raises(cppsim.Difference, match=said):
+        cppsim.check(design(2), work, clocks=1e-6)
+
+
+# --- wake-ups -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", seeds(3, 15))
+@pytest.mark.parametrize("random_design", [random_counters, random_clocked])
+def test_random_processes_wake_up_the_same(random_design: Any, seed: int) -> None:
+    design = random_design(seed)
+    checked = follow_processes(lambda m: cppsim.Simulator(m, mode="check"), design, seed=seed)
+    assert checked == follow_processes(Simulator, design, seed=seed)
+
+
+def difference_of_zero() -> tuple[Module, Signal, Signal]:
+    """Return logic that is 1, but for a glitch in Amaranth's simulator: its paths differ."""
+    m, count, above, one = Module(), Signal(4), Signal(4), Signal(4)
+    m.d.sync += count.eq(count + 1)
+    m.d.comb += [above.eq(count + 1), one.eq(above - count)]
+    return m, count, one
+
+
+@pytest.mark.parametrize("kind", ["process", "testbench"])
+def test_a_process_that_hears_of_a_glitch_comes_with_a_cure(kind: str) -> None:
+    m, count, one = difference_of_zero()
+
+    async def watch(ctx: Any) -> None:
+        async for _ in ctx.changed(one).sample(count):
+            pass
+
+    async def work(ctx: Any) -> None:
+        for _ in range(4):
+            await ctx.tick()
+
+    processes, testbenches = ([watch], []) if kind == "process" else ([], [watch])
+    said = (
+        r"^process .*watch does not wake up, and wakes up with .* at 5e-07 .*; signals have no gl"
+    )
+    with pytest.raises(cppsim.Difference, match=said) as raised:
+        cppsim.check(m, work, *testbenches, clocks=1e-6, processes=processes)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("fault", ["history", "early"])
+def test_a_sample_of_another_delta_cycle_is_found(
+    fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    m, count, above, seen = Module(), Signal(4), Signal(4), list[Any]()
+    m.d.sync += count.eq(count + 1)
+    m.d.comb += above.eq(count + 1)
+
+    async def watch(ctx: Any) -> None:
+        async for values in ctx.changed(count).sample(above):
+            seen.append(values)
+
+    async def work(ctx: Any) -> None:
+        for _ in range(3):
+            await ctx.tick()
+
+    cppsim.check(m, work, clocks=1e-6, processes=[watch])
+    assert seen == [(0, 0), (1, 1), (2, 2), (3, 3)]
+    if fault == "history":
+        monkeypatch.setattr(LogicSlot, "curr", SignalSlot.curr)
+        monkeypatch.setattr(CheckedState, "settle", lambda state: state.model.settle())
+    else:
+        monkeypatch.setattr(CheckedState, "_is_triggered", lambda _: False)
+        monkeypatch.setattr(CheckedState, "sampled", lambda state, x: state.readers.read(x) + 1)
+    with pytest.raises(cppsim.Difference, match=r"^process .*watch wakes up with"):
+        cppsim.check(m, work, clocks=1e-6, processes=[watch])

@@ -1,0 +1,367 @@
+"""Contents of memories are data: other contents compile nothing, and act as in Amaranth."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from amaranth.hdl import Fragment, Module, Shape, Value, signed
+from amaranth.lib.data import StructLayout
+from amaranth.lib.memory import Memory, MemoryData
+from amaranth.lib.wiring import Component, In, Out
+
+import cppsim
+from cppsim import Batch, BatchError, Model, Program, ReferenceModel, designs
+from cppsim.batch.__main__ import main
+from cppsim.batch.cached import CachedBatch
+from cppsim.batch.circuit import PortChoice, PreparedBatch
+from cppsim.batch.folder import read_folder
+from cppsim.compiling.cache import CACHE
+from cppsim.errors import SimulationError
+from cppsim.model.circuit import Circuit
+from cppsim.netlist.design import from_words, row_bytes
+from cppsim.netlist.fingerprint import fingerprint
+
+DEPTH = 4
+FIELDS = StructLayout({"low": 5, "high": signed(7)})
+SHAPES: dict[str, tuple[Any, int, list[list[Any]]]] = {
+    "8 bits": (8, DEPTH, [[1, 2, 3, 255], [255, 0, 0, 7]]),
+    "1 bit": (1, DEPTH, [[1, 0, 1, 1], [0, 1, 0, 0]]),
+    "9 bits": (9, DEPTH, [[511, 256, 1, 0], [0, 1, 257, 511]]),
+    "32 bits": (32, DEPTH, [[1 << 31, 3], [0xFFFF_FFFF] * DEPTH]),
+    "64 bits": (64, DEPTH, [[1 << 63, 1], [(1 << 64) - 1] * DEPTH]),
+    "65 bits": (65, DEPTH, [[1 << 64, 1], [(1 << 65) - 1, 1 << 64]]),
+    "200 bits": (200, DEPTH, [[1 << 199 | 1 << 100 | 5], [0, 0, 0, (1 << 200) - 1]]),
+    "signed": (signed(8), DEPTH, [[-1, 127, -128, 0], [5, -5]]),
+    "signed 70 bits": (signed(70), DEPTH, [[-1, 1 << 68], [-(1 << 69), -2]]),
+    "fields": (FIELDS, DEPTH, [[{"low": 3, "high": -2}], [{"low": 31, "high": 63}] * DEPTH]),
+    "sparse": (16, 100, [[7], [0, 0, 9]]),
+    "none": (8, DEPTH, [[], [0, 0, 0, 1]]),
+    "no bits": (0, DEPTH, [[], [0, 0]]),
+    "one row": (8, 1, [[200], [3]]),
+    "no rows": (8, 0, [[], []]),
+}
+"""Shape and depth of memories, and two contents of each."""
+
+
+class Stored(Component):
+    """Memories of each shape, with one of two contents.
+
+    Each memory is read in three ways, and a write at ``at`` takes the row of a memory that nothing
+    writes, plus 1.
+    """
+
+    def __init__(self, content: int) -> None:
+        made = {
+            name: [Memory(shape=shape, depth=depth, init=contents[content]) for _ in range(2)]
+            for name, (shape, depth, contents) in SHAPES.items()
+        }
+        self.memories = {name: memory for name, (memory, _) in made.items()}
+        self.constants = {name: memory for name, (_, memory) in made.items()}
+        outputs = {
+            f"{output}_{number}": Out(Shape.cast(memory.shape).width)
+            for number, memory in enumerate(self.memories.values())
+            for output in ("now", "late", "through", "constant")
+        }
+        super().__init__({"at": In(7), "write": In(1), **outputs})
+        self.outputs = [name for name, member in outputs.items() if member.shape]
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        pairs = zip(self.memories.values(), self.constants.values(), strict=True)
+        for number, (memory, constant) in enumerate(pairs):
+            m.submodules[f"memory_{number}"], m.submodules[f"constant_{number}"] = memory, constant
+            write = memory.write_port()
+            ports = {
+                "now": memory.read_port(domain="comb"),
+                "late": memory.read_port(),
+                "through": memory.read_port(transparent_for=(write,)),
+                "constant": constant.read_port(domain="comb"),
+            }
+            for name, port in ports.items():
+                output = getattr(self, f"{name}_{number}")
+                m.d.comb += [port.addr.eq(self.at), output.eq(Value.cast(port.data))]
+            m.d.comb += [write.addr.eq(self.at), write.en.eq(self.write)]
+            m.d.comb += Value.cast(write.data).eq(Value.cast(ports["constant"].data) + 1)
+        return m
+
+    def rows(self) -> list[Any]:
+        """Return the rows of all memories."""
+        memories = [*self.memories.values(), *self.constants.values()]
+        return [Value.cast(x.data[row]) for x in memories for row in range(x.depth)]
+
+
+ADDRESSES = (0, 1, 2, 3, 99, 1, 0)
+
+
+def trace(content: int, mode: str) -> list[list[int]]:
+    """Return outputs and rows in each cycle of two runs, with a reset between them."""
+    design, seen = Stored(content), list[list[int]]()
+    simulator = cppsim.Simulator(design, mode=mode)
+    simulator.add_clock(1e-6)
+
+    async def testbench(ctx: Any) -> None:
+        for cycle, address in enumerate(ADDRESSES):
+            ctx.set(design.at, address)
+            ctx.set(design.write, cycle & 1)
+            outputs = [ctx.get(getattr(design, name)) for name in design.outputs]
+            seen.append([*outputs, *map(ctx.get, design.rows())])
+            await ctx.tick()
+
+    simulator.add_testbench(testbench)
+    simulator.run()
+    simulator.reset()
+    simulator.run()
+    return seen
+
+
+def test_another_content_compiles_nothing_and_acts_as_in_amaranth(fresh_cache: Path) -> None:
+    entries = list[int]()
+    for content in range(2):
+        found, expected = trace(content, "always"), trace(content, "off")
+        assert found == expected
+        assert found[0] == found[len(ADDRESSES)]
+        entries.append(len(CACHE.entries()))
+    assert entries[0] == entries[1] > 0
+
+
+def program_of(design: Stored) -> Program:
+    """Return a program that reads all outputs at each address, and writes every other one."""
+    program = Program()
+    for cycle, address in enumerate(ADDRESSES):
+        program.set("at", address).set("write", cycle & 1)
+        for output in design.outputs:
+            program.get(output, f"{output} {cycle}")
+        program.step()
+    return program
+
+
+def test_models_have_the_rows_of_their_design(fresh_cache: Path) -> None:
+    fresh = []
+    for content in range(2):
+        design = Stored(content)
+        program, model = program_of(design), Model(design)
+        expected = ReferenceModel(Stored(content)).run(program)
+        fresh.append(model.library.fresh)
+        for _ in range(2):
+            assert model.run(program) == expected
+            model.reset()
+    assert fresh == [True, False]
+
+
+def instances(results: dict[str, Any]) -> list[dict[str, int]]:
+    """Return the results of a batch of 3 instances as a model returns them."""
+    return [
+        {name: from_words(np.atleast_1d(values[k]).tolist()) for name, values in results.items()}
+        for k in range(3)
+    ]
+
+
+@pytest.mark.slow
+def test_batches_and_their_folders_have_the_rows_of_their_design(
+    fresh_cache: Path, tmp_path: Path
+) -> None:
+    entries = list[int]()
+    for content in range(2):
+        design, folder = Stored(content), tmp_path / str(content)
+        program, batch = program_of(design), Batch(design, 3, "threads")
+        batch.export(folder, program)
+        expected = ReferenceModel(Stored(content)).run(program)
+        for _ in range(2):
+            assert instances(batch.run(program)) == [expected] * 3
+            batch.reset()
+        main([str(folder), "--backend", "threads"])
+        with np.load(folder / "results.npz") as results:
+            assert instances({name: results[name] for name in expected}) == [expected] * 3
+        entries.append(len(CACHE.entries()))
+    # The export's source, for both backends, is compiled once.
+    assert entries[0] == entries[1]
+
+
+class Slices(Component):
+    """Outputs that show some bits of a memory's rows, so that a model trims the others."""
+
+    at: In(2)
+    some: Out(6)
+
+    def __init__(self, init: Sequence[int]) -> None:
+        super().__init__()
+        self.init = init
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        # Removed whole: the second memory is number 1 of the netlist, and 0 of the library.
+        m.submodules.unread = unread = Memory(shape=8, depth=4, init=[9, 9, 9, 9])
+        m.submodules.memory = memory = Memory(shape=signed(100), depth=4, init=self.init)
+        port = memory.read_port(domain="comb")
+        m.d.comb += [unread.read_port().addr.eq(self.at), port.addr.eq(self.at)]
+        m.d.comb += [self.some[:2].eq(port.data[1:3]), self.some[2:].eq(port.data[62:66])]
+        return m
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_model_takes_the_bits_that_are_read(seed: int) -> None:
+    choose = np.random.default_rng(seed)
+    rows = [int.from_bytes(choose.bytes(12), "little", signed=True) for _ in range(4)]
+    model = Model(Slices(rows))
+    for row, value in enumerate(rows):
+        model.set("at", row)
+        assert model.get("some") == (value >> 1 & 3) | (value >> 62 & 15) << 2
+
+
+class Small(Component):
+    """Two memories that are read; the rows of the first end within a word."""
+
+    at: In(2)
+    odd: Out(8)
+    out: Out(8)
+
+    def __init__(self, init: Sequence[int]) -> None:
+        super().__init__()
+        self.init = init
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.odd = odd = Memory(shape=8, depth=3, init=self.init[:3])
+        m.submodules.memory = memory = Memory(shape=8, depth=4, init=self.init)
+        for stored, output in ((odd, self.odd), (memory, self.out)):
+            port = stored.read_port(domain="comb")
+            m.d.comb += [port.addr.eq(self.at), output.eq(port.data)]
+        return m
+
+
+def test_another_content_of_a_batch_compiles_nothing(fresh_cache: Path, tmp_path: Path) -> None:
+    entries = list[int]()
+    program = Program().set("at", [0, 2]).step().get("odd").get("out")
+    for rows in ([1, 2, 3, 4], [255, 0, 7, 0]):
+        batch = Batch(Small(rows), 2, "threads")
+        batch.export(tmp_path / "folder", program)
+        stored = read_folder(tmp_path / "folder").rows.view(np.uint32).tolist()
+        assert stored == [[*rows[:3], 0, *rows]]
+        for name, values in batch.run(program).items():
+            assert values.tolist() == [rows[0], rows[2]], name
+        entries.append(len(CACHE.entries()))
+    assert entries[0] == entries[1] > 0
+
+
+def test_instances_of_a_batch_take_rows_of_their_own() -> None:
+    batch = Batch(Small([1, 2, 3, 4]), 3, "threads")
+    rows = batch.memory("memory").copy()
+    rows[1] = [9, 8, 7, 6]
+    batch.set_memory("memory", rows)
+    batch.set("at", 2)
+    assert batch.get("out").tolist() == [3, 7, 3]
+    batch.reset()
+    batch.set("at", 2)
+    assert batch.get("out").tolist() == [3, 3, 3]
+
+
+def test_a_key_is_one_for_all_contents_and_the_rows_differ() -> None:
+    one, other = (PreparedBatch.of(PortChoice(Small([x]))) for x in (1, 2))
+    assert one.key() == other.key()
+    assert CachedBatch(one).rows != CachedBatch(other).rows
+    circuits = [Circuit(Small([x])) for x in (1, 2)]
+    assert circuits[0].digest == circuits[1].digest
+    assert circuits[0].contents != circuits[1].contents
+
+
+def test_an_entry_has_no_content() -> None:
+    texts = set()
+    for design in map(Stored, range(2)):
+        prepared = Fragment.get(design, None).prepare()
+        lowered, source = designs.written(prepared)
+        texts.add((source.text, designs.layout(lowered, source, fingerprint(prepared).objects)))
+    assert len(texts) == 1
+
+
+def test_two_memories_of_one_content_have_rows_of_their_own() -> None:
+    def run(mode: str) -> list[Any]:
+        m, seen, rows = Module(), list[Any](), [5, 6, 7]
+        memories = [Memory(shape=8, depth=4, init=rows) for _ in range(2)]
+        m.submodules.one, m.submodules.other = memories
+        port = memories[0].write_port()
+        m.d.comb += [port.addr.eq(1), port.data.eq(99), port.en.eq(1)]
+        simulator = cppsim.Simulator(m, mode=mode)
+        simulator.add_clock(1e-6)
+
+        async def testbench(ctx: Any) -> None:
+            for _ in range(2):
+                seen.append([ctx.get(x.data[row]) for x in memories for row in range(4)])
+                await ctx.tick()
+            ctx.set(memories[1].data[1], 44)
+            seen.append([ctx.get(x.data[row]) for x in memories for row in range(4)])
+
+        simulator.add_testbench(testbench)
+        simulator.run()
+        simulator.reset()
+        simulator.run()
+        return seen
+
+    found = run("always")
+    assert found == run("off")
+    assert found[0] == found[3] == [5, 6, 7, 0] * 2
+
+
+def test_a_memory_with_two_instances_is_left_to_amaranth() -> None:
+    """There the instances share their rows."""
+    m, data = Module(), MemoryData(shape=8, depth=2, init=[1])
+    m.submodules.one, m.submodules.other = Memory(data), Memory(data)
+    with pytest.warns(cppsim.FallbackWarning, match="memory 'data' at .* has two instances"):
+        cppsim.Simulator(m)
+    with pytest.raises(BatchError, match="two instances"):
+        Batch(m, 1, "threads")
+
+
+def test_check_and_waveforms_have_each_content(tmp_path: Path) -> None:
+    for content in range(2):
+        waves = []
+        for mode in ("check", "off"):
+            design = Stored(content)
+            simulator = cppsim.Simulator(design, mode=mode)
+            simulator.add_clock(1e-6)
+
+            async def testbench(ctx: Any, design: Stored = design) -> None:
+                for address in ADDRESSES:
+                    ctx.set(design.at, address)
+                    await ctx.tick()
+
+            simulator.add_testbench(testbench)
+            path, data = tmp_path / "waves.vcd", design.memories["200 bits"].data
+            with simulator.write_vcd(str(path), traces=[data]):
+                simulator.run()
+            # Changes at one time have no order.
+            waves.append([sorted(x.split("\n")) for x in path.read_text().split("\n#")[1:]])
+        assert waves[0] == waves[1]
+
+
+@pytest.mark.parametrize("element", [8, 16, 32, 64])
+def test_bytes_of_rows_have_the_chosen_bits(element: int) -> None:
+    choose = np.random.default_rng(element)
+    for width in (0, 1, 5, element):
+        rows = [int(x) for x in choose.integers(-(1 << 40), 1 << 40, 5)]
+        places = sorted(choose.choice(70, width, replace=False).tolist())
+        expected = [sum((row >> at & 1) << k for k, at in enumerate(places)) for row in rows]
+        size = element // 8
+        assert row_bytes(rows, places, element) == b"".join(
+            x.to_bytes(size, "little") for x in expected
+        )
+    wide = list(range(130))
+    assert row_bytes([-1, 5], wide, 64) == b"".join(
+        x.to_bytes(24, "little") for x in ((1 << 130) - 1, 5)
+    )
+
+
+def test_a_model_of_two_instances_of_a_memory_says_so() -> None:
+    class Twice(Component):
+        out: Out(8)
+
+        def elaborate(self, platform: object) -> Module:
+            m, data = Module(), MemoryData(shape=8, depth=2, init=[1])
+            m.submodules.one, m.submodules.other = one, other = Memory(data), Memory(data)
+            m.d.comb += self.out.eq(one.read_port(domain="comb").data)
+            assert other
+            return m
+
+    with pytest.raises(SimulationError, match="two instances; expected one"):
+        Model(Twice())

@@ -1,0 +1,208 @@
+"""Values that are read one by one equal those after settling the whole design."""
+
+import ctypes
+import random
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+import pytest
+from amaranth.hdl import Module, Signal, Value
+from amaranth.lib.memory import Memory
+
+import cppsim
+from cppsim.amaranth_internals import eval_value
+from cppsim.native.probe import Code, Instruction, ProbeProgram
+from cppsim.netlist.design import CellKind, PlainCell
+from cppsim.probe import Probes, ProgramWriter
+from support.amaranth import Simulator
+from support.packs import compare_designs, in_packs
+from support.random_designs import RandomDesign, random_expressions, random_machine
+from support.random_values import random_expression, random_number
+from support.seeds import seeds
+
+WORD = (1 << 64) - 1
+_VALUES = (0, 1, 2, 3, 5, 62, 63, 64, 65, 1 << 31, 1 << 63, WORD - 1, WORD)
+
+
+def signed(value: int) -> int:
+    return value - (value >> 63 << 64)
+
+
+OPERATIONS = {
+    Code.AND: lambda a, b: a & b,
+    Code.OR: lambda a, b: a | b,
+    Code.XOR: lambda a, b: a ^ b,
+    Code.NOT: lambda a, b: ~a,
+    Code.ADD: lambda a, b: a + b,
+    Code.SUBTRACT: lambda a, b: a - b,
+    Code.MULTIPLY: lambda a, b: a * b,
+    Code.NEGATE: lambda a, b: -a,
+    Code.DIVIDE: lambda a, b: a // b if b else 0,
+    Code.DIVIDE_SIGNED: lambda a, b: signed(a) // signed(b) if b else 0,
+    Code.MODULO: lambda a, b: a % b if b else 0,
+    Code.MODULO_SIGNED: lambda a, b: signed(a) % signed(b) if b else 0,
+    Code.EQUAL: lambda a, b: a == b,
+    Code.UNEQUAL: lambda a, b: a != b,
+    Code.LESS: lambda a, b: a < b,
+    Code.LESS_EQUAL: lambda a, b: a <= b,
+    Code.LESS_SIGNED: lambda a, b: signed(a) < signed(b),
+    Code.LESS_EQUAL_SIGNED: lambda a, b: signed(a) <= signed(b),
+    Code.ODD: lambda a, b: a.bit_count() & 1,
+    Code.LEFT: lambda a, b: a << min(b, 64),
+    Code.RIGHT: lambda a, b: a >> b,
+    Code.RIGHT_SIGNED: lambda a, b: signed(a) >> b,
+}
+
+
+@pytest.mark.parametrize("code", OPERATIONS, ids=lambda code: code.name)
+def test_operations_on_whole_words(code: Code) -> None:
+    words = (ctypes.c_uint64 * 2)()
+    zero = Instruction(Code.CONSTANT, mask=0)
+    fetches = [Instruction(Code.FETCH, word, 0) for word in (0, 1)]
+    program = ProbeProgram([zero, *fetches, Instruction(code, 1, 2)])
+    value = program.on(ctypes.addressof(words))
+    assert program.words == {0, 1}
+    for a, b in product(_VALUES, repeat=2):
+        words[:] = a, b
+        assert value() == OPERATIONS[code](a, b) & WORD, (a, b)
+
+
+def test_values_are_put_together_from_parts() -> None:
+    words = (ctypes.c_uint64 * 2)(0xABCD_0000, 0b1000)
+    program = ProbeProgram(
+        [
+            Instruction(Code.CONSTANT, mask=0b101),
+            Instruction(Code.FETCH, 0, 0, low=16, to=4, mask=0xFFF),
+            Instruction(Code.FETCH, 1, 0, low=3, mask=1),
+            Instruction(Code.PICK, 2, 1, to=20, mask=1),
+            Instruction(Code.SPREAD, 2, 3, mask=0b11 << 62),
+        ],
+        signed=True,
+    )
+    assert program.on(ctypes.addressof(words))() == signed(
+        0b11 << 62 | 1 << 20 | 0xBCD << 4 | 0b101
+    )
+
+
+@pytest.mark.parametrize("size", [8, 16, 32, 64])
+def test_rows_of_memories(size: int) -> None:
+    kinds = {8: ctypes.c_uint8, 16: ctypes.c_uint16, 32: ctypes.c_uint32, 64: ctypes.c_uint64}
+    rows = (kinds[size] * 6)(3, 1, 4, 1, 5, (1 << size) - 1)
+    word = (ctypes.c_uint64 * 1)()
+    address = ctypes.addressof(rows) + size // 8
+    read = Instruction(Code[f"ROW_{size}"], 1, 3, 2, mask=address)
+    fetch = [Instruction(Code.CONSTANT, mask=0), Instruction(Code.FETCH, 0)]
+    value = ProbeProgram([*fetch, read]).on(ctypes.addressof(word))
+    seen = []
+    for word[0] in (0, 1, 2, 3, WORD):
+        seen.append(value())
+    assert seen == [1, 1, (1 << size) - 1, 0, 0]
+
+
+def test_the_first_condition_that_is_met_decides() -> None:
+    default, low, high, result = (10, 11, 12, 13), (14,), (15,), (16, 17, 18, 19)
+    stored = {bit: (0, place) for place, bit in enumerate((*default, *low, *high))}
+    writer = ProgramWriter([stored], lambda _: 0)
+    operands = (default, low, (0, 0, 1, 0), high, (0, 0, 0, 1))
+    writer.step(PlainCell(CellKind.MUX, operands, result))
+    program = writer.program((1, *result))
+    words = (ctypes.c_uint64 * 1)()
+    shown = []
+    for words[0] in (0b00_0101, 0b01_0101, 0b10_0101, 0b11_0101):
+        shown.append(program.on(ctypes.addressof(words))() >> 1)
+    assert shown == [5, 4, 8, 4]
+
+
+def seen_of(module: Module, value: Value, given: Signal, values: list[int]) -> list[int]:
+    """Return the values of a program of ``value`` alone; expect those after settling."""
+    simulator: Any = Simulator(module, engine=cppsim.Engine)
+    state = simulator._engine._state
+    program = Probes(state._lowered, state.model).of_expression(value)
+    assert program is not None
+    seen = []
+
+    async def work(context: Any) -> None:
+        for number in values:
+            context.set(given, number)
+            seen.append(program.on(state.model.address)())
+            assert seen[-1] == context.get(value), number
+
+    simulator.add_testbench(work)
+    simulator.run()
+    return seen
+
+
+def test_cells_are_computed_after_those_that_they_depend_on() -> None:
+    m, given = Module(), Signal(8)
+    last = given
+    for number in range(6):
+        following = Signal(8, name=f"step{number}")
+        m.d.comb += following.eq(last * 3 ^ number)
+        last = following
+    assert len(set(seen_of(m, last - given, given, list(range(0, 256, 17))))) > 10
+
+
+def test_rows_wider_than_a_word() -> None:
+    m, given = Module(), Signal(3)
+    rows = [0xFEDC_BA98_7654_3210 << 40 | number for number in range(5)]
+    m.submodules.memory = memory = Memory(shape=104, depth=5, init=rows)
+    port = memory.read_port(domain="comb")
+    m.d.comb += port.addr.eq(given)
+    seen = seen_of(m, port.data[50:], given, list(range(8)))
+    assert seen == [*(row >> 50 for row in rows), 0, 0, 0]
+
+
+def looked_at(designs: dict[int, RandomDesign]) -> int:
+    """Compare all values that can be probed in designs; return their number."""
+    (module,) = {design.module for design in designs.values()}
+    chances = {seed: random.Random(seed) for seed in designs}
+    simulator: Any = Simulator(module, engine=cppsim.Engine)
+    state = simulator._engine._state
+    probes = Probes(state._lowered, state.model)
+    probes.limit = 1 << 20
+    followed: list[tuple[Value, ProbeProgram | None]] = [
+        (signal, probes.of_expression(signal)) for signal in state._lowered.signals
+    ]
+    settled = []
+    for seed, design in designs.items():
+        for _ in range(8):
+            leaves = [*design.inputs, *design.outputs]
+            value = Value.cast(random_expression(chances[seed], leaves, 3))[:64]
+            followed.append((value, probes.of_expression(value)))
+            settled.append((value, probes.of_settled(value)))
+        for number, (domain, period) in enumerate(design.clocks.items()):
+            simulator.add_clock(period, phase=1e-7 * (number + 1), domain=domain)
+
+    def expect(shown: list[tuple[Value, int]], step: int) -> None:
+        for value, got in shown:
+            assert got == eval_value(state, value), (step, value)
+
+    def look(values: list[tuple[Value, ProbeProgram | None]]) -> list[tuple[Value, int]]:
+        return [(value, x.on(state.model.address)()) for value, x in values if x]
+
+    async def work(context: Any) -> None:
+        for step in range(15):
+            for seed, design in designs.items():
+                for signal in design.inputs:
+                    if chances[seed].random() < 0.6:
+                        context.set(signal, random_number(chances[seed], signal))
+            if design.clocks:
+                await context.delay(0.25e-6)
+            shown = look(followed)
+            state.settle()
+            expect([*shown, *look(settled)], step)
+
+    simulator.add_testbench(work)
+    simulator.run()
+    return len(look([*followed, *settled]))
+
+
+@pytest.mark.parametrize("pack", in_packs(seeds(2, 10)), ids=str)
+def test_combinational_logic(pack: Sequence[int]) -> None:
+    assert compare_designs(random_expressions, pack, looked_at) > 12 * len(pack)
+
+
+@pytest.mark.parametrize("pack", in_packs(seeds(2, 8)), ids=str)
+def test_machines_of_several_clocks(pack: Sequence[int]) -> None:
+    assert compare_designs(random_machine, pack, looked_at) > 8 * len(pack)

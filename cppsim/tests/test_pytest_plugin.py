@@ -1,0 +1,182 @@
+"""Suites for Amaranth's simulator run in compiled code without a change."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.processes import run_python, succeed
+from support.seeds import slow
+
+SUITE = """
+import warnings
+
+import pytest
+from amaranth.hdl import Instance, Module, Signal
+from amaranth.sim import Settle, Simulator, Tick
+from amaranth.sim.core import Simulator as SameSimulator
+
+import cppsim
+from helpers import Counter, NamedSimulator, run
+
+
+def engine_of(simulator):
+    return type(simulator._engine)
+
+
+def test_helpers_imported_before_the_plugin_was_set_up():
+    assert run(Counter()) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("kind", [Simulator, SameSimulator])
+def test_all_names_of_the_class(kind):
+    assert engine_of(kind(Counter())).__name__ == ENGINE
+    assert isinstance(kind(toplevel=Counter()), Simulator)
+
+
+def test_subclasses():
+    simulator = NamedSimulator(Counter(), name="mine")
+    assert simulator.name == "mine"
+    assert isinstance(simulator, NamedSimulator)
+    assert engine_of(simulator).__name__ == ENGINE
+
+
+def test_engines_that_are_asked_for():
+    assert engine_of(Simulator(Counter(), engine="pysim")).__name__ == "PySimEngine"
+
+
+def test_what_cannot_be_compiled():
+    m = Module()
+    m.submodules.cell = Instance("CELL", o_o=Signal())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Simulator(m)
+
+
+def test_processes_that_are_generators():
+    dut, seen = Counter(), []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        simulator = Simulator(dut)
+        simulator.add_clock(1e-6)
+
+        def process():
+            for _ in range(3):
+                yield Tick()
+                yield Settle()
+                seen.append((yield dut.count))
+
+        simulator.add_process(process)
+        simulator.run()
+    assert seen == [1, 2, 3]
+"""
+
+HELPERS = """
+from amaranth.hdl import Elaboratable, Module, Signal
+from amaranth.sim import Simulator
+
+
+class Counter(Elaboratable):
+    def __init__(self):
+        self.count = Signal(8)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.d.sync += self.count.eq(self.count + 1)
+        return m
+
+
+class NamedSimulator(Simulator):
+    def __init__(self, design, *, name):
+        super().__init__(design)
+        self.name = name
+
+
+def run(dut):
+    simulator, seen = Simulator(dut), []
+
+    async def work(ctx):
+        for _ in range(3):
+            seen.append(ctx.get(dut.count))
+            await ctx.tick()
+
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(work)
+    simulator.run()
+    return seen
+"""
+
+
+_ALONE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+
+
+def suite(folder: Path, engine: str, *options: str, others: bool = False) -> str:
+    """Run the suite, with all ``others`` of the installed plugins; return pytest's output."""
+    (folder / "test_suite.py").write_text(SUITE.replace("ENGINE", repr(engine)))
+    (folder / "helpers.py").write_text(HELPERS)
+    (folder / "conftest.py").write_text("from helpers import run\n")
+    environment = {name: "" for name in os.environ if name.startswith("PYTEST")}
+    if not others:  # to load them takes half of the time
+        environment |= _ALONE
+    path = os.pathsep.join([str(folder), str(Path(__file__).parents[1] / "src")])
+    command = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options)
+    output = succeed(*command, cwd=folder, PYTHONPATH=path, **environment)
+    assert " 7 passed" in output, output
+    return output
+
+
+@pytest.mark.parametrize(
+    ("others", "options"), [(False, []), slow(True, []), slow(True, ["-n", "2"])]
+)
+def test_a_suite_runs_compiled_and_the_summary_says_what_did_not(
+    tmp_path: Path, others: bool, options: list[str]
+) -> None:
+    loaded = [] if others else ["-p", "cppsim"]  # else it is loaded as all installed plugins are
+    said = suite(tmp_path, "_CompiledEngine", *loaded, "--cppsim=always", *options, others=others)
+    assert "cppsim, mode always" in said
+    assert "compiled code ran 6 of 6 cycles, in 7 of 8 simulations" in said
+    assert "1 in Amaranth's simulator: Instance is not known here" in said
+
+
+def test_a_suite_is_checked(tmp_path: Path) -> None:
+    said = suite(tmp_path, "CheckedEngine", "-p", "cppsim", "--cppsim=check")
+    assert "compiled code ran 6 of 6 cycles, in 7 of 8 simulations" in said
+
+
+@pytest.mark.parametrize(
+    ("others", "options"), [(False, ["-p", "cppsim", "--cppsim=off"]), slow(True, [])]
+)
+def test_a_suite_is_left_to_amaranth_unless_asked(
+    tmp_path: Path, others: bool, options: list[str]
+) -> None:
+    assert "cppsim, mode" not in suite(tmp_path, "PySimEngine", *options, others=others)
+
+
+def test_the_plugin_without_a_mode_is_refused_in_one_line(tmp_path: Path) -> None:
+    ran = run_python("-m", "pytest", "-p", "cppsim", cwd=tmp_path, **_ALONE)
+    assert ran.returncode == pytest.ExitCode.USAGE_ERROR
+    message = "ERROR: -p cppsim: loads the plugin and no more; expected --cppsim=always"
+    assert ran.stderr.strip() == message
+
+
+def test_the_plugin_imports_nothing_unless_asked(tmp_path: Path) -> None:
+    """pytest loads it in every run, of whatever project."""
+    (tmp_path / "test_imports.py").write_text(
+        "import sys\n\n\ndef test_imports():\n"
+        "    names = {'amaranth', 'numpy', 'cppsim.simulator', 'cppsim.compiling'}\n"
+        "    assert 'cppsim.pytest_plugin' in sys.modules\n"
+        "    assert names & set(sys.modules) == set()\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-p", "cppsim", "--cppsim=off"]
+    succeed(*command, cwd=tmp_path, **_ALONE)
+
+
+def test_a_mode_imports_neither_numpy_nor_batches(tmp_path: Path) -> None:
+    """A suite of many short simulations would wait for them."""
+    (tmp_path / "test_imports.py").write_text(
+        "import sys\n\n\ndef test_imports():\n"
+        "    assert {'numpy', 'cppsim.batch', 'cppsim.checking'} & set(sys.modules) == set()\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-p", "cppsim", "--cppsim=always"]
+    succeed(*command, cwd=tmp_path, **_ALONE)

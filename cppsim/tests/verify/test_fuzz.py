@@ -1,0 +1,35 @@
+"""Compiled code of many random expressions shows the values of Amaranth's simulator.
+
+And so does that of random statements, machines of states and memories, in domains of all kinds;
+programs of random testbenches do on many instances what they did on one. `make deep` compares three
+million values; ``python -m support.fuzz COUNT`` compares COUNT designs of each kind.
+"""
+
+from collections.abc import Callable
+
+import pytest
+
+from support.fuzz import EXPRESSIONS, FIRST_SEED, STEPS, fuzz, many_expressions
+from support.random_designs import RandomDesign, random_circuit, random_machine, random_system
+from support.recordings import compare_recording
+from support.seeds import seeds
+
+pytestmark = pytest.mark.slow
+
+BATCHES = 1_000_000 // (EXPRESSIONS * STEPS)
+
+
+@pytest.mark.parametrize("seed", seeds(1, BATCHES))
+def test_expressions(seed: int) -> None:
+    assert fuzz(many_expressions, [FIRST_SEED + seed], steps=STEPS) == EXPRESSIONS * STEPS
+
+
+@pytest.mark.parametrize("seed", seeds(1, BATCHES))
+def test_statements_states_memories_and_clocks(seed: int) -> None:
+    assert fuzz(random_system, [FIRST_SEED + seed], steps=STEPS) > 0
+
+
+@pytest.mark.parametrize("make", [random_circuit, random_machine, random_system])
+@pytest.mark.parametrize("seed", seeds(1, 3))
+def test_recorded_testbenches(make: Callable[[int], RandomDesign], seed: int) -> None:
+    assert compare_recording(make(FIRST_SEED + seed), ["threads"], seed=FIRST_SEED + seed) > 0

@@ -1,0 +1,350 @@
+"""Waveform files of compiled simulations show at each time what those of Amaranth's show."""
+
+import ctypes
+import random
+from io import StringIO
+from typing import Any
+
+import pytest
+from amaranth.hdl import (
+    Cat,
+    ClockDomain,
+    Const,
+    Format,
+    MemoryData,
+    Module,
+    ShapeCastable,
+    Signal,
+    Value,
+    signed,
+    unsigned,
+)
+from amaranth.lib import data, enum
+from amaranth.lib.memory import Memory
+
+from cppsim.cpp.words import WordPlace
+from cppsim.native import ModelHandle
+from cppsim.waveforms import Areas, Variable, Waves
+from support.seeds import seeds, slow
+from support.waveforms import (
+    Traced,
+    body,
+    compiled_text,
+    expect_same,
+    many_registers,
+    same_waveforms,
+    seen,
+)
+from support.written_once import machine, write_once
+
+
+@pytest.mark.parametrize("seed", seeds(1, 12))
+@same_waveforms
+def test_machines_of_several_clocks(seed: int, monkeypatch: pytest.MonkeyPatch) -> Traced:
+    write_once(monkeypatch.setattr)
+    shared, chance = machine(seed), random.Random(seed)
+
+    async def work(ctx: Any) -> None:
+        for _ in range(60):
+            for signal in shared.inputs:
+                if chance.random() < 0.6:
+                    ctx.set(signal, chance.getrandbits(140) & (1 << len(signal)) - 1)
+            await ctx.delay(0.25e-6)
+
+    return Traced(shared.module, work, clocks=shared.clocks)
+
+
+def test_the_header_has_the_values_at_the_end_of_time_0() -> None:
+    def text(kind: str) -> str:
+        m, count, above, part = Module(), Signal(8, init=5), Signal(8), Signal(State)
+        outside, layout = Signal(4), Signal(data.StructLayout({"low": 3, "high": State}))
+        m.submodules.memory = memory = Memory(shape=70, depth=2, init=[1 << 69, 3])
+        port = memory.write_port()
+        m.d.sync += count.eq(count + 1)
+        m.d.comb += [above.eq(count + 100), layout.high.eq(part), layout.low.eq(count)]
+
+        async def work(ctx: Any) -> None:
+            ctx.set(part, State.BUSY)
+            ctx.set(outside, 9)
+            ctx.set(port.data, 77)
+            ctx.set(memory.data[1], 1 << 68)
+            await ctx.tick().repeat(3)
+
+        design = Traced(m, work, clocks={"sync": 8e-6}, traces=[outside])
+        file, made = StringIO(), design.simulator(kind)
+        with made.write_vcd(file, traces=design.traces):
+            made.run()
+        return body(file.getvalue())
+
+    expected, found = text("pysim"), text("simulator")
+    assert found.count("$dumpvars") == found.count("#0\n") == 1
+    end = "$end\n"
+    assert sorted(found.split(end)[0].split()) == sorted(expected.split(end)[0].split())
+
+
+@same_waveforms
+def test_fast_forwarding_over_many_cycles() -> Traced:
+    m = Module()
+    m.domains.other = ClockDomain(clk_edge="neg", reset_less=True)
+    count, state, sum_of_all = Signal(12), Signal(State), Signal(70)
+    late = Signal()
+    m.d.sync += [count.eq(count + 1), state.as_value().eq(count)]
+    m.d.other += sum_of_all.eq((sum_of_all << 1) ^ count)
+    m.d.comb += late.eq(count > 700)
+
+    async def work(ctx: Any) -> None:
+        await ctx.tick().repeat(300)
+        await ctx.tick().until(late)
+        await ctx.tick("other").repeat(200)
+
+    return Traced(m, work, clocks={"sync": 1e-6, "other": 0.7e-6})
+
+
+@pytest.mark.parametrize(
+    "width", [1, *map(slow, (2, 3, 8, 13, 32)), 33, *map(slow, (64, 65, 70, 128)), 129]
+)
+@pytest.mark.parametrize("depth", [slow(1), 7])
+@same_waveforms
+def test_rows_of_memories(width: int, depth: int) -> Traced:
+    m = Module()
+    m.submodules.memory = memory = Memory(
+        shape=signed(width), depth=depth, init=[-(k % 2) for k in range(depth)]
+    )
+    port, chance = memory.write_port(), random.Random(width)
+
+    async def work(ctx: Any) -> None:
+        for step in range(40):
+            ctx.set(port.en, chance.random() < 0.7)
+            ctx.set(port.addr, chance.randrange(1 << len(port.addr)))
+            ctx.set(port.data, chance.getrandbits(width))
+            if step % 7 == 3:
+                ctx.set(memory.data[step % depth], chance.getrandbits(width))
+            await ctx.tick()
+
+    return Traced(m, work)
+
+
+class State(enum.Enum, shape=3):
+    IDLE = 0
+    BUSY = 1
+    READY = 6
+
+
+class Change(enum.Enum, shape=signed(3)):
+    NONE = 0
+    LESS = -2
+    MORE = 1
+
+
+class Pair(data.Struct):
+    state: State
+    count: signed(5)
+    rows: data.ArrayLayout(unsigned(3), 2)
+
+
+class Halves(ShapeCastable):  # type: ignore[type-arg]
+    """A number that shows in two parts, and with what is counted elsewhere."""
+
+    def __init__(self, width: int, other: Any = None) -> None:
+        self.width, self.other = width, other
+
+    def as_shape(self) -> Any:
+        return unsigned(self.width)
+
+    def __call__(self, value: Any) -> Any:
+        return value
+
+    def const(self, init: Any) -> Any:
+        return Const(init or 0, self.width)
+
+    def from_bits(self, raw: int) -> int:
+        return raw
+
+    def format(self, value: Any, spec: str) -> Any:
+        text = Format("{} and {:x}", value[4:], value[:4])
+        return text if self.other is None else text + Format(" of {}", self.other)
+
+
+def test_values_that_show_as_words() -> None:
+    def design() -> Traced:
+        m, count = Module(), Signal(8)
+        state = Signal(State)
+        change, pair = Signal(Change), Signal(Pair)
+        decoded = Signal(4, decoder=lambda value: f"step\t{value} of \\ 15")
+        halves, wide = Signal(Halves(9)), Signal(Halves(100))
+        mixed = Signal(Halves(6, count))
+        m.d.sync += count.eq(count + 1)
+        m.d.comb += [
+            state.as_value().eq(count),
+            change.as_value().eq(count >> 2),
+            pair.as_value().eq(count * 0x155),
+            decoded.eq(count[1:]),
+        ]
+        m.d.sync += [halves.eq(count * 5), wide.eq(count << (count & 0x3F)), mixed.eq(count[2])]
+
+        async def work(ctx: Any) -> None:
+            await ctx.tick().repeat(70)
+
+        return Traced(m, work)
+
+    shown = expect_same(design)
+    assert {value for _, value in shown["bench.top.state: string 1"]} == {
+        "IDLE",
+        "BUSY",
+        "READY",
+        "[unknown]",
+    }
+    assert (1_125_000_000, "step\\t1\\x20of\\x20\\\\\\x2015") in shown[
+        "bench.top.decoded: string 1"
+    ]
+
+
+@same_waveforms
+def test_more_words_than_are_kept_in_any_order() -> Traced:
+    m, count = Module(), Signal(16)
+    shown = Signal(13, decoder=lambda value: f"step {value}")
+    m.d.sync += [count.eq(count + 1), shown.eq((count * 40503 >> 3) ^ count)]
+
+    async def work(ctx: Any) -> None:
+        await ctx.tick().repeat(9000)
+
+    return Traced(m, work)
+
+
+def test_rows_that_show_as_words() -> None:
+    def design() -> Traced:
+        m = Module()
+        m.submodules.memory = memory = Memory(shape=Pair, depth=3, init=[])
+        port = memory.write_port()
+
+        async def work(ctx: Any) -> None:
+            ctx.set(port.en, 1)
+            for step in range(20):
+                ctx.set(port.addr, step % 4)
+                ctx.set(port.data.as_value(), step * 0x3A5)
+                await ctx.tick()
+
+        return Traced(m, work)
+
+    assert r"bench.top.\memory[2].state: string 1" in expect_same(design)
+
+
+@same_waveforms
+def test_signals_that_are_no_part_of_the_design() -> Traced:
+    m, count = Module(), Signal(8)
+    m.d.sync += count.eq(count + 1)
+    number, change = Signal(signed(70)), Signal(Change)
+    rows = MemoryData(shape=Pair, depth=4, init=[])
+    single = MemoryData(shape=5, depth=2, init=[])
+
+    async def work(ctx: Any) -> None:
+        for step in range(12):
+            ctx.set(number, (-1) ** step << step * 6)
+            ctx.set(change, (Change.NONE, Change.LESS, Change.MORE)[step % 3])
+            ctx.set(Value.cast(rows[step % 4]), step * 37)
+            await ctx.tick().repeat(1 + step % 3)
+            ctx.set(single[1], step)
+
+    return Traced(m, work, traces=[number, {"change": change}, rows, single[1]])
+
+
+@same_waveforms
+def test_constants_and_names_of_the_same() -> Traced:
+    m, count = Module(), Signal(6)
+    fixed, none, part = Signal(7), Signal(0), Signal(9, init=3)
+    m.submodules.inner = inner = Module()
+    same = Signal(6)
+    inner.d.comb += same.eq(count)
+    m.d.sync += count.eq(count + 1)
+    m.d.comb += [fixed.eq(0x55), part.eq(Cat(1, count[2:4], 1, count)), none.eq(same)]
+
+    async def work(ctx: Any) -> None:
+        await ctx.tick().repeat(70)
+
+    return Traced(m, work)
+
+
+def test_times_longer_than_a_word() -> None:
+    def design() -> Traced:
+        m, given = Module(), Signal(8)
+        late = Signal(8)
+        m.d.comb += late.eq(given + 1)
+
+        async def work(ctx: Any) -> None:
+            for step in range(1, 6):
+                await ctx.delay(9_000)
+                ctx.set(given, step)
+
+        return Traced(m, work, clocks={})
+
+    (*_, (time, _)) = expect_same(design)["bench.top.late: wire 8"]
+    assert time == 45 * 10**18 > 1 << 64
+
+
+def test_clocks_that_tick_for_longer_than_a_word() -> None:
+    def design() -> Traced:
+        m, count = Module(), Signal(8)
+        m.d.sync += count.eq(count + 1)
+
+        async def work(ctx: Any) -> None:
+            await ctx.tick().repeat(30)
+
+        return Traced(m, work, clocks={"sync": 1000})
+
+    assert expect_same(design)["bench.top.count: wire 8"][-1][0] > 1 << 64
+
+
+@pytest.mark.slow
+def test_long_files() -> None:
+    expect_same(lambda: many_registers(400))
+    assert len(compiled_text(many_registers(400))) > 3 << 19
+
+
+def test_cycles_within_a_time_step_are_amaranths_to_write() -> None:
+    made, file = many_registers(3).simulator(), StringIO()
+    with made.write_vcd(file, fs_per_delta=1):
+        made.run()
+    times = {time for waveform in seen(file.getvalue()).values() for time, _ in waveform}
+    assert any(time % 1000 for time in times)
+
+
+# --- without a simulator ------------------------------------------------------------------------
+
+
+def test_words_in_memory_and_what_settles_them() -> None:
+    words = (ctypes.c_uint64 * 3)()
+
+    @ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+    def settle(_: int) -> None:
+        words[2] = words[0] ^ words[1]
+
+    areas = Areas()
+    first = areas.add(memoryview(words).cast("B"))
+    assert first == 0
+    variables = [
+        Variable("a", 12, [WordPlace(0, 4, 0, 12)]),
+        Variable(
+            "b", 80, [WordPlace(1, 60, 0, 4), WordPlace(2, 0, 4, 64), WordPlace(0, 0, 68, 12)]
+        ),
+        Variable("c", 1, [WordPlace(2, 63, 0, 1)]),
+        Variable("d", 2, [WordPlace(1, 0, 0, 2)], lambda value: f"s{value * 11} d"),
+    ]
+    model = ModelHandle(None, ctypes.addressof(words), None, ctypes.cast(settle, ctypes.c_void_p))
+    file = StringIO()
+    waves = Waves(model, areas, variables, file)
+    waves.sample(0)
+    words[0], words[1] = 0x8000_0000_0000_0FF0, 1 << 61 | 3
+    waves.sample(1 << 70)
+    waves.sample((1 << 70) + 1)
+    waves.count_from(1 << 70)
+    words[0] |= 0x7000
+    waves.sample((1 << 70) + 1)
+    assert file.getvalue() == ""
+    assert waves.flush()
+    wide = 2 | (1 << 61 ^ 0x8000_0000_0000_0FF3) << 4 | 0xFF0 << 68
+    wider = wide ^ 0x7000 << 4
+    assert [set(part.splitlines()) for part in file.getvalue().split("#")[1:]] == [
+        {"0", "b0 a", "b0 b", "0c", "s0 d"},
+        {f"{1 << 70}", "b11111111 a", f"b{wide:b} b", "1c", "s33 d"},
+        {f"{(1 << 70) + 1}", f"b{0x7FF:b} a", f"b{wider:b} b"},
+    ]

@@ -1,0 +1,278 @@
+"""Compiled simulations write waveforms into files of all kinds, also if they end early."""
+
+import gzip
+import os
+import resource
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache, partial
+from io import StringIO
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+from amaranth.hdl import Assert, Module, Signal
+from vcd.writer import VCDPhaseError
+
+from cppsim.errors import SimulationError
+from support.waveforms import KINDS, Traced, Waveform, body, compiled_text, many_registers, seen
+from support.written_once import write_once
+
+
+@pytest.fixture(autouse=True)
+def _written_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    write_once(monkeypatch.setattr)
+
+
+@cache
+def expected_text(cycles: int) -> str:
+    return compiled_text(many_registers(cycles))
+
+
+FILES: dict[str, Callable[[Path], Any]] = {
+    "path": str,
+    "text": lambda path: path.open("w"),
+    "latin": lambda path: path.open("w", encoding="latin-1"),
+    "both": lambda path: path.open("w+", encoding="utf-8"),
+    "archive": partial(gzip.open, mode="wt", compresslevel=1),
+}
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_files_of_all_kinds(kind: str, tmp_path: Path) -> None:
+    path, made = tmp_path / "wave.vcd", many_registers(300).simulator()
+    file = FILES[kind](path)
+    with made.write_vcd(file):
+        made.run()
+    if kind != "path":
+        file.close()
+    content = path.read_bytes()
+    text = (gzip.decompress(content) if kind == "archive" else content).decode()
+    assert body(text) == body(expected_text(300))
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+def test_words_in_the_encoding_of_the_file(encoding: str, tmp_path: Path) -> None:
+    m, count = Module(), Signal(2, decoder="aäÄß".__getitem__)
+    m.d.sync += count.eq(count + 1)
+
+    async def work(ctx: Any) -> None:
+        await ctx.tick().repeat(3)
+
+    made, path = Traced(m, work).simulator(), tmp_path / "wave.vcd"
+    with path.open("w", encoding=encoding) as file, made.write_vcd(file):
+        made.run()
+    waveform = seen(path.read_text(encoding=encoding))["bench.top.count: string 1"]
+    assert [value for _, value in waveform] == ["a", "ä", "Ä", "ß"]
+
+
+def test_the_file_of_a_viewer_knows_how_long_the_waveforms_are(tmp_path: Path) -> None:
+    wave, save = tmp_path / "wave.vcd", tmp_path / "wave.gtkw"
+    design = many_registers(20)
+    made = design.simulator()
+    with made.write_vcd(str(wave), str(save), traces=[Signal(3, name="traced")]):
+        made.run()
+    assert f"[dumpfile_size] {wave.stat().st_size}\n" in save.read_text()
+    assert "bench.traced[2:0]\n" in save.read_text()
+
+
+def test_several_files_at_once() -> None:
+    design, files = many_registers(10), (StringIO(), StringIO())
+    made = design.simulator()
+    with made.write_vcd(files[0]), made.write_vcd(files[1]):
+        made.run()
+    assert body(files[0].getvalue()) == body(files[1].getvalue()) != ""
+
+
+# --- waveforms that end early -----------------------------------------------------------------
+
+
+def whole_steps(text: str, complete: str) -> int:
+    """Return the number of time steps in ``text``, a prefix of ``complete`` that ends at a step."""
+    assert body(complete).startswith(body(text))
+    assert body(complete)[len(body(text)) :].startswith("#")
+    return body(text).count("#")
+
+
+@pytest.mark.parametrize("fast_forwarding", [False, True])
+def test_a_full_disk(fast_forwarding: bool, tmp_path: Path) -> None:
+    path, complete = tmp_path / "wave.vcd", expected_text(700)
+    made = many_registers(700).simulator()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (3 << 19, limits[1]))
+    try:
+        with pytest.raises(OSError, match="File too large") as failure, made.write_vcd(str(path)):
+            made.run_until(700e-6) if fast_forwarding else made.run()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert failure.value.__context__ is None
+    assert whole_steps(path.read_text(), complete) > 400
+    assert made._engine.now < 690e9
+
+
+def test_a_disk_that_is_full_from_the_beginning() -> None:
+    made = many_registers(10).simulator()
+    with pytest.raises(OSError, match="No space left on device") as failure:
+        with made.write_vcd("/dev/full"):
+            made.run()
+    assert failure.value.__context__ is None
+
+
+def test_a_pipe_that_nobody_reads() -> None:
+    reader, writer = os.pipe()
+    made = many_registers(400).simulator()
+    os.close(reader)
+    file = os.fdopen(writer, "w")
+    with pytest.raises(BrokenPipeError) as failure, made.write_vcd(file):
+        made.run()
+    assert failure.value.__context__ is None
+    with suppress(BrokenPipeError):
+        file.close()
+
+
+def test_a_file_that_is_closed_meanwhile() -> None:
+    design, file = many_registers(400), StringIO()
+    made = design.simulator()
+
+    def run() -> None:
+        with made.write_vcd(file):
+            file.close()
+            made.run()
+
+    with pytest.raises(ValueError, match="I/O operation on closed file") as failure:
+        run()
+    assert failure.value.__context__ is None
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
+def test_a_testbench_that_ends_early(error: type[BaseException]) -> None:
+    def run(kind: str) -> dict[str, Waveform]:
+        m, count = Module(), Signal(8)
+        given = Signal(8)
+        m.d.sync += count.eq(count + given)
+
+        async def work(ctx: Any) -> None:
+            for step in range(9):
+                ctx.set(given, step)
+                await ctx.tick()
+            ctx.set(given, 99)
+            raise error
+
+        made, file = Traced(m, work).simulator(kind), StringIO()
+        with pytest.raises(error), made.write_vcd(file):
+            made.run()
+        return seen(file.getvalue())
+
+    slow, *others = map(run, KINDS)
+    assert others == [slow, slow]
+    assert slow["bench.top.given: wire 8"][-1][1] == f"{99:b}"
+
+
+def test_what_leads_to_a_failed_check_shows() -> None:
+    def run(kind: str) -> dict[str, Waveform]:
+        m, count = Module(), Signal(8)
+        m.d.sync += [count.eq(count + 1), Assert(count < 20)]
+
+        async def work(ctx: Any) -> None:
+            while True:
+                await ctx.tick()
+
+        made, file = Traced(m, work).simulator(kind), StringIO()
+        with pytest.raises(AssertionError), made.write_vcd(file):
+            made.run()
+        return seen(file.getvalue())
+
+    slow, *others = (run(kind)["bench.top.count: wire 8"] for kind in KINDS)
+    assert len(slow) >= 20
+    for fast in others:
+        assert fast[:20] == slow[:20]
+
+
+def test_a_decoder_that_raises() -> None:
+    def decode(value: int) -> str:
+        return "x" * (100 // (5 - value))
+
+    m, count = Module(), Signal(8, decoder=decode)
+    m.d.sync += count.eq(count + 1)
+
+    async def work(ctx: Any) -> None:
+        while True:
+            await ctx.tick()
+
+    made, file = Traced(m, work).simulator(), StringIO()
+    with pytest.raises(ZeroDivisionError) as failure, made.write_vcd(file):
+        made.run()
+    assert failure.value.__context__ is None
+    shown = seen(file.getvalue())
+    assert [len(x) for _, x in shown["bench.top.count: string 1"]] == [20, 25, 33, 50, 100]
+    assert shown["bench.top.clk: wire 1"][-1] == (3_625_000_000, "0")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_reset_while_waveforms_are_written(kind: str) -> None:
+    made = many_registers(5).simulator(kind)
+
+    def run() -> None:
+        with made.write_vcd(StringIO()):
+            made.run()
+            made.reset()
+            made.run()
+
+    if kind == "pysim":
+        refusal = pytest.raises(VCDPhaseError, match="Out of order timestamp")
+    else:
+        refusal = pytest.raises(SimulationError, match="its time cannot go back; close it first")
+    with refusal:
+        run()
+
+
+DROPS = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+"""Python tells that it drops an interrupt which comes as the library begins to call it."""
+
+
+@DROPS
+def test_an_interrupt_that_python_drops_is_heard_and_loses_nothing(tmp_path: Path) -> None:
+    def interrupt(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_name == "_write":
+            sys.setprofile(None)
+            raise KeyboardInterrupt
+
+    def written(path: Path, interrupted: bool) -> str:
+        made = many_registers(20_000).simulator()
+        with made.write_vcd(str(path)):
+            if interrupted:
+                sys.setprofile(interrupt)
+                with pytest.raises(KeyboardInterrupt):
+                    made.run()
+            made.run()
+        return body(path.read_text(encoding="utf-8"))
+
+    whole = written(tmp_path / "whole.vcd", interrupted=False)
+    assert written(tmp_path / "interrupted.vcd", interrupted=True) == whole
+
+
+@DROPS
+def test_an_interrupt_is_heard_while_waveforms_are_written(tmp_path: Path) -> None:
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    m, count = Module(), Signal(40)
+    m.d.sync += count.eq(count + 1)
+
+    async def work(ctx: Any) -> None:
+        await ctx.tick().until(count[39])
+
+    made = Traced(m, work).simulator()
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with made.write_vcd(str(tmp_path / "wave.vcd")):
+            for _ in range(20):
+                with pytest.raises(KeyboardInterrupt):  # noqa: PT012, the signal may come at once
+                    signal.setitimer(signal.ITIMER_REAL, 0.01)
+                    made.run()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

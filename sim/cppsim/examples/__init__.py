@@ -1,1 +1,0 @@
-"""Short programs that show what cppsim is for; each runs as ``python -m cppsim.examples.NAME``."""
