@@ -626,15 +626,16 @@ def compute(*arrays: Array) -> None:
 def explain(*arrays: Array) -> Explanation:
     """Return a table of the commands that compute ``arrays``, on one device, as one job.
 
-    Each line has the elements, bytes and estimated cycles of a command; the last lines have their
-    sum, and the sum for a command per operation. Executes nothing. Raises as `compute` does.
+    Each line has the elements, bytes and estimated cycles of a command, or those that the device
+    predicts for a board; the last lines have their sum, and the sum for a command per operation.
+    Executes nothing. Raises as `compute` does.
     """
     values = _values("explain", arrays)
     nodes = [value.node for value in values if value.pending]
     if not nodes:
         return Explanation("computed already: no commands")
     driver = values[0].device.driver
-    return explain_nodes(driver.geometry, nodes, driver.link.prediction)
+    return explain_nodes(driver.geometry, nodes, driver.link)
 
 
 def _values(name: str, arrays: Sequence[Array]) -> list[Value]:

@@ -4,14 +4,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from html import escape
-from itertools import islice
 from math import prod
 
-from bitlane_rtl.abi import Mode
+from bitlane_rtl.abi import RECORD_BYTES, Mode
 
-from ..driver.commands import Command, Walk
+from ..driver.commands import Command, Walk, encode
 from ..driver.geometry import Abilities
-from ..links.predicted import Predicted, duration
+from ..links.link import Link
+from ..links.predicted import duration
 from ..lowering.cost import cycles
 from ..lowering.fences import insert_fences
 from .fusion import fuse
@@ -59,37 +59,40 @@ def _html_row(tag: str, cells: Sequence[str]) -> str:
 
 
 def explain(
-    geometry: Abilities, roots: Sequence[Expression], board: Predicted | None = None
+    geometry: Abilities, roots: Sequence[Expression], link: Link | None = None
 ) -> Explanation:
     """Return a table of the passes that compute ``roots`` in one run, beside those without fusion.
 
-    Cycles are estimated for a memory that answers at once, and with a ``board`` that is predicted,
-    seconds at its clock. Raises ``LayoutError`` or ``UnsupportedError``.
+    Cycles are estimated for a memory that answers at once. A ``link`` that predicts a board
+    predicts them, and their seconds. Raises ``LayoutError`` or ``UnsupportedError``.
     """
-    fused = pass_costs(plan_passes(fuse(roots, geometry), geometry), geometry)
-    plain = pass_costs(plan_passes(roots, geometry), geometry)
-    told = table(fused, plain)
-    if board is None:
-        return told
-    seconds = sum(each.cycles for each in fused) / board.clock_hz
-    return Explanation(f"{told}\npredicted  {duration(seconds)} at {board.clock}")
+    fused = pass_costs(plan_passes(fuse(roots, geometry), geometry), geometry, link)
+    plain = pass_costs(plan_passes(roots, geometry), geometry, link)
+    return table(fused, plain, link)
 
 
-def table(passes: Sequence[PassCost], plain: Sequence[PassCost]) -> Explanation:
-    """Return a line for each pass; their sum, and that of ``plain``, the passes without fusion."""
+def table(
+    passes: Sequence[PassCost], plain: Sequence[PassCost], link: Link | None = None
+) -> Explanation:
+    """Return a line for each pass; their sum, and that of ``plain``, the passes without fusion.
+
+    The last line has the seconds of the board whose cycles the ``link`` predicts, if any.
+    """
     cells = [["pass", "elements", "commands", "runs", "bytes read", "bytes written", "cycles"]]
     cells += [[x.name, x.elements, *map(_grouped, x.numbers)] for x in passes]
     cells += [_total("fused", passes), _total("unfused", plain)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return Explanation(
-        "\n".join(
-            "  ".join(
-                cell.ljust(width) if column < 2 else cell.rjust(width)
-                for column, (cell, width) in enumerate(zip(line, widths, strict=True))
-            ).rstrip()
-            for line in cells
-        )
-    )
+    lines = [
+        "  ".join(
+            cell.ljust(width) if column < 2 else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in cells
+    ]
+    if link is not None and (board := link.prediction):
+        seconds = sum(each.cycles for each in passes) / board.clock_hz
+        lines.append(f"predicted  {duration(seconds)} at {board.clock}")
+    return Explanation("\n".join(lines))
 
 
 def _total(name: str, passes: Sequence[PassCost]) -> list[str]:
@@ -102,20 +105,40 @@ def _grouped(number: int) -> str:
     return f"{number:,}"
 
 
-def pass_costs(plan: Plan, geometry: Abilities) -> list[PassCost]:
+def pass_costs(plan: Plan, geometry: Abilities, link: Link | None = None) -> list[PassCost]:
     """Return the costs of the passes of ``plan``, in the order in which they are executed."""
     memory = allocate(plan)
     groups = memory.dry_groups(geometry)
     lowered = [replace(group, commands=list(group.commands)) for group in groups]
-    ordered = insert_fences(lowered)
+    ordered = list(insert_fences(lowered))
+    ends = None if link is None else link.predict([_record(command) for command in ordered])
     result = []
-    begun = False
+    first = spent = 0
     for step, group in zip(memory.passes, lowered, strict=True):
-        commands = list(islice(ordered, len(list(group.commands))))
-        taken = cycles(commands, geometry, behind_others=begun)
-        begun = begun or bool(commands)
+        commands = ordered[first : first + len(list(group.commands))]
+        behind = first > 0
+        first += len(commands)
+        if ends is None:
+            taken = cycles(commands, geometry, behind_others=behind)
+        else:
+            end = ends[first - 1] if first else 0
+            taken, spent = end - spent, end
         result.append(_cost(step, commands, taken))
     return result
+
+
+def _record(command: Command) -> bytes:
+    """Return a record as long as the command's. Dry commands lie above the range of addresses."""
+    b = None if command.b is None else _within(command.b)
+    words = encode(replace(command, a=_within(command.a), b=b, y=_within(command.y)))
+    return words.tobytes().ljust(RECORD_BYTES, b"\0")
+
+
+def _within(walk: Walk) -> Walk:
+    return replace(walk, base=walk.base % _ADDRESSES, last=walk.last % _ADDRESSES)
+
+
+_ADDRESSES = 1 << 32
 
 
 def _cost(step: Pass, commands: Sequence[Command], taken: int) -> PassCost:

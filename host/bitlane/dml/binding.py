@@ -240,13 +240,14 @@ class CompiledOperator:
     def explain(self) -> str:
         """Return a table of the passes of a dispatch of a graph, beside those without fusion.
 
-        Cycles are estimated for a memory that answers at once. Raises ``DmlError`` for a single
-        operator, which is one pass.
+        Cycles are estimated for a memory that answers at once, or predicted, if the device
+        predicts a board. Raises ``DmlError`` for a single operator, which is one pass.
         """
         if self.desc.operator_type != GRAPH:
             expected = "a graph; an operator by itself is one pass"
             raise DmlError("Explain", "Type", self.desc.operator_type, expected)
-        return self.desc.explain(self.device.driver.geometry)
+        driver = self.device.driver
+        return self.desc.explain(driver.geometry, driver.link)
 
 
 def check_uninitialized(operator: CompiledOperator) -> None:

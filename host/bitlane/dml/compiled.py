@@ -29,6 +29,7 @@ from ..compiler.nodes import (
 from ..compiler.passes import ConstantPool, Location, Pass, Plan, plan_passes
 from ..driver.geometry import Abilities
 from ..errors import DmlError
+from ..links.link import Link
 from ..lowering.routes import Options
 from ..lowering.strided import View, order_of, packed_strides
 from .buffer import Buffer, Parent
@@ -75,10 +76,11 @@ class Program:
         only = nodes[0] if len(nodes) == 1 else None
         return only.in_place if isinstance(only, OperatorDesc) else InPlace.NONE
 
-    def explain(self, geometry: Abilities) -> Explanation:
+    def explain(self, geometry: Abilities, link: Link) -> Explanation:
         """Return a table of the passes of a dispatch, beside those without fusion."""
         plain = _Builder(self.connections, geometry, list).plan()
-        return table(pass_costs(self.memory.plan, geometry), pass_costs(plain, geometry))
+        fused = pass_costs(self.memory.plan, geometry, link)
+        return table(fused, pass_costs(plain, geometry, link), link)
 
 
 @dataclass(frozen=True, slots=True)

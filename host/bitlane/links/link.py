@@ -87,6 +87,14 @@ class Link(Closeable):
         """The time that a board would have needed since the link was opened; None if unknown."""
         return None
 
+    def predict(self, records: Sequence[bytes]) -> list[int] | None:
+        """Return the cycles from a doorbell until each command of ``records`` has retired.
+
+        A board with an idle engine would take them for commands that are not refused. None if the
+        link predicts no board.
+        """
+        return None
+
     @abstractmethod
     def read(self, address: int, size: int) -> NDArray[np.uint8]:
         """``size`` bytes from ``address`` on, as a one-dimensional array.

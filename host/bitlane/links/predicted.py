@@ -55,8 +55,11 @@ class Predicted:
 
 
 def duration(seconds: float) -> str:
-    """Return ``seconds`` with three digits and a unit: ``12.3 ms``."""
-    for unit, name in ((1.0, "s"), (1e-3, "ms")):
-        if seconds >= unit:
-            return f"{seconds / unit:.3g} {name}"
-    return f"{seconds * 1e6:.3g} us"
+    """Return ``seconds`` with three digits and a unit: ``12.3 ms``, ``24.5 min``, ``1,389 h``."""
+    unit, name = next((each for each in _UNITS if seconds >= each[0]), (1e-6, "us"))
+    number = f"{seconds / unit:.3g}"
+    # From 1,000 on, three digits alone would be written with an exponent.
+    return f"{round(seconds / unit):,} {name}" if "e+" in number else f"{number} {name}"
+
+
+_UNITS = ((3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"))

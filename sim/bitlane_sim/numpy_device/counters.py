@@ -5,6 +5,7 @@ look at STATUS, RETIRED, FAULT or a completion takes place when all commands hav
 that is what the device answers.
 """
 
+from collections import deque
 from dataclasses import replace
 from functools import lru_cache
 from math import inf
@@ -28,12 +29,14 @@ _LONG_AGO = 64
 """Cycles after which every record has been fetched, whatever its length."""
 
 _MOST = 1 << 14
-"""Different jobs whose prediction is postponed; each further one has another predicted, in
-milliseconds, so that no call pays for all of them."""
+"""Jobs whose prediction is postponed; each further one has the oldest predicted, in milliseconds if
+it is a new one, so that no call pays for all of them."""
 
 Submission: TypeAlias = tuple[int, int, tuple[bytes, ...]]
 """Commands of a DOORBELL: its cycle, that of the last write to the ring, and the records."""
 
+_Job: TypeAlias = tuple[Submission, ...]
+"""Submissions, their cycles counted from the first DOORBELL."""
 
 _Shapes: TypeAlias = tuple[tuple[int, int, tuple[CommandShape, ...]], ...]
 """A job: as `Submission`, with the shapes of the records."""
@@ -50,10 +53,12 @@ class PredictedCounters:
         self._recorder = recorder
         self._now = self._ring_written = 0
         self._job: list[Submission] = []
-        self._jobs: dict[tuple[Submission, ...], int] = {}
+        self._jobs: deque[_Job] = deque()
+        self._turn = 0  # of a shared read port, from which a job begins
         self._total = self._cleared = CounterValues()
         self._shape = lru_cache(_MOST)(self._new_shape)
         self._predict = lru_cache(_MOST)(self._new_prediction)
+        self._repeat = lru_cache(_MOST)(lambda job, turn: self._predict(self._shapes(job), turn))
 
     def wrote(self, words: int, *, ring: bool) -> None:
         """Let the time pass in which the host writes ``words``."""
@@ -79,10 +84,11 @@ class PredictedCounters:
             (rung - first, max(written - first, rung - first - _LONG_AGO), records)
             for rung, written, records in self._job
         )
-        self._jobs[key] = self._jobs.get(key, 0) + 1
         self._job.clear()
         if self._recorder:
+            self._add()
             self._record(self._recorder, key, first)
+        self._jobs.append(key)
         if len(self._jobs) > _MOST:
             self._predict_one()
 
@@ -97,6 +103,12 @@ class PredictedCounters:
         self._add()
         return self._total.plus(self._cleared, -1)
 
+    def retirements(self, records: tuple[bytes, ...]) -> list[int]:
+        """Return the cycles from a doorbell until each of ``records`` retires, without counting."""
+        line = self._followed(self._shapes(((0, -_LONG_AGO, records),)), 0)
+        times = zip(line.retired, line.moved, strict=True)
+        return [int(max(retired, moved * self._memory.shared)) for retired, moved in times]
+
     @property
     def busy_cycles(self) -> int:
         """BUSY_CYCLES since power-on: no clearing changes it."""
@@ -108,12 +120,12 @@ class PredictedCounters:
             self._predict_one()
 
     def _predict_one(self) -> None:
-        job, times = self._jobs.popitem()
-        self._total = self._total.plus(self._predict(self._shapes(job)), times)
+        counts, self._turn = self._repeat(self._jobs.popleft(), self._turn)
+        self._total = self._total.plus(counts)
 
-    def _record(self, recorder: PredictedCommands, job: tuple[Submission, ...], first: int) -> None:
+    def _record(self, recorder: PredictedCommands, job: _Job, first: int) -> None:
         """Record a job whose first DOORBELL was written in cycle ``first``."""
-        line = self._followed(self._shapes(job))
+        line = self._followed(self._shapes(job), self._turn)
         recorder.add(
             (first + rung for rung, _, _ in job),
             (first + int(cycle) for cycle in line.started),
@@ -121,13 +133,13 @@ class PredictedCounters:
             (first + int(cycle) + 1 for cycle in line.retired),
         )
 
-    def _shapes(self, job: tuple[Submission, ...]) -> _Shapes:
+    def _shapes(self, job: _Job) -> _Shapes:
         return tuple(
             (rung, written, tuple(map(self._shape, records))) for rung, written, records in job
         )
 
-    def _followed(self, job: _Shapes) -> Timeline:
-        line = Timeline(self._circuit, self._memory)
+    def _followed(self, job: _Shapes, turn: int) -> Timeline:
+        line = Timeline(self._circuit, self._memory, turn)
         for rung, written, shapes in job:
             for number, shape in enumerate(shapes):
                 line.command(shape, rung + 1, -inf if number else written)
@@ -137,16 +149,18 @@ class PredictedCounters:
         """Return the shape of a command, at the address within a block on which cycles depend."""
         return shape_of(np.frombuffer(record, "<u4").tolist())
 
-    def _new_prediction(self, job: _Shapes) -> CounterValues:
-        line, number, busy, end = self._followed(job), 0, 0.0, 0.0
+    def _new_prediction(self, job: _Shapes, turn: int) -> tuple[CounterValues, int]:
+        line, number, busy, end = self._followed(job, turn), 0, 0.0, 0.0
         for rung, _, shapes in job:
             number += len(shapes)
             before, end = end, line.retired[number - 1]
             busy += end - max(rung, before)
         a_stalls, b_stalls = line.stalls
-        beats = line.counts.a_beats + line.counts.b_beats + line.counts.y_beats
-        busy = max(busy, beats * self._memory.shared)
-        return line.counts._replace(busy=int(busy), a_stalls=int(a_stalls), b_stalls=int(b_stalls))
+        busy = max(busy, line.counts.beats * self._memory.shared)
+        counts = line.counts._replace(
+            busy=int(busy), a_stalls=int(a_stalls), b_stalls=int(b_stalls)
+        )
+        return counts, line.turn
 
 
 def shape_of(words: list[int]) -> CommandShape:

@@ -58,6 +58,11 @@ class CounterValues(NamedTuple):
     y_beats: int = 0
     y_stalls: int = 0
 
+    @property
+    def beats(self) -> int:
+        """Beats of all ports."""
+        return self.a_beats + self.b_beats + self.y_beats
+
     def plus(self, other: "CounterValues", times: int = 1) -> "CounterValues":
         """Return the sum of these counts and ``times`` the ``other`` ones."""
         return CounterValues(*(a + b * times for a, b in zip(self, other, strict=True)))
@@ -235,21 +240,57 @@ class CommandShape:
 
 
 def search_cycles(configuration: Configuration, rows: int, queries: int) -> float:
-    """Cycles of a search of random rows.
+    """Expected cycles of a search of random rows, from its first beat to the one behind its last.
 
-    Queries come, and the first tile's rows. Then each tile takes its loads and queries, or its
-    beats, or its hits' time in the lists, whichever is more: all rows of the first tile are hits,
-    later a row with the probability that it is among the nearest so far. A hit is a cycle, and one
-    more with the first of a cluster. At last the lists leave, two words an entry.
+    The first tile begins when the queries and its rows are stored. Each tile takes its loads and
+    queries, or the beats of the next one. Meanwhile its hits leave: those rows that are among the
+    nearest of the rows that the lists have seen. A hit is a cycle, and one more with the first of a
+    cluster. Hits that wait stall the queries when the FIFOs are half full, and delay the lists. At
+    last the lists leave, two words an entry.
     """
     search, width = configuration.search, configuration.data_width
     assert search is not None
     units, nearest, beats = search.units, search.nearest, search.row_bits // width
     clusters = -(-units // _CLUSTER)
-    total = float(queries * beats + min(units, rows) * beats)
+    row_levels = search.row_bits.bit_length() - 1
+    latency = -(-row_levels // _LEVELS)
+    # `Cluster.depth`: the FIFO of hits; half of it is for queries in flight.
+    depth = 2 << (latency + 2 * clusters + 7).bit_length()
+    seen_late = latency + _HIT + _LISTED
+    total = float(queries * beats + min(units, rows) * beats + _STORED + _LOADED)
+    waiting, some, hits = 0.0, 1.0, 0.0
     for first in range(0, rows, units):
         there = min(units, rows - first)
-        chance = min(1.0, nearest / (first + 1))
-        hits = there * chance + clusters * (1 - (1 - chance) ** _CLUSTER)
-        total += max(units + queries + 1, there * beats, queries * hits)
+        following = min(units, rows - first - units)
+        taken = float(max(there + queries + 1, following * beats))
+        # While hits of the tile before wait, a query finds half of them unseen, on average.
+        unseen = seen_late / taken + min(1.0, waiting / max(hits, 1.0)) / 2
+        seen = max(0.0, first - units * unseen)
+        chance = min(1.0, nearest / (seen + 1))
+        some = 1 - (1 - chance) ** (there * queries)
+        hits = queries * (there * chance + clusters * (1 - (1 - chance) ** min(_CLUSTER, there)))
+        # Earlier hits leave during the loads, and while the next rows come.
+        waiting = max(0.0, waiting - there - 1)
+        waiting = max(0.0, waiting + hits - queries + 1)
+        stalled = max(0.0, waiting - depth / 2 * (units + clusters))
+        total += taken + stalled
+        waiting = max(0.0, waiting - stalled - taken + there + queries + 1)
+    # A hit of the last query leaves while the feeder ends, which takes it a cycle.
+    # The hits of the farthest cluster pass all others, also those of units without a row.
+    late = max(waiting, some * 2 * clusters)
+    total += depth + _HIT + some * (latency + _HIT - 1) + late
     return total + queries * (2 + nearest * 64 // width)
+
+
+_LEVELS = 2
+"""Levels of additions between registers: ``_PER_STAGE`` of `search.unit`."""
+
+_STORED, _LOADED = 2, 3
+"""`Intake`, from the last beat of a row, and `Feeder`, from the last row of a tile to its load."""
+
+_HIT = 5
+"""`Cluster`: beside the latency of its units, until a hit leaves. `SearchArray`: beside the depth
+of a FIFO of hits, until the first list is opened."""
+
+_LISTED = 5
+"""The FIFO of candidates, 2 cycles, and `Lists`, 3 cycles."""

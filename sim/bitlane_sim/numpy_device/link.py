@@ -66,6 +66,9 @@ class NumpyLink(Link):
         cycles = self._counters.busy_cycles
         return Predicted(board.name, board.clock_hz, board.line.name, cycles, self._line_seconds)
 
+    def predict(self, records: Sequence[bytes]) -> list[int] | None:
+        return self._counters.retirements(tuple(records)) if self._board else None
+
     @property
     def recording(self) -> Recording | None:
         """When commands would start and retire, if option ``record`` enables it."""

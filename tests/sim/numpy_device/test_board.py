@@ -10,7 +10,8 @@ import pytest
 import bitlane
 from bitlane.command_line.cli import DONE, main
 from bitlane.errors import LinkError
-from bitlane.links.predicted import Predicted
+from bitlane.links.link import Link
+from bitlane.links.predicted import Predicted, duration
 from bitlane_boards import boards
 from bitlane_boards.predicted import predicted_boards
 from bitlane_rtl.abi import RECORD_BYTES
@@ -26,7 +27,7 @@ def opened(board: str) -> NumpyLink:
     return open_link(f"numpy?board={board}")
 
 
-def prediction_of(link: NumpyLink) -> Predicted:
+def prediction_of(link: Link) -> Predicted:
     assert link.prediction is not None
     return link.prediction
 
@@ -140,9 +141,19 @@ def test_a_run_ends_with_what_is_predicted(capsys: pytest.CaptureFixture[str]) -
     assert "Predicted" not in capsys.readouterr().out
 
 
-def test_explain_ends_with_seconds_at_the_clock_of_the_board() -> None:
-    with bitlane.open("numpy?board=ulx3s") as device:
+@pytest.mark.parametrize("board", ["ulx3s", "ulx3s-sdram"])
+def test_explain_has_the_cycles_that_the_device_predicts(board: str) -> None:
+    with bitlane.open(f"numpy?board={board}") as device:
         x = device.asarray(np.arange(6250, dtype=np.uint64))
-        *_, total, _, last = str(bitlane.explain(~x)).splitlines()
+        y = ~(x >> 3)
+        *lines, total, _, last = str(bitlane.explain(y)).splitlines()
+        device.driver.clear_counters()
+        bitlane.compute(y)
+        predicted = prediction_of(device.driver.link)
+        busy = device.driver.counters()["BUSY_CYCLES"]
+    passes = [int(line.split()[-1].replace(",", "")) for line in lines[1:]]
     cycles = int(total.split()[-1].replace(",", ""))
-    assert last == f"predicted  {cycles / 62.5:.3g} us at 62.5 MHz of ulx3s"
+    assert sum(passes) == cycles
+    # The host writes the records of a job one by one, while the first command is executed.
+    assert cycles == pytest.approx(busy, abs=8)
+    assert last == f"predicted  {duration(cycles / predicted.clock_hz)} at {predicted.clock}"

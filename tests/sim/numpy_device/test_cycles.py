@@ -122,6 +122,8 @@ def draws(pair: Beside, *, fences: float, long: float = 0.3) -> RandomCommands:
 CIRCUITS = [
     ("", 0),
     ("", 30),
+    slow("", 100),
+    slow("", 255),
     slow(NARROW, 0),
     slow(NARROW, 7),
     slow(WIDE, 0),
@@ -153,31 +155,46 @@ def test_a_job_of_commands(pairs: ExitStack, options: str, latency: int, seed: i
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(1, 6))
 def test_a_shared_read_port(pairs: ExitStack, seed: int) -> None:
-    """A and B take turns as in long runs. Short ones differ by up to 16 cycles, or a tenth."""
+    """Requests of rows behind the present one are not followed: up to 5 % of a command."""
     pair, chance = opened(pairs, ONE_PORT), random.Random(seed)
     for _ in range(40):
         drawn = draws(pair, fences=0)
-        pair.expect([pack(drawn.draw(chance, 2 * REGION))], 0.1, 16, f"seed {seed}")
+        pair.expect([pack(drawn.draw(chance, 2 * REGION))], 0.05, 2, f"seed {seed}")
     for _ in range(12):
         count = chance.randint(2, pair.configuration.slots)
         records = [pack(drawn.draw(chance, 2 * REGION)) for _ in range(count)]
-        pair.expect(records, 0.1, 16, f"seed {seed}")
+        pair.expect(records, 0.02, 2, f"seed {seed}")
+
+
+_SEARCHES = [(1, 1), (6, 2), (24, 3), (64, 1), (64, 3), (500, 20), (1000, 64)]
+"""Rows and queries."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("rows", "queries"), [(24, 3), (64, 1), (500, 20), (1000, 64)])
-def test_a_search(rows: int, queries: int) -> None:
-    """Hits are taken from their chance, and the latency of each tile is not: 100 cycles, or 5 %."""
-    content = np.random.default_rng(rows).integers(0, 256, (rows + queries, 16), np.uint8)
-    counted = []
-    for scheme in ("sim:compiled", "numpy"):
-        with bitlane.open(f"{scheme}?memory=4MiB&search=3,128,64,8") as device:
-            device.search(content[:queries], content[queries:], 2)
-            counted.append(device.driver.counters())
-    circuit, model = counted
-    for name in ("A_BEATS", "B_BEATS", "Y_BEATS"):
-        assert circuit[name] == model[name] > 0
-    assert model["BUSY_CYCLES"] == pytest.approx(circuit["BUSY_CYCLES"], rel=0.05, abs=100)
+def test_searches_of_random_rows() -> None:
+    """Hits are taken from their chance, so the mean of several contents is expected."""
+    options = "memory=4MiB&search=3,128,64,8"
+    with (
+        bitlane.open(f"sim:compiled?{options}") as simulated,
+        bitlane.open(f"numpy?{options}") as model,
+    ):
+        for rows, queries in _SEARCHES:
+            took, found = (
+                [_search(each, rows, queries, seed) for seed in range(8)]
+                for each in (simulated, model)
+            )
+            assert [each[1:] for each in took] == [each[1:] for each in found]
+            mean = sum(each[0] for each in took) / len(took)
+            assert found[0][0] == pytest.approx(mean, rel=0.02), f"{rows} rows, {queries} queries"
+
+
+def _search(device: bitlane.Device, rows: int, queries: int, seed: int) -> list[int]:
+    """Return the busy cycles of a search, and the beats of each port."""
+    content = np.random.default_rng(seed).integers(0, 256, (rows + queries, 16), np.uint8)
+    device.driver.clear_counters()
+    device.search(content[:queries], content[queries:], 2)
+    counters = device.driver.counters()
+    return [counters[name] for name in ("BUSY_CYCLES", "A_BEATS", "B_BEATS", "Y_BEATS")]
 
 
 ROWS: dict[str, Sequence[Command]] = {
