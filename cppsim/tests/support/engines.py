@@ -73,7 +73,8 @@ def same_on(*makes: Callable[[Any], Any]) -> Callable[[Callable[..., None]], Cal
             def seen(make: Callable[[Any], Any]) -> list[Any]:
                 bench = Bench(make)
                 test(bench, **parameters)
-                assert not bench.reason
+                # Without a compiler, Amaranth's simulator runs all designs.
+                assert not bench.reason or bench.reason.startswith("no C++ compiler found")
                 return bench.seen
 
             expected = seen(Simulator)
