@@ -121,7 +121,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     chosen = config.getoption("--cppsim")
-    if chosen is None and _NAME in config.getoption("plugins"):
+    if chosen is None and _NAME in (config.getoption("plugins") or ()):
         raise pytest.UsageError("-p cppsim: loads the plugin and no more; expected --cppsim=always")
     if chosen not in (None, Mode.OFF.value):
         mode = Mode(chosen)
