@@ -40,13 +40,8 @@ COMPILED = (
 )
 """Tests of everything that hands C++ to a compiler."""
 
-OF_COMPILED_CODE = (
-    "interrupted_fast_forward",
-    "domains_that_the_design_does_not_use",
-    "waited_for_side_by_side",
-    "compiled_code_takes_over",
-)
-"""Parts of the names of tests of waits that switch to compiled code."""
+OF_COMPILED_CODE = ("interrupted_fast_forward", "needs_no_settled_model")
+"""Parts of the names of tests of waits that look into compiled code."""
 
 INTERPRETED = (
     ("tests/sim/device/test_simulator.py", "cppsim/tests/model/test_models.py", "-k", "pysim"),
