@@ -54,6 +54,7 @@ class PredictedCounters:
         self._now = self._ring_written = 0
         self._job: list[Submission] = []
         self._jobs: deque[_Job] = deque()
+        self._different: dict[_Job, _Job] = {}  # of them, so that equal ones take no memory
         self._turn = 0  # of a shared read port, from which a job begins
         self._total = self._cleared = CounterValues()
         self._shape = lru_cache(_MOST)(self._new_shape)
@@ -88,7 +89,9 @@ class PredictedCounters:
         if self._recorder:
             self._add()
             self._record(self._recorder, key, first)
-        self._jobs.append(key)
+        if len(self._different) > _MOST:
+            self._different.clear()
+        self._jobs.append(self._different.setdefault(key, key))
         if len(self._jobs) > _MOST:
             self._predict_one()
 
@@ -118,6 +121,7 @@ class PredictedCounters:
     def _add(self) -> None:
         while self._jobs:
             self._predict_one()
+        self._different.clear()
 
     def _predict_one(self) -> None:
         counts, self._turn = self._repeat(self._jobs.popleft(), self._turn)
