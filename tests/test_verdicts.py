@@ -197,6 +197,8 @@ class Judging:
     def run(self, fails: str = "") -> str:
         """Run it; return what pytest prints."""
         own = ["-p", "no:cacheprovider", "-c", TESTS.parent / "pyproject.toml"]
+        # `support` imports cppsim before pytest finds its plugin.
+        own += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
         # The tools of other verdicts are not there in quick tests.
         set_up = "verdicts.TOOLS, verdicts.AGAIN = ('pytest',), 1 << 255"
         ran = run_python(

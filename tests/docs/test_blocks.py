@@ -283,7 +283,17 @@ def demo() -> str:
     return ""
 
 
-PRINTED: dict[str, Callable[[], str]] = {"Opening sim": demo}
+def predicted() -> str:
+    words = ["run", str(ROOT / "examples" / "hamming.json")]
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        assert main([*words, "--device", "numpy?board=colorlight-i9"]) == DONE
+    return said.getvalue().splitlines(keepends=True)[-1]
+
+
+PRINTED: dict[str, Callable[[], str]] = {
+    "Opening sim": demo,
+    "Predicted, not measured": predicted,
+}
 """Output blocks that a function reproduces: their first words, and the function."""
 
 

@@ -31,13 +31,13 @@ def test_the_circuit_takes_the_cycles_that_are_expected() -> None:
 
 
 def test_what_is_expected_adds_up() -> None:
-    """Two tiles of four units, the second of one row, for two queries; no row of it is likely."""
+    """Two tiles of four units, the second of one row, for two queries; every row is a hit."""
     configuration = configured(replace(SEARCH, nearest=1), 5)
-    chance = 1 / 5
-    hits = chance + 1 - (1 - chance) ** 4
-    assert search_cycles(configuration, 5, 2) == pytest.approx(
-        2 + 4 + max(4 + 2 + 1, 2 * (4 + 1)) + max(4 + 2 + 1, 2 * hits) + 2 * (2 + 1)
-    )
+    stored = 2 + 4 + 2 + 3  # the beats of the queries and of the first tile, and its load
+    tiles = (4 + 2 + 1) + (1 + 2 + 1)  # each loads its rows, and takes the queries
+    hits = 10 + (3 + 5 - 1)  # ten still wait; the last one has the latency of the units
+    lists = 32 + 5 + 2 * (2 + 1)  # behind all FIFOs of hits, whose depth is 32
+    assert search_cycles(configuration, 5, 2) == stored + tiles + hits + lists
 
 
 @pytest.mark.parametrize(

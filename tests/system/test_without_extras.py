@@ -144,7 +144,7 @@ def test_a_board_is_flashed_with_numpy_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "last"),
     [
-        (("info", "numpy"), "state           idle"),
+        (("info", "numpy"), "Y_STALLS        0 predicted"),
         (("validate", "numpy", "--quick"), "All 23 checks passed"),
         (("run", str(EXAMPLES / "hamming.json"), "--device", "numpy"), "distances"),
     ],
