@@ -26,9 +26,9 @@ def test_the_seeds_of_the_outer_tiers_are_fixed(tier: str, count: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("few", "most", "count"), [(2, 10, 4), (1, 3, 2), (4, 8, 5), (2, 2, 2), (50, 200, 67)]
+    ("few", "most", "count"), [(2, 10, 3), (1, 3, 2), (4, 8, 5), (2, 2, 2), (20, 200, 34)]
 )
-def test_the_full_tier_has_a_third_of_the_seeds(few: int, most: int, count: int) -> None:
+def test_the_full_tier_has_a_sixth_of_the_seeds(few: int, most: int, count: int) -> None:
     settings.load_profile(FULL)
     found = list(seeds(few, most))
     assert len(found) == count
@@ -39,14 +39,13 @@ def test_the_full_tier_has_a_third_of_the_seeds(few: int, most: int, count: int)
 
 def test_each_commit_draws_others_and_always_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     settings.load_profile(FULL)
-    seen = set[int]()
-    for commit in range(10):
-        monkeypatch.setenv(REPLAY, f"commit {commit}")
+    seen, before = set[int](), list[int]()
+    for commit in range(40):
+        monkeypatch.setenv(REPLAY, f"{commit:08}")
         found = list(seeds(10, 100))
-        assert list(seeds(10, 100)) == found
-        assert not set(found[10:]) <= seen
-        seen |= set(found)
-    assert len(seen) > 85, "of 100"
+        assert list(seeds(10, 100)) == found != before
+        seen, before = seen | set(found), found
+    assert len(seen) > 90, "of 100"
 
 
 @pytest.mark.parametrize(("tier", "count"), [(QUICK, 10), (FULL, 50), (DEEP, 150)])
@@ -56,7 +55,7 @@ def test_the_profile_chooses_the_number_of_examples(tier: str, count: int) -> No
     assert examples(0).max_examples == 1
 
 
-@pytest.mark.parametrize(("tier", "count"), [(QUICK, 6), (FULL, 10), (DEEP, 90)])
+@pytest.mark.parametrize(("tier", "count"), [(QUICK, 6), (FULL, 7), (DEEP, 90)])
 def test_a_factor_multiplies_all(tier: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.load_profile(tier)
     monkeypatch.setenv(FACTOR, "3")

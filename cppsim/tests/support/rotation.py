@@ -5,10 +5,10 @@ A commit always chooses the same, and each commit something else. `make deep` tr
 
 | Cases | How many |
 |---|---|
-| The seeds of `support.seeds` | a third of those that it names |
+| The seeds of `support.seeds` | a sixth of those that it names |
 | The parameter sets of a test with the mark ``rotates(count)`` | ``count`` |
-| Those of another slow test | a third, rounded up |
-| Tests of a module that pass and now have more seeds, examples or smaller steps | a third |
+| Those of another slow test | a sixth, rounded up |
+| Tests of a module that pass and now have more seeds, examples or smaller steps | a sixth |
 
 So each slow test runs at each commit, with some of its parameters. A test that stores its verdicts
 by itself, as a proof does, has all its parameters: most of their verdicts are stored.
@@ -33,7 +33,7 @@ MARK = "rotates"
 SAMPLED = "sampled"
 """Property of a test with `MARK` that runs: its module, its number of cases, and the case."""
 
-PART = 3
+PART = 6
 """One in this many cases runs, of those without a number of their own."""
 
 STORING = {"proof"}
@@ -128,5 +128,5 @@ def summary(cases: Iterable[Sequence[object]]) -> str:
     ]
     chosen = commit()
     by = f"by {chosen} ({REPLAY}={chosen} repeats it)" if chosen else "without a commit"
-    others = "a third of the seeds and of the cases of each other test"
+    others = "a sixth of the seeds and of the cases of each other test"
     return f"sampled {by}: {'; '.join([*parts, others])}"

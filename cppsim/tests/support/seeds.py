@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from .rotation import drawn
+from .rotation import PART, drawn
 
 QUICK, FULL, DEEP = "quick", "full", "deep"
 """Names of the tiers' profiles."""
@@ -45,7 +45,7 @@ asked = 0
 def seeds(few: int, all: int) -> Sequence[int]:  # noqa: A002 - the word for it at 60 calls
     """Return ``few`` seeds in the quick tier, and `DEEPER` times ``all`` in the deep tier.
 
-    The full tier has the few, and some that the commit draws from the others of ``all``: a third of
+    The full tier has the few, and some that the commit draws from the others of ``all``: a sixth of
     ``all`` together. A seed that no run has tried must not decide a merge.
 
     `FACTOR` multiplies all numbers. Returns the seed that `SINGLE` names instead, if it is set.
@@ -56,7 +56,7 @@ def seeds(few: int, all: int) -> Sequence[int]:  # noqa: A002 - the word for it 
         return range(single, single + 1)
     factor = _number(FACTOR, 1)
     fixed, most = few * factor, all * factor
-    count = _by_tier(fixed, max(fixed + (all > few), -(-most // 3)), DEEPER * most)
+    count = _by_tier(fixed, max(fixed + (all > few), -(-most // PART)), DEEPER * most)
     if count > most:
         return range(count)
     return [*range(fixed), *drawn(range(fixed, most), count - fixed)]

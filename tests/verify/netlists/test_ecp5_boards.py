@@ -11,7 +11,7 @@ from bitlane_boards.board import Family
 from support.boards.netlists import built_boards, expect_answers_of_its_rtl, expect_validated
 from support.verdicts import AT_THE_PINS
 
-pytestmark = [pytest.mark.slow, AT_THE_PINS, pytest.mark.rotates(2)]
+pytestmark = [pytest.mark.slow, AT_THE_PINS, pytest.mark.rotates(1)]
 
 BOARDS = built_boards(Family.ECP5)
 
