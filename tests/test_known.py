@@ -162,6 +162,7 @@ def counting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Counting:
 NOTHING_RAN = pytest.ExitCode.NO_TESTS_COLLECTED
 
 
+@pytest.mark.slow
 def test_a_module_that_passed_is_left_out_until_it_changes(counting: Counting) -> None:
     assert counting.run() == "12"
     assert "verdicts: modules 1 checked now, 0 known" in counting.printed

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from support.docs.pages import ROOT, blocks
-from support.seeds import slow, stride
+from support.seeds import stride
 
 PAGE = ROOT / "docs" / "extending.md"
 
@@ -81,8 +81,9 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "options", ["width=32&memory=4KiB&loops=2&slots=2", slow("width=64&memory=4KiB")]
+    "options", ["width=32&memory=4KiB&loops=2&slots=2", "width=64&memory=4KiB"]
 )
 def test_what_the_page_changes_makes_an_operation(options: str, tree: Path) -> None:
     for change in changes():

@@ -45,6 +45,7 @@ def test_the_circuit_gives_numpys_bits(device: bitlane.Device, program: Program)
         expect_numpys(device.driver, program, finish)
 
 
+@pytest.mark.slow
 def test_pysim_gives_numpys_bits() -> None:
     with opened(PYSIM) as device:
 

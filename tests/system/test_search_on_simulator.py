@@ -31,9 +31,8 @@ def test_the_nearest_are_found(device: bitlane.Device, metric: str, row_bytes: i
     expect(got, within(queries, rows, radius, metric))
 
 
-@pytest.mark.parametrize(
-    "memory", [slow(""), slow("&memory=64KiB"), "&memory=64KiB&ports=1&width=32"]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("memory", ["", "&memory=64KiB", "&memory=64KiB&ports=1&width=32"])
 def test_an_array_finds_the_same(memory: str) -> None:
     rows = noise(9000 * 7, 1).reshape(-1, 7) & 3
     queries = noise(21 * 7, 2).reshape(-1, 7) & 3

@@ -531,6 +531,7 @@ for module in (missing(), *(random_system(seed).module for seed in range(3))):
 """
 
 
+@pytest.mark.slow
 def test_other_processes_find_the_same() -> None:
     """Amaranth adds missing domains in the order of a set."""
     said = {succeed(sys.executable, "-c", _IN_A_PROCESS, PYTHONHASHSEED=x) for x in ("1", "2", "7")}

@@ -25,6 +25,7 @@ from bitlane_sim.campaigns.contract import execute
 from support.record import Record
 from support.rtl.random_records import random_record
 from support.rtl.records import reseal
+from support.seeds import slow
 from support.sim.harnesses import command_line, small_folder
 
 MEMORY = 4096
@@ -201,7 +202,9 @@ def test_a_draw_is_the_same_on_both(cupy: Any) -> None:
     assert np.array_equal(noise(3, there, 64).get(), noise(3, numbers, 64))
 
 
-@pytest.mark.parametrize("words", [("records", "--instances", "60"), ("faults", "--replay", "7")])
+@pytest.mark.parametrize(
+    "words", [("records", "--instances", "60"), slow(("faults", "--replay", "7"))]
+)
 def test_a_campaign_whose_model_is_cupys_ends_without_a_failure(
     words: tuple[str, ...], cupy: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:

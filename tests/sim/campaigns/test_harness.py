@@ -59,6 +59,7 @@ def observed(circuit: HarnessCircuit, work: Workload, before: NDArray[np.uint8])
     return Observed(runner.run(recover(submit(work), 200)), circuit.ram(runner))
 
 
+@pytest.mark.slow
 def test_every_instance_computes_and_its_timing_is_its_own(circuit: HarnessCircuit) -> None:
     work = one_job(32)
     before = noise(1, np.arange(32), 4096)
