@@ -326,7 +326,7 @@ def test_a_sample_of_another_delta_cycle_is_found(
         monkeypatch.setattr(LogicSlot, "curr", SignalSlot.curr)
         monkeypatch.setattr(CheckedState, "settle", lambda state: state.model.settle())
     else:
-        monkeypatch.setattr(CheckedState, "_is_triggered", lambda _: False)
+        monkeypatch.setattr(CheckedState, "is_triggered", lambda _: False)
         monkeypatch.setattr(CheckedState, "sampled", lambda state, x: state.readers.read(x) + 1)
     with pytest.raises(cppsim.Difference, match=r"^process .*watch wakes up with"):
         cppsim.check(m, work, clocks=1e-6, processes=[watch])

@@ -55,7 +55,6 @@ PyMemoryState: Any = _pysim._PyMemoryState
 PySignalState: Any = _pysim._PySignalState
 VCDWriter: Any = _pysim._VCDWriter
 PyTriggerState: Any = _pysim._PyTriggerState
-run_wakers: Any = _pysim._run_wakers
 
 
 def empty_design() -> Any:

@@ -308,7 +308,7 @@ class CheckedEngine(Engine):
             self._comparison.reset()
 
     def add_trigger_combination(self, combination: Any, *, oneshot: bool) -> Any:
-        trigger = super().add_trigger_combination(combination, oneshot=oneshot)
+        trigger = PySimEngine.add_trigger_combination(self, combination, oneshot=oneshot)
         if self._comparison:
             self._wake_ups.add(trigger, combination)
         return trigger

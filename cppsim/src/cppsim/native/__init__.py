@@ -24,6 +24,8 @@ class ModelHandle(ctypes.Structure):
         ("words", ctypes.c_void_p),
         ("step", ctypes.c_void_p),
         ("settle", ctypes.c_void_p),
+        ("edge", ctypes.c_void_p),
+        ("levels", ctypes.c_void_p),
     )
 
 
@@ -34,5 +36,5 @@ def native() -> ctypes.PyDLL:
     Its calls hold the interpreter's lock: they must be short. Raises ``SimulationError`` if it
     cannot be compiled.
     """
-    sources = (_FOLDER / f"{name}.cc" for name in ("clocks", "probe"))
+    sources = (_FOLDER / f"{name}.cc" for name in ("clocks", "deltas", "probe"))
     return ctypes.PyDLL(str(BUILDER.from_files(*sources)))

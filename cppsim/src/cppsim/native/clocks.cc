@@ -3,7 +3,7 @@
 // Of an edge that somebody waits for, only the clock's own word is written: the model is yet to be
 // stepped, so that what was before the edge can still be sampled. Python owns all of these.
 
-#include "model.h"
+#include "deltas.h"
 #include "probe.h"
 
 #include <time.h>
@@ -40,6 +40,7 @@ struct Clock {
 
 struct Clocks {
   const Model *model;
+  Deltas *deltas;
   Clock *clocks;
   uint64_t size;
   uint64_t now;
@@ -59,7 +60,7 @@ struct Clocks {
 namespace {
 
 // Why time stands still.
-enum Reason { EDGE = 1, MESSAGES = 2, TIME = 3, SLICE = 4, FAILED = 5 };
+enum Reason { EDGE = 1, MESSAGES = 2, TIME = 3, SLICE = 4, FAILED = 5, WOKEN = 6 };
 
 constexpr uint64_t EITHER = 3; // level
 constexpr uint64_t NEVER = ~uint64_t(0);
@@ -109,15 +110,36 @@ bool change(Clocks *clocks) {
   return seen;
 }
 
-// Whether the model has nothing to tell.
-bool step(Clocks *clocks) {
+// Step the model; 0, or why not to go on.
+int step(Clocks *clocks) {
   const Model *model = clocks->model;
+  Deltas *deltas = clocks->deltas;
   clocks->settled = 0;
   do {
     clocks->answer = uint64_t(model->step(model->top));
-    if (clocks->answer & 2) return false;
+    if (deltas->attention == WATCHES) {
+      if (deltas->settles) model->settle(model->top);
+      deltas_look(deltas);
+      if (deltas->fired) return WOKEN;
+    }
+    if (clocks->answer & 2) return MESSAGES;
   } while (clocks->answer & 1);
-  return true;
+  return 0;
+}
+
+// Let clocks change, and go through the delta cycles that follow; 0, or why not to go on.
+int go_through_deltas(Clocks *clocks) {
+  Deltas *deltas = clocks->deltas;
+  bool more = true;
+  while (more) {
+    bool active = deltas_begin(deltas, 0);
+    clocks->settled = 1;
+    if (clocks->due) active |= change(clocks);
+    more = deltas_end(deltas, active);
+    if (deltas->fired || clocks->reached || deltas->answer & 2) return WOKEN;
+  }
+  deltas->count = 0;
+  return 0;
 }
 
 // Whether that is done.
@@ -142,12 +164,19 @@ uint64_t nearest(const Clocks *clocks) {
 // not been cleared is reported once more.
 extern "C" __attribute__((visibility("default"))) int clocks_fast_forward(Clocks *clocks) {
   double end = 0;
-  clocks->settled = 0;
+  clocks->settled = clocks->deltas->settled = 0;
   for (unsigned round = 1; !clocks->reached; round++) {
     if (clocks->due) {
-      const bool seen = change(clocks);
-      if (clocks->reached) break;
-      if (seen && !step(clocks)) return MESSAGES;
+      int reason = 0;
+      if (clocks->deltas->attention == DELTAS) {
+        reason = go_through_deltas(clocks);
+      } else {
+        const bool seen = change(clocks);
+        if (clocks->reached) break;
+        if (seen) reason = step(clocks);
+      }
+      if (reason == WOKEN) clocks->deltas->stopped = 1;
+      if (reason) return reason;
     }
     if (!sample(clocks)) return FAILED;
     const uint64_t next = nearest(clocks);

@@ -71,10 +71,15 @@ class CompiledModel:
         self.address = library.simulation_words(self._handle)
         content = (ctypes.c_uint64 * source.size).from_address(self.address)
         self.words = memoryview(content).cast("B").cast("Q")
-        functions = library.simulation_step, library.simulation_settle
-        self.step, self.settle = (partial(function, self._handle) for function in functions)
-        self.edge = partial(library.simulation_edge, self._handle)
-        self.levels = partial(library.simulation_levels, self._handle)
+        functions = (
+            library.simulation_step,
+            library.simulation_settle,
+            library.simulation_edge,
+            library.simulation_levels,
+        )
+        self.step, self.settle, self.edge, self.levels = (
+            partial(function, self._handle) for function in functions
+        )
         self.native = ModelHandle(self._handle, self.address, *map(_address, functions))
 
     def __del__(self) -> None:

@@ -10,6 +10,8 @@ struct Model {
   uint64_t *words;
   int (*step)(void *top);    // 1: to be stepped once more; plus 2: there are messages
   void (*settle)(void *top); // what follows from state and inputs shows in `words`
+  void (*edge)(void *top);   // the two halves of `step`, between which inputs may change
+  int (*levels)(void *top);
 };
 
 // Waveforms, which the code that steps a model samples at the end of each time step.

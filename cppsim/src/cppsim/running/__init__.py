@@ -8,10 +8,11 @@ from typing import Any
 from amaranth.hdl import DriverConflict, Signal
 
 from ..amaranth_internals import ClockProcess, PySimEngine
-from .clocks import EDGE, MESSAGES
+from .clocks import EDGE, MESSAGES, WOKEN
 from .context import Process
 from .slots import SignalSlot
 from .state import CompiledState
+from .triggers import Trigger
 from .waits import Edge, Wait
 
 
@@ -69,6 +70,11 @@ class RunningEngine(PySimEngine):
         made = Process(self._design, self, process, testbench=True, background=background)
         self._testbenches.append(made)
 
+    def add_trigger_combination(self, combination: Any, *, oneshot: bool) -> Any:
+        if isinstance(self._state, CompiledState):
+            return Trigger(self, combination, self._active_triggers, oneshot=oneshot)
+        return super().add_trigger_combination(combination, oneshot=oneshot)
+
     # --- many steps at once -------------------------------------------------------------------
 
     def run(self, deadline: int | None = None) -> None:
@@ -83,8 +89,11 @@ class RunningEngine(PySimEngine):
     def _advance(self) -> bool:
         """Advance by one event, like Amaranth's engine."""
         self._interrupted = True
-        if isinstance(self._state, CompiledState) and self._state.clocks.control.reached:
-            self._end_waits(self._state)
+        if isinstance(self._state, CompiledState):
+            if self._state.deltas.control.stopped:
+                self._wake(self._state)
+            elif self._state.clocks.control.reached:
+                self._end_waits(self._state)
         going = bool(super().advance())
         self._interrupted = False
         return going
@@ -98,14 +107,13 @@ class RunningEngine(PySimEngine):
             and not state.due
             and not state.clocks.woken
             and bool(state.clocks.slots)
-            and self._only_ticks_matter(state)
+            and self._runs_alone(state)
         )
 
-    def _only_ticks_matter(self, state: CompiledState) -> bool:
-        """Return whether ticks are all that processes and testbenches wait for."""
+    def _runs_alone(self, state: CompiledState) -> bool:
+        """Return whether compiled code knows all that Python waits for."""
         return not (
-            state.watched
-            or state.reported
+            state.reported
             or self._active_triggers
             or self._vcd_writers
             or state.clocks.attended
@@ -118,10 +126,14 @@ class RunningEngine(PySimEngine):
         fast_forward = clocks.fast_forward
         self._interrupted = True
         going = True
-        while going and self._only_ticks_matter(state):
+        while going and self._runs_alone(state):
+            state.attend()
             reason = fast_forward()
             if reason == EDGE:
                 self._end_waits(state)
+                going = self._run_testbenches() or self._is_critical()
+            elif reason == WOKEN:
+                self._wake(state)
                 going = self._run_testbenches() or self._is_critical()
             elif reason == MESSAGES:
                 state.report_messages()
@@ -147,6 +159,12 @@ class RunningEngine(PySimEngine):
             wait.run()
         if not state.step(alone=len(self._processes) == 1):
             self.step_design()
+
+    def _wake(self, state: CompiledState) -> None:
+        """Continue the time step in which compiled code has stopped."""
+        for edge in state.resume():
+            self._active_triggers.update(edge.reach())
+        self.step_design()
 
     def _run_testbenches(self) -> bool:
         """Run them until all wait; return whether the last one that ran is critical."""

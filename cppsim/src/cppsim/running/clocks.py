@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from ..native import ModelHandle, native
 from ..native.probe import ProbeProgram
 from ..waveforms import Waves
+from .deltas import Deltas
 
 NEVER = (1 << 64) - 1
 _LONGEST = 1 << 60
@@ -27,6 +28,9 @@ TIME = 3
 """Stopped at the limit, or at the time of a waker."""
 SLICE = 4
 """Stopped to let Python handle signals such as Ctrl-C."""
+WOKEN = 6
+"""Stopped in a delta cycle: a watched signal has changed, or somebody waits for an edge or message.
+"""
 
 
 class Condition(NamedTuple):
@@ -87,6 +91,7 @@ class _Clock(ctypes.Structure):
 class _Control(ctypes.Structure):
     _fields_ = (
         ("model", ctypes.POINTER(ModelHandle)),
+        ("deltas", ctypes.c_void_p),
         ("clocks", ctypes.POINTER(_Clock)),
         ("size", ctypes.c_uint64),
         ("now", ctypes.c_uint64),
@@ -119,7 +124,7 @@ class Clocks:
         Wakers were called when the time last changed.
     fast_forward : callable
         Runs compiled code up to the next event for Python, and returns the reason. `land` must
-        follow, except after ``EDGE`` and ``MESSAGES``.
+        follow after ``TIME`` and ``SLICE``.
     waves : list
         The waveform files, sampled before the time changes.
     attended : bool
@@ -128,14 +133,16 @@ class Clocks:
 
     critical = False
 
-    def __init__(self, model: ModelHandle) -> None:
+    def __init__(self, model: ModelHandle, deltas: Deltas) -> None:
         self.slots: list[Any] = []
         self.wakers: Wakers = {}
         self._clocks = (_Clock * _MOST)()
         self._phases: list[int] = []
         self._epoch = 0
         self._deadline: int | None = None
-        self.control = _Control(ctypes.pointer(model), self._clocks)
+        self._deltas = deltas
+        address = ctypes.addressof(deltas.control)
+        self.control = _Control(ctypes.pointer(model), address, self._clocks)
         advance = native().clocks_fast_forward
         advance.argtypes, advance.restype = (ctypes.c_void_p,), ctypes.c_int
         self.fast_forward = partial(advance, ctypes.addressof(self.control))

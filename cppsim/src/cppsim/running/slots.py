@@ -11,13 +11,13 @@ from ..amaranth_internals import (
     PyEngineState,
     PyMemoryState,
     PySignalState,
-    run_wakers,
 )
 from ..cpp.simulation import SimulationSource
 from ..native.compiled import CompiledModel
 from ..netlist.lowered import Lowered
 from ..probe import Probes
 from .clocks import Condition
+from .deltas import Deltas
 
 
 class SettledState(PyEngineState):
@@ -34,14 +34,11 @@ class SettledState(PyEngineState):
         The model has changes that its next step will see.
     fresh : bool
         Nothing has happened since power-on.
-    history : list of memoryview, or None
-        The words in this delta cycle, in the one before, and so on, with logic evaluated, while
-        combinational signals show these; None stands for power-on.
+    deltas : Deltas
+        The delta cycles. While their ``count`` is not 0, combinational signals show earlier ones.
     watched : dict
         The slots whose wakers are called after a step of the model.
     """
-
-    history: list[memoryview | None]
 
     def __init__(self, lowered: Lowered, source: SimulationSource) -> None:
         super().__init__()
@@ -50,17 +47,18 @@ class SettledState(PyEngineState):
         self.probes = Probes(lowered, self.model)
         self.patience = 1 + self.probes.patience
         self.watched: dict[Any, None] = {}
+        self.deltas = Deltas(self.model)
         self._power_on()
 
     def _power_on(self) -> None:
         self.stale = 1
         self.fresh = self.due = True
         self._at_edge = False
-        self.history = []
 
     def reset(self) -> None:
         super().reset()
         self.model.reset()
+        self.deltas.reset()
         self._power_on()
 
     def settle(self) -> None:
@@ -86,7 +84,7 @@ class SignalSlot(BaseSignalState):
     """A signal whose value is in the model.
 
     ``curr`` is its value; the value after this delta cycle waits in the state's ``pending``.
-    ``seen`` is the last value passed to its wakers.
+    A waker has the bits whose changes it needs in ``rising`` and ``falling``; else it needs all.
 
     Attributes
     ----------
@@ -124,11 +122,13 @@ class SignalSlot(BaseSignalState):
         self._no_effect_level, self._shadow = found
         self._queued: int | None = None
         self.shown: int | None = None
+        self._first_watch = -1
         self.reset()
 
     def reset(self) -> None:
         self._queued = None
-        self.seen = self.signal.init
+        if self._first_watch >= 0:
+            self._note(self.signal.init)
 
     @cached_property
     def token(self) -> Any:
@@ -160,25 +160,69 @@ class SignalSlot(BaseSignalState):
             self._queued = value
             self._state.pending.add(self)
 
+    @property
+    def depth(self) -> int:
+        """The number of delta cycles after which it shows a change of registers and inputs."""
+        return 0
+
     def add_waker(self, waker: Callable[..., bool]) -> None:
         assert waker not in self.wakers
-        if not self.wakers and not self._state.fresh:
-            self.seen = self.curr
-        self.wakers.append(waker)
         if self.is_comb or not self._given or self.clock is not None:
-            self._state.watched[self] = None
+            if not self.wakers:
+                self._watch()
+            self.wakers.append(waker)
+            self._arm()
+        else:
+            self.wakers.append(waker)
 
-    def wake(self, value: int) -> bool:
-        """Call the wakers on a change to ``value``; return whether there were any."""
-        before, self.seen = self.seen, value
-        if before == value:
+    def drop_waker(self, waker: Callable[..., bool]) -> None:
+        """Remove a waker, if it is still one."""
+        if waker in self.wakers:
+            self.wakers.remove(waker)
+            self._arm()
+
+    def _watch(self) -> None:
+        """Let compiled code look at the signal from now on."""
+        state = self._state
+        if self._first_watch < 0:
+            depth = self.depth if state.deltas.prepared else int(self.is_comb)
+            settled = self.settled
+            self._first_watch = state.deltas.add(self._places, depth=depth, settled=settled)
+        self._note(self.signal.init if state.fresh else self.curr)
+        state.watched[self] = None
+
+    def _note(self, value: int) -> None:
+        self._state.deltas.note(self._first_watch, self._places, value)
+
+    def deepen(self) -> None:
+        """Tell compiled code the depth, which nobody needs without delta cycles."""
+        if self._first_watch >= 0:
+            self._state.deltas.deepen(self._first_watch, len(self._places), self.depth)
+
+    def _arm(self) -> None:
+        """Let compiled code stop at the changes that wakers need."""
+        if self._first_watch < 0:
+            return
+        rising = falling = 0
+        for waker in self.wakers:
+            rising |= getattr(waker, "rising", -1)
+            falling |= getattr(waker, "falling", -1)
+        self._state.deltas.arm(self._first_watch, self._places, rising, falling)
+        if not self.wakers:
+            self._state.watched.pop(self, None)
+
+    def _call_wakers(self, before: int, after: int) -> None:
+        # In place: `writer` has the list.
+        self.wakers[:] = [waker for waker in self.wakers if waker(before, after)]
+        self._arm()
+
+    def wake(self) -> bool:
+        """Call the wakers if the last two looks differ; return whether there were any."""
+        before, after = self._state.deltas.values(self._first_watch, self._places)
+        if before == after:
             return False
-        edge = self.edges.get(value)
-        woken = edge is not None or bool(self.wakers)
-        if edge is not None:
-            edge.happen()
-        run_wakers(self.wakers, before, value)
-        return woken
+        self._call_wakers(before, after)
+        return True
 
     def take(self) -> int | None:
         """Return the value to write, None without a change. Calls the wakers."""
@@ -186,8 +230,12 @@ class SignalSlot(BaseSignalState):
         curr = self.curr
         if value is None or value == curr:
             return None
-        self.seen = curr
-        self.wake(value)
+        if value in self.edges:
+            self.edges[value].happen()
+        if self.wakers:
+            if self._first_watch >= 0:
+                self._note(value)
+            self._call_wakers(curr, value)
         return value
 
     def write(self, value: int) -> bool:
@@ -250,14 +298,13 @@ class LogicSlot(SignalSlot):
 
     @cached_property
     def depth(self) -> int:
-        """The number of delta cycles."""
         return self._state.depth_of(self.signal)
 
     @property
     def curr(self) -> int:
-        history = self._state.history
-        if history:
-            words = history[min(self.depth, len(history)) - 1]
+        deltas = self._state.deltas
+        if deltas.control.count:
+            words = deltas.row(self.depth)
             return self.signal.init if words is None else self._gathered(words)
         return self.signal.init if self._state.fresh else super().curr
 

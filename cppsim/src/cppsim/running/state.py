@@ -16,6 +16,7 @@ from ..amaranth_internals import (
 from ..cpp.simulation import SimulationSource
 from ..netlist.lowered import Event, Lowered, clock_plan, report
 from .clocks import Clocks, Condition
+from .deltas import Attention, Deltas
 from .depths import depths
 from .readers import Readers
 from .slots import LogicSlot, MemorySlot, SettledState, SignalSlot
@@ -47,18 +48,13 @@ class CompiledState(SettledState):
         self.reported: set[Any] = set()
         self._triggered: dict[Any, None] = {}
         """The slots whose changes somebody waits for, other than by a tick."""
-        self._late: list[tuple[int, list[int]]] = []
-        """Pending edges of derived clocks: the delta cycles before them, and their words."""
-        self._still = 0
-        """The delta cycles since a register or an input changed."""
         self._watches = {id(x) for x in lowered.watches}
         self.readers = Readers(self)
-        self.clocks = self.timeline = Clocks(self.model.native)
+        self.clocks = self.timeline = Clocks(self.model.native, self.deltas)
 
     def reset(self) -> None:
         super().reset()
         self.reported.clear()
-        self._late.clear()
 
     def get_signal(self, signal: Signal) -> int:
         number = self._numbers.get(id(signal))
@@ -126,6 +122,16 @@ class CompiledState(SettledState):
             return False
         return not self._step() and not self.due
 
+    def attend(self) -> None:
+        """Tell compiled code what matters besides ticks."""
+        attention = Attention.TICKS
+        if self.watched:
+            attention = Attention.WATCHES
+            if self.is_triggered():
+                attention = Attention.DELTAS
+                self._prepared_deltas()
+        self.deltas.control.attention = attention
+
     def report_messages(self) -> None:
         """Report the messages of the last step of a fast-forward."""
         self.due = self._at_edge = bool(self.clocks.control.answer & 1)
@@ -134,17 +140,18 @@ class CompiledState(SettledState):
 
     def sampled(self, value: Value) -> int:
         """Return a value as triggers other than ticks sample it: also within a delta cycle."""
-        if not self.history and not self.fresh:
+        if not self.deltas.control.count and not self.fresh:
             return self.readers.read(value)
         return self.readers.evaluated(value)
 
-    def add_signal_waker(self, signal: Signal, waker: Any) -> None:
-        """Call ``waker`` at changes of ``signal``, delta cycle by delta cycle."""
+    def add_signal_waker(self, signal: Signal, waker: Any) -> Any:
+        """Call ``waker`` at changes of ``signal``, delta cycle by delta cycle; return its slot."""
         slot = self.slots[self.get_signal(signal)]
         slot.add_waker(waker)
         self._triggered[slot] = None
+        return slot
 
-    def _is_triggered(self) -> bool:
+    def is_triggered(self) -> bool:
         """Return whether anybody waits for changes, other than by a tick."""
         for slot in [slot for slot in self._triggered if not slot.wakers]:
             del self._triggered[slot]
@@ -157,7 +164,7 @@ class CompiledState(SettledState):
         """
         if changed is not None:
             self._note_others(changed)
-        if self.history or (self._triggered and self._is_triggered()):
+        if self.deltas.control.count or (self._triggered and self.is_triggered()):
             active = self._commit_in_order()
         elif self.due and self.pending and not self.fresh:
             active = self._step_and_write()
@@ -182,13 +189,43 @@ class CompiledState(SettledState):
         return self._wake() if self.watched else False
 
     def _wake(self) -> bool:
-        woken = False
-        for slot in list(self.watched):
-            if not slot.wakers:
-                del self.watched[slot]
-            elif slot.wake(slot.curr):
-                woken = True
-        return woken
+        """Look at the watched signals; return whether a waker was called."""
+        deltas = self.deltas
+        if deltas.control.settles and self.stale:
+            self.settle()
+        deltas.look()
+        return bool(deltas.control.fired) and self._call_wakers()
+
+    def _call_wakers(self) -> bool:
+        """Call the wakers of signals that have changed; return whether there were any."""
+        self.deltas.control.fired = 0
+        woken = [slot.wake() for slot in list(self.watched)]
+        return any(woken)
+
+    def resume(self) -> Sequence[Any]:
+        """Continue the delta cycle in which compiled code has stopped: call the wakers.
+
+        Returns the edges at which it has stopped.
+        """
+        deltas, clocks = self.deltas.control, self.clocks
+        deltas.stopped = 0
+        edges: Sequence[Any] = ()
+        if deltas.attention == Attention.DELTAS:
+            answer = deltas.answer
+            self.due, self._at_edge, self.stale = True, False, 1
+            reached = clocks.control.reached
+            if reached:
+                edges = clocks.edges.get(reached) or clocks.reached()
+                clocks.control.reached = 0
+        else:
+            answer = clocks.control.answer
+            self.due = self._at_edge = bool(answer & 1)
+            self.stale = 0 if deltas.settles else self.patience
+        if deltas.fired:
+            self._call_wakers()
+        if answer & 2:
+            self._report_messages()
+        return edges
 
     def _report_messages(self) -> None:
         reported = set()
@@ -274,69 +311,33 @@ class CompiledState(SettledState):
         Combinational logic changes some delta cycles after the registers and inputs that it reads,
         and the edge of a clock that logic makes happens in the next one.
         """
+        deltas = self._prepared_deltas()
         values, rows, others = self._taken()
-        model, words = self.model, self.model.words
-        model.settle()
-        if not self.history:
-            self._still = 0
-            self.history += [None] if self.fresh else []
-        self.history.insert(0, memoryview(words.tobytes()).cast("Q"))
-        del self.history[self._deepest :]
-        active = self._edge()
-        answer = 0
-        if self.fresh:
-            # Logic has its first edges before the first values are written.
-            answer = model.levels()
-            self._delay(1)
+        deltas.control.settled = 0
+        active = bool(deltas.begin(self.fresh))
         active |= self._put(values, rows)
-        answer |= model.levels()
-        self._delay(0)
+        self.due = bool(deltas.end(active))
         self.fresh = False
-        self._still = 0 if active else self._still + 1
-        active |= self._wake()
+        if deltas.control.fired:
+            active |= self._call_wakers()
         for slot in others:
             active |= slot.commit()
-        self.due = active or bool(self._late) or self._still < self._watched_depth()
+        self.due |= active
         self.stale, self._at_edge = int(self.due), False
         if not self.due:
-            self.history.clear()
-        if answer & 2 or self.reported:
+            deltas.control.count = 0
+        if deltas.control.answer & 2 or self.reported:
             self._report_messages()
         return active or bool(self._triggers)
 
-    def _edge(self) -> bool:
-        """Execute edges of inputs, and those of derived clocks whose time has come.
-
-        Returns whether there are any.
-        """
-        words = self.model.words
-        self._delay(0)  # those that were found while nobody watched
-        ripe = [word for left, found in self._late if not left for word in found]
-        self._late = [(left - 1, found) for left, found in self._late if left]
-        seen = self.model.source.seen
-        if not ripe and all(words[x] == words[y] for x, y in seen.items()):
-            return False
-        for word in ripe:
-            words[word] = 1
-        self.model.edge()
-        return True
-
-    def _delay(self, passed: int) -> None:
-        """Let new pending edges wait until their clocks have changed, ``passed`` cycles less.
-
-        Those of one delta cycle happen at the same time, as they do if nobody watches.
-        """
-        words = self.model.words
-        found = [word for word in self.model.source.due if words[word]]
-        for word in found:
-            words[word] = 0
-        if found:
-            longest = max(self._depth_of_clock[word] for word in found)
-            self._late.append((max(0, longest - passed), found))
-
-    def _watched_depth(self) -> int:
-        """Return after how many delta cycles the last watched signal shows a change."""
-        return max((x.depth for x in self.watched if x.is_comb), default=0)
+    def _prepared_deltas(self) -> Deltas:
+        deltas = self.deltas
+        if not deltas.prepared:
+            deltas.prepare(max(self._depths.values(), default=1), self._depth_of_clock)
+            for slot in self.slots:
+                if isinstance(slot, SignalSlot):
+                    slot.deepen()
+        return deltas
 
     def depth_of(self, signal: Signal) -> int:
         return int(self._depths.get(signal, 1))
@@ -344,11 +345,6 @@ class CompiledState(SettledState):
     @cached_property
     def _depths(self) -> Any:
         return SignalDict() if self.design is None else depths(self.design.fragment)
-
-    @cached_property
-    def _deepest(self) -> int:
-        """The length of a history that has what the deepest signal shows."""
-        return 1 + max(self._depths.values(), default=1)
 
     @cached_property
     def _depth_of_clock(self) -> dict[int, int]:

@@ -39,10 +39,13 @@ class Edge:
         The fields shared with compiled code.
     waits : dict
         The current waits, in the order in which they began.
+    rising, falling : int
+        The bits whose changes it counts as a waker of its signal.
     """
 
     def __init__(self, engine: Any, signal: Signal, level: int) -> None:
         self.signal, self.level = signal, level
+        self.rising, self.falling = level, 1 - level
         self.control = EdgeControl(target=NEVER)
         self.waits: dict[Wait, None] = {}
         self._engine, self._active_triggers = engine, engine.active_triggers
@@ -119,9 +122,9 @@ class Edge:
             slot.edges[self.level] = self
             state.clocks.listen(slot.clock, self.level, self.control)
         else:
-            slot.add_waker(self._changed)
+            slot.add_waker(self)
 
-    def _changed(self, before: int, after: int) -> bool:
+    def __call__(self, before: int, after: int) -> bool:
         if (before ^ after) & 1 and after & 1 == self.level:
             self.happen()
         self._attached = bool(self.waits)
