@@ -261,6 +261,7 @@ class CheckedState(CompiledState):
     """Passes writes on to ``shadow``, and records the messages of clocked logic."""
 
     shadow: Shadow
+    runs_deltas = False
 
     def __init__(self, lowered: Any, triggers: Iterable[Any], source: Any) -> None:
         super().__init__(lowered, triggers, source)

@@ -114,6 +114,15 @@ EXPORT int deltas_end(Deltas *deltas, int active) {
   return active || deltas->still < depth_of(deltas) || any_late(deltas);
 }
 
+EXPORT int deltas_run(Deltas *deltas) {
+  bool more = true;
+  while (more) {
+    more = deltas_end(deltas, deltas_begin(deltas, 0));
+    if (deltas->fired || deltas->answer & 2) break;
+  }
+  return more;
+}
+
 EXPORT void deltas_look(Deltas *deltas) {
   uint64_t found = 0;
   for (uint64_t i = 0; i < deltas->watches_size; i++) {

@@ -62,6 +62,9 @@ int deltas_begin(Deltas *deltas, int fresh);
 // delta cycle is to follow.
 int deltas_end(Deltas *deltas, int active);
 
+// More delta cycles, until none is to follow or somebody wakes up. Whether another is to follow.
+int deltas_run(Deltas *deltas);
+
 // Compare the words of all watches with those at the last look.
 void deltas_look(Deltas *deltas);
 

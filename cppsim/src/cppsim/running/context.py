@@ -22,7 +22,7 @@ from .state import CompiledState
 from .waits import Each, Repeat, Sampler, SampleReader, Wait
 
 _CACHED = 64
-"""The number of sampling ticks that a tick caches."""
+"""The number of sampling ticks that a tick caches, and of changes that a context caches."""
 
 
 class Tick(TickTrigger):
@@ -91,7 +91,7 @@ _TRIGGERS = (Wait, PyTriggerState)
 
 
 class _Ticking(SimulatorContext):
-    """A context that reuses the trigger objects of ticks."""
+    """A context that reuses the trigger objects of ticks, and those of changes."""
 
     _engine: Any
     _process: Any
@@ -99,6 +99,7 @@ class _Ticking(SimulatorContext):
     def __init__(self, design: Any, engine: Any, process: Any) -> None:
         super().__init__(design, engine, process)
         self._ticks: dict[Any, Tick] = {}
+        self._changes: dict[tuple[int, ...], Any] = {}
 
     def tick(self, domain: Any = "sync", *, context: Any = None) -> Tick:
         if context is None and domain in self._ticks:
@@ -108,6 +109,18 @@ class _Ticking(SimulatorContext):
         if context is None:
             self._ticks[domain] = tick
         return tick
+
+    def changed(self, *signals: Any) -> Any:
+        if any(type(signal) is not Signal for signal in signals):
+            return super().changed(*signals)
+        # A cached combination holds its signals, so that their ``id`` is not reused.
+        key = tuple(map(id, signals))
+        found = self._changes.get(key)
+        if found is None:
+            if len(self._changes) == _CACHED:
+                self._changes.clear()
+            found = self._changes[key] = super().changed(*signals)
+        return found
 
 
 class _ProcessContext(_Ticking, ProcessContext):

@@ -74,7 +74,7 @@ class Deltas:
     ----------
     control : ctypes.Structure
         The fields shared with compiled code.
-    begin, end, look : callable
+    begin, end, run, look : callable
         The functions of deltas.h, without their first argument.
     prepared : bool
         `prepare` has been called.
@@ -88,6 +88,7 @@ class Deltas:
         address = ctypes.c_void_p(ctypes.addressof(self.control))
         self.begin = partial(library.deltas_begin, address)
         self.end = partial(library.deltas_end, address)
+        self.run = partial(library.deltas_run, address)
         self.look = partial(library.deltas_look, address)
         self.prepared = False
         self._rows: list[memoryview] = []
@@ -158,6 +159,11 @@ class Deltas:
         for _, shift, mask, low in pieces:
             self._watches[at] = (value >> low & mask) << shift
             at += _SIZE
+
+    def settle(self, first: int, pieces: Sequence[Piece]) -> None:
+        """Make the last two looks at a signal equal."""
+        for at in range(first * _SIZE, (first + len(pieces)) * _SIZE, _SIZE):
+            self._watches[at + _BEFORE] = self._watches[at + _NOW]
 
     def arm(self, first: int, pieces: Sequence[Piece], rising: int, falling: int) -> None:
         """Set the bits of a signal whose changes wake somebody."""

@@ -38,6 +38,8 @@ class SettledState(PyEngineState):
         The delta cycles. While their ``count`` is not 0, combinational signals show earlier ones.
     watched : dict
         The slots whose wakers are called after a step of the model.
+    constants : dict
+        Those of them whose constant bits were others at power-on, with the value then.
     """
 
     def __init__(self, lowered: Lowered, source: SimulationSource) -> None:
@@ -47,6 +49,7 @@ class SettledState(PyEngineState):
         self.probes = Probes(lowered, self.model)
         self.patience = 1 + self.probes.patience
         self.watched: dict[Any, None] = {}
+        self.constants: dict[Any, int] = {}
         self.deltas = Deltas(self.model)
         self._power_on()
 
@@ -188,8 +191,17 @@ class SignalSlot(BaseSignalState):
             depth = self.depth if state.deltas.prepared else int(self.is_comb)
             settled = self.settled
             self._first_watch = state.deltas.add(self._places, depth=depth, settled=settled)
-        self._note(self.signal.init if state.fresh else self.curr)
+        value = self.signal.init if state.fresh else self.curr
+        self._note(value)
         state.watched[self] = None
+        if (state.fresh or state.deltas.control.origin) and not self._has_constants_of(value):
+            state.constants[self] = value
+
+    def _has_constants_of(self, value: int) -> bool:
+        mask = (1 << len(self.signal)) - 1
+        for *_, part, low in self._places:
+            mask ^= part << low
+        return value & mask == self._constant
 
     def _note(self, value: int) -> None:
         self._state.deltas.note(self._first_watch, self._places, value)
@@ -221,6 +233,15 @@ class SignalSlot(BaseSignalState):
         before, after = self._state.deltas.values(self._first_watch, self._places)
         if before == after:
             return False
+        self._call_wakers(before, after)
+        return True
+
+    def wake_from(self, before: int) -> bool:
+        """Call the wakers if the value is not ``before``; return whether it is."""
+        after = self.curr
+        if before == after:
+            return False
+        self._state.deltas.settle(self._first_watch, self._places)
         self._call_wakers(before, after)
         return True
 

@@ -33,7 +33,11 @@ class CompiledState(SettledState):
         Where the number of assignments before a signal is found; None: one before each.
     reported : set
         Combinational messages of the last step, which are reported again only after a pause.
+    runs_deltas : bool
+        Delta cycles may follow each other within one `commit`.
     """
+
+    runs_deltas = True
 
     def __init__(
         self,
@@ -55,6 +59,7 @@ class CompiledState(SettledState):
     def reset(self) -> None:
         super().reset()
         self.reported.clear()
+        self.constants.clear()
 
     def get_signal(self, signal: Signal) -> int:
         number = self._numbers.get(id(signal))
@@ -165,7 +170,7 @@ class CompiledState(SettledState):
         if changed is not None:
             self._note_others(changed)
         if self.deltas.control.count or (self._triggered and self.is_triggered()):
-            active = self._commit_in_order()
+            active = self._commit_in_order(alone=changed is None and self.runs_deltas)
         elif self.due and self.pending and not self.fresh:
             active = self._step_and_write()
         else:
@@ -194,13 +199,19 @@ class CompiledState(SettledState):
         if deltas.control.settles and self.stale:
             self.settle()
         deltas.look()
-        return bool(deltas.control.fired) and self._call_wakers()
+        return bool(deltas.control.fired or self.constants) and self._call_wakers()
 
     def _call_wakers(self) -> bool:
         """Call the wakers of signals that have changed; return whether there were any."""
         self.deltas.control.fired = 0
-        woken = [slot.wake() for slot in list(self.watched)]
-        return any(woken)
+        woken = False
+        for slot, value in list(self.constants.items()):
+            if slot.wake_from(value):
+                del self.constants[slot]
+                woken = True
+        for slot in list(self.watched):
+            woken |= slot.wake()
+        return woken
 
     def resume(self) -> Sequence[Any]:
         """Continue the delta cycle in which compiled code has stopped: call the wakers.
@@ -305,28 +316,34 @@ class CompiledState(SettledState):
             active |= slot.commit()
         return active or bool(self._triggers)
 
-    def _commit_in_order(self) -> bool:
-        """End a delta cycle at whose end somebody may sample any signal.
+    def _commit_in_order(self, *, alone: bool) -> bool:
+        """End a delta cycle at whose end somebody may sample any signal; return if one must follow.
 
         Combinational logic changes some delta cycles after the registers and inputs that it reads,
-        and the edge of a clock that logic makes happens in the next one.
+        and the edge of a clock that logic makes happens in the next one. If nobody looks between
+        delta cycles (``alone``), those in which nobody wakes up follow at once.
         """
         deltas = self._prepared_deltas()
+        control = deltas.control
         values, rows, others = self._taken()
-        deltas.control.settled = 0
+        control.settled = 0
         active = bool(deltas.begin(self.fresh))
         active |= self._put(values, rows)
-        self.due = bool(deltas.end(active))
+        more = bool(deltas.end(active))
         self.fresh = False
-        if deltas.control.fired:
-            active |= self._call_wakers()
         for slot in others:
             active |= slot.commit()
-        self.due |= active
+        # Edges of clocks that were written have activated triggers before.
+        alone = alone and not (others or self._triggers or self.constants or self.reported)
+        if alone and more and not (control.fired or control.answer & 2):
+            more, active = bool(deltas.run()), False
+        if control.fired or self.constants:
+            active |= self._call_wakers()
+        self.due = more or active or bool(self.constants)
         self.stale, self._at_edge = int(self.due), False
         if not self.due:
-            deltas.control.count = 0
-        if deltas.control.answer & 2 or self.reported:
+            control.count = 0
+        if control.answer & 2 or self.reported:
             self._report_messages()
         return active or bool(self._triggers)
 

@@ -3,10 +3,12 @@
 from collections.abc import Generator
 from typing import Any
 
-from amaranth.hdl import Signal
+from amaranth.hdl import ShapeCastable, Signal
 
-from ..amaranth_internals import PyTriggerState, is_broken
+from ..amaranth_internals import ChangedTrigger, PyTriggerState, SampleTrigger, is_broken
 from .slots import SignalSlot
+
+_SAMPLED = (SampleTrigger, ChangedTrigger)
 
 
 class _Waker:
@@ -59,6 +61,22 @@ class Trigger(PyTriggerState):
         slot = self._engine.state.add_signal_waker(signal, waker)
         if isinstance(slot, SignalSlot):
             self._wakers.append((slot, waker))
+
+    def compute_result(self) -> None:
+        state, read = self._engine.state, self._engine.get_value
+        result: list[Any] = []
+        for trigger in self._combination._triggers:
+            if not isinstance(trigger, _SAMPLED):
+                result.append(trigger in self._triggers_hit)
+                continue
+            value = trigger.value
+            if type(value) is Signal:
+                found = state.slots[state.get_signal(value)].curr
+            else:
+                found = read(value)
+            shape = trigger.shape
+            result.append(shape.from_bits(found) if isinstance(shape, ShapeCastable) else found)
+        self._result = tuple(result)
 
     def hit(self, trigger: Any) -> None:
         """Activate it; ``trigger`` is an edge that has happened, or None."""
