@@ -3,10 +3,11 @@
 from typing import Any
 
 import pytest
-from amaranth.hdl import Assert, ClockDomain, ClockSignal, DriverConflict, Module, Signal
+from amaranth.hdl import Assert, ClockDomain, ClockSignal, Const, DriverConflict, Module, Signal
 from amaranth.lib.memory import Memory
 from amaranth.sim import BrokenTrigger
 
+from cppsim.running.state import CompiledState
 from support.amaranth import Simulator
 from support.engines import Bench, fast_forwarding, on_engine, same_on
 from support.random_processes import follow_processes, random_clocked, random_counters
@@ -20,9 +21,107 @@ _DESIGNS = [random_counters, random_clocked]
 @pytest.mark.parametrize("seed", seeds(5, 25))
 def test_random_processes_beside_registers(seed: int, random_design: Any) -> None:
     design = random_design(seed)
-    expected = follow_processes(Simulator, design, seed=seed)
-    for make in (on_engine, fast_forwarding):
-        assert follow_processes(make, design, seed=seed) == expected, (seed, make)
+    for testbenches in (False, True):
+        expected = follow_processes(Simulator, design, seed=seed, testbenches=testbenches)
+        for make in (on_engine, fast_forwarding):
+            found = follow_processes(make, design, seed=seed, testbenches=testbenches)
+            assert found == expected, (seed, testbenches, make)
+
+
+# --- waits of compiled code -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["process", "testbench"])
+@pytest.mark.parametrize("awaited", ["register", "logic", "clock", "made"])
+def test_python_runs_only_at_changes_that_end_a_wait(
+    kind: str, awaited: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    m, count, above = Module(), Signal(12), Signal(12)
+    m.domains += (sync := ClockDomain("sync")), (made := ClockDomain("made", reset_less=True))
+    m.d.sync += count.eq(count + 1)
+    m.d.comb += [above.eq(count + 3), made.clk.eq(count[9])]
+    m.d.made += Signal(4).eq(count)
+    signals = {"register": count[9], "logic": above[9], "clock": sync.clk, "made": made.clk}
+    wakes, commits = list[int](), list[int]()
+    commit = CompiledState.commit
+
+    def counted(state: CompiledState, changed: Any = None) -> bool:
+        commits.append(simulator._engine.now)
+        return commit(state, changed)
+
+    async def watch(ctx: Any) -> None:
+        while True:
+            if awaited == "clock":
+                await ctx.negedge(signals[awaited]).delay(250e-6)
+                await ctx.delay(300e-6)
+            elif awaited == "made" and kind == "testbench":
+                await ctx.tick("made")
+            else:
+                await ctx.posedge(signals[awaited])
+            wakes.append(simulator._engine.now)
+
+    async def work(ctx: Any) -> None:
+        await ctx.tick().repeat(3000)
+
+    simulator = fast_forwarding(m)
+    simulator.add_clock(1e-6)
+    if kind == "process":
+        simulator.add_process(watch)
+    else:
+        simulator.add_testbench(watch, background=True)
+    simulator.add_testbench(work)
+    monkeypatch.setattr(CompiledState, "commit", counted)
+    simulator.run()
+    close(simulator)
+    if simulator._engine.compiled:
+        assert len(wakes) >= 3
+        assert len(commits) <= 5 * len(wakes) + 10
+
+
+@same_on(on_engine, fast_forwarding)
+@pytest.mark.parametrize("depth", [1, 3])
+def test_a_constant_changes_once_from_its_initial_value(sim: Bench, depth: int) -> None:
+    m, flag, count = Module(), Signal(3, init=5), Signal(8)
+    constant = Const(6, 3)
+    for _ in range(depth - 1):
+        m.d.comb += (copy := Signal(3, init=6)).eq(constant)
+        constant = copy
+    m.d.comb += flag.eq(constant)
+    m.d.sync += count.eq(count + 1)
+
+    async def watch(ctx: Any) -> None:
+        sim.seen.append((sim.now, await ctx.changed(flag).sample(count)))
+        sim.seen.append((sim.now, await ctx.changed(flag).posedge(flag[0]).delay(3e-6)))
+
+    async def work(ctx: Any) -> None:
+        await ctx.tick().repeat(5)
+
+    sim.run(m, work, processes=[watch])
+    assert sim.seen[0] == (0, (6, 0))
+
+
+@same_on(on_engine, fast_forwarding)
+def test_a_second_change_in_a_time_step_breaks_a_wait_for_two(sim: Bench) -> None:
+    m, count, above, third = Module(), Signal(8), Signal(8), Signal(8)
+    m.d.sync += count.eq(count + 1)
+    m.d.comb += [above.eq(count + 1), third.eq(above + 1)]
+
+    async def watch(ctx: Any) -> None:
+        for wait in (ctx.changed(count, third), ctx.changed(above).posedge(third[1])):
+            for _ in range(4):
+                try:
+                    sim.seen.append((sim.now, await wait))
+                except BrokenTrigger:
+                    sim.seen.append((sim.now, "broken"))
+
+    async def work(ctx: Any) -> None:
+        await ctx.tick().repeat(20)
+
+    made = sim.simulator(m, work)
+    made.add_testbench(watch, background=True)
+    made.run()
+    close(made)
+    assert any("broken" in entry for entry in sim.seen)
 
 
 # --- processes in place of registers --------------------------------------------------------------

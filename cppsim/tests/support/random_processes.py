@@ -90,10 +90,13 @@ def random_counters(seed: int) -> RandomDesign:
     return RandomDesign(m, inputs, [*registers, *logic], clocks, tuple(clocks))
 
 
-def follow_processes(make: Callable[[Any], Any], design: RandomDesign, *, seed: int) -> list[_Log]:
+def follow_processes(
+    make: Callable[[Any], Any], design: RandomDesign, *, seed: int, testbenches: bool = False
+) -> list[_Log]:
     """Return the logs of random testbenches, and of processes that watch the outputs of ``design``.
 
-    Each process has one of the inputs, and a log: Amaranth runs processes in any order.
+    Each process has one of the inputs, and a log: Amaranth runs processes in any order. With
+    ``testbenches`` they are testbenches in the background.
     """
     chance = random.Random(seed)
     simulator = make(design.module)
@@ -104,7 +107,10 @@ def follow_processes(make: Callable[[Any], Any], design: RandomDesign, *, seed: 
     logs: list[_Log] = [[]]
     for own in owned:
         process = _Process(design, own, simulator, chance.random())
-        simulator.add_process(process.work)
+        if testbenches:
+            simulator.add_testbench(process.work, background=True)
+        else:
+            simulator.add_process(process.work)
         logs.append(process.log)
     others = replace(design, inputs=left)
     for number in range(chance.randint(1, 2)):
@@ -142,10 +148,11 @@ class _Process:
     async def work(self, ctx: Any) -> None:
         while True:
             trigger, count = self._trigger(ctx), self._chance.randint(1, 6)
-            if self._chance.random() < 0.5:
-                self._answer(ctx, await trigger)
-                continue
+            once = self._chance.random() < 0.5
             try:
+                if once:
+                    self._answer(ctx, await trigger)
+                    continue
                 async for values in trigger:
                     self._answer(ctx, values)
                     count -= 1

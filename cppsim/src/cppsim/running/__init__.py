@@ -75,6 +75,13 @@ class RunningEngine(PySimEngine):
             return Trigger(self, combination, self._active_triggers, oneshot=oneshot)
         return super().add_trigger_combination(combination, oneshot=oneshot)
 
+    def set_value(self, expr: Any, value: int) -> None:
+        slot = self._state.slots[self._state.get_signal(expr)] if type(expr) is Signal else None
+        if isinstance(slot, SignalSlot) and not slot.is_comb:
+            slot.update(slot.wrapped(value))
+        else:
+            super().set_value(expr, value)
+
     # --- many steps at once -------------------------------------------------------------------
 
     def run(self, deadline: int | None = None) -> None:
@@ -113,10 +120,7 @@ class RunningEngine(PySimEngine):
     def _runs_alone(self, state: CompiledState) -> bool:
         """Return whether compiled code knows all that Python waits for."""
         return not (
-            state.reported
-            or self._active_triggers
-            or self._vcd_writers
-            or state.clocks.attended
+            state.reported or self._active_triggers or self._vcd_writers or state.clocks.attended
         )
 
     def _fast_forward(self, deadline: int | None) -> bool:

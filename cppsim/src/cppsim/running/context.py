@@ -126,6 +126,12 @@ class _Ticking(SimulatorContext):
 class _ProcessContext(_Ticking, ProcessContext):
     """The context of a process."""
 
+    def set(self, expr: Any, value: Any) -> None:
+        if type(expr) is Signal and type(value) is int:
+            self._engine.set_value(expr, value)
+        else:
+            super().set(expr, value)
+
 
 class _TestbenchContext(_Ticking, TestbenchContext):
     """The context of a testbench; it reads and writes signals in the model's memory."""
@@ -154,7 +160,11 @@ class _TestbenchContext(_Ticking, TestbenchContext):
                 self._writers[id(expr)] = slot.writer()
         elif type(value) is int and self._engine.unwatched() and write(value):
             return
-        super().set(expr, value)
+        if type(expr) is Signal and type(value) is int:
+            self._engine.set_value(expr, value)
+            self._engine.step_design()
+        else:
+            super().set(expr, value)
 
 
 class Process(AsyncProcess):

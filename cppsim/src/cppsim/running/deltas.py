@@ -4,6 +4,7 @@ import ctypes
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from functools import partial
+from itertools import starmap
 
 from ..native import ModelHandle, native
 from ..native.compiled import CompiledModel
@@ -176,6 +177,10 @@ class Deltas:
     def values(self, first: int, pieces: Sequence[Piece]) -> tuple[int, int]:
         """Return the values of a signal at the last two looks, without sign."""
         watches, at = self._watches, first * _SIZE
+        if len(pieces) == 1:
+            _, shift, mask, low = pieces[0]
+            before, after = watches[at + _BEFORE], watches[at + _NOW]
+            return (before >> shift & mask) << low, (after >> shift & mask) << low
         before = after = 0
         for _, shift, mask, low in pieces:
             before |= (watches[at + _BEFORE] >> shift & mask) << low
@@ -185,4 +190,4 @@ class Deltas:
 
 
 def _pairs(content: Sequence[tuple[int, int]]) -> "ctypes.Array[_Pair]":
-    return (_Pair * max(1, len(content)))(*content)
+    return (_Pair * max(1, len(content)))(*starmap(_Pair, content))

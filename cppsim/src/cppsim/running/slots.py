@@ -87,7 +87,7 @@ class SignalSlot(BaseSignalState):
     """A signal whose value is in the model.
 
     ``curr`` is its value; the value after this delta cycle waits in the state's ``pending``.
-    A waker has the bits whose changes it needs in ``rising`` and ``falling``; else it needs all.
+    A waker has the bits that it needs to rise, and those to fall, in ``bits``; else it needs all.
 
     Attributes
     ----------
@@ -108,6 +108,7 @@ class SignalSlot(BaseSignalState):
         self._words = state.model.words
         places, self._constant, self.settled = state.model.places(state.bits_of(signal))
         self._places = [(x.word, x.shift, (1 << x.width) - 1, x.low) for x in places]
+        self._all = (1 << len(signal)) - 1
         self._sign = 1 << len(signal) >> 1 if signal.shape().signed else 0
         only = self._places[0] if len(self._places) == 1 else None
         self._only = (
@@ -168,6 +169,11 @@ class SignalSlot(BaseSignalState):
         """The number of delta cycles after which it shows a change of registers and inputs."""
         return 0
 
+    def wrapped(self, value: int) -> int:
+        """Return ``value`` cut to the width of the signal."""
+        value &= self._all
+        return value - 2 * self._sign if value & self._sign else value
+
     def add_waker(self, waker: Callable[..., bool]) -> None:
         assert waker not in self.wakers
         if self.is_comb or not self._given or self.clock is not None:
@@ -198,7 +204,7 @@ class SignalSlot(BaseSignalState):
             state.constants[self] = value
 
     def _has_constants_of(self, value: int) -> bool:
-        mask = (1 << len(self.signal)) - 1
+        mask = self._all
         for *_, part, low in self._places:
             mask ^= part << low
         return value & mask == self._constant
@@ -215,18 +221,24 @@ class SignalSlot(BaseSignalState):
         """Let compiled code stop at the changes that wakers need."""
         if self._first_watch < 0:
             return
-        rising = falling = 0
-        for waker in self.wakers:
-            rising |= getattr(waker, "rising", -1)
-            falling |= getattr(waker, "falling", -1)
+        wakers = self.wakers
+        if len(wakers) == 1:
+            rising, falling = _bits_of(wakers[0])
+        else:
+            rising = falling = 0
+            for waker in wakers:
+                up, down = _bits_of(waker)
+                rising, falling = rising | up, falling | down
         self._state.deltas.arm(self._first_watch, self._places, rising, falling)
-        if not self.wakers:
+        if not wakers:
             self._state.watched.pop(self, None)
 
     def _call_wakers(self, before: int, after: int) -> None:
-        # In place: `writer` has the list.
-        self.wakers[:] = [waker for waker in self.wakers if waker(before, after)]
-        self._arm()
+        wakers = self.wakers
+        kept = [waker for waker in wakers if waker(before, after)]
+        if len(kept) < len(wakers):
+            wakers[:] = kept  # in place: `writer` has the list
+            self._arm()
 
     def wake(self) -> bool:
         """Call the wakers if the last two looks differ; return whether there were any."""
@@ -306,6 +318,12 @@ class SignalSlot(BaseSignalState):
             return True
 
         return write
+
+
+def _bits_of(waker: Any) -> tuple[int, int]:
+    """Return the bits whose changes a waker needs: those that rise, and those that fall."""
+    bits: tuple[int, int] = getattr(waker, "bits", (-1, -1))
+    return bits
 
 
 class LogicSlot(SignalSlot):

@@ -5,7 +5,7 @@ from typing import Any
 
 from amaranth.hdl import ShapeCastable, Signal
 
-from ..amaranth_internals import ChangedTrigger, PyTriggerState, SampleTrigger, is_broken
+from ..amaranth_internals import ChangedTrigger, PyTriggerState, SampleTrigger
 from .slots import SignalSlot
 
 _SAMPLED = (SampleTrigger, ChangedTrigger)
@@ -16,46 +16,47 @@ class _Waker:
 
     Attributes
     ----------
-    rising, falling : int
-        The bits whose changes activate it.
+    bits : tuple of int
+        The bits that activate it when they rise, and when they fall.
     """
 
-    def __init__(self, state: "Trigger", trigger: Any, rising: int, falling: int) -> None:
-        self.rising, self.falling = rising, falling
-        self._state, self._trigger = state, trigger
+    __slots__ = ("_hit", "_state", "bits")
+
+    def __init__(self, state: "Trigger", hit: Any, bits: tuple[int, int]) -> None:
+        self.bits = bits
+        self._state, self._hit = state, hit
 
     def __call__(self, before: int, after: int) -> bool:
         state = self._state
-        if is_broken(state):
+        if state._broken:
             return False
-        hit = (after & self.rising) | (~after & self.falling)
-        if not (before ^ after) & hit:
-            return True
-        state.hit(self._trigger)
-        return not state.once
+        if self._hit is not None:
+            rising, falling = self.bits
+            if not (before ^ after) & (after & rising | ~after & falling):
+                return True
+            state._triggers_hit.add(self._hit)
+        state.activate()
+        return not state._oneshot
 
 
 class Trigger(PyTriggerState):
-    """The wait of one process for a combination of triggers.
+    """The wait of one process for a combination of triggers."""
 
-    Attributes
-    ----------
-    once : bool
-        The first activation ends it.
-    """
+    _broken: bool
+    _oneshot: bool
+    _triggers_hit: set[Any]
 
     def __init__(self, engine: Any, combination: Any, pending: Any, *, oneshot: bool) -> None:
-        self.once = oneshot
         self._wakers: list[tuple[SignalSlot, _Waker]] = []
         super().__init__(engine, combination, pending, oneshot=oneshot)
 
     def add_changed_waker(self, trigger: Any) -> None:
-        self._add(trigger.signal, _Waker(self, None, -1, -1))
+        self._add(trigger.signal, _Waker(self, None, (-1, -1)))
 
     def add_edge_waker(self, trigger: Any) -> None:
         bits = 1 << trigger.bit
-        rising, falling = (bits, 0) if trigger.polarity else (0, bits)
-        self._add(trigger.signal, _Waker(self, trigger, rising, falling))
+        wanted = (bits, 0) if trigger.polarity else (0, bits)
+        self._add(trigger.signal, _Waker(self, trigger, wanted))
 
     def _add(self, signal: Signal, waker: _Waker) -> None:
         slot = self._engine.state.add_signal_waker(signal, waker)
@@ -78,15 +79,9 @@ class Trigger(PyTriggerState):
             result.append(shape.from_bits(found) if isinstance(shape, ShapeCastable) else found)
         self._result = tuple(result)
 
-    def hit(self, trigger: Any) -> None:
-        """Activate it; ``trigger`` is an edge that has happened, or None."""
-        if trigger is not None:
-            self._triggers_hit.add(trigger)
-        self.activate()
-
     def __await__(self) -> Generator[Any, None, Any]:
         result = yield from super().__await__()
-        if self.once:
+        if self._oneshot:
             # Nothing can break it any more.
             for slot, waker in self._wakers:
                 slot.drop_waker(waker)

@@ -39,13 +39,13 @@ class Edge:
         The fields shared with compiled code.
     waits : dict
         The current waits, in the order in which they began.
-    rising, falling : int
-        The bits whose changes it counts as a waker of its signal.
+    bits : tuple of int
+        As a waker of its signal: the bits that rise, and those that fall.
     """
 
     def __init__(self, engine: Any, signal: Signal, level: int) -> None:
         self.signal, self.level = signal, level
-        self.rising, self.falling = level, 1 - level
+        self.bits = (level, 1 - level)
         self.control = EdgeControl(target=NEVER)
         self.waits: dict[Wait, None] = {}
         self._engine, self._active_triggers = engine, engine.active_triggers
