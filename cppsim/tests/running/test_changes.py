@@ -78,6 +78,24 @@ def test_python_runs_only_at_changes_that_end_a_wait(
         assert len(commits) <= 5 * len(wakes) + 10
 
 
+def test_waits_that_have_ended_leave_nothing_behind() -> None:
+    m, count, still = Module(), Signal(8), Signal(8)
+    m.d.sync += [count.eq(count + 1), still.eq(still)]
+    left = list[int]()
+
+    async def work(ctx: Any) -> None:
+        for _ in range(20):
+            await ctx.changed(count, still)
+            state = simulator._engine.state
+            left.append(sum(len(slot.wakers) for slot in state.slots))
+
+    simulator = on_engine(m)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(work)
+    simulator.run()
+    assert not simulator._engine.compiled or left == [0] * 20
+
+
 @same_on(on_engine, fast_forwarding)
 @pytest.mark.parametrize("depth", [1, 3])
 def test_a_constant_changes_once_from_its_initial_value(sim: Bench, depth: int) -> None:

@@ -180,9 +180,10 @@ class _Process:
             trigger = trigger.delay(_PATIENCE)
         return trigger.sample(second, Value.cast(third) + first, *self._design.inputs[:3])
 
-    def _answer(self, ctx: Any, values: Sequence[Any]) -> None:
+    def _answer(self, ctx: Any, values: Sequence[Any] | None) -> None:
         now = self._simulator._engine.now
-        self.log.append((now, *values))
+        # Amaranth's trigger returns None to a testbench that wakes up by another one.
+        self.log.append((now, values))
         time, count = self._answered
         self._answered = (now, count + 1 if time == now else 1)
         if self._answered[1] <= _ANSWERS and self._chance.random() < 0.8:
