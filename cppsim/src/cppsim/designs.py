@@ -143,8 +143,14 @@ class _Pickler(pickle.Pickler):
         return number
 
     def reducer_override(self, thing: Any) -> Any:
-        # Its own form holds numbers of this process.
-        return (SignalDict, (list(thing.items()),)) if type(thing) is SignalDict else NotImplemented
+        kind: Any = type(thing)
+        if kind is SignalDict:
+            # Its own form holds numbers of this process.
+            return SignalDict, (list(thing.items()),)
+        if "__dataclass_fields__" in kind.__dict__ and "__slots__" in kind.__dict__:
+            # In half of the time of the form that dataclasses have.
+            return kind, tuple(getattr(thing, name) for name in kind.__slots__)
+        return NotImplemented
 
 
 class _Unpickler(pickle.Unpickler):

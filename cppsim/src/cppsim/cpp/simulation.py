@@ -5,6 +5,7 @@ makes. ``settle`` computes the signals that follow from the state, before a test
 All state except memories is one array of words.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,11 +18,14 @@ from .code import Snippet, assignment, in_reach, lines_of
 from .words import WordPlace, adjacent, literal, words_of
 from .writer import Report, Writer
 
+_NAMESPACES = re.compile(r"\b(word|wide)::")
+"""What words.h has beside types. Without it, a FIFO is compiled in 0.92 of the time."""
+
 EITHER = 3
 """This number stands for both levels of a clock."""
 
 _TEXT = """\
-#include "words.h"
+#include "{header}.h"
 #include "told.h"
 
 namespace {{
@@ -140,7 +144,9 @@ class _Simulation(Writer):
         self._source.step_count = len(self._steps)
         self._source.registers = [register.result for register in self._design.registers]
         self._source.size = max(1, len(self._source.starts))
+        parts = [*step, *levels, *settle]
         self._source.text = _TEXT.format(
+            header="words" if any(_NAMESPACES.search(line) for line in parts) else "types",
             size=self._source.size,
             starts=", ".join(map(literal, self._source.starts)),
             memories="\n".join(f"  {line}" for line in self._arrays),
