@@ -157,8 +157,8 @@ def bare(compiler: Compiler) -> tuple[str, ...]:
     """Return flags that link no library but the compiler's own, behind the sources.
 
     A simulation calls a few functions of C, which Python has loaded. To look into the libraries of
-    C++ takes 18 of 58 ms for a FIFO, and to load the linker's plugin, which links nothing here, 1 of
-    38. Other systems resolve such names only if told to.
+    C++ takes 18 of 58 ms for a FIFO, and to load the linker's plugin 1. Other systems resolve such
+    names only if told to.
     """
     return (
         ("-nostdlib", "-lgcc", "-fno-use-linker-plugin")
