@@ -164,7 +164,7 @@ class SignalSlot(BaseSignalState):
             self._queued = value
             self._state.pending.add(self)
 
-    @property
+    @cached_property
     def depth(self) -> int:
         """The number of delta cycles after which it shows a change of registers and inputs."""
         return 0

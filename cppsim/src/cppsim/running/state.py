@@ -50,6 +50,7 @@ class CompiledState(SettledState):
         self._triggers = triggers
         self._numbers: dict[int, int] = {}
         self.reported: set[Any] = set()
+        self._attention = Attention.TICKS
         self._triggered: dict[Any, None] = {}
         """The slots whose changes somebody waits for, other than by a tick."""
         self._watches = {id(x) for x in lowered.watches}
@@ -129,13 +130,15 @@ class CompiledState(SettledState):
 
     def attend(self) -> None:
         """Tell compiled code what matters besides ticks."""
+        if not self.watched and self._attention == Attention.TICKS:
+            return  # nearly always
         attention = Attention.TICKS
         if self.watched:
             attention = Attention.WATCHES
             if self.is_triggered():
                 attention = Attention.DELTAS
                 self._prepared_deltas()
-        self.deltas.control.attention = attention
+        self._attention = self.deltas.control.attention = attention
 
     def report_messages(self) -> None:
         """Report the messages of the last step of a fast-forward."""
