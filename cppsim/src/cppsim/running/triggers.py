@@ -5,7 +5,7 @@ from typing import Any
 
 from amaranth.hdl import ShapeCastable, Signal
 
-from ..amaranth_internals import ChangedTrigger, PyTriggerState, SampleTrigger
+from ..amaranth_internals import ChangedTrigger, PyTriggerState, SampleTrigger, triggers_of
 from .slots import SignalSlot
 
 _SAMPLED = (SampleTrigger, ChangedTrigger)
@@ -20,23 +20,18 @@ class _Waker:
         The bits that activate it when they rise, and when they fall.
     """
 
-    __slots__ = ("_hit", "_state", "bits")
+    __slots__ = ("_edge", "_trigger", "bits")
 
-    def __init__(self, state: "Trigger", hit: Any, bits: tuple[int, int]) -> None:
+    def __init__(self, trigger: "Trigger", edge: Any, bits: tuple[int, int]) -> None:
         self.bits = bits
-        self._state, self._hit = state, hit
+        self._trigger, self._edge = trigger, edge
 
     def __call__(self, before: int, after: int) -> bool:
-        state = self._state
-        if state._broken:
-            return False
-        if self._hit is not None:
+        if self._edge is not None:
             rising, falling = self.bits
             if not (before ^ after) & (after & rising | ~after & falling):
                 return True
-            state._triggers_hit.add(self._hit)
-        state.activate()
-        return not state._oneshot
+        return self._trigger.happen(self._edge)
 
 
 class Trigger(PyTriggerState):
@@ -63,10 +58,19 @@ class Trigger(PyTriggerState):
         if isinstance(slot, SignalSlot):
             self._wakers.append((slot, waker))
 
+    def happen(self, edge: Any) -> bool:
+        """Activate it, by an edge trigger or None; return whether it waits for more."""
+        if self._broken:
+            return False
+        if edge is not None:
+            self._triggers_hit.add(edge)
+        self.activate()
+        return not self._oneshot
+
     def compute_result(self) -> None:
         state, read = self._engine.state, self._engine.get_value
         result: list[Any] = []
-        for trigger in self._combination._triggers:
+        for trigger in triggers_of(self._combination):
             if not isinstance(trigger, _SAMPLED):
                 result.append(trigger in self._triggers_hit)
                 continue
