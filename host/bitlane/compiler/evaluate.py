@@ -5,15 +5,13 @@ Moves no data but constants, and never computes.
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from functools import partial
 
 from ..driver.driver import Driver, Storage
 from ..errors import LayoutError, OutOfDeviceMemory
-from ..lowering.fences import insert_fences
-from .fusion import fuse
-from .memory import MemoryPlan, allocate, write_into
+from .compiled import PlacedPlan, compile_form
+from .forms import describe
 from .nodes import Applied, Expression, Stored, Widened, broadcast
-from .passes import Location, Plan, plan_passes
+from .passes import Location
 
 
 def evaluate(driver: Driver, roots: Sequence[Expression]) -> list[Stored]:
@@ -27,13 +25,15 @@ def evaluate(driver: Driver, roots: Sequence[Expression]) -> list[Stored]:
     Raises ``OutOfDeviceMemory``, ``LayoutError`` or ``UnsupportedError`` before anything is
     executed; and what ``Driver.run`` raises.
     """
-    plan = plan_passes(fuse(roots, driver.geometry), driver.geometry)
-    memory = _run(driver, plan)
+    wanted = [root for root in dict.fromkeys(roots) if not isinstance(root, Stored)]
     results: dict[Expression, Stored] = {}
-    for root, location in zip(roots, plan.results, strict=True):
-        if root not in results:
-            results[root] = _result(root, location, memory)
-    return [results[root] for root in roots]
+    if wanted:
+        memory = _run(driver, wanted)
+        for root, location in zip(wanted, memory.plan.plan.results, strict=True):
+            results[root] = memory.stored(location, root.shape)
+            if isinstance(root, Applied | Widened):
+                root.cache(results[root])
+    return [root if isinstance(root, Stored) else results[root] for root in roots]
 
 
 def assign(driver: Driver, target: Stored, value: Expression) -> None:
@@ -45,52 +45,55 @@ def assign(driver: Driver, target: Stored, value: Expression) -> None:
     """
     if value.itemsize != target.itemsize:
         raise LayoutError(f"value: {value.itemsize} bytes; expected {target.itemsize}")
-    roots = fuse([broadcast(value, target.shape)], driver.geometry)
-    plan = plan_passes(roots, driver.geometry)
-    _run(driver, write_into(plan, [Location(None, target.view)], [target.shape]))
+    _run(driver, [broadcast(value, target.shape)], target)
 
 
-def _run(driver: Driver, plan: Plan) -> "_Memory":
+def _run(driver: Driver, roots: Sequence[Expression], target: Stored | None = None) -> "_Memory":
+    form, leaves = describe(roots, target)
+    compiled = compile_form(form, driver.geometry.abilities)
+    placed = compiled.usual
     try:
-        memory = allocate(plan).fit(partial(_Memory, driver))
-    except OutOfDeviceMemory as error:
-        raise _too_large(allocate(plan, sparing=True), error) from None
+        memory = _Memory(driver, placed, leaves)
+    except OutOfDeviceMemory:
+        placed = compiled.sparing
+    if placed is not compiled.usual:  # and the traceback no longer holds what was taken
+        try:
+            memory = _Memory(driver, placed, leaves)
+        except OutOfDeviceMemory as error:
+            raise _too_large(placed, error) from None
     with ExitStack() as given_back:
-        for storage in memory.areas:
+        for storage in memory.taken:
             # Not left to Python: an error's traceback refers to everything here.
             given_back.callback(storage.close)
-        groups = memory.plan.groups(memory.starts, driver.geometry)
-        if plan.constants.size:
-            driver.write(memory.starts[-1], plan.constants.content)
-        driver.run(insert_fences(groups))
+        content = memory.plan.plan.constants.content
+        before = [(memory.starts[-1], content)] if content else []
+        driver.run(placed.commands(memory.starts), before=before)
         given_back.pop_all()
     return memory
 
 
-def _result(root: Expression, location: Location, memory: "_Memory") -> Stored:
-    if isinstance(root, Stored):
-        return root
-    stored = memory.stored(location, root.shape)
-    if isinstance(root, Applied | Widened):
-        root.cache(stored)
-    return stored
-
-
 class _Memory:
-    """The device's memory for ``plan``. Raises ``OutOfDeviceMemory``."""
+    """The device's memory for a plan whose arguments are ``leaves``. ``OutOfDeviceMemory``."""
 
-    def __init__(self, driver: Driver, plan: MemoryPlan) -> None:
-        self.plan = plan
-        sizes = (*plan.bound, plan.temporary) if plan.temporary else plan.bound
-        self.areas: list[Storage] = []
+    def __init__(self, driver: Driver, placed: PlacedPlan, leaves: Sequence[Storage]) -> None:
+        self.plan = placed.memory
+        self.taken: list[Storage] = []
+        self.areas = dict(zip(placed.arguments, leaves, strict=True))
         try:
-            for size in sizes:
-                self.areas.append(Storage(driver, size))
+            for area in placed.own:
+                self.areas[area] = self._take(driver, self.plan.bound[area])
+            starts = [self.areas[area].address for area in range(len(self.areas))]
+            if self.plan.temporary:
+                starts.append(self._take(driver, self.plan.temporary).address)
         except OutOfDeviceMemory:
-            for storage in self.areas:
+            for storage in self.taken:
                 storage.close()
             raise
-        self.starts = [storage.address for storage in self.areas]
+        self.starts = tuple(starts)
+
+    def _take(self, driver: Driver, size: int) -> Storage:
+        self.taken.append(Storage(driver, size))
+        return self.taken[-1]
 
     def stored(self, location: Location, shape: tuple[int, ...]) -> Stored:
         """Return a result."""
@@ -99,9 +102,11 @@ class _Memory:
         return Stored(self.areas[area], self.plan.view(location, self.starts), shape)
 
 
-def _too_large(least: MemoryPlan, error: OutOfDeviceMemory) -> OutOfDeviceMemory:
+def _too_large(least: PlacedPlan, error: OutOfDeviceMemory) -> OutOfDeviceMemory:
+    memory, results = least.memory, len(least.own)
+    size = sum(memory.bound[area] for area in least.own)
     return OutOfDeviceMemory(
-        f"expression: {sum(least.bound)} bytes of device memory for {len(least.bound)} results and"
-        f" {least.temporary} for intermediate values do not fit; evaluate parts of it one after"
+        f"expression: {size} bytes of device memory for {results} results and"
+        f" {memory.temporary} for intermediate values do not fit; evaluate parts of it one after"
         f" another, or drop arrays that are no longer needed ({error})"
     )

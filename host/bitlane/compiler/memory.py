@@ -68,10 +68,14 @@ class MemoryPlan:
         """Return the commands of each pass. Raises as `lower`."""
         return [step.lower(lambda x: self.view(x, starts), geometry) for step in self.passes]
 
+    @property
+    def dry_starts(self) -> list[int]:
+        """Starts of all areas, one behind the other above every device's memory."""
+        return list(accumulate(map(round_up, self.bound), initial=_BEHIND))
+
     def dry_groups(self, abilities: Abilities) -> list[CommandGroup]:
-        """Return commands that only show the work, with all areas above the device's memory."""
-        starts = accumulate(map(round_up, self.bound), initial=_BEHIND)
-        return self.groups(list(starts), abilities.abilities)
+        """Return commands that only show the work, with the areas at ``dry_starts``."""
+        return self.groups(self.dry_starts, abilities.abilities)
 
 
 def allocate(plan: Plan, *, sparing: bool = False) -> MemoryPlan:
@@ -83,9 +87,9 @@ def allocate(plan: Plan, *, sparing: bool = False) -> MemoryPlan:
     """
     passes = plan.passes if sparing else _by_level(plan.passes)
     results = dict.fromkeys(x.buffer for x in plan.results if x.buffer is not None)
-    bound = (*results, *plan.arguments)
+    bound = tuple(dict.fromkeys((*results, *plan.arguments)))
     last = {buffer: number for number, step in enumerate(passes) for buffer in _buffers(step)}
-    aliases = _aliases(passes, last, set(bound))
+    aliases = _aliases(passes, last, plan)
     places = {aliases.get(buffer, buffer): (area, 0) for area, buffer in enumerate(bound)}
 
     temporary = Allocator(0, _ENDLESS)
@@ -122,16 +126,20 @@ def _buffers(step: Pass) -> list[VirtualBuffer]:
 
 
 def _aliases(
-    passes: Sequence[Pass], last: dict[VirtualBuffer, int], bound: set[VirtualBuffer]
+    passes: Sequence[Pass], last: dict[VirtualBuffer, int], plan: Plan
 ) -> dict[VirtualBuffer, VirtualBuffer]:
-    """Return for each buffer that is written the first of those at the same addresses."""
+    """Return for each buffer that is written the first of those at the same addresses.
+
+    Nothing else takes the place of an argument that a result is written over.
+    """
     aliases: dict[VirtualBuffer, VirtualBuffer] = {}
+    bound = {*(x.buffer for x in plan.results), *plan.arguments}
     for number, step in enumerate(passes):
         target = step.y.buffer
         if target is None or target in aliases:
             continue
         aliases[target] = target
-        for buffer in _buffers(step):
+        for buffer in () if target in plan.arguments else _buffers(step):
             views = [x.view for x in step.operands if x.buffer is buffer]
             if (
                 buffer in aliases
@@ -159,7 +167,8 @@ def write_into(plan: Plan, targets: Sequence[Location], shapes: Sequence[tuple[i
         if result == target:
             continue
         computed = any(step.y.buffer is result.buffer for step in steps)
-        if computed and _has_layout(result, target, shape) and result.buffer not in replaced:
+        free = result.buffer not in replaced and target.buffer not in plan.arguments
+        if computed and free and _has_layout(result, target, shape):
             assert result.buffer is not None
             assert target.buffer is not None
             replaced[result.buffer] = target.buffer

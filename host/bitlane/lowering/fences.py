@@ -6,6 +6,7 @@ Compares addresses. It does not change any other field of a command.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import TypeVar
 
 from bitlane_rtl.abi import Op
 
@@ -14,6 +15,8 @@ from ..driver.geometry import Abilities
 from .lower import lower
 from .routes import Options
 from .strided import Streams, overlap
+
+_Label = TypeVar("_Label")
 
 _REMEMBERED = 16
 """Groups that a group is compared with; then a fence follows, so that comparing stays cheap."""
@@ -53,8 +56,8 @@ def insert_fences(groups: Iterable[CommandGroup]) -> Iterator[Command]:
 
 
 def insert_fences_labelled(
-    labelled: Iterable[tuple[str, Iterable[CommandGroup]]],
-) -> Iterator[tuple[str, Iterator[Command]]]:
+    labelled: Iterable[tuple[_Label, Iterable[CommandGroup]]],
+) -> Iterator[tuple[_Label, Iterator[Command]]]:
     """Yield each label with the commands that `insert_fences` yields for its groups."""
     fences = _Fences()
     for label, groups in labelled:
