@@ -68,7 +68,8 @@ def usage_of(storage: Storage) -> _Usage:
     """Return the account of the users of ``storage``. Raises ``FreedError``."""
     if storage.closed:
         raise FreedError("array: its memory has been freed; expected one that is still held")
-    return _usages.setdefault(storage, _Usage())
+    usage = _usages.get(storage)
+    return _usages.setdefault(storage, _Usage()) if usage is None else usage
 
 
 @contextmanager
