@@ -1,0 +1,259 @@
+"""A plan depends on each field of a form: one that is stored without it is caught."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from bitlane.compiler import evaluate
+from bitlane.compiler.compiled import CompiledForm
+from bitlane.compiler.forms import Form, describe
+from bitlane.compiler.nodes import (
+    Applied,
+    Constant,
+    Expression,
+    Stored,
+    Viewed,
+    Widened,
+    add_up,
+    apply,
+    copy_ordered,
+    widen,
+    window,
+)
+from bitlane.driver.driver import Driver, Storage
+from bitlane.errors import DeviceFault
+from bitlane.lowering.routes import Options
+from bitlane.lowering.strided import View
+from bitlane_rtl.abi import Op
+from support.host.arrays import random
+from support.host.model_link import ModelLink
+from support.host.planned_anew import assign_anew, evaluate_anew
+
+FIELDS: dict[Any, str] = {
+    Stored: "area offset shape strides itemsize",
+    Constant: "content",
+    Applied: "a op b shape strides itemsize options summed",
+    Viewed: "source offset shape strides itemsize",
+    Widened: "source shape strides itemsize signed",
+    Form: "areas roots target",
+}
+"""The fields of rows and of forms. Abilities are a field of their own."""
+
+
+def x(of: Storage, at: int = 0, shape: Any = (3,), strides: Any = (1,), size: int = 1) -> Stored:
+    return Stored(of, View(of.address + at, strides, size), shape)
+
+
+def xor(a: Expression, b: Expression) -> Applied:
+    return apply(Op.XOR, a, b)
+
+
+def inverted(a: Expression) -> Applied:
+    return apply(Op.NOT, a)
+
+
+def count(a: Expression, size: int = 1) -> Applied:
+    return apply(Op.COUNT, a, itemsize=size)
+
+
+def shifted(a: Expression, *, arithmetic: bool) -> Applied:
+    return apply(Op.SHIFT_RIGHT, a, Constant(b"\2"), options=Options.of(arithmetic=arithmetic))
+
+
+def with_two(s: Storage, t: Storage, last: Callable[..., Expression]) -> list[Expression]:
+    """Return two inversions, and ``last`` of them."""
+    one, other = inverted(x(s)), inverted(x(t))
+    return [one, other, last(one, other)]
+
+
+def with_xor(s: Storage, t: Storage, last: Callable[..., Expression]) -> list[Expression]:
+    """Return an exclusive or, and ``last`` of it, its first operand and another leaf."""
+    first = x(s)
+    both = xor(first, x(t))
+    return [both, last(both, first, x(t, 9))]
+
+
+def seen(shape: Any, strides: Any, size: int = 1) -> Callable[[Storage], Expression]:
+    def look(s: Storage) -> Expression:
+        return window(inverted(x(s, 0, (8,))), 0, shape, strides, size)
+
+    return look
+
+
+THREE, TWO_WIDE = seen((3,), (2,)), seen((3,), (2,), 2)
+SQUARE = (3, 3), (3, 1)
+
+PAIRS: dict[tuple[Any, str], list[Callable[[Storage, Storage], list[Expression]]]] = {
+    (Stored, "area"): [
+        lambda s, t: [xor(xor(x(s), x(t, 1)), x(s, 9))],
+        lambda s, t: [xor(xor(x(s), x(t, 1)), x(t, 9))],
+    ],
+    (Stored, "offset"): [lambda s, t, n=n: [inverted(x(s, n))] for n in (1, 2)],
+    (Stored, "shape"): [
+        lambda s, t, shape=shape: [xor(x(s), x(t, 0, shape))] for shape in ((3,), (1,))
+    ],
+    (Stored, "strides"): [lambda s, t, n=n: [inverted(x(s, 8, strides=(n,)))] for n in (2, -2)],
+    (Stored, "itemsize"): [lambda s, t, n=n: [count(x(s, 0, (3,), (2,), n))] for n in (1, 2)],
+    (Constant, "content"): [lambda s, t, n=n: [xor(x(s), Constant(n))] for n in (b"\1", b"\2")],
+    (Applied, "a"): [
+        lambda s, t: with_xor(s, t, lambda both, first, other: apply(Op.AND, both, other)),
+        lambda s, t: with_xor(s, t, lambda both, first, other: apply(Op.AND, first, other)),
+    ],
+    (Applied, "op"): [lambda s, t, op=op: [apply(op, x(s), x(t))] for op in (Op.AND, Op.OR)],
+    (Applied, "b"): [
+        lambda s, t: with_xor(s, t, lambda both, first, other: apply(Op.AND, other, both)),
+        lambda s, t: with_xor(s, t, lambda both, first, other: apply(Op.AND, other, first)),
+    ],
+    (Applied, "strides"): [
+        lambda s, t, order=order: [copy_ordered(x(s, 0, *SQUARE), order)]
+        for order in ((0, 1), (1, 0))
+    ],
+    (Applied, "itemsize"): [lambda s, t, n=n: [count(x(s, 0, (), ()), n)] for n in (1, 4)],
+    (Applied, "options"): [lambda s, t, n=n: [shifted(x(s), arithmetic=n)] for n in (False, True)],
+    (Applied, "summed"): [
+        lambda s, t, axes=axes: [add_up(count(x(s, 0, *SQUARE)), axes)] for axes in ((0,), (1,))
+    ],
+    (Viewed, "source"): [
+        lambda s, t: with_two(s, t, lambda a, b: xor(window(a, 1, (2,), (1,)), x(s, 0, (2,)))),
+        lambda s, t: with_two(s, t, lambda a, b: xor(window(b, 1, (2,), (1,)), x(s, 0, (2,)))),
+    ],
+    (Viewed, "offset"): [
+        lambda s, t, n=n: [xor(window(inverted(x(s)), n, (2,), (1,)), x(t, 0, (2,)))]
+        for n in (0, 1)
+    ],
+    (Viewed, "shape"): [lambda s, t, n=n: [xor(x(t), seen(n, (1,))(s))] for n in ((3,), (1,))],
+    (Viewed, "strides"): [lambda s, t, n=n: [xor(x(t), seen((3,), (n,))(s))] for n in (1, 2)],
+    (Viewed, "itemsize"): [lambda s, t, look=look: [count(look(s))] for look in (THREE, TWO_WIDE)],
+    (Widened, "source"): [
+        lambda s, t: with_two(s, t, lambda a, b: widen(a, 4, signed=False)),
+        lambda s, t: with_two(s, t, lambda a, b: widen(b, 4, signed=False)),
+    ],
+    (Widened, "itemsize"): [
+        lambda s, t, n=n: [widen(x(s, 0, (), ()), n, signed=False)] for n in (2, 4)
+    ],
+    (Widened, "signed"): [lambda s, t, n=n: [widen(x(s), 2, signed=n)] for n in (False, True)],
+}
+"""Expressions that differ in one field of their forms."""
+
+IMPLIED = {(Applied, "shape"), (Widened, "shape"), (Widened, "strides"), (Form, "areas")}
+"""Shapes and strides that follow from those of operands, and sizes, which are checked alone."""
+
+
+def without(form: Form, kind: Any, field: str) -> Form:
+    """Return ``form`` without a field."""
+    if kind is Form:
+        return form._replace(**{field: None})
+    at = 1 + FIELDS[kind].split().index(field)
+    rows = [(*row[:at], None, *row[at + 1 :]) if row[0] is kind else row for row in form.rows]
+    return form._replace(rows=tuple(rows))
+
+
+class Forgetful:
+    """Stores plans by the forms without one field."""
+
+    def __init__(self, kind: Any, field: str) -> None:
+        self._field = kind, field
+        self._stored: dict[Any, CompiledForm] = {}
+
+    def __call__(self, form: Form, abilities: Any) -> CompiledForm:
+        key = without(form, *self._field), abilities
+        return self._stored.setdefault(key, CompiledForm(form, abilities))
+
+
+def storages(driver: Driver) -> tuple[Storage, Storage]:
+    """Return two storages of 64 random bytes."""
+    made = Storage(driver, 64), Storage(driver, 64)
+    for number, storage in enumerate(made):
+        driver.write(storage.address, random(64, "u1", 5 + number))
+    return made
+
+
+def content(driver: Driver, stored: Stored) -> NDArray[Any]:
+    """Return the bytes of a result's memory."""
+    return driver.read(stored.storage.address, stored.storage.size)
+
+
+def agree(driver: Driver, roots: list[Expression], anew: list[Expression]) -> bool:
+    """Return whether stored plans give the bytes of plans that are made anew."""
+    got, expected = evaluate.evaluate(driver, roots), evaluate_anew(driver, anew)
+    return all(
+        np.array_equal(content(driver, x), content(driver, y))
+        for x, y in zip(got, expected, strict=True)
+    )
+
+
+def test_all_fields_are_tried() -> None:
+    fields = {(kind, field) for kind in FIELDS for field in FIELDS[kind].split()}
+    elsewhere = {(Form, "roots"), (Form, "target")}
+    assert fields == {*PAIRS, *IMPLIED, *elsewhere}
+
+
+@pytest.mark.parametrize(("kind", "field"), PAIRS)
+def test_a_plan_depends_on_each_field_of_a_row(
+    driver: Driver, kind: Any, field: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    s, t = storages(driver)
+    first, second = PAIRS[kind, field]
+    one, other = describe(first(s, t))[0], describe(second(s, t))[0]
+    assert one != other
+    assert without(one, kind, field) == without(other, kind, field)
+    assert agree(driver, first(s, t), first(s, t))
+    assert agree(driver, second(s, t), second(s, t))
+    monkeypatch.setattr(evaluate, "compile_form", Forgetful(kind, field))
+    assert agree(driver, first(s, t), first(s, t))
+    assert not agree(driver, second(s, t), second(s, t)), "the field has no effect"
+
+
+def test_a_plan_depends_on_the_order_of_results(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def roots(*, swapped: bool) -> list[Expression]:
+        both = xor(x(s), x(t))
+        made: list[Expression] = [apply(Op.AND, both, x(s, 9)), both]
+        return made[::-1] if swapped else made
+
+    s, t = storages(driver)
+    one, other = (describe(roots(swapped=each))[0] for each in (False, True))
+    assert one != other
+    assert one.areas == other.areas
+    for each in (False, True):
+        assert agree(driver, roots(swapped=each), roots(swapped=each))
+    plan = CompiledForm(one, driver.geometry.abilities)
+    monkeypatch.setattr(evaluate, "compile_form", lambda *_: plan)
+    assert not agree(driver, roots(swapped=True), roots(swapped=True))
+
+
+def test_a_plan_depends_on_its_target(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    def written(number: int, assign: Callable[..., None]) -> list[int]:
+        s, t = storages(driver)
+        leaves = x(s), x(t)
+        assign(driver, leaves[number], xor(*leaves))
+        return [*driver.read(s.address, 64).tolist(), *driver.read(t.address, 64).tolist()]
+
+    for number in (0, 1):
+        assert written(number, evaluate.assign) == written(number, assign_anew)
+    monkeypatch.setattr(evaluate, "compile_form", Forgetful(Form, "target"))
+    assert written(0, evaluate.assign) == written(0, assign_anew)
+    assert written(1, evaluate.assign) != written(1, assign_anew)
+
+
+def test_a_plan_depends_on_the_abilities(monkeypatch: pytest.MonkeyPatch) -> None:
+    def runs(driver: Driver) -> None:
+        a = x(storages(driver)[0], 0, (3, 5), (5, 1))
+        evaluate.evaluate(driver, [inverted(window(a, 0, (3, 2), (5, 1)))])
+
+    full, small = (Driver(ModelLink(memory_bytes=1 << 12, loops=n)) for n in (4, 1))
+    for driver in (full, small):
+        runs(driver)
+    plans: dict[Form, CompiledForm] = {}
+
+    def forget(form: Form, abilities: Any) -> CompiledForm:
+        return plans.setdefault(form, CompiledForm(form, abilities))
+
+    monkeypatch.setattr(evaluate, "compile_form", forget)
+    runs(full)
+    with pytest.raises(DeviceFault):
+        runs(small)

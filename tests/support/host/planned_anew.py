@@ -1,0 +1,52 @@
+"""Evaluation that plans every expression anew, at its own addresses: nothing is stored."""
+
+from collections.abc import Callable, Sequence
+
+from bitlane.compiler.fusion import fuse
+from bitlane.compiler.memory import allocate, write_into
+from bitlane.compiler.nodes import Applied, Expression, Stored, Widened, broadcast
+from bitlane.compiler.passes import Location, Plan, plan_passes
+from bitlane.driver.driver import Driver, Storage
+from bitlane.lowering.fences import insert_fences
+from bitlane.lowering.strided import View
+
+
+def evaluate_anew(driver: Driver, roots: Sequence[Expression]) -> list[Stored]:
+    """Do what ``evaluate`` does."""
+    wanted = list(dict.fromkeys(roots))
+    plan = plan_passes(fuse(wanted, driver.geometry), driver.geometry)
+    find = _run(driver, plan)
+    results: dict[Expression, Stored] = {}
+    for root, location in zip(wanted, plan.results, strict=True):
+        if isinstance(root, Stored):
+            results[root] = root
+            continue
+        results[root] = Stored(*find(location), root.shape)
+        if isinstance(root, Applied | Widened):
+            root.cache(results[root])
+    return [results[root] for root in roots]
+
+
+def assign_anew(driver: Driver, target: Stored, value: Expression) -> None:
+    """Do what ``assign`` does."""
+    roots = fuse([broadcast(value, target.shape)], driver.geometry)
+    plan = plan_passes(roots, driver.geometry)
+    _run(driver, write_into(plan, [Location(None, target.view)], [target.shape]))
+
+
+def _run(driver: Driver, plan: Plan) -> Callable[[Location], tuple[Storage, View]]:
+    """Execute ``plan``; return a function that finds results."""
+    memory = allocate(plan)
+    sizes = (*memory.bound, memory.temporary) if memory.temporary else memory.bound
+    taken = [Storage(driver, size) for size in sizes]
+    starts = [storage.address for storage in taken]
+    if plan.constants.size:
+        driver.write(starts[-1], plan.constants.content)
+    driver.run(insert_fences(memory.groups(starts, driver.geometry)))
+
+    def find(location: Location) -> tuple[Storage, View]:
+        assert location.buffer is not None
+        area, _ = memory.places[location.buffer]
+        return taken[area], memory.view(location, starts)
+
+    return find
