@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 from ..driver.driver import Driver, Storage
 from ..errors import LayoutError, OutOfDeviceMemory
-from .compiled import PlacedPlan, compile_form
+from .compiled import CompiledForm, PlacedPlan, compile_form
 from .forms import describe
 from .nodes import Applied, Expression, Stored, Widened, broadcast
 from .passes import Location
@@ -50,33 +50,34 @@ def assign(driver: Driver, target: Stored, value: Expression) -> None:
 
 def _run(driver: Driver, roots: Sequence[Expression], target: Stored | None = None) -> "_Memory":
     form, leaves = describe(roots, target)
-    compiled = compile_form(form, driver.geometry.abilities)
-    placed = compiled.usual
-    try:
-        memory = _Memory(driver, placed, leaves)
-    except OutOfDeviceMemory:
-        placed = compiled.sparing
-    if placed is not compiled.usual:  # and the traceback no longer holds what was taken
-        try:
-            memory = _Memory(driver, placed, leaves)
-        except OutOfDeviceMemory as error:
-            raise _too_large(placed, error) from None
+    memory = _allocate(driver, compile_form(form, driver.geometry.abilities), leaves)
     with ExitStack() as given_back:
         for storage in memory.taken:
             # Not left to Python: an error's traceback refers to everything here.
             given_back.callback(storage.close)
         content = memory.plan.plan.constants.content
         before = [(memory.starts[-1], content)] if content else []
-        driver.run(placed.commands(memory.starts), before=before)
+        driver.run(memory.placed.commands(memory.starts), before=before)
         given_back.pop_all()
     return memory
+
+
+def _allocate(driver: Driver, compiled: CompiledForm, leaves: Sequence[Storage]) -> "_Memory":
+    try:
+        return _Memory(driver, compiled.usual, leaves)
+    except OutOfDeviceMemory:
+        pass  # and its traceback no longer holds what the attempt has taken
+    try:
+        return _Memory(driver, compiled.sparing, leaves)
+    except OutOfDeviceMemory as error:
+        raise _too_large(compiled.sparing, error) from None
 
 
 class _Memory:
     """The device's memory for a plan whose arguments are ``leaves``. ``OutOfDeviceMemory``."""
 
     def __init__(self, driver: Driver, placed: PlacedPlan, leaves: Sequence[Storage]) -> None:
-        self.plan = placed.memory
+        self.placed, self.plan = placed, placed.memory
         self.taken: list[Storage] = []
         self.areas = dict(zip(placed.arguments, leaves, strict=True))
         try:
