@@ -257,3 +257,23 @@ def test_a_plan_depends_on_the_abilities(monkeypatch: pytest.MonkeyPatch) -> Non
     runs(full)
     with pytest.raises(DeviceFault):
         runs(small)
+
+
+def test_a_value_that_is_cached_is_copied(driver: Driver) -> None:
+    s, t = storages(driver)
+    node = inverted(xor(x(s), x(t)))
+    for root in (node, window(node, 1, (2,), (1,))):
+        (first,), (second,) = evaluate.evaluate(driver, [node]), evaluate.evaluate(driver, [root])
+        assert first.storage is not second.storage
+        offset = 0 if root is node else 1
+        shown = content(driver, second)[second.view.address - second.storage.address :]
+        assert shown[:2].tolist() == content(driver, first)[offset : offset + 2].tolist()
+
+
+def test_a_target_is_not_written_before_all_of_it_is_read(driver: Driver) -> None:
+    def written(assign: Callable[..., None]) -> list[int]:
+        s, _ = storages(driver)
+        assign(driver, x(s, 0, (8,), (2,), 2), widen(x(s, 4, (8,)), 2, signed=True))
+        return driver.read(s.address, 64).tolist()
+
+    assert written(evaluate.assign) == written(assign_anew)
