@@ -43,7 +43,7 @@ def unwritten(monkeypatch: pytest.MonkeyPatch, fresh_cache: Path) -> Callable[[]
 
     def start() -> None:
         monkeypatch.setattr(engine, "built", designs.built)
-        monkeypatch.setattr(designs, "written", lambda design: pytest.fail("a design is lowered"))
+        monkeypatch.setattr(designs, "written", lambda *_: pytest.fail("a design is lowered"))
 
     return start
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .batch.record import Recording
     from .batch.runner import BatchWarning
     from .checking import CheckedEngine, Difference, check
+    from .coverage import Coverage, CoveragePoint
     from .engine import Engine
     from .errors import BatchError, FallbackWarning
     from .model.model import Model
@@ -30,6 +31,8 @@ _MODULES = {
     "BatchWarning": "batch.runner",
     "BrokenOff": "batch.description",
     "CheckedEngine": "checking",
+    "Coverage": "coverage",
+    "CoveragePoint": "coverage",
     "Difference": "checking",
     "Engine": "engine",
     "FallbackWarning": "errors",
@@ -49,6 +52,8 @@ __all__ = [
     "BatchWarning",
     "BrokenOff",
     "CheckedEngine",
+    "Coverage",
+    "CoveragePoint",
     "Difference",
     "Engine",
     "FallbackWarning",

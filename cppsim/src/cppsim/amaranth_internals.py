@@ -225,6 +225,38 @@ def made_signals(design: Any) -> Any:
     return made
 
 
+def statements_of(design: Any) -> "Iterator[tuple[str, str, Sequence[Any]]]":
+    """Yield the path, the domain and the statements of each fragment of a prepared design."""
+    for fragment in _depth_first(design.fragment):
+        if type(fragment) is hdl.Fragment:
+            path = ".".join(design.fragments[fragment].name)
+            content: Any = fragment
+            for domain, statements in content.statements.items():
+                yield path, domain, statements
+
+
+def _depth_first(fragment: Any) -> "Iterator[Any]":
+    """Yield ``fragment`` and all within it, in the order in which they are emitted."""
+    yield fragment
+    for inner, *_ in fragment.subfragments:
+        yield from _depth_first(inner)
+
+
+def named_signals(design: Any) -> "Iterator[tuple[str, str, Any]]":
+    """Yield the path, the name and the signal of each named signal of a prepared design.
+
+    The path is that of the topmost fragment that uses the signal. The clocks and resets of domains
+    are left out.
+    """
+    met = SignalSet(clocks_and_resets_of(design))
+    for fragment in _depth_first(design.fragment):
+        about = design.fragments[fragment]
+        for signal, name in about.signal_names.items():
+            if signal not in met:
+                met.add(signal)
+                yield ".".join(about.name), name, signal
+
+
 def prepared_design(simulator: Any) -> Any:
     """Return the prepared design of a simulator."""
     return simulator._design
@@ -246,6 +278,36 @@ class _Emitter(NetlistEmitter):
 
     idle = False
     """Whether to emit clocks and resets that only testbenches use."""
+    reached: "list[tuple[Any, Sequence[int]]] | None" = None
+    """Where to list the conditions of statements and cases, for `emitted_netlist`."""
+    _current: int | None = None
+    """The place there of the statement that is being emitted."""
+
+    def emit_stmt(self, module: int, fragment: Any, domain: str, statement: Any, on: Any) -> None:
+        if self.reached is not None:
+            clocked = None if domain == "comb" else fragment.domains[domain]
+            self.reached.append((clocked, (int(on),)))
+            self._current = len(self.reached) - 1
+        super().emit_stmt(module, fragment, domain, statement, on)
+        self._current = None
+
+    def emit_priority_match(self, *arguments: Any, **options: Any) -> Any:
+        return self._cases(super().emit_priority_match(*arguments, **options))
+
+    def emit_match(self, *arguments: Any, **options: Any) -> Any:
+        # The name in Amaranth's development branch.
+        return self._cases(super().emit_match(*arguments, **options))
+
+    def _cases(self, nets: Any) -> Any:
+        """Note ``nets`` for the cases of the statement that is being emitted.
+
+        The last ones before the statements in the cases are those of a switch; an operand of its
+        test may have others.
+        """
+        if self.reached is not None and self._current is not None:
+            clocked, (on, *_) = self.reached[self._current]
+            self.reached[self._current] = clocked, (on, *map(int, nets))
+        return nets
 
     def emit_signal_fields(self) -> None:
         pass
@@ -268,10 +330,16 @@ class _Emitter(NetlistEmitter):
         self.emit_signal(signal)
 
 
-def emitted_netlist(design: Any, *, idle: bool) -> Any:
+def emitted_netlist(
+    design: Any, *, idle: bool, reached: "list[tuple[Any, Sequence[int]]] | None" = None
+) -> Any:
     """Return the netlist of ``design`` for simulation, in which undriven signals are registers.
 
     With ``idle`` it has the clocks and resets of all domains, also of those without any logic.
+
+    ``reached`` is extended by each statement, in the order of `statements_of`: its domain, None for
+    combinational logic, and nets. The first one is 1 where the statement is reached, the others
+    where each case of a switch is taken; of other statements only the first one means anything.
 
     Raises ``OverflowError`` for a value of more bits than `WIDEST`.
 
@@ -283,7 +351,7 @@ def emitted_netlist(design: Any, *, idle: bool) -> Any:
     ordered.ports = sorted(design.ports, key=lambda port: str(port[0]))
     ordered.signal_lca = ChainMap(SignalDict(), design.signal_lca)  # the emitter may add to it
     emitter = _Emitter(netlist, ordered, all_undef_to_ff=True)
-    emitter.idle = idle
+    emitter.idle, emitter.reached = idle, reached
     emitter.emit_fragment(design.fragment, None)
     _expect_no_cycle(netlist)
     netlist.resolve_all_nets()

@@ -21,6 +21,7 @@ from .compiling.cache import source_digest
 from .compiling.library import Builder, builder, content_key
 from .cpp.simulation import SimulationSource, write_simulation
 from .errors import SimulationError, in_one_line
+from .netlist.covered import Measured
 from .netlist.design import PlainDesign
 from .netlist.fingerprint import Fingerprint, fingerprint
 from .netlist.lowered import Lowered
@@ -44,24 +45,29 @@ _LOGIC = ("steps", "stored", "registers")
 """Attributes of a `SimulationSource` that few simulations need: half of the time of a layout."""
 
 
-def built(design: Any) -> Written:
+def built(design: Any, measured: Measured = Measured.NOTHING) -> Written:
     """Return ``design`` with its library, compiled unless an equal one is in the cache.
 
-    Raises ``SimulationError`` if it cannot be compiled.
+    The library counts what is ``measured``. Raises ``SimulationError`` if it cannot be compiled.
     """
     with uncollected():
         mark = _mark(design)
-        content = mark.digest, _CODE
-        folder = builder().folder(content, partial(_fill, design, mark))
+        content = [mark.digest, _CODE]
+        if measured is not Measured.NOTHING:
+            content.append(measured.value)
+        fill = partial(_fill, design, mark, measured)
+        folder = builder().folder(content, fill)
         if not (folder / _LAYOUT).is_file():  # another process has removed the entry meanwhile
-            folder = builder().folder(content, partial(_fill, design, mark))
+            folder = builder().folder(content, fill)
         return _read(folder, mark)
 
 
-def written(design: Any) -> Written:
-    """Return ``design`` as C++. Raises ``SimulationError`` if it has no plain form."""
+def written(design: Any, measured: Measured = Measured.NOTHING) -> Written:
+    """Return ``design`` as C++, with counters of what is ``measured``.
+
+    Raises ``SimulationError`` if it has no plain form."""
     with in_one_line(SimulationError):
-        lowered = lower(design, idle=True)
+        lowered = lower(design, idle=True, measured=measured)
         return lowered, write_simulation(lowered)
 
 
@@ -89,8 +95,8 @@ def uncollected() -> Iterator[None]:
 # --- an entry ---------------------------------------------------------------------------------
 
 
-def _fill(design: Any, mark: Fingerprint, folder: Path) -> None:
-    lowered, source = written(design)
+def _fill(design: Any, mark: Fingerprint, measured: Measured, folder: Path) -> None:
+    lowered, source = written(design, measured)
     builder(source.text).compile_text(source.text, folder)
     (folder / _LAYOUT).write_bytes(layout(lowered, source, mark.objects))
 

@@ -11,9 +11,11 @@ from typing import Any
 from amaranth.hdl import Signal, Value
 
 from .amaranth_internals import VCDWriter, empty_design
+from .coverage import current_coverage
 from .designs import Written, built
 from .errors import SimulationError, fall_back
 from .mode import Mode, default_mode
+from .netlist.covered import Measured
 from .running import RunningEngine
 from .running.state import CompiledState
 from .waveforms.simulator import SimulatorWaves
@@ -61,7 +63,11 @@ class Engine(RunningEngine):
         """The cycles before the last reset."""
         if mode is not Mode.OFF:
             try:
-                self._begin_compiled(design, built(design))
+                coverage = current_coverage()
+                measured = Measured.NOTHING if coverage is None else coverage.measured
+                self._begin_compiled(design, built(design, measured))
+                if coverage is not None:
+                    coverage.measure(design, self._state.model)
                 return
             except SimulationError as error:
                 self.reason = str(error)

@@ -1,5 +1,7 @@
 """A plugin for pytest: ``--cppsim=always`` runs a suite for ``amaranth.sim`` in compiled code.
 
+``--cppsim-cover`` measures the coverage of all tests there.
+
 pytest loads it wherever cppsim is installed; without ``--cppsim`` it changes nothing and imports
 nothing. The summary counts the cycles in compiled code, and gives the reason for simulations
 without it. Tests and their imports need no change.
@@ -7,6 +9,7 @@ without it. Tests and their imports need no change.
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +17,8 @@ import pytest
 from .mode import Mode, set_default_mode
 
 _NAME = "cppsim"
+_COVER = "cppsim coverage"
+_FILE = "cppsim.info"
 _MOST_AT_ONCE = 32
 
 
@@ -70,6 +75,47 @@ class Tally:
                 yield f"{count} in Amaranth's simulator: {reason}"
 
 
+class _Covering:
+    """The hooks of a process with tests whose coverage goes to ``file``."""
+
+    def __init__(self, file: str, *, toggles: bool) -> None:
+        from .coverage import Coverage  # Amaranth, which only these runs need
+
+        self._file = file
+        self._coverage = Coverage(toggles=toggles)
+        self._coverage.__enter__()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        self._coverage.test = item.nodeid
+        try:
+            return (yield)
+        finally:
+            self._coverage.test = ""
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        output = getattr(session.config, "workeroutput", None)
+        if output is not None:
+            output[_COVER] = self._coverage.data()
+        else:
+            self._coverage.write_lcov(self._file)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Add the counts of a worker of pytest-xdist."""
+        data = getattr(node, "workeroutput", {}).get(_COVER)
+        if data is not None:
+            self._coverage.add_data(data)
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        terminalreporter.section(f"cppsim, coverage in {self._file}")
+        terminalreporter.write(self._coverage.table())
+
+    def pytest_unconfigure(self) -> None:
+        self._coverage.__exit__()
+
+
 class _Plugin:
     """The hooks of a process that runs tests."""
 
@@ -111,18 +157,59 @@ class _Plugin:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.getgroup(_NAME, "Amaranth's simulator, compiled").addoption(
+    group = parser.getgroup(_NAME, "Amaranth's simulator, compiled")
+    group.addoption(
         "--cppsim",
         choices=[mode.value for mode in Mode],
         help="simulate in compiled code (always), in Amaranth's simulator (off), or in both and "
         "compare (check); default: off",
     )
+    group.addoption(
+        "--cppsim-cover",
+        nargs="?",
+        const=_FILE,
+        metavar="FILE",
+        help="simulate in compiled code, and write which statements and branches of the designs "
+        f"were reached to FILE for LCOV; default: {_FILE}",
+    )
+    group.addoption(
+        "--cppsim-cover-toggles",
+        action="store_true",
+        help="with --cppsim-cover: count the changes of each bit of each signal as well",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     chosen = config.getoption("--cppsim")
+    file, toggles = (config.getoption(x) for x in ("--cppsim-cover", "--cppsim-cover-toggles"))
+    if toggles and file is None:
+        raise pytest.UsageError("--cppsim-cover-toggles: expected --cppsim-cover before it")
+    if file is not None:
+        _expect_replaceable(Path(file))
+        if chosen == Mode.OFF.value:
+            raise pytest.UsageError("--cppsim-cover: needs compiled code; expected --cppsim=always")
+        chosen = chosen or Mode.ALWAYS.value
     if chosen is None and _NAME in (config.getoption("plugins") or ()):
         raise pytest.UsageError("-p cppsim: loads the plugin and no more; expected --cppsim=always")
     if chosen not in (None, Mode.OFF.value):
         mode = Mode(chosen)
         config.pluginmanager.register(_Plugin(mode), f"{_NAME} in {mode.value}")
+    if file is not None:
+        config.pluginmanager.register(_Covering(file, toggles=bool(toggles)), _COVER)
+
+
+def _expect_replaceable(file: Path) -> None:
+    """Expect a tracefile or a new file: not the test that follows the option.
+
+    Raises ``UsageError``.
+    """
+    if file.is_file():
+        with file.open("rb") as content:
+            good = content.read(3) in (b"", b"TN:")
+    else:
+        good = not file.exists() and file.parent.is_dir()
+    if not good:
+        raise pytest.UsageError(
+            f"--cppsim-cover: {file} is not a tracefile of LCOV; expected a new file in a folder, "
+            f"or none as in --cppsim-cover={_FILE}"
+        )

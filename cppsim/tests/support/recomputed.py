@@ -14,6 +14,7 @@ from cppsim.batch.cached import CachedBatch
 from cppsim.batch.description import Source
 from cppsim.batch.source import write_batch
 from cppsim.designs import Written
+from cppsim.netlist.covered import Measured
 from cppsim.netlist.fingerprint import fingerprint
 
 SALT = "RECOMPUTE"
@@ -29,13 +30,13 @@ def recompute(replace: Callable[[Any, str, Any], None]) -> None:
     replace(CachedBatch, "source", _compared_batch(CachedBatch.source))
 
 
-def expect_same(design: Any, ready: Written) -> None:
+def expect_same(design: Any, ready: Written, measured: Measured = Measured.NOTHING) -> None:
     """Expect that ``ready``, from the cache, is what ``design`` becomes without one."""
     _, source = ready
     assert source.library is not None
     objects = fingerprint(design).objects
     kept = (source.library.parent / designs._LAYOUT).read_bytes()
-    anew = designs.layout(*designs.written(design), objects)
+    anew = designs.layout(*designs.written(design, measured), objects)
     same = _contents(kept, objects) == _contents(anew, objects)
     assert same, f"{source.library.parent} is not the entry of this design"
 
@@ -54,12 +55,12 @@ def _contents(layout: bytes, objects: Sequence[Any]) -> tuple[Any, ...]:
     return lowered, source, logic, list(map(repr, steps))
 
 
-def _compared(find: Callable[[Any], Written | None]) -> Callable[[Any], Written | None]:
+def _compared(find: Callable[..., Written | None]) -> Callable[..., Written | None]:
     @wraps(find)
-    def found(design: Any) -> Written | None:
-        ready = find(design)
+    def found(design: Any, measured: Measured = Measured.NOTHING) -> Written | None:
+        ready = find(design, measured)
         if ready is not None and _is_chosen(fingerprint(design).digest):
-            expect_same(design, ready)
+            expect_same(design, ready, measured)
         return ready
 
     return found

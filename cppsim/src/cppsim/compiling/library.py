@@ -57,6 +57,10 @@ _SIMULATION: Signatures = {
     "simulation_told": (_SIZE, (_ADDRESS, ctypes.POINTER(ctypes.POINTER(ctypes.c_uint64)))),
 }
 
+_COVERED_NAME = "simulation_covered"
+_COVERED: Signatures = {_COVERED_NAME: (_ADDRESS, (_ADDRESS,))}
+"""What only a library that measures coverage has."""
+
 
 def content_key(*parts: str) -> str:
     """Return 32 hexadecimal digits of the SHA-256 of ``parts`` and their boundaries."""
@@ -199,7 +203,8 @@ def load(path: Path) -> Any:
     """Return the library of a design, with its functions. Raises ``SimulationError``."""
     # PyDLL holds the interpreter's lock: calls are many, and shorter than giving the lock up.
     try:
-        return bind(ctypes.PyDLL(str(path)), _SIMULATION)
+        library = bind(ctypes.PyDLL(str(path)), _SIMULATION)
+        return bind(library, _COVERED) if hasattr(library, _COVERED_NAME) else library
     except (AttributeError, OSError) as error:
         raise SimulationError(f"{path}: not a library of a design: {error}") from error
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..netlist.covered import CountedWord, CoveredBits
 from ..netlist.design import WORD, Bits
 from ..netlist.lowered import Event, InputWord, Lowered, clock_plan, edge_sides
 from ..netlist.passes import Statement
@@ -35,7 +36,7 @@ const uint64_t starts[{size}] = {{{starts}}};
 struct Top {{
   uint64_t s[{size}];
 {memories}
-  Told *told;
+{covered}  Told *told;
   bool halved; // `step` ends before `levels`
 
   __attribute__((always_inline)) int levels() {{
@@ -60,6 +61,13 @@ struct Top {{
 }} // namespace
 
 #include "interface.h"
+"""
+
+_COVERED = """
+EXPORT uint64_t *simulation_covered(Top *top) {
+  top->covered.flush();
+  return top->covered.first;
+}
 """
 
 
@@ -95,6 +103,8 @@ class SimulationSource:
         Words that are not 0 while an edge of a derived clock is pending; 0 between steps.
     starts
         The value of each word at power-on.
+    covered
+        The counters of coverage, if it is measured.
     """
 
     text: str = ""
@@ -112,6 +122,7 @@ class SimulationSource:
     due: list[int] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
     size: int = 0
+    covered: CoveredBits | None = None
 
 
 def write_simulation(lowered: Lowered) -> SimulationSource:
@@ -131,15 +142,21 @@ class _Simulation(Writer):
         self._derived: list[tuple[int, str, str]] = []
         self._stored: dict[int, tuple[int, int]] = {}
         """The word of each bit of the state, and its place, as Python reads it."""
-        self._source = SimulationSource(steps=self._steps)
+        self._source = SimulationSource(steps=self._steps, covered=lowered.covered)
+        covered = lowered.covered
+        self._counted: list[CountedWord] = [] if covered is None else covered.words
         self._declare()
 
     def source(self) -> SimulationSource:
         step = list(self._step())
         levels = list(self._after())
+        words = self._counted
+        changing = sum(word.toggles for word in words)
         settle = list(lines_of(in_reach(self._settle())))
         self._find_idle_levels()
-        if not self._derived and not self._lowered.watches:
+        # Without a clock, coverage counts at each step.
+        stepped = self._counted and not self._active
+        if not self._derived and not self._lowered.watches and not stepped:
             self._source.passive = self._source.inputs - self._source.seen.keys()
         self._source.step_count = len(self._steps)
         self._source.registers = [register.result for register in self._design.registers]
@@ -148,6 +165,7 @@ class _Simulation(Writer):
         self._source.text = _TEXT.format(
             header="words" if any(_NAMESPACES.search(line) for line in parts) else "types",
             size=self._source.size,
+            covered=f"  Covered<{len(words)}, {changing}> covered;\n" if words else "",
             starts=", ".join(map(literal, self._source.starts)),
             memories="\n".join(f"  {line}" for line in self._arrays),
             step="\n".join(f"    {line}" for line in step),
@@ -155,6 +173,9 @@ class _Simulation(Writer):
             settle="\n".join(f"    {line}" for line in settle),
             pointers=", ".join([*self._words.arrays.values(), "nullptr"]),
         )
+        if words:
+            text = self._source.text.replace('"told.h"\n', '"told.h"\n#include "covered.h"\n', 1)
+            self._source.text = text + _COVERED
         return self._source
 
     # --- state --------------------------------------------------------------------------------
@@ -214,14 +235,36 @@ class _Simulation(Writer):
     def _step(self) -> Iterator[str]:
         yield from self._edges
         reports = self._calls(self._lowered.events, 0)
+        shown = [word.bits for word in self._counted]
         if self._active:
             yield f"if ({' | '.join(self._active)}) {{"
-            yield from (f"  {line}" for line in lines_of(in_reach(self._edge_of(reports))))
+            yield from (f"  {line}" for line in lines_of(in_reach(self._edge_of(reports, shown))))
             yield "}"
         else:
             # Every step is an edge of the one clock that there is, if any.
-            yield from lines_of(in_reach(self._edge_of(reports)))
+            yield from lines_of(in_reach(self._edge_of(reports, shown)))
         yield from (f"s[{seen}] = s[{word}];" for word, seen in self._source.seen.items())
+
+    def _before_edge(self) -> Iterator[Snippet]:
+        """Yield the statements that count what coverage measures."""
+        edges = self._lowered.edges
+        clocks = [name for name, edge in zip(self._active, edges, strict=True) if not edge.reset]
+        # Where an asynchronous reset alone is why the step is taken, nothing is counted.
+        always = len(clocks) == len(edges)
+        names = set[str]()
+        for number, word in enumerate(self._counted):
+            text, reads = self._text(word.bits), self._words.names(word.bits)
+            if word.edge is not None:
+                reads |= self._words.names((word.edge,))
+                text = f"{self._text((word.edge,))} ? {text} : 0"
+            name = f"covered{number}"
+            names.add(name)
+            line = f"covered.store({number}, {text});"
+            yield Snippet((line,), frozenset(reads), frozenset({name}))
+        if self._counted:
+            head = "" if always else f"if ({' | '.join(clocks) or '0'}) "
+            last = (f"{head}covered.end();",)
+            yield Snippet(last, frozenset({*names, *clocks}), frozenset({"covered"}))
 
     def _after(self) -> Iterator[str]:
         yield from lines_of(self._levels())
@@ -289,7 +332,7 @@ class _Simulation(Writer):
                 read.update(write.address, write.data, write.enable)
         for event in (*self._lowered.events, *self._lowered.watches):
             read.update((event.enable,), *event.values)
-        read.update(*self._source.settled)
+        read.update(*self._source.settled, *(word.bits for word in self._counted))
         seen, clocks = self._source.seen, {edge.net for edge in self._lowered.edges}
         used = read | clocks
         for given in self._plan.inputs:

@@ -1,9 +1,10 @@
 """A compiled design in memory: its words, the rows of its memories, and its functions."""
 
 import ctypes
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..amaranth_internals import rows_of
 from ..compiling.library import load
@@ -22,6 +23,9 @@ from ..netlist.design import (
 )
 from ..netlist.lowered import Event, Lowered
 from . import ModelHandle
+
+if TYPE_CHECKING:
+    from .counters import Counters
 
 _FORMATS: dict[int, Any] = {8: "B", 16: "H", 32: "I", 64: "Q"}
 
@@ -81,9 +85,14 @@ class CompiledModel:
             partial(function, self._handle) for function in functions
         )
         self.native = ModelHandle(self._handle, self.address, *map(_address, functions))
+        self.take_counts: Callable[[], None] | None = None
+        """Called before counters of coverage are lost."""
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None):
+            take = getattr(self, "take_counts", None)
+            if take is not None and not sys.is_finalizing():
+                take()
             self._library.simulation_destroy(self._handle)
 
     def places(self, bits: Bits) -> tuple[Sequence[WordPlace], int, bool]:
@@ -97,6 +106,18 @@ class CompiledModel:
         address = self.address_of(memory)
         return Rows(address, memory.width, memory.depth, signed=signed)
 
+    def counters(self) -> "Counters | None":
+        """Return the counters of coverage, None if it is not measured.
+
+        They are valid as long as this object.
+        """
+        covered = self.source.covered
+        if covered is None or not covered.words:
+            return None
+        from .counters import Counters  # NumPy, which only coverage needs
+
+        return Counters(partial(self._library.simulation_covered, self._handle), covered)
+
     def address_of(self, memory: Memory) -> int:
         """Return the address of the rows of one of the design's memories."""
         number = self._memories[id(memory)]
@@ -104,6 +125,8 @@ class CompiledModel:
 
     def reset(self) -> None:
         """Return to the state at power-on."""
+        if self.take_counts is not None:
+            self.take_counts()
         self._library.simulation_reset(self._handle)
         self._fill()
 

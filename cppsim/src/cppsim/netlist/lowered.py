@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from amaranth.hdl import MemoryData, Signal
 
 from ..amaranth_internals import SignalDict, ast, chunks_of, pin_blame
+from .covered import CoveredBits
 from .design import (
     WORD,
     Bits,
@@ -81,12 +82,16 @@ class Lowered:
     driven: "MutableMapping[Signal, bool]" = field(default_factory=SignalDict)
     """Signals that combinational logic drives."""
     rows: dict[MemoryData, Memory] = field(default_factory=dict)
+    covered: CoveredBits | None = None
+    """The bits that coverage counts, if it is measured."""
 
     def show(self, named: Iterable[tuple[str, Bits]]) -> None:
         """Make ``named`` bits and those of messages and edges the outputs of the design."""
         read = [DesignPort(name, True, bits) for name, bits in named]
         for event in (*self.events, *self.watches):
             read += [DesignPort("", True, bits) for bits in ((event.enable,), *event.values)]
+        if self.covered is not None:
+            read += [DesignPort("", True, word.bits) for word in self.covered.words]
         read.append(DesignPort("", True, tuple(edge.net for edge in self.edges)))
         # Inputs, so that nobody takes their numbers for something else.
         read.append(DesignPort("", False, tuple(edge.bit for edge in self.edges)))

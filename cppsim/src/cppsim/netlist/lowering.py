@@ -5,7 +5,7 @@ none in compiled code, raises ``NotPlain``.
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -19,12 +19,14 @@ from ..amaranth_internals import (
     driven_signals,
     emitted_netlist,
     memories_of,
+    named_signals,
     nir,
     operands_of,
     read_ports_of,
     reports_of,
 )
 from .cells import CellWriter, bits_of, result_of
+from .covered import Measured, covered_bits
 from .decisions import Decisions
 from .design import Bits, Memory, MemoryRead, MemoryWrite, NotPlain, StateRegister
 from .lowered import ClockEdge, Event, Lowered, StateInput
@@ -35,21 +37,33 @@ _DEPTH = 1_000_000
 """Amaranth walks its netlist by recursion, of which Python does not mind more."""
 
 
-def lower(design: Any, *, clock: Signal | None = None, idle: bool = False) -> Lowered:
+def lower(
+    design: Any,
+    *,
+    clock: Signal | None = None,
+    idle: bool = False,
+    measured: Measured = Measured.NOTHING,
+) -> Lowered:
     """Lower ``design``. Raises ``NotPlain``, and Amaranth's own errors.
 
     With ``idle`` clocks and resets that only testbenches use are inputs.
 
     With ``clock`` every step is a rising edge of it: other edges raise ``NotPlain``, and the result
     has no edges. Signals without a driver are then constants, except ports.
+
+    With ``measured`` the result has the bits that coverage counts.
     """
     expect_narrow(design.fragment)
+    reached = None if measured is Measured.NOTHING else list[tuple[Any, Sequence[int]]]()
     try:
         with _recursion(_DEPTH):
-            netlist = emitted_netlist(design, idle=idle)
+            netlist = emitted_netlist(design, idle=idle, reached=reached)
     except OverflowError as error:
         raise NotPlain(str(error)) from error
-    return _Lowering(design, netlist, clock).lowered()
+    lowering = _Lowering(design, netlist, clock)
+    if reached is not None:
+        lowering.cover(reached, toggles=measured is Measured.ALL)
+    return lowering.lowered()
 
 
 @contextmanager
@@ -79,6 +93,7 @@ def _memories(fragment: Any) -> list[MemoryData]:
 
 class _Lowering:
     def __init__(self, design: Any, netlist: Any, clock: Signal | None) -> None:
+        self._design = design
         self._netlist = netlist
         self._clock = None if clock is None else int(netlist.signals[clock][0])
         self._writer = CellWriter()
@@ -88,10 +103,18 @@ class _Lowering:
         self._starts: dict[int, int] = {}
         self._resets: dict[int, Any] = {}
         """The domain of each clocked read, by its cell."""
+        self._conditions: list[tuple[int | None, Bits]] | None = None
+        self._toggling: list[tuple[str, str, Signal]] = []
+        """Conditions and named signals that coverage counts."""
         self._contents = _memories(design.fragment)
         self._reports: list[Any] = []
         """Prints and checks in the order of their cells."""
         self._visit(design.fragment)
+
+    def cover(self, reached: Sequence[tuple[Any, Sequence[int]]], *, toggles: bool) -> None:
+        """Count the conditions ``reached`` by the netlist, and on request toggles of signals."""
+        self._conditions = [self._condition(*condition) for condition in reached]
+        self._toggling = list(named_signals(self._design)) if toggles else []
 
     def lowered(self) -> Lowered:
         lowered, cells = self._lowered, self._netlist.cells
@@ -140,6 +163,13 @@ class _Lowering:
         lowered.rows = dict(zip(self._contents, lowered.design.memories, strict=True))
         return lowered
 
+    def _condition(self, domain: Any, nets: Sequence[int]) -> tuple[int | None, Bits]:
+        """Return the edge at which a statement has its effect, None for logic, and its nets."""
+        if domain is None:
+            return None, bits_of(nets)
+        (clock,) = self._netlist.signals[domain.clk]
+        return self._edge(int(clock), rising=domain.clk_edge == "pos"), bits_of(nets)
+
     def _finish(self) -> None:
         """Replace nets by their equals, and list the bits that Python reads as outputs."""
         lowered, same = self._lowered, self._writer.same
@@ -158,6 +188,14 @@ class _Lowering:
         lowered.events = list(map(changed, lowered.events))
         lowered.watches = list(map(changed, lowered.watches))
         rewrite(lowered.design, change)
+        if self._conditions is not None:
+            signals = (lowered.signals[signal] for _, _, signal in self._toggling)
+            # At the only edge that there is, nothing need be asked.
+            alone = sum(not edge.reset for edge in lowered.edges) == 1
+            lowered.covered = covered_bits(
+                signals,
+                [(None if alone and edge else edge, change(x)) for edge, x in self._conditions],
+            )
         lowered.show(("", bits) for bits in lowered.signals.values())
 
     # --- what the netlist does not say --------------------------------------------------------

@@ -1,0 +1,6 @@
+"""Coverage: which statements, branches and changes of bits of a design its simulations had."""
+
+from .coverage import Coverage, current_coverage
+from .points import CoveragePoint
+
+__all__ = ["Coverage", "CoveragePoint", "current_coverage"]
