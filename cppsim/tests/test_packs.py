@@ -7,6 +7,7 @@ from io import StringIO
 import pytest
 
 import cppsim
+from cppsim.netlist.covered import Measured
 from support.packs import MOST, compare_pack, in_packs, side_by_side
 from support.random_designs import (
     RandomDesign,
@@ -63,9 +64,9 @@ def test_what_differs_only_side_by_side_is_no_less_a_failure() -> None:
 def test_a_shared_design_is_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
     built, times = cppsim.engine.built, list[object]()
 
-    def counted(design: object) -> object:
+    def counted(design: object, measured: Measured) -> object:
         times.append(design)
-        return built(design)
+        return built(design, measured)
 
     monkeypatch.setattr("support.written_once._kept", {})
     monkeypatch.setattr("support.written_once.built", counted)

@@ -8,11 +8,12 @@ from amaranth.hdl import MemoryData, Signal
 
 from cppsim import engine
 from cppsim.designs import Written, built
+from cppsim.netlist.covered import Measured
 from cppsim.netlist.fingerprint import fingerprint
 
 from .random_designs import RandomDesign, random_machine
 
-_Key = tuple[int, ...]
+_Key = tuple[Measured, tuple[int, ...]]
 
 
 @cache
@@ -22,7 +23,7 @@ def machine(seed: int) -> RandomDesign:
 
 
 _kept: dict[_Key, tuple[Any, Written]] = {}
-"""Lowered designs by the identities of signals and memories, which the kept design holds."""
+"""Lowered designs by what they measure, and by the identities of the kept signals and memories."""
 
 
 def write_once(replace: Callable[[Any, str, Any], None]) -> None:
@@ -33,11 +34,12 @@ def write_once(replace: Callable[[Any, str, Any], None]) -> None:
     ``setattr``.
     """
 
-    def found(design: Any) -> Written:
+    def found(design: Any, measured: Measured) -> Written:
         objects = fingerprint(design).objects
-        key = tuple(id(x) for x in objects if isinstance(x, Signal | MemoryData))
+        held = tuple(id(x) for x in objects if isinstance(x, Signal | MemoryData))
+        key = measured, held
         if key not in _kept:
-            _kept[key] = design, built(design)
+            _kept[key] = design, built(design, measured)
         return _kept[key][1]
 
     replace(engine, "built", found)
