@@ -6,17 +6,19 @@ All figures are clock cycles of the simulated circuit, so a run gives the same o
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
+from importlib.metadata import entry_points
 
 from bitlane_rtl.abi import Lane, Op
-from bitlane_rtl.bus.sdram.part import EM638325_6H
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.configurations import full
 
 from ..campaigns import commands
 from ..device.simulator import Simulator
-from . import sdram
 from .job import execute
 from .sram import three_streams
+
+ENTRY_POINT_GROUP = "bitlane.contract"
+"""Entry points that yield more rows for a width in bits; they run compiled code."""
 
 _SIZE = 1 << 16
 _QUEUED = 12
@@ -83,27 +85,9 @@ def measure(
         rate = three_streams(width, evaluator)
         yield Row(work, width, "word/cycle", 1 / 3, 0.33, None, rate)
         if evaluator == "compiled":
-            progress(f"{width} bits, SDRAM")
-            yield from _sdram(width)
-
-
-def _sdram(width: int) -> Iterator[Row]:
-    """Memory behind an SDRAM chip at 100 MHz, of 16-bit words unless said otherwise.
-
-    The chip's model is compiled code.
-    """
-
-    def row(work: str, goal: float, transfer: sdram.Transfer) -> Row:
-        return Row(work, width, "word/cycle", 1.0, goal, None, transfer.efficiency)
-
-    size = 4 * _SIZE
-    yield row("256 KiB read from SDRAM, with refresh", 0.90, sdram.reads(width, size, (0,)))
-    two = sdram.reads(width, size, (0, 4 * size))
-    yield row("two times 256 KiB read from SDRAM, with refresh", 0.90, two)
-    work = "256 KiB XOR on SDRAM, all three streams, with refresh"
-    yield row(work, 0.80, sdram.logic(width, Op.XOR, size))
-    work = "256 KiB XOR on SDRAM of 32 bits without masks, with refresh"
-    yield row(work, 0.80, sdram.logic(width, Op.XOR, size, EM638325_6H))
+            for entry in entry_points(group=ENTRY_POINT_GROUP):
+                progress(f"{width} bits, {entry.name}")
+                yield from entry.load()(width)
 
 
 _STARTED_PEER = {32: 0.999, 64: 0.997}

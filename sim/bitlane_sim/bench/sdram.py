@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from bitlane.driver.commands import encode
 from bitlane_rtl.abi import BEATS_PER_BLOCK, RING_OFFSET, Op, register
 from bitlane_rtl.bus.sdram.memory import SdramMemory
-from bitlane_rtl.bus.sdram.part import AS4C16M16SA_7, SdramPart, SdramTiming
+from bitlane_rtl.bus.sdram.part import AS4C16M16SA_7, EM638325_6H, SdramPart, SdramTiming
 from bitlane_rtl.bus.sdram.pins import SdramPins
 from bitlane_rtl.configurations import full
 from bitlane_rtl.engine import Engine
@@ -24,8 +24,10 @@ from cppsim.errors import SimulationError
 from ..campaigns.commands import move
 from ..pins.model import CircuitModel
 from ..pins.sdram import SdramChip, SdramModel, SplitPins
+from .contract import Row
 
 CLOCK_HZ = 100_000_000
+_SIZE = 1 << 18
 _PART = AS4C16M16SA_7
 _ADDRESS_BITS = (_PART.size - 1).bit_length()
 
@@ -219,6 +221,25 @@ def logic(width: int, op: Op, size: int, part: SdramPart = _PART) -> Transfer:
             raise SimulationError(f"bench: {op.name} on SDRAM went wrong")
     words = after.words_read - before.words_read + after.words_written - before.words_written
     return Transfer(words, cycles)
+
+
+def sdram_rows(width: int) -> Iterator[Row]:
+    """Yield the contract's rows of memory behind an SDRAM chip, for ``width`` bits.
+
+    The chip runs at 100 MHz and has words of 16 bits unless the row names others.
+    Raises ``SimulationError`` without a C++ compiler, or if a result is wrong.
+    """
+
+    def row(work: str, goal: float, transfer: Transfer) -> Row:
+        return Row(work, width, "word/cycle", 1.0, goal, None, transfer.efficiency)
+
+    yield row("256 KiB read from SDRAM, with refresh", 0.90, reads(width, _SIZE, (0,)))
+    two = reads(width, _SIZE, (0, 4 * _SIZE))
+    yield row("two times 256 KiB read from SDRAM, with refresh", 0.90, two)
+    work = "256 KiB XOR on SDRAM, all three streams, with refresh"
+    yield row(work, 0.80, logic(width, Op.XOR, _SIZE))
+    work = "256 KiB XOR on SDRAM of 32 bits without masks, with refresh"
+    yield row(work, 0.80, logic(width, Op.XOR, _SIZE, EM638325_6H))
 
 
 def _write(model: SdramModel, offset: int, word: int) -> None:
