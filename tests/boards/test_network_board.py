@@ -25,11 +25,11 @@ from bitlane_boards.flow.build import BuildError, build
 from bitlane_boards.flow.families import Tool
 from bitlane_boards.flow.rgmii import RgmiiPort
 from bitlane_boards.flow.tools import Usage, silent
+from bitlane_boards.pins import CircuitModel
+from bitlane_boards.pins.rgmii import RgmiiPins
+from bitlane_boards.pins.udp import bound_socket
 from bitlane_boards.platforms.colorlight_i5 import ColorlightI5Platform
 from bitlane_rtl.ethernet.board_addresses import BoardAddresses
-from bitlane_sim.pins import CircuitModel
-from bitlane_sim.pins.rgmii import RgmiiPins
-from bitlane_sim.pins.udp import bound_socket
 from support.ethernet.looped import Looped
 
 BOARD = boards()["colorlight-i5"]

@@ -14,11 +14,11 @@ from amaranth.hdl import ClockDomain, Module
 from bitlane_boards.board import Family
 from bitlane_boards.flow.families import FLOWS, YOSYS
 from bitlane_boards.flow.tools import run_tool
+from bitlane_boards.pins import GateModel
 from bitlane_boards.readback import ecp5
 from bitlane_boards.readback.json_netlist import JsonNetlist, convert
 from bitlane_boards.readback.pins import BoardPin, Side
 from bitlane_rtl.search.unit import Unit
-from bitlane_sim.pins import GateModel
 
 pytestmark = pytest.mark.slow
 

@@ -11,10 +11,10 @@ from bitlane.driver.driver import Driver
 from bitlane_boards import boards
 from bitlane_boards.board import Board, MemoryKind
 from bitlane_boards.flow.top import Top
+from bitlane_boards.pins import CircuitModel
+from bitlane_boards.pins.sdram import SdramModel, SplitPins
 from bitlane_boards.readback.netlist import rtl_model
 from bitlane_rtl.bus.sdram.part import SdramPart
-from bitlane_sim.pins import CircuitModel
-from bitlane_sim.pins.sdram import SdramModel, SplitPins
 from cppsim.errors import SimulationError
 from support.boards.session import SILENCE, connect, opened, validated
 from support.verdicts import AT_THE_PINS

@@ -12,10 +12,10 @@ import pytest
 from bitlane.errors import BitlaneError
 from bitlane_boards import boards
 from bitlane_boards.command_line.simulate import add_simulate
+from bitlane_boards.pins import PinSimulation
 from bitlane_boards.readback import netlist
 from bitlane_boards.readback.netlist import bitstream_model
 from bitlane_boards.readback.pins import BoardPin
-from bitlane_sim.pins import PinSimulation
 from support.boards.small_builds import DIVIDER, PLACES, ecp5, ice40
 from support.sim.answerer import Store, answers
 
@@ -71,9 +71,9 @@ def test_stopped_while_it_serves_is_no_error_but_before_it_is(
     )
     monkeypatch.setattr("bitlane_boards.readback.netlist.model_of", lambda *_: model)
     monkeypatch.setattr(
-        "bitlane_sim.pins.PinSimulation", lambda *_: SimpleNamespace(cycle=0, framing_errors=0)
+        "bitlane_boards.pins.PinSimulation", lambda *_: SimpleNamespace(cycle=0, framing_errors=0)
     )
-    monkeypatch.setattr("bitlane_sim.pins.pty.PtyServer", lambda *_: server)
+    monkeypatch.setattr("bitlane_boards.pins.pty.PtyServer", lambda *_: server)
     server.serve = interrupted
     assert run("hx8k") == 0
     captured = capsys.readouterr()

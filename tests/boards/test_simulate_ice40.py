@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from bitlane_boards.pins import CircuitModel, GateModel, PinSimulation
+from bitlane_boards.pins.netlist import HIGH
 from bitlane_boards.readback.asc import Bitstream, BitstreamError
 from bitlane_boards.readback.ice40 import LUT_BITS, Constants, Ice40Netlist, extract
-from bitlane_sim.pins import CircuitModel, GateModel, PinSimulation
-from bitlane_sim.pins.netlist import HIGH
 from support.boards.asc import text_of, write
 from support.boards.small_builds import DIVIDER, PACKAGES, PLACES, ice40, talk
 from support.sim.answerer import Answerer, Store, answers

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from bitlane_boards.pins import GateModel, PinSimulation
+from bitlane_boards.pins.netlist import Netlist
 from bitlane_boards.readback import ecp5 as ecp5_readback
 from bitlane_boards.readback import gowin as gowin_readback
 from bitlane_boards.readback.json_netlist import JsonNetlist, NetlistError, convert
-from bitlane_sim.pins import GateModel, PinSimulation
-from bitlane_sim.pins.netlist import Netlist
 from support.boards.small_builds import DIVIDER, ECP5_PINS, GOWIN_PINS, ecp5, gowin, talk
 from support.sim.answerer import Answerer, Store, answers
 

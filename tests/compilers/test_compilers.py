@@ -36,7 +36,7 @@ COMPILED = (
     "cppsim/tests/batch/test_circuit.py",
     "cppsim/tests/model/test_models.py",
     "tests/sim/device/test_simulator.py",
-    "tests/sim/pins/test_pin_simulation.py",
+    "tests/boards/pins/test_pin_simulation.py",
 )
 """Tests of everything that hands C++ to a compiler."""
 

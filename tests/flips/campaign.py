@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitlane.errors import BitlaneError
+from bitlane_boards.pins.netlist import Netlist
 from bitlane_boards.readback.ice40 import LogicCell
-from bitlane_sim.pins.netlist import Netlist
 from cppsim import Batch, Program
 from cppsim.batch.circuit import PortChoice, PreparedBatch
 from cppsim.batch.folder import write_folder

@@ -12,7 +12,7 @@ from amaranth.lib.wiring import In, Out
 from numpy.typing import NDArray
 
 from bitlane.errors import BitlaneError
-from bitlane_sim.pins.netlist import HIGH, LOW, Netlist
+from bitlane_boards.pins.netlist import HIGH, LOW, Netlist
 from flips.tables import gates
 
 __all__ = ["FlippableCircuit", "FlippableLut", "either"]

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitlane_boards.board import Board
+from bitlane_boards.pins import PinSimulation
+from bitlane_boards.pins.netlist import Netlist
 from bitlane_boards.readback.ice40 import LogicCell
-from bitlane_sim.pins import PinSimulation
-from bitlane_sim.pins.netlist import Netlist
 from flips.exchanges import ExchangeWriter
 from support.sim.flip_copies import FlippedCopies
 

@@ -16,10 +16,10 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from bitlane.errors import BitlaneError
+from bitlane_boards.pins import GateModel, PinSimulation
+from bitlane_boards.pins.netlist import HIGH, NetlistBuilder
 from bitlane_boards.readback.asc import Bitstream
 from bitlane_boards.readback.ice40 import Ice40Netlist, extract
-from bitlane_sim.pins import GateModel, PinSimulation
-from bitlane_sim.pins.netlist import HIGH, NetlistBuilder
 from cppsim import Batch, Program
 from flips.campaign import FlipCampaign, all_flips
 from flips.circuit import FlippableCircuit, FlippableLut

@@ -146,7 +146,6 @@ _SIM = {
         "tests/sim/test_bench_page.py",
         "tests/sim/test_bench_batch.py",
         "tests/sim/test_bench_profile.py",
-        "tests/sim/test_bench_sdram.py",
         "tests/sim/test_bench_search.py",
         "tests/sim/test_bench_verilator.py",
     ),
@@ -201,7 +200,7 @@ _ALL = (
         folder="cppsim/src/cppsim",
         room="cppsim/tests",
         own=_CPPSIM,
-        whole={"": ("cppsim/tests", "tests/sim/device", "tests/sim/pins")},
+        whole={"": ("cppsim/tests", "tests/sim/device", "tests/boards/pins")},
         cold=(
             "amaranth_internals.py",
             "batch/",
@@ -225,7 +224,6 @@ _ALL = (
             "campaigns/folder.py",
             "device/elaboration.py",
             "export/backend.py",
-            "pins/model.py",
         ),
     ),
     Package(
@@ -233,7 +231,7 @@ _ALL = (
         folder="boards/bitlane_boards",
         room="tests/boards",
         own=_BOARDS,
-        whole={"": ("tests/boards", "tests/sim/pins", "tests/system")},
+        whole={"": ("tests/boards", "tests/system")},
         cold=("",),
     ),
 )

@@ -19,9 +19,9 @@ from .. import Board, boards
 from .common import add_addresses, add_board, addressed, progress_of
 
 if TYPE_CHECKING:
-    from bitlane_sim.pins import PinModel
-    from bitlane_sim.pins.pty import PtyServer
-    from bitlane_sim.pins.udp import UdpServer
+    from ..pins import PinModel
+    from ..pins.pty import PtyServer
+    from ..pins.udp import UdpServer
 
 __all__ = ["add_simulate"]
 
@@ -146,7 +146,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _bound(port: int | None) -> socket.socket:
     """Return the UDP socket of ``--port``. Raises ``BitlaneError`` if the port is taken."""
-    from bitlane_sim.pins.udp import bound_socket
+    from ..pins.udp import bound_socket
 
     try:
         return bound_socket(port or 0)
@@ -157,8 +157,8 @@ def _bound(port: int | None) -> socket.socket:
 def _serve_terminal(
     board: Board, model: "PinModel", deadline: float | None, open_things: contextlib.ExitStack
 ) -> None:
-    from bitlane_sim.pins import PinSimulation
-    from bitlane_sim.pins.pty import PtyServer
+    from ..pins import PinSimulation
+    from ..pins.pty import PtyServer
 
     simulation = PinSimulation(model, board.clock_hz / board.baud)
     server = PtyServer(simulation, board.clock_hz)
@@ -186,10 +186,10 @@ def _serve_network(
     bound: socket.socket,
     open_things: contextlib.ExitStack,
 ) -> None:
-    from bitlane_sim.pins.cable import CableFaults
-    from bitlane_sim.pins.network import NoAnswerError, SimulatedNetwork
-    from bitlane_sim.pins.phy import PhySimulation
-    from bitlane_sim.pins.udp import UdpServer
+    from ..pins.cable import CableFaults
+    from ..pins.network import NoAnswerError, SimulatedNetwork
+    from ..pins.phy import PhySimulation
+    from ..pins.udp import UdpServer
 
     assert board.ethernet is not None
     shares = {fault: getattr(arguments, fault) or 0.0 for fault in _FAULTS}

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from bitlane_sim.pins.netlist import HIGH, LOW
-
+from ..pins.netlist import HIGH, LOW
 from .json_netlist import (
     ASYNCHRONOUS,
     FALLING,

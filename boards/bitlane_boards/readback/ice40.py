@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
-from bitlane_sim.pins.netlist import HIGH, LOW, Netlist, NetlistBuilder, needed_inputs
-
+from ..pins.netlist import HIGH, LOW, Netlist, NetlistBuilder, needed_inputs
 from .asc import Bitstream, BitstreamError
 from .chipdb import ChipDatabase, Tile
 from .ice40_ram import Memories

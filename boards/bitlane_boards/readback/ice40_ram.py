@@ -8,8 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from bitlane_sim.pins.netlist import HIGH, LOW, NetlistBuilder
-
+from ..pins.netlist import HIGH, LOW, NetlistBuilder
 from .asc import BitstreamError
 from .chipdb import Tile
 from .routing import RAM_OUT, SPRAM_OUT, SPRAM_PINS, Routing

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from bitlane.errors import BitlaneError
-from bitlane_sim.pins.netlist import HIGH, LOW, Netlist, NetlistBuilder
-from bitlane_sim.pins.rgmii import edge_port
 
+from ..pins.netlist import HIGH, LOW, Netlist, NetlistBuilder
+from ..pins.rgmii import edge_port
 from .pins import BoardPin, Side
 
 __all__ = ["Cell", "CellReader", "JsonNetlist", "NetlistError", "Translation", "convert"]

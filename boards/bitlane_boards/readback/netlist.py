@@ -9,15 +9,15 @@ from pathlib import Path
 from amaranth.lib import wiring
 
 from bitlane.errors import BitlaneError
-from bitlane_sim.pins import CircuitModel, GateModel, PinModel
-from bitlane_sim.pins.rgmii import RgmiiPins
-from bitlane_sim.pins.sdram import SdramModel, SplitPins
 from cppsim.errors import SimulationError
 
 from ..board import Board, Family
 from ..flow.platform import load_platform
 from ..flow.rgmii import LINE_HZ
 from ..flow.top import Top
+from ..pins import CircuitModel, GateModel, PinModel
+from ..pins.rgmii import RgmiiPins
+from ..pins.sdram import SdramModel, SplitPins
 from . import ecp5, gowin
 from .asc import Bitstream, BitstreamError
 from .ice40 import Ice40Netlist, extract

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from amaranth.back import rtlil
 
+from bitlane_boards.pins.model import VENDOR_CELLS
 from bitlane_rtl.bus.storage import BlockRam, SinglePortRam
-from bitlane_sim.pins.model import VENDOR_CELLS
 from cppsim.model.circuit import Circuit
 from cppsim.model.interface import AnyModel
 from cppsim.model.model import Model

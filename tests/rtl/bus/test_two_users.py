@@ -9,6 +9,7 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from bitlane_boards.pins.sdram import SdramChip
 from bitlane_rtl.bus.banks import BankedMemory
 from bitlane_rtl.bus.sdram.pins import SdramPins
 from bitlane_rtl.bus.sram import SramPort
@@ -16,7 +17,6 @@ from bitlane_rtl.bus.storage import BlockRam
 from bitlane_rtl.ports.read_arbiter import ReadArbiter
 from bitlane_rtl.ports.signatures import MemoryPorts, ReadPort, WritePort
 from bitlane_rtl.ports.write_arbiter import WriteArbiter
-from bitlane_sim.pins.sdram import SdramChip
 from support.rtl.bursts import (
     BYTES,
     WORDS,

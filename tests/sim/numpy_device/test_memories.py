@@ -7,11 +7,11 @@ import pytest
 from bitlane.driver.commands import encode
 from bitlane_boards import boards
 from bitlane_boards.board import MemoryKind
+from bitlane_boards.pins.sdram_rows import logic
 from bitlane_boards.predicted import predicted_boards
 from bitlane_rtl.abi import Op
 from bitlane_rtl.bus.sdram.part import AS4C16M16SA_7, EM638325_6H, SdramPart
 from bitlane_rtl.configurations import full
-from bitlane_sim.bench.sdram import logic
 from bitlane_sim.bench.sram import three_streams
 from bitlane_sim.campaigns.commands import move
 from bitlane_sim.numpy_device.counters import PredictedCounters

@@ -12,9 +12,9 @@ from bitlane.device import Device
 from bitlane.driver.driver import Driver
 from bitlane_boards import boards
 from bitlane_boards.board import Family
+from bitlane_boards.pins import PinModel, PinSimulation
+from bitlane_boards.pins.sdram import SdramModel
 from bitlane_boards.readback.netlist import rtl_model
-from bitlane_sim.pins import PinModel, PinSimulation
-from bitlane_sim.pins.sdram import SdramModel
 
 from .board_builds import readback
 from .session import SILENCE, connect, opened, validated

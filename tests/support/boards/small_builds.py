@@ -19,9 +19,9 @@ from bitlane_boards.flow.carries import shorten
 from bitlane_boards.flow.families import FLOWS, Tool
 from bitlane_boards.flow.platform import leds, load_platform
 from bitlane_boards.flow.tools import run_tool, silent
+from bitlane_boards.pins import PinSimulation
 from bitlane_boards.readback.pins import BoardPin, Side
 from bitlane_sim.builds import CACHE
-from bitlane_sim.pins import PinSimulation
 from support.sim.answerer import Answerer, Store
 
 DIVIDER = 8

@@ -1,4 +1,4 @@
-// Evaluates a netlist and 63 flipped copies of it. `bitlane_sim/pins/gates.cc` evaluates one netlist.
+// Evaluates a netlist and 63 flipped copies of it. `bitlane_boards/pins/gates.cc` evaluates one netlist.
 //
 // Up to 63 copies of the netlist, each with one row of a LUT flipped, run beside it with the same
 // inputs: they have the other bits of every level, and cost next to nothing while they do the same.

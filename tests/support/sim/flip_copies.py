@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bitlane_sim.pins.gates import SIGNATURES, GateModel
-from bitlane_sim.pins.model import NUMBER, POINTER, Native, load
-from bitlane_sim.pins.netlist import LUT, Netlist
+from bitlane_boards.pins.gates import SIGNATURES, GateModel
+from bitlane_boards.pins.model import NUMBER, POINTER, Native, load
+from bitlane_boards.pins.netlist import LUT, Netlist
 
 __all__ = ["COPIES", "FlippedCopies", "FlippedRow"]
 

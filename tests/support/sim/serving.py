@@ -4,7 +4,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from bitlane_sim.pins.pty import PtyServer
+from bitlane_boards.pins.pty import PtyServer
 
 
 @contextmanager

@@ -10,9 +10,9 @@ from bitlane.device import Device
 from bitlane.driver.driver import Driver
 from bitlane.model_file.results import busy_cycles
 from bitlane_boards import boards
+from bitlane_boards.pins.cable import CableFaults
 from bitlane_boards.readback.netlist import rtl_model
 from bitlane_rtl.abi.datagrams import DATAGRAM_BYTES
-from bitlane_sim.pins.cable import CableFaults
 from support.boards.session import SILENCE, connect_network, networked
 from support.verdicts import AT_THE_PINS
 

@@ -7,9 +7,9 @@ import pytest
 
 import bitlane
 from bitlane_boards import boards
+from bitlane_boards.pins import PinSimulation
+from bitlane_boards.pins.pty import PtyServer
 from bitlane_boards.readback.netlist import rtl_model
-from bitlane_sim.pins import PinSimulation
-from bitlane_sim.pins.pty import PtyServer
 from support.sim.serving import serving
 
 pytestmark = pytest.mark.slow

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from bitlane_boards.pins.sdram import SdramChip
 from bitlane_rtl.bus.sdram.part import SdramTiming
 from bitlane_rtl.bus.sdram.pins import ChipCommand
 from bitlane_rtl.bus.sdram.refresher import Refresher
-from bitlane_sim.pins.sdram import SdramChip
 from support.rtl.bursts import bursts_of
 from support.rtl.sdram import CLOCK_HZ, PART, PARTS, ChipAtPins, memory
 from support.rtl.streams import simulate

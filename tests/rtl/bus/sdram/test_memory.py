@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bitlane_sim.pins.sdram import SdramChip
+from bitlane_boards.pins.sdram import SdramChip
 from support.rtl.bursts import BYTES, check_at_random
 from support.rtl.sdram import CLOCK_HZ, PART, PARTS, ChipAtPins, memory
 from support.rtl.streams import ALL_STALLS, Sink, Source, Stalls, simulate

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
+from bitlane_boards.pins.sdram import SdramChip
 from bitlane_rtl.bus.sdram.pins import ChipCommand
-from bitlane_sim.pins.sdram import SdramChip
 from support.rtl.bursts import BASE, Host, bursts_of
 from support.rtl.sdram import CLOCK_HZ, WITHOUT_MASKS, ChipAtPins, memory
 from support.rtl.streams import ALL_STALLS, Stalls, simulate

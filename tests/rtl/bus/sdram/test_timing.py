@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from bitlane_boards.pins import CircuitModel
+from bitlane_boards.pins.sdram import SdramChip, SdramModel, SplitPins
 from bitlane_rtl.bus.sdram.memory import SdramMemory
 from bitlane_rtl.bus.sdram.part import AS4C16M16SA_7, SdramPart, SdramTiming
 from bitlane_rtl.ports.signatures import MemoryPorts
-from bitlane_sim.pins import CircuitModel
-from bitlane_sim.pins.sdram import SdramChip, SdramModel, SplitPins
 from cppsim.errors import SimulationError
 from support.rtl.bursts import beats_to_write, transfer_bursts
 from support.rtl.sdram import CLOCK_HZ, PART, PARTS, SLOW, ChipAtPins, memory

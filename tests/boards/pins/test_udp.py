@@ -14,10 +14,10 @@ from scapy.layers.l2 import ARP
 from scapy.packet import Raw
 from scapy.utils import PcapReader
 
-from bitlane_sim.pins.cable import Cable, CableFaults
-from bitlane_sim.pins.network import SimulatedNetwork, SimulatedSocket
-from bitlane_sim.pins.packets import HostAddresses, content_of, framed
-from bitlane_sim.pins.udp import UdpServer, bound_socket
+from bitlane_boards.pins.cable import Cable, CableFaults
+from bitlane_boards.pins.network import SimulatedNetwork, SimulatedSocket
+from bitlane_boards.pins.packets import HostAddresses, content_of, framed
+from bitlane_boards.pins.udp import UdpServer, bound_socket
 from cppsim.errors import SimulationError
 from support.ethernet.looped import looped
 from support.ethernet.packets import BOARD

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from bitlane_sim.pins import GateModel, PinSimulation
-from bitlane_sim.pins.netlist import HIGH, LOW, NetlistBuilder
+from bitlane_boards.pins import GateModel, PinSimulation
+from bitlane_boards.pins.netlist import HIGH, LOW, NetlistBuilder
 from cppsim.errors import SimulationError
 from support.seeds import seeds
 from support.sim.flip_copies import COPIES, FlippedCopies, FlippedRow

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from serial import Serial
 
-from bitlane_sim.pins import PinSimulation, pty
-from bitlane_sim.pins.pty import PtyServer
+from bitlane_boards.pins import PinSimulation, pty
+from bitlane_boards.pins.pty import PtyServer
 from support.sim.answerer import Answerer, answers
 from support.sim.serving import serving
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from bitlane_boards.pins.sdram_rows import Transfer, logic, reads
 from bitlane_rtl.abi import Op
 from bitlane_rtl.bus.sdram.part import AS4C16M16SA_7, EM638325_6H, SdramPart
-from bitlane_sim.bench.sdram import Transfer, logic, reads
 
 pytestmark = pytest.mark.slow
 

@@ -16,10 +16,9 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from bitlane_sim.builds import OWNER, build_circuit
 from cppsim.compiling.library import Builder, Signatures, bind
 from cppsim.errors import SimulationError
-
-from ..builds import OWNER, build_circuit
 
 if TYPE_CHECKING:
     from cppsim.model.model import Model

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bitlane_sim.pins import PinSimulation, SimulatedPort
+from bitlane_boards.pins import PinSimulation, SimulatedPort
 from support.sim.answerer import Answerer, answers
 
 DIVIDER = 8

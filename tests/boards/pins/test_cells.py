@@ -6,7 +6,7 @@ from amaranth.hdl import ClockSignal, Const, Instance, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from bitlane_sim.pins.model import VENDOR_CELLS
+from bitlane_boards.pins.model import VENDOR_CELLS
 from cppsim.model.circuit import Circuit
 from cppsim.model.model import Model
 

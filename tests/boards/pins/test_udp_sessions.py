@@ -11,8 +11,8 @@ import pytest
 
 from bitlane.errors import BoardInUseError
 from bitlane.links.udp import open_link
-from bitlane_sim.pins import udp
-from bitlane_sim.pins.udp import UdpServer, bound_socket
+from bitlane_boards.pins import udp
+from bitlane_boards.pins.udp import UdpServer, bound_socket
 from support.host.network import NetworkRules
 
 SECONDS = 20

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bitlane_sim.pins.model import BUILDER
+from bitlane_boards.pins.model import BUILDER
 from cppsim.compiling.toolchain import find_compiler
 from support.seeds import slow
 

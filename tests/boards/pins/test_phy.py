@@ -8,10 +8,10 @@ from amaranth.hdl import Array, Const, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from bitlane_boards.pins import CircuitModel
+from bitlane_boards.pins.phy import CLOCK_ERROR, PhySimulation
+from bitlane_boards.pins.rgmii import DOMAINS, RgmiiPins
 from bitlane_rtl.ethernet.gmii import Gmii
-from bitlane_sim.pins import CircuitModel
-from bitlane_sim.pins.phy import CLOCK_ERROR, PhySimulation
-from bitlane_sim.pins.rgmii import DOMAINS, RgmiiPins
 from cppsim.errors import SimulationError
 from support.ethernet.line import frame, padded, with_fcs
 from support.ethernet.looped import CLOCK_HZ, looped

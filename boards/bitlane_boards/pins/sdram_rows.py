@@ -19,12 +19,12 @@ from bitlane_rtl.bus.sdram.pins import SdramPins
 from bitlane_rtl.configurations import full
 from bitlane_rtl.engine import Engine
 from bitlane_rtl.ports.signatures import ByteAccess, ControlPort, MemoryPorts
+from bitlane_sim.bench.contract import Row
+from bitlane_sim.campaigns.commands import move
 from cppsim.errors import SimulationError
 
-from ..campaigns.commands import move
-from ..pins.model import CircuitModel
-from ..pins.sdram import SdramChip, SdramModel, SplitPins
-from .contract import Row
+from .model import CircuitModel
+from .sdram import SdramChip, SdramModel, SplitPins
 
 CLOCK_HZ = 100_000_000
 _SIZE = 1 << 18

@@ -7,7 +7,7 @@ from amaranth.hdl import Assert, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from bitlane_sim.pins import PinSimulation
+from bitlane_boards.pins import PinSimulation
 from cppsim.errors import SimulationError
 from support.sim.answerer import Answerer, answers
 
