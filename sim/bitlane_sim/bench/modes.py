@@ -3,22 +3,17 @@
 import argparse
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from itertools import chain
 
 from bitlane.command_line.cli import CHECK_FAILED, DONE
 from bitlane.terminal import show
 from bitlane_rtl.configuration import Search
 
-from ..builds import find_compiler
-from ..campaigns.folder import make_circuit
 from ..device.simulator import choose_evaluator
 from ..figures import printed, record, replace, write_json
-from . import BenchError, batch, contract
+from . import BenchError, contract
 from .contract import measure
 from .profile import measure_profile
 from .search import SearchRow, configured, measure_search
-from .simulators import measure_beside, measure_simulators, measure_verilator
-from .xors import RAM_BYTES
 
 _SEARCHED = 16384
 _BATCHES = (1, 64, 256, 512, 1024)
@@ -56,23 +51,6 @@ def _cycles(arguments: argparse.Namespace) -> int:
     return CHECK_FAILED if missed and arguments.check else DONE
 
 
-def _simulators(arguments: argparse.Namespace) -> int:
-    figures = measure_simulators(_progress)
-    title = (
-        "Simulators on the full 64-bit system (this machine, now; ratios travel, seconds do not)"
-    )
-    return _seconds(arguments, "simulators", title, figures, ())
-
-
-def _verilator(arguments: argparse.Namespace) -> int:
-    figures = measure_verilator(_progress)
-    title = (
-        "Fast evaluator and Verilator on the same core and memory, with the same random data\n"
-        "(this machine, now; only ratios travel)"
-    )
-    return _seconds(arguments, "verilator", title, figures, ("verilator",))
-
-
 def _search(arguments: argparse.Namespace) -> int:
     evaluator, mhz = arguments.evaluator or choose_evaluator(), arguments.mhz
     try:
@@ -108,54 +86,8 @@ def _search(arguments: argparse.Namespace) -> int:
     return CHECK_FAILED if arguments.check and not all(row.met for row in rows) else DONE
 
 
-def _batch(arguments: argparse.Namespace) -> int:
-    _progress("the circuit")
-    circuit = make_circuit(batch.OPTIONS, RAM_BYTES)
-    if arguments.export:
-        circuit.write(arguments.export)
-        show("")
-        print(f"Measure it with: python -m bitlane_sim.bench.batch {arguments.export}")
-        return DONE
-    show("")
-    print(
-        "The full 64-bit system, all with one timing, or half of all handshakes stalled with a seed"
-        " for each;\nmillion cycles a second of all instances together. Every byte of each is"
-        " compared with NumPy's.\n"
-    )
-    measured = chain(
-        measure_beside(circuit.configuration, _progress),
-        batch.measure_batches(circuit, arguments.backend or "auto", arguments.instances, _progress),
-    )
-    batch.report(measured, arguments.json, _compiler())
-    return DONE
-
-
-def _compiler() -> dict[str, str]:
-    """Return the version of the C++ compiler, for `record`."""
-    return {"compiler": find_compiler().version.splitlines()[0]}
-
-
-def _seconds(
-    arguments: argparse.Namespace,
-    kind: str,
-    title: str,
-    figures: Mapping[str, float],
-    packages: tuple[str, ...],
-) -> int:
-    show("")
-    print(title)
-    for name, value in figures.items():
-        print(f"  {name:36} {value:>14,.2f}" if value < 1000 else f"  {name:36} {value:>14,.0f}")
-    if arguments.json:
-        write_json(arguments.json, record(kind, dict(figures), packages, _compiler()))
-    return DONE
-
-
 MODES: Mapping[str, Callable[[argparse.Namespace], int]] = {
     "cycles": _cycles,
-    "simulators": _simulators,
-    "verilator": _verilator,
     "search": _search,
-    "batch": _batch,
 }
 """By the name of the option; ``cycles`` is what is measured without one."""

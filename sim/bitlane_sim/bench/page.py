@@ -1,4 +1,4 @@
-"""Writes the performance page from the files of `bitlane bench` and `area`. Measures nothing.
+"""Write the performance page from files of measured figures. Measures nothing.
 
     python -m bitlane_sim.bench.page cycles.json area.json -o docs/performance.md
 
@@ -27,9 +27,9 @@ _KINDS = ("cycles", "area", "simulators", "verilator", "batch", "host")
 _COMMANDS = {
     "cycles": "bitlane bench --plot FILE.png --json FILE",
     "area": "bitlane area --json FILE",
-    "simulators": "bitlane bench --simulators --json FILE",
-    "verilator": "bitlane bench --verilator --json FILE",
-    "batch": "bitlane bench --batch --json FILE",
+    "simulators": "python -m bitlane_sim.bench.run evaluators --json FILE",
+    "verilator": "python -m bitlane_sim.bench.run verilator --json FILE",
+    "batch": "python -m bitlane_sim.bench.run batch --json FILE",
     "host": "pytest tests/benchmarks --benchmark-json FILE",
 }
 
@@ -259,7 +259,7 @@ def _read(file: Path) -> Record:
     except ValueError as error:
         raise BenchError(f"{file}: no JSON: {error}") from error
     if not isinstance(record, dict) or record.get("kind") not in _KINDS:
-        raise BenchError(f"{file}: no file of bitlane bench or area --json")
+        raise BenchError(f"{file}: no file of measured figures")
     return record
 
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from . import BenchError
 
-_ENDED = "--batch: a process of one thread has ended; take fewer --instances"
+_ENDED = "batch: a process of one thread has ended; take fewer --instances"
 
 
 class Measured(Protocol):

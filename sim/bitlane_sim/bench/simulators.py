@@ -139,11 +139,11 @@ def _expect_same(xors: Mapping[str, Xor], runs: Mapping[str, XorRun], size: int)
     ours, theirs = runs[_OURS], runs[_THEIRS]
     if ours.cycles != theirs.cycles or ours.traffic != theirs.traffic:
         raise BenchError(
-            f"--verilator: {ours.cycles} cycles on {_OURS}, {theirs.cycles} on {_THEIRS}"
+            f"verilator: {ours.cycles} cycles on {_OURS}, {theirs.cycles} on {_THEIRS}"
         )
     mine, others = (xors[name].simulator.memory[:size] for name in (_OURS, _THEIRS))
     if not np.array_equal(mine, others):
-        raise BenchError(f"--verilator: {_OURS} and {_THEIRS} wrote different bytes")
+        raise BenchError(f"verilator: {_OURS} and {_THEIRS} wrote different bytes")
 
 
 _SIZE = 1 << 17
@@ -197,5 +197,5 @@ class _Single:
             cycles += run.cycles
             passed += run.seconds
         if not self._xor.right:
-            raise BenchError("--batch: a single simulator wrote wrong bytes")
+            raise BenchError("batch: a single simulator wrote wrong bytes")
         return cycles / passed

@@ -85,4 +85,4 @@ def _check(before: NDArray[np.uint8], found: Observed) -> None:
     verdict.expect_bytes(found.ram == wanted, found.ram, wanted)
     for instance, reason in verdict.reasons.items():
         wrong = f"{len(verdict.reasons)} of {len(before)} instances are wrong"
-        raise BenchError(f"--batch: {wrong}; instance {instance}: {reason}")
+        raise BenchError(f"batch: {wrong}; instance {instance}: {reason}")
