@@ -22,7 +22,7 @@ COLLECT = $(BIN)/python -m pytest -c pyproject.toml -p no:cacheprovider --collec
 QUICK = -m "not slow and not deep" --hypothesis-profile quick --ignore tests/benchmarks
 FULL = -m "not deep" --hypothesis-profile full --ignore tests/benchmarks
 DEEP = --hypothesis-profile deep --ignore tests/benchmarks
-GPU_PYTHON = PYTHONPATH=rtl:cppsim/src:sim:host $(firstword $(wildcard $(BIN)/python) python3)
+GPU_PYTHON = PYTHONPATH=rtl:cppsim/src:sim:host:tests $(firstword $(wildcard $(BIN)/python) python3)
 RECORD :=
 STORE = $(if $(RECORD),--store-durations $(RECORD)/durations.json)
 WORKERS := 2
@@ -104,23 +104,23 @@ bench: $(DEMO_READY) ## Measure the circuit against its speed contract
 figures: $(CHECK_READY) ## Measure all that docs/performance.md shows, and write it; takes half an hour
 	@mkdir -p $(FIGURES)
 	@$(BIN)/bitlane bench --json $(FIGURES)/cycles.json --plot $(FIGURES)/cycles.png
-	@$(BIN)/python -m bitlane_sim.bench.run verilator --json $(FIGURES)/verilator.json
-	@$(BIN)/python -m bitlane_sim.bench.run batch --json $(FIGURES)/batch.json
-	@$(BIN)/python -m bitlane_sim.bench.run evaluators --json $(FIGURES)/simulators.json
+	@$(TEST_PATH) $(BIN)/python -m simulators.run verilator --json $(FIGURES)/verilator.json
+	@$(TEST_PATH) $(BIN)/python -m simulators.run batch --json $(FIGURES)/batch.json
+	@$(TEST_PATH) $(BIN)/python -m simulators.run evaluators --json $(FIGURES)/simulators.json
 	@$(BIN)/python -m pytest --quiet tests/benchmarks --benchmark-json $(FIGURES)/host.json
 	@$(BIN)/bitlane area --family ecp5 --design copy-32 --design full-64 --json $(FIGURES)/area_ecp5.json
 	@$(BIN)/bitlane area --family ice40 --design small-32 --json $(FIGURES)/area_ice40.json
 	@$(MAKE) --no-print-directory performance
 
 performance: $(DEMO_READY) ## Write docs/performance.md from the figures in docs/performance
-	@$(BIN)/python -m bitlane_sim.bench.page $(wildcard $(FIGURES)/*.json) \
+	@$(TEST_PATH) $(BIN)/python -m support.docs.performance $(wildcard $(FIGURES)/*.json) \
 		--picture performance/cycles.png --output docs/performance.md
 	@echo "wrote docs/performance.md"
 
 batches: $(CHECK_READY) ## Export what `make gpu` runs, for a machine with a GPU and without Amaranth
 	@echo "== Writing $(BATCHES)"
 	@PYTHONPATH=cppsim/tests $(BIN)/python -m support.batches $(BATCHES)/equality
-	@$(BIN)/python -m bitlane_sim.bench.run batch --export $(BATCHES)/system > /dev/null
+	@$(TEST_PATH) $(BIN)/python -m simulators.run batch --export $(BATCHES)/system > /dev/null
 
 gpu: ## Compare a GPU with threads and the single simulator, and measure it (BATCHES: from where)
 	@$(GPU_PYTHON) -c "import numpy" 2> /dev/null || \
@@ -128,7 +128,7 @@ gpu: ## Compare a GPU with threads and the single simulator, and measure it (BAT
 	@$(GPU_PYTHON) -m cppsim.batch --gpu
 	@test -e $(BATCHES)/system/circuit.json || $(MAKE) --no-print-directory batches
 	@$(GPU_PYTHON) -m cppsim.batch --compare $(BATCHES)/equality/*
-	@$(GPU_PYTHON) -m bitlane_sim.bench.batch $(BATCHES)/system --json $(FIGURES)/batch_gpu.json
+	@$(GPU_PYTHON) -m simulators.batch $(BATCHES)/system --json $(FIGURES)/batch_gpu.json
 
 docs: $(CHECK_READY) ## Build the site from docs/ and the docstrings into build/site
 	@$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -b html docs build/site

@@ -41,8 +41,6 @@ ON_PURPOSE: Mapping[str, str] = {
     "bitlane.asarray": "the function of bitlane, and that of the array API's namespace",
     "bitlane.demo.load": "each demonstration loads its own model",
     "bitlane.links.open_link": "each kind of link has one, and `link.py` calls the one of a URL",
-    "bitlane_sim.bench.line": "each benchmark prints its own line",
-    "bitlane_sim.bench.main": "programs of their own",
 }
 """Names that two things of one package share, each with the reason."""
 

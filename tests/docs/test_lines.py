@@ -16,7 +16,7 @@ ROW_WIDTH = 125
 CELL_WORDS = 60
 
 MEASURED = ROOT / "docs" / "performance.md"
-"""Its generator, ``bitlane_sim.bench.page``, writes a line for each paragraph and each result."""
+"""Its generator, ``support.docs.performance``, writes a line for each paragraph and each result."""
 
 CHANGES = ROOT / "CHANGELOG.md"
 """Its entries are for releases; they are read one at a time."""

@@ -143,18 +143,15 @@ _CPPSIM = {
 _SIM = {
     "bench/": (
         "tests/sim/test_bench.py",
-        "tests/sim/test_bench_page.py",
-        "tests/sim/test_bench_batch.py",
         "tests/sim/test_bench_profile.py",
         "tests/sim/test_bench_search.py",
-        "tests/sim/test_bench_verilator.py",
     ),
     "builds.py": ("tests/sim/device/test_simulator.py",),
     "circuit_options.py": ("tests/sim/device/test_link.py", "tests/sim/numpy_device/test_link.py"),
     "export/": ("tests/sim/test_export.py", "tests/sim/test_export_folder.py"),
     "export/c_headers.py": ("tests/sim/test_c_driver.py",),
     "fields.py": ("tests/rtl/control/test_refusals.py", "tests/sim/numpy_device"),
-    "figures.py": ("tests/sim/test_bench_page.py",),
+    "figures.py": ("tests/docs/test_performance_page.py",),
     "pages.py": ("tests/sim/test_pages.py",),
     "search_option.py": ("tests/sim/device/test_link.py",),
 }
@@ -219,7 +216,6 @@ _ALL = (
         own=_SIM,
         whole={"": ("tests/sim", "tests/system")},
         cold=(
-            "bench/verilated.py",
             "builds.py",
             "campaigns/folder.py",
             "device/elaboration.py",

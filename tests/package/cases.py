@@ -14,7 +14,6 @@ _XOR = "ROOT/examples/bit_xor.json"
 _COMPILER = "from cppsim.compiling.toolchain import find_compiler; print(find_compiler())"
 _CHIP = "from bitlane_boards.readback.chipdb import ChipDatabase; print(ChipDatabase('8k').width)"
 _VERILATE = "from bitlane_boards.litex.simulated import *; verilate(Path('.'), [])"
-_VERILATOR = "from bitlane_sim.bench.verilated import verilator_folder; print(verilator_folder())"
 _CUPY = "from cppsim.batch.cuda import find_cupy; print(find_cupy('this', 'that'))"
 _WORKER = "from bitlane.dask.workers import _expect_version; _expect_version('w', None, '0.2.0')"
 
@@ -182,13 +181,6 @@ MESSAGES = (
         "bitlane[plot]",
         "bitlane bench --width 32 --plot figure.png",
         "beat/cycle +0",
-        before=SIM,
-    ),
-    Message(
-        f"{_BENCH}/verilated.py",
-        "verilator",
-        f'python -c "{_VERILATOR}"',
-        "/verilator$",
         before=SIM,
     ),
     Message(

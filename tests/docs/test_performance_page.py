@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bitlane.version import __version__
-from bitlane_sim.bench.page import main, page
+from support.docs.performance import main, page
 
 _FIELDS = ("work", "unit", "width", "goal", "bound", "peer", "measured", "ratio", "met")
 _CYCLES: dict[str, Any] = {
@@ -70,7 +70,7 @@ def test_placement_that_failed_is_said() -> None:
 def test_what_was_not_measured_is_said() -> None:
     text = page([_CYCLES], None)
     assert "Not measured here: `bitlane area --json FILE`." in text
-    assert "Not measured here: `python -m bitlane_sim.bench.run verilator --json FILE`." in text
+    assert "Not measured here: `python -m simulators.run verilator --json FILE`." in text
     assert "![" not in text
 
 

@@ -1,6 +1,6 @@
 """Write the performance page from files of measured figures. Measures nothing.
 
-    python -m bitlane_sim.bench.page cycles.json area.json -o docs/performance.md
+    python -m support.docs.performance cycles.json area.json -o docs/performance.md
 
 The figures are those in the files, to the last digit shown; what was not measured is said so.
 """
@@ -15,9 +15,8 @@ from typing import Any
 from bitlane.command_line.cli import DONE, UNUSABLE
 from bitlane.files import expect_writable
 from bitlane.version import __version__
-
-from ..figures import replace
-from . import BenchError
+from bitlane_sim.bench import BenchError
+from bitlane_sim.figures import replace
 
 Record = Mapping[str, Any]
 """The content of a file of --json: ``kind``, ``date``, ``machine``, ``versions``, ``rows``."""
@@ -27,9 +26,9 @@ _KINDS = ("cycles", "area", "simulators", "verilator", "batch", "host")
 _COMMANDS = {
     "cycles": "bitlane bench --plot FILE.png --json FILE",
     "area": "bitlane area --json FILE",
-    "simulators": "python -m bitlane_sim.bench.run evaluators --json FILE",
-    "verilator": "python -m bitlane_sim.bench.run verilator --json FILE",
-    "batch": "python -m bitlane_sim.bench.run batch --json FILE",
+    "simulators": "python -m simulators.run evaluators --json FILE",
+    "verilator": "python -m simulators.run verilator --json FILE",
+    "batch": "python -m simulators.run batch --json FILE",
     "host": "pytest tests/benchmarks --benchmark-json FILE",
 }
 
@@ -265,7 +264,7 @@ def _read(file: Path) -> Record:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the page that the command line ``arguments`` ask for, and return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m bitlane_sim.bench.page", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m support.docs.performance", description=__doc__)
     parser.add_argument("files", type=Path, nargs="+", metavar="JSON", help="measured figures")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.md")
     parser.add_argument("--picture", metavar="PATH", help="a picture, seen from the page")
@@ -275,7 +274,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         text = page([_read(file) for file in namespace.files], namespace.picture)
         replace(namespace.output, lambda unfinished: unfinished.write_text(text, encoding="utf-8"))
     except BenchError as error:
-        print(f"bitlane_sim.bench.page: {error}", file=sys.stderr)
+        print(f"support.docs.performance: {error}", file=sys.stderr)
         return UNUSABLE
     return DONE
 

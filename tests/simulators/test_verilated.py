@@ -5,10 +5,10 @@ from contextlib import closing
 import pytest
 from amaranth.lib import wiring
 
-from bitlane_sim.bench.verilated import build_verilated
 from cppsim.model.interface import AnyModel
 from cppsim.model.model import Model
 from cppsim.model.reference import ReferenceModel
+from simulators.verilated import build_verilated
 from support.zoo import Memories, Partly, Registers, stimuli
 
 

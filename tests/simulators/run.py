@@ -1,6 +1,6 @@
 """Measure simulators in seconds of this machine: the evaluators, Verilator, many systems at once.
 
-    python -m bitlane_sim.bench.run {evaluators,verilator,batch} --json FILE
+    python -m simulators.run {evaluators,verilator,batch} --json FILE
 
 prints the figures, and writes them to FILE for `make performance`.
 """
@@ -15,14 +15,14 @@ from bitlane.command_line.cli import DONE, UNUSABLE
 from bitlane.errors import BitlaneError
 from bitlane.files import expect_writable
 from bitlane.terminal import show
+from bitlane_sim.bench import BenchError
+from bitlane_sim.builds import find_compiler
+from bitlane_sim.campaigns.folder import make_circuit
+from bitlane_sim.figures import record, write_json
 from cppsim.errors import SimulationError
-
-from ..builds import find_compiler
-from ..campaigns.folder import make_circuit
-from ..figures import record, write_json
-from . import BenchError, batch
-from .simulators import measure_beside, measure_simulators, measure_verilator
-from .xors import RAM_BYTES
+from simulators import batch
+from simulators.speeds import measure_beside, measure_simulators, measure_verilator
+from simulators.xors import RAM_BYTES
 
 
 def _progress(text: str) -> None:
@@ -50,7 +50,7 @@ def _batch(arguments: argparse.Namespace) -> None:
     show("")
     if arguments.export:
         circuit.write(arguments.export)
-        print(f"Measure it with: python -m bitlane_sim.bench.batch {arguments.export}")
+        print(f"Measure it with: python -m simulators.batch {arguments.export}")
         return
     print(
         "The full 64-bit system, all with one timing, or half of all handshakes stalled with a seed"
@@ -86,7 +86,7 @@ def _report(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure what the command line ``arguments`` name, and return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m bitlane_sim.bench.run", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m simulators.run", description=__doc__)
     modes = parser.add_subparsers(required=True, metavar="WHAT")
     for mode, measure, text in (
         ("evaluators", _evaluators, "the compiled evaluator and Amaranth's simulator"),
@@ -112,7 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             expect_writable("--json", chosen.json)
         chosen.measure(chosen)
     except (BitlaneError, SimulationError) as error:
-        print(f"bitlane_sim.bench.run: {error}", file=sys.stderr)
+        print(f"simulators.run: {error}", file=sys.stderr)
         return UNUSABLE
     return DONE
 

@@ -19,18 +19,17 @@ from bitlane.device import Device
 from bitlane.driver.driver import Driver
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.configurations import full
+from bitlane_sim.bench import BenchError
+from bitlane_sim.bench.job import Xor, XorRun
+from bitlane_sim.device.link import SimulatorLink, open_link
+from bitlane_sim.device.simulator import Simulator
 from cppsim.errors import SimulationError
 from cppsim.model.build import build
 from cppsim.model.model import Model
-
-from ..device.link import SimulatorLink, open_link
-from ..device.simulator import Simulator
-from . import BenchError
-from .batch import BatchRow
-from .job import Xor, XorRun
-from .processes import apart
-from .verilated import build_verilated, verilator_folder
-from .xors import TIMINGS
+from simulators.batch import BatchRow
+from simulators.processes import apart
+from simulators.verilated import build_verilated, verilator_folder
+from simulators.xors import TIMINGS
 
 _XOR_BYTES = 1 << 24
 

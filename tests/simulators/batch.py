@@ -1,8 +1,8 @@
 """Instance-cycles a second of many systems at once, on threads and on a GPU, every byte checked.
 
-    python -m bitlane_sim.bench.batch FOLDER --json FILE
+    python -m simulators.batch FOLDER --json FILE
 
-measures the circuit of a folder that `python -m bitlane_sim.bench.run batch --export FOLDER` has
+measures the circuit of a folder that `python -m simulators.run batch --export FOLDER` has
 written, and needs no Amaranth.
 """
 
@@ -19,15 +19,14 @@ import numpy as np
 
 from bitlane.errors import BitlaneError
 from bitlane.files import expect_writable
+from bitlane_sim.campaigns.command import count
+from bitlane_sim.campaigns.folder import HarnessCircuit, open_circuit
+from bitlane_sim.figures import printed, record, write_json
 from cppsim.batch.cuda import NoGpu, gpu_versions
 from cppsim.batch.runner import Backend
 from cppsim.errors import SimulationError
-
-from ..campaigns.command import count
-from ..campaigns.folder import HarnessCircuit, open_circuit
-from ..figures import printed, record, write_json
-from .processes import apart
-from .xors import TIMINGS, Xors, xors_on_one_thread
+from simulators.processes import apart
+from simulators.xors import TIMINGS, Xors, xors_on_one_thread
 
 OPTIONS = ""
 """Options of the circuit: the full 64-bit system."""
@@ -173,8 +172,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure the circuit of a folder, and return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m bitlane_sim.bench.batch", description=__doc__)
-    parser.add_argument("folder", type=Path, help="what bitlane_sim.bench.run batch --export wrote")
+    parser = argparse.ArgumentParser(prog="python -m simulators.batch", description=__doc__)
+    parser.add_argument("folder", type=Path, help="what simulators.run batch --export wrote")
     add_options(parser)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     chosen = parser.parse_args(arguments)
@@ -185,7 +184,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         measured = measure_batches(circuit, chosen.backend, chosen.instances, lambda _: None)
         report(measured, chosen.json, {})
     except (BitlaneError, SimulationError) as error:
-        print(f"bitlane_sim.bench.batch: {error}", file=sys.stderr)
+        print(f"simulators.batch: {error}", file=sys.stderr)
         return 2
     return 0
 

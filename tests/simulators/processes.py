@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from typing import Protocol
 
-from . import BenchError
+from bitlane_sim.bench import BenchError
 
 _ENDED = "batch: a process of one thread has ended; take fewer --instances"
 

