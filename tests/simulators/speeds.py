@@ -20,7 +20,6 @@ from bitlane.driver.driver import Driver
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.configurations import full
 from bitlane_sim.bench import BenchError
-from bitlane_sim.bench.job import Xor, XorRun
 from bitlane_sim.device.link import SimulatorLink, open_link
 from bitlane_sim.device.simulator import Simulator
 from cppsim.errors import SimulationError
@@ -29,6 +28,7 @@ from cppsim.model.model import Model
 from simulators.batch import BatchRow
 from simulators.processes import apart
 from simulators.verilated import build_verilated, verilator_folder
+from simulators.xor import Xor, XorRun
 from simulators.xors import TIMINGS
 
 _XOR_BYTES = 1 << 24

@@ -10,9 +10,10 @@ import pytest
 from bitlane.command_line.cli import DONE, UNUSABLE
 from bitlane_rtl.abi import Op
 from bitlane_rtl.configuration import Configuration
-from bitlane_sim.bench import BenchError, job
+from bitlane_sim.bench import BenchError
 from bitlane_sim.device.simulator import Simulator
 from cppsim.model.model import Model
+from simulators import xor
 from simulators.run import main
 from simulators.speeds import measure_verilator
 
@@ -38,7 +39,7 @@ def test_both_do_the_same_and_both_are_measured() -> None:
 
 def after_compiled(change: Callable[[Simulator], None], monkeypatch: pytest.MonkeyPatch) -> None:
     """Let ``change`` change the compiled simulator after it has executed something."""
-    execute = job.execute
+    execute = xor.execute
 
     def changed(simulator: Simulator, *arguments: object, **options: object) -> object:
         traffic = execute(simulator, *arguments, **options)  # type: ignore[arg-type]
@@ -47,7 +48,7 @@ def after_compiled(change: Callable[[Simulator], None], monkeypatch: pytest.Monk
             change(simulator)
         return traffic
 
-    monkeypatch.setattr(job, "execute", changed)
+    monkeypatch.setattr(xor, "execute", changed)
 
 
 def test_different_bytes_are_no_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
