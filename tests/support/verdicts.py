@@ -54,7 +54,6 @@ AT_THE_PINS = pytest.mark.judges(
     "bitlane.validate",
     "bitlane_boards",
     "bitlane_rtl",
-    "bitlane_sim.pins",
     "support.board",
     "support.boards",
 )
