@@ -138,7 +138,7 @@ notebooks: $(CHECK_READY) ## Write docs/*.ipynb from the two first hours, and ru
 	@$(TEST_PATH) $(BIN)/python -m support.docs.notebooks
 
 registers: $(DEMO_READY) ## Write docs/registers.md from the contract between circuit and driver
-	@$(BIN)/python -m bitlane.command_line.registers_page > docs/registers.md.new
+	@$(BIN)/python -m bitlane_sim.export.registers_page > docs/registers.md.new
 	@mv docs/registers.md.new docs/registers.md
 	@echo "wrote docs/registers.md"
 

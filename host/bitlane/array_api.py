@@ -17,6 +17,7 @@ from numpy import e, iinfo, inf, isdtype, nan, newaxis, pi
 from bitlane_rtl.abi import Op
 
 from . import arrays
+from .arguments.operands import MOST_AXES
 from .arrays import Array
 from .arrays.array import decide, operate
 from .arrays.elementwise import Axes
@@ -42,7 +43,6 @@ from .arrays.functions import where as _where
 from .arrays.value import DeviceLike, expect_device
 from .default import default_device
 from .errors import DataTypeError, MissingError, NotOfferedError, ShapeError
-from .streaming.operands import MOST_AXES
 
 __array_api_version__ = "2024.12"
 

@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bitlane_rtl.abi import Op
 
+from .arguments.promotion import Casting
 from .arrays import Array
 from .arrays.distances import Reduction
 from .catalogue import BitOperators, Output, Result
 from .device import Device, open_driver
-from .streaming.promotion import Casting
 
 VARIABLE: Final = "BITLANE_DEVICE"
 """The environment variable that names the default device."""

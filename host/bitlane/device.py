@@ -11,6 +11,14 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from bitlane_rtl.abi import Op
 
 from ._typing import AnyArray
+from .arguments.operands import (
+    as_array,
+    count_type,
+    new_order,
+    result_shape,
+    use_output,
+)
+from .arguments.promotion import NEGATED, TRUE, Casting, as_pair
 from .arrays import Array, asarray, from_dlpack
 from .arrays.array import apply
 from .arrays.distances import Reduction, count_ones, jaccard
@@ -21,14 +29,6 @@ from .errors import LinkError
 from .links.link import open_link
 from .search import search_once
 from .streaming.eager import Target, compute
-from .streaming.operands import (
-    as_array,
-    count_type,
-    new_order,
-    result_shape,
-    use_output,
-)
-from .streaming.promotion import NEGATED, TRUE, Casting, as_pair
 
 
 class Device(BitOperators, Closeable):

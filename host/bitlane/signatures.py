@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ._typing import AnyArray
+from .arguments.promotion import Casting
 from .arrays import Array
-from .streaming.promotion import Casting
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 Out = TypeVar("Out", bound=AnyArray | Array)

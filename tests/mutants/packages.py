@@ -121,7 +121,6 @@ _HOST = {
     "dask/": ("tests/system/test_dask.py",),
     "default.py": ("tests/host/test_device.py", "tests/host/arrays/test_array.py"),
     "demo/": ("tests/host/test_demo.py",),
-    "links/litex_link.py": ("tests/boards/litex/test_litex_peers.py",),
     "pool/": (
         "tests/host/pool/test_workers.py",
         "tests/host/pool/test_split.py",

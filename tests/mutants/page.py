@@ -32,8 +32,8 @@ changes are judged again: a new seed shows less. When they were judged first, th
 of 130 changes of host, and of cppsim 23 of the first 35 and 70 of 89 later ones. Eleven of 150
 changes of cppsim are not in its row: ten were not judged, and the code of one is gone.
 Each of its survivors was judged again by the test that was written for it alone. The three
-survivors of rtl were explained without another run. The tests of `links/litex_link.py` need LiteX;
-they ran here and are slow tests since. Tests of sim's benchmarks and campaigns, and nearly all of
+survivors of rtl were explained without another run. The link to LiteX was in `links/`; its
+tests ran here, and are slow tests since. Tests of sim's benchmarks and campaigns, and nearly all of
 boards, are slow, too, because they compile, place and route: the quick tier notices little of what
 changes there, and nobody has measured what the full tier notices.
 

@@ -56,7 +56,7 @@ _REQUEST_UNITS = (
 
 OWN: Mapping[str, tuple[str, ...]] = {
     "abi/": (
-        "tests/host/command_line/test_registers_page.py",
+        "tests/sim/test_registers_page.py",
         "tests/host/driver/test_commands.py",
         "tests/rtl/control",
     ),

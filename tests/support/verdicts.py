@@ -47,6 +47,7 @@ MARK = "judges"
 """Mark of a test whose verdict is stored; its arguments name the packages that take part."""
 
 AT_THE_PINS = pytest.mark.judges(
+    "bitlane.arguments",
     "bitlane.driver",
     "bitlane.links",
     "bitlane.lowering",

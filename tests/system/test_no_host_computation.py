@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 import bitlane
 import bitlane.arrays.array as array_module
 from bitlane import array_api, dml, reference
+from bitlane.arguments.operands import as_array, as_unsigned
 from bitlane.arrays.elementwise import cast_on_host
 from bitlane.arrays.transfers import download
 from bitlane.driver.driver import Driver
 from bitlane.lowering.lower import lower
 from bitlane.streaming.call import call_of
-from bitlane.streaming.operands import as_array, as_unsigned
 from bitlane.streaming.transfer import store
 from bitlane_rtl.abi import Op
 from support.host.arrays import random, same
@@ -96,7 +96,7 @@ def guarded() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patches:
         for name in FUNCTIONS:
             patches.setattr(np, name, refuse)
-        for module in ("device", "streaming.promotion", "arrays.array", "arrays.creation"):
+        for module in ("device", "arguments.promotion", "arrays.array", "arrays.creation"):
             patches.setattr(f"bitlane.{module}.as_array", lambda *x: as_array(*x).view(Guarded))
         patches.setattr(
             "bitlane.arrays.array.download", lambda value: download(value).view(Guarded)

@@ -14,6 +14,8 @@ from numpy.typing import DTypeLike
 from bitlane_rtl.abi import Op
 
 from .._typing import AnyArray
+from ..arguments.operands import as_array, as_integer, count_type, expect_supported, shown
+from ..arguments.promotion import Casting
 from ..compiler.explain import Explanation
 from ..compiler.explain import explain as explain_nodes
 from ..compiler.nodes import broadcast, copy_ordered
@@ -25,8 +27,6 @@ from ..errors import (
     NotOfferedError,
     ShapeError,
 )
-from ..streaming.operands import as_array, as_integer, count_type, expect_supported, shown
-from ..streaming.promotion import Casting
 from .elementwise import (
     Axes,
     Operand,

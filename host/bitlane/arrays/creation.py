@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from bitlane_rtl.abi import Op
 
 from .._typing import AnyArray
+from ..arguments.operands import as_array, as_integer, expect_supported
 from ..compiler.nodes import apply, broadcast
 from ..errors import (
     BitlaneError,
@@ -18,7 +19,6 @@ from ..errors import (
     OutOfRangeError,
     ShapeError,
 )
-from ..streaming.operands import as_array, as_integer, expect_supported
 from .array import Array, as_operand
 from .elementwise import as_dtype, cast_on_host, to_device
 from .strided import as_shape

@@ -14,9 +14,9 @@ from numpy.typing import DTypeLike, NDArray
 from bitlane_rtl.abi import Op
 
 from .._typing import AnyArray
+from ..arguments.operands import as_array, result_shape
+from ..arguments.promotion import as_pair
 from ..streaming.eager import compute_sums
-from ..streaming.operands import as_array, result_shape
-from ..streaming.promotion import as_pair
 from ..streaming.transfer import rows_of
 from .array import Array, as_operand
 from .elementwise import Axes, as_value, chosen_axes, elementwise, sum_counts, sum_type

@@ -10,6 +10,8 @@ from numpy.typing import DTypeLike
 from bitlane_rtl.abi import Op
 
 from .._typing import AnyArray
+from ..arguments.operands import expect_supported, fit_integer, shown
+from ..arguments.promotion import NEGATED, Casting, expect_alike, kind_of, meeting_type
 from ..compiler.nodes import (
     Applied,
     Constant,
@@ -24,8 +26,6 @@ from ..compiler.nodes import (
 )
 from ..errors import DataTypeError, NotOfferedError, OtherDeviceError, OutOfRangeError
 from ..lowering.routes import Options
-from ..streaming.operands import expect_supported, fit_integer, shown
-from ..streaming.promotion import NEGATED, Casting, expect_alike, kind_of, meeting_type
 from .floats import magnitude
 from .strided import Strided, normalize_axes
 from .transfers import constant, upload

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments.operands import as_array, as_integer, host_memory, oversized
 from ..errors import DataTypeError, NotOfferedError, OutOfRangeError, ShapeError
 from ..lowering.strided import broadcast_shapes
-from ..streaming.operands import as_array, as_integer, host_memory, oversized
 from .array import Array, as_operand, choose
 from .elementwise import to_device
 from .numpy_protocols import implements

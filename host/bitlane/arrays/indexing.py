@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._typing import AnyArray
+from ..arguments.operands import host_memory, oversized
 from ..errors import ArrayIndexError, ShapeError
 from ..lowering.moves import ByteOffsets, MovedBlock, Moves, lower_moves
 from ..lowering.strided import broadcast_shapes
-from ..streaming.operands import host_memory, oversized
 from .elementwise import copy_value
 from .strided import Strided, parse_part
 from .transfers import reserve

@@ -14,9 +14,9 @@ from typing import Any, Self, SupportsIndex
 
 import numpy as np
 
+from ..arguments.operands import shown
 from ..errors import ArrayIndexError, AxisError, DataTypeError, ShapeError
 from ..lowering.strided import packed_strides, span
-from ..streaming.operands import shown
 
 
 class NumpyAxisError(AxisError, np.exceptions.AxisError):

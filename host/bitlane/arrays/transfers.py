@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from bitlane_rtl.abi import Op
 
 from .._typing import AnyArray
+from ..arguments.operands import as_zeros_and_ones, expect_axes, host_memory, shown
 from ..compiler.nodes import Constant, Stored, apply
 from ..driver.driver import Storage
 from ..errors import ExchangeError, OutOfDeviceMemory
 from ..lowering.strided import View, order_of, packed_strides
-from ..streaming.operands import as_zeros_and_ones, expect_axes, host_memory, shown
 from .strided import Strided
 from .value import DeviceLike, Value, changing, compute_waiting, usage_of, using
 

@@ -13,6 +13,8 @@ import numpy as np
 from bitlane_rtl.abi import LOGIC_OPS, Mode, Op
 
 from .._typing import AnyArray
+from ..arguments.operands import plain
+from ..arguments.promotion import kind_of, meeting_type
 from ..compiler.nodes import (
     Applied,
     Constant,
@@ -27,8 +29,6 @@ from ..compiler.passes import operands
 from ..driver.geometry import Geometry
 from ..errors import DataTypeError, OutOfRangeError
 from ..lowering.routes import Options
-from ..streaming.operands import plain
-from ..streaming.promotion import kind_of, meeting_type
 from . import floats
 from .elementwise import (
     BOOL,

@@ -11,13 +11,13 @@ from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 
+from ..arguments.operands import shown
 from ..compiler.evaluate import assign, evaluate
 from ..compiler.nodes import Applied, Expression, Stored, broadcast, window
 from ..compiler.passes import count_pending
 from ..driver.driver import Driver, Storage
 from ..driver.fork import fork_safe_lock
 from ..errors import BusyError, DataTypeError, FreedError, ShapeError
-from ..streaming.operands import shown
 from .strided import Strided
 
 _usage_guard = fork_safe_lock()

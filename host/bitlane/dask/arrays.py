@@ -16,12 +16,12 @@ from numpy.typing import ArrayLike
 from bitlane_rtl.abi import Op
 
 from .._typing import AnyArray
+from ..arguments.operands import as_array, result_shape
 from ..catalogue import Output
 from ..chunked import Chunked, call_of, expect_on_host
 from ..default import default_device
 from ..errors import NotOfferedError, ShapeError
 from ..search import SearchRequest, as_rows
-from ..streaming.operands import as_array, result_shape
 
 
 class Blocks(Chunked[da.Array]):

@@ -5,6 +5,7 @@ from math import prod
 from pathlib import Path
 from typing import Any, cast
 
+from ..arguments.operands import MOST_AXES
 from ..dml import (
     BufferTensorDesc,
     DataType,
@@ -19,7 +20,6 @@ from ..dml.operators import OPERATOR_DESCS
 from ..dml.rules import broken_rules
 from ..errors import Fact, ModelFileError
 from ..files import expected_instead
-from ..streaming.operands import MOST_AXES
 from .images import IMAGE_SUFFIXES, check_image
 from .json_text import parse_json
 from .model import Binding, Command, Dispatch, Dispatchable, Model, Print, Resource, WriteFile

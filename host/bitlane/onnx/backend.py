@@ -12,6 +12,7 @@ from bitlane_rtl.abi import Op
 
 from .. import reference
 from .._typing import AnyArray
+from ..arguments.operands import as_array, as_unsigned, as_zeros_and_ones, plain
 from ..arrays import Array, compute, explain
 from ..arrays.elementwise import apply_typed
 from ..arrays.truth import equal_typed
@@ -22,7 +23,6 @@ from ..default import default_device
 from ..device import Device, open_device
 from ..errors import LayoutError, OnnxError, SettingError, ShapeError
 from ..links.link import is_known
-from ..streaming.operands import as_array, as_unsigned, as_zeros_and_ones, plain
 from .model import BitGraph, BitNode, BitTensor, Tensor, quoted
 from .parse import expect_opset, newest_opset, read_graph, read_node
 

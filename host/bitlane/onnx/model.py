@@ -9,9 +9,9 @@ import numpy as np
 from bitlane_rtl.abi import Op
 
 from .._typing import AnyArray
+from ..arguments.operands import plain
 from ..arrays import Array
 from ..errors import DataTypeError, OnnxError, ShapeError
-from ..streaming.operands import plain
 from ..text import printable
 
 _LONGEST = 60

@@ -14,13 +14,13 @@ from numpy.typing import ArrayLike
 from bitlane_rtl.abi import Op
 
 from .._typing import AnyArray
+from ..arguments.operands import as_array, result_shape, use_output
 from ..catalogue import Output
 from ..chunked import Chunked, call_of, expect_on_host
 from ..closeable import Closeable
 from ..driver.driver import expected_timeout
 from ..errors import SettingError
 from ..search import SearchRequest, as_rows
-from ..streaming.operands import as_array, result_shape, use_output
 from .split import chunk_of, split, split_axis
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._typing import AnyArray
+from ..arguments.operands import as_array, shown
 from ..arrays.value import DeviceLike, expect_device
 from ..errors import ArrayIndexError, DataTypeError, SearchError, ShapeError
-from ..streaming.operands import as_array, shown
 from .database import Database, Rows, read_rows, write_rows
 from .results import DistanceSink, Metric, TopK, WithinRadius, expect_rows, metric_of
 from .scan import RowSumsBackend, ScanBackend, SearchArrayBackend, scan

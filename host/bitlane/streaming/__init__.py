@@ -1,1 +1,1 @@
-"""Calls on arrays of the host: operands, their tiles, and their way to the device and back."""
+"""Calls on arrays of the host, one at a time: their tiles, and their way to the device and back."""

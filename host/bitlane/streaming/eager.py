@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from bitlane_rtl.abi import Lane, Op
 
 from .._typing import AnyArray
+from ..arguments.operands import address_of, host_memory
 from ..driver.allocator import round_up
 from ..driver.driver import Driver, Storage
 from ..driver.queue import Write
@@ -25,7 +26,6 @@ from ..lowering.routes import Options
 from ..lowering.strided import View
 from ..terminal import Percentage, progress_is_wanted
 from .call import Call, PackedResult, call_of
-from .operands import address_of, host_memory
 from .pipeline import Piece, results
 from .tiling import Index, resolve_aliasing, tile_shape, tiles
 from .transfer import Layout, Source, source_of, store

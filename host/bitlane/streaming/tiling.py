@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from .._typing import AnyArray
-from .operands import address_of, private_copy, same_place
+from ..arguments.operands import address_of, private_copy, same_place
 
 Index: TypeAlias = "tuple[slice | EllipsisType, ...]"
 

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from bitlane_rtl.abi import Mode
 
 from .._typing import AnyArray
+from ..arguments.operands import as_unsigned, is_device_order, plain
 from ..driver.geometry import Geometry
 from ..lowering.routes import LANES
 from ..lowering.strided import broadcast_strides, order_of, packed_strides, span
-from .operands import as_unsigned, is_device_order, plain
 
 
 def rows_of(array: AnyArray, axes: Sequence[int], itemsize: int, geometry: Geometry) -> AnyArray:

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 
-from bitlane.command_line import registers_page
 from bitlane.version import __version__
 from bitlane_rtl import abi
 from bitlane_rtl.bus.axi4 import CACHE, PROT
 from bitlane_rtl.configuration import Configuration
 
+from . import registers_page
 from .backend import Port
 
 _WIDTH = 100
@@ -136,7 +136,7 @@ def _meaning(port: str) -> str:
 
 def _registers(slots: int) -> str:
     """The page of the project on registers, a level further down, without its first comment."""
-    text = registers_page.page(slots)
+    text = registers_page.render(slots)
     lines = [line for line in text.splitlines() if not line.startswith("<!--")]
     text = "\n".join(f"#{line}" if line.startswith("#") else line for line in lines) + "\n"
     return text.replace("\n\n\n", "\n\n")

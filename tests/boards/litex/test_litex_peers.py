@@ -212,8 +212,8 @@ def test_looks_at_the_interrupt_line_become_rarer(
 ) -> None:
     with served() as server, open_link(f"litex://127.0.0.1:{server.port}{options}") as link:
         pauses: list[float] = []
-        monkeypatch.setattr("bitlane.links.litex_link.sleep", pauses.append)
-        monkeypatch.setattr("bitlane.links.litex_link.monotonic", lambda: sum(pauses))
+        monkeypatch.setattr("bitlane_boards.litex.link.sleep", pauses.append)
+        monkeypatch.setattr("bitlane_boards.litex.link.monotonic", lambda: sum(pauses))
         assert not link.wait(0.1)
     expected = [0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.02, 0.02, 0.02, 0.0085]
     assert pauses == pytest.approx(expected)

@@ -5,10 +5,9 @@ from collections.abc import Iterable, Sequence
 from inspect import cleandoc
 from textwrap import wrap
 
+from bitlane.driver.commands import Command, Walk, encode
 from bitlane_rtl import abi
 from bitlane_rtl.abi import RECORD, Lane, Mode, Op
-
-from ..driver.commands import Command, Walk, encode
 
 _WIDTH = 100
 """Characters in a line of text."""
@@ -234,7 +233,7 @@ def _running(slots: int | None) -> list[str]:
 _PLACE = f"; bitlane's links show it at `{abi.CONTROL_BASE:#010x}`, and a SoC maps it to its bus"
 
 
-def page(slots: int | None = None) -> str:
+def render(slots: int | None = None) -> str:
     """Return the whole page, Markdown: of any core, or of a core with ``slots`` in a SoC."""
     lines = [
         "# Registers and command record",
@@ -267,4 +266,4 @@ def page(slots: int | None = None) -> str:
 
 
 if __name__ == "__main__":
-    print(page(), end="")
+    print(render(), end="")

@@ -5,21 +5,21 @@ from pathlib import Path
 
 import numpy as np
 
-from bitlane.command_line.registers_page import page
 from bitlane_rtl import abi
 from bitlane_rtl.configuration import Configuration
+from bitlane_sim.export.registers_page import render
 from bitlane_sim.numpy_device.interpreter import Interpreter
 
 BAD = abi.Status.BAD_DOORBELL.name
-PAGE = Path(__file__).parents[3] / "docs" / "registers.md"
+PAGE = Path(__file__).parents[2] / "docs" / "registers.md"
 
 
 def test_the_committed_page_is_the_rendered_one() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(), "run make registers"
+    assert PAGE.read_text(encoding="utf-8") == render(), "run make registers"
 
 
 def test_every_register_field_and_code_is_there() -> None:
-    text = page()
+    text = render()
     names = [entry.name for entry in abi.REGISTERS]
     names += [bits.name for entry in abi.REGISTERS for bits in entry.bits if bits.summary]
     names += [*abi.RECORD, *(bits.name for bits in abi.RECORD["CONTROL"].bits)]
@@ -28,7 +28,7 @@ def test_every_register_field_and_code_is_there() -> None:
 
 
 def test_every_code_rule_and_reset_value_is_told() -> None:
-    text = " ".join(page().replace("^", "**").split())
+    text = " ".join(render().replace("^", "**").split())
     codes = [code for codes in (abi.Op, abi.Lane, abi.Mode, abi.Status, abi.Port) for code in codes]
     for code in codes:
         row, item = f"| `{code.name}` | {code.summary} |", f"- `{code.name}`: {code.summary}"
@@ -46,19 +46,19 @@ def test_the_rule_on_failures_names_every_status_that_stops_the_engine() -> None
 
 
 def test_the_steps_of_a_driver_name_the_slots() -> None:
-    assert "128 (i mod 2^GEOMETRY.SLOTS_LOG2)" in " ".join(page().split())
-    steps = " ".join(page(slots=8).split())
+    assert "128 (i mod 2^GEOMETRY.SLOTS_LOG2)" in " ".join(render().split())
+    steps = " ".join(render(slots=8).split())
     assert "128 (i mod 8)" in steps
     assert f"at most 8; one that exceeds it by more stops the core with {BAD}" in steps
 
 
 def test_no_sign_of_markdown_is_in_the_text_by_accident() -> None:
-    assert "**" not in page()
+    assert "**" not in render()
 
 
 def test_the_example_computes_what_its_story_says() -> None:
     """The words as they are printed, executed by the device `numpy`."""
-    rows = re.findall(r"^\| (\d+) \| `(\w+)` \| `(0x[0-9a-f]{8})` \|", page(), re.MULTILINE)
+    rows = re.findall(r"^\| (\d+) \| `(\w+)` \| `(0x[0-9a-f]{8})` \|", render(), re.MULTILINE)
     words = [int(value, 16) for _, _, value in rows]
     assert [(int(number), name) for number, name, _ in rows] == list(
         enumerate(list(abi.RECORD)[: len(words)])
@@ -76,7 +76,7 @@ def test_the_example_computes_what_its_story_says() -> None:
 
 def test_every_table_row_has_its_columns() -> None:
     columns = None
-    for line in page().splitlines():
+    for line in render().splitlines():
         cells = line.count("|")
         if not cells:
             columns = None

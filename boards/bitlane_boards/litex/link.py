@@ -17,11 +17,17 @@ import numpy as np
 from litex.tools.litex_client import RemoteClient
 from numpy.typing import NDArray
 
+from bitlane.errors import LinkError
+from bitlane.links.link import BytesLike, Link
+from bitlane.links.url import (
+    LONGEST_SECONDS,
+    DeviceUrl,
+    Options,
+    parse_seconds,
+    parse_target,
+    printable,
+)
 from bitlane_rtl.abi import ABI_VERSION, CONTROL_BASE, CONTROL_SIZE, WORD_BYTES
-
-from ..errors import LinkError
-from .link import BytesLike, Link
-from .url import LONGEST_SECONDS, DeviceUrl, Options, parse_seconds, parse_target, printable
 
 _PORT: Final = 1234
 """The port of ``litex_server`` unless the URL has one."""
