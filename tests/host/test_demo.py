@@ -14,6 +14,7 @@ import bitlane
 from bitlane.command_line.cli import CHECK_FAILED, DONE
 from bitlane.demo import command, digits, metering, parity, picture
 from bitlane.driver.driver import Driver
+from bitlane.model_file import ModelFileError
 from bitlane_rtl import abi
 from support.command_line import CommandLine
 from support.host.model_link import ModelLink
@@ -348,3 +349,15 @@ def test_bad_parts_and_numbers(
     words: list[str], options: dict[str, int], message: str, demo: Demo
 ) -> None:
     assert message in demo.refusal(*words, **options)
+
+
+def test_models_that_the_circuit_was_not_built_for_are_left_out(tmp_path: Path) -> None:
+    folder = Path(__file__).parents[2] / "examples"
+    models = [folder / f"{name}.json" for name in ("bit_not", "uint64")]
+    lines: list[str] = []
+    with bitlane.open("numpy?board=hx8k") as device:
+        assert command.run_examples(device, models, tmp_path, lines.append, lambda: None)
+        assert [line.split()[:2] for line in lines] == [["bit_not", "1"], ["uint64", "left"]]
+        assert lines[1].endswith("this device has no SHIFT_LEFT")
+        with pytest.raises(ModelFileError, match="is SHIFT_LEFT; expected an operation that this"):
+            command.run_examples(device, models[1:], tmp_path, lines.append, lambda: None)

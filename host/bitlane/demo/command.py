@@ -16,7 +16,7 @@ from bitlane.default import default_url
 from bitlane.device import Device
 from bitlane.errors import BitlaneError
 from bitlane.files import expected_instead
-from bitlane.model_file import Result, load_model, prepare, run
+from bitlane.model_file import ModelFileError, Result, load_model, prepare, run
 from bitlane.terminal import track
 
 from . import digits, parity
@@ -33,10 +33,12 @@ def run_examples(
     """Run every model file with checks; return whether all results equal the NumPy model's.
 
     Files that models write go into ``output``, which exists. The results of a model are printed
-    only if a check fails. ``lap`` is called after each result. Raises ``ModelFileError`` for a
-    file that is wrong or needs more than the device has.
+    only if a check fails. ``lap`` is called after each result. A model is left out, with a line,
+    if the circuit was built without its operation or lane. Raises ``ModelFileError`` for a file
+    that is wrong or needs more memory than the device has, and if all are left out.
     """
     all_right = True
+    left_out: list[ModelFileError] = []
     for path in models:
         results: list[Result] = []
 
@@ -45,7 +47,14 @@ def run_examples(
             lap()
 
         with dml.Device(device.driver) as face:
-            prepared = prepare(load_model(path), face)
+            try:
+                prepared = prepare(load_model(path), face)
+            except ModelFileError as error:
+                if not _lacks(error) or len(left_out) == len(models) - 1:
+                    raise
+                left_out.append(error)
+                say(f"  {path.stem:24}{'left out':14}this device has no {error.value}")
+                continue
             with chdir(output):
                 right = run(prepared, note)
         all_right = all_right and right
@@ -56,6 +65,12 @@ def run_examples(
             for result in results:
                 say(f"    {result}")
     return all_right
+
+
+def _lacks(error: ModelFileError) -> bool:
+    """Return whether the circuit was built without what a model needs."""
+    cause = error.__cause__
+    return isinstance(cause, dml.DmlError) and cause.hresult == "DXGI_ERROR_UNSUPPORTED"
 
 
 _PARTS = ("examples", "digits", "parity")
@@ -193,12 +208,12 @@ def show(
         with meter.part("parity"):
             results.append(_parity(metered, output, say, step))
     say("")
-    if device.driver.link.predicted:
-        say("Summary: predicted counters; beats a cycle on the busiest port, 1 at most")
-    elif device.driver.geometry.counters:
-        say("Summary: the circuit's own counters; beats a cycle on the busiest port, 1 at most")
-    else:
+    if not device.driver.geometry.counters:
         say("Summary: this circuit was built without counters, so only seconds count")
+    elif device.driver.link.predicted:
+        say("Summary: predicted counters; beats a cycle on the busiest port, 1 at most")
+    else:
+        say("Summary: the circuit's own counters; beats a cycle on the busiest port, 1 at most")
     for line in table([*meter.costs, meter.total], device.driver.geometry.data_bytes):
         say(line)
     say(f"  computed by {device.description}")
