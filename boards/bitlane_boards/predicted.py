@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 
 from bitlane_sim.numpy_device.board import PredictedBoard
-from bitlane_sim.numpy_device.cycles import SDRAM_SHARE, Memory
 from bitlane_sim.numpy_device.line_time import gigabit_line, serial_line
+from bitlane_sim.numpy_device.memories import Memory, OneRam, RamBanks, SdramRows
 
 from . import boards
-from .board import Board
+from .board import Board, MemoryKind
 
 
 def predicted_boards() -> Mapping[str, PredictedBoard]:
@@ -17,12 +17,13 @@ def predicted_boards() -> Mapping[str, PredictedBoard]:
 
 def _predicted(board: Board) -> PredictedBoard:
     line = gigabit_line() if board.ethernet else serial_line(board.baud)
-    memory = Memory(shared=_beat_cycles(board))
+    memory = _memory(board)
     return PredictedBoard(board.name, board.configuration, board.clock_hz, line, memory)
 
 
-def _beat_cycles(board: Board) -> float:
-    """Return the cycles that a beat of any stream takes in the memory of ``board``."""
+def _memory(board: Board) -> Memory:
     if board.sdram is not None:
-        return board.configuration.data_width / board.sdram.width / SDRAM_SHARE
-    return 1 / board.banks
+        return SdramRows(
+            part=board.sdram, clock_hz=board.clock_hz, shared=board.ethernet is not None
+        )
+    return RamBanks(banks=board.banks) if board.memory is MemoryKind.BANKS else OneRam()

@@ -627,7 +627,7 @@ def explain(*arrays: Array) -> Explanation:
     """Return a table of the commands that compute ``arrays``, on one device, as one job.
 
     Each line has the elements, bytes and estimated cycles of a command, or those that the device
-    predicts for a board; the last lines have their sum, and the sum for a command per operation.
+    predicts; the last lines have their sum, and the sum for a command per operation.
     Executes nothing. Raises as `compute` does.
     """
     values = _values("explain", arrays)

@@ -98,13 +98,15 @@ def _add_watch(parser: argparse.ArgumentParser) -> None:
         "--trace",
         type=Path,
         metavar="FILE.json",
-        help="write what a simulated device did in each cycle, for Perfetto",
+        help="write what a simulated device did in each cycle, or when commands would start and"
+        " retire, as numpy predicts, for Perfetto",
     )
     parser.add_argument(
         "--report",
         type=Path,
         metavar="FILE.html",
-        help="write a page on what a simulated device did: where its cycles went, and why",
+        help="write a page on what a simulated device did: where its cycles went, and why; or on"
+        " what numpy predicts of each command",
     )
 
 

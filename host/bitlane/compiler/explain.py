@@ -63,8 +63,8 @@ def explain(
 ) -> Explanation:
     """Return a table of the passes that compute ``roots`` in one run, beside those without fusion.
 
-    Cycles are estimated for a memory that answers at once. A ``link`` that predicts a board
-    predicts them, and their seconds. Raises ``LayoutError`` or ``UnsupportedError``.
+    A ``link`` that predicts cycles gives them, and with a board their seconds; else they are
+    estimated for a memory that answers at once. Raises ``LayoutError`` or ``UnsupportedError``.
     """
     fused = pass_costs(plan_passes(fuse(roots, geometry), geometry), geometry, link)
     plain = pass_costs(plan_passes(roots, geometry), geometry, link)

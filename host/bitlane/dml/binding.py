@@ -240,8 +240,8 @@ class CompiledOperator:
     def explain(self) -> str:
         """Return a table of the passes of a dispatch of a graph, beside those without fusion.
 
-        Cycles are estimated for a memory that answers at once, or predicted, if the device
-        predicts a board. Raises ``DmlError`` for a single operator, which is one pass.
+        Cycles are estimated for a memory that answers at once, or predicted by a device that does
+        so. Raises ``DmlError`` for a single operator, which is one pass.
         """
         if self.desc.operator_type != GRAPH:
             expected = "a graph; an operator by itself is one pass"

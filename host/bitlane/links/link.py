@@ -90,8 +90,8 @@ class Link(Closeable):
     def predict(self, records: Sequence[bytes]) -> list[int] | None:
         """Return the cycles from a doorbell until each command of ``records`` has retired.
 
-        A board with an idle engine would take them for commands that are not refused. None if the
-        link predicts no board.
+        A circuit with an idle engine would take them for commands that are not refused. None if the
+        link predicts nothing.
         """
         return None
 

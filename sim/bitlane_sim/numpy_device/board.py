@@ -6,8 +6,8 @@ from importlib.metadata import entry_points
 
 from bitlane_rtl.configuration import Configuration
 
-from .cycles import Memory
 from .line_time import LineTime
+from .memories import Memory
 
 ENTRY_POINT_GROUP = "bitlane.predicted_boards"
 """Entry points that return `PredictedBoard` by name."""

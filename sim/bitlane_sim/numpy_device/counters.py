@@ -18,7 +18,8 @@ from bitlane_rtl.configuration import Configuration
 
 from ..fields import Fields
 from .command import DecodedCommand
-from .cycles import CommandShape, CounterValues, Memory, Stream
+from .cycles import CommandShape, CounterValues, Stream
+from .memories import Memory, Turns
 from .recorder import PredictedCommands
 from .timeline import Timeline
 
@@ -55,11 +56,11 @@ class PredictedCounters:
         self._job: list[Submission] = []
         self._jobs: deque[_Job] = deque()
         self._different: dict[_Job, _Job] = {}  # of them, so that equal ones take no memory
-        self._turn = 0  # of a shared read port, from which a job begins
+        self._turns: Turns = ()  # of the memory's arbiters, from which a job begins
         self._total = self._cleared = CounterValues()
         self._shape = lru_cache(_MOST)(self._new_shape)
         self._predict = lru_cache(_MOST)(self._new_prediction)
-        self._repeat = lru_cache(_MOST)(lambda job, turn: self._predict(self._shapes(job), turn))
+        self._repeat = lru_cache(_MOST)(lambda job, turns: self._predict(self._shapes(job), turns))
 
     def wrote(self, words: int, *, ring: bool) -> None:
         """Let the time pass in which the host writes ``words``."""
@@ -108,9 +109,8 @@ class PredictedCounters:
 
     def retirements(self, records: tuple[bytes, ...]) -> list[int]:
         """Return the cycles from a doorbell until each of ``records`` retires, without counting."""
-        line = self._followed(self._shapes(((0, -_LONG_AGO, records),)), 0)
-        times = zip(line.retired, line.moved, strict=True)
-        return [int(max(retired, moved * self._memory.shared)) for retired, moved in times]
+        line = self._followed(self._shapes(((0, -_LONG_AGO, records),)), ())
+        return list(map(int, line.retired))
 
     @property
     def busy_cycles(self) -> int:
@@ -124,12 +124,12 @@ class PredictedCounters:
         self._different.clear()
 
     def _predict_one(self) -> None:
-        counts, self._turn = self._repeat(self._jobs.popleft(), self._turn)
+        counts, self._turns = self._repeat(self._jobs.popleft(), self._turns)
         self._total = self._total.plus(counts)
 
     def _record(self, recorder: PredictedCommands, job: _Job, first: int) -> None:
         """Record a job whose first DOORBELL was written in cycle ``first``."""
-        line = self._followed(self._shapes(job), self._turn)
+        line = self._followed(self._shapes(job), self._turns)
         recorder.add(
             (first + rung for rung, _, _ in job),
             (first + int(cycle) for cycle in line.started),
@@ -142,33 +142,36 @@ class PredictedCounters:
             (rung, written, tuple(map(self._shape, records))) for rung, written, records in job
         )
 
-    def _followed(self, job: _Shapes, turn: int) -> Timeline:
-        line = Timeline(self._circuit, self._memory, turn)
+    def _followed(self, job: _Shapes, turns: Turns) -> Timeline:
+        line = Timeline(self._circuit, self._memory, turns)
         for rung, written, shapes in job:
             for number, shape in enumerate(shapes):
                 line.command(shape, rung + 1, -inf if number else written)
+        line.run()
         return line
 
     def _new_shape(self, record: bytes) -> CommandShape:
         """Return the shape of a command, at the address within a block on which cycles depend."""
-        return shape_of(np.frombuffer(record, "<u4").tolist())
+        return shape_of(np.frombuffer(record, "<u4").tolist(), self._memory.extent)
 
-    def _new_prediction(self, job: _Shapes, turn: int) -> tuple[CounterValues, int]:
-        line, number, busy, end = self._followed(job, turn), 0, 0.0, 0.0
+    def _new_prediction(self, job: _Shapes, turns: Turns) -> tuple[CounterValues, Turns]:
+        line, number, busy, end = self._followed(job, turns), 0, 0.0, 0.0
         for rung, _, shapes in job:
             number += len(shapes)
             before, end = end, line.retired[number - 1]
             busy += end - max(rung, before)
-        a_stalls, b_stalls = line.stalls
-        busy = max(busy, line.counts.beats * self._memory.shared)
+        a_stalls, b_stalls, y_stalls = map(int, line.stalls)
         counts = line.counts._replace(
-            busy=int(busy), a_stalls=int(a_stalls), b_stalls=int(b_stalls)
+            busy=int(busy), a_stalls=a_stalls, b_stalls=b_stalls, y_stalls=y_stalls
         )
-        return counts, line.turn
+        return counts, line.turns
 
 
-def shape_of(words: list[int]) -> CommandShape:
-    """Return the shape of a record that is not refused, from its 32 words."""
+def shape_of(words: list[int], extent: int) -> CommandShape:
+    """Return the shape of a record that is not refused, from its 32 words.
+
+    Addresses are modulo ``extent``.
+    """
     command = DecodedCommand(words)
     streams = {}
     for name in command.streams:
@@ -177,7 +180,7 @@ def shape_of(words: list[int]) -> CommandShape:
             walk = replace(
                 walk, size=command.word(f"{name}_LAST") - command.word(f"{name}_BASE") + 1
             )
-        streams[name] = Stream(replace(walk, base=walk.base % _BLOCK), command.mode(name))
+        streams[name] = Stream(replace(walk, base=walk.base % extent), command.mode(name))
     return CommandShape(
         command.op,
         command.lane("A").bytes,
@@ -189,7 +192,3 @@ def shape_of(words: list[int]) -> CommandShape:
         streams.get("B"),
         streams["Y"],
     )
-
-
-_BLOCK = 256
-"""Bytes of the largest block of a burst: 16 beats of 16 bytes."""

@@ -20,33 +20,6 @@ _CLUSTER = 4
 """Units that share an entry of the chain of hits: ``CLUSTER`` of `search.layouts`."""
 
 
-LONGEST_LATENCY = 255
-"""Cycles: that of the simulated memory, beside which predictions are tested."""
-
-
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """The memory of a prediction, by default one that accepts each request and beat at once.
-
-    ``latency``: cycles that a first beat or a response takes beyond the least possible one.
-    ``shared``: cycles of a beat on a port that carries all streams; 0 if each has its own. It
-    bounds a job from below: rows that are opened for short bursts and ports that wait for each
-    other are not predicted.
-    """
-
-    latency: int = 0
-    shared: float = 0.0
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.latency <= LONGEST_LATENCY:
-            raise ValueError(f"latency: {self.latency}; expected 0 to {LONGEST_LATENCY}")
-
-
-SDRAM_SHARE = 0.957
-"""Share of an SDRAM chip's words that streams get beside refreshes and turns of the data lines, as
-`bitlane bench` measures a XOR of 256 KiB (`bench.sdram`)."""
-
-
 class CounterValues(NamedTuple):
     """The counters from BUSY_CYCLES on, in the order of their registers."""
 
@@ -99,6 +72,10 @@ class Latencies:
     """Spans in the writer's FIFO ``spans``."""
     results: int
     """Results in flight, `datapath.stages.RESULTS`."""
+    slices: int
+    """Payloads in the slices of steps, requests and bursts: 1 in a `HalfRateRegister`."""
+    order: int
+    """`ReadArbiter`: from a request to its first beat at least."""
 
     @classmethod
     def of(cls, circuit: Configuration) -> Self:
@@ -123,6 +100,8 @@ class Latencies:
             bursts=circuit.bursts,
             ahead=circuit.ahead,
             results=16,
+            slices=1 if circuit.single_runs else 2,
+            order=2 if circuit.block_ram else 1,
         )
 
 

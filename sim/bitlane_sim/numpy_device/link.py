@@ -18,8 +18,8 @@ from ..circuit_options import CIRCUIT, as_option_error, configuration, whole
 from .board import PredictedBoard, board_named
 from .control import ControlWindow
 from .counters import PredictedCounters
-from .cycles import Memory
 from .interpreter import Interpreter
+from .memories import Memory
 from .recorder import PredictedCommands
 from .walk import LARGEST_MEMORY
 
@@ -67,7 +67,7 @@ class NumpyLink(Link):
         return Predicted(board.name, board.clock_hz, board.line.name, cycles, self._line_seconds)
 
     def predict(self, records: Sequence[bytes]) -> list[int] | None:
-        return self._counters.retirements(tuple(records)) if self._board else None
+        return self._counters.retirements(tuple(records))
 
     @property
     def recording(self) -> Recording | None:

@@ -35,7 +35,7 @@ class PredictedCommands:
 
     @property
     def recording(self) -> Recording:
-        """What was collected. No channel has carried anything."""
+        """The cycles collected so far, as a recording in which no channel transfers anything."""
         kinds = [
             np.array(kind, np.int64) for kind in (self._doorbells, self._started, self._retired)
         ]

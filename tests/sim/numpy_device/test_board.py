@@ -141,19 +141,24 @@ def test_a_run_ends_with_what_is_predicted(capsys: pytest.CaptureFixture[str]) -
     assert "Predicted" not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("board", ["ulx3s", "ulx3s-sdram"])
-def test_explain_has_the_cycles_that_the_device_predicts(board: str) -> None:
-    with bitlane.open(f"numpy?board={board}") as device:
+@pytest.mark.parametrize("url", ["numpy", "numpy?board=ulx3s", "numpy?board=ulx3s-sdram"])
+def test_explain_has_the_cycles_that_the_device_predicts(url: str) -> None:
+    with bitlane.open(url) as device:
         x = device.asarray(np.arange(6250, dtype=np.uint64))
         y = ~(x >> 3)
-        *lines, total, _, last = str(bitlane.explain(y)).splitlines()
+        lines = str(bitlane.explain(y)).splitlines()
         device.driver.clear_counters()
         bitlane.compute(y)
-        predicted = prediction_of(device.driver.link)
+        predicted = device.driver.link.prediction
         busy = device.driver.counters()["BUSY_CYCLES"]
-    passes = [int(line.split()[-1].replace(",", "")) for line in lines[1:]]
-    cycles = int(total.split()[-1].replace(",", ""))
+    end = -2 if predicted is None else -3
+    passes = [int(line.split()[-1].replace(",", "")) for line in lines[1:end]]
+    cycles = int(lines[end].split()[-1].replace(",", ""))
     assert sum(passes) == cycles
-    # The host writes the records of a job one by one, while the first command is executed.
-    assert cycles == pytest.approx(busy, abs=8)
-    assert last == f"predicted  {duration(cycles / predicted.clock_hz)} at {predicted.clock}"
+    # The host writes the records of a job one by one, while the first command is executed; and the
+    # operands of a dry run lie in other banks and rows.
+    assert cycles == pytest.approx(busy, abs=8 if predicted is None else 0.005 * busy)
+    if predicted is not None:
+        assert lines[-1] == (
+            f"predicted  {duration(cycles / predicted.clock_hz)} at {predicted.clock}"
+        )

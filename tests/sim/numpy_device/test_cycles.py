@@ -89,8 +89,6 @@ class Beside:
         busy = circuit["BUSY_CYCLES"]
         bound = max(cycles, share * busy)
         assert abs(model["BUSY_CYCLES"] - busy) <= bound, f"BUSY_CYCLES: {text}"
-        if self.configuration.read_ports == 1:
-            return  # which operand of a shared port waits is not predicted
         for name in ("A_STALLS", "B_STALLS"):
             assert abs(model[name] - circuit[name]) <= max(4, 0.1 * busy), f"{name}: {text}"
 
@@ -155,15 +153,14 @@ def test_a_job_of_commands(pairs: ExitStack, options: str, latency: int, seed: i
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(1, 6))
 def test_a_shared_read_port(pairs: ExitStack, seed: int) -> None:
-    """Requests of rows behind the present one are not followed: up to 5 % of a command."""
     pair, chance = opened(pairs, ONE_PORT), random.Random(seed)
     for _ in range(40):
         drawn = draws(pair, fences=0)
-        pair.expect([pack(drawn.draw(chance, 2 * REGION))], 0.05, 2, f"seed {seed}")
+        pair.expect([pack(drawn.draw(chance, 2 * REGION))], 0.005, 1, f"seed {seed}")
     for _ in range(12):
         count = chance.randint(2, pair.configuration.slots)
         records = [pack(drawn.draw(chance, 2 * REGION)) for _ in range(count)]
-        pair.expect(records, 0.02, 2, f"seed {seed}")
+        pair.expect(records, 0.01, 2, f"seed {seed}")
 
 
 _SEARCHES = [(1, 1), (6, 2), (24, 3), (64, 1), (64, 3), (500, 20), (1000, 64)]

@@ -34,8 +34,8 @@ from bitlane_rtl.abi.rows import Rows
 from bitlane_rtl.configuration import Configuration, Search
 from bitlane_sim.numpy_device.control import ControlWindow
 from bitlane_sim.numpy_device.counters import PredictedCounters
-from bitlane_sim.numpy_device.cycles import Memory
 from bitlane_sim.numpy_device.interpreter import ENDLESS, Stop
+from bitlane_sim.numpy_device.memories import Memory
 from support.record import RUBBISH, Record
 from support.watched import WatchedInterpreter
 
