@@ -196,6 +196,8 @@ WRONG = [
     ("cppsim/src/cppsim/errors.py", "import bitlane_sim.builds", "cppsim knows Amaranth"),
     ("rtl/bitlane_rtl/abi/codes.py", "import amaranth", "abi is plain data"),
     ("rtl/bitlane_rtl/streams/beats.py", "import bitlane", "boards -> sim -> host -> rtl"),
+    ("sim/bitlane_sim/pages.py", "import cppsim.model.model", "public modules of cppsim alone"),
+    ("boards/bitlane_boards/predicted.py", "import cppsim.batch", "public modules of cppsim alone"),
     ("sim/bitlane_sim/__init__.py", "import bitlane_boards", "boards -> sim -> host -> rtl"),
 ]
 """Imports that a contract forbids: file, line, and words of the contract's name."""
@@ -232,6 +234,39 @@ def test_an_import_the_wrong_way_is_caught(
     if contract == "no circle of imports":  # names the siblings, without their package
         module, imported = (f".{each.rpartition('.')[2]}" for each in (module, imported))
     assert re.search(rf"{re.escape(module)} -> {re.escape(imported)} ", report)
+
+
+FACE = {"cppsim", *(f"cppsim.{name}" for name in ("build", "circuits", "errors", "stored"))}
+"""The modules of cppsim that bitlane imports, as a contract enforces for its packages."""
+
+INSIDE = {
+    "tests/mutants/netlists.py": "compares circuits by the C++ of their trimmed netlists",
+    "tests/rtl/test_core.py": "walks the cells of a netlist",
+    "tests/sim/campaigns/test_harness.py": "calls the program of an exported folder",
+    "tests/simulators/test_batch.py": "replaces CuPy",
+    "tests/simulators/verilated.py": "puts Verilator's model in the place of cppsim's",
+    "tests/support/inputs.py": "imports no more than the names that it needs",
+    "tests/support/verdicts.py": "imports no more than the names that it needs",
+}
+"""Tests that import other modules of cppsim, each with the reason."""
+
+
+def test_tests_of_bitlane_import_the_public_modules_of_cppsim() -> None:
+    found = set()
+    for path in (ROOT / "tests").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names = [node.module]
+                if node.module == "cppsim":
+                    names += [
+                        f"cppsim.{x.name}" for x in node.names if x.name not in cppsim.__all__
+                    ]
+            if any(x.partition(".")[0] == "cppsim" and x not in FACE for x in names):
+                found.add(path.relative_to(ROOT).as_posix())
+    assert found == INSIDE.keys()
 
 
 @pytest.mark.parametrize("folder", ["", "cppsim"])

@@ -5,10 +5,9 @@ What is built once is stored in the folder ``BITLANE_CACHE``, else in ``~/.cache
 
 from functools import partial
 
-from cppsim.compiling import toolchain
-from cppsim.compiling.cache import Cache
-from cppsim.compiling.toolchain import Compiler
-from cppsim.model.build import build
+import cppsim.build
+from cppsim.build import Cache, Compiler
+from cppsim.circuits import build
 
 OWNER = "bitlane"
 """The name under which cppsim finds bitlane's environment variables and cache."""
@@ -24,4 +23,4 @@ def find_compiler() -> Compiler:
 
     Raises ``SimulationError`` if none runs, which says what to install.
     """
-    return toolchain.find_compiler(OWNER)
+    return cppsim.build.find_compiler(OWNER)

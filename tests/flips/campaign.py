@@ -17,9 +17,7 @@ from bitlane.errors import BitlaneError
 from bitlane_boards.pins.netlist import Netlist
 from bitlane_boards.readback.ice40 import LogicCell
 from cppsim import Batch, Program
-from cppsim.batch.circuit import PortChoice, PreparedBatch
-from cppsim.batch.folder import write_folder
-from cppsim.batch.source import write_batch
+from cppsim.stored import store, write_folder
 from flips.circuit import FlippableCircuit, FlippableLut
 from flips.outcome import FlipOutcome, Flips
 from flips.stand import FlipStand
@@ -98,9 +96,9 @@ class FlipCampaign:
         Compiles nothing and allocates no memory for the instances. Raises ``BatchError``.
         """
         stand = FlipStand(self.circuit, self.stimulus)
-        written = write_batch(PreparedBatch.of(PortChoice(stand)).lowered())
-        rows = np.frombuffer(written.rows, np.uint8)[None]
-        write_folder(folder, written, self.instances, rows, self.program())
+        design = store(stand)
+        rows = np.frombuffer(design.rows, np.uint8)[None]
+        write_folder(folder, design, self.instances, rows, self.program())
         self.flips.save(folder / "flips.npz", [name for name, _ in self.parts()])
 
     def parts(self) -> list[tuple[str, int]]:

@@ -21,7 +21,7 @@ from bitlane_boards.pins.model import VENDOR_CELLS
 from bitlane_boards.readback.netlist import board_circuit
 from bitlane_rtl.configurations import copy, full, one_port, small
 from bitlane_rtl.core import Core
-from cppsim.model.circuit import Circuit
+from cppsim.circuits import Circuit
 from cppsim.model.source import program
 from cppsim.netlist.passes import trim
 from mutants.relevance import AROUND_ENGINE

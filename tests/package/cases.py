@@ -11,10 +11,10 @@ CLONE = ("install -e ./cppsim -e '.[demo]'",)
 """As ``make demo`` does it, without pins."""
 
 _XOR = "ROOT/examples/bit_xor.json"
-_COMPILER = "from cppsim.compiling.toolchain import find_compiler; print(find_compiler())"
+_COMPILER = "from cppsim.build import find_compiler; print(find_compiler())"
 _CHIP = "from bitlane_boards.readback.chipdb import ChipDatabase; print(ChipDatabase('8k').width)"
 _VERILATE = "from bitlane_boards.litex.simulated import *; verilate(Path('.'), [])"
-_CUPY = "from cppsim.batch.cuda import find_cupy; print(find_cupy('this', 'that'))"
+_CUPY = "from cppsim.stored import find_cupy; print(find_cupy('this', 'that'))"
 _WORKER = "from bitlane.dask.workers import _expect_version; _expect_version('w', None, '0.2.0')"
 
 

@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 from bitlane_rtl.abi import Op
 from bitlane_rtl.configurations import copy, full, one_port, small
 from bitlane_rtl.core import Core
-from cppsim.model.circuit import Circuit
+from cppsim.circuits import Circuit
 from cppsim.netlist.design import CellKind, PlainCell
 from support.seeds import slow
 

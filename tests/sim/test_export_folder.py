@@ -16,7 +16,7 @@ from bitlane_rtl import abi
 from bitlane_rtl.configurations import small
 from bitlane_sim.device.simulator import Simulator
 from bitlane_sim.export.folder import reset_values
-from cppsim.model.model import Model
+from cppsim import Model
 from support.cocotb.simulators import verilator
 from support.command_line import CommandLine
 from support.processes import C, run_python, succeed

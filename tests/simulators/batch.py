@@ -22,9 +22,8 @@ from bitlane.files import expect_writable
 from bitlane_sim.campaigns.command import count
 from bitlane_sim.campaigns.folder import HarnessCircuit, open_circuit
 from bitlane_sim.figures import printed, record, write_json
-from cppsim.batch.cuda import NoGpu, gpu_versions
-from cppsim.batch.runner import Backend
 from cppsim.errors import SimulationError
+from cppsim.stored import Backend, NoGpu, gpu_versions
 from simulators.processes import apart
 from simulators.xors import TIMINGS, Xors, xors_on_one_thread
 

@@ -22,9 +22,9 @@ from bitlane_rtl.configurations import full
 from bitlane_sim.bench import BenchError
 from bitlane_sim.device.link import SimulatorLink, open_link
 from bitlane_sim.device.simulator import Simulator
+from cppsim import Model
+from cppsim.circuits import build
 from cppsim.errors import SimulationError
-from cppsim.model.build import build
-from cppsim.model.model import Model
 from simulators.batch import BatchRow
 from simulators.processes import apart
 from simulators.verilated import build_verilated, verilator_folder

@@ -12,7 +12,7 @@ from bitlane_rtl.abi import Op
 from bitlane_rtl.configuration import Configuration
 from bitlane_sim.bench import BenchError
 from bitlane_sim.device.simulator import Simulator
-from cppsim.model.model import Model
+from cppsim import Model
 from simulators import xor
 from simulators.run import main
 from simulators.speeds import measure_verilator

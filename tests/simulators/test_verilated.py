@@ -5,9 +5,8 @@ from contextlib import closing
 import pytest
 from amaranth.lib import wiring
 
-from cppsim.model.interface import AnyModel
-from cppsim.model.model import Model
-from cppsim.model.reference import ReferenceModel
+from cppsim import Model, ReferenceModel
+from cppsim.circuits import AnyModel
 from simulators.verilated import build_verilated
 from support.zoo import Memories, Partly, Registers, stimuli
 

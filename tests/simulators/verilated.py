@@ -16,14 +16,13 @@ from amaranth.lib.wiring import In, Out
 
 from bitlane_sim.builds import CACHE, find_compiler
 from bitlane_sim.export.backend import Port, verilog
-from cppsim.compiling.cache import source_digest
-from cppsim.compiling.library import content_key
-from cppsim.compiling.toolchain import Compiler
+from cppsim import StoragePort
+from cppsim.build import Compiler, content_key, source_digest
+from cppsim.circuits import Circuit
 from cppsim.errors import SimulationError
 from cppsim.model.build import Library
-from cppsim.model.circuit import Circuit
 from cppsim.model.source import HEADERS, port_tables, sampled_ports
-from cppsim.model.storage import StoragePort, buffer_names, in_order
+from cppsim.model.storage import buffer_names, in_order
 from cppsim.netlist.design import CLOCK
 
 _GLUE = Path(__file__).with_name("verilated_ports.h")

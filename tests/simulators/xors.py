@@ -13,8 +13,7 @@ from bitlane_sim.campaigns.commands import move
 from bitlane_sim.campaigns.folder import HarnessCircuit
 from bitlane_sim.campaigns.scoreboard import Observed, Verdict, expect_answers
 from bitlane_sim.campaigns.stimulus import Workload, packed, stalls, submit
-from cppsim.batch.runner import Backend
-from cppsim.model.program import Encoded
+from cppsim.stored import Backend, Encoded
 
 RAM_BYTES = 1 << 16
 """Bytes of RAM of a circuit that executes a XOR."""

@@ -20,8 +20,7 @@ from bitlane_rtl.configurations import full
 from bitlane_rtl.engine import Engine
 from bitlane_rtl.ports.signatures import ByteAccess, ControlPort
 from bitlane_sim.campaigns.commands import move
-from cppsim.model.model import Model
-from cppsim.model.program import Program
+from cppsim import Model, Program
 
 pytestmark = pytest.mark.slow
 

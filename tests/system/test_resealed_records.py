@@ -21,8 +21,8 @@ from bitlane_sim.device.simulator import Simulator
 from bitlane_sim.system.axi4_memory.interface import AddressRange
 from bitlane_sim.system.ports import STORAGE_BUFFER
 from bitlane_sim.system.system import System
-from cppsim.model.interface import AnyModel
-from cppsim.model.model import Model
+from cppsim import Model
+from cppsim.circuits import AnyModel
 from support.record import Record
 from support.rtl.records import Task, pack, reseal
 from support.rtl.walks import OPERAND_MODES, Walk, random_walk

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from cppsim.compiling.library import Signatures
+from cppsim.build import Signatures
 from cppsim.errors import SimulationError
 
 from .model import POINTER, Entry, Native, PinModel, load

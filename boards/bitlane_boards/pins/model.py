@@ -17,11 +17,11 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from bitlane_sim.builds import OWNER, build_circuit
-from cppsim.compiling.library import Builder, Signatures, bind
+from cppsim.build import Builder, Signatures, bind
 from cppsim.errors import SimulationError
 
 if TYPE_CHECKING:
-    from cppsim.model.model import Model
+    from cppsim import Model
 
 POINTER, SIZE, NUMBER = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint64
 
@@ -169,8 +169,8 @@ class CircuitModel(PinModel):
         self.description = description or f"RTL of {type(component).__name__}"
         self.hidden = ("the clock is driven directly: no PLL, no delays",)
         # Netlists of gates do without the tools that this one needs.
-        from cppsim.model.circuit import Circuit
-        from cppsim.model.model import Model
+        from cppsim import Model
+        from cppsim.circuits import Circuit
 
         self._evaluator = Model(Circuit(component, VENDOR_CELLS), build_with=build_circuit)
 

@@ -7,7 +7,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import NamedTuple
 
-from cppsim.compiling.library import Signatures
+from cppsim.build import Signatures
 from cppsim.errors import SimulationError
 
 from .model import NUMBER, POINTER, SIZE, Native, PinModel, load

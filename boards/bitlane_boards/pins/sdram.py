@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from bitlane_rtl.bus.sdram.part import SdramPart
 from bitlane_rtl.bus.sdram.pins import SdramPins
-from cppsim.compiling.library import Signatures
+from cppsim.build import Signatures
 from cppsim.errors import SimulationError
 
 from .model import POINTER, Entry, Native, PinModel, load

@@ -9,7 +9,7 @@ from amaranth.hdl import Elaboratable
 from amaranth.lib import wiring
 from numpy.typing import NDArray
 
-from cppsim.compiling.library import Signatures
+from cppsim.build import Signatures
 from cppsim.errors import SimulationError
 
 from .model import NUMBER, POINTER, SIZE, CircuitModel, Native, PinModel, load

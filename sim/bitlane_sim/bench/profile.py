@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from bitlane.driver.commands import Command, Walk
 from bitlane_rtl.abi import BEATS_PER_BLOCK, Lane, Mode, Op, register
+from cppsim import Program
 from cppsim.errors import SimulationError
-from cppsim.model.program import Program
 
 from ..campaigns import commands
 from ..device.simulator import Simulator

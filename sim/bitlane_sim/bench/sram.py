@@ -14,9 +14,9 @@ from bitlane_rtl.bus.sram import SramPort
 from bitlane_rtl.configurations import full
 from bitlane_rtl.engine import Engine
 from bitlane_rtl.ports.signatures import ControlPort
+from cppsim import StorageAccess, StoragePort
+from cppsim.circuits import AnyModel
 from cppsim.errors import SimulationError
-from cppsim.model.interface import AnyModel
-from cppsim.model.storage import StorageAccess, StoragePort
 
 from ..campaigns.commands import move
 from ..device.simulator import load_evaluator

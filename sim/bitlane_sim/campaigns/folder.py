@@ -14,10 +14,9 @@ import numpy as np
 from bitlane.driver.geometry import Geometry
 from bitlane.errors import BitlaneError
 from bitlane_rtl.configuration import Configuration
-from cppsim.batch.folder import StoredDesign, read_folder, write_folder
-from cppsim.batch.runner import Backend, Runner
+from cppsim import Program
 from cppsim.errors import BatchError
-from cppsim.model.program import Program
+from cppsim.stored import Backend, Runner, StoredDesign, read_folder, store, write_folder
 
 from ..circuit_options import configuration_of
 from .arrays import Bytes
@@ -96,17 +95,12 @@ def circuit_of(options: str, ram_bytes: int | None = None) -> CircuitOptions:
 def make_circuit(options: str, ram_bytes: int | None = None) -> HarnessCircuit:
     """Return the same circuit with its text. Raises ``SimulationError``, too."""
     # Amaranth, which nobody needs who opens a folder.
-    from cppsim.batch.cached import CachedBatch
-    from cppsim.batch.circuit import PortChoice, PreparedBatch
-
     from .harness import Harness
 
     bare = circuit_of(options, ram_bytes)
     configuration, size = bare.configuration, bare.ram_bytes
     harness = Harness(configuration, size // configuration.data_bytes)
-    written = CachedBatch(PreparedBatch.of(PortChoice(harness)))
-    design = StoredDesign(written.source(), written.rows)
-    return HarnessCircuit(options, configuration, size, design)
+    return HarnessCircuit(options, configuration, size, store(harness))
 
 
 def open_circuit(folder: Path) -> HarnessCircuit:

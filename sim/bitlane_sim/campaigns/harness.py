@@ -17,9 +17,8 @@ from amaranth.lib.wiring import In, Out
 
 import cppsim
 from bitlane_rtl.configuration import Configuration
-from cppsim.model.program import Program
-from cppsim.model.reference import Testbench, execute, value_at
-from cppsim.model.storage import StorageAccess
+from cppsim import Program, StorageAccess
+from cppsim.circuits import Testbench, execute, value_at
 
 from ..system.axi4_memory.interface import MemoryControl
 from ..system.ports import MEMORY_CHANNELS

@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 
 from bitlane.command_line.cli import CHECK_FAILED, DONE
 from bitlane.errors import BitlaneError
-from cppsim.batch.cuda import find_cupy
-from cppsim.batch.runner import Backend
+from cppsim import Program
 from cppsim.errors import SimulationError
-from cppsim.model.program import Program
+from cppsim.stored import Backend, find_cupy
 
 from ..figures import record, write_json
 from .arrays import Array, Bytes, Namespace, Numbers, namespace

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bitlane.driver.commands import Command, encode
 from bitlane_rtl.abi import RECORD_BYTES, RECORD_WORDS, RING_OFFSET, WORD_BYTES, register
-from cppsim.model.program import Program
+from cppsim import Program
 
 from ..fields import CONTROL
 from ..system.ports import MEMORY_CHANNELS

@@ -20,12 +20,9 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from bitlane_rtl.configuration import Configuration
-from cppsim.compiling.cache import CacheWarning, source_digest
-from cppsim.compiling.entries import remove
-from cppsim.compiling.toolchain import run_program
+from cppsim.build import CacheWarning, remove, run_program, source_digest
+from cppsim.circuits import Elaborated, PlainDesign
 from cppsim.errors import SimulationError, warn_user
-from cppsim.model.interface import Elaborated
-from cppsim.netlist.design import PlainDesign
 
 from ..builds import CACHE, OWNER
 
@@ -159,7 +156,7 @@ def _elaborate(request: bytes, folder: Path) -> None:
 
 
 def _main(folder: Path) -> None:
-    from cppsim.model.circuit import Circuit
+    from cppsim.circuits import Circuit
 
     from ..system.system import System
 

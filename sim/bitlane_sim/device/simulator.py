@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from bitlane.links.recording import Recording
 from bitlane.terminal import say
 from bitlane_rtl.configuration import Configuration
+from cppsim import Model, Program
+from cppsim.circuits import AnyModel, Prepared
 from cppsim.errors import SimulationError
-from cppsim.model.interface import AnyModel, Prepared
-from cppsim.model.model import Model
-from cppsim.model.program import Program
 
 from ..builds import build_circuit, find_compiler
 from ..pages import Pages
@@ -39,7 +38,7 @@ from ..system.ports import (
 from .elaboration import elaborated_system
 
 if TYPE_CHECKING:
-    from cppsim.model.interface import Elaborated
+    from cppsim.circuits import Elaborated
 
     from ..system.system import System
 
@@ -79,7 +78,7 @@ def load_evaluator(name: str) -> Callable[..., AnyModel]:
     if name == "compiled":
         return partial(Model, build_with=build_circuit)
     # All of Amaranth, which nobody else needs here.
-    from cppsim.model.reference import ReferenceModel
+    from cppsim import ReferenceModel
 
     return ReferenceModel
 

@@ -6,7 +6,7 @@ Amaranth; so there is none here.
 
 from enum import IntEnum
 
-from cppsim.model.storage import StorageAccess, StoragePort
+from cppsim import StorageAccess, StoragePort
 
 AXI_CHANNELS = ("aw", "w", "b", "ar", "r", "ar_b", "r_b")
 """Channels of the memory; ``ar_b`` and ``r_b`` only with two read ports."""

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.core import Core
-from cppsim.model.storage import StorageAccess
+from cppsim import StorageAccess
 
 from .axi4_memory import Axi4Memory
 from .axi4_memory.interface import AddressRange, MemoryControl, ReadStorage, WriteStorage

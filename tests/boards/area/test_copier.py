@@ -21,7 +21,7 @@ from bitlane_sim.system.axi4_memory.interface import (
     WriteStorage,
 )
 from bitlane_sim.system.ports import Response
-from cppsim.model.model import Model
+from cppsim import Model
 from support.sim.manager import memory_storage
 
 _BYTES = 1 << 14

@@ -7,8 +7,8 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from bitlane_boards.pins.model import VENDOR_CELLS
-from cppsim.model.circuit import Circuit
-from cppsim.model.model import Model
+from cppsim import Model
+from cppsim.circuits import Circuit
 
 
 class Ram(wiring.Component):

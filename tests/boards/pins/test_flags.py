@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bitlane_boards.pins.model import BUILDER
-from cppsim.compiling.toolchain import find_compiler
+from cppsim.build import find_compiler
 from support.seeds import slow
 
 ZIGLANG = f"{sys.executable} -m ziglang c++"

@@ -9,9 +9,8 @@ from amaranth.back import rtlil
 
 from bitlane_boards.pins.model import VENDOR_CELLS
 from bitlane_rtl.bus.storage import BlockRam, SinglePortRam
-from cppsim.model.circuit import Circuit
-from cppsim.model.interface import AnyModel
-from cppsim.model.model import Model
+from cppsim import Model
+from cppsim.circuits import AnyModel, Circuit
 
 SIZES = {"block": 64, "spram": 1 << 14, "two spram": 1 << 15}
 """Words of each kind of memory."""

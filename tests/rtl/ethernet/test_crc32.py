@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bitlane_rtl.ethernet.crc32 import Crc32
-from cppsim.model.model import Model
+from cppsim import Model
 from support.ethernet.line import run
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bitlane_rtl.ethernet.mac_receiver import MacReceiver
-from cppsim.model.model import Model
+from cppsim import Model
 from support.ethernet.line import HEAD, Burst, frame, gmii, on_line, run, with_fcs
 
 PORTS = ("o__valid", "o__byte", "o__end", "o__good", "dropped")

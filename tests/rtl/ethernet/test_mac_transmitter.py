@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bitlane_rtl.ethernet.mac_transmitter import MacTransmitter
-from cppsim.model.model import Model
+from cppsim import Model
 from support.ethernet.line import Burst, bursts_on, checked, padded
 
 

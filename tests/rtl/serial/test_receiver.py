@@ -7,7 +7,7 @@ import pytest
 
 from bitlane_rtl.abi.frames import RECEIVE_BYTES, Request
 from bitlane_rtl.serial.receiver import RequestReceiver
-from cppsim.model.model import Model
+from cppsim import Model
 from support.serial.frames import (
     cobs_encode,
     frame,

@@ -25,7 +25,7 @@ from bitlane_sim.campaigns.scoreboard import (
 from bitlane_sim.campaigns.stimulus import Workload, recover, submit, traffic_of
 from bitlane_sim.system.ports import Hang, Response
 from cppsim.batch.__main__ import main
-from cppsim.batch.folder import read_folder
+from cppsim.stored import read_folder
 from support.processes import run_python
 from support.sim.harnesses import small_circuit
 

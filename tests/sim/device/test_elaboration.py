@@ -18,10 +18,9 @@ from bitlane_rtl.configuration import Configuration
 from bitlane_sim.device import elaboration
 from bitlane_sim.device.elaboration import elaborated_system
 from bitlane_sim.system.system import System
-from cppsim.compiling.cache import CacheWarning
+from cppsim.build import CacheWarning
+from cppsim.circuits import Circuit, PlainDesign
 from cppsim.errors import SimulationError
-from cppsim.model.circuit import Circuit
-from cppsim.netlist.design import PlainDesign
 from support.host.hostile import damaged
 from support.processes import succeed
 from support.seeds import seeds, slow
@@ -160,7 +159,7 @@ def test_a_damaged_entry_is_built_anew(
 
 
 @pytest.mark.usefixtures("toy")
-@pytest.mark.filterwarnings("ignore::cppsim.compiling.cache.CacheWarning")
+@pytest.mark.filterwarnings("ignore::cppsim.build.CacheWarning")
 @pytest.mark.parametrize("seed", seeds(60, 600))
 def test_damage_of_any_kind(fresh_cache: Path, seed: int) -> None:
     """One line, or the same circuit again: in files with checksums or without."""

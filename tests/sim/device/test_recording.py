@@ -16,7 +16,7 @@ from bitlane_sim.device.link import SimulatorLink, open_link
 from bitlane_sim.device.simulator import Simulator
 from bitlane_sim.system.monitor.recorder import Recorder
 from bitlane_sim.system.ports import AXI_CHANNELS, EVENTS_BIT, RECORD
-from cppsim.model.reference import ReferenceModel
+from cppsim import ReferenceModel
 from support.seeds import slow
 
 TWO_PORTS = Configuration(

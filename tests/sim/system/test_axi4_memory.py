@@ -7,9 +7,8 @@ import pytest
 
 from bitlane_sim.system.axi4_memory.interface import AddressRange
 from bitlane_sim.system.ports import Hang, Response
-from cppsim.model.interface import AnyModel
-from cppsim.model.model import Model
-from cppsim.model.reference import ReferenceModel
+from cppsim import Model, ReferenceModel
+from cppsim.circuits import AnyModel
 from support.seeds import seeds
 from support.sim.manager import Manager, manage
 

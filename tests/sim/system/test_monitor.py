@@ -8,7 +8,7 @@ import pytest
 from bitlane_rtl.abi import register
 from bitlane_sim.system.monitor import Monitor
 from bitlane_sim.system.ports import Violation, Where
-from cppsim.model.model import Model
+from cppsim import Model
 from support.seeds import seeds
 
 SIZE, INCR = 3, 1

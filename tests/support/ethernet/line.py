@@ -8,8 +8,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from cppsim.model.model import Model
-from cppsim.model.program import Program
+from cppsim import Model, Program
 
 Columns = Mapping[str, NDArray[Any]]
 """The values of ports in every cycle, by name."""

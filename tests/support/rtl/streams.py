@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, S
 from dataclasses import dataclass
 from itertools import repeat
 from types import SimpleNamespace
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Literal, Protocol, TypeVar, cast
 
 from amaranth.hdl import (
     Cat,
@@ -23,7 +23,6 @@ from amaranth.hdl import (
 )
 
 import cppsim
-from cppsim.mode import Mode
 from support.seeds import slow
 
 CLOCK_PERIOD = 1e-6
@@ -207,13 +206,16 @@ class Sink:
             cycle += 1
 
 
+_Mode = Literal["always", "off"]
+
+
 class _Simulation:
     """A circuit that is prepared once for any number of runs.
 
     Its simulator has a fixed number of testbenches; each runs the current testbench of its number.
     """
 
-    def __init__(self, circuit: Elaboratable, mode: Mode) -> None:
+    def __init__(self, circuit: Elaboratable, mode: _Mode) -> None:
         self._simulator = cppsim.Simulator(_clocked(circuit), mode=mode)
         self._simulator.add_clock(CLOCK_PERIOD)
         self._current: dict[bool, Sequence[Testbench]] = {}
@@ -254,18 +256,18 @@ def compiled(make: Callable[..., _Circuit], *arguments: Hashable, **options: Has
 
     It pays where many tests of a module simulate the circuit: to compile takes 0.3 s to 6 s.
     """
-    return _known_circuit(Mode.ALWAYS, make, *arguments, **options)
+    return _known_circuit("always", make, *arguments, **options)
 
 
 def elaborated(
     make: Callable[..., _Circuit], *arguments: Hashable, **options: Hashable
 ) -> _Circuit:
     """Return the circuit of these arguments, which Amaranth's simulator runs, cached."""
-    return _known_circuit(Mode.OFF, make, *arguments, **options)
+    return _known_circuit("off", make, *arguments, **options)
 
 
 def _known_circuit(
-    mode: Mode, make: Callable[..., _Circuit], *arguments: Hashable, **options: Hashable
+    mode: _Mode, make: Callable[..., _Circuit], *arguments: Hashable, **options: Hashable
 ) -> _Circuit:
     """Return ``make(*arguments, **options)``, made and prepared on the first call."""
     key = (mode, make, *arguments, *sorted(options.items()))
@@ -300,7 +302,7 @@ def simulate(
     Raises ``AssertionError`` if that takes more than ``deadline`` cycles. Testbenches in
     ``background`` need not return. Cycle 0 is the first clock edge.
     """
-    simulation = _prepared.get(circuit) or _Simulation(circuit, Mode.OFF)
+    simulation = _prepared.get(circuit) or _Simulation(circuit, "off")
     others = [*map(_function_of, background), _late(deadline)]
     simulation.run(list(map(_function_of, testbenches)), others)
 

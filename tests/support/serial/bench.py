@@ -15,8 +15,7 @@ from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE
 from bitlane_rtl.abi.frames import Answer
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.serial.serial_bridge import SerialBridge
-from cppsim.model.model import Model
-from cppsim.model.storage import StorageAccess, StoragePort
+from cppsim import Model, StorageAccess, StoragePort
 from support.board.model import BoardRules, MemoryDevice
 from support.serial.frames import Levels, Reply, frame, hello, replies, uart_bytes, uart_levels
 

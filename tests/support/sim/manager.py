@@ -9,9 +9,8 @@ import numpy as np
 
 from bitlane_sim.system.axi4_memory import Axi4Memory
 from bitlane_sim.system.axi4_memory.interface import AddressRange
-from cppsim.model.interface import AnyModel
-from cppsim.model.model import Model
-from cppsim.model.storage import StorageAccess, StoragePort
+from cppsim import Model, StorageAccess, StoragePort
+from cppsim.circuits import AnyModel
 
 
 def memory_storage(*, two: bool) -> list[StoragePort]:
