@@ -245,8 +245,6 @@ INSIDE = {
     "tests/sim/campaigns/test_harness.py": "calls the program of an exported folder",
     "tests/simulators/test_batch.py": "replaces CuPy",
     "tests/simulators/verilated.py": "puts Verilator's model in the place of cppsim's",
-    "tests/support/inputs.py": "imports no more than the names that it needs",
-    "tests/support/verdicts.py": "imports no more than the names that it needs",
 }
 """Tests that import other modules of cppsim, each with the reason."""
 

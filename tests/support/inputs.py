@@ -29,7 +29,7 @@ from importlib.metadata import distributions
 from pathlib import Path
 
 from bitlane_sim.builds import find_compiler as bitlanes_compiler
-from cppsim.compiling.toolchain import find_compiler as cppsims_compiler
+from cppsim.build import find_compiler as cppsims_compiler
 from cppsim.errors import SimulationError
 
 PRODUCT = ("boards", "cppsim/src", "host", "pyproject.toml", "requirements", "rtl", "sim")

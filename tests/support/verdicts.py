@@ -29,8 +29,7 @@ from pathlib import Path
 import pytest
 
 from bitlane_sim.builds import CACHE
-from cppsim.compiling.cache import CacheWarning
-from cppsim.compiling.entries import remove
+from cppsim.build import CacheWarning, remove
 
 from .rotation import commit, lot
 

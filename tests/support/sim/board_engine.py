@@ -20,7 +20,7 @@ from bitlane_rtl.ports.read_arbiter import ReadArbiter
 from bitlane_rtl.ports.signatures import ControlPort, MemoryPorts
 from bitlane_rtl.ports.write_arbiter import WriteArbiter
 from bitlane_sim.numpy_device.cycles import CounterValues
-from cppsim.model.model import Model
+from cppsim import Model
 
 _PAUSE = 20
 """Cycles until an SDRAM chip starts here: the times of its accesses are those of the board."""
