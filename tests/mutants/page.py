@@ -17,6 +17,9 @@ from mutants.packages import PACKAGES, PROJECT, Package
 SUMMARIES = PROJECT / "docs/measurements/mutants"
 PAGE = PROJECT / "docs/measurements/mutants.md"
 
+_LISTED = 20
+"""Most survivors of a row that the page lists."""
+
 _HEAD = """\
 # Measurements: changes that tests notice
 
@@ -33,9 +36,10 @@ of 130 changes of host, and of cppsim 23 of the first 35 and 70 of 89 later ones
 changes of cppsim are not in its row: ten were not judged, and the code of one is gone.
 Each of its survivors was judged again by the test that was written for it alone. The three
 survivors of rtl were explained without another run. The link to LiteX was in `links/`; its
-tests ran here, and are slow tests since. Tests of sim's benchmarks and campaigns, and nearly all of
-boards, are slow, too, because they compile, place and route: the quick tier notices little of what
-changes there, and nobody has measured what the full tier notices.
+tests ran here, and are slow tests since. Tests of sim's measurements and campaigns, and nearly all
+of boards, are slow, too, because they compile, place and route: the quick tier notices little of
+what changes there. Of the first 46 survivors of sim, the slow tests of the same folders notice 11;
+nobody has measured the other 38, or those of boards.
 
 | Package | Date | Tier | Seed | Changes | Own | Others | Survived | Same, explained | Share |
 |---|---|---|---:|---:|---:|---:|---:|---:|---:|
@@ -82,8 +86,12 @@ def text(found: Sequence[Mapping[str, Any]]) -> str:
         cells = [name, *figures, each["same_or_explained"], share]
         rows.append(f"| {' | '.join(map(str, cells))} |")
         if survivors:
-            places = "\n".join(_survivor(PACKAGES[package].folder, one) for one in survivors)
+            listed = survivors[:_LISTED]
+            places = "\n".join(_survivor(PACKAGES[package].folder, one) for one in listed)
             sections.append(f"\n## Survivors in {name}\n\n```text\n{places}\n```\n")
+            if more := len(survivors) - len(listed):
+                file = _path(package, each["part"])
+                sections.append(f"\n{more} more are in [{file.name}](mutants/{file.name}).\n")
     return _HEAD + "\n".join(rows) + "\n" + "".join(sections)
 
 
