@@ -47,6 +47,7 @@ ELSEWHERE = {
     "cppsim/docs/index.md": "cppsim_pages.md",
     "cppsim/docs/differs.md": "cppsim_differs.md",
     "cppsim/docs/batches.md": "cppsim_batches.md",
+    "cppsim/docs/coverage.md": "cppsim_coverage.md",
     "cppsim/docs/how_it_works.md": "cppsim_how_it_works.md",
     "cppsim/CHANGELOG.md": "cppsim_changes.md",
     "cppsim/docs/measurements.md": "cppsim_measurements.md",
