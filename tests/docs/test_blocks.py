@@ -29,7 +29,19 @@ from support.seeds import slow
 SHELL = ("", "console", "sh")
 """Languages of blocks of shell lines; ``console`` has prompts and the output of commands."""
 
-_PLAIN = {".", "cd", "cp", "export", "git", "ls", "mkdir", "openFPGALoader", "pre-commit", "sh"}
+_PLAIN = {
+    ".",
+    "cd",
+    "cp",
+    "export",
+    "genhtml",
+    "git",
+    "ls",
+    "mkdir",
+    "openFPGALoader",
+    "pre-commit",
+    "sh",
+}
 """Programs of any shell or any user of the page; their arguments are not checked."""
 
 _END = {">", ">>", "<", "|", "&&", ";", "&"}
