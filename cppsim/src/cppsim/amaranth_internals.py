@@ -279,7 +279,7 @@ class _Emitter(NetlistEmitter):
     idle = False
     """Whether to emit clocks and resets that only testbenches use."""
     reached: "list[tuple[Any, Sequence[int]]] | None" = None
-    """Where to list the conditions of statements and cases, for `emitted_netlist`."""
+    """The list to which conditions of statements and cases are added; None adds none."""
     _current: int | None = None
     """The place there of the statement that is being emitted."""
 

@@ -63,9 +63,10 @@ def built(design: Any, measured: Measured = Measured.NOTHING) -> Written:
 
 
 def written(design: Any, measured: Measured = Measured.NOTHING) -> Written:
-    """Return ``design`` as C++, with counters of what is ``measured``.
+    """Return the lowered ``design`` and its C++, with counters of the points that are ``measured``.
 
-    Raises ``SimulationError`` if it has no plain form."""
+    Raises ``SimulationError`` if it has no plain form.
+    """
     with in_one_line(SimulationError):
         lowered = lower(design, idle=True, measured=measured)
         return lowered, write_simulation(lowered)

@@ -1,4 +1,4 @@
-"""Coverage of small designs, whose counts are known, as tables and tracefiles and from pytest."""
+"""Coverage of small designs with counts worked out by hand: tables, tracefiles, pytest."""
 
 import gc
 import os

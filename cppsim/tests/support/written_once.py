@@ -23,7 +23,7 @@ def machine(seed: int) -> RandomDesign:
 
 
 _kept: dict[_Key, tuple[Any, Written]] = {}
-"""Lowered designs by what they measure, and by the identities of the kept signals and memories."""
+"""Lowered designs by their measured points, and by the identities of signals and memories."""
 
 
 def write_once(replace: Callable[[Any, str, Any], None]) -> None:

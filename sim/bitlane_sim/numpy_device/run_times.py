@@ -114,7 +114,7 @@ class _Source:
         self._base = self._reader.consumed
 
     def arrived(self, word: int) -> bool:
-        """Return whether the arrival of a word of the run is known."""
+        """Return whether the arrival of a word of the run has been computed."""
         return self._base + word < len(self._reader.arrived)
 
     def beat(self, number: int, word: int) -> float:

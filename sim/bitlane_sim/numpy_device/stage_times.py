@@ -13,9 +13,10 @@ from .stream_times import PortTimes, Process, ReaderTimes, WriterTimes, remember
 class StageTimes:
     """The stages of an engine that has been idle. Times are in cycles.
 
-    A handshake takes place at the latest of the times that it waits for. Every stage goes on as
-    far as these are known. Then the memory executes its earliest access, because whatever depends
-    on an access is later. ``turns``: the registers of its arbiters, by default those of a reset.
+    A handshake takes place at the latest of the times that it waits for. Every stage goes on until
+    one of these times has not been computed. Then the memory executes its earliest access, because
+    all times that depend on an access are later. ``turns``: the registers of its arbiters, by
+    default those of a reset.
     """
 
     def __init__(self, circuit: Configuration, memory: Memory, turns: Turns = ()) -> None:
@@ -66,7 +67,7 @@ class StageTimes:
 
     @property
     def _known(self) -> int:
-        """How many times are known."""
+        """The number of times that have been computed."""
         return self.a.known + self.b.known + self.y.known + self.pairs + len(self.results)
 
     def step(self) -> Process:

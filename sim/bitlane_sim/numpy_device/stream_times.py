@@ -75,7 +75,7 @@ class PortTimes:
         return joined
 
     def requests(self) -> float:
-        """Return when the next burst is requested, as far as is known; ``inf`` if never."""
+        """Return when the next burst is requested; ``inf`` while no request has been computed."""
         return max(self._free, min(reader.requests for reader in self.readers))
 
     @property
@@ -127,7 +127,7 @@ class ReaderTimes:
 
     @property
     def known(self) -> int:
-        """How many times of its stages are known."""
+        """The number of times of its stages that have been computed."""
         requests = len(self._requested) + len(self.waiting)
         return self.steps + len(self.accepted) + requests + len(self.left)
 
@@ -257,7 +257,7 @@ class WriterTimes:
 
     @property
     def known(self) -> int:
-        """How many times of its stages are known."""
+        """The number of times of its stages that have been computed."""
         spans = len(self.spans) + len(self.accepted) + len(self._split)
         return spans + len(self.bursts) + len(self.sent)
 
@@ -321,7 +321,7 @@ class WriterTimes:
         return self._sending
 
     def ready(self) -> bool:
-        """Return whether all is known that the next beat waits for, but for its data."""
+        """Return whether all times that the next beat waits for, but its data's, are computed."""
         number, at, times = len(self.sent), self._sending, self._times
         if at == len(self.bursts) or len(self.entered) < number - 1:
             return False

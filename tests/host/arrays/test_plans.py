@@ -75,7 +75,7 @@ class Walker:
         other = self._apply(np.bitwise_xor, other, self._expression(shape, kind, 1))
         for x, y in zip(one[1], other[1], strict=True):
             bitlane.compute(x, y)
-        # Computed, and still an operand of what is made later.
+        # Both values are computed now, and later expressions still take them as operands.
         self._pending = [one, other]
         self._compare(one)
         self._compare(other)

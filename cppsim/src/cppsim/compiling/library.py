@@ -59,7 +59,7 @@ _SIMULATION: Signatures = {
 
 _COVERED_NAME = "simulation_covered"
 _COVERED: Signatures = {_COVERED_NAME: (_ADDRESS, (_ADDRESS,))}
-"""What only a library that measures coverage has."""
+"""The function that a library has in addition if it measures coverage."""
 
 
 def content_key(*parts: str) -> str:

@@ -25,8 +25,9 @@ def current_coverage() -> "Coverage | None":
 class Coverage:
     """Coverage of the simulators that are made in a ``with`` block.
 
-    Signals are compared, and statements and branches counted, at each edge of a clock, with the
-    values before the edge. See the page *Coverage* for what is counted.
+    At each edge of a clock, the values before the edge decide which statements and branches are
+    counted, and the values of two edges decide which bits have changed. The page *Coverage* defines
+    each count.
 
     Parameters
     ----------

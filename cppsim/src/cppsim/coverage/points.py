@@ -119,7 +119,7 @@ class DesignPoints:
 
 
 def _is_users(place: Any) -> bool:
-    """Return whether a line is known, and is not in a file that stands for another one.
+    """Return whether a place is a line of the user's own files.
 
     `amaranth.hdl` adds statements with its own lines. The signal of a state machine is made when a
     ``with`` block ends, and has a line of `contextlib`.

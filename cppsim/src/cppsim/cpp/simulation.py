@@ -20,7 +20,7 @@ from .words import WordPlace, adjacent, literal, words_of
 from .writer import Report, Writer
 
 _NAMESPACES = re.compile(r"\b(word|wide)::")
-"""What words.h has beside types. Without it, a FIFO is compiled in 0.92 of the time."""
+"""The namespaces of words.h beside types. A FIFO needs none: compiling takes .92 of the time."""
 
 EITHER = 3
 """This number stands for both levels of a clock."""

@@ -13,7 +13,7 @@ from .design import WORD, Bits
 
 
 class Measured(Enum):
-    """What coverage counts, as a part of the key of a library."""
+    """The kinds of points that coverage counts; a value is a part of the key of a library."""
 
     NOTHING = ""
     BRANCHES = "statements and branches"
