@@ -114,7 +114,7 @@ def photo_picture(
     top = 44
     picture = Image.new("RGB", (2 * width + 16, height + top), _WHITE)
     draw = ImageDraw.Draw(picture)
-    notes = (f"disk {lost} of five lost", "rebuilt from the other four by the circuit")
+    notes = (f"disk {lost} of five lost", "rebuilt from the other four by the device")
     for side, (image, note) in enumerate(zip((damaged, rebuilt), notes, strict=True)):
         x = side * (width + 16)
         draw.text((x + 8, top // 2), note, _TEXT, _font(20), anchor="lm")
