@@ -8,6 +8,7 @@ that is what the device answers.
 from collections import deque
 from dataclasses import replace
 from functools import lru_cache
+from itertools import chain
 from math import inf
 from typing import TypeAlias
 
@@ -21,6 +22,7 @@ from .command import DecodedCommand
 from .cycles import CommandShape, CounterValues, Stream
 from .memories import Memory, Turns
 from .recorder import PredictedCommands
+from .row_sets import RowSets
 from .timeline import Timeline
 
 _WRITE_CYCLES, _READ_CYCLES = 4, 5
@@ -138,8 +140,13 @@ class PredictedCounters:
         )
 
     def _shapes(self, job: _Job) -> _Shapes:
+        jobs = [tuple(map(self._shape, records)) for _, _, records in job]
+        if size := self._memory.row_set:
+            shapes = list(chain.from_iterable(jobs))
+            sets = RowSets(shapes, size, used=any(shape.op is Op.SEARCH for shape in shapes))
+            jobs = [tuple(map(sets.renumbered, each)) for each in jobs]
         return tuple(
-            (rung, written, tuple(map(self._shape, records))) for rung, written, records in job
+            (rung, written, each) for (rung, written, _), each in zip(job, jobs, strict=True)
         )
 
     def _followed(self, job: _Shapes, turns: Turns) -> Timeline:

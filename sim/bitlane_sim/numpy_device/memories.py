@@ -466,6 +466,11 @@ class Memory:
         """Bytes after which addresses behave alike: the largest block, 16 beats of 16 bytes."""
         return 256
 
+    @property
+    def row_set(self) -> int:
+        """Bytes of the rows of one number in all banks; 0 if no row has to be open."""
+        return 0
+
     def least(self, beats: int, data_bytes: int) -> float:
         """Return the cycles that ``beats`` of all streams take at least."""
         del beats, data_bytes
@@ -529,6 +534,10 @@ class SdramRows(Memory):
     @property
     def extent(self) -> int:
         return self._known.size
+
+    @property
+    def row_set(self) -> int:
+        return 1 << self._known.rows.size_log2
 
     def least(self, beats: int, data_bytes: int) -> float:
         return beats * data_bytes * 8 / self._known.width / _SDRAM_SHARE
