@@ -36,12 +36,24 @@ class Run:
     seconds: float
     summary: list[str]
 
+    def with_round(self, other: "Run") -> "Run":
+        """Return both rounds as one: the fewer seconds, and for each test what did not pass."""
+        outcomes = {
+            name: min(
+                (run.outcomes.get(name, Outcome("missing")) for run in (self, other)),
+                key=lambda outcome: outcome.kind == "passed",
+            )
+            for name in self.outcomes | other.outcomes
+        }
+        return Run(outcomes, min(self.seconds, other.seconds), self.summary)
+
 
 @dataclass(frozen=True)
 class Runner:
     """Runs tests of ``suite``, exported to ``folder``, in the environment of ``python``.
 
-    ``path`` are the folders that the tests import from. A run ends after ``limit`` seconds.
+    ``path`` are the folders that the tests import from. A run ends after ``limit`` seconds. It
+    keeps to one processor, ``core``, if that is given.
     """
 
     suite: Suite
@@ -49,6 +61,7 @@ class Runner:
     path: list[Path]
     python: Path
     limit: int
+    core: int | None = None
 
     def run(self, options: Sequence[str] = (), cache: Path | None = None) -> Run:
         """Run the suite with ``options`` of pytest added, and with cppsim's ``cache``.
@@ -58,6 +71,8 @@ class Runner:
         with tempfile.TemporaryDirectory() as name:
             results, seconds = Path(name, "results.xml"), Path(name, "seconds")
             command = [sys.executable, PROCESSOR, seconds, self.limit, self.python, "-m", "pytest"]
+            if self.core is not None:
+                command = ["taskset", "--cpu-list", self.core, *command]
             command += ["-p", "no:cacheprovider", f"--junitxml={results}", *options]
             ran = subprocess.run(
                 [str(word) for word in (*command, *self.suite.tests)],

@@ -5,16 +5,18 @@ The suite under test is a repository of two tests: one of them passes only witho
 
 import fcntl
 import re
+import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
 from suites import run
-from suites.measure import PROCESSOR
+from suites.measure import PROCESSOR, Outcome, Run, Runner
 from suites.suite import NoSuite, Suite, read
 
 TESTS = """
@@ -61,6 +63,7 @@ def test_a_planted_difference_is_found(
 ) -> None:
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # each run starts in half the time
     words = [str(file.parent / "clones"), "small", "--file", str(file), "--mode", "always"]
+    words += ["--jobs", "2"]
     assert run.main(words) == 1
     title, row, *details = capsys.readouterr().out.splitlines()
     assert title.split()[:4] == ["suite", "tests", "passed", "differ"]
@@ -85,6 +88,75 @@ def test_a_run_without_results_leaves_the_others(
 def test_a_suite_that_is_not_there_is_named(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run.main([str(file.parent), "--file", str(file)]) == 2
     assert "expected a clone of owner/small" in capsys.readouterr().err
+
+
+def test_a_missing_clone_is_fetched(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    [suite] = read(file)
+    source, clones = file.parent / "clones", file.parent / "fetched"
+    clones.mkdir()
+    there = Suite(**{**vars(suite), "repository": "small"})
+    there.clone_from(f"{source}/", clones)
+    there.clone_from("nowhere/", clones)  # it is there
+    folder = there.export(clones, file.parent / "target")
+    assert (folder / "test_small.py").read_text() == TESTS
+    with pytest.raises(NoSuite, match=r"small: .*nowhere/owner/small"):
+        suite.clone_from("nowhere/", file.parent)
+    assert not (file.parent / "small").exists()
+
+
+def test_a_copy_without_git_is_taken_as_it_is(file: Path, tmp_path: Path) -> None:
+    [suite] = read(file)
+    shutil.rmtree(file.parent / "clones/small/.git")
+    folder = suite.export(file.parent / "clones", tmp_path / "target")
+    assert (folder / "test_small.py").read_text() == "def test_same():\n    assert False\n"
+
+
+def _compared(suite: Suite, group: str, cold: Run, warm: Run) -> run.Comparison:
+    member = Suite(**{**vars(suite), "group": group})
+    base = Run({"one": Outcome("passed"), "two": Outcome("passed")}, 10.0, [])
+    return run.Comparison(member, {run.PYSIM: base, "cold": cold, "warm": warm})
+
+
+def test_the_sums_of_a_group_are_of_its_suites(file: Path) -> None:
+    [suite] = read(file)
+    passed, failed = Outcome("passed"), Outcome("failed", "Because")
+    same = Run({"one": passed, "two": passed}, 5.0, [])
+    other = Run({"one": passed, "two": failed}, 2.0, [])
+    compared = [
+        _compared(suite, "all", same, other),
+        _compared(suite, "alone", same, same),
+        _compared(suite, "all", same, same),
+    ]
+    [line] = run.sums(compared)
+    assert line.split() == ["all", "4", "3", "1", "20.0", "10.0", "(0.50)", "7.0", "(0.35)"]
+
+
+class _Faster(Runner):
+    """Says that it took a second less than the time before."""
+
+    taken: ClassVar = 9.0
+
+    def run(self, options: Sequence[str] = (), cache: Path | None = None) -> Run:
+        _Faster.taken -= 1
+        return Run({"one": Outcome("passed")}, self.taken, [])
+
+
+def test_a_suite_is_repeated_and_the_best_round_counts(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [suite] = read(file)
+    monkeypatch.setattr(run, "monotonic", iter([0.0, 1.0, 2.0]).__next__)
+    found = run.compare(_Faster(suite, tmp_path, [], Path("python"), 9), ["cold"], 1.5)
+    # The first run is not measured; the round that begins at 1 s is the last.
+    assert {name: each.seconds for name, each in found.runs.items()} == {"pysim": 5, "cold": 4}
+
+
+def test_of_two_rounds_the_failure_and_the_fewer_seconds_count() -> None:
+    passed, failed = Outcome("passed"), Outcome("failed", "Because")
+    first = Run({"one": passed, "two": failed, "three": passed}, 5.0, ["summary"])
+    second = Run({"one": passed, "two": passed}, 4.0, [])
+    both = {"one": passed, "two": failed, "three": Outcome("missing")}
+    assert first.with_round(second) == Run(both, 4.0, ["summary"])
 
 
 def test_the_packages_of_all_suites_are_listed(
@@ -154,7 +226,8 @@ def _is_held(file: Path) -> bool:
 
 def test_every_suite_names_a_whole_commit() -> None:
     suites = read()
-    assert len({suite.name for suite in suites}) == len(suites) == 10
+    assert len({suite.name for suite in suites}) == len(suites)
+    assert sum(suite.group == "all" for suite in suites) == 10
     for suite in suites:
         assert re.fullmatch("[0-9a-f]{40}", suite.commit), suite.name
         assert suite.tests, suite.name
