@@ -9,16 +9,12 @@ callable, which is called with the result of each ARGUMENT, also a callable; as 
 
 import sys
 import time
-from collections.abc import Callable
 from contextlib import nullcontext
-from functools import partial
-from pathlib import Path
-from pkgutil import resolve_name
 from typing import Any
 
-import cppsim
+from designs import Make, designs
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
+import cppsim
 
 SECONDS = 0.2
 """Least processor seconds of a measurement."""
@@ -27,17 +23,6 @@ ROUNDS = 7
 
 COVERED = {"none": None, "branches": False, "toggles": True}
 """Whether to count toggles, by the name of a column."""
-
-
-def _designs(words: list[str]) -> dict[str, Callable[[], Any]]:
-    if words:
-        make, *arguments = map(resolve_name, words)
-        return {words[0]: lambda: make(*(argument() for argument in arguments))}
-    from firmware import FIRMWARES, Processor, assembled  # examples
-    from speed import Grid
-
-    endless = assembled(FIRMWARES["squares"].removesuffix("HALT") + "JUMP 0")
-    return {"processor": partial(Processor, endless), "grid of 144 cells": partial(Grid, 12)}
 
 
 def _simulator(design: Any, toggles: bool | None) -> Any:
@@ -56,7 +41,7 @@ def _simulator(design: Any, toggles: bool | None) -> Any:
 class _Run:
     """A simulation that goes on for some more cycles at each call."""
 
-    def __init__(self, make: Callable[[], Any], toggles: bool | None) -> None:
+    def __init__(self, make: Make, toggles: bool | None) -> None:
         self._simulator = _simulator(make(), toggles)
         self._cycles = 0
 
@@ -71,7 +56,7 @@ class _Run:
 def main(words: list[str]) -> None:
     """Print the table."""
     print(f"{'design':34}" + "".join(f"{name:>12}{'':8}" for name in COVERED).rstrip())
-    for name, make in _designs(words).items():
+    for name, make in designs(words).items():
         runs = {column: _Run(make, toggles) for column, toggles in COVERED.items()}
         cycles = 1000
         while runs["none"].seconds(cycles) < SECONDS:
