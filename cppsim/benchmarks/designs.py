@@ -158,5 +158,5 @@ def designs(words: Sequence[str]) -> dict[str, Make]:
         "FIFO of 8 bits": Fifo,
         "processor": partial(Processor, endless),
         "grid of 144 cells": partial(Grid, 12),
-        "crossbar of 8 ports": partial(Crossbar, 8),
+        "crossbar of 2 ports": partial(Crossbar, 2),
     }
