@@ -113,7 +113,7 @@ def measured(runs: Mapping[tuple[str, str], Run]) -> list[Row]:
 
 
 def main(build: Callable[[Any, Path], dict[tuple[str, str], Run]], text: str | None) -> None:
-    """Print a table for each design of the command line; ``build`` makes others' simulators."""
+    """Print a table for each design of the command line, beside the simulators of ``build``."""
     parser = argparse.ArgumentParser(description=(text or "").split("\n")[0])
     parser.add_argument("design", nargs="*", help="a callable, and callables of its arguments")
     for name, make in designs(parser.parse_args().design).items():

@@ -115,7 +115,7 @@ class Exercised(Component):
 
     @property
     def ports(self) -> list[Any]:
-        """What a simulator of another language sees of it."""
+        """Return the ports of its Verilog: the clock and the checksum."""
         return [self.domain.clk, self.checksum]
 
     def elaborate(self, platform: object) -> Module:
