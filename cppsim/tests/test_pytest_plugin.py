@@ -1,6 +1,7 @@
 """Suites for Amaranth's simulator run in compiled code without a change."""
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -137,6 +138,76 @@ def test_a_suite_runs_compiled_and_the_summary_says_what_did_not(
     assert "cppsim, mode always" in said
     assert "compiled code ran 6 of 6 cycles, in 7 of 8 simulations" in said
     assert "1 in Amaranth's simulator: Instance is not known here" in said
+
+
+SLOW = """
+import pytest
+from amaranth.sim import Simulator
+from helpers import Counter
+
+
+async def ticks(ctx, count):
+    for _ in range(1500):
+        await ctx.tick()
+
+
+async def turns(ctx, count):
+    while True:
+        await helper(ctx)
+        await ctx.delay(3e-7)
+
+
+async def helper(ctx):
+    await ctx.tick()
+
+
+async def quick(ctx, count):
+    await ctx.tick().repeat(1500)
+
+
+async def few(ctx, count):
+    for _ in range(300):
+        await ctx.tick()
+
+
+@pytest.mark.parametrize("work", [ticks, turns, quick, few])
+def test_it(work):
+    dut = Counter()
+    simulator = Simulator(dut)
+    simulator.add_clock(1e-6)
+
+    async def testbench(ctx):
+        await work(ctx, dut.count)
+
+    simulator.add_testbench(testbench)
+    simulator.run_until(3000e-6)
+"""
+
+
+@pytest.mark.parametrize("options", [[], slow(["-p", "xdist", "-n", "2"])])
+def test_the_summary_says_why_a_test_is_slow(tmp_path: Path, options: list[str]) -> None:
+    said = _slow_suite(tmp_path, "--cppsim=always", *options)
+    page = (Path(__file__).parents[1] / "docs" / "from_amaranth.md").read_text(encoding="utf-8")
+    shown = page.partition("```text\n")[2].partition("```")[0]
+    assert "test_slow.py:9: await ctx.tick()" in shown
+    times = re.compile("[0-9,]+ times")
+    assert times.sub("n times", shown) in times.sub("n times", said)
+    assert "[quick]" not in said
+    assert "[few]" not in said
+
+
+def test_the_summary_says_what_check_costs(tmp_path: Path) -> None:
+    said = _slow_suite(tmp_path, "--cppsim=check", "-k", "few")
+    assert "mode check compares both simulators at every point in time" in said
+    assert "Python ran in" not in said
+
+
+def _slow_suite(folder: Path, *options: str) -> str:
+    (folder / "test_slow.py").write_text(SLOW)
+    (folder / "helpers.py").write_text(HELPERS)
+    path = os.pathsep.join([str(folder), str(Path(__file__).parents[1] / "src")])
+    command = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "cppsim", *options)
+    return succeed(*command, cwd=folder, PYTHONPATH=path, **_ALONE)
 
 
 def test_a_suite_is_checked(tmp_path: Path) -> None:

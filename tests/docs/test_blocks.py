@@ -172,6 +172,7 @@ MEASURED = {
 """Output blocks that are not compared: their first words, and the reason."""
 
 ELSEWHERE = {
+    ("cppsim/docs/from_amaranth.md", "text"): "cppsim/tests/test_pytest_plugin.py",
     ("docs/measurements/mutants.md", "text"): "tests/mutants/test_page.py",
     ("docs/extending.md", "diff"): "tests/docs/test_extending.py",
     ("docs/first_hour_fpga.md", "c"): "tests/system/test_first_hour_fpga.py",

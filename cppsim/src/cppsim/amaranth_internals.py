@@ -86,6 +86,11 @@ def process_of(combination: Any) -> Any:
     return combination._process
 
 
+def waiting_process(trigger: Any) -> Any:
+    """Return the process that waits for an Amaranth trigger."""
+    return process_of(trigger._combination)
+
+
 def triggers_of(combination: Any) -> "Sequence[Any]":
     """Return the triggers of a combination, and the expressions to sample."""
     triggers: Sequence[Any] = combination._triggers

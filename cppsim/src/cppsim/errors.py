@@ -82,12 +82,13 @@ def warn_user(warning: Warning, *inner: str) -> None:
     Packages of no user are Amaranth, cppsim, and those whose names begin with one of ``inner``.
     """
     frame, depth = sys._getframe(1), 2
-    while frame.f_back and _is_of_no_user(frame.f_globals, inner):
+    while frame.f_back and is_of_no_user(frame.f_globals, inner):
         frame, depth = frame.f_back, depth + 1
     warnings.warn(warning, stacklevel=depth)
 
 
-def _is_of_no_user(module: Mapping[str, Any], inner: tuple[str, ...]) -> bool:
+def is_of_no_user(module: Mapping[str, Any], inner: tuple[str, ...] = ()) -> bool:
+    """Return whether the globals are those of Amaranth, cppsim or one of ``inner``."""
     package = module.get("__name__", "").partition(".")[0]
     if package == _OWN:  # so are modules below a user's folder of this name
         return str(module.get("__file__", "")).startswith(_FOLDER)

@@ -3,8 +3,9 @@
 ``--cppsim-cover`` measures the coverage of all tests there.
 
 pytest loads it wherever cppsim is installed; without ``--cppsim`` it changes nothing and imports
-nothing. The summary counts the cycles in compiled code, and gives the reason for simulations
-without it. Tests and their imports need no change.
+nothing. The summary counts the cycles in compiled code, gives the reason for simulations without
+it, and names the tests in which Python ran at every edge, with the lines at which they waited.
+Tests and their imports need no change.
 """
 
 from collections import Counter
@@ -20,6 +21,17 @@ _NAME = "cppsim"
 _COVER = "cppsim coverage"
 _FILE = "cppsim.info"
 _MOST_AT_ONCE = 32
+_SLOW = 1_000
+"""A test in which Python ran less often, some 3 ms, is not named."""
+_NAMED = 10
+_LINES = 2
+"""Most tests that the summary names, and lines of each."""
+_OUTSIDE = "outside of tests"
+_CURE = "tick().until(…) and .repeat(n) wait in compiled code"
+_CHECKS = (
+    "mode check compares both simulators at every point in time, which takes 6 to 8 times the time"
+    " of Amaranth's alone (off)"
+)
 
 
 class Tally:
@@ -31,11 +43,17 @@ class Tally:
         The simulations by the reason why compiled code did not run them, empty if it did.
     cycles : Counter
         ``"all"`` cycles, and those in ``"compiled"`` code.
+    test : str
+        The test that makes simulations now.
+    waiting : dict
+        By test: how often Python ran, the cycles, and samples by line.
     """
 
     def __init__(self) -> None:
         self.reasons: Counter[str] = Counter()
         self.cycles: Counter[str] = Counter()
+        self.test = _OUTSIDE
+        self.waiting: dict[str, tuple[int, int, dict[str, int]]] = {}
         self._open: list[Any] = []
 
     def add(self, engine: Any) -> None:
@@ -53,15 +71,25 @@ class Tally:
         compiled, total = engine.cycles()
         self.cycles.update(compiled=compiled, all=total)
         self.reasons[engine.reason] += 1
+        if engine.compiled:
+            # Amaranth is imported if there is an engine.
+            from .running.stops import text_of
 
-    def add_counts(self, counts: Mapping[str, Mapping[str, int]]) -> None:
-        """Add the `counts` of another tally."""
+            stops, cycles, lines = self.waiting.get(self.test, (0, 0, {}))
+            found = {text_of(line): count for line, count in engine.stops.lines.items()}
+            merged = dict(Counter(lines) + Counter(found))
+            self.waiting[self.test] = stops + engine.stops.count, cycles + total, merged
+
+    def add_counts(self, counts: Mapping[str, Mapping[str, Any]]) -> None:
+        """Add the `counts` of another tally, which has other tests."""
         self.reasons.update(counts.get("reasons", {}))
         self.cycles.update(counts.get("cycles", {}))
+        self.waiting.update(counts.get("waiting", {}))
 
-    def counts(self) -> dict[str, dict[str, int]]:
+    def counts(self) -> dict[str, dict[str, Any]]:
         """Return all counts as plain data."""
-        return {"reasons": dict(self.reasons), "cycles": dict(self.cycles)}
+        waiting = {test: x for test, x in self.waiting.items() if _is_slow(*x[:2])}
+        return {"reasons": dict(self.reasons), "cycles": dict(self.cycles), "waiting": waiting}
 
     def lines(self) -> Iterator[str]:
         """Yield the lines of the summary, the most frequent reason first."""
@@ -73,6 +101,26 @@ class Tally:
         for reason, count in self.reasons.most_common():
             if reason:
                 yield f"{count} in Amaranth's simulator: {reason}"
+
+    def slow_lines(self) -> Iterator[str]:
+        """Yield lines for the tests that ran in Python at every edge, the slowest first."""
+        slow = [(stops, test) for test, (stops, n, _) in self.waiting.items() if _is_slow(stops, n)]
+        if not slow:
+            return
+        slow.sort(key=lambda x: (-x[0], x[1]))
+        most = f", and most in these {_NAMED}" if len(slow) > _NAMED else ""
+        yield f"Python ran in at least every other cycle of {len(slow)} tests{most};"
+        yield _CURE
+        for stops, test in slow[:_NAMED]:
+            _, cycles, lines = self.waiting[test]
+            yield f"{test}: {stops:,} times in {cycles:,} cycles"
+            for line, _ in Counter(lines).most_common(_LINES):
+                yield f"  {line}"
+
+
+def _is_slow(stops: int, cycles: int) -> bool:
+    """Return whether a test is named: Python ran often, and at most of the edges."""
+    return stops >= max(_SLOW, cycles / 2)
 
 
 class _Covering:
@@ -127,6 +175,11 @@ class _Plugin:
         set_default_mode(mode)
         self._undo: Callable[[], None] = substitute(self.tally.add)
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        self.tally.close()  # those that the fixtures before it made and nobody ran
+        self.tally.test = item.nodeid
+
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self) -> Iterator[None]:
         try:
@@ -148,7 +201,9 @@ class _Plugin:
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         if self.tally.reasons:
             terminalreporter.section(f"cppsim, mode {self.mode.value}")
-            for line in self.tally.lines():
+            checked = self.mode is Mode.CHECK
+            more = [_CHECKS] if checked else self.tally.slow_lines()
+            for line in (*self.tally.lines(), *more):
                 terminalreporter.write_line(line)
 
     def pytest_unconfigure(self) -> None:

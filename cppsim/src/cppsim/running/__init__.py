@@ -12,6 +12,7 @@ from .clocks import EDGE, MESSAGES, WOKEN
 from .context import Process
 from .slots import SignalSlot
 from .state import CompiledState
+from .stops import Stops
 from .triggers import Trigger
 from .waits import Edge, Wait
 
@@ -20,6 +21,11 @@ class RunningEngine(PySimEngine):
     """An engine that knows its waits, and fast-forwards a compiled state from one to the next.
 
     Its state is Amaranth's or a compiled one.
+
+    Attributes
+    ----------
+    stops : Stops
+        The stops of compiled code for Python, also those before a reset.
     """
 
     _interrupted = False
@@ -27,6 +33,7 @@ class RunningEngine(PySimEngine):
 
     def __init__(self, design: Any) -> None:
         self._edges: dict[tuple[int, int], Edge] = {}
+        self.stops = Stops()
         super().__init__(design)
 
     @property
@@ -97,13 +104,26 @@ class RunningEngine(PySimEngine):
         """Advance by one event, like Amaranth's engine."""
         self._interrupted = True
         if isinstance(self._state, CompiledState):
+            if self.stops.advance():
+                self.stops.note(self._active_triggers)
+                self.stops.note_reasons(self._reasons(self._state))
             if self._state.deltas.control.stopped:
-                self._wake(self._state)
+                self._wake(self._state, 1)
             elif self._state.clocks.control.reached:
-                self._end_waits(self._state)
+                self._end_waits(self._state, 1)
         going = bool(super().advance())
         self._interrupted = False
         return going
+
+    def _reasons(self, state: CompiledState) -> list[str]:
+        """Return why compiled code may not run alone."""
+        found = {
+            "a waveform file with fs_per_delta": bool(self._vcd_writers),
+            "a waveform file with signals outside of the design": state.clocks.attended,
+            "no clock that compiled code runs": not state.clocks.slots,
+            "a message of combinational logic": bool(state.reported),
+        }
+        return [reason for reason, given in found.items() if given]
 
     def _may_fast_forward(self) -> bool:
         """Return whether nothing happens before the next edge of a clock."""
@@ -127,19 +147,23 @@ class RunningEngine(PySimEngine):
         """Advance once or more, until ``deadline``; return whether anything is critical."""
         state, clocks = self._state, self._state.clocks
         clocks.until(deadline)
-        fast_forward = clocks.fast_forward
+        fast_forward, stops = clocks.fast_forward, self.stops
+        left = stops.left
         self._interrupted = True
         going = True
         while going and self._runs_alone(state):
             state.attend()
             reason = fast_forward()
+            left = left - 1 if left else stops.again()
             if reason == EDGE:
-                self._end_waits(state)
+                self._end_waits(state, left)
                 going = self._run_testbenches() or self._is_critical()
             elif reason == WOKEN:
-                self._wake(state)
+                self._wake(state, left)
                 going = self._run_testbenches() or self._is_critical()
             elif reason == MESSAGES:
+                if not left:
+                    self.stops.note_reasons(["a message of the design"])
                 state.report_messages()
                 self.step_design()
                 going = self._is_critical()
@@ -150,24 +174,32 @@ class RunningEngine(PySimEngine):
                 break
         else:
             clocks.advance()
+        stops.left = left
         self._interrupted = False
         return going
 
-    def _end_waits(self, state: CompiledState) -> None:
-        """End the waits for the edges at which compiled code has stopped."""
+    def _end_waits(self, state: CompiledState, left: int) -> None:
+        """End the waits for the edges at which compiled code has stopped.
+
+        The stop is sampled if ``left`` is 0.
+        """
         edges = state.reach()
         waits: list[Wait] = edges[0].reach()
         for edge in edges[1:]:
             waits += edge.reach()
+        if not left:
+            self.stops.note(waits)
         for wait in waits:
             wait.run()
         if not state.step(alone=len(self._processes) == 1):
             self.step_design()
 
-    def _wake(self, state: CompiledState) -> None:
-        """Continue the time step in which compiled code has stopped."""
+    def _wake(self, state: CompiledState, left: int) -> None:
+        """Continue the time step in which compiled code has stopped; sampled if ``left`` is 0."""
         for edge in state.resume():
             self._active_triggers.update(edge.reach())
+        if not left:
+            self.stops.note(self._active_triggers)
         self.step_design()
 
     def _run_testbenches(self) -> bool:
