@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .checking import CheckedEngine, Difference, check
     from .coverage import Coverage, CoveragePoint
     from .engine import Engine
-    from .errors import BatchError, FallbackWarning
+    from .errors import BatchError, FallbackWarning, PortError
     from .model.model import Model
     from .model.program import Program
     from .model.reference import ReferenceModel
@@ -37,6 +37,7 @@ _MODULES = {
     "Engine": "engine",
     "FallbackWarning": "errors",
     "Model": "model.model",
+    "PortError": "errors",
     "Program": "model.program",
     "Recording": "batch.record",
     "ReferenceModel": "model.reference",
@@ -58,6 +59,7 @@ __all__ = [
     "Engine",
     "FallbackWarning",
     "Model",
+    "PortError",
     "Program",
     "Recording",
     "ReferenceModel",

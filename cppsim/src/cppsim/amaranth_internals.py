@@ -215,10 +215,15 @@ def memory_of(instance: Any) -> Any:
 
 def memories_of(fragment: Any) -> "Iterator[Any]":
     """Yield the memories of ``fragment`` and all within it, in the order of the netlist's cells."""
+    return map(memory_of, memory_instances_of(fragment))
+
+
+def memory_instances_of(fragment: Any) -> "Iterator[Any]":
+    """Yield the instances of memories in ``fragment``, in the order of the netlist's cells."""
     if isinstance(fragment, MemoryInstance):
-        yield memory_of(fragment)
+        yield fragment
     for inner, *_ in fragment.subfragments:
-        yield from memories_of(inner)
+        yield from memory_instances_of(inner)
 
 
 def made_signals(design: Any) -> Any:

@@ -26,11 +26,19 @@ class BatchError(SimulationError):
     """A batch cannot be made, or a program does not fit its circuit. One line with the cure."""
 
 
-class PortValueError(BatchError, ValueError):
+class PortError(BatchError):
+    """A port does not exist, or does not take a value. One line with what is expected."""
+
+
+class PortValueError(PortError, ValueError):
     """A port does not take a value: it has fewer bits, or the design drives it."""
 
 
-class UnknownNameError(BatchError, KeyError):
+class PortTypeError(PortError, TypeError):
+    """A port does not take values of a type, or an object is not a port."""
+
+
+class UnknownNameError(PortError, KeyError):
     """A port or a memory does not exist; the line lists the names."""
 
     __str__ = Exception.__str__  # that of a KeyError quotes its line

@@ -1,13 +1,22 @@
 """A model drives one clock: the component's own domain, or the one that its circuit gives it."""
 
+import random
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from amaranth.hdl import ClockDomain, ClockSignal, Instance, Module, ResetSignal, Signal
+from amaranth.hdl import (
+    ClockDomain,
+    ClockSignal,
+    Elaboratable,
+    Instance,
+    Module,
+    ResetSignal,
+    Signal,
+)
 from amaranth.lib import wiring
-from amaranth.lib.fifo import SyncFIFO
+from amaranth.lib.fifo import AsyncFIFO, SyncFIFO, SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
 from cppsim.batch.batch import Batch
@@ -198,14 +207,52 @@ def test_other_clocks_are_refused_in_one_line(make: Any) -> None:
         (Counter(that_is_local), "Counter: domain 'sync': the component has a local one; expected"),
         (Counter(that_is_local, below=1), "Counter: domain 'sync': .* has a local one; expected o"),
         (Two(), "take cppsim.Simulator or cppsim.Batch"),
-        (
-            SyncFIFO(width=8, depth=4),
-            "SyncFIFO: no signature .* or take cppsim.Simulator or cppsim",
-        ),
+        (AsyncFIFO(width=8, depth=4), "take cppsim.Simulator or cppsim.Batch"),
     ):
         with pytest.raises(SimulationError, match=answer) as error:
             make(component)
         assert "\n" not in str(error.value)
+
+
+class Older(Elaboratable):
+    """A design without a signature, with a submodule."""
+
+    def __init__(self) -> None:
+        self.data = Signal(8)
+        self.total = Signal(8, init=3)
+        self.unused = Signal(4)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        inner = Signal(8)
+        m.submodules.inner = below = Module()
+        below.d.sync += inner.eq(self.data + 1)
+        m.d.sync += self.total.eq(self.total + inner + self.unused[0])
+        return m
+
+
+@pytest.mark.parametrize("make", MODELS)
+@pytest.mark.parametrize(
+    "design",
+    [lambda: SyncFIFO(width=8, depth=4), lambda: SyncFIFOBuffered(width=3, depth=5), Older],
+)
+def test_a_design_without_a_signature_has_the_ports_of_a_batch(make: Any, design: Any) -> None:
+    rng, dut = random.Random(3), design()
+    model, batch = make(dut), Batch(dut, 1, "threads")
+    known = {name: x for name, x in batch.description.ports.items() if not name.startswith("$")}
+    assert model.widths == {name: x.width for name, x in known.items()}
+    assert {x.name for x in model.places.values() if x.input} == {
+        name for name, x in known.items() if x.input
+    }
+    for _ in range(40):
+        for name, place in known.items():
+            if place.input:
+                value = rng.getrandbits(place.width) * (name != "rst" or rng.random() < 0.1)
+                for each in (model, batch):
+                    each.set(name, value)
+        for each in (model, batch):
+            each.step()
+        assert {x: model.get(x) for x in known} == {x: int(batch.get(x)[0]) for x in known}
 
 
 def test_names_that_do_not_exist_are_one_line() -> None:

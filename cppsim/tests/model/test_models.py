@@ -458,7 +458,7 @@ def test_unfit_values_and_ports_are_refused(make: Maker) -> None:
         (evaluator.set, ("q", 1), KeyError, "no port 'q'; there are: i, o, rst"),
         (evaluator.get, ("q",), KeyError, "no port 'q'; there are: i, o, rst"),
         (evaluator.until, ("q", 1), KeyError, "no port 'q'; there are: i, o, rst"),
-        (evaluator.set, ("i", 0.5), TypeError, "i: 0.5; expected a whole number"),
+        (evaluator.set, ("i", 0.5), TypeError, "port 'i': 0.5; expected a whole number"),
         (evaluator.step, (0.5,), TypeError, "cycles: 0.5; expected a whole number"),
         (evaluator.until, ("i", None), TypeError, "cycles: None; expected a whole number"),
     ):

@@ -15,10 +15,19 @@ from amaranth.hdl import (
     Signal,
     Value,
 )
-from amaranth.lib import wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In
 
-from ..amaranth_internals import PortDirection, made_signals, memories_of, rows_of
+from ..amaranth_internals import (
+    PortDirection,
+    clocks_and_resets_of,
+    driven_signals,
+    made_signals,
+    memories_of,
+    memory_instances_of,
+    read_ports_of,
+    rows_of,
+)
 from ..compiling.cache import source_digest
 from ..compiling.library import content_key
 from ..errors import SimulationError
@@ -41,11 +50,12 @@ class Circuit(Elaboratable, Elaborated):
     """A top level that gives ``component`` the domain ``sync``, and flat names to its ports.
 
     A component that defines ``sync`` itself keeps it; its reset is an input unless logic drives it.
-    Ports are named like in Amaranth's own output: the path of a member joined by ``__``. Members
-    of no bits are left out.
+    Ports are named like in Amaranth's own output: the path of a member joined by ``__``. Without a
+    signature, the ports are all signals of the top level, and those that nothing drives are inputs.
+    Ports of no bits are left out.
 
-    Raises ``SimulationError`` for a component without a signature, for a port that is called like
-    the clock or the reset, and for a component with its own ``sync`` that cannot be clocked here.
+    Raises ``SimulationError`` for a port that is called like the clock or the reset, and for a
+    component with its own ``sync`` that cannot be clocked here.
 
     ``cells`` makes a component for each kind of Instance in the design; such a component works in
     ``sync``, and has the ports of the Instance but for its clock.
@@ -63,12 +73,6 @@ class Circuit(Elaboratable, Elaborated):
     ) -> None:
         self._cells = cells or {}
         self._title = type(component).__name__
-        signature = getattr(component, "signature", None)
-        if not isinstance(signature, wiring.Signature):
-            raise SimulationError(
-                f"{self._title}: no signature that names its ports; expected a component, or take "
-                "cppsim.Simulator or cppsim.Batch"
-            )
         # Elaborated once: for a whole system that takes a second.
         self._fragment: Any = Fragment.get(component, None)
         # Amaranth's stubs know neither the signals of a domain nor what flatten() yields.
@@ -81,16 +85,17 @@ class Circuit(Elaboratable, Elaborated):
         reset_input: Any = domain.rst if reset else None
         self.inputs: dict[str, Value] = {} if reset_input is None else {RESET: reset_input}
         self.outputs: dict[str, Value] = {}
-        flat: Any = signature.flatten(component)
-        for path, member, port in flat:
+        self._shapes: dict[str, object] = {}
+        for name, is_input, port in _ports_of(component, self._fragment):
             value = Value.cast(port)
-            name = "__".join(map(str, path))
             if name in (CLOCK, RESET):
                 raise SimulationError(f"port {name}: the name belongs to the clock domain")
             if name in self.inputs or name in self.outputs:
                 raise SimulationError(f"port {name}: two members have this name")
             if len(value):
-                (self.inputs if member.flow == In else self.outputs)[name] = value
+                (self.inputs if is_input else self.outputs)[name] = value
+                if isinstance(port, data.View):
+                    self._shapes[name] = port.shape()
 
     @property
     def title(self) -> str:
@@ -111,6 +116,10 @@ class Circuit(Elaboratable, Elaborated):
     @property
     def signed(self) -> list[str]:
         return [name for name, value in self.signals.items() if value.shape().signed]
+
+    @property
+    def shapes(self) -> dict[str, object]:
+        return self._shapes
 
     @property
     def design(self) -> PlainDesign:
@@ -155,6 +164,31 @@ class Circuit(Elaboratable, Elaborated):
             m.domains += self.domain
         m.submodules.circuit = _copied(self._fragment)
         return m
+
+
+def _ports_of(component: Any, fragment: Any) -> "Iterator[tuple[str, bool, Any]]":
+    """Yield the name of each port of ``component``, whether it is an input, and its signal."""
+    signature = getattr(component, "signature", None)
+    if isinstance(signature, wiring.Signature):
+        # Amaranth's stubs do not know what flatten() yields.
+        flat: Any = signature.flatten(component)
+        for path, member, port in flat:
+            yield "__".join(map(str, path)), member.flow == In, port
+        return
+    prepared = _copied(fragment).prepare()
+    driven, clocks = made_signals(prepared), set(map(id, clocks_and_resets_of(prepared)))
+    for memory in memory_instances_of(prepared.fragment):
+        for _, shown, *_ in read_ports_of(memory):
+            driven.update(driven_signals(shown))
+    for inner in _fragments(prepared.fragment):
+        if isinstance(inner, Instance):
+            instance: Any = inner
+            for value, direction in instance.ports.values():
+                if direction != "i":
+                    driven.update(driven_signals(value))
+    for name, signal in named_signals(prepared):
+        if "." not in name and id(signal) not in clocks:
+            yield name, signal not in driven, signal
 
 
 def _fragments(fragment: Any) -> Iterator[Any]:

@@ -5,13 +5,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from ..errors import BatchError, memory_for
+from ..errors import BatchError, PortTypeError, UnknownNameError, memory_for
 from ..netlist.design import PlainDesign
 from .ports import (
     NO_FIELDS,
     ByPort,
-    Number,
     PortPlace,
+    PortValue,
     Words,
     expect_fit,
     expect_input,
@@ -60,6 +60,11 @@ class Elaborated(ABC):
         return {}
 
     @property
+    def shapes(self) -> Mapping[str, object]:
+        """The shapes of ports with a layout, by name, if they are at hand."""
+        return {}
+
+    @property
     @abstractmethod
     def design(self) -> PlainDesign:
         """The design, with the clock and the ports by name. The caller may change it."""
@@ -82,7 +87,7 @@ class AnyModel(ABC):
     """One instance of a circuit with one clock; it serves the storage ports of the circuit.
 
     Ports are called by their names, or are the signals; a signal that is not a port raises
-    ``BatchError``. Values are integers in the range of the port's shape, as in `Batch`. A value
+    ``PortError``. Values are integers in the range of the port's shape, as in `Batch`. A value
     that is set is seen by the next clock edge and by the next ``get``; ``get`` returns the value
     that a probe shows between two edges.
     """
@@ -105,6 +110,7 @@ class AnyModel(ABC):
         self.widths, self._title = circuit.widths, circuit.title
         self.places = _places(circuit)
         self._names = NamedSignals(circuit.signals)
+        self._shapes = circuit.shapes
         self._storage = tuple(storage)
         # Compiled code points into these arrays, so they live as long as the model.
         self._buffers = dict(buffers or {})
@@ -119,12 +125,15 @@ class AnyModel(ABC):
         """Clock edges since the beginning or the last ``reset``."""
 
     @abstractmethod
-    def set(self, port: Port, value: Number) -> None:
+    def set(self, port: Port, value: PortValue) -> None:
         """Drive an input.
 
-        Raises as programs ``BatchError``, which is a ``KeyError`` for an unknown name, and a
-        ``ValueError`` for a value out of its range or a port that is not an input; raises
-        ``TypeError`` for a value that is not a whole number.
+        A port with a layout takes a whole number, or its fields as ``ctx.set`` does: a dict, in
+        which fields left out are 0, a list for an array, or a constant of the layout.
+
+        Raises ``PortError``, a ``BatchError``, as programs do. It is also a ``KeyError`` for an
+        unknown name, a ``ValueError`` for a value out of its range or a port that is not an input,
+        and a ``TypeError`` for other values.
         """
 
     @abstractmethod
@@ -201,15 +210,21 @@ class AnyModel(ABC):
         """Free the model, and finish its waveform file. May be called twice."""
 
 
-def fitting_value(place: PortPlace, value: Number) -> int:
-    """Return ``value`` for an input; raise ``PortValueError`` if it does not fit, or for an output.
+def fitting_value(place: PortPlace, value: PortValue, shape: object = None) -> int:
+    """Return ``value`` for an input as a whole number; ``shape`` is that of a port with a layout.
 
-    Raises ``TypeError`` for a value that is not a whole number.
+    Raises ``PortError`` for a value that does not fit, and for an output.
     """
+    expect_input(place)
     number = whole_number(value)
     if number is None:
-        raise _not_whole(place.name, value)
-    expect_input(place)
+        if shape is None:
+            text = f"port {place.name!r}: {value!r}; expected a whole number"
+            raise PortTypeError(text)
+        # A compiled model needs no Amaranth.
+        from .fields import bits_of
+
+        return bits_of(place.name, shape, value)
     expect_fit(place, number, number)
     return number
 
@@ -222,14 +237,10 @@ def counted_cycles(cycles: int) -> int:
     try:
         number = operator.index(cycles)
     except TypeError:
-        raise _not_whole("cycles", cycles) from None
+        raise TypeError(f"cycles: {cycles!r}; expected a whole number") from None
     if not 0 <= number < 1 << 63:
         raise ValueError(f"cycles: {shown(number)}; expected 0 to 2**63 - 1")
     return number
-
-
-def _not_whole(what: str, value: object) -> TypeError:
-    return TypeError(f"{what}: {value!r}; expected a whole number")
 
 
 def _places(circuit: Elaborated) -> dict[str, PortPlace]:
@@ -265,7 +276,7 @@ class NamedSignals:
         self._listed = signals if names is None else names
 
     def name_of(self, port: Any) -> str:
-        """Return the name of a port, which may be its name already. Raises ``BatchError``."""
+        """Return the name of a port, which may be its name already. Raises ``PortError``."""
         if isinstance(port, str):
             return port
         found = self._names.get(id(port))
@@ -278,11 +289,11 @@ class NamedSignals:
         whole, low, width, signed = part_of(value)
         port = self._names.get(id(whole))
         if port is None:
-            raise BatchError(f"{value!r} is not a port; there are: {listed(self._listed)}")
+            raise UnknownNameError(f"{value!r} is not a port; there are: {listed(self._listed)}")
         if not self._has_fields:
-            raise BatchError(f"{value!r} is not a port but a part of {port!r}; {NO_FIELDS}")
+            raise UnknownNameError(f"{value!r} is not a port but a part of {port!r}; {NO_FIELDS}")
         found = self._fields.get((port, low, width, signed))
         if found is None:
             fields = listed(x for x in self._fields.values() if x.startswith(f"{port}."))
-            raise BatchError(f"{value!r} is not a field of {port!r}; there are: {fields}")
+            raise UnknownNameError(f"{value!r} is not a field of {port!r}; there are: {fields}")
         return found

@@ -15,7 +15,7 @@ from ..netlist.design import formatted, from_words, messages_of, to_words
 from ..waveforms.model import Waveform
 from .build import Library, build
 from .interface import AnyModel, Elaborated, counted_cycles, fitting_value
-from .ports import ByPort, Number, Words
+from .ports import ByPort, PortValue, Words
 from .program import Encoded, Port, Program
 from .storage import Buffers, StoragePort, buffer_names
 
@@ -126,10 +126,10 @@ class Model(AnyModel):
     def cycles(self) -> int:
         return int(self._calls.model_cycles(self._handle))
 
-    def set(self, port: Port, value: Number) -> None:
+    def set(self, port: Port, value: PortValue) -> None:
         if not isinstance(port, str):
             port = self._name_of(port)
-        number = fitting_value(self.places[port], value)
+        number = fitting_value(self.places[port], value, self._shapes.get(port))
         data = self._data(port)
         self._stale = True
         if number < 0:

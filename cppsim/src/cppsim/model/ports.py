@@ -126,6 +126,9 @@ def counted(number: object, what: str, least: int, most: int = _MOST) -> int:
 Number = SupportsIndex | Enum | np.bool_
 """The types of one whole number that a port accepts."""
 
+PortValue = Number | Mapping[str, Any] | Sequence[Any]
+"""The types of one value that a port of a model accepts: a port with a layout takes its fields."""
+
 
 def whole_number(value: object) -> int | None:
     """Return ``value`` as an int, or None for anything but one whole number.
@@ -147,6 +150,8 @@ def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
 
     Raises ``BatchError``, which names ``what``, if they are not an array of integers.
     """
+    if isinstance(values, Mapping):
+        raise BatchError(f"{what} takes integers, not a dict; set its fields one by one")
     try:
         array = np.asarray(values)
     except ValueError as error:
@@ -179,7 +184,9 @@ def expect_fit(port: Values, low: int, high: int) -> None:
     least = -(1 << port.width >> 1) if port.signed else 0
     for value in (low, high):
         if not least <= value < least + (1 << port.width):
-            raise PortValueError(f"{port.label}: {shown(value)} does not fit {_kind_of(port)}")
+            limits = f"{_power(least)} to {_power(least + (1 << port.width), 1)}"
+            text = f"{shown(value)} does not fit {_kind_of(port)}; expected {limits}"
+            raise PortValueError(f"{port.label}: {text}")
 
 
 def expect_input(port: PortPlace) -> None:
@@ -285,6 +292,14 @@ def shown(number: int | np.integer[Any]) -> str:
     """Return ``number`` as text, or its size: Python writes no number of 4,300 digits."""
     bits = int(number).bit_length()
     return str(number) if bits <= _SHOWN else f"a number of {bits} bits"
+
+
+def _power(number: int, less: int = 0) -> str:
+    """Return ``number - less`` as text: a large ``number``, which is a power of two, as a power."""
+    if abs(number) < 1 << 64:
+        return str(number - less)
+    sign, above = "-" * (number < 0), f" - {less}" * bool(less)
+    return f"{sign}2**{abs(number).bit_length() - 1}{above}"
 
 
 def _kind_of(port: Values) -> str:

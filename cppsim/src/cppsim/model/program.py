@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import BatchError
+from ..errors import BatchError, PortTypeError
 from ..netlist.design import from_words, to_words
 from .ports import (
     PortPlace,
@@ -379,8 +379,10 @@ def port_key(port: Port) -> Port:
         return signal
     if hasattr(port, "signature"):
         members = ", ".join(map(str, port.signature.members))
-        raise BatchError(f"port: an interface; expected a port of it: {members}")
-    return _text(port, "port")
+        raise PortTypeError(f"port: an interface; expected a port of it: {members}")
+    if not isinstance(port, str):
+        raise PortTypeError(f"port: {port!r}; expected a string")
+    return port
 
 
 def _plain(values: Any) -> Any:

@@ -16,7 +16,7 @@ from ..errors import SimulationError
 from ..netlist.design import WORD, from_words, to_words
 from .circuit import Circuit
 from .interface import AnyModel, counted_cycles, fitting_value
-from .ports import ByPort, Number, PortPlace, Words, as_array, found
+from .ports import ByPort, PortPlace, PortValue, Words, as_array, found
 from .program import Encoded, Item, Opcode, Port, Program
 from .storage import Buffers, StorageAccess, StoragePort, in_order
 
@@ -149,9 +149,9 @@ class ReferenceModel(AnyModel):
     def cycles(self) -> int:
         return self._cycles
 
-    def set(self, port: Port, value: Number) -> None:
+    def set(self, port: Port, value: PortValue) -> None:
         port = self._name_of(port)
-        number = fitting_value(self.places[port], value)
+        number = fitting_value(self.places[port], value, self._shapes.get(port))
 
         async def job(context: SimulatorContext) -> None:
             context.set(self._ports[port], number)
