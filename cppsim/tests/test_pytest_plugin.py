@@ -170,7 +170,17 @@ async def few(ctx, count):
         await ctx.tick()
 
 
-@pytest.mark.parametrize("work", [ticks, turns, quick, few])
+async def changes(ctx, count):
+    while True:
+        await ctx.changed(count)
+
+
+async def rare(ctx, count):
+    while True:
+        await ctx.posedge(count[7])
+
+
+@pytest.mark.parametrize("work", [ticks, turns, quick, few, changes, rare])
 def test_it(work):
     dut = Counter()
     simulator = Simulator(dut)
@@ -192,8 +202,8 @@ def test_the_summary_says_why_a_test_is_slow(tmp_path: Path, options: list[str])
     assert "test_slow.py:9: await ctx.tick()" in shown
     times = re.compile("[0-9,]+ times")
     assert times.sub("n times", shown) in times.sub("n times", said)
-    assert "[quick]" not in said
-    assert "[few]" not in said
+    for name in ("quick", "few", "rare"):
+        assert f"[{name}]" not in said
 
 
 def test_the_summary_says_what_check_costs(tmp_path: Path) -> None:
