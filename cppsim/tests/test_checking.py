@@ -1,11 +1,14 @@
 """Compiled code and Amaranth's simulator side by side: bugs in either are named where they are."""
 
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from operator import methodcaller
+from pathlib import Path
 from typing import Any
 
 import pytest
+from amaranth import hdl
 from amaranth.hdl import (
     Assert,
     C,
@@ -262,6 +265,62 @@ def test_registers_behind_a_made_clock_come_with_a_cure() -> None:
     said = r"^loaded \(.*\) is 3, and 2 in .*; registers behind a clock that the design makes load"
     with pytest.raises(cppsim.Difference, match=said):
         cppsim.check(design(2), work, clocks=1e-6)
+
+
+PAGE = (Path(__file__).parents[1] / "docs" / "differs.md").read_text(encoding="utf-8")
+ENTRIES = re.findall(
+    r"^\*\*([^*]+)\*\*.*?```python\n(.*?)```",
+    PAGE.partition("\n## What differs\n")[2].partition("\n## ")[0],
+    flags=re.MULTILINE | re.DOTALL,
+)
+"""The paragraphs of "What differs": the beginning, and the example."""
+
+BY_CHANCE = "A row of a memory written from two domains at one edge"
+"""An entry whose example differs in some runs; `test_a_row_of_two_domains…` makes it differ."""
+
+NO_DIFFERENCE = {
+    "Logic has no glitches.": "its wait has a delay, and is not compared",
+    "Statements beside a failed `Assert` take effect": "the run that continues is not compared",
+}
+
+
+@pytest.mark.parametrize(
+    ("entry", "code"), [x for x in ENTRIES if x[0] != BY_CHANCE], ids=lambda x: x[:30]
+)
+def test_each_entry_of_what_differs_has_a_cure(entry: str, code: str) -> None:
+    def both(m: Module, testbench: Any, *domains: str) -> None:
+        async def run(ctx: Any) -> None:
+            await testbench(ctx)
+
+        cppsim.check(m, run, clocks=dict.fromkeys(domains, 1e-6))
+
+    lines = (line for line in code.splitlines() if line.startswith((">>>", "...")))
+    source = "\n".join(line[4:] for line in lines).replace('("off", "always")', '("check",)')
+    # Amaranth's `repeat` complains if the run ends before it.
+    source = re.sub(r"await (.*)\.repeat\((.)\)", r"for _ in range(\2): await \1", source)
+    names = {**vars(hdl), "cppsim": cppsim, "both": both}
+    if entry in NO_DIFFERENCE:
+        exec(source, names)
+        return
+    with pytest.raises(
+        cppsim.Difference, match=r"in Amaranth's simulator, at .*; .*: \w+"
+    ) as raised:
+        exec(source, names)
+    assert "\n" not in str(raised.value)
+
+
+def test_messages_at_an_asynchronous_reset_come_with_a_cure() -> None:
+    m = Module()
+    m.domains += (domain := ClockDomain("sync", async_reset=True))
+    m.d.sync += Print("printed")
+
+    async def work(ctx: Any) -> None:
+        await ctx.tick()
+        ctx.set(domain.rst, 1)
+        await ctx.delay(1e-7)
+
+    with pytest.raises(cppsim.Difference, match="; an asynchronous reset does not clock registers"):
+        cppsim.check(m, work, clocks=1e-6)
 
 
 # --- wake-ups -------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from .amaranth_internals import (
     SignalSet,
     engine_of,
 )
-from .cures import WAKE_UP, cure_of_row, cure_of_signal
+from .cures import WAKE_UP, cure_of_message, cure_of_row, cure_of_signal
 from .engine import Engine
 from .errors import SimulationError
 from .mode import Mode
@@ -222,7 +222,8 @@ class Comparison:
         self._shadow.messages.clear()
         if found == expected:
             return None
-        return f"compiled code says {found}, Amaranth's simulator {expected}", ""
+        said = f"compiled code says {found}, Amaranth's simulator {expected}"
+        return said, cure_of_message(self._design)
 
 
 def _text(name: str, found: int, expected: int, src_loc: tuple[str, int] | None) -> str:

@@ -1,19 +1,26 @@
 """Changes of a design that avoid known differences of Amaranth's simulator from its netlist."""
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from amaranth.hdl import MemoryData, Signal
 
 from .amaranth_internals import (
     MemoryInstance,
+    SignalDict,
+    SignalSet,
     ast,
     driven_signals,
     made_signals,
+    memory_instances_of,
     memory_of,
     operands_of,
+    read_ports_of,
+    read_signals,
+    reports_of,
     write_ports_of,
 )
-from .running.depths import assigned
+from .running.depths import assigned, assignments
 
 _PART = (
     "; past an inverted or reinterpreted value, a part-select differs between Amaranth's simulator"
@@ -23,6 +30,15 @@ _DERIVED = (
     "; registers behind a clock that the design makes load logic as it is after the edge, in"
     " Amaranth's simulator as it is after as many assignments as the clock has: use one clock and"
     " an enable (EnableInserter), or read registers alone"
+)
+_OWN_CLOCK = (
+    "; a register whose data is its own clock gets the level before the edge, in Amaranth's"
+    " simulator the level after it: read a register of that domain in place of the clock"
+)
+_ASYNC_RESET = (
+    "; an asynchronous reset does not clock registers without a reset, memories, prints and checks,"
+    " in Amaranth's simulator it executes all statements of its domain: give the register a reset,"
+    " or move it to a domain without an asynchronous one"
 )
 WAKE_UP = (
     "; signals have no glitches here, and in Amaranth's simulator those of logic whose paths have"
@@ -37,23 +53,83 @@ _ROW = (
 
 def cure_of_signal(design: Any, signal: Signal) -> str:
     """Return what to change in a design where ``signal`` differs; empty if that is not known."""
-    made = made_signals(design)
-    behind_made = False
+    made, logic = made_signals(design), _sources_of_logic(design)
+    for memory in memory_instances_of(design.fragment):
+        for _, shown, *_ in read_ports_of(memory):
+            made.update(driven_signals(shown))
+    cures: list[str] = []
+    for fragment, name, statement, tests in _drivers(design, signal):
+        if any(map(_selects_past, (*tests, statement.rhs))):
+            return _PART
+        if name == "comb":
+            continue
+        domain = fragment.domains[name]
+        sources = _closure((*tests, statement), logic)
+        inputs = [x for x in sources if x not in made and x is not domain.clk]
+        if domain.clk in made:
+            cures.append(_DERIVED)
+        elif domain.clk in sources:
+            cures.append(_OWN_CLOCK)
+        elif domain.async_reset and signal.reset_less:
+            cures.append(_ASYNC_RESET)
+        elif inputs := [x for x in inputs if x is not domain.rst]:
+            cures.append(_set_at_edge(min(inputs, key=lambda x: (x.src_loc, x.name))))
+    return next(iter(cures), "")
+
+
+def cure_of_message(design: Any) -> str:
+    """Return what to change in a design whose messages differ; empty if that is not known."""
+    for fragment in design.fragments:
+        for name, statements in fragment.statements.items():
+            found = name != "comb" and next(iter(reports_of(statements)), None)
+            if found and fragment.domains[name].async_reset:
+                return _ASYNC_RESET
+    return ""
+
+
+def _set_at_edge(signal: Signal) -> str:
+    return (
+        f"; data that a process sets at a clock edge passes logic at once, in Amaranth's simulator"
+        f" an assignment later: set {signal.name} after ctx.tick(), or at another time"
+    )
+
+
+def _drivers(design: Any, signal: Signal) -> Iterator[tuple[Any, str, Any, tuple[Any, ...]]]:
+    """Yield the assignments to ``signal``: fragment, domain, statement, and tests around it."""
     for fragment in design.fragments:
         for name, statements in fragment.statements.items():
             for statement, tests in assigned(statements):
-                if signal not in driven_signals(statement):
-                    continue
-                if any(map(_selects_past, (*tests, statement.rhs))):
-                    return _PART
-                behind_made |= name != "comb" and fragment.domains[name].clk in made
-    return _DERIVED if behind_made else ""
+                if signal in driven_signals(statement):
+                    yield fragment, name, statement, tests
+
+
+def _sources_of_logic(design: Any) -> Any:
+    """Return by signal of combinational logic the signals that it reads."""
+    sources: Any = SignalDict()
+    for signals, read in assignments(design.fragment):
+        for signal in signals:
+            sources.setdefault(signal, SignalSet()).update(read)
+    return sources
+
+
+def _closure(values: Iterable[Any], logic: Any) -> Any:
+    """Return all signals that ``values`` follow from, through combinational logic."""
+    found, left = SignalSet(), [x for value in values for x in read_signals(value)]
+    while left:
+        signal = left.pop()
+        if signal not in found:
+            found.add(signal)
+            left += logic.get(signal, ())
+    return found
 
 
 def cure_of_row(fragment: Any, memory: MemoryData) -> str:
     """Return what to change in a design where a row differs; empty if that is not known."""
     if isinstance(fragment, MemoryInstance) and memory_of(fragment) is memory:
-        return _ROW if len({domain for domain, *_ in write_ports_of(fragment)}) > 1 else ""
+        names = {domain for domain, *_ in write_ports_of(fragment)}
+        if len(names) > 1:
+            return _ROW
+        return _ASYNC_RESET if any(fragment.domains[x].async_reset for x in names) else ""
     return "".join(cure_of_row(inner, memory) for inner, *_ in fragment.subfragments)
 
 
