@@ -2,6 +2,7 @@
 
 import ast
 import os
+import posixpath
 import re
 import shutil
 import subprocess
@@ -76,6 +77,21 @@ def test_the_wheels_hold_the_packages_whole(
         }
         assert f"{folder.name}/py.typed" in files
         assert files - names == set()
+
+
+def test_the_links_of_a_wheels_pages_lead_into_it(wheel_alone: zipfile.ZipFile) -> None:
+    held = set(wheel_alone.namelist())
+    pages = [x for x in held if x.endswith(".md") and x.startswith("cppsim/")]
+    broken = []
+    for page in pages:
+        text = wheel_alone.read(page).decode()
+        for link in re.findall(r"\]\(([^)\s:#]+)[^)\s:]*\)", text):
+            target = posixpath.normpath(posixpath.join(posixpath.dirname(page), link))
+            # The sources are beside the folder of pages, without the folders of a clone.
+            if target.replace("cppsim/src/cppsim/", "cppsim/") not in held:
+                broken.append((page, link))
+    assert {"cppsim/README.md", "cppsim/docs/differs.md"} < set(pages)
+    assert broken == []
 
 
 def test_the_wheel_holds_the_examples_of_the_demo(wheel: zipfile.ZipFile) -> None:

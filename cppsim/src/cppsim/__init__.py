@@ -2,6 +2,9 @@
 
 A design is translated to C++ and compiled to a library, which is cached by content. The package
 depends on Amaranth, and on none of the designs that it simulates.
+
+The installed package has the pages beside this file: README.md, and docs/differs.md for the results
+that differ from those of Amaranth's simulator.
 """
 
 from importlib import import_module
