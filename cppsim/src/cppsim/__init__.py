@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .model.reference import ReferenceModel
     from .model.storage import StorageAccess, StoragePort
     from .simulator import Simulator
+    from .stand_ins import register_cell
 
 __version__ = "0.1.0"
 """The build reads this line without importing the package."""
@@ -48,6 +49,7 @@ _MODULES = {
     "StorageAccess": "model.storage",
     "StoragePort": "model.storage",
     "check": "checking",
+    "register_cell": "stand_ins",
 }
 
 __all__ = [
@@ -71,6 +73,7 @@ __all__ = [
     "StoragePort",
     "__version__",
     "check",
+    "register_cell",
 ]
 
 

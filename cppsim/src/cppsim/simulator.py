@@ -13,6 +13,7 @@ from .engine import Engine
 from .errors import FallbackWarning
 from .mode import Mode, default_mode
 from .running import RunningEngine
+from .stand_ins import with_stand_ins
 
 
 class _CompiledEngine(Engine):
@@ -52,7 +53,7 @@ class Simulator(AmaranthSimulator):
     def __init__(self, toplevel: Any, *, mode: Mode | str | None = None) -> None:
         chosen = default_mode() if mode is None else Mode(mode)
         with uncollected():
-            super().__init__(toplevel, engine=_engine_for(chosen))
+            super().__init__(with_stand_ins(toplevel), engine=_engine_for(chosen))
 
     def run(self) -> None:
         if isinstance(self._engine, RunningEngine):

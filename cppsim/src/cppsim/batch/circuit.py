@@ -22,6 +22,7 @@ from ..netlist.lowered import Event, Lowered, StateInput, worded
 from ..netlist.lowering import lower
 from ..netlist.passes import rewrite
 from ..netlist.simplify import share
+from ..stand_ins import with_stand_ins
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +151,7 @@ class PreparedBatch:
             if isinstance(names, str):
                 raise BatchError(f"{parameter}: {names!r}; expected a list of names")
         with in_one_line(BatchError):
-            prepared = Fragment.get(choice.dut, None).prepare()
+            prepared = Fragment.get(with_stand_ins(choice.dut), None).prepare()
         return PreparedBatch(choice, prepared, choice.names(prepared))
 
     @property

@@ -36,6 +36,7 @@ from ..netlist.enables import find_enables
 from ..netlist.fingerprint import fingerprint
 from ..netlist.lowered import Event, parts_of, worded
 from ..netlist.lowering import lower
+from ..stand_ins import with_stand_ins
 from .interface import Elaborated
 
 RESET = "rst"
@@ -74,7 +75,7 @@ class Circuit(Elaboratable, Elaborated):
         self._cells = cells or {}
         self._title = type(component).__name__
         # Elaborated once: for a whole system that takes a second.
-        self._fragment: Any = Fragment.get(component, None)
+        self._fragment: Any = Fragment.get(with_stand_ins(component), None)
         # Amaranth's stubs know neither the signals of a domain nor what flatten() yields.
         own: Any = [x.domains[_SYNC] for x in _fragments(self._fragment) if _SYNC in x.domains]
         reset, self._has_domain = True, bool(own)

@@ -93,7 +93,7 @@ class Model(AnyModel):
         if vcd is not None:
             # A file that cannot be written fails before the long build.
             Path(vcd).write_bytes(b"")
-        circuit = component if isinstance(component, Elaborated) else _circuit(component)
+        circuit = component if isinstance(component, Elaborated) else _circuit_of(component)
         super().__init__(circuit, storage, buffers)
         # As in an UNTIL: the first word, and 32 bits up the last.
         self._numbers = ByPort(
@@ -282,8 +282,14 @@ class Model(AnyModel):
         return SimulationError(f"cycle {self.cycles}: {self._failure}")
 
 
+def _circuit_of(component: "Elaboratable") -> Elaborated:
+    from ..stand_ins import registered
+
+    return _circuit(component, registered())
+
+
 @lru_cache(maxsize=16)
-def _circuit(component: "Elaboratable") -> Elaborated:
+def _circuit(component: "Elaboratable", _stand_ins: tuple[object, ...]) -> Elaborated:
     """Return one circuit for each component, so that its netlist is written once."""
     from .circuit import Circuit
 

@@ -228,4 +228,5 @@ def not_known(kind: str, thing: Any) -> NotPlain:
     name, place = getattr(thing, "type", ""), getattr(thing, "src_loc", None)
     words = [repr(name)] * bool(name) + (["at {}:{}".format(*place)] if place else [])
     about = f": {' '.join(words)}" if words else ""
-    return NotPlain(f"{kind} is not known here{about}")
+    cure = "; cppsim.register_cell gives it logic" if kind == "Instance" else ""
+    return NotPlain(f"{kind} is not known here{about}{cure}")

@@ -1,0 +1,236 @@
+"""Instances are simulated by registered logic; what does not fit is refused in one line."""
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from amaranth.hdl import (
+    Cat,
+    ClockDomain,
+    ClockSignal,
+    DomainRenamer,
+    Elaboratable,
+    Instance,
+    Module,
+    Signal,
+    signed,
+)
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+import cppsim
+from cppsim.errors import SimulationError
+
+
+class Mac(wiring.Component):
+    """The model of a multiplier with an accumulator, which adds on ``STEP`` more."""
+
+    def __init__(self, WIDTH: int, STEP: int = 0) -> None:
+        self._step = STEP
+        super().__init__({"A": In(WIDTH), "B": In(WIDTH), "Q": Out(2 * WIDTH)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.d.sync += self.Q.eq(self.Q + self.A * self.B + self._step)
+        return m
+
+
+class Inverter(Elaboratable):
+    """A model without a signature, whose cell has another cell in it."""
+
+    def __init__(self) -> None:
+        self.I, self.O = Signal(4), Signal(4)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.gate = Instance("GATE", i_I=self.I, o_O=self.O)
+        return m
+
+
+class Gate(Elaboratable):
+    """The cell within `Inverter`."""
+
+    def __init__(self) -> None:
+        self.I, self.O = Signal(4), Signal(4)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.d.comb += self.O.eq(~self.I)
+        return m
+
+
+class Filter(wiring.Component):
+    """A design with Instances, or with the logic itself: two domains, and parts of signals."""
+
+    a: In(4)
+    b: In(4)
+    high: Out(4)
+    low: Out(4)
+    other: Out(8)
+
+    def __init__(self, *, instances: bool) -> None:
+        self._instances = instances
+        super().__init__()
+
+    def elaborate(self, platform: object) -> Module:
+        m, inverted = Module(), Signal(4)
+        m.submodules.inner = inner = Module()
+        if self._instances:
+            m.submodules.inverter = Instance("INV", i_I=self.a, o_O=inverted)
+            whole = Cat(self.low, self.high)
+            ports = {"i_A": inverted, "i_B": self.b}
+            inner.submodules.mac = Instance(
+                "MAC", p_WIDTH=4, p_STEP=3, i_CK=ClockSignal(), **ports, o_Q=whole
+            )
+            inner.submodules.slow = DomainRenamer("slow")(
+                Instance("MAC", p_WIDTH=4, i_CK=ClockSignal(), **ports, o_Q=self.other)
+            )
+            return m
+        first, second = Mac(4, 3), DomainRenamer("slow")(mac := Mac(4))
+        inner.submodules += first, second
+        m.d.comb += [inverted.eq(~self.a), Cat(self.low, self.high).eq(first.Q)]
+        for each in (first, mac):
+            m.d.comb += [each.A.eq(inverted), each.B.eq(self.b)]
+        m.d.comb += self.other.eq(mac.Q)
+        return m
+
+
+@pytest.fixture
+def cells() -> Iterator[None]:
+    undo = [
+        cppsim.register_cell("MAC", Mac, clocks={"CK": "sync"}),
+        cppsim.register_cell("INV", Inverter),
+        cppsim.register_cell("GATE", Gate),
+    ]
+    yield
+    for each in undo:
+        each()
+
+
+def outputs(dut: Any, mode: str, seed: int = 0) -> list[Any]:
+    rng, seen = random.Random(seed), list[Any]()
+
+    async def testbench(ctx: Any) -> None:
+        for _ in range(40):
+            ctx.set(dut.a, rng.randrange(16))
+            ctx.set(dut.b, rng.randrange(16))
+            await ctx.tick()
+            seen.append((ctx.get(dut.high), ctx.get(dut.low), ctx.get(dut.other)))
+
+    simulator = cppsim.Simulator(dut, mode=mode)
+    simulator.add_clock(1e-6)
+    simulator.add_clock(3.2e-6, domain="slow")
+    simulator.add_testbench(testbench)
+    simulator.run()
+    return seen
+
+
+@pytest.mark.usefixtures("cells")
+@pytest.mark.parametrize("mode", ["off", "always", "check"])
+def test_an_instance_is_simulated_by_its_logic(mode: str) -> None:
+    expected = outputs(Filter(instances=False), "off")
+    assert len(set(expected)) > 20
+    assert outputs(Filter(instances=True), mode) == expected
+
+
+class Alone(wiring.Component):
+    """One Instance in a component with one clock."""
+
+    a: In(4)
+    q: Out(8)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.mac = Instance(
+            "MAC", p_WIDTH=4, i_CK=ClockSignal(), i_A=self.a, i_B=self.a, o_Q=self.q
+        )
+        return m
+
+
+@pytest.mark.usefixtures("cells")
+def test_models_and_batches_have_the_logic_too() -> None:
+    dut = Alone()
+    batch = cppsim.Batch(dut, 3, "threads")
+    models = cppsim.Model(dut), cppsim.ReferenceModel(dut)
+    batch.set("a", [1, 2, 3])
+    batch.step(2)
+    assert batch.get("q").tolist() == [2, 8, 18]
+    for model in models:
+        model.set("a", 3)
+        model.step(2)
+        assert model.get("q") == 18
+
+
+def test_a_registration_ends_and_is_seen_by_later_models() -> None:
+    dut = Alone()
+    for step, expected in ((0, 4), (5, 9)):
+        undo = cppsim.register_cell(
+            "MAC",
+            lambda WIDTH, step=step: Mac(WIDTH, step),
+            clocks={"CK": "sync"},
+        )
+        model = cppsim.Model(dut)
+        model.set("a", 2)
+        model.step()
+        assert model.get("q") == expected
+        undo()
+    with pytest.raises(SimulationError, match=r"Instance is not known here.*register_cell"):
+        cppsim.Model(dut).step()
+
+
+def test_without_a_registration_the_warning_says_how_to_register() -> None:
+    m = Module()
+    m.submodules += Instance("MAC", o_Q=Signal())
+    with pytest.warns(cppsim.FallbackWarning, match=r"Instance is not known here.*register_cell"):
+        cppsim.Simulator(m, mode="always")
+
+
+def test_a_name_is_registered_once() -> None:
+    undo = cppsim.register_cell("MAC", Mac)
+    with pytest.raises(SimulationError, match="cell 'MAC': registered already; expected a name"):
+        cppsim.register_cell("MAC", Mac)
+    undo()
+    cppsim.register_cell("MAC", Mac)()
+
+
+GOOD = {
+    "p_WIDTH": 4,
+    "i_CK": ClockSignal(),
+    "i_A": Signal(4),
+    "i_B": Signal(4),
+    "o_Q": Signal(8),
+}
+
+
+@pytest.mark.usefixtures("cells")
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        ({"p_WIDTHS": 4}, "parameters WIDTH, WIDTHS: its logic has got an unexpected keyword"),
+        ({"p_WIDTH": None}, "parameters none: its logic has missing a required argument: 'WIDTH'"),
+        ({"i_C": Signal(4)}, "port 'C': its logic has no such signal; there are: A, B, CK, Q"),
+        ({"i_A": None}, "no port 'A'; its logic has this input"),
+        ({"i_A": Signal(5)}, "port 'A': 5 bits; expected 4, as its logic has"),
+        ({"o_Q": Signal(signed(9))}, "port 'Q': 9 bits; expected 8, as its logic has"),
+        ({"o_Q": None, "i_Q": Signal(8)}, "port 'Q': an output of its logic; expected an input"),
+        ({"i_A": None, "o_A": Signal(4)}, "port 'A': an input of its logic; expected an output"),
+        ({"i_CK": Signal()}, r"port 'CK': \(sig .*\); expected a ClockSignal"),
+        ({"i_CK": None}, "port 'CK': None; expected a ClockSignal"),
+    ],
+)
+@pytest.mark.parametrize("make", [cppsim.Simulator, cppsim.Model])
+def test_what_does_not_fit_is_refused(change: dict[str, Any], line: str, make: Any) -> None:
+    class Wrong(wiring.Component):
+        """A design with an Instance that does not fit."""
+
+        def elaborate(self, platform: object) -> Module:
+            m = Module()
+            m.domains.sync = ClockDomain()
+            ports = {name: value for name, value in {**GOOD, **change}.items() if value is not None}
+            m.submodules.mac = Instance("MAC", **ports)
+            return m
+
+    with pytest.raises(SimulationError, match=rf"^Instance 'MAC' at .*\d: {line}") as error:
+        make(Wrong({}))
+    assert "\n" not in str(error.value)
