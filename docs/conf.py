@@ -49,6 +49,7 @@ ELSEWHERE = {
     "cppsim/docs/batches.md": "cppsim_batches.md",
     "cppsim/docs/coverage.md": "cppsim_coverage.md",
     "cppsim/docs/how_it_works.md": "cppsim_how_it_works.md",
+    "cppsim/docs/upstream.md": "cppsim_upstream.md",
     "cppsim/CHANGELOG.md": "cppsim_changes.md",
     "cppsim/docs/measurements.md": "cppsim_measurements.md",
     "CONTRIBUTING.md": "contributing.md",

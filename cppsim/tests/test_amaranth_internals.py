@@ -1,9 +1,12 @@
 """Wrappers of private Amaranth code have one form for all versions of Amaranth."""
 
+import ast as python
 import random
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from operator import methodcaller
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -83,6 +86,25 @@ def test_a_compiled_engine_has_all_that_amaranths_constructor_sets() -> None:
     assert vars(PySimEngine(empty_design())).keys() < vars(engine).keys()
     assert engine.added == 1
     assert not engine._processes
+
+
+def test_the_page_for_amaranth_lists_all_private_parts() -> None:
+    tree, used = python.parse(Path(amaranth_internals.__file__).read_text(encoding="utf-8")), set()
+    for node in python.walk(tree):
+        match node:
+            case python.Attribute(value=python.Name("self")):
+                pass
+            case python.Attribute(attr=name) | python.Constant(value=str(name)):
+                if name.startswith("_") and name.isidentifier() and not name.startswith("__"):
+                    used.add(name)
+    for node in tree.body:
+        match node:
+            case python.AnnAssign(value=python.Attribute(attr=name)):
+                used.add(name)
+    page = (Path(__file__).parents[1] / "docs" / "upstream.md").read_text(encoding="utf-8")
+    listed = page.partition("## The private parts")[2]
+    assert len(used) > 40
+    assert used - set(re.findall(r"`(\w+)`", listed)) == set()
 
 
 def random_expression(rng: random.Random, signals: list[Any], depth: int = 0) -> Any:
