@@ -371,6 +371,10 @@ def emitted_netlist(
 _JOINT = 1 << 62
 """The number of the node that stands for all inputs of cell 0; those of other cells follow."""
 
+_MATCHES: Any = getattr(nir, "Matches", None) or nir.Match
+_PRIORITIES: Any = getattr(nir, "PriorityMatch", ())
+"""Cells of a switch; Amaranth 0.6 has one, ``Match``, in place of the two of 0.5."""
+
 _POINTWISE = ("~", "&", "|", "^", "m")
 
 
@@ -420,10 +424,12 @@ def _sources(netlist: Any, node: int) -> "Sequence[int]":
     match cell:
         case nir.Operator() if cell.operator not in _POINTWISE:
             return (_JOINT + number,)
-        case nir.Part() | nir.Matches() | nir.AsyncReadPort():
+        case nir.Part() | nir.AsyncReadPort():
             return (_JOINT + number,)
-        case nir.PriorityMatch() if bit:
-            return (cell.inputs[bit], node - 1)
+    if isinstance(cell, _MATCHES):
+        return (_JOINT + number,)
+    if bit and isinstance(cell, _PRIORITIES):
+        return (cell.inputs[bit], node - 1)
     return [net for net, _ in cell.comb_edges_to(bit)]
 
 
