@@ -121,7 +121,9 @@ class _Wired(Elaboratable):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        logic = DomainRenamer(self._domains())(self._logic) if self._clocks else self._logic
+        logic: Any = self._logic
+        if self._clocks:
+            logic = DomainRenamer(self._domains())(logic)
         m.submodules.logic = logic
         flows = _flows(self._logic)
         for name, (value, direction) in self._ports.items():
@@ -139,10 +141,10 @@ class _Wired(Elaboratable):
         domains = {}
         for name, inner in self._clocks.items():
             value: Any = self._ports.get(name, (None, ""))[0]
-            is_clock = isinstance(value, ClockSignal)
-            if not is_clock:
+            domain = getattr(value, "domain", None) if isinstance(value, ClockSignal) else None
+            if domain is None:
                 raise self._refused(f"port {name!r}: {value!r}; expected a ClockSignal")
-            domains[inner] = value.domain
+            domains[inner] = domain
         return domains
 
     def _port(self, name: str, value: Any, direction: str, flows: Mapping[str, bool]) -> Any:
