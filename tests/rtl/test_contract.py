@@ -160,7 +160,9 @@ CLAIMS = {"lanes": LANES, "alignment": ALIGNMENT, "ignored": IGNORED, "tests": T
 def claims() -> Iterator[Any]:
     for topic, rows in CLAIMS.items():
         for name, claim in rows.items():
-            yield pytest.param(claim, id=f"{topic}: {name}")
+            # Few rows pay for the compilation of a circuit that lacks operations.
+            marks = [pytest.mark.slow] if "ops" in claim.circuit else []
+            yield pytest.param(claim, id=f"{topic}: {name}", marks=marks)
             if claim.circuit is SMALL:
                 bytes_alone = replace(claim, circuit={"lanes": SMALL["lanes"]})
                 where = f"{topic}: {name}, lacks lanes alone"

@@ -130,7 +130,7 @@ def wait_until_none_is_held(but: tuple[set[str], set[str], set[str]]) -> None:
         sleep(0.01)
 
 
-SLOW = {"sim-pysim", "sim-vcd", "pool-serial", "pool-network", "pool-lost"}
+SLOW = {"sim-pysim", "sim-vcd", "pool-sim", "pool-serial", "pool-network", "pool-lost"}
 
 
 @pytest.mark.parametrize("row", [slow(row) if row in SLOW else row for row in ROWS])
