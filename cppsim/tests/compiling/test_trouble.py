@@ -138,6 +138,8 @@ def test_another_kind_of_machine_has_its_own_entries(
 
 FULL = """\
 import resource
+import sys
+sys.dont_write_bytecode = True  # Python would leave parts of modules, which other tests import
 from amaranth.hdl import Module, Signal
 import cppsim
 resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size}))
@@ -159,8 +161,8 @@ def test_a_disk_that_takes_no_more(size: int, fresh_cache: Path, scratch: Path) 
     assert (done.returncode, done.stdout) == (0, "30\n"), done.stderr
     lines = [line for line in done.stderr.splitlines() if line.startswith("<string>")]
     first, second = lines
-    assert first.startswith(f"<string>:10: CacheWarning: {fresh_cache}: File too large; ")
-    assert second.startswith("<string>:10: FallbackWarning: left to Amaranth's simulator: ")
+    assert first.startswith(f"<string>:12: CacheWarning: {fresh_cache}: File too large; ")
+    assert second.startswith("<string>:12: FallbackWarning: left to Amaranth's simulator: ")
     assert left_in(fresh_cache, scratch) == []
 
 
