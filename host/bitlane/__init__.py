@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from . import array_api as array_api
     from . import dml as dml
     from . import onnx as onnx
+    from .api.default import asarray as asarray
+    from .api.default import default_device as default_device
+    from .api.device import Device as Device
+    from .api.device import open_device as _open
+    from .api.functions import *
     from .arrays import Array as Array
     from .arrays import compute as compute
     from .arrays import explain as explain
-    from .default import asarray as asarray
-    from .default import default_device as default_device
-    from .device import Device as Device
-    from .device import open_device as _open
     from .errors import *
-    from .functions import *
     from .pool import Pool as Pool
     from .search import BinaryIndex as BinaryIndex
     from .terminal import progress as progress
@@ -35,14 +35,14 @@ else:
     _HOMES = {
         "Array": "arrays.Array",
         "BinaryIndex": "search.BinaryIndex",
-        "Device": "device.Device",
+        "Device": "api.device.Device",
         "Pool": "pool.Pool",
         "__version__": "version.__version__",
-        "asarray": "default.asarray",
+        "asarray": "api.default.asarray",
         "compute": "arrays.compute",
-        "default_device": "default.default_device",
+        "default_device": "api.default.default_device",
         "explain": "arrays.explain",
-        "open": "device.open_device",
+        "open": "api.device.open_device",
         "progress": "terminal.progress",
     }
 
@@ -51,12 +51,12 @@ else:
         from importlib import import_module
 
         errors, functions = (
-            import_module(f".{name}", __name__) for name in ("errors", "functions")
+            import_module(f".{name}", __name__) for name in ("errors", "api.functions")
         )
         names = {name: getattr(errors, name) for name in errors.__all__}
         names |= {name: value for name, value in vars(functions).items() if name[0] != "_"}
         for name, home in _HOMES.items():
-            module, _, attribute = home.partition(".")
+            module, _, attribute = home.rpartition(".")
             names[name] = getattr(import_module(f".{module}", __name__), attribute)
         return names
 

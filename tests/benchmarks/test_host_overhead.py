@@ -15,7 +15,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 import bitlane
 from bitlane import dml
-from bitlane.device import Device
+from bitlane.api.device import Device
 from bitlane.driver.driver import Driver
 from bitlane.links.link import Link
 from support.host.line import LeanLink

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import bitlane
-from bitlane import default
+from bitlane.api import default
 from bitlane.arrays import value
 from bitlane.driver.driver import Driver
 from bitlane.errors import BoardInUseError
@@ -118,7 +118,7 @@ def test_a_child_opens_devices_of_its_own(monkeypatch: pytest.MonkeyPatch) -> No
             return str(device.bit_not(A[:3]).tolist())
 
     assert in_child(own) == "[255, 254, 253]"
-    monkeypatch.setattr("bitlane.default.open_driver", lambda url: model().driver)
+    monkeypatch.setattr("bitlane.api.default.open_driver", lambda url: model().driver)
     monkeypatch.setattr(default, "_opened", [model()])
     assert in_child(lambda: str(bitlane.bit_not(A[:3]).tolist())) == "[255, 254, 253]"
     with default._lock:  # as if another thread were opening it

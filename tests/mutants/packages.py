@@ -107,19 +107,19 @@ def _matching(table: Table, file: str) -> list[tuple[str, ...]]:
 
 _HOST = {
     "__main__.py": ("tests/host/command_line/test_cli.py",),
-    "array_api.py": (
+    "api/array_api.py": (
         "tests/host/arrays/test_protocols.py",
         "tests/host/arrays/test_types.py",
         "tests/host/arrays/test_keywords.py",
     ),
-    "chunked.py": (
+    "api/chunked.py": (
         "tests/host/pool/test_pool.py",
         "tests/system/test_pool.py",
         "tests/system/test_dask.py",
     ),
-    "closeable.py": ("tests/host/test_device.py", "tests/host/driver/test_driver.py"),
+    "closeable.py": ("tests/host/api/test_device.py", "tests/host/driver/test_driver.py"),
     "dask/": ("tests/system/test_dask.py",),
-    "default.py": ("tests/host/test_device.py", "tests/host/arrays/test_array.py"),
+    "api/default.py": ("tests/host/api/test_device.py", "tests/host/arrays/test_array.py"),
     "demo/": ("tests/host/test_demo.py",),
     "pool/": (
         "tests/host/pool/test_workers.py",

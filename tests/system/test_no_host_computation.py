@@ -96,7 +96,7 @@ def guarded() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patches:
         for name in FUNCTIONS:
             patches.setattr(np, name, refuse)
-        for module in ("device", "arguments.promotion", "arrays.array", "arrays.creation"):
+        for module in ("api.device", "arguments.promotion", "arrays.array", "arrays.creation"):
             patches.setattr(f"bitlane.{module}.as_array", lambda *x: as_array(*x).view(Guarded))
         patches.setattr(
             "bitlane.arrays.array.download", lambda value: download(value).view(Guarded)
@@ -316,7 +316,7 @@ def test_a_computation_on_the_host_is_caught(
     def cheat(driver: Driver, op: Op, inputs: list[Any], *_: Any, **__: Any) -> Any:
         return compute(*inputs)
 
-    monkeypatch.setattr("bitlane.device.compute", cheat)
+    monkeypatch.setattr("bitlane.api.device.compute", cheat)
     with pytest.raises(HostComputation):
         device.bit_xor(random(9, "u4", 1), random(9, "u4", 2))
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from bitlane_rtl import abi
 
-from ..default import default_url
+from ..api.default import default_url
 from ..driver.control import Control, status_name
 from ..driver.geometry import ArraySizes, Geometry
 from ..errors import LinkError

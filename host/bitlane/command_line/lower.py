@@ -2,7 +2,7 @@
 
 import argparse
 
-from ..default import default_url
+from ..api.default import default_url
 from ..driver.control import Control
 from ..links.link import open_link
 from ..model_file import load_model

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from .. import dml
-from ..default import default_url
+from ..api.default import default_url
 from ..driver.driver import Driver
 from ..driver.dry_run import RecordingDriver
 from ..errors import BitlaneError

@@ -5,8 +5,8 @@ from os.path import realpath
 from pathlib import Path
 
 from .._typing import AnyArray
+from ..api.device import open_device
 from ..arrays import compute, explain
-from ..device import open_device
 from ..errors import BitlaneError, NpyError
 from ..files import expected_instead
 from ..model_file.images import encode_npy, write_file

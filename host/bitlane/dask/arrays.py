@@ -16,10 +16,10 @@ from numpy.typing import ArrayLike
 from bitlane_rtl.abi import Op
 
 from .._typing import AnyArray
+from ..api.catalogue import Output
+from ..api.chunked import Chunked, call_of, expect_on_host
+from ..api.default import default_device
 from ..arguments.operands import as_array, result_shape
-from ..catalogue import Output
-from ..chunked import Chunked, call_of, expect_on_host
-from ..default import default_device
 from ..errors import NotOfferedError, ShapeError
 from ..search import SearchRequest, as_rows
 

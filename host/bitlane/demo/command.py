@@ -11,9 +11,9 @@ import numpy as np
 
 import bitlane
 from bitlane import dml
+from bitlane.api.default import default_url
+from bitlane.api.device import Device
 from bitlane.command_line.cli import CHECK_FAILED, DONE, Group, Subparsers, whole_number
-from bitlane.default import default_url
-from bitlane.device import Device
 from bitlane.errors import BitlaneError
 from bitlane.files import expected_instead
 from bitlane.model_file import ModelFileError, Result, load_model, prepare, run

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitlane._typing import AnyArray
-from bitlane.device import Device
+from bitlane.api.device import Device
 
 ReadRegister = Callable[[str], int]
 

@@ -12,6 +12,8 @@ from bitlane_rtl.abi import Op
 
 from .. import reference
 from .._typing import AnyArray
+from ..api.default import default_device
+from ..api.device import Device, open_device
 from ..arguments.operands import as_array, as_unsigned, as_zeros_and_ones, plain
 from ..arrays import Array, compute, explain
 from ..arrays.elementwise import apply_typed
@@ -19,8 +21,6 @@ from ..arrays.truth import equal_typed
 from ..arrays.value import Value
 from ..closeable import Closeable
 from ..compiler.nodes import Expression, truth_of
-from ..default import default_device
-from ..device import Device, open_device
 from ..errors import LayoutError, OnnxError, SettingError, ShapeError
 from ..links.link import is_known
 from .model import BitGraph, BitNode, BitTensor, Tensor, quoted

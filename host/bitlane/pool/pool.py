@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike
 from bitlane_rtl.abi import Op
 
 from .._typing import AnyArray
+from ..api.catalogue import Output
+from ..api.chunked import Chunked, call_of, expect_on_host
 from ..arguments.operands import as_array, result_shape, use_output
-from ..catalogue import Output
-from ..chunked import Chunked, call_of, expect_on_host
 from ..closeable import Closeable
 from ..driver.driver import expected_timeout
 from ..errors import SettingError

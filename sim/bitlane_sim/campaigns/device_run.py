@@ -17,8 +17,8 @@ from urllib.parse import urlencode
 
 import numpy as np
 
+from bitlane.api.device import Device
 from bitlane.command_line.workers import first_done
-from bitlane.device import Device
 from bitlane.driver.commands import Command, encode
 from bitlane.driver.driver import Driver
 from bitlane.errors import BitlaneError, DeviceFault, LayoutError, UnsupportedError

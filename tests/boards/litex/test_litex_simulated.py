@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import bitlane
+from bitlane.api.device import open_driver
 from bitlane.command_line.cli import DONE, main
-from bitlane.device import open_driver
 from bitlane.driver.commands import Command
 from bitlane.driver.driver import Driver
 from bitlane.errors import DeviceError, LinkError

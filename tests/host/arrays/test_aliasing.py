@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from bitlane import Array, array_api
-from bitlane.device import Device
+from bitlane.api.device import Device
 from support.host.arrays import random, same
 
 LAYOUTS: dict[str, Callable[[Any], Any]] = {

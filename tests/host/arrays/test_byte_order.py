@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from bitlane import Array, DataTypeError
 from bitlane import array_api as xp
-from bitlane.device import Device
+from bitlane.api.device import Device
 from support.host.arrays import random
 
 BIG: dict[str, Callable[[Device, NDArray[Any]], tuple[Any, Any]]] = {

@@ -16,7 +16,7 @@ from bitlane import (
     ShapeError,
     array_api,
 )
-from bitlane.device import Device
+from bitlane.api.device import Device
 from bitlane.errors import LinkError
 from support.host.arrays import link_of, random, same
 from support.system.devices import DEFAULT, opened

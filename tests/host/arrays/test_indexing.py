@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bitlane import ArrayIndexError, ShapeError
-from bitlane.device import Device
+from bitlane.api.device import Device
 from bitlane_rtl.abi import Op
 from support.host.arrays import TYPES, link_of, random, same
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from bitlane import Array
+from bitlane.api.device import Device
 from bitlane.arrays import value
-from bitlane.device import Device
 from support.host.arrays import model, random, same
 from support.host.interrupts import attempt
 from support.seeds import stride

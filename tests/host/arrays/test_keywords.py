@@ -10,7 +10,7 @@ import pytest
 
 import bitlane
 from bitlane import Array, ArrayIndexError, BitlaneError
-from bitlane.device import Device
+from bitlane.api.device import Device
 from support.host.arrays import random, same
 
 METHODS = [

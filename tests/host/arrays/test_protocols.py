@@ -21,8 +21,8 @@ from bitlane import (
     array_api,
 )
 from bitlane import array_api as xp
+from bitlane.api.device import Device
 from bitlane.arrays.value import using
-from bitlane.device import Device
 from bitlane.driver.driver import Storage
 from support.host.arrays import link_of, model, random, same
 from support.system.devices import DEFAULT, opened

@@ -25,9 +25,9 @@ from bitlane import (
     OutOfRangeError,
     ShapeError,
 )
+from bitlane.api.device import Device
 from bitlane.arrays import elementwise as operations
 from bitlane.compiler.nodes import Expression, apply
-from bitlane.device import Device
 from bitlane.driver.driver import Driver
 from bitlane.links.link import BytesLike
 from bitlane_rtl.abi import CONTROL_BASE

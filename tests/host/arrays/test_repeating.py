@@ -20,7 +20,7 @@ from bitlane import (
     ShapeError,
     array_api,
 )
-from bitlane.device import Device
+from bitlane.api.device import Device
 from support.host.arrays import link_of, random, same
 
 A = random((3, 4), "u2")

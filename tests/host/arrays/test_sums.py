@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import bitlane
 from bitlane import Array, BitlaneError, reference
-from bitlane.device import Device
+from bitlane.api.device import Device
 from bitlane.errors import (
     DataTypeError,
     NotOfferedError,
@@ -365,7 +365,7 @@ def test_what_is_wrong_is_named_before_anything_is_sent() -> None:
 
 def test_the_modules_functions_use_the_default_device(monkeypatch: pytest.MonkeyPatch) -> None:
     device: Device = model()
-    monkeypatch.setattr("bitlane.default.default_device", lambda: device)
+    monkeypatch.setattr("bitlane.api.default.default_device", lambda: device)
     a, b = random((4, 9), "u1", 1), random((4, 9), "u1", 2)
     assert same(bitlane.hamming(a, b), distances(a, b))
     assert same(bitlane.cardinality(a, None), np.asarray(np.bitwise_count(a).sum(dtype=np.uint32)))

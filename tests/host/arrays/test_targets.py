@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 import bitlane
 from bitlane import Array, BitlaneError
-from bitlane.device import Device
+from bitlane.api.device import Device
 from bitlane.errors import UnsupportedError
 from bitlane.lowering.lower import lower
 from bitlane.lowering.strided import Streams, View

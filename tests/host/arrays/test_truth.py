@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import bitlane
 from bitlane import array_api
-from bitlane.device import Device
+from bitlane.api.device import Device
 from bitlane.errors import OtherDeviceError, RowTooLongError, UnsupportedError
 from bitlane_rtl.abi import Lane, Mode, Op
 from support.host.arrays import KINDS, link_of, model, random, same

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 import bitlane
 from bitlane import DataTypeError, OutOfRangeError
-from bitlane.device import Device
+from bitlane.api.device import Device
 from support.host.arrays import KINDS, OPERATORS, model, random, same
 from support.system.devices import DEFAULT, opened
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import bitlane.command_line.run_onnx
+from bitlane.api.device import Device
 from bitlane.command_line.cli import CHECK_FAILED, DONE
-from bitlane.device import Device
 from bitlane.driver.driver import Driver
 from support.command_line import CommandLine
 from support.host.model_driver import NotingLink

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from bitlane import dml
-from bitlane.device import Device
+from bitlane.api.device import Device
 from bitlane.driver.driver import Driver
 from bitlane.errors import BitlaneError, LinkError
 from bitlane.links import remote_link

@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 
+from bitlane.api.device import Device
 from bitlane.arrays.value import Value
-from bitlane.device import Device
 from bitlane.errors import DataTypeError, ShapeError
 from bitlane.onnx import OnnxError, prepare
 from bitlane.onnx.backend import reference_outputs

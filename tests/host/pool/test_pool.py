@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bitlane.device import Device
+from bitlane.api.device import Device
 from bitlane.pool import Pool
 from support.host.arrays import model, random, same
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 import bitlane
 from bitlane import BinaryIndex, BitlaneError
-from bitlane.device import Device
+from bitlane.api.device import Device
 from bitlane.errors import DataTypeError, LinkError, SearchError, ShapeError
 from bitlane_rtl.abi import CONTROL_BASE, Mode, Op
 from support.host.arrays import link_of, model, random, same

@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from bitlane import ArrayIndexError, BinaryIndex, SearchError
-from bitlane.device import Device
+from bitlane.api.device import Device
 from bitlane.errors import DataTypeError, LinkError
 from support.host.arrays import model, random, same
 

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from bitlane import BinaryIndex
-from bitlane.device import Device
+from bitlane.api.device import Device
 from bitlane.errors import LinkError, SearchError
 from support.host.arrays import link_of, model, random, same
 from support.host.interrupts import attempt

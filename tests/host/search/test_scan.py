@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bitlane import BinaryIndex
-from bitlane.device import Device
+from bitlane.api.device import Device
 from bitlane.driver.driver import Driver
 from bitlane.errors import OutOfDeviceMemory
 from bitlane_rtl.abi import Mode, Op

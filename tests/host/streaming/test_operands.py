@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bitlane.device import Device
+from bitlane.api.device import Device
 from bitlane.errors import BitlaneError, DataTypeError, OutOfRangeError, ShapeError
 from support.host.arrays import link_of, model
 from support.seeds import seeds

@@ -12,8 +12,8 @@ import pytest
 from scapy.layers.inet import UDP
 from scapy.utils import rdpcap
 
+from bitlane.api.device import Device
 from bitlane.command_line.cli import DONE, main
-from bitlane.device import Device
 from bitlane.driver.driver import Driver
 from bitlane_boards import boards
 from bitlane_boards.board import Board, MemoryKind

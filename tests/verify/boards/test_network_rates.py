@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from bitlane.device import Device
+from bitlane.api.device import Device
 from bitlane.driver.driver import Driver
 from bitlane.model_file.results import busy_cycles
 from bitlane_boards import boards

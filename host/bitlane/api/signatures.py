@@ -9,9 +9,9 @@ from typing import Protocol, TypeAlias, TypeVar, overload
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from ._typing import AnyArray
-from .arguments.promotion import Casting
-from .arrays import Array
+from .._typing import AnyArray
+from ..arguments.promotion import Casting
+from ..arrays import Array
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 Out = TypeVar("Out", bound=AnyArray | Array)

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 import bitlane
 from bitlane import array_api
-from bitlane.catalogue import BitOperators
-from bitlane.device import Device
+from bitlane.api.catalogue import BitOperators
+from bitlane.api.device import Device
 from bitlane.errors import ShapeError
 from support.host.arrays import model, same
 

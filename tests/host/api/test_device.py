@@ -12,8 +12,9 @@ import pytest
 from numpy.typing import NDArray
 
 import bitlane
-from bitlane import default, reference
-from bitlane.device import Device, open_device
+from bitlane import reference
+from bitlane.api import default
+from bitlane.api.device import Device, open_device
 from bitlane.driver.driver import Driver
 from bitlane.errors import LinkError, UnsupportedError
 from bitlane.links.datagram_socket import DatagramSocket
@@ -166,7 +167,8 @@ def test_the_modules_that_see_data_have_no_bit_operators() -> None:
     folder = Path(bitlane.__file__).parent
     operators = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.Invert, ast.LShift, ast.RShift)
     streaming = [f"streaming/{x}" for x in ("call", "eager", "transfer", "tiling")]
-    names = ["device", "default", "arguments/operands", *streaming, "driver/driver", "links/link"]
+    face = ["api/device", "api/default"]
+    names = [*face, "arguments/operands", *streaming, "driver/driver", "links/link"]
     for name in names:
         tree = ast.parse((folder / f"{name}.py").read_text())
         types = {
@@ -196,7 +198,7 @@ def annotations(node: ast.AST) -> Iterator[ast.AST]:
 
 def test_a_device_is_a_context(monkeypatch: pytest.MonkeyPatch) -> None:
     link = ModelLink()
-    monkeypatch.setattr("bitlane.device.open_link", lambda url: link)
+    monkeypatch.setattr("bitlane.api.device.open_link", lambda url: link)
     with bitlane.open("model:1") as device:
         assert repr(device) == "<bitlane.Device: model of the contract>"
         device.timeout = 3
@@ -207,7 +209,7 @@ def test_a_device_is_a_context(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_device_that_cannot_be_used_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     link = ModelLink(registers={"IDENTITY": 1})
-    monkeypatch.setattr("bitlane.device.open_link", lambda url: link)
+    monkeypatch.setattr("bitlane.api.device.open_link", lambda url: link)
     with pytest.raises(LinkError, match="IDENTITY"):
         open_device("model")
     assert link.closed

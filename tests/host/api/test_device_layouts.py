@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from bitlane import reference
-from bitlane.device import Device
+from bitlane.api.device import Device
 from bitlane.driver.allocator import Allocation
 from bitlane.errors import DeviceFault, OutOfDeviceMemory
 from support.host.arrays import INTEGERS, TYPES, link_of, model, random, same, uploads

@@ -10,25 +10,25 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bitlane_rtl.abi import Op
 
-from ._typing import AnyArray
-from .arguments.operands import (
+from .._typing import AnyArray
+from ..arguments.operands import (
     as_array,
     count_type,
     new_order,
     result_shape,
     use_output,
 )
-from .arguments.promotion import NEGATED, TRUE, Casting, as_pair
-from .arrays import Array, asarray, from_dlpack
-from .arrays.array import apply
-from .arrays.distances import Reduction, count_ones, jaccard
+from ..arguments.promotion import NEGATED, TRUE, Casting, as_pair
+from ..arrays import Array, asarray, from_dlpack
+from ..arrays.array import apply
+from ..arrays.distances import Reduction, count_ones, jaccard
+from ..closeable import Closeable
+from ..driver.driver import Driver
+from ..errors import LinkError
+from ..links.link import open_link
+from ..search import search_once
+from ..streaming.eager import Target, compute
 from .catalogue import BitOperators, Output, Result
-from .closeable import Closeable
-from .driver.driver import Driver
-from .errors import LinkError
-from .links.link import open_link
-from .search import search_once
-from .streaming.eager import Target, compute
 
 
 class Device(BitOperators, Closeable):

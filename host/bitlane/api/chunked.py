@@ -13,13 +13,13 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bitlane_rtl.abi import Op
 
-from .arguments.operands import count_type
-from .arguments.promotion import Casting, as_pair
-from .arrays import Array
-from .arrays.distances import Reduction
-from .arrays.elementwise import chosen_axes, sum_type
+from ..arguments.operands import count_type
+from ..arguments.promotion import Casting, as_pair
+from ..arrays import Array
+from ..arrays.distances import Reduction
+from ..arrays.elementwise import chosen_axes, sum_type
+from ..errors import OtherDeviceError
 from .catalogue import BitOperators, Output, Result, method_name
-from .errors import OtherDeviceError
 
 Kind = TypeVar("Kind", bound=Any)
 """An array of this kind has the ``dtype`` and ``shape`` of NumPy's arrays."""

@@ -14,12 +14,12 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bitlane_rtl.abi import Op
 
-from ._typing import AnyArray
-from .arguments.promotion import Casting
-from .arrays import Array
-from .arrays.distances import Reduction
-from .arrays.elementwise import Axes
-from .errors import NotOfferedError
+from .._typing import AnyArray
+from ..arguments.promotion import Casting
+from ..arrays import Array
+from ..arrays.distances import Reduction
+from ..arrays.elementwise import Axes
+from ..errors import NotOfferedError
 from .signatures import Binary, Count, Unary
 
 Output: TypeAlias = AnyArray | Array

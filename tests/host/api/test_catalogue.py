@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import bitlane
-from bitlane import errors, functions
-from bitlane.catalogue import BitOperators, method_name
+from bitlane import errors
+from bitlane.api import functions
+from bitlane.api.catalogue import BitOperators, method_name
 from bitlane_rtl.abi import LOGIC_OPS, SHIFT_OPS, Op
 from support.host.arrays import model, random, same
 
@@ -70,7 +71,7 @@ def test_a_reduce_names_the_function_that_computes_it(name: str) -> None:
 
 def test_modules_of_functions_name_the_whole_catalogue() -> None:
     public = {name for name in vars(BitOperators) if not name.startswith("_")}
-    assert assigned(ROOT / "functions.py") == public
+    assert assigned(ROOT / "api" / "functions.py") == public
     assert assigned(ROOT / "dask" / "__init__.py") == public | {"search"}
 
 
@@ -85,7 +86,7 @@ def test_type_checkers_see_the_names_that_there_are() -> None:
     (checked,) = (node for node in tree.body if isinstance(node, ast.If))
     stars = {
         "errors": set(errors.__all__),
-        "functions": {name for name in vars(functions) if not name.startswith("_")},
+        "api.functions": {name for name in vars(functions) if not name.startswith("_")},
     }
     names: set[str] = set()
     for node in checked.body:

@@ -10,12 +10,13 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from bitlane import Array, default
+from bitlane import Array
+from bitlane.api import default
 from support.host.arrays import model
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 HEAD = """
 from typing import Any, assert_type
