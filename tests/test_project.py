@@ -252,6 +252,30 @@ def test_an_import_the_wrong_way_is_caught(
     assert re.search(rf"{re.escape(module)} -> {re.escape(imported)} ", report)
 
 
+DOORS = {
+    "boards/bitlane_boards/__init__.py": "each board is a file",
+    "boards/bitlane_boards/flow/platform.py": "a board names its platform",
+    "boards/bitlane_boards/litex/__init__.py": "its names load LiteX",
+    "cppsim/src/cppsim/__init__.py": "its names load Amaranth",
+    "cppsim/src/cppsim/circuits.py": "its names load Amaranth",
+    "host/bitlane/__init__.py": "its names load NumPy",
+}
+"""Files that import modules of the project by a text, which no contract sees, with the reason."""
+
+
+def test_entry_points_alone_import_our_modules_by_a_text() -> None:
+    own = {"", *(Path(package).name for package in PACKAGES)}
+    found = set()
+    for path in (path for package in PACKAGES for path in (ROOT / package).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+            if called.rpartition(".")[2] in ("import_module", "__import__"):
+                texts = (each.value for each in ast.walk(node) if isinstance(each, ast.Constant))
+                if str(next(texts, "")).partition(".")[0] in own:
+                    found.add(path.relative_to(ROOT).as_posix())
+    assert found == DOORS.keys()
+
+
 FACE = {"cppsim", *(f"cppsim.{name}" for name in ("build", "circuits", "errors", "stored"))}
 """The modules of cppsim that bitlane imports, as a contract enforces for its packages."""
 

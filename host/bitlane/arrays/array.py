@@ -4,7 +4,6 @@ Functions, universal functions and operators on arrays all lead to `elementwise`
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from importlib import import_module
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -27,6 +26,7 @@ from ..errors import (
     NotOfferedError,
     ShapeError,
 )
+from . import namespace
 from .elementwise import (
     Axes,
     Operand,
@@ -472,8 +472,7 @@ class Array:
         return apply_function(function, arguments, options)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType:
-        namespace: ModuleType = import_module("bitlane.array_api").supporting(api_version)
-        return namespace
+        return namespace.supporting(api_version)
 
     def __dlpack__(
         self,
