@@ -36,7 +36,6 @@ def test_no_two_public_classes_have_one_name(
 
 
 ON_PURPOSE: Mapping[str, str] = {
-    "bitlane.arrays.Axes": "of a function, and of a method that takes None for all axes",
     "bitlane.arrays.compute": "the public one takes arrays, the one below it their values",
     "bitlane.api.asarray": "the function of bitlane, and that of the array API's namespace",
     "bitlane.demo.load": "each demonstration loads its own model",

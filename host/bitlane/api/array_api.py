@@ -17,10 +17,10 @@ from numpy import e, iinfo, inf, isdtype, nan, newaxis, pi
 from bitlane_rtl.abi import Op
 
 from .. import arrays
+from ..arguments.axes import Axes
 from ..arguments.operands import MOST_AXES
 from ..arrays import Array
 from ..arrays.array import decide, operate
-from ..arrays.elementwise import Axes
 from ..arrays.functions import (
     broadcast_arrays,
     expand_dims,

@@ -15,10 +15,10 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from bitlane_rtl.abi import Op
 
 from .._typing import AnyArray
+from ..arguments.axes import Axes
 from ..arguments.promotion import Casting
+from ..arguments.reductions import Reduction
 from ..arrays import Array
-from ..arrays.distances import Reduction
-from ..arrays.elementwise import Axes
 from ..errors import NotOfferedError
 from .signatures import Binary, Count, Unary
 

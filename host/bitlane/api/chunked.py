@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bitlane_rtl.abi import Op
 
+from ..arguments.axes import chosen_axes
 from ..arguments.operands import count_type
 from ..arguments.promotion import Casting, as_pair
+from ..arguments.reductions import Reduction, sum_type
 from ..arrays import Array
-from ..arrays.distances import Reduction
-from ..arrays.elementwise import chosen_axes, sum_type
 from ..errors import OtherDeviceError
 from .catalogue import BitOperators, Output, Result, method_name
 

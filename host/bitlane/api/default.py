@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from bitlane_rtl.abi import Op
 
 from ..arguments.promotion import Casting
+from ..arguments.reductions import Reduction
 from ..arrays import Array
-from ..arrays.distances import Reduction
 from .catalogue import BitOperators, Output, Result
 from .device import Device, open_driver
 

@@ -19,9 +19,10 @@ from ..arguments.operands import (
     use_output,
 )
 from ..arguments.promotion import NEGATED, TRUE, Casting, as_pair
+from ..arguments.reductions import Reduction
 from ..arrays import Array, asarray, from_dlpack
 from ..arrays.array import apply
-from ..arrays.distances import Reduction, count_ones, jaccard
+from ..arrays.distances import count_ones, jaccard
 from ..closeable import Closeable
 from ..driver.driver import Driver
 from ..errors import LinkError

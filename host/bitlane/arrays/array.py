@@ -13,6 +13,7 @@ from numpy.typing import DTypeLike
 from bitlane_rtl.abi import Op
 
 from .._typing import AnyArray
+from ..arguments.axes import Axes
 from ..arguments.operands import as_array, as_integer, count_type, expect_supported, shown
 from ..arguments.promotion import Casting
 from ..compiler.explain import Explanation
@@ -28,7 +29,6 @@ from ..errors import (
 )
 from . import namespace
 from .elementwise import (
-    Axes,
     Operand,
     as_dtype,
     as_value,

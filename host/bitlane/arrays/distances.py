@@ -4,35 +4,28 @@ The device counts and adds up; the host adds the sums of rows that are too long 
 divides.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from bitlane_rtl.abi import Op
 
 from .._typing import AnyArray
+from ..arguments.axes import chosen_axes
 from ..arguments.operands import as_array, result_shape
 from ..arguments.promotion import as_pair
+from ..arguments.reductions import Reduction, sum_type
 from ..streaming.eager import compute_sums
 from ..streaming.transfer import rows_of
 from .array import Array, as_operand
-from .elementwise import Axes, as_value, chosen_axes, elementwise, sum_counts, sum_type
+from .elementwise import as_value, elementwise, sum_counts
 from .transfers import download
 from .value import DeviceLike, Value, compute
 
 _COUNTS: Final = {op.counted: op for op in Op if op.counts}
-
-
-@dataclass(frozen=True, slots=True)
-class Reduction:
-    """A sum along axes: the axes, the type of sums, and whether the axes stay."""
-
-    axis: Axes
-    dtype: DTypeLike | None = None
-    keepdims: bool = False
 
 
 def count_ones(device: DeviceLike, op: Op, operands: tuple[Any, ...], reduction: Reduction) -> Any:

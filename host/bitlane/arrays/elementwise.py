@@ -10,8 +10,10 @@ from numpy.typing import DTypeLike
 from bitlane_rtl.abi import Op
 
 from .._typing import AnyArray
+from ..arguments.axes import Axes, chosen_axes, normalize_axes
 from ..arguments.operands import expect_supported, fit_integer, shown
 from ..arguments.promotion import NEGATED, Casting, expect_alike, kind_of, meeting_type
+from ..arguments.reductions import sum_type
 from ..compiler.nodes import (
     Applied,
     Constant,
@@ -27,7 +29,7 @@ from ..compiler.nodes import (
 from ..errors import DataTypeError, NotOfferedError, OtherDeviceError, OutOfRangeError
 from ..lowering.routes import Options
 from .floats import magnitude
-from .strided import Strided, normalize_axes
+from .strided import Strided
 from .transfers import constant, upload
 from .value import DeviceLike, Value
 
@@ -191,35 +193,6 @@ def drop_extra_axes(value: Value, rank: int) -> Value:
 
 
 # --- sums and reductions ------------------------------------------------------------------------
-
-Axes: TypeAlias = int | Sequence[int] | None
-"""An axis, several, or all."""
-
-
-def chosen_axes(axes: Axes, rank: int) -> tuple[int, ...]:
-    """Return ``axes`` from 0 on, in ascending order; all for None. Raises ``ShapeError``."""
-    return tuple(sorted(normalize_axes(range(rank) if axes is None else axes, rank)))
-
-
-def sum_type(dtype: DTypeLike | None, bits: int) -> np.dtype[Any]:
-    """Return the type of sums of at most ``bits``; uint32 for None.
-
-    Raises ``DataTypeError`` unless it is an integer, ``OutOfRangeError`` if a sum might not fit.
-    """
-    try:
-        chosen = _UINT32 if dtype is None else np.dtype(dtype)
-    except TypeError:
-        raise DataTypeError(
-            f"dtype: {dtype!r}; sums are integers (expected an integer type)"
-        ) from None
-    if chosen.kind not in "ui":
-        raise DataTypeError(f"dtype: {chosen}; sums are integers (expected an integer type)")
-    most = np.iinfo(chosen.str).max
-    if bits > most:
-        raise OutOfRangeError(
-            f"dtype: {chosen} holds sums up to {most}; these may be {bits}: expected a wider type"
-        )
-    return chosen.newbyteorder("=")
 
 
 def sum_counts(value: Value, axes: Axes, dtype: DTypeLike | None, *, keep: bool) -> Value:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments.axes import as_list, normalize_axes, normalize_axis
 from ..arguments.operands import as_array, as_integer, host_memory, oversized
 from ..errors import DataTypeError, NotOfferedError, OutOfRangeError, ShapeError
 from ..lowering.strided import broadcast_shapes
@@ -15,7 +16,7 @@ from .array import Array, as_operand, choose
 from .elementwise import to_device
 from .numpy_protocols import implements
 from .options import is_fortran
-from .strided import as_list, as_shape, normalize_axes, normalize_axis
+from .strided import as_shape
 from .transfers import download, reserve, upload
 from .truth import arrays_equal, count_true
 from .value import Value, overwrite

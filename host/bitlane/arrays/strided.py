@@ -10,37 +10,12 @@ from itertools import pairwise
 from math import prod
 from operator import index as as_index
 from types import EllipsisType
-from typing import Any, Self, SupportsIndex
+from typing import Any, Self
 
-import numpy as np
-
+from ..arguments.axes import as_list, normalize_axes
 from ..arguments.operands import shown
-from ..errors import ArrayIndexError, AxisError, DataTypeError, ShapeError
+from ..errors import ArrayIndexError, DataTypeError, ShapeError
 from ..lowering.strided import packed_strides, span
-
-
-class NumpyAxisError(AxisError, np.exceptions.AxisError):
-    """The ``AxisError`` that is raised: also NumPy's, with its ``axis`` and ``ndim``."""
-
-    def __init__(self, message: str, axis: int, ndim: int) -> None:
-        super().__init__(message)
-        self.axis = axis
-        self.ndim = ndim
-
-    def __str__(self) -> str:
-        return str(self.args[0])
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _restore_axis_error, (str(self), self.axis, self.ndim)
-
-
-def _restore_axis_error(message: str, axis: int, ndim: int) -> NumpyAxisError:
-    """Restore a pickled error, whose class shows the name of ``bitlane.AxisError``."""
-    return NumpyAxisError(message, axis, ndim)
-
-
-# Tracebacks show the name that users write.
-NumpyAxisError.__module__, NumpyAxisError.__qualname__ = "bitlane", "AxisError"
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,12 +198,6 @@ def as_shape(shape: int | Sequence[int], name: str = "shape") -> tuple[int, ...]
     return wanted
 
 
-def as_list(numbers: Any) -> list[Any]:
-    """Return a number, a sequence or an array of numbers as a list of Python numbers."""
-    plain = numbers.tolist() if hasattr(numbers, "tolist") else numbers
-    return list(plain) if isinstance(plain, Sequence) else [plain]
-
-
 def is_integer(number: object) -> bool:
     """Return whether ``number`` is one integer, also of NumPy's or in an array without axes."""
     try:
@@ -236,31 +205,6 @@ def is_integer(number: object) -> bool:
     except TypeError:
         return False
     return True
-
-
-def normalize_axis(axis: SupportsIndex, rank: int) -> int:
-    """Return one axis, counted from the front. Raises ``AxisError`` or ``ShapeError``."""
-    try:
-        number = as_index(axis)
-    except TypeError:
-        raise ShapeError(f"axis: {shown(axis)}; expected an integer") from None
-    return normalize_axes(number, rank)[0]
-
-
-def normalize_axes(axes: int | Sequence[int], rank: int) -> tuple[int, ...]:
-    """Return ``axes`` counted from the front, each once. Raises ``AxisError`` or ``ShapeError``."""
-    try:
-        numbers = [as_index(axis) for axis in as_list(axes)]
-    except TypeError:
-        raise ShapeError(f"axes: {shown(axes)}; expected integers") from None
-    for axis in numbers:
-        if not -rank <= axis < rank:
-            known = f"expected {-rank} to {rank - 1}" if rank else "there are no axes"
-            raise NumpyAxisError(f"axis: {axis}; {known}", axis, rank)
-    positive = tuple(axis % rank for axis in numbers)
-    if len(set(positive)) != len(positive):
-        raise ShapeError(f"axes: {tuple(numbers)}; expected each once")
-    return positive
 
 
 def _expand_ellipsis(parts: tuple[Any, ...], rank: int) -> list[int | slice | None]:

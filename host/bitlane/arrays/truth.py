@@ -13,6 +13,7 @@ import numpy as np
 from bitlane_rtl.abi import LOGIC_OPS, Mode, Op
 
 from .._typing import AnyArray
+from ..arguments.axes import Axes, chosen_axes
 from ..arguments.operands import plain
 from ..arguments.promotion import kind_of, meeting_type
 from ..compiler.nodes import (
@@ -33,12 +34,10 @@ from . import floats
 from .elementwise import (
     BOOL,
     TRUE,
-    Axes,
     Operand,
     add_axes,
     as_value,
     cast,
-    chosen_axes,
     elementwise,
     index_node,
     reduce_axes,

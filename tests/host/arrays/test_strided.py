@@ -10,7 +10,8 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from bitlane import ShapeError
-from bitlane.arrays.strided import Strided, normalize_axes
+from bitlane.arguments.axes import normalize_axes
+from bitlane.arrays.strided import Strided
 from bitlane.errors import ArrayIndexError
 
 BYTES = np.zeros(1 << 14, np.uint8)
