@@ -23,10 +23,10 @@ from ..compiler.nodes import (
     add_up,
     apply,
     broadcast,
+    operands,
     truth_of,
     widen,
 )
-from ..compiler.passes import operands
 from ..driver.geometry import Geometry
 from ..errors import DataTypeError, OutOfRangeError
 from ..lowering.routes import Options

@@ -13,8 +13,7 @@ import numpy as np
 
 from ..arguments.operands import shown
 from ..compiler.evaluate import assign, evaluate
-from ..compiler.nodes import Applied, Expression, Stored, broadcast, window
-from ..compiler.passes import count_pending
+from ..compiler.nodes import Applied, Expression, Stored, broadcast, count_pending, window
 from ..driver.driver import Driver, Storage
 from ..driver.fork import fork_safe_lock
 from ..errors import BusyError, DataTypeError, FreedError, ShapeError

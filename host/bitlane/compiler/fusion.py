@@ -15,8 +15,20 @@ from bitlane_rtl.abi import LOGIC_OPS, Op
 
 from ..driver.geometry import Abilities
 from ..lowering.routes import Options
-from .nodes import Applied, Argument, Constant, Expression, Stored, Viewed, Widened, apply, window
-from .passes import operands, operands_first, reach
+from .nodes import (
+    Applied,
+    Argument,
+    Constant,
+    Expression,
+    Stored,
+    Viewed,
+    Widened,
+    apply,
+    operands,
+    operands_first,
+    reach,
+    window,
+)
 
 Signal: TypeAlias = tuple[Expression, bool]
 """A node and its polarity: True for its value, False for the inverse of it."""

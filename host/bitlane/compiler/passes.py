@@ -3,7 +3,7 @@
 A plan has the operations in order; their buffers get addresses later.
 """
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Final
@@ -26,84 +26,8 @@ from .nodes import (
     VirtualBuffer,
     Widened,
     apply,
+    operands_first,
 )
-
-
-def operands(node: Expression) -> tuple[Expression, ...]:
-    """Return the nodes that ``node`` is computed from."""
-    if isinstance(node, Applied):
-        return (node.a,) if node.b is None else (node.a, node.b)
-    return (node.source,) if isinstance(node, Widened | Viewed) else ()
-
-
-def reach(roots: Sequence[Expression]) -> tuple[set[Expression], dict[Expression, Stored]]:
-    """Return the nodes that ``roots`` need, and the values of those that are cached.
-
-    The operands of cached nodes are left out, unless others need them.
-    """
-    waiting, needed = list(roots), set(roots)
-    cached: dict[Expression, Stored] = {}
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, Applied | Widened) and (stored := node.cached):
-            cached[node] = stored
-            continue
-        fresh = [each for each in operands(node) if each not in needed]
-        waiting += fresh
-        needed.update(fresh)
-    return needed, cached
-
-
-def count_pending(root: Expression) -> int:
-    """Return how many operations ``root`` needs that have not been computed yet."""
-    needed, cached = reach([root])
-    return sum(isinstance(node, Applied | Widened) for node in needed) - len(cached)
-
-
-def operands_first(
-    roots: Sequence[Expression], known: Container[Expression] = ()
-) -> list[Expression]:
-    """Return the nodes that ``roots`` need, each once, after its operands.
-
-    The operand that needs more memory beyond its own value comes first, so that the peak is low.
-    Operands of ``known`` nodes are left out.
-    """
-    needs: dict[Expression, int] = {}
-    for node in _depth_first(roots, known, {}):
-        held, most = 0, 0
-        below = () if node in known else operands(node)
-        for each in sorted(below, key=lambda x: _size(x) - needs[x]):
-            most = max(most, held + needs[each])
-            held += _size(each)
-        needs[node] = max(most, held + _size(node))
-    return _depth_first(roots, known, needs)
-
-
-def _depth_first(
-    roots: Sequence[Expression], known: Container[Expression], needs: dict[Expression, int]
-) -> list[Expression]:
-    order: dict[Expression, None] = {}
-    # Not recursive: programs build chains of any length.
-    waiting = [(root, False) for root in reversed(roots)]
-    while waiting:
-        node, ready = waiting.pop()
-        if node in order:
-            continue
-        if ready:
-            order[node] = None
-            continue
-        waiting.append((node, True))
-        below = () if node in known else operands(node)
-        following = [each for each in reversed(below) if each not in order]
-        if needs:
-            following.sort(key=lambda x: needs[x] - _size(x))
-        waiting += [(each, False) for each in following]
-    return list(order)
-
-
-def _size(node: Expression) -> int:
-    """Return the bytes of temporary memory that a node's value takes."""
-    return prod(node.shape) * node.itemsize if isinstance(node, Applied | Widened) else 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ import pytest
 import bitlane
 from bitlane import BitlaneError, CopyError, DataTypeError, OtherDeviceError, ShapeError
 from bitlane.api.device import Device
-from bitlane.compiler.passes import count_pending
+from bitlane.compiler.nodes import count_pending
 from bitlane.errors import ArrayIndexError
 from bitlane_rtl.abi import CONTROL_BASE
 from support.host.arrays import link_of, model, random, same, uploads
