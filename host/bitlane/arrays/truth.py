@@ -23,7 +23,6 @@ from ..compiler.nodes import (
     add_up,
     apply,
     broadcast,
-    operands,
     truth_of,
     widen,
 )
@@ -342,7 +341,7 @@ def _part(node: Expression, axis: int, part: slice) -> Expression:
     """Return a part of an axis; logic and tests are done on that part of their operands."""
     key = (*(slice(None),) * axis, part)
     if _is_fused(node):
-        parts = [index_node(broadcast(x, node.shape), key) for x in operands(node)]
+        parts = [index_node(broadcast(x, node.shape), key) for x in node.operands]
         return apply(node.op, *parts, options=node.options)
     return index_node(node, key)
 
@@ -361,6 +360,6 @@ def _widest(node: Expression) -> int:
         each = waiting.pop()
         widest = max(widest, each.itemsize)
         if _is_fused(each):
-            waiting += (x for x in operands(each) if x not in known)
-            known.update(operands(each))
+            waiting += (x for x in each.operands if x not in known)
+            known.update(each.operands)
     return widest

@@ -24,7 +24,6 @@ from .nodes import (
     Viewed,
     Widened,
     apply,
-    operands,
     operands_first,
     reach,
     window,
@@ -72,7 +71,7 @@ def _is_simple(root: Expression, abilities: Abilities) -> bool:
     return (
         isinstance(root, Applied)
         and root.op in abilities.ops
-        and not any(operands(each) for each in operands(root))
+        and not any(each.operands for each in root.operands)
     )
 
 
@@ -90,7 +89,7 @@ class _Rewriting:
         # Nodes that only copy or invert are gone from here on.
         self._nodes = [node for node, (inner, _) in self._canonical.items() if node is inner]
         self._readers = Counter(
-            self._canonical[each][0] for node in self._nodes for each in operands(node)
+            self._canonical[each][0] for node in self._nodes for each in node.operands
         )
         self._readers.update(self._canonical[root][0] for root in roots)
         self._ones: dict[int, Expression] = {}
@@ -115,7 +114,7 @@ class _Rewriting:
         if (node, True) not in self._best and (node, False) not in self._best:
             # The circuit cannot do it: lowering says so.
             signs = (True, True)
-            self._best[node, True] = self._candidate(node, node.op, operands(node), signs)
+            self._best[node, True] = self._candidate(node, node.op, node.operands, signs)
         for polarity in (True, False):
             other = self._best.get((node, not polarity))
             if other and other.op is not Op.NOT:
@@ -127,7 +126,7 @@ class _Rewriting:
     def _logic_candidates(self, node: Applied, polarity: bool) -> Iterator[_Candidate]:
         for op, signs in _equivalents(node, polarity):
             if op in self._abilities.ops:
-                yield self._candidate(node, op, operands(node), signs)
+                yield self._candidate(node, op, node.operands, signs)
 
     def _count_candidates(self, node: Applied, polarity: bool) -> Iterator[_Candidate]:
         """Yield ways to count the result of a logic operation without writing it."""
@@ -142,7 +141,7 @@ class _Rewriting:
         if isinstance(inner, Applied) and self._readers[inner] == 1 and inner.op in LOGIC_OPS:
             for logic, signs in _equivalents(inner, same):
                 if op := counts.get(logic):
-                    yield self._candidate(node, op, operands(inner), signs)
+                    yield self._candidate(node, op, inner.operands, signs)
 
     def _test_candidates(self, node: Applied, polarity: bool) -> Iterator[_Candidate]:
         """Yield ways to add up or to invert the truth values of a test without writing them."""
@@ -199,7 +198,7 @@ class _Rewriting:
             if signal in self._best:
                 needed = self._best[signal].operands
             else:
-                needed = tuple(self._canonical[each] for each in operands(node))
+                needed = tuple(self._canonical[each] for each in node.operands)
             for inner, same in needed:
                 uses[inner].add(same)
         for node in [*self._ones.values(), *self._nodes]:
@@ -292,7 +291,7 @@ def _canonicalize(
 
     A node that does neither is its own; a ``known`` node is the leaf that holds its value.
     """
-    readers = Counter(each for node in order for each in operands(node))
+    readers = Counter(each for node in order for each in node.operands)
     canonical: dict[Expression, Signal] = {}
     for node in order:
         canonical[node] = (node, True)
@@ -355,7 +354,7 @@ def _narrow_logic(view: Viewed) -> Applied | None:
         return None
     if (view.shape, view.strides) != (whole.shape, whole.strides):
         return None
-    a, *rest = (window(x, view.offset, x.shape, x.strides, view.itemsize) for x in operands(whole))
+    a, *rest = (window(x, view.offset, x.shape, x.strides, view.itemsize) for x in whole.operands)
     return replace(whole, a=a, b=rest[0] if rest else None, itemsize=view.itemsize)
 
 

@@ -44,6 +44,11 @@ class _Node:
 
     __slots__ = ()
 
+    @property
+    def operands(self) -> "tuple[Expression, ...]":
+        """The nodes that this one is computed from."""
+        return ()
+
     def __repr__(self) -> str:
         return f"<bitlane expression: {type(self).__name__} at {id(self):#x}>"
 
@@ -138,6 +143,10 @@ class Applied(_Computed):
     _cached: "ref[Stored] | None" = field(default=None, init=False)
 
     @property
+    def operands(self) -> "tuple[Expression, ...]":
+        return (self.a,) if self.b is None else (self.a, self.b)
+
+    @property
     def operand_shape(self) -> tuple[int, ...]:
         """The shape that the operands broadcast to."""
         return self.a.shape if self.b is None else broadcast_shapes(self.a.shape, self.b.shape)
@@ -154,6 +163,10 @@ class Widened(_Computed):
     signed: bool
     _cached: "ref[Stored] | None" = field(default=None, init=False)
 
+    @property
+    def operands(self) -> "tuple[Expression, ...]":
+        return (self.source,)
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
 class Viewed(_Node):
@@ -164,6 +177,10 @@ class Viewed(_Node):
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     itemsize: int
+
+    @property
+    def operands(self) -> "tuple[Expression, ...]":
+        return (self.source,)
 
 
 Expression: TypeAlias = Stored | Argument | Constant | Applied | Widened | Viewed
@@ -314,13 +331,6 @@ def _expect_width(itemsize: int) -> None:
 # --- traversal ----------------------------------------------------------------------------------
 
 
-def operands(node: Expression) -> tuple[Expression, ...]:
-    """Return the nodes that ``node`` is computed from."""
-    if isinstance(node, Applied):
-        return (node.a,) if node.b is None else (node.a, node.b)
-    return (node.source,) if isinstance(node, Widened | Viewed) else ()
-
-
 def reach(roots: Sequence[Expression]) -> tuple[set[Expression], dict[Expression, Stored]]:
     """Return the nodes that ``roots`` need, and the values of those that are cached.
 
@@ -333,7 +343,7 @@ def reach(roots: Sequence[Expression]) -> tuple[set[Expression], dict[Expression
         if isinstance(node, Applied | Widened) and (stored := node.cached):
             cached[node] = stored
             continue
-        fresh = [each for each in operands(node) if each not in needed]
+        fresh = [each for each in node.operands if each not in needed]
         waiting += fresh
         needed.update(fresh)
     return needed, cached
@@ -356,7 +366,7 @@ def operands_first(
     needs: dict[Expression, int] = {}
     for node in _depth_first(roots, known, {}):
         held, most = 0, 0
-        below = () if node in known else operands(node)
+        below = () if node in known else node.operands
         for each in sorted(below, key=lambda x: _size(x) - needs[x]):
             most = max(most, held + needs[each])
             held += _size(each)
@@ -378,7 +388,7 @@ def _depth_first(
             order[node] = None
             continue
         waiting.append((node, True))
-        below = () if node in known else operands(node)
+        below = () if node in known else node.operands
         following = [each for each in reversed(below) if each not in order]
         if needs:
             following.sort(key=lambda x: needs[x] - _size(x))
