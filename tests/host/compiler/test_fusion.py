@@ -1,5 +1,6 @@
 """Inversions and counts need no separate pass where the circuit can fuse them."""
 
+import doctest
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from bitlane.compiler import fusion
 from bitlane.compiler.evaluate import evaluate
 from bitlane.compiler.nodes import (
     Constant,
@@ -290,3 +292,9 @@ def test_truth_values_that_others_need_are_not_tested_twice(bench: Bench) -> Non
     inverted = apply(Op.XOR, equal, Constant(b"\1"))
     count = add_up(apply(Op.COUNT, equal), (0,))
     assert sorted(bench.passes(equal, inverted, count)) == ["COUNT", "COUNT_XOR", "XOR"]
+
+
+def test_worked_example_in_the_docstring(bench: Bench) -> None:
+    names = {"a": bench.leaves[0], "b": bench.leaves[1], "abilities": bench.driver.geometry}
+    failed, tried = doctest.testmod(fusion, extraglobs=names)
+    assert (failed, tried) == (0, 12)
