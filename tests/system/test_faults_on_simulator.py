@@ -61,7 +61,8 @@ class Stand:
     def run(self) -> None:
         views = [View(address, (1,), 1) for address in (self.a, self.b, self.y)]
         driver = self.device.driver
-        driver.run(lower(Op.XOR, (COUNT,), Streams(*views), driver.geometry))
+        has = driver.geometry
+        driver.run(lower(Op.XOR, (COUNT,), Streams(*views), has.abilities, has.memory))
 
     def expect_to_work(self, seed: int) -> None:
         heal(self.device)
@@ -166,8 +167,9 @@ def test_commands_after_the_one_that_failed_do_nothing(stand: Stand) -> None:
     for seed, row in enumerate((0, 1, 2)):
         before = stand.fill(seed)
         simulator_of(stand.device).inject_error(row * strides[0], read=True)
+        has = driver.geometry
         with pytest.raises(DeviceFault) as caught:
-            driver.run(lower(Op.NOT, shape, Streams(a, None, y), driver.geometry))
+            driver.run(lower(Op.NOT, shape, Streams(a, None, y), has.abilities, has.memory))
         index = caught.value.index
         heal(stand.device)
         changed = np.flatnonzero(stand.memory != before)

@@ -41,7 +41,9 @@ def device(request: pytest.FixtureRequest) -> Iterator[bitlane.Device]:
 def record(device: bitlane.Device, name: str) -> NDArray[np.uint32]:
     op, shape, a, b, y = JOBS[name]
     geometry = device.driver.geometry
-    commands = list(lowering.lower(op, shape, Streams(a, b, y), geometry))
+    commands = list(
+        lowering.lower(op, shape, Streams(a, b, y), geometry.abilities, geometry.memory)
+    )
     assert len(commands) == 1
     return encode(commands[0])
 

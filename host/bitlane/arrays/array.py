@@ -634,7 +634,7 @@ def explain(*arrays: Array) -> Explanation:
     if not nodes:
         return Explanation("computed already: no commands")
     driver = values[0].device.driver
-    return explain_nodes(driver.geometry, nodes, driver.link)
+    return explain_nodes(driver.geometry.abilities, nodes, driver.link)
 
 
 def _values(name: str, arrays: Sequence[Array]) -> list[Value]:

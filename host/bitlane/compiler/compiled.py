@@ -92,7 +92,7 @@ class PlacedPlan:
     def _lower(self, most: int) -> list[_Template] | None:
         """Return templates of all commands, or None for more than ``most``."""
         starts = self.memory.dry_starts
-        groups = self.memory.groups(starts, self._abilities)
+        groups = self.memory.groups(starts, self._abilities, None)
         steps = [(step, [group]) for step, group in zip(self.memory.passes, groups, strict=True)]
         for step, (group,) in steps:
             self._expect_inside(step, group, starts)
@@ -129,7 +129,7 @@ class PlacedPlan:
     def commands(self, starts: tuple[int, ...]) -> Iterable[Command | Words]:
         """Return the commands for areas at ``starts``, of which the temporary one is the last."""
         if self._templates is None:
-            return insert_fences(self.memory.groups(starts, self._abilities))
+            return insert_fences(self.memory.groups(starts, self._abilities, None))
         records = self._records.get(starts)
         if records is None:
             last = len(self._templates) - 1

@@ -59,15 +59,15 @@ def _html_row(tag: str, cells: Sequence[str]) -> str:
 
 
 def explain(
-    geometry: Abilities, roots: Sequence[Expression], link: Link | None = None
+    abilities: Abilities, roots: Sequence[Expression], link: Link | None = None
 ) -> Explanation:
     """Return a table of the passes that compute ``roots`` in one run, beside those without fusion.
 
     A ``link`` that predicts cycles gives them, and with a board their seconds; else they are
     estimated for a memory that answers at once. Raises ``LayoutError`` or ``UnsupportedError``.
     """
-    fused = pass_costs(plan_passes(fuse(roots, geometry), geometry), geometry, link)
-    plain = pass_costs(plan_passes(roots, geometry), geometry, link)
+    fused = pass_costs(plan_passes(fuse(roots, abilities), abilities), abilities, link)
+    plain = pass_costs(plan_passes(roots, abilities), abilities, link)
     return table(fused, plain, link)
 
 
@@ -105,10 +105,10 @@ def _grouped(number: int) -> str:
     return f"{number:,}"
 
 
-def pass_costs(plan: Plan, geometry: Abilities, link: Link | None = None) -> list[PassCost]:
+def pass_costs(plan: Plan, abilities: Abilities, link: Link | None = None) -> list[PassCost]:
     """Return the costs of the passes of ``plan``, in the order in which they are executed."""
     memory = allocate(plan)
-    groups = memory.dry_groups(geometry)
+    groups = memory.dry_groups(abilities)
     lowered = [replace(group, commands=list(group.commands)) for group in groups]
     ordered = list(insert_fences(lowered))
     ends = None if link is None else link.predict([_record(command) for command in ordered])
@@ -119,7 +119,7 @@ def pass_costs(plan: Plan, geometry: Abilities, link: Link | None = None) -> lis
         behind = first > 0
         first += len(commands)
         if ends is None:
-            taken = cycles(commands, geometry, behind_others=behind)
+            taken = cycles(commands, abilities, behind_others=behind)
         else:
             end = ends[first - 1] if first else 0
             taken, spent = end - spent, end

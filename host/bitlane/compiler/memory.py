@@ -64,9 +64,13 @@ class MemoryPlan:
         area, offset = self.places[location.buffer]
         return location.view.moved(starts[area] + offset)
 
-    def groups(self, starts: Sequence[int], geometry: Abilities) -> list[CommandGroup]:
+    def groups(
+        self, starts: Sequence[int], abilities: Abilities, memory: range | None
+    ) -> list[CommandGroup]:
         """Return the commands of each pass. Raises as `lower`."""
-        return [step.lower(lambda x: self.view(x, starts), geometry) for step in self.passes]
+        return [
+            step.lower(lambda x: self.view(x, starts), abilities, memory) for step in self.passes
+        ]
 
     @property
     def dry_starts(self) -> list[int]:
@@ -75,7 +79,7 @@ class MemoryPlan:
 
     def dry_groups(self, abilities: Abilities) -> list[CommandGroup]:
         """Return commands that only show the work, with the areas at ``dry_starts``."""
-        return self.groups(self.dry_starts, abilities.abilities)
+        return self.groups(self.dry_starts, abilities, None)
 
 
 def allocate(plan: Plan, *, sparing: bool = False) -> MemoryPlan:

@@ -73,11 +73,16 @@ class Pass:
         steps = zip(self.shape, self.y.view.strides, strict=True)
         return self.op.counts and any(count > 1 and not step for count, step in steps)
 
-    def lower(self, locate: Callable[[Location], View], geometry: Abilities) -> CommandGroup:
+    def lower(
+        self,
+        locate: Callable[[Location], View],
+        abilities: Abilities,
+        memory: range | None = None,
+    ) -> CommandGroup:
         """Return the commands for streams at what ``locate`` returns. Raises as `lower`."""
         b = None if self.b is None else locate(self.b)
         streams = Streams(locate(self.a), b, locate(self.y))
-        return lower_group(self.op, self.shape, streams, geometry, self.options)
+        return lower_group(self.op, self.shape, streams, abilities, memory, self.options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +113,7 @@ def plan_passes(
 
     ``constants``: those of earlier plans that are to be executed together with this one.
     """
-    writer = _Writer(abilities.abilities, constants or ConstantPool())
+    writer = _Writer(abilities, constants or ConstantPool())
     computed = [apply(Op.COPY, root) if _is_constant(root) else root for root in roots]
     for node in operands_first(computed):
         writer.visit(node)

@@ -247,7 +247,7 @@ class CompiledOperator:
             expected = "a graph; an operator by itself is one pass"
             raise DmlError("Explain", "Type", self.desc.operator_type, expected)
         driver = self.device.driver
-        return self.desc.explain(driver.geometry, driver.link)
+        return self.desc.explain(driver.geometry.abilities, driver.link)
 
 
 def check_uninitialized(operator: CompiledOperator) -> None:

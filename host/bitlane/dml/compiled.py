@@ -76,11 +76,11 @@ class Program:
         only = nodes[0] if len(nodes) == 1 else None
         return only.in_place if isinstance(only, OperatorDesc) else InPlace.NONE
 
-    def explain(self, geometry: Abilities, link: Link) -> Explanation:
+    def explain(self, abilities: Abilities, link: Link) -> Explanation:
         """Return a table of the passes of a dispatch, beside those without fusion."""
-        plain = _Builder(self.connections, geometry, list).plan()
-        fused = pass_costs(self.memory.plan, geometry, link)
-        return table(fused, pass_costs(plain, geometry, link), link)
+        plain = _Builder(self.connections, abilities, list).plan()
+        fused = pass_costs(self.memory.plan, abilities, link)
+        return table(fused, pass_costs(plain, abilities, link), link)
 
 
 @dataclass(frozen=True, slots=True)

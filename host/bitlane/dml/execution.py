@@ -228,7 +228,8 @@ def _copy_owned(
             continue
         source, target = (View(x, (1,), 1) for x in (_address(binding), copy.address))
         streams = Streams(source, source if op.reads_b else None, target)
-        groups.append(lower_group(op, (size,), streams, driver.geometry))
+        has = driver.geometry
+        groups.append(lower_group(op, (size,), streams, has.abilities, has.memory))
     return owned, groups
 
 
@@ -241,7 +242,8 @@ def _groups(
     ]
     starts = [_address(binding) for binding in (*step.outputs, *inputs)]
     starts.append(scratch.buffer.address if scratch.buffer else 0)
-    return scratch.memory.groups(starts, device.driver.geometry)
+    has = device.driver.geometry
+    return scratch.memory.groups(starts, has.abilities, has.memory)
 
 
 def _address(binding: BufferBinding | None) -> int:

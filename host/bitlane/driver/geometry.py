@@ -1,14 +1,11 @@
 """The sizes and abilities of a device, decoded from its registers. Data only."""
 
 from dataclasses import dataclass, field, fields
-from typing import Final
 
 from bitlane_rtl.abi import BIT_OPS, CONTROL_BASE, MAX_LOOPS, Lane, Mode, Op, register
 from bitlane_rtl.abi.rows import Rows
 
 from ..errors import LinkError
-
-_ALL_ADDRESSES: Final = range(1 << 62)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +61,6 @@ class Abilities:
     """Row layout of the memory (SDRAM banks and rows), or None for a flat memory."""
     search: ArraySizes | None = None
 
-    abilities: "Abilities" = field(init=False, repr=False, compare=False)
-    """The abilities alone, without any memory."""
-    memory: range = field(init=False, repr=False, compare=False)
-    """Addresses that commands may touch: without a memory all of them."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "abilities", self)
-        object.__setattr__(self, "memory", _ALL_ADDRESSES)
-
     @property
     def longest_run(self) -> int:
         """The most bytes of a run, which is also the most that one sum adds up."""
@@ -88,9 +76,14 @@ class Geometry(Abilities):
     memory_last: int
     """Last byte that commands may touch."""
 
+    abilities: Abilities = field(init=False, repr=False, compare=False)
+    """The abilities alone: equal for equal circuits, wherever their memory is."""
+    memory: range = field(init=False, repr=False, compare=False)
+    """Addresses that commands may touch."""
+
     def __post_init__(self) -> None:
         # Attributes, not properties: every call reads both.
-        own = {each.name: getattr(self, each.name) for each in fields(Abilities) if each.init}
+        own = {each.name: getattr(self, each.name) for each in fields(Abilities)}
         object.__setattr__(self, "abilities", Abilities(**own))
         object.__setattr__(self, "memory", range(self.memory_base, self.memory_last + 1))
 

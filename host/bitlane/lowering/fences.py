@@ -35,14 +35,16 @@ def lower_group(
     op: Op,
     shape: tuple[int, ...],
     streams: Streams,
-    geometry: Abilities,
+    abilities: Abilities,
+    memory: range | None,
     options: Options = Options.NONE,
 ) -> CommandGroup:
     """Return the commands of `lower`, and the addresses that they touch. Raises as `lower`."""
     a, b, y = streams
     operands = (a,) if b is None else (a, b)
     reads = tuple([view.span(shape) for view in operands])
-    return CommandGroup(lower(op, shape, streams, geometry, options), reads, y.span(shape))
+    commands = lower(op, shape, streams, abilities, memory, options)
+    return CommandGroup(commands, reads, y.span(shape))
 
 
 def insert_fences(groups: Iterable[CommandGroup]) -> Iterator[Command]:

@@ -27,7 +27,8 @@ def lower(
     op: Op,
     shape: tuple[int, ...],
     streams: Streams,
-    geometry: Abilities,
+    abilities: Abilities,
+    memory: range | None,
     options: Options = Options.NONE,
 ) -> Iterator[Command]:
     """Return commands that set every element of Y to ``op`` of the same elements of A and B.
@@ -39,11 +40,14 @@ def lower(
     A or B; any other overlap with them gives undefined values. The first command has FENCE set; the
     others are independent of each other. A shape that holds a zero needs none.
 
+    ``memory``: addresses that commands may touch; None if the caller checks the views, or only
+    looks at the commands.
+
     Raises
     ------
     LayoutError
-        A view lies outside the memory, if ``geometry`` has one; Y has several elements at one
-        address; or shifts, counts or sums write to addresses that are not multiples of the element.
+        A view lies outside ``memory``; Y has several elements at one address; or shifts, counts
+        or sums write to addresses that are not multiples of the element.
     NoRunError
         The elements of a sum do not form one run: dense, or at equal distances.
     RowTooLongError
@@ -59,9 +63,10 @@ def lower(
         b = None
     options = _effective(op, options)
     relative = Streams(a.relative(), None if b is None else b.relative(), y.relative())
-    lowered = _lower(op, shape, relative, geometry.abilities, options)
+    lowered = _lower(op, shape, relative, abilities, options)
     addresses = Offsets(a.address, 0 if b is None else b.address, y.address)
-    _expect_inside(lowered, addresses, geometry)
+    if memory is not None:
+        _expect_inside(lowered, addresses, memory)
     return lowered.commands(addresses)
 
 
@@ -216,9 +221,8 @@ def _expect_aligned(op: Op, shape: Sequence[int], y: View) -> None:
         )
 
 
-def _expect_inside(lowered: _Lowered, addresses: Offsets, geometry: Abilities) -> None:
+def _expect_inside(lowered: _Lowered, addresses: Offsets, memory: range) -> None:
     """Raise ``LayoutError`` if one of A, B and Y leaves the device's memory."""
-    memory = geometry.memory
     for name, address, bytes_ in zip("ABY", addresses, lowered.spans, strict=True):
         if bytes_ is None:
             continue

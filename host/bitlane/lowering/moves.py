@@ -61,7 +61,8 @@ def lower_moves(moves: Moves, geometry: Geometry) -> Iterator[Command]:
             steps = int(moves.sources[first + 1]) - source, int(moves.targets[first + 1]) - target
         a = View(source, (steps[0], *block.read), block.itemsize)
         y = View(target, (steps[1], *block.written), block.itemsize)
-        for command in lower(Op.COPY, (count, *block.shape), Streams(a, None, y), geometry):
+        shape, streams = (count, *block.shape), Streams(a, None, y)
+        for command in lower(Op.COPY, shape, streams, geometry.abilities, geometry.memory):
             yield command if command.fence is fence else replace(command, fence=fence)
             fence = False
 

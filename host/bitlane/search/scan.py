@@ -269,7 +269,8 @@ class RowSumsBackend(ScanBackend):
             target = View(y, (self._each * tile.rows, self._each, 1), 1)
             if self._summed:
                 target = View(y, (self._each * tile.rows, self._each), self._each)
-            yield from lower(op, shape, Streams(a, b, target), self._geometry)
+            streams, has = Streams(a, b, target), self._geometry
+            yield from lower(op, shape, streams, has.abilities, has.memory)
             y += tile.queries * tile.rows * self._each
 
     def add(self, tile: ScanTile, data: NDArray[np.uint8]) -> None:

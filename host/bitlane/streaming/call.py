@@ -108,7 +108,7 @@ class Call:
         strides = self.result_strides(shape)
         y = View(result, strides, self.itemsize)
         streams = Streams(views[0], views[1] if len(views) > 1 else None, y)
-        return lower(self.op, shape, streams, self._abilities, self._options)
+        return lower(self.op, shape, streams, self._abilities, None, self._options)
 
 
 call_of = lru_cache(maxsize=512)(Call)

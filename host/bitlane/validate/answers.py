@@ -140,7 +140,8 @@ def _raw(session: Session, answer: _Answer) -> list[int]:
             views[1] if len(views) > 1 else None,
             View(target, (out.itemsize,), out.itemsize),
         )
-        commands = lower(answer.op, (count,), streams, driver.geometry, answer.options)
+        has = driver.geometry
+        commands = lower(answer.op, (count,), streams, has.abilities, has.memory, answer.options)
         driver.run(commands)
         got: list[int] = driver.read(target, count * out.itemsize).view(out).tolist()
         return got

@@ -147,8 +147,8 @@ class Arena:
     def _commands(self, operation: _Operation) -> Iterator[Command]:
         b = None if operation.b is None else self._view(operation.b)
         streams = Streams(self._view(operation.a), b, self._view(operation.y))
-        shape, geometry = operation.y.shape, self._session.geometry
-        return lower(operation.op, shape, streams, geometry, operation.options)
+        shape, has = operation.y.shape, self._session.geometry
+        return lower(operation.op, shape, streams, has.abilities, has.memory, operation.options)
 
     def _view(self, place: PlacedTensor) -> View:
         return View(self._base + place.offset, place.strides, place.itemsize)

@@ -125,7 +125,8 @@ def _simulated_bandwidth(session: Session) -> str:
         View(has.memory_base + number * third, (size,), size)
         for number, size in enumerate((item, item, out))
     )
-    commands = list(lower(op, (count,), Streams(a, b if op.reads_b else None, y), has))
+    streams = Streams(a, b if op.reads_b else None, y)
+    commands = list(lower(op, (count,), streams, has.abilities, has.memory))
     # A check that failed before may have left its fault.
     driver.clear()
     before = _cycles(driver)

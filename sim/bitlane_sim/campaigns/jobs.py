@@ -46,34 +46,38 @@ class ShortJob:
 
 def _dense(op: Op, size: int, geometry: Geometry, at: int = 0) -> Iterable[Command]:
     a, b, y = (View(start + at, (1,), 1) for start in (_A, _B, _Y))
-    return lower(op, (size,), Streams(a, b, y), geometry)
+    return lower(op, (size,), Streams(a, b, y), geometry.abilities, geometry.memory)
 
 
 def _strided(geometry: Geometry) -> Iterable[Command]:
     a, y = View(_A - 1, (120, 6), 2), View(_EVEN, (88, 4), 2)
-    return lower(Op.NOT, (3, 18), Streams(a, None, y), geometry)
+    return lower(Op.NOT, (3, 18), Streams(a, None, y), geometry.abilities, geometry.memory)
 
 
 def _popcount(geometry: Geometry) -> Iterable[Command]:
     a, y = View(_A, (1,), 1), View(_EVEN, (4,), 4)
-    return lower(Op.COUNT, (61,), Streams(a, None, y), geometry)
+    return lower(Op.COUNT, (61,), Streams(a, None, y), geometry.abilities, geometry.memory)
 
 
 def _shift(geometry: Geometry) -> Iterable[Command]:
     a, b, y = View(4, (52, 4), 4), View(1032, (4, 0), 4), View(_EVEN, (48, 4), 4)
     options = Options.SATURATE | Options.ARITHMETIC
-    return lower(Op.SHIFT_RIGHT, (3, 12), Streams(a, b, y), geometry, options)
+    return lower(
+        Op.SHIFT_RIGHT, (3, 12), Streams(a, b, y), geometry.abilities, geometry.memory, options
+    )
 
 
 def _row_sums(geometry: Geometry) -> Iterable[Command]:
     a, b, y = View(_A, (21, 1), 1), View(_B, (0, 1), 1), View(_EVEN, (4, 0), 4)
-    return lower(Op.COUNT_XOR, (7, 19), Streams(a, b, y), geometry)
+    return lower(Op.COUNT_XOR, (7, 19), Streams(a, b, y), geometry.abilities, geometry.memory)
 
 
 def _tests(geometry: Geometry) -> Iterable[Command]:
     a, b, y = View(_A - 1, (24, 2), 2), View(_B, (0, 2), 2), View(_EVEN, (4, 0), 4)
     options = Options.TEST | Options.NEGATE
-    return lower(Op.COUNT_AND, (7, 11), Streams(a, b, y), geometry, options)
+    return lower(
+        Op.COUNT_AND, (7, 11), Streams(a, b, y), geometry.abilities, geometry.memory, options
+    )
 
 
 def _two(geometry: Geometry) -> Iterable[Command]:

@@ -55,7 +55,7 @@ class Trial:
         options = Options.of(
             saturate=self.saturate, arithmetic=self.arithmetic, test=self.test, negate=self.negate
         )
-        return lower(self.op, self.shape, streams, geometry, options)
+        return lower(self.op, self.shape, streams, geometry.abilities, geometry.memory, options)
 
     def apply(self, memory: Bytes) -> None:
         """Apply the operation to ``memory``."""

@@ -319,7 +319,8 @@ def _cycles(driver: Driver, op: Op, places: tuple[int, ...]) -> int:
 def _commands(driver: Driver, op: Op, size: int, places: tuple[int, ...]) -> list[Command]:
     """Return commands on a result and operands that begin at ``places``, in the order Y, A, B."""
     y, a, b = (View(driver.geometry.memory_base + place, (1,), 1) for place in places)
-    return list(lower(op, (size,), Streams(a, b if op.reads_b else None, y), driver.geometry))
+    streams, has = Streams(a, b if op.reads_b else None, y), driver.geometry
+    return list(lower(op, (size,), streams, has.abilities, has.memory))
 
 
 def test_memory_that_falls_silent_is_reported(soc: Simulated) -> None:

@@ -394,5 +394,6 @@ def test_an_access_beside_an_allocation_is_seen() -> None:
     with pytest.raises(AssertionError, match="read: bytes"):
         driver.read(target - 1, 2)
     streams = Streams(View(source, (1,), 1), None, View(target, (1,), 1))
+    has = driver.geometry
     with pytest.raises(AssertionError, match="WRITE: bytes"):
-        driver.run(lower(Op.COPY, (16,), streams, driver.geometry))
+        driver.run(lower(Op.COPY, (16,), streams, has.abilities, has.memory))

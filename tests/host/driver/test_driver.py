@@ -35,13 +35,13 @@ ROWS = 100
 def invert_rows(driver: Driver, rows: int, a: int, y: int) -> None:
     """Invert ``rows`` separate bytes, with a command for each on a circuit of one dense loop."""
     views = Streams(View(a, (2,), 1), None, View(y, (2,), 1))
-    driver.run(lower(Op.NOT, (rows,), views, driver.geometry))
+    driver.run(lower(Op.NOT, (rows,), views, driver.geometry.abilities, driver.geometry.memory))
 
 
 def inverting(driver: Driver, count: int, y: int) -> list[Command]:
     """Return the commands that invert ``count`` bytes from address 0 on."""
     views = Streams(View(0, (1,), 1), None, View(y, (1,), 1))
-    return list(lower(Op.NOT, (count,), views, driver.geometry))
+    return list(lower(Op.NOT, (count,), views, driver.geometry.abilities, driver.geometry.memory))
 
 
 def one_loop(**changes: Any) -> ModelLink:

@@ -128,9 +128,11 @@ def test_a_group_touches_its_operands_and_its_result() -> None:
         memory_last=9999,
     )
     streams = Streams(View(100, (8,), 8), View(500, (4,), 8), View(900, (8,), 8))
-    group = lower_group(Op.XOR, (3,), streams, geometry)
+    group = lower_group(Op.XOR, (3,), streams, geometry.abilities, geometry.memory)
     assert (group.reads, group.writes) == ((range(100, 124), range(500, 516)), range(900, 924))
-    assert lower_group(Op.NOT, (3,), streams._replace(b=None), geometry).reads == (range(100, 124),)
+    streams = streams._replace(b=None)
+    group = lower_group(Op.NOT, (3,), streams, geometry.abilities, geometry.memory)
+    assert group.reads == (range(100, 124),)
 
 
 # --- moves ------------------------------------------------------------------------------------

@@ -19,8 +19,8 @@ from bitlane_rtl.abi import BIT_OPS, LOGIC_OPS, SHIFT_OPS, Lane, Mode, Op
 def commands(
     op: Op, shape: Sequence[int], a: View, b: View | None, y: View, geometry: Geometry | None = None
 ) -> list[Command]:
-    geometry = geometry or geometry_of()
-    return list(lower(op, tuple(shape), Streams(a, b, y), geometry, Options.SATURATE))
+    has, streams = geometry or geometry_of(), Streams(a, b, y)
+    return list(lower(op, tuple(shape), streams, has.abilities, has.memory, Options.SATURATE))
 
 
 def packed(shape: Sequence[int], itemsize: int, address: int = 0) -> View:
@@ -162,7 +162,8 @@ def test_only_the_first_command_of_several_has_a_fence() -> None:
 def test_saturation_and_sign_are_of_shifts_alone(op: Op) -> None:
     b = View(64, (1,), 1) if op.reads_b else None
     streams = Streams(View(0, (1,), 1), b, View(128, (1,), 1))
-    (command,) = lower(op, (8,), streams, geometry_of(), Options.SATURATE | Options.ARITHMETIC)
+    options = Options.SATURATE | Options.ARITHMETIC
+    (command,) = lower(op, (8,), streams, geometry_of().abilities, None, options)
     assert command.saturate == (op in SHIFT_OPS)
     assert command.arithmetic == (op is Op.SHIFT_RIGHT)
 

@@ -164,7 +164,7 @@ def compute(
     after = model.memory.copy()
     try:
         options = Options.of(saturate=saturate, arithmetic=arithmetic)
-        got = list(lower(op, shape, Streams(a, b, y), geometry, options))
+        got = list(lower(op, shape, Streams(a, b, y), geometry.abilities, geometry.memory, options))
     except LayoutError:
         assert op not in LOGIC_OPS
         assert y.address % y.itemsize or any(stride % y.itemsize for stride in y.strides)
@@ -258,7 +258,7 @@ def compute_sums(
         geometry = dataclasses.replace(geometry, modes=geometry.modes | {Mode.SUM})
     model = interpreter(geometry, seed)
     try:
-        got = list(lower(op, shape, Streams(a, b, y), geometry))
+        got = list(lower(op, shape, Streams(a, b, y), geometry.abilities, geometry.memory))
     except UnsupportedError:
         assert Mode.SUM not in geometry.modes or Lane.BITS_8 not in geometry.lanes
         return "sums not built"
@@ -266,7 +266,8 @@ def compute_sums(
         if Lane.BITS_8 not in geometry.lanes:
             return "lane not built"
         packed = [View(0, packed_strides(shape, order_of_sum(y), a.itemsize), a.itemsize)] * 2
-        assert list(lower(op, shape, Streams(packed[0], packed[1], y), geometry)) != []
+        streams = Streams(packed[0], packed[1], y)
+        assert list(lower(op, shape, streams, geometry.abilities, geometry.memory)) != []
         return "no run"
     except LayoutError:
         assert y.address % 4 or any(stride % 4 for stride in y.strides)

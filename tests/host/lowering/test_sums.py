@@ -28,7 +28,8 @@ GEOMETRY = Geometry(
 def one(shape: tuple[int, ...], a: View, b: View | None, y: View, **changes: Any) -> Command:
     """Return the only command of a sum."""
     op = Op.COUNT if b is None else Op.COUNT_XOR
-    (command,) = lower(op, shape, Streams(a, b, y), dataclasses.replace(GEOMETRY, **changes))
+    geometry = dataclasses.replace(GEOMETRY, **changes)
+    (command,) = lower(op, shape, Streams(a, b, y), geometry.abilities, geometry.memory)
     return command
 
 
@@ -131,13 +132,14 @@ def test_what_the_device_lacks_is_named() -> None:
     ],
 )
 def test_sums_lie_where_elements_of_32_bits_can(op: Op, y: View, message: str) -> None:
+    streams = Streams(View(0x1000, (8, 1), 1), None, y)
     with pytest.raises(LayoutError, match=message):
-        lower(op, (5, 8), Streams(View(0x1000, (8, 1), 1), None, y), GEOMETRY)
+        lower(op, (5, 8), streams, GEOMETRY.abilities, GEOMETRY.memory)
 
 
 def test_no_elements_take_no_command() -> None:
     streams = Streams(View(0, (0, 1), 1), None, View(0, (4, 0), 4))
-    assert list(lower(Op.COUNT, (3, 0), streams, GEOMETRY)) == []
+    assert list(lower(Op.COUNT, (3, 0), streams, GEOMETRY.abilities, GEOMETRY.memory)) == []
 
 
 def test_rows_of_one_element_are_sums_if_y_has_no_stride_for_them() -> None:
@@ -163,7 +165,9 @@ def sum_of_tests(
 ) -> Command:
     """Return the only command of a sum of tests."""
     geometry = dataclasses.replace(GEOMETRY, **changes)
-    (command,) = lower(Op.COUNT, shape, Streams(a, None, y), geometry, options)
+    (command,) = lower(
+        Op.COUNT, shape, Streams(a, None, y), geometry.abilities, geometry.memory, options
+    )
     return command
 
 
@@ -206,4 +210,4 @@ def test_a_sum_of_tests_is_of_one_run_in_a_lane_that_is_built() -> None:
 def test_a_test_is_of_a_count(op: Op, options: Options) -> None:
     view = View(0, (1,), 1)
     with pytest.raises(UnsupportedError, match=f"of {op.name}; expected TEST, of a count"):
-        lower(op, (9,), Streams(view, view, view), GEOMETRY, options)
+        lower(op, (9,), Streams(view, view, view), GEOMETRY.abilities, GEOMETRY.memory, options)

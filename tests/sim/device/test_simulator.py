@@ -89,7 +89,8 @@ def xor(driver: Driver, size: int, rows: int = 1) -> tuple[np.ndarray, np.ndarra
         View(buffer.address + offset, (pitch, 1), 1)
         for buffer, offset in zip(buffers, (1, 2, 3), strict=True)
     ]
-    driver.run(lower(Op.XOR, (rows, size), Streams(*views), driver.geometry))
+    has = driver.geometry
+    driver.run(lower(Op.XOR, (rows, size), Streams(*views), has.abilities, has.memory))
     a, b, expected = data
     for start in range(0, rows * pitch, pitch):
         expected[start + 3 :][:size] = a[start + 1 :][:size] ^ b[start + 2 :][:size]
@@ -190,7 +191,8 @@ def test_monitor_counts_what_a_job_moves(simulator: Simulator, driver: Driver) -
     a, b, y = (driver.allocate(256) for _ in range(3))
     simulator.clear_monitor()
     views = [View(buffer.address, (1,), 1) for buffer in (a, b, y)]
-    driver.run(lower(Op.XOR, (256,), Streams(*views), driver.geometry))
+    has = driver.geometry
+    driver.run(lower(Op.XOR, (256,), Streams(*views), has.abilities, has.memory))
     report = simulator.monitor
     for channel, count in {"w": 64, "r": 64, "r_b": 64, "aw": 4, "b": 4, "doorbell": 1}.items():
         assert report[channel].count == count, channel

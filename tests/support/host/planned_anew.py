@@ -42,7 +42,9 @@ def _run(driver: Driver, plan: Plan) -> Callable[[Location], tuple[Storage, View
     starts = [storage.address for storage in taken]
     if plan.constants.size:
         driver.write(starts[-1], plan.constants.content)
-    driver.run(insert_fences(memory.groups(starts, driver.geometry)))
+    driver.run(
+        insert_fences(memory.groups(starts, driver.geometry.abilities, driver.geometry.memory))
+    )
 
     def find(location: Location) -> tuple[Storage, View]:
         assert location.buffer is not None
