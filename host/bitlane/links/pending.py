@@ -2,10 +2,13 @@
 
 from dataclasses import dataclass, field, replace
 
-from bitlane_rtl.abi.frames import SEQUENCES
+from bitlane_rtl.abi import CONTROL_BASE
+from bitlane_rtl.abi.frames import SEQUENCES, Request
 
-from .line import Batch, Fragment
+from .line import Batch, Fragment, LineCost
 
+# Python 3.11 takes 0.1 us to look up a member of an enumeration.
+_READ = Request.READ
 _NOT_ENCODED = Batch(b"", 1)
 
 
@@ -53,6 +56,30 @@ class Pending:
                 return Fragment(request, address + start, content[start : start + most])
             index -= frames
         raise ValueError(f"expected the number of a request of this batch, got {number}")
+
+    def append(self, fragment: Fragment, cost: LineCost) -> None:
+        """Add ``fragment``; each packet has ``cost`` for its part of it."""
+        frames, room, request_bytes, answer_bytes = cost
+        self.fragments.append(fragment)
+        self.frames += frames
+        self.room += room
+        self.request_bytes += request_bytes
+        self.answer_bytes += answer_bytes
+        self.reads = self.reads or fragment.request is _READ
+
+    def is_read_before(self, write: Fragment) -> bool:
+        """Return whether a read of the batch must be answered before ``write`` is sent.
+
+        It does if both share a byte, and always before a write to the control window.
+        """
+        if not self.reads:
+            return False
+        first, end = write.address, write.address + len(write.content)
+        return any(
+            request is _READ
+            and (first >= CONTROL_BASE or (address < end and first < address + len(content)))
+            for request, address, content in self.fragments
+        )
 
     def cut(self, packets: int) -> "Pending":
         """Remove the first ``packets`` packets, less than all, and return them."""

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from bitlane_rtl.abi.frames import HELLO_BYTES, LINK_VERSION, SEQUENCES, Answer, Request
 
 from ..errors import LinkError
-from .arq import Counts, Window
+from .arq import Window
+from .counts import Counts
 from .line import Batch, Line, Reply
 from .link import BytesLike, Link
 from .timing import RetransmissionTimer

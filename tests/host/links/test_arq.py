@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from bitlane.errors import LinkError
-from bitlane.links.arq import Counts, Window
+from bitlane.links.arq import Window
+from bitlane.links.counts import Counts
 from bitlane.links.datagrams import DatagramLine
 from bitlane.links.frames import SERIAL
 from bitlane.links.line import Batch, Reply

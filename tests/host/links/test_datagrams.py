@@ -7,7 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bitlane.errors import LinkError
-from bitlane.links.arq import Counts, Window
+from bitlane.links.arq import Window
+from bitlane.links.counts import Counts
 from bitlane.links.datagrams import DatagramLine
 from bitlane.links.line import LEAST_BATCH, Batch, Fragment, Reply
 from bitlane.links.transfer_queue import TransferQueue
