@@ -35,8 +35,8 @@ _READERS = 1 << 16
 """Limit of the readers of single expressions."""
 
 
-class Shape:
-    """The expressions of one structure.
+class ExpressionReader:
+    """A reader of all expressions of one structure, which differ in their constants alone.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class Readers:
         self.known: dict[int, Reader] = {}
         self._held: list[Value] = []
         """References to the expressions in `known`, so that their ``id`` is not reused."""
-        self._shapes: dict[tuple[Any, ...], Shape] = {}
+        self._by_structure: dict[tuple[Any, ...], ExpressionReader] = {}
 
     def read(self, value: Any) -> int:
         """Return the value of an expression; make a reader when its structure is read often.
@@ -121,11 +121,11 @@ class Readers:
         structure = structure_of(value)
         if structure is None:
             return self.evaluated(value)
-        shape = self.shape(value, structure)
-        again, shape.latest = shape.latest is value, value
-        if again and shape.frequent:
+        reader = self.of_structure(value, structure)
+        again, reader.latest = reader.latest is value, value
+        if again and reader.frequent:
             return self.of(value)()
-        return shape.read(value, structure[1])
+        return reader.read(value, structure[1])
 
     def _joined(self, parts: Sequence[Any]) -> int:
         value = low = 0
@@ -154,21 +154,21 @@ class Readers:
         if structure is None:
             return partial(self.read, value)
         key, constants = structure
-        shape = self._shapes.get(key) or self.shape(value, structure)
-        return partial(shape.read, value, constants)
+        reader = self._by_structure.get(key) or self.of_structure(value, structure)
+        return partial(reader.read, value, constants)
 
     def _is_direct(self, signal: Signal) -> bool:
         return not (self._probes.patience and self._probes.is_settled(signal))
 
-    def shape(self, value: Value, structure: Structure) -> Shape:
-        """Return the expressions of the structure of ``value``."""
+    def of_structure(self, value: Value, structure: Structure) -> ExpressionReader:
+        """Return the reader of all expressions that have the structure of ``value``."""
         key, constants = structure
-        shape = self._shapes.get(key)
-        if shape is None:
-            if len(self._shapes) == _REMEMBERED:
-                self._shapes.clear()
-            shape = self._shapes[key] = Shape(self, value, constants)
-        return shape
+        reader = self._by_structure.get(key)
+        if reader is None:
+            if len(self._by_structure) == _REMEMBERED:
+                self._by_structure.clear()
+            reader = self._by_structure[key] = ExpressionReader(self, value, constants)
+        return reader
 
     def evaluated(self, value: Value) -> int:
         """Return the value of an expression that Amaranth evaluates."""

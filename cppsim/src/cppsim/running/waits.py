@@ -384,9 +384,9 @@ class Until(Repeat):
         self._read: Callable[[Value, tuple[int, ...]], int] = lambda x, _: int(engine.get_value(x))
         if self._structure is None or not isinstance(state, CompiledState):
             return
-        shape = state.readers.shape(self._condition, self._structure)
-        self._read = shape.read
-        if shape.frequent or isinstance(self._condition, Signal):
+        reader = state.readers.of_structure(self._condition, self._structure)
+        self._read = reader.read
+        if reader.frequent or isinstance(self._condition, Signal):
             self._compile()
 
     def _compile(self) -> None:
