@@ -27,7 +27,8 @@ from .netlist.fingerprint import Fingerprint, fingerprint
 from .netlist.lowered import Lowered
 from .netlist.lowering import lower
 
-Written = tuple[Lowered, SimulationSource]
+Compiled = tuple[Lowered, SimulationSource]
+"""A lowered design and its C++, which has a library unless `written` returned it."""
 
 _LAYOUT = "layout.pickle"
 
@@ -45,7 +46,7 @@ _LOGIC = ("steps", "stored", "registers")
 """Attributes of a `SimulationSource` that few simulations need: half of the time of a layout."""
 
 
-def built(design: Any, measured: Measured = Measured.NOTHING) -> Written:
+def built(design: Any, measured: Measured = Measured.NOTHING) -> Compiled:
     """Return ``design`` with its library, compiled unless an equal one is in the cache.
 
     The library counts what is ``measured``. Raises ``SimulationError`` if it cannot be compiled.
@@ -62,7 +63,7 @@ def built(design: Any, measured: Measured = Measured.NOTHING) -> Written:
         return _read(folder, mark)
 
 
-def written(design: Any, measured: Measured = Measured.NOTHING) -> Written:
+def written(design: Any, measured: Measured = Measured.NOTHING) -> Compiled:
     """Return the lowered ``design`` and its C++, with counters of the points that are ``measured``.
 
     Raises ``SimulationError`` if it has no plain form.
@@ -111,7 +112,7 @@ def layout(lowered: Lowered, source: SimulationSource, objects: Sequence[Any]) -
     return _dumped((lowered, source, logic), objects)
 
 
-def _read(folder: Path, mark: Fingerprint) -> Written:
+def _read(folder: Path, mark: Fingerprint) -> Compiled:
     with in_one_line(SimulationError):  # another process may have removed the entry
         lowered, source, logic = _loaded((folder / _LAYOUT).read_bytes(), mark.objects)
     source.library = Builder.library(folder)

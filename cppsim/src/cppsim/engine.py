@@ -12,7 +12,7 @@ from amaranth.hdl import Signal, Value
 
 from .amaranth_internals import VCDWriter, empty_design
 from .coverage import current_coverage
-from .designs import Written, built
+from .designs import Compiled, built
 from .errors import SimulationError, fall_back
 from .mode import Mode, default_mode
 from .netlist.covered import Measured
@@ -74,7 +74,7 @@ class Engine(RunningEngine):
                 fall_back(self.reason)
         super().__init__(design)
 
-    def _begin_compiled(self, design: Any, ready: Written) -> None:
+    def _begin_compiled(self, design: Any, ready: Compiled) -> None:
         lowered, source = ready
         super().__init__(empty_design())
         self._design = design

@@ -13,7 +13,7 @@ from cppsim import designs, engine
 from cppsim.batch.cached import CachedBatch
 from cppsim.batch.description import Source
 from cppsim.batch.source import write_batch
-from cppsim.designs import Written
+from cppsim.designs import Compiled
 from cppsim.netlist.covered import Measured
 from cppsim.netlist.fingerprint import fingerprint
 
@@ -30,7 +30,7 @@ def recompute(replace: Callable[[Any, str, Any], None]) -> None:
     replace(CachedBatch, "source", _compared_batch(CachedBatch.source))
 
 
-def expect_same(design: Any, ready: Written, measured: Measured = Measured.NOTHING) -> None:
+def expect_same(design: Any, ready: Compiled, measured: Measured = Measured.NOTHING) -> None:
     """Expect that ``ready``, from the cache, is what ``design`` becomes without one."""
     _, source = ready
     assert source.library is not None
@@ -55,9 +55,9 @@ def _contents(layout: bytes, objects: Sequence[Any]) -> tuple[Any, ...]:
     return lowered, source, logic, list(map(repr, steps))
 
 
-def _compared(find: Callable[..., Written | None]) -> Callable[..., Written | None]:
+def _compared(find: Callable[..., Compiled | None]) -> Callable[..., Compiled | None]:
     @wraps(find)
-    def found(design: Any, measured: Measured = Measured.NOTHING) -> Written | None:
+    def found(design: Any, measured: Measured = Measured.NOTHING) -> Compiled | None:
         ready = find(design, measured)
         if ready is not None and _is_chosen(fingerprint(design).digest):
             expect_same(design, ready, measured)

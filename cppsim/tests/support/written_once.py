@@ -7,7 +7,7 @@ from typing import Any
 from amaranth.hdl import MemoryData, Signal
 
 from cppsim import engine
-from cppsim.designs import Written, built
+from cppsim.designs import Compiled, built
 from cppsim.netlist.covered import Measured
 from cppsim.netlist.fingerprint import fingerprint
 
@@ -22,7 +22,7 @@ def machine(seed: int) -> RandomDesign:
     return random_machine(seed)
 
 
-_kept: dict[_Key, tuple[Any, Written]] = {}
+_kept: dict[_Key, tuple[Any, Compiled]] = {}
 """Lowered designs by their measured points, and by the identities of signals and memories."""
 
 
@@ -34,7 +34,7 @@ def write_once(replace: Callable[[Any, str, Any], None]) -> None:
     ``setattr``.
     """
 
-    def found(design: Any, measured: Measured) -> Written:
+    def found(design: Any, measured: Measured) -> Compiled:
         objects = fingerprint(design).objects
         held = tuple(id(x) for x in objects if isinstance(x, Signal | MemoryData))
         key = measured, held

@@ -1,4 +1,4 @@
-"""Written batches in the cache, which are found before Amaranth writes a netlist."""
+"""Sources of batches in the cache, which are found before Amaranth writes a netlist."""
 
 import pickle
 from dataclasses import dataclass, field

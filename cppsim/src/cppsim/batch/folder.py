@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ..errors import BatchError
 from ..model.program import Encoded, Program
 from .description import Description, Source
-from .runner import Runner, Written
+from .runner import Runner, BatchSource
 
 _MODULES = ("__init__", "__main__", "cuda", "description", "folder", "runner", "threads")
 _RUNNER = (
@@ -64,7 +64,7 @@ class StoredBatch:
 
 
 def write_folder(
-    folder: Path, written: Written, instances: int, rows: NDArray[np.uint8], program: Program
+    folder: Path, written: BatchSource, instances: int, rows: NDArray[np.uint8], program: Program
 ) -> None:
     """Write ``folder``, which runs ``program`` from power-on. Raises ``BatchError``.
 

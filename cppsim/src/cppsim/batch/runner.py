@@ -29,7 +29,7 @@ class BatchWarning(UserWarning):
     """A batch runs on another backend or in parts, with the same results."""
 
 
-class Written(Protocol):
+class BatchSource(Protocol):
     """A design that is written for backends; ``rows`` are its memories' bytes at power-on."""
 
     def source(self, backend: str | None = None) -> Source:
@@ -99,7 +99,7 @@ class Runner:
 
     def __init__(
         self,
-        written: Written,
+        written: BatchSource,
         instances: int,
         backend: Backend | str = "auto",
     ) -> None:
@@ -335,7 +335,7 @@ class Runner:
         return self._fresh
 
 
-def _backend(chosen: Backend | str, written: Written) -> Backend:
+def _backend(chosen: Backend | str, written: BatchSource) -> Backend:
     if not isinstance(chosen, str) and hasattr(chosen, "allocate"):
         return chosen
     if chosen == "auto":
