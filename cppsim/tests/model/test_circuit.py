@@ -241,7 +241,7 @@ def test_a_design_without_a_signature_has_the_ports_of_a_batch(make: Any, design
     model, batch = make(dut), Batch(dut, 1, "threads")
     known = {name: x for name, x in batch.description.ports.items() if not name.startswith("$")}
     assert model.widths == {name: x.width for name, x in known.items()}
-    assert {x.name for x in model.places.values() if x.input} == {
+    assert {x.name for x in model.ports.values() if x.input} == {
         name for name, x in known.items() if x.input
     }
     for _ in range(40):

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from cppsim.errors import BatchError
-from cppsim.model.ports import PortPlace, as_words
+from cppsim.model.ports import PortLayout, as_words
 from cppsim.netlist.design import to_words
 
-WIDE = PortPlace("wide", 100, False, 0, True)
-SIGNED = PortPlace("signed", 100, True, 0, True)
-NARROW = PortPlace("narrow", 7, False, 0, True)
+WIDE = PortLayout("wide", 100, False, 0, True)
+SIGNED = PortLayout("signed", 100, True, 0, True)
+NARROW = PortLayout("narrow", 7, False, 0, True)
 
-NUMBERS: list[tuple[PortPlace, list[int]]] = [
+NUMBERS: list[tuple[PortLayout, list[int]]] = [
     (WIDE, [0, 1, (1 << 63) + 5, (1 << 64) - 1]),
     (WIDE, [1 << 64, (1 << 100) - 1, 3 << 70 | 9]),
     (SIGNED, [-1, 0, 1, -(1 << 62)]),
@@ -33,7 +33,7 @@ def arrays(values: list[int]) -> list[np.ndarray[Any, Any]]:
 
 
 @pytest.mark.parametrize(("port", "values"), NUMBERS)
-def test_numbers_of_any_type_are_the_same_words(port: PortPlace, values: list[int]) -> None:
+def test_numbers_of_any_type_are_the_same_words(port: PortLayout, values: list[int]) -> None:
     expected = [to_words(value, port.words) for value in values]
     for array in arrays(values):
         words = as_words(port, array, [(len(values),)])
@@ -46,7 +46,7 @@ def test_numbers_of_any_type_are_the_same_words(port: PortPlace, values: list[in
 @pytest.mark.parametrize(
     ("port", "values"), [(WIDE, [-1]), (WIDE, [1 << 100]), (SIGNED, [1 << 99]), (NARROW, [128])]
 )
-def test_numbers_that_do_not_fit_are_refused(port: PortPlace, values: list[int]) -> None:
+def test_numbers_that_do_not_fit_are_refused(port: PortLayout, values: list[int]) -> None:
     for array in arrays([0, *values]):
         with pytest.raises(BatchError, match=port.name):
             as_words(port, array, [(2,)])

@@ -13,7 +13,7 @@ from amaranth.lib import wiring
 
 from cppsim import Batch, Model, Program, ReferenceModel
 from cppsim.model.interface import AnyModel
-from cppsim.model.ports import PortPlace
+from cppsim.model.ports import PortLayout
 from feeding import Crc32
 from support.seeds import seeds
 from support.zoo import Calculator, Memories, Partly, Registers
@@ -31,7 +31,7 @@ CIRCUITS: dict[str, Callable[[], wiring.Component]] = {
 class RandomProgram:
     """A program drawn from a seed, with other values for each instance of a circuit."""
 
-    def __init__(self, ports: list[PortPlace], seed: int) -> None:
+    def __init__(self, ports: list[PortLayout], seed: int) -> None:
         self._ports, self._seed = ports, seed
 
     def of(self, instances: slice) -> Program:
@@ -60,7 +60,7 @@ class RandomProgram:
                 case _:
                     self._program.get(port.name, name)
 
-    def _values(self, port: PortPlace, loops: tuple[int, ...]) -> Any:
+    def _values(self, port: PortLayout, loops: tuple[int, ...]) -> Any:
         """Return one number for all instances, or one for each instance and turn."""
         if port.words > 1 or self._chance.random() < 0.2:
             return self._chance.getrandbits(port.width)
@@ -86,7 +86,7 @@ def test_a_program_has_the_same_results_on_all_three(circuit: str, seed: int) ->
     batch = Batch(make(), INSTANCES, "threads")
     with closing(Model(make())) as model:
         # A circuit without registers has no reset in a batch.
-        ports = [place for name, place in model.places.items() if name in batch.ports]
+        ports = [port for name, port in model.ports.items() if name in batch.ports]
     program = RandomProgram(ports, seed)
     together = batch.run(program.of(slice(None)))
     assert together, f"seed {seed}: no results"

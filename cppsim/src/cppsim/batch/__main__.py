@@ -112,9 +112,9 @@ def _expect_same(folder: Path, found: _Arrays, expected: _Arrays, whose: str) ->
     for name, wanted in expected.items():
         wrong = np.argwhere(found[name][: len(wanted)] != wanted)
         if len(wrong):
-            place = tuple(wrong[0].tolist())
-            got = f"{found[name][place]} on the GPU, and {wanted[place]} of {whose}"
-            raise Differs(f"{folder}: {name!r} differs, at {list(place)}: {got}")
+            index = tuple(wrong[0].tolist())
+            got = f"{found[name][index]} on the GPU, and {wanted[index]} of {whose}"
+            raise Differs(f"{folder}: {name!r} differs, at {list(index)}: {got}")
 
 
 if __name__ == "__main__":

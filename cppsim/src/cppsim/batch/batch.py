@@ -102,16 +102,16 @@ class Batch(Runner):
     def _words_of(self, program: Program, instance: int, vcd: Path | str | None) -> list[int]:
         """Run ``program`` on one instance; return the words of its results in order."""
         simulator, ports = one_instance(self._choice, self.description)
-        places = self.description.ports
+        layouts = self.description.ports
         words: list[int] = []
 
         def value(item: Item, turns: tuple[int, ...]) -> int:
-            return value_at(instance, places[item.port].words, item, turns)
+            return value_at(instance, layouts[item.port].words, item, turns)
 
         async def work(context: Any) -> None:
             bench = _CountingTestbench(context, ports.values)
             async for item, result in execute(program.items, bench, value):
-                words.extend(words_of(item, result, places))
+                words.extend(words_of(item, result, layouts))
 
         simulator.add_testbench(work)
         with simulator.write_vcd(str(vcd)) if vcd is not None else nullcontext():

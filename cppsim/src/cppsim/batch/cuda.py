@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..errors import BatchError
 from ..model.ports import Words
 from ..model.program import Encoded
-from .description import MemoryPlace, Source, around
+from .description import MemoryLayout, Source, around
 
 OPTIONS = ("--std=c++17", "--device-as-default-execution-space", "--device-int128")
 """Options of NVRTC: all functions are device functions, and integers of 128 bits exist."""
@@ -190,7 +190,7 @@ class Cuda:
                 beside = given.reshape(len(piece), lanes, memory.depth, -1)
                 piece[...] = beside.transpose(0, 2, 1, 3).reshape(piece.shape)
 
-    def _pieces(self, count: int) -> Iterator[tuple[slice, MemoryPlace, slice]]:
+    def _pieces(self, count: int) -> Iterator[tuple[slice, MemoryLayout, slice]]:
         """Yield instances, a memory and tiles for one transfer each, which needs twice its size.
 
         On the GPU, the rows of a tile's lanes are interleaved.

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import BatchError
-from ..model.ports import PortPlace, found
+from ..model.ports import PortLayout, found
 from ..netlist.design import FormattedValue
 
 
@@ -27,7 +27,7 @@ class BrokenOff(BatchError):
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryPlace:
+class MemoryLayout:
     """A memory at byte ``offset``; a row has ``count`` elements of ``element`` bits.
 
     A memory of depth 0 has no bytes.
@@ -77,8 +77,8 @@ class Description:
         Messages of the design's checks by number, from 1.
     """
 
-    ports: Mapping[str, PortPlace]
-    memories: Mapping[str, MemoryPlace]
+    ports: Mapping[str, PortLayout]
+    memories: Mapping[str, MemoryLayout]
     core_words: int
     block_words: int
     shared_words: int
@@ -91,7 +91,7 @@ class Description:
         """The size of an instance, in bytes."""
         return -(-max(self.core_words, self.block_words) // 8) + self.row_bytes
 
-    def memory(self, name: str) -> MemoryPlace:
+    def memory(self, name: str) -> MemoryLayout:
         """Return the memory ``name``. Raises ``BatchError`` if it does not exist."""
         return found(self.memories, name, "memory")
 
@@ -103,8 +103,8 @@ class Description:
     def from_dict(values: Mapping[str, Any]) -> "Description":
         """Return the description of which `as_dict` returned ``values``."""
         tables = {
-            "ports": {name: PortPlace(**x) for name, x in values["ports"].items()},
-            "memories": {name: MemoryPlace(**x) for name, x in values["memories"].items()},
+            "ports": {name: PortLayout(**x) for name, x in values["ports"].items()},
+            "memories": {name: MemoryLayout(**x) for name, x in values["memories"].items()},
             "checks": {
                 int(number): tuple(x if isinstance(x, str) else FormattedValue(**x) for x in parts)
                 for number, parts in values["checks"].items()

@@ -7,7 +7,7 @@ from importlib.resources import files
 from .bitslice import BitslicedDesign, BufferedWrite
 from .bitslice.levels import LevelCall, Levels
 from .bitslice.phase import Output, Phase
-from .description import MemoryPlace
+from .description import MemoryLayout
 
 
 def header(package: str, name: str) -> str:
@@ -47,7 +47,9 @@ _LONG = 28
 class Chunks:
     """Phases as functions. A tile has ``words``: at ``state`` registers, twice, then scratch."""
 
-    def __init__(self, gates: BitslicedDesign, memories: Sequence[MemoryPlace], state: int) -> None:
+    def __init__(
+        self, gates: BitslicedDesign, memories: Sequence[MemoryLayout], state: int
+    ) -> None:
         self._gates = gates
         self._memories = memories
         self._waiting = state + 2 * gates.state_words
@@ -59,11 +61,11 @@ class Chunks:
 
     def _phase(self, name: str, outputs: Sequence[Output], first: int) -> Phase:
         gates = self._gates
-        placed = [
+        outputs = [
             replace(x, place=("b", self._waiting + x.place[1])) if x.place[0] == "w" else x
             for x in outputs
         ]
-        return Phase(name, gates.network, gates.sources, gates.calls, placed, first).written()
+        return Phase(name, gates.network, gates.sources, gates.calls, outputs, first).written()
 
     def lines(self) -> Iterator[str]:
         yield f"constexpr uint32_t TILE_WORDS = {self._waiting};"
@@ -86,7 +88,9 @@ class Chunks:
 class Tables:
     """Phases as tables. A tile has ``words``: at ``state`` the registers, then slots."""
 
-    def __init__(self, gates: BitslicedDesign, memories: Sequence[MemoryPlace], state: int) -> None:
+    def __init__(
+        self, gates: BitslicedDesign, memories: Sequence[MemoryLayout], state: int
+    ) -> None:
         self._gates = gates
         self._memories = memories
         self._slots = state + gates.state_words

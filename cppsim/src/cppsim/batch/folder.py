@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ..errors import BatchError
 from ..model.program import Encoded, Program
 from .description import Description, Source
-from .runner import Runner, BatchSource
+from .runner import BatchSource, Runner
 
 _MODULES = ("__init__", "__main__", "cuda", "description", "folder", "runner", "threads")
 _RUNNER = (

@@ -25,7 +25,7 @@ from ..amaranth_internals import (
 from ..errors import BatchError
 from ..mode import Mode
 from ..model.circuit import named_signals
-from ..model.ports import PortPlace, counted
+from ..model.ports import PortLayout, counted
 from ..model.program import Program
 from ..simulator import Simulator
 from .circuit import PortChoice
@@ -61,7 +61,7 @@ class BatchPorts:
             values[name] = part.as_signed() if shape.signed else part
         return values
 
-    def of(self, signal: Signal, what: str) -> PortPlace:
+    def of(self, signal: Signal, what: str) -> PortLayout:
         """Return the port of ``signal``. Raises ``BatchError`` if it does not have one."""
         port = self._ports.get(id(signal))
         if port is None:
@@ -70,7 +70,7 @@ class BatchPorts:
             raise BatchError(f"{what} {signal.name!r}: it is not a port of the batch{hint}")
         return port
 
-    def input(self, value: Value) -> tuple[PortPlace, Signal]:
+    def input(self, value: Value) -> tuple[PortLayout, Signal]:
         """Return the input that ``value`` is a part of. Raises ``BatchError`` for other values."""
         signals = _signals("set", value, driven_signals)
         if len(signals) != 1:
@@ -80,7 +80,7 @@ class BatchPorts:
             raise BatchError(f"set {port.name!r}: the design drives it; only inputs can be set")
         return port, signals[0]
 
-    def read(self, what: str, value: Value) -> list[tuple[PortPlace, Signal]]:
+    def read(self, what: str, value: Value) -> list[tuple[PortLayout, Signal]]:
         """Return the ports in ``value``. Raises ``BatchError`` for signals without a port."""
         return [(self.of(x, what), x) for x in _signals(what, value, read_signals)]
 
@@ -172,11 +172,11 @@ class _Taken:
             self.program.step(self.steps)
         self.steps = 0
 
-    def set(self, port: PortPlace, value: int) -> None:
+    def set(self, port: PortLayout, value: int) -> None:
         self.flush()
         self.program.set(port.name, value)
 
-    def get(self, port: PortPlace, value: int) -> None:
+    def get(self, port: PortLayout, value: int) -> None:
         self.flush()
         name = self._name(port.name)
         self.program.get(port.name, name)
@@ -186,7 +186,7 @@ class _Taken:
         else:
             self.results[name] = np.array(value, np.int64 if port.signed else np.uint64)
 
-    def until(self, port: PortPlace, cycles: int) -> None:
+    def until(self, port: PortLayout, cycles: int) -> None:
         self.flush()
         name = self._name(f"until {port.name}")
         self.program.until(port.name, self.limit, name)

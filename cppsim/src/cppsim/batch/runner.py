@@ -273,31 +273,31 @@ class Runner:
 
         Rows of signed memories are ``int64``, or words as `get` returns them.
         """
-        place = self.description.memory(name)
-        rows = self.all_rows()[:, place.offset : place.offset + place.bytes]
-        elements = np.ascontiguousarray(rows).view(f"<u{place.element // 8}").astype(np.uint64)
-        words = elements.reshape(self.instances, place.depth, place.count)
-        if place.signed:
-            words[..., -1] = extended(words[..., -1], place.width, signed=True)
-        if place.count > 1:
+        layout = self.description.memory(name)
+        rows = self.all_rows()[:, layout.offset : layout.offset + layout.bytes]
+        elements = np.ascontiguousarray(rows).view(f"<u{layout.element // 8}").astype(np.uint64)
+        words = elements.reshape(self.instances, layout.depth, layout.count)
+        if layout.signed:
+            words[..., -1] = extended(words[..., -1], layout.width, signed=True)
+        if layout.count > 1:
             return words
-        return words[..., 0].view(np.int64) if place.signed else words[..., 0]
+        return words[..., 0].view(np.int64) if layout.signed else words[..., 0]
 
     def set_memory(self, name: str, values: ArrayLike) -> None:
         """Replace a memory by an array of the form that `memory` returns, or by one for all.
 
         Rows of more than 64 bits are words or whole numbers, as for `set`.
         """
-        place = self.description.memory(name)
-        rows_of = (self.instances, place.depth)
-        words = as_words(place, values, [rows_of, rows_of[1:]]).astype(np.uint64)
-        words[..., -1] &= np.uint64((1 << place.width - 64 * (place.count - 1)) - 1)
-        whole = np.broadcast_to(words, (*rows_of, place.count))
-        elements = whole.astype(f"<u{place.element // 8}", "C")
+        layout = self.description.memory(name)
+        rows_of = (self.instances, layout.depth)
+        words = as_words(layout, values, [rows_of, rows_of[1:]]).astype(np.uint64)
+        words[..., -1] &= np.uint64((1 << layout.width - 64 * (layout.count - 1)) - 1)
+        whole = np.broadcast_to(words, (*rows_of, layout.count))
+        elements = whole.astype(f"<u{layout.element // 8}", "C")
         content = elements.reshape(self.instances, -1).view(np.uint8)
         with self._alone():
             rows = self._rows().copy()
-            rows[:, place.offset : place.offset + place.bytes] = content
+            rows[:, layout.offset : layout.offset + layout.bytes] = content
             self._put_rows(rows)
 
     def all_rows(self) -> NDArray[np.uint8]:

@@ -8,11 +8,11 @@ from functools import cached_property
 
 from ..cpp.writer import element_bits
 from ..errors import BatchError
-from ..model.ports import PortPlace
+from ..model.ports import PortLayout
 from ..netlist.design import WORD, NotPlain, row_bytes
 from .bitslice import BitslicedDesign, bitslice
 from .circuit import BatchCircuit
-from .description import Description, MemoryPlace, Source
+from .description import Description, MemoryLayout, Source
 from .emit import Chunks, Tables, header, pairs, structures, table
 
 _TEXT = """\
@@ -64,25 +64,25 @@ def write_batch(circuit: BatchCircuit) -> "WrittenBatch":
     return WrittenBatch(circuit, memories, gates)
 
 
-def _memories(circuit: BatchCircuit) -> list[MemoryPlace]:
-    places: list[MemoryPlace] = []
+def _memories(circuit: BatchCircuit) -> list[MemoryLayout]:
+    layouts: list[MemoryLayout] = []
     offset = 0
     for name, memory in circuit.memories.items():
         count = max(1, -(-memory.width // WORD))
         # Elements of less than 32 bits cannot be read many at a time.
         element = max(32, element_bits(memory.width))
         depth, signed = memory.depth, memory.signed
-        place = MemoryPlace(name, memory.width, depth, element, count, offset, signed)
-        places.append(place)
-        offset += -(-place.bytes // 8) * 8
-    return places
+        layout = MemoryLayout(name, memory.width, depth, element, count, offset, signed)
+        layouts.append(layout)
+        offset += -(-layout.bytes // 8) * 8
+    return layouts
 
 
-def power_on_rows(places: Iterable[MemoryPlace], contents: Iterable[Iterable[int]]) -> bytes:
+def power_on_rows(layouts: Iterable[MemoryLayout], contents: Iterable[Iterable[int]]) -> bytes:
     """Return the bytes of an instance's memories, whose rows at power-on are ``contents``."""
     return b"".join(
         row_bytes(rows, range(x.width), x.element).ljust(-(-x.bytes // 8) * 8, b"\0")
-        for x, rows in zip(places, contents, strict=True)
+        for x, rows in zip(layouts, contents, strict=True)
     )
 
 
@@ -93,7 +93,7 @@ class WrittenBatch:
     """
 
     def __init__(
-        self, circuit: BatchCircuit, memories: list[MemoryPlace], gates: BitslicedDesign
+        self, circuit: BatchCircuit, memories: list[MemoryLayout], gates: BitslicedDesign
     ) -> None:
         self._circuit = circuit
         self._memories = memories
@@ -163,7 +163,7 @@ class WrittenBatch:
             runner=header("batch", "work.h") + "\n" + header("batch", "batch.h"),
         )
 
-    def _tables(self, ports: Mapping[str, PortPlace]) -> Iterator[str]:
+    def _tables(self, ports: Mapping[str, PortLayout]) -> Iterator[str]:
         """Yield the tables of the interpreter, each with its size; an empty one has one entry."""
         gates = self._gates
         clocks = [gates.stored[self._circuit.names[name][0]][1] for name in self._circuit.clocks]
@@ -201,7 +201,7 @@ class WrittenBatch:
 
     # --- memories and ports -------------------------------------------------------------------
 
-    def _ports(self) -> Iterator[PortPlace]:
+    def _ports(self) -> Iterator[PortLayout]:
         first = 0
         gates, lowered = self._gates, self._circuit.lowered
         watched = bool(gates.pending_edges or lowered.watches)
@@ -210,7 +210,7 @@ class WrittenBatch:
             words = [gates.stored.get(bit, ("", -1))[1] for bit in bits if bit > 1]
             given = gates.inputs.issuperset(bits) and name not in self._circuit.driven
             yield (
-                place := PortPlace(
+                layout := PortLayout(
                     name,
                     len(bits),
                     name in self._circuit.signed,
@@ -220,12 +220,12 @@ class WrittenBatch:
                     active=given and (watched or not clocks.isdisjoint(words)),
                 )
             )
-            first += place.words
+            first += layout.words
         if width := len(gates.message_words):
-            yield (place := PortPlace(_FAILED_VALUES, width, False, first))
-            first += place.words
+            yield (layout := PortLayout(_FAILED_VALUES, width, False, first))
+            first += layout.words
         for name in _COUNTERS:
-            yield PortPlace(f"${name}", 64, False, first)
+            yield PortLayout(f"${name}", 64, False, first)
             first += 1
 
 

@@ -7,7 +7,7 @@ from amaranth.hdl import Shape
 from amaranth.lib import data
 
 from ..errors import PortTypeError, PortValueError, UnknownNameError
-from .ports import PortPlace, expect_fit, listed, whole_number
+from .ports import PortLayout, expect_fit, listed, whole_number
 
 
 def has_fields(shape: Any) -> bool:
@@ -25,7 +25,7 @@ def bits_of(name: str, shape: Any, value: Any) -> int:
     number = whole_number(value)
     if number is not None:
         form = Shape.cast(shape)
-        expect_fit(PortPlace(name, form.width, form.signed, 0), number, number)
+        expect_fit(PortLayout(name, form.width, form.signed, 0), number, number)
         return number & (1 << form.width) - 1
     if layout is None:
         raise PortTypeError(f"port {name!r}: {value!r}; expected a whole number")

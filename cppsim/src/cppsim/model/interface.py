@@ -10,7 +10,7 @@ from ..netlist.design import PlainDesign
 from .ports import (
     NO_FIELDS,
     ByPort,
-    PortPlace,
+    PortLayout,
     PortValue,
     Words,
     expect_fit,
@@ -98,7 +98,7 @@ class AnyModel(ABC):
     widths: Mapping[str, int]
     """Bits of every top-level port, by name."""
 
-    places: Mapping[str, PortPlace]
+    ports: Mapping[str, PortLayout]
     """The ports as a `Program` is encoded for them."""
 
     slow: bool = False
@@ -108,7 +108,7 @@ class AnyModel(ABC):
         self, circuit: Elaborated, storage: Sequence[StoragePort], buffers: Buffers | None
     ) -> None:
         self.widths, self._title = circuit.widths, circuit.title
-        self.places = _places(circuit)
+        self.ports = _ports(circuit)
         self._names = NamedSignals(circuit.signals)
         self._shapes = circuit.shapes
         self._storage = tuple(storage)
@@ -165,7 +165,7 @@ class AnyModel(ABC):
         expect_program(program, "run")
         with memory_for("the program"):
             program = program.named(self._name_of)
-            encoded = program.encoded(self.places, 1)
+            encoded = program.encoded(self.ports, 1)
             columns = self._execute(program, encoded)[:, None]
             return {result.name: result.alone(columns) for result in encoded.results}
 
@@ -178,7 +178,7 @@ class AnyModel(ABC):
         """
         expect_program(program, "prepare")
         program = program.named(self._name_of)
-        encoded = program.encoded(self.places, 1)
+        encoded = program.encoded(self.ports, 1)
         wanted = len(encoded.input)
 
         def run(columns: Sequence[int]) -> list[int]:
@@ -210,22 +210,22 @@ class AnyModel(ABC):
         """Free the model, and finish its waveform file. May be called twice."""
 
 
-def fitting_value(place: PortPlace, value: PortValue, shape: object = None) -> int:
+def fitting_value(port: PortLayout, value: PortValue, shape: object = None) -> int:
     """Return ``value`` for an input as a whole number; ``shape`` is that of a port with a layout.
 
     Raises ``PortError`` for a value that does not fit, and for an output.
     """
-    expect_input(place)
+    expect_input(port)
     number = whole_number(value)
     if number is None:
         if shape is None:
-            text = f"port {place.name!r}: {value!r}; expected a whole number"
+            text = f"port {port.name!r}: {value!r}; expected a whole number"
             raise PortTypeError(text)
         # A compiled model needs no Amaranth.
         from .fields import bits_of
 
-        return bits_of(place.name, shape, value)
-    expect_fit(place, number, number)
+        return bits_of(port.name, shape, value)
+    expect_fit(port, number, number)
     return number
 
 
@@ -243,15 +243,15 @@ def counted_cycles(cycles: int) -> int:
     return number
 
 
-def _places(circuit: Elaborated) -> dict[str, PortPlace]:
-    """Return the places of ports whose words lie in the order of the circuit's widths."""
-    places, first = ByPort[PortPlace](), 0
+def _ports(circuit: Elaborated) -> dict[str, PortLayout]:
+    """Return the ports of a model, whose words lie in the order of the circuit's widths."""
+    ports, first = ByPort[PortLayout](), 0
     inputs, signed = circuit.input_widths, circuit.signed
     for name, width in circuit.widths.items():
-        place = PortPlace(name, width, name in signed, first, name in inputs, name not in inputs)
-        places[name] = place
-        first += place.words
-    return places
+        port = PortLayout(name, width, name in signed, first, name in inputs, name not in inputs)
+        ports[name] = port
+        first += port.words
+    return ports
 
 
 class NamedSignals:

@@ -97,7 +97,7 @@ class Model(AnyModel):
         super().__init__(circuit, storage, buffers)
         # As in an UNTIL: the first word, and 32 bits up the last.
         self._numbers = ByPort(
-            (name, x.first | x.first + x.words - 1 << 32) for name, x in self.places.items()
+            (name, x.first | x.first + x.words - 1 << 32) for name, x in self.ports.items()
         )
         self.library: Library = build_with(circuit, self._storage, waveform=vcd is not None)
         self._prints = not all(message.failed for message in self.library.messages)
@@ -115,9 +115,9 @@ class Model(AnyModel):
             array = self._buffers[name]
             self._calls.model_buffer(self._model, number, array.ctypes.data, array.size)
         self._values = ByPort[ctypes.Array[Any]]()
-        for name, place in self.places.items():
-            pointer = self._calls.model_word(self._model, place.first)
-            self._values[name] = (ctypes.c_uint64 * place.words).from_address(pointer)
+        for name, port in self.ports.items():
+            pointer = self._calls.model_word(self._model, port.first)
+            self._values[name] = (ctypes.c_uint64 * port.words).from_address(pointer)
         self._stale = True
         if vcd is not None:
             self._waves = Waveform(self._calls, self._handle, self.library.shown, Path(vcd))
@@ -129,7 +129,7 @@ class Model(AnyModel):
     def set(self, port: Port, value: PortValue) -> None:
         if not isinstance(port, str):
             port = self._name_of(port)
-        number = fitting_value(self.places[port], value, self._shapes.get(port))
+        number = fitting_value(self.ports[port], value, self._shapes.get(port))
         data = self._data(port)
         self._stale = True
         if number < 0:
@@ -147,7 +147,7 @@ class Model(AnyModel):
             self._calls.model_settle(self._handle)
             self._stale = False
         value = int(data[0]) if len(data) == 1 else from_words(data)
-        if self.places[port].signed and value >> self.widths[port] - 1:
+        if self.ports[port].signed and value >> self.widths[port] - 1:
             value -= 1 << self.widths[port]
         return value
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import BatchError, PortValueError, UnknownNameError
 from ..netlist.design import word_count
 
-_Place = TypeVar("_Place")
+_Named = TypeVar("_Named")
 
 
 class Values(Protocol):
@@ -31,7 +31,7 @@ class Values(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class PortPlace:
+class PortLayout:
     """A signal that can be read, and set if it is an ``input``.
 
     Its words of 64 bits have the numbers from ``first`` on. A ``settled`` signal follows from the
@@ -58,7 +58,7 @@ class PortPlace:
 NO_FIELDS = "fields are ports of a Batch only"
 
 
-class ByPort(dict[str, _Place]):
+class ByPort(dict[str, _Named]):
     """A dictionary by the names of a model's ports, which lack fields.
 
     A missing name is an ``UnknownNameError`` that lists the ports.
@@ -68,11 +68,11 @@ class ByPort(dict[str, _Place]):
         raise UnknownNameError(_unknown(self, str(name), "port"))
 
 
-def found(places: Mapping[str, _Place], name: str, kind: str) -> _Place:
-    """Return the place of ``name``. Raises ``UnknownNameError`` for an unknown one, a ``kind``."""
-    if name not in places:
-        raise UnknownNameError(_unknown(places, name, kind))
-    return places[name]
+def found(known: Mapping[str, _Named], name: str, kind: str) -> _Named:
+    """Return the entry of ``name``. Raises ``UnknownNameError`` for an unknown one, a ``kind``."""
+    if name not in known:
+        raise UnknownNameError(_unknown(known, name, kind))
+    return known[name]
 
 
 def _unknown(names: Mapping[str, object], name: str, kind: str) -> str:
@@ -189,13 +189,13 @@ def expect_fit(port: Values, low: int, high: int) -> None:
             raise PortValueError(f"{port.label}: {text}")
 
 
-def expect_input(port: PortPlace) -> None:
+def expect_input(port: PortLayout) -> None:
     """Raise ``PortValueError`` unless ``port`` can be set."""
     if not port.input:
         raise PortValueError(f"port {port.name!r} is driven by the design; only inputs can be set")
 
 
-def fill(port: PortPlace, values: ArrayLike, to: NDArray[Any], shape: tuple[int, ...]) -> None:
+def fill(port: PortLayout, values: ArrayLike, to: NDArray[Any], shape: tuple[int, ...]) -> None:
     """Write ``values`` for ``port`` to its columns ``to``, of ``shape`` and an axis of words.
 
     Bits above the width of the port become 0, also those of signed values. Raises ``BatchError``

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import BatchError, PortTypeError
 from ..netlist.design import from_words, to_words
 from .ports import (
-    PortPlace,
+    PortLayout,
     Words,
     as_array,
     counted,
@@ -165,7 +165,7 @@ class _Turns:
 class Encoder:
     """Encodes the items of a program for a circuit with ``ports``, and for ``instances`` of it."""
 
-    def __init__(self, ports: Mapping[str, PortPlace], instances: int) -> None:
+    def __init__(self, ports: Mapping[str, PortLayout], instances: int) -> None:
         self._ports = ports
         self._instances = instances
         self.rows: list[tuple[int, int, int, int]] = []
@@ -221,9 +221,9 @@ class Encoder:
         widest = max((self._ports[item.port].width for item, _ in self._operands), default=1)
         size = next(size for size in (1, 2, 4, 8) if 8 * size >= min(widest, 64))
         values = np.empty((columns, self._instances), f"u{size}")
-        for item, place in self._operands:
-            shape = (self._instances, *place.loops)
-            fill(self._ports[item.port], item.values, place.of(values), shape)
+        for item, target in self._operands:
+            shape = (self._instances, *target.loops)
+            fill(self._ports[item.port], item.values, target.of(values), shape)
         return values
 
     def _words(self, item: Item) -> int:
@@ -319,7 +319,7 @@ class Program:
         """Return the program with other values wherever it sets ``port``, by name or by signal.
 
         If it does so once, ``values`` are as `set` takes them; else a number is for every time, and
-        an array has a second axis of one place for each time, in order. Raises ``BatchError`` if
+        an array has a second axis with one value for each time, in order. Raises ``BatchError`` if
         that does not fit; where signals are ports, the run of the program raises it.
         """
         port, values, other = port_key(port), _plain(values), Program()
@@ -348,7 +348,7 @@ class Program:
         """The instructions, in order."""
         return tuple(self._items)
 
-    def encoded(self, ports: Mapping[str, PortPlace], instances: int) -> Encoded:
+    def encoded(self, ports: Mapping[str, PortLayout], instances: int) -> Encoded:
         """Return the program for ``instances`` of a circuit with ``ports``.
 
         Raises ``BatchError`` for a port that does not exist and for values that do not fit it.

@@ -16,7 +16,7 @@ from ..errors import SimulationError
 from ..netlist.design import WORD, from_words, to_words
 from .circuit import Circuit
 from .interface import AnyModel, counted_cycles, fitting_value
-from .ports import ByPort, PortPlace, PortValue, Words, as_array, found
+from .ports import ByPort, PortLayout, PortValue, Words, as_array, found
 from .program import Encoded, Item, Opcode, Port, Program
 from .storage import Buffers, StorageAccess, StoragePort, in_order
 
@@ -85,12 +85,12 @@ def value_at(instance: int, words: int, item: Item, turns: tuple[int, ...]) -> i
     return from_words(int(word) % (1 << WORD) for word in found) if in_words else int(found)
 
 
-def words_of(item: Item, result: int, places: Mapping[str, PortPlace]) -> list[int]:
+def words_of(item: Item, result: int, ports: Mapping[str, PortLayout]) -> list[int]:
     """Return the words of the result of ``item``, unsigned."""
     if item.code is not Opcode.GET:
         return [result]
-    place = places[item.port]
-    return to_words(result & (1 << place.width) - 1, place.words)
+    port = ports[item.port]
+    return to_words(result & (1 << port.width) - 1, port.words)
 
 
 def _expect_one_clock(simulator: Simulator, circuit: Circuit) -> None:
@@ -151,7 +151,7 @@ class ReferenceModel(AnyModel):
 
     def set(self, port: Port, value: PortValue) -> None:
         port = self._name_of(port)
-        number = fitting_value(self.places[port], value, self._shapes.get(port))
+        number = fitting_value(self.ports[port], value, self._shapes.get(port))
 
         async def job(context: SimulatorContext) -> None:
             context.set(self._ports[port], number)
@@ -190,7 +190,7 @@ class ReferenceModel(AnyModel):
         given = iter(columns or ())
 
         def value(item: Item, turns: tuple[int, ...]) -> int:
-            words = self.places[item.port].words
+            words = self.ports[item.port].words
             if columns is None or isinstance(item.values, int):
                 return value_at(0, words, item, turns)
             return from_words(islice(given, words))
@@ -225,7 +225,7 @@ class ReferenceModel(AnyModel):
         async def job(context: SimulatorContext) -> None:
             bench = Testbench(context, self._ports, partial(self._tick, context))
             async for item, value in execute(program.items, bench, value_of):
-                words.extend(words_of(item, value, self.places))
+                words.extend(words_of(item, value, self.ports))
 
         self._do(job)
         return words

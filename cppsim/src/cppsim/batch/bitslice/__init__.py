@@ -12,7 +12,7 @@ from ...netlist.design import Bits, Memory, MemoryWrite, PlainCell
 from ...netlist.lowered import Event, InputWord, clock_plan, edge_sides
 from ...netlist.passes import ordered_statements
 from ..circuit import BatchCircuit
-from ..description import MemoryPlace
+from ..description import MemoryLayout
 from .cells import bits_of_cell, by_numbers
 from .network import Network
 from .phase import Call, Output, Place
@@ -116,7 +116,7 @@ class BitslicedDesign:
 
 
 def bitslice(
-    circuit: BatchCircuit, memories: list[MemoryPlace], *, shallow: bool
+    circuit: BatchCircuit, memories: list[MemoryLayout], *, shallow: bool
 ) -> BitslicedDesign:
     """Return the gates of ``circuit``, in few levels or few; both have the same words.
 
@@ -127,12 +127,12 @@ def bitslice(
 
 class _Bitslicer:
     def __init__(
-        self, circuit: BatchCircuit, memories: list[MemoryPlace], network: Network
+        self, circuit: BatchCircuit, memories: list[MemoryLayout], network: Network
     ) -> None:
         self._circuit = circuit
         self._lowered = circuit.lowered
         self._plan = clock_plan(circuit.lowered)
-        self._places = memories
+        self._memories = memories
         self.result = BitslicedDesign(network)
         self._network = network
         self._nodes: dict[int, int] = {0: 0, 1: 1}
@@ -227,7 +227,7 @@ class _Bitslicer:
                 memory, read = step
                 address = self._address(read.address)
                 number = numbers[id(memory)]
-                name = f"read_row<{len(address)}, {self._places[number].arguments}>"
+                name = f"read_row<{len(address)}, {self._memories[number].arguments}>"
                 self.result.functions[name] = Function("read", number)
                 self._call(name, address, read.result)
             elif by_numbers(step):
