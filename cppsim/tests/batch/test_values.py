@@ -241,13 +241,13 @@ KINDS = {
 }
 
 
-def as_numbers(array: Any, place: Any) -> list[int]:
+def as_numbers(array: Any, layout: Any) -> list[int]:
     """Return the whole numbers of an array that ``memory`` or ``get`` returned, one by one."""
-    if place.words == 1:
+    if layout.words == 1:
         return np.asarray(array).reshape(-1).tolist()  # type: ignore[no-any-return]
-    numbers = [from_words(words) for words in array.reshape(-1, place.words)]
-    top = 1 << 64 * place.words - 1
-    return [x - 2 * top if place.signed and x >= top else x for x in numbers]
+    numbers = [from_words(words) for words in array.reshape(-1, layout.words)]
+    top = 1 << 64 * layout.words - 1
+    return [x - 2 * top if layout.signed and x >= top else x for x in numbers]
 
 
 def test_rows_are_the_numbers_that_the_design_reads(backend: str) -> None:
@@ -259,13 +259,13 @@ def test_rows_are_the_numbers_that_the_design_reads(backend: str) -> None:
         numbers = [least[name], most, 0, min(1, most), least[name] // 2]
         rows = [[numbers[(k + row) % 5] for row in range(depth)] for k in range(2)]
         wanted[name] = rows
-        place = batch.description.memory(name)
+        layout = batch.description.memory(name)
         array = np.array(rows, object).reshape(2, depth)
-        if depth == place.words > 1:  # that is also the shape of words for both instances
-            array = np.array([[to_words(x, place.words) for x in row] for row in rows])
+        if depth == layout.words > 1:  # that is also the shape of words for both instances
+            array = np.array([[to_words(x, layout.words) for x in row] for row in rows])
         batch.set_memory(name, array)
         found = batch.memory(name)
-        assert as_numbers(found, place) == [x for row in rows for x in row], name
+        assert as_numbers(found, layout) == [x for row in rows for x in row], name
         batch.set_memory(name, found)
         for number in (least[name] - 1, most + 1) if depth else ():
             with pytest.raises(BatchError, match=f"'{name}': {number} does not fit {of.width}"):
@@ -273,10 +273,10 @@ def test_rows_are_the_numbers_that_the_design_reads(backend: str) -> None:
     for row in range(4):
         batch.set("at", row)
         for name, (_, depth) in KINDS.items():
-            place = batch.description.ports[f"of_{name}"]
+            layout = batch.description.ports[f"of_{name}"]
             at = row & (1 << max(0, depth - 1).bit_length()) - 1
             numbers = [x[at] if at < depth else 0 for x in wanted[name]]
-            assert as_numbers(batch.get(f"of_{name}"), place) == numbers, (name, row)
+            assert as_numbers(batch.get(f"of_{name}"), layout) == numbers, (name, row)
     batch.set("enable", 1)
     for name in KINDS:
         batch.set(f"to_{name}", least[name])
@@ -284,8 +284,8 @@ def test_rows_are_the_numbers_that_the_design_reads(backend: str) -> None:
         batch.set("at", row)
         batch.step()
     for name, (_, depth) in KINDS.items():
-        place = batch.description.memory(name)
-        assert as_numbers(batch.memory(name), place) == [least[name]] * 2 * depth, name
+        layout = batch.description.memory(name)
+        assert as_numbers(batch.memory(name), layout) == [least[name]] * 2 * depth, name
 
 
 def test_a_shape_of_numbers_and_of_words_is_refused() -> None:
@@ -311,20 +311,20 @@ def test_whole_numbers_and_words_in_repeats(seed: int) -> None:
     rng = random.Random(seed)
     dut = Shown()
     port = rng.choice(["word", "small", "wide", "whole", "given"])
-    place = Batch(dut, 1, "threads").description.ports[port]
+    layout = Batch(dut, 1, "threads").description.ports[port]
     loops = [rng.randint(1, 4) for _ in range(rng.randint(1, 3))]
     axes = rng.randint(0, len(loops))
     shape = (1, *loops[:axes])
-    least = -(1 << place.width >> 1) if place.signed else 0
+    least = -(1 << layout.width >> 1) if layout.signed else 0
     small = rng.random() < 0.5
     numbers = np.empty(shape, object)
     for index in np.ndindex(shape):
-        number = rng.randint(least, least + (1 << place.width) - 1)
+        number = rng.randint(least, least + (1 << layout.width) - 1)
         numbers[index] = number % 100 if small else number
     given: Any = numbers
-    if in_words := place.words > 1 and rng.random() < 0.5:
-        given = np.array([to_words(x, place.words) for x in numbers.reshape(-1)], np.uint64)
-        given = given.reshape(*shape, place.words)
+    if in_words := layout.words > 1 and rng.random() < 0.5:
+        given = np.array([to_words(x, layout.words) for x in numbers.reshape(-1)], np.uint64)
+        given = given.reshape(*shape, layout.words)
     elif small and rng.random() < 0.5:
         given = numbers.astype(np.int64)
     program = Program()
@@ -336,7 +336,7 @@ def test_whole_numbers_and_words_in_repeats(seed: int) -> None:
     other = (
         given.shape in [longer[: k + 1] for k in range(len(longer))]
         if in_words
-        else (place.words > 1 and len(shape) > 1 and shape[-1] == place.words)
+        else (layout.words > 1 and len(shape) > 1 and shape[-1] == layout.words)
     )
     models = [Batch(dut, 1, "threads"), Model(dut), ReferenceModel(dut)]
     if other:
@@ -348,4 +348,4 @@ def test_whole_numbers_and_words_in_repeats(seed: int) -> None:
     wanted = np.broadcast_to(spread, longer).reshape(-1).tolist()
     for model in models:
         found = np.asarray(model.run(program)[port])
-        assert as_numbers(found, place) == wanted, (seed, port, shape, loops)
+        assert as_numbers(found, layout) == wanted, (seed, port, shape, loops)

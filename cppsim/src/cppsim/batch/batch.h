@@ -1,4 +1,4 @@
-// The interpreter of programs for the `LANES` instances of a tile: instances at the same place in the
+// The interpreter of programs for the `LANES` instances of a tile: instances at one position of the
 // program are a group, and all take a clock cycle at once. Both backends compile this file, followed by
 // their own entry. Operands and results are in columns, each with a number of every instance. work.h
 // has the operations on the tile.
@@ -14,7 +14,7 @@ struct Instruction {
 
 constexpr uint32_t DEPTH = 8;
 
-// Instances at one place: the next instruction, the turns left of each loop, and the next columns of
+// Instances at one position: the next instruction, the turns left of each loop, and the next columns of
 // operands and results. At the turn `due` they continue.
 struct Group {
   W who;
@@ -154,7 +154,7 @@ struct Run {
     if (ready != --all) last = groups[all];
   }
 
-  // Return the ready group at the first place in the program, with all others at that place.
+  // Return the ready group at the first position of the program, with all others there.
   Group &first_group() {
     uint32_t first = 0;
     for (uint32_t k = 1; k < ready; k++) {

@@ -62,7 +62,7 @@ class Chunks:
     def _phase(self, name: str, outputs: Sequence[Output], first: int) -> Phase:
         gates = self._gates
         outputs = [
-            replace(x, place=("b", self._waiting + x.place[1])) if x.place[0] == "w" else x
+            replace(x, location=("b", self._waiting + x.location[1])) if x.location[0] == "w" else x
             for x in outputs
         ]
         return Phase(name, gates.network, gates.sources, gates.calls, outputs, first).written()

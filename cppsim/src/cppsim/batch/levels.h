@@ -22,8 +22,8 @@ inline void load_tables() {}
 
 inline Gate gate_of(uint32_t number, uint32_t end) { return number < end ? GATES[number] : Gate(); }
 
-inline uint32_t number_in(const Gate &gate, uint32_t place) {
-  const uint32_t from = 8 + place * NUMBER_BITS, number = from / 64, shift = from % 64;
+inline uint32_t number_in(const Gate &gate, uint32_t position) {
+  const uint32_t from = 8 + position * NUMBER_BITS, number = from / 64, shift = from % 64;
   return uint32_t(gate.packed[number] >> shift) & ((1u << NUMBER_BITS) - 1);
 }
 
@@ -49,7 +49,7 @@ inline void work_out(W *b, const Gate &gate) {
 
 // How the threads of a warp transpose words: in each of five steps a thread exchanges half of the bits
 // of its word with another one, whose number differs in one bit. It keeps the bits in `kept`, and turns
-// the other thread's word by `turns` to the places of those that it gave away.
+// the other thread's word by `turns` to the positions of the bits that it gave away.
 struct Transposer {
   uint32_t own, turns[5]; // `own` is the thread's number in its warp
   Word kept[5];

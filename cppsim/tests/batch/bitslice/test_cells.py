@@ -20,13 +20,13 @@ def shown(cell: PlainCell, *, shallow: bool = False) -> dict[tuple[int, ...], in
     result = bits_of_cell(network, cell, [[nodes[bit] for bit in x] for x in cell.operands])
     cases = 1 << len(bits)
     values = {
-        nodes[bit]: sum((case >> place & 1) << case for case in range(cases))
-        for place, bit in enumerate(bits)
+        nodes[bit]: sum((case >> index & 1) << case for case in range(cases))
+        for index, bit in enumerate(bits)
     }
     words = evaluated(network.gates, values, (1 << cases) - 1)
     return {
-        tuple(case >> place & 1 for place in range(len(bits))): sum(
-            (words[node] >> case & 1) << place for place, node in enumerate(result)
+        tuple(case >> index & 1 for index in range(len(bits))): sum(
+            (words[node] >> case & 1) << index for index, node in enumerate(result)
         )
         for case in range(cases)
     }
@@ -76,13 +76,13 @@ def test_cells_of_any_width(kind: str, width: int, shallow: bool) -> None:
     a: Bits = tuple(range(2, 2 + width))
     b: Bits = tuple(range(2 + width, 2 + 2 * width))
     if kind == "MULTIPLY" and width > 33:
-        b = tuple(int(place % 7 == 0) for place in range(width))
+        b = tuple(int(index % 7 == 0) for index in range(width))
     one = kind.startswith("LESS")
     cell = PlainCell(cell_kind, (a, b), tuple(range(200, 201 if one else 200 + width)))
     network = Network(shallow=shallow)
     nodes = {0: 0, 1: 1, **{bit: network.source() for bit in (*a, *b) if bit > 1}}
     result = bits_of_cell(network, cell, [[nodes[bit] for bit in x] for x in (a, b)])
-    # Numbers that differ in one place are the hard ones of comparisons and of carries.
+    # Numbers that differ in one bit are the hard ones of comparisons and of carries.
     numbers = [
         (x := chance.getrandbits(width), x ^ 1 << chance.randrange(width)) for _ in range(40)
     ]
@@ -91,7 +91,7 @@ def test_cells_of_any_width(kind: str, width: int, shallow: bool) -> None:
         pairs = zip((*a, *b), (n >> k & 1 for n in (x, y) for k in range(width)), strict=True)
         values = {bit: value for bit, value in pairs if bit > 1}
         words = evaluated(network.gates, {nodes[bit]: value for bit, value in values.items()}, 1)
-        got = sum(words[node] << place for place, node in enumerate(result))
+        got = sum(words[node] << index for index, node in enumerate(result))
         assert got == value_of(cell, values), (x, y)
 
 
@@ -100,7 +100,7 @@ def test_a_shallow_network_has_few_levels() -> None:
     network, depths = Network(shallow=True), list[int]()
     a, b = ([network.source() for _ in range(64)] for _ in range(2))
     bits = tuple(range(200, 264))
-    some = [int(place % 5 == 0) for place in range(64)]
+    some = [int(index % 5 == 0) for index in range(64)]
     for kind, other in (("ADD", b), ("LESS", b), ("MULTIPLY", some)):
         cell = PlainCell(CellKind[kind], (bits, bits), bits)
         depth: dict[int, int] = {}

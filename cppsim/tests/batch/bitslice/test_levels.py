@@ -42,15 +42,15 @@ def test_outputs_are_those_of_the_network(seed: int) -> None:
     # Outputs in region `n` overwrite the sources in `q`. Region `w` does not exist: its outputs are
     # read from the words that `Levels.stored` lists.
     outputs = [Output(node, (chance.choice("bnw"), k)) for k, node in enumerate(nodes)]
-    places = {0: ("c", 0), 1: ("c", 1)} | {node: ("q", k) for k, node in enumerate(sources)}
+    locations = {0: ("c", 0), 1: ("c", 1)} | {node: ("q", k) for k, node in enumerate(sources)}
     regions = {"c": 0, "b": 10, "q": 50, "n": 50}
-    levels = Levels(network, places, regions, [call, early, late], outputs, _FIRST).made()
+    levels = Levels(network, locations, regions, [call, early, late], outputs, _FIRST).made()
 
     words = [0] * (_FIRST + levels.slots)
     values = {node: chance.getrandbits(_CASES) for node in sources}
     words[1] = _ONES
     for node, value in values.items():
-        words[50 + places[node][1]] = value
+        words[50 + locations[node][1]] = value
     for gates, calls in zip(levels.gates, levels.called, strict=True):
         # No step of a level depends on another step of that level.
         for step in chance.sample([*gates, *calls], len(gates) + len(calls)):
@@ -68,7 +68,9 @@ def test_outputs_are_those_of_the_network(seed: int) -> None:
     values |= {swapped[0]: whole[roots[1]], swapped[1]: whole[roots[0]]}
     expected = evaluated(network.gates, values, _ONES)
     where = [
-        levels.stored[x.place] if x.place[0] == "w" else regions[x.place[0]] + x.place[1]
+        levels.stored[x.location]
+        if x.location[0] == "w"
+        else regions[x.location[0]] + x.location[1]
         for x in outputs
     ]
     assert [words[word] for word in where] == [expected[x.node] for x in outputs]
@@ -83,9 +85,9 @@ def test_calls_that_can_wait_are_executed_with_later_ones() -> None:
     calls = [Call("one", (sources[3],), (made[0],)), Call("two", (sources[3],), (made[1],))]
     calls += [Call("three", (made[0],), (made[2],)), Call("four", (deep,), (made[3],))]
     shown = made[2], network.differ(made[1], made[3])
-    outputs = [Output(node, ("b", place)) for place, node in enumerate(shown)]
-    places = {0: ("c", 0), 1: ("c", 1)} | {node: ("q", k) for k, node in enumerate(sources)}
-    levels = Levels(network, places, {"c": 0, "b": 2, "q": 6}, calls, outputs, 10).made()
+    outputs = [Output(node, ("b", index)) for index, node in enumerate(shown)]
+    locations = {0: ("c", 0), 1: ("c", 1)} | {node: ("q", k) for k, node in enumerate(sources)}
+    levels = Levels(network, locations, {"c": 0, "b": 2, "q": 6}, calls, outputs, 10).made()
     together = [sorted(call.function for call in x) for x in levels.called if x]
     assert together == [["one"], ["four", "three", "two"]]
 
@@ -98,10 +100,10 @@ def test_state_that_changes_places_is_copied_at_the_end() -> None:
     deep = both
     for other in others:
         deep = network.differ(deep, other)
-    places = {a: ("q", 0), b: ("q", 1), 0: ("c", 0), 1: ("c", 1)}
-    places |= dict.fromkeys(others, ("c", 0))
+    locations = {a: ("q", 0), b: ("q", 1), 0: ("c", 0), 1: ("c", 1)}
+    locations |= dict.fromkeys(others, ("c", 0))
     outputs = [Output(b, ("n", 0)), Output(a, ("n", 1)), Output(deep, ("b", 0))]
-    levels = Levels(network, places, {"c": 0, "b": 2, "q": 4, "n": 4}, [], outputs, 9).made()
+    levels = Levels(network, locations, {"c": 0, "b": 2, "q": 4, "n": 4}, [], outputs, 9).made()
     words = [0, _ONES, 0, 0, 0b01, 0b11] + [0] * (3 + levels.slots)
     for gates in levels.gates:
         for table, x, y, z, to in gates:
@@ -115,13 +117,13 @@ def test_gates_beside_each_other_are_in_different_banks() -> None:
     gates = [network.differ(a, b) for a, b in pairwise(sources)]
     # In order, all words that eight gates read beside each other are in one bank.
     words = {node: ("q", k % 8 * _BANKS + k // 8) for k, node in enumerate(sources)}
-    places = {0: ("c", 0), 1: ("c", 1)} | words
+    locations = {0: ("c", 0), 1: ("c", 1)} | words
     outputs = [Output(node, ("w", k)) for k, node in enumerate(gates)]
-    levels = Levels(network, places, {"c": 0, "q": 8}, [], outputs, 8 + 8 * _BANKS).made()
+    levels = Levels(network, locations, {"c": 0, "q": 8}, [], outputs, 8 + 8 * _BANKS).made()
     ((*rows,),) = levels.gates
     clocks = [
-        max(len({row[place] for row in octet if row[place] % _BANKS == bank}) for bank in range(8))
+        max(len({row[index] for row in octet if row[index] % _BANKS == bank}) for bank in range(8))
         for octet in (rows[k : k + 8] for k in range(0, len(rows), 8))
-        for place in range(1, 5)
+        for index in range(1, 5)
     ]
     assert sum(clocks) < 2 * len(clocks)

@@ -15,8 +15,8 @@ def test_a_scratch_word_is_free_once_all_its_readers_have_run(
     node = first
     for a, b in zip(others[::2], others[1::2], strict=True):
         node = network.gate(ODD3, node, a, b)
-    places = {source: ("q", place) for place, source in enumerate(sources)}
-    phase = Phase("step", network, places, [], [Output(node, ("n", 0))]).written()
+    locations = {source: ("q", index) for index, source in enumerate(sources)}
+    phase = Phase("step", network, locations, [], [Output(node, ("n", 0))]).written()
     assert len(phase.functions) == 20
     assert phase.scratch == 2
 

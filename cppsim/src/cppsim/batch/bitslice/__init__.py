@@ -15,7 +15,7 @@ from ..circuit import BatchCircuit
 from ..description import MemoryLayout
 from .cells import bits_of_cell, by_numbers
 from .network import Network
-from .phase import Call, Output, Place
+from .phase import Call, Location, Output
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class BitslicedDesign:
     Attributes
     ----------
     network : Network
-    sources : dict of int to Place
+    sources : dict of int to Location
         Words of the network's inputs, by node.
     calls : list of Call
         Reads of memories, and arithmetic that would take too many gates.
@@ -75,7 +75,7 @@ class BitslicedDesign:
     clocked_checks : int
         The number of checks, the first ones, that are evaluated at clock edges only.
     writes : list of BufferedWrite
-    stored : dict of int to Place
+    stored : dict of int to Location
         Words of inputs (``b``) and registers (``q``), by bit.
     initial_ones : dict of str to set of int
         Words of ``b`` and ``q`` that are 1 at power-on.
@@ -95,7 +95,7 @@ class BitslicedDesign:
     """
 
     network: Network
-    sources: dict[int, Place] = field(default_factory=dict)
+    sources: dict[int, Location] = field(default_factory=dict)
     calls: list[Call] = field(default_factory=list)
     functions: dict[str, Function] = field(default_factory=dict)
     outputs: dict[str, list[Output]] = field(default_factory=dict)
@@ -103,7 +103,7 @@ class BitslicedDesign:
     message_words: list[int] = field(default_factory=list)
     clocked_checks: int = 0
     writes: list[BufferedWrite] = field(default_factory=list)
-    stored: dict[int, Place] = field(default_factory=dict)
+    stored: dict[int, Location] = field(default_factory=dict)
     initial_ones: dict[str, set[int]] = field(default_factory=lambda: {"b": set(), "q": set()})
     combinational: dict[int, int] = field(default_factory=dict)
     inputs: set[int] = field(default_factory=set)
@@ -174,7 +174,7 @@ class _Bitslicer:
             self._input(given)
 
     def _input(self, given: InputWord) -> None:
-        for place, bit in enumerate(given.bits):
+        for index, bit in enumerate(given.bits):
             word = self._word()
             self.result.inputs.add(bit)
             self.result.stored[bit] = "b", word
@@ -188,7 +188,7 @@ class _Bitslicer:
                 if given.late:
                     # Logic reads the level before the edge, also of the clock itself.
                     self._nodes[bit] = shadow
-            if given.start >> place & 1:
+            if given.start >> index & 1:
                 self.result.initial_ones["b"].update(words)
 
     def _edges(self) -> None:
@@ -254,14 +254,14 @@ class _Bitslicer:
     def _step(self) -> None:
         network, outputs = self._network, list[Output]()
         for register in self._lowered.design.registers:
-            for place, (bit, following) in enumerate(
+            for index, (bit, following) in enumerate(
                 zip(register.result, self._of(register.following), strict=True)
             ):
                 own = self._nodes[bit]
                 if register.enable is not None:
                     following = network.select(self._nodes[register.enable], following, own)
                 if register.reset is not None:
-                    reset, value = self._nodes[register.reset], register.reset_value[place]
+                    reset, value = self._nodes[register.reset], register.reset_value[index]
                     following = network.select(reset, value, following)
                 outputs.append(Output(following, ("n", self.result.stored[bit][1])))
         for number, memory in enumerate(self._circuit.memories.values()):
@@ -283,8 +283,8 @@ class _Bitslicer:
         first = self.result.buffer_words
         self.result.buffer_words += len(nodes)
         self.result.writes.append(BufferedWrite(number, first, len(address), memory.width, single))
-        for place, node in enumerate(nodes):
-            yield Output(node, ("w", first + place))
+        for index, node in enumerate(nodes):
+            yield Output(node, ("w", first + index))
 
     def _tell(self, number: int, event: Event) -> Iterator[Output]:
         if number in self._circuit.checks:
@@ -292,8 +292,8 @@ class _Bitslicer:
             word, first = self._word(), self._word(len(values))
             self.result.checks.append(Check(word, number, first, len(values)))
             yield Output(self._nodes[event.enable], ("b", word))
-            for place, bit in enumerate(values):
-                yield Output(self._nodes[bit], ("b", first + place))
+            for index, bit in enumerate(values):
+                yield Output(self._nodes[bit], ("b", first + index))
 
     def _levels(self) -> None:
         """Evaluate derived clocks, and checks that hold at all times."""

@@ -97,10 +97,10 @@ class _Gates:
         if sum(x > 1 for x in a) < sum(x > 1 for x in b):
             a, b = b, a
         result = [0] * len(a)
-        for place, bit in enumerate(b):
+        for index, bit in enumerate(b):
             if bit:
-                added = [self._network.both(bit, x) for x in a[: len(a) - place]]
-                result[place:] = self.sum(result[place:], added, 0)[0]
+                added = [self._network.both(bit, x) for x in a[: len(a) - index]]
+                result[index:] = self.sum(result[index:], added, 0)[0]
         return result
 
     def less(self, a: Nodes, b: Nodes) -> int:
@@ -110,8 +110,8 @@ class _Gates:
         return list(reversed(self.right(list(reversed(a)), amount, 0)))
 
     def right(self, a: Nodes, amount: Nodes, fill: int) -> Nodes:
-        for place, bit in enumerate(amount):
-            by = min(1 << min(place, 30), len(a))
+        for index, bit in enumerate(amount):
+            by = min(1 << min(index, 30), len(a))
             a = self.where(bit, [*a[by:], *[fill] * by], a)
         return a
 
@@ -119,11 +119,11 @@ class _Gates:
         """Return quotient and remainder; both are arbitrary if ``b`` is 0."""
         rest: Nodes = [0] * len(b)
         quotient: Nodes = [0] * len(a)
-        for place in reversed(range(len(a))):
+        for index in reversed(range(len(a))):
             # The remainder has fewer bits than `a` here, so the shift loses none.
-            rest = [a[place], *rest[:-1]]
-            difference, quotient[place] = self.sum(rest, self.inverted(b), 1)
-            rest = self.where(quotient[place], difference, rest)
+            rest = [a[index], *rest[:-1]]
+            difference, quotient[index] = self.sum(rest, self.inverted(b), 1)
+            rest = self.where(quotient[index], difference, rest)
         return quotient, rest
 
     def divided_signed(self, a: Nodes, b: Nodes, *, rest: bool) -> Nodes:
@@ -209,25 +209,25 @@ class _ShallowGates(_Gates):
         return network.gate(OR_BOTH, *high, low[0]), network.both(high[1], low[1])
 
     def product(self, a: Nodes, b: Nodes) -> Nodes:
-        """Return ``a * b`` in as many bits: full adders leave two bits of each place, as a tree."""
+        """Return ``a * b`` in as many bits: a tree of full adders leaves two bits a column."""
         gate, width = self._network.gate, len(a)
         if sum(x > 1 for x in a) < sum(x > 1 for x in b):
             a, b = b, a
-        places: list[Nodes] = [[] for _ in a]
-        for place, bit in enumerate(b):
-            for k, x in enumerate(a[: width - place] if bit else ()):
-                places[place + k].append(self._network.both(bit, x))
-        while any(len(bits) > 2 for bits in places):
+        columns: list[Nodes] = [[] for _ in a]
+        for column, bit in enumerate(b):
+            for k, x in enumerate(a[: width - column] if bit else ()):
+                columns[column + k].append(self._network.both(bit, x))
+        while any(len(bits) > 2 for bits in columns):
             added: list[Nodes] = [[] for _ in a]
-            for place, bits in enumerate(places):
+            for column, bits in enumerate(columns):
                 whole = len(bits) // 3 * 3
                 for three in zip(*(bits[k:whole:3] for k in range(3)), strict=True):
-                    added[place].append(gate(ODD3, *three))
-                    if place + 1 < width:
-                        added[place + 1].append(gate(CARRY, *three))
-                added[place] += bits[whole:]
-            places = added
-        first, second = ([bits[k] if k < len(bits) else 0 for bits in places] for k in range(2))
+                    added[column].append(gate(ODD3, *three))
+                    if column + 1 < width:
+                        added[column + 1].append(gate(CARRY, *three))
+                added[column] += bits[whole:]
+            columns = added
+        first, second = ([bits[k] if k < len(bits) else 0 for bits in columns] for k in range(2))
         return self.sum(first, second, 0)[0]
 
     def less(self, a: Nodes, b: Nodes) -> int:

@@ -13,7 +13,7 @@ from itertools import islice, permutations
 
 from ...netlist.passes import postorder
 from .network import Gate, Network, remapped
-from .phase import Call, Output, Place, needed_calls
+from .phase import Call, Location, Output, needed_calls
 
 BUFFER = 0b10101010
 """The truth table of a buffer."""
@@ -209,7 +209,7 @@ class Levels:
     Attributes
     ----------
     network : Network
-    sources : mapping of int to Place
+    sources : mapping of int to Location
         Words of the nodes that are not gates.
     regions : mapping of str to int
         First words of the regions.
@@ -219,12 +219,12 @@ class Levels:
         First slot and number of slots, words for intermediate values.
     gates, called : list of list
         Gates and calls of each level.
-    stored : dict of Place to int
+    stored : dict of Location to int
         Slots of the outputs in other regions than ``regions``.
     """
 
     network: Network
-    sources: Mapping[int, Place]
+    sources: Mapping[int, Location]
     regions: Mapping[str, int]
     calls: Sequence[Call]
     outputs: Sequence[Output]
@@ -232,24 +232,24 @@ class Levels:
     slots: int = 0
     gates: list[list[tuple[int, int, int, int, int]]] = field(default_factory=list)
     called: list[list[LevelCall]] = field(default_factory=list)
-    stored: dict[Place, int] = field(default_factory=dict)
+    stored: dict[Location, int] = field(default_factory=dict)
 
     def made(self) -> "Levels":
         """Fill the tables; return this object."""
-        words = {node: self._at(place) for node, place in self.sources.items()}
-        targets = [(x.node, self._at(x.place) if self._there(x) else None) for x in self.outputs]
+        words = {node: self._at(location) for node, location in self.sources.items()}
+        targets = [(x.node, self._at(x.location) if self._there(x) else None) for x in self.outputs]
         schedule = Schedule(self.network, words, self.calls, targets)
         _Allocator(self, schedule, words).allocate()
         for output, node in zip(self.outputs, schedule.last, strict=True):
             if not self._there(output):
-                self.stored[output.place] = words[node]
+                self.stored[output.location] = words[node]
         return self
 
     def _there(self, output: Output) -> bool:
-        return output.place[0] in self.regions
+        return output.location[0] in self.regions
 
-    def _at(self, place: Place) -> int:
-        region, word = place
+    def _at(self, location: Location) -> int:
+        region, word = location
         return self.regions[region] + word
 
 
@@ -310,18 +310,18 @@ class _Allocator:
                 node, order = self._next(left, read, written)
                 table, inputs = self._schedule.gates[node]
                 words = [self._words[x] for x in inputs]
-                places = order[: len(words)]
+                positions = order[: len(words)]
                 row = [words[0] if words else 0] * 3
-                for place, word in zip(places, words, strict=True):
-                    row[place] = word
-                    read[place][word % _OCTET] = word
+                for position, word in zip(positions, words, strict=True):
+                    row[position] = word
+                    read[position][word % _OCTET] = word
                 word = self._schedule.written.get(node, -1)
                 if word < 0:
                     word = self._slot(written)
                 self._words[node] = word
                 written[word % _OCTET] = word
                 first, second, third = row
-                rows.append((_placed(table, places), first, second, third, word))
+                rows.append((_reordered(table, positions), first, second, third, word))
         return rows
 
     def _next(
@@ -329,7 +329,7 @@ class _Allocator:
     ) -> tuple[int, tuple[int, ...]]:
         """Take the gate out of ``left`` whose words, in some order, collide least with others.
 
-        The octet reads the words in ``read``, by place and bank, and writes those in ``written``.
+        The octet reads the words in ``read``, by position and bank, and writes to ``written``.
         One word that many threads read takes one clock.
         """
         best, chosen, most = 0, _ORDERS[0], 5
@@ -367,10 +367,10 @@ class _Allocator:
 
 
 @cache
-def _placed(table: int, places: tuple[int, ...]) -> int:
-    """Return ``table`` with input k at place ``places[k]`` of three; it ignores the others."""
+def _reordered(table: int, positions: tuple[int, ...]) -> int:
+    """Return ``table`` for three inputs, of which input k is at ``positions[k]``."""
 
     def before(number: int) -> int:
-        return sum((number >> place & 1) << k for k, place in enumerate(places))
+        return sum((number >> position & 1) << k for k, position in enumerate(positions))
 
     return remapped(table, before)

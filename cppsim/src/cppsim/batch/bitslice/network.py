@@ -121,10 +121,10 @@ def _joined(gate: Gate, other: int, inner: Gate) -> Gate | None:
     if len(left) > 3:
         return None
     answers = 0
-    for place in range(8):
-        values = {node: place >> k & 1 for k, node in enumerate(left)}
+    for position in range(8):
+        values = {node: position >> k & 1 for k, node in enumerate(left)}
         values[other] = inner[0] >> sum(values[x] << k for k, x in enumerate(inner[1])) & 1
-        answers |= (table >> sum(values[x] << k for k, x in enumerate(inputs)) & 1) << place
+        answers |= (table >> sum(values[x] << k for k, x in enumerate(inputs)) & 1) << position
     return _reduced(answers, left)
 
 
@@ -133,16 +133,16 @@ def remapped(table: int, entry: Callable[[int], int]) -> int:
     return sum((table >> entry(number) & 1) << number for number in range(8))
 
 
-def _inserted(number: int, place: int, value: int) -> int:
-    """Return ``number``, an index of a table, with the bit ``value`` put in at ``place``."""
-    low = number & (1 << place) - 1
-    return (number >> place << place + 1 | value << place | low) & 7
+def _inserted(number: int, position: int, value: int) -> int:
+    """Return ``number``, an index of a table, with the bit ``value`` put in at ``position``."""
+    low = number & (1 << position) - 1
+    return (number >> position << position + 1 | value << position | low) & 7
 
 
 @cache
-def _without(table: int, place: int, value: int) -> int:
-    """Return ``table`` without the input at ``place``, which has the constant ``value``."""
-    return remapped(table, lambda number: _inserted(number, place, value))
+def _without(table: int, position: int, value: int) -> int:
+    """Return ``table`` without the input at ``position``, which has the constant ``value``."""
+    return remapped(table, lambda number: _inserted(number, position, value))
 
 
 @cache
@@ -153,21 +153,21 @@ def _alike(table: int, first: int, second: int) -> int:
 
 def _reduced(table: int, inputs: tuple[int, ...]) -> Gate:
     """Remove constant inputs, repeated inputs, and inputs that the table ignores."""
-    place = 0
-    while place < len(inputs):
-        node = inputs[place]
+    position = 0
+    while position < len(inputs):
+        node = inputs[position]
         first = inputs.index(node)
         if node < 2:
-            table = _without(table, place, node)
-        elif first < place:
-            table = _alike(table, first, place)
-        elif _without(table, place, 0) == _without(table, place, 1):
-            table = _without(table, place, 0)
+            table = _without(table, position, node)
+        elif first < position:
+            table = _alike(table, first, position)
+        elif _without(table, position, 0) == _without(table, position, 1):
+            table = _without(table, position, 0)
         else:
-            place += 1
+            position += 1
             continue
-        inputs = inputs[:place] + inputs[place + 1 :]
-        place = 0
+        inputs = inputs[:position] + inputs[position + 1 :]
+        position = 0
     return _sorted(table, inputs)
 
 
@@ -184,6 +184,6 @@ def _permuted(table: int, order: tuple[int, ...]) -> int:
 
     def before(number: int) -> int:
         others = number >> len(order) << len(order)
-        return others | sum((number >> k & 1) << place for k, place in enumerate(order))
+        return others | sum((number >> k & 1) << position for k, position in enumerate(order))
 
     return remapped(table, before)

@@ -25,7 +25,7 @@ class Call:
     result: tuple[int, ...]
 
 
-Place = tuple[str, int]
+Location = tuple[str, int]
 """A word, by its region and its number there."""
 
 
@@ -34,7 +34,7 @@ class Output:
     """A node, and the word in which the phase stores it."""
 
     node: int
-    place: Place
+    location: Location
 
 
 @dataclass(slots=True)
@@ -47,7 +47,7 @@ class Phase:
 
     name: str
     network: Network
-    sources: Mapping[int, Place]
+    sources: Mapping[int, Location]
     calls: Sequence[Call]
     outputs: Sequence[Output]
     first: int = 0
@@ -121,15 +121,15 @@ class _Writer:
         self._gates = gates
         self._outputs: dict[int, list[str]] = {}
         for output in phase.outputs:
-            self._outputs.setdefault(output.node, []).append(_text(output.place))
-        self._places = {node: _text(place) for node, place in phase.sources.items()}
+            self._outputs.setdefault(output.node, []).append(_text(output.location))
+        self._words = {node: _text(location) for node, location in phase.sources.items()}
         """Words of nodes between chunks, as C++."""
         self._left: dict[int, int] = {}
         """Number of gates and calls that have yet to read a node."""
         self._free: list[int] = []
         self._slots: dict[int, int] = {}
         for call in {id(x): x for x in drivers.values()}.values():
-            self._places |= dict.fromkeys(call.result, "")
+            self._words |= dict.fromkeys(call.result, "")
         self._begin()
 
     def _begin(self) -> None:
@@ -180,15 +180,15 @@ class _Writer:
         """End the chunk, with the call's operands in consecutive words, and call."""
         phase = self._phase
         taken, given = phase.words(max(1, len(call.taken))), phase.words(len(call.result))
-        for place, node in enumerate(call.taken):
+        for index, node in enumerate(call.taken):
             self._name(node)
             self._left[node] -= 1
-            self._body.append(f"{_text(('b', taken + place))} = {self._names[node]};")
+            self._body.append(f"{_text(('b', taken + index))} = {self._names[node]};")
         self._end()
         where = f"t.b + {taken}, t.b + {given}"
         phase.steps.append(f"{call.function}(t, {where});")
-        for place, node in enumerate(call.result):
-            self._places[node] = _text(("b", given + place))
+        for index, node in enumerate(call.result):
+            self._words[node] = _text(("b", given + index))
         for node in call.result:
             if node in self._outputs:
                 self._name(node)
@@ -201,7 +201,7 @@ class _Writer:
         """Load ``node`` into a variable, unless this chunk has one."""
         if node not in self._names:
             self._names[node] = f"n{node}"
-            self._loads.append(f"GIVEN n{node} = {self._places[node]};")
+            self._loads.append(f"GIVEN n{node} = {self._words[node]};")
 
     def _end_if_full(self) -> None:
         if len(self._loads) >= _LOADS or len(self._made) >= _GATES:
@@ -214,8 +214,8 @@ class _Writer:
             if self._left.get(node):
                 slot = self._free.pop() if self._free else phase.words()
                 self._slots[node] = slot
-                self._places[node] = _text(("b", slot))
-                self._body.append(f"{self._places[node]} = n{node};")
+                self._words[node] = _text(("b", slot))
+                self._body.append(f"{self._words[node]} = n{node};")
         for node in self._names:
             if node in self._slots and not self._left.get(node):
                 self._free.append(self._slots.pop(node))
@@ -227,6 +227,6 @@ class _Writer:
         self._begin()
 
 
-def _text(place: Place) -> str:
-    region, word = place
+def _text(location: Location) -> str:
+    region, word = location
     return f"{region}[{word}]"
