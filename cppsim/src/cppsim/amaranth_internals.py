@@ -291,7 +291,7 @@ class _Emitter(NetlistEmitter):
     reached: "list[tuple[Any, Sequence[int]]] | None" = None
     """The list to which conditions of statements and cases are added; None adds none."""
     _current: int | None = None
-    """The place there of the statement that is being emitted."""
+    """The index in ``reached`` of the statement that is being emitted."""
 
     def emit_stmt(self, module: int, fragment: Any, domain: str, statement: Any, on: Any) -> None:
         if self.reached is not None:
@@ -439,15 +439,15 @@ def _cycle(netlist: Any, nodes: "Sequence[int]") -> str:
     for node in nodes:
         if node < 0:
             signal, bit = netlist.late_to_signal[node]
-            name, place = f"signal {signal.name}", signal.src_loc
+            name, src_loc = f"signal {signal.name}", signal.src_loc
         elif node < _JOINT:
             cell, bit = netlist.cells[node >> 16], node & 0xFFFF
             operator = getattr(cell, "operator", None)
             name = f"operator {operator}" if operator else f"cell {type(cell).__qualname__}"
-            place = cell.src_loc
+            src_loc = cell.src_loc
         else:
             continue
-        where = "<unknown>:0" if place is None else f"{place[0]}:{place[1]}"
+        where = "<unknown>:0" if src_loc is None else f"{src_loc[0]}:{src_loc[1]}"
         lines.append(f"  {where}: {name} bit {bit}\n")
     return "".join(lines)
 

@@ -113,7 +113,7 @@ class Shadow:
     def _note_print(self, *values: Any, end: str = "\n") -> None:
         self.messages.append(" ".join(map(str, values)) + end)
 
-    def _note_failure(self, _place: Any, failure: AssertionError) -> None:
+    def _note_failure(self, _src_loc: Any, failure: AssertionError) -> None:
         self.messages.append(str(failure))
 
 
@@ -228,8 +228,8 @@ class Comparison:
 
 def _text(name: str, found: int, expected: int, src_loc: tuple[str, int] | None) -> str:
     form = "#x" if max(abs(found), abs(expected)) >= _HEXADECIMAL_FROM else "d"
-    place = f" ({src_loc[0]}:{src_loc[1]})" if src_loc else ""
-    return f"{name}{place} is {found:{form}}, and {expected:{form}} in Amaranth's simulator"
+    line = f" ({src_loc[0]}:{src_loc[1]})" if src_loc else ""
+    return f"{name}{line} is {found:{form}}, and {expected:{form}} in Amaranth's simulator"
 
 
 def check(

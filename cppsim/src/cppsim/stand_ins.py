@@ -99,8 +99,8 @@ def _stand_in(fragment: Any) -> Any:
     known = _registered.get(instance.type) if isinstance(fragment, Instance) else None
     if known is None:
         return None
-    place = "" if instance.src_loc is None else " at {}:{}".format(*instance.src_loc)
-    title = f"Instance {instance.type!r}{place}"
+    line = "" if instance.src_loc is None else " at {}:{}".format(*instance.src_loc)
+    title = f"Instance {instance.type!r}{line}"
     made = Fragment.get(_Wired(known, instance, title), None)
     _replace_within(made)
     return made

@@ -201,12 +201,12 @@ def _try_to_write(folder: Path) -> None:
 
 
 @functools.cache
-def _instead_of(place: str, reason: str, variable: str) -> Path:
+def _instead_of(folder: str, reason: str, variable: str) -> Path:
     """Create a temporary folder for this process; warn about it."""
     owner, _, _ = variable.lower().partition("_")
     temporary = tempfile.mkdtemp(prefix=f"{owner}-")
     atexit.register(shutil.rmtree, temporary, ignore_errors=True)
-    text = f"{place}: {reason}; {temporary} is used until Python ends"
+    text = f"{folder}: {reason}; {temporary} is used until Python ends"
     hint = f"set {variable} to a folder that can be written"
     warn_user(CacheWarning(f"{text}; {hint}"), owner)
     return Path(temporary)

@@ -113,9 +113,9 @@ def _is_locked(path: Path) -> bool:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    for place, _, names in os.walk(folder):
+    for root, _, names in os.walk(folder):
         for name in names:
-            path = Path(place, name)
+            path = Path(root, name)
             if not path.is_symlink() and name != _CHECKSUMS:
                 yield path
 

@@ -173,9 +173,9 @@ class Builder:
             yield
         except OSError as error:
             cache = Cache(self.owner)
-            place, reason = error.filename or "the cache", error.strerror or str(error)
+            path, reason = error.filename or "the cache", error.strerror or str(error)
             cure = f"free space, or set {cache.variable} to another folder"
-            raise SimulationError(f"{place}: {reason}; {cure}") from error
+            raise SimulationError(f"{path}: {reason}; {cure}") from error
 
     def flags_for(self, compiler: Compiler) -> tuple[str, ...]:
         """Return all flags for ``compiler``."""

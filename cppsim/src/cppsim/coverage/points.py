@@ -42,7 +42,7 @@ class CoveragePoint(NamedTuple):
 
 
 _Derived = tuple[int, int, tuple[int, ...]]
-"""A place among the conditions of a design: the statement, the condition, and those to subtract."""
+"""A condition among those of a design: the statement, the condition, and those to subtract."""
 
 
 class DesignPoints:
@@ -90,10 +90,10 @@ class DesignPoints:
             return
         group, cases = self._group(path, switch.src_loc), switch.cases
         tests = _tests_of(switch)
-        for place, (patterns, _, src_loc) in enumerate(cases):
-            name = f"{domain}: {_case(switch, patterns, place, tests)}"
-            self._add("branch", path, src_loc or switch.src_loc, name, group, place)
-            self._sources.append((number, place + 1, ()))
+        for index, (patterns, _, src_loc) in enumerate(cases):
+            name = f"{domain}: {_case(switch, patterns, index, tests)}"
+            self._add("branch", path, src_loc or switch.src_loc, name, group, index)
+            self._sources.append((number, index + 1, ()))
         if tests and cases[-1][0] is not None:
             self._add("branch", path, switch.src_loc, f"{domain}: else", group, len(cases))
             self._sources.append((number, 0, tuple(range(1, len(cases) + 1))))
@@ -108,23 +108,23 @@ class DesignPoints:
                     about = f"{name}[{bit}] {text}" if len(signal) > 1 else f"{name} {text}"
                     self._add("toggle", path, signal.src_loc, about, group, change)
 
-    def _group(self, path: str, place: Any) -> int:
-        key = (path, *place)
+    def _group(self, path: str, src_loc: Any) -> int:
+        key = (path, *src_loc)
         self._groups[key] += 1
         return self._groups[key] - 1
 
-    def _add(self, kind: str, path: str, place: Any, name: str, group: int, number: int) -> None:
-        file, line = place
+    def _add(self, kind: str, path: str, src_loc: Any, name: str, group: int, number: int) -> None:
+        file, line = src_loc
         self.points.append(CoveragePoint(kind, path, file, line, name, group, number))
 
 
-def _is_users(place: Any) -> bool:
-    """Return whether a place is a line of the user's own files.
+def _is_users(src_loc: Any) -> bool:
+    """Return whether ``src_loc`` is a line of the user's own files.
 
     `amaranth.hdl` adds statements with its own lines. The signal of a state machine is made when a
     ``with`` block ends, and has a line of `contextlib`.
     """
-    return place is not None and not str(place[0]).startswith((_AMARANTH, contextlib.__file__))
+    return src_loc is not None and not str(src_loc[0]).startswith((_AMARANTH, contextlib.__file__))
 
 
 def _tests_of(switch: Any) -> int:
@@ -136,14 +136,14 @@ def _tests_of(switch: Any) -> int:
         return 0
     size, cases = len(switch.test), [patterns for patterns, _, _ in switch.cases]
     tests = [x for x in cases if x is not None]
-    expected = [(("1" + "-" * place).rjust(size, "-"),) for place in range(size)]
+    expected = [(("1" + "-" * index).rjust(size, "-"),) for index in range(size)]
     return size if tests == expected and cases[: len(tests)] == tests else 0
 
 
-def _case(switch: Any, patterns: Any, place: int, tests: int) -> str:
+def _case(switch: Any, patterns: Any, index: int, tests: int) -> str:
     """Return the name of a case."""
     if tests:
-        return "else" if patterns is None else "elif" if place else "if"
+        return "else" if patterns is None else "elif" if index else "if"
     if patterns is None:
         return "default"
     return f"case {', '.join(patterns)}"

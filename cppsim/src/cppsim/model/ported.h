@@ -54,7 +54,7 @@ constexpr uint64_t SLICE = 1 << 20; // cycles of a program after which its calle
 constexpr uint64_t PAUSED = ~uint64_t(0);
 
 // Where a program is, in the middle of an instruction if it `waits`.
-struct Place {
+struct Cursor {
   const uint64_t *input;
   uint64_t *output;
   uint64_t number = 0;
@@ -129,7 +129,7 @@ public:
   // an instruction that broke a rule; or PAUSED after some cycles, to `resume` there.
   uint64_t run(const Instruction *program, uint64_t count, const uint64_t *input, uint64_t *output,
                bool resume) {
-    Place at = resume ? place : Place{input, output};
+    Cursor at = resume ? cursor : Cursor{input, output};
     const uint64_t end = cycles + SLICE;
     bool stale = true, high = false;
     for (; at.number < count; at.number++) {
@@ -152,7 +152,7 @@ public:
         high = false;
         do {
           if (cycles == end) {
-            place = at;
+            cursor = at;
             return PAUSED;
           }
           const uint64_t most = at.left < end - cycles ? at.left : end - cycles;
@@ -190,7 +190,7 @@ public:
   int (*sample)(void *waves, uint64_t femtoseconds) = nullptr; // of model.h
 
 private:
-  Place place = {};
+  Cursor cursor = {};
 
   void destroy() {
     using Top = typename Circuit::Top;

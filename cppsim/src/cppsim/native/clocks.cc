@@ -103,8 +103,8 @@ bool change(Clocks *clocks) {
   clocks->due = 0;
   bool found = false;
   for (uint64_t left = changed; left; left &= left - 1) {
-    const unsigned place = __builtin_ctzll(left);
-    found |= over(clocks, clocks->clocks[place / 2].edges[place % 2]);
+    const unsigned number = __builtin_ctzll(left);
+    found |= over(clocks, clocks->clocks[number / 2].edges[number % 2]);
   }
   if (found) clocks->reached = changed;
   return seen;

@@ -48,5 +48,5 @@ class Counters:
 
 def _bits(words: Any) -> Any:
     """Return all bits of words, the lowest of the first word first."""
-    places = np.arange(WORD, dtype=np.uint64)
-    return (words[:, np.newaxis] >> places & np.uint64(1)).astype(np.int64).reshape(-1)
+    shifts = np.arange(WORD, dtype=np.uint64)
+    return (words[:, np.newaxis] >> shifts & np.uint64(1)).astype(np.int64).reshape(-1)

@@ -104,16 +104,16 @@ class ProbeProgram:
         signed: bool = False,
         opened: Sequence[tuple[int, int]] = (),
     ) -> None:
-        """Place the program; ``opened`` has the number and mask of each constant `hold` sets."""
+        """Load the program; ``opened`` has the number and mask of each constant `hold` sets."""
         self.words = frozenset(x.a for x in instructions if x.code is Code.FETCH)
         self.signed = signed
-        self._places = [
+        self._open = [
             (instruction * _SIZE + _MASK, mask, number)
             for number, (instruction, mask) in enumerate(opened)
         ]
-        self.place((_Instruction * len(instructions))(*starmap(_Instruction, instructions)))
+        self.load((_Instruction * len(instructions))(*starmap(_Instruction, instructions)))
 
-    def place(self, instructions: Any) -> None:
+    def load(self, instructions: Any) -> None:
         """Execute ``instructions`` from now on: an array in memory."""
         count = len(instructions)
         values = (ctypes.c_uint64 * count)()
@@ -127,15 +127,15 @@ class ProbeProgram:
     def hold(self, constants: Sequence[int]) -> None:
         """Set the open constants."""
         words = self._words
-        for place, mask, number in self._places:
-            words[place] = constants[number] & mask
+        for word, mask, number in self._open:
+            words[word] = constants[number] & mask
 
     def holding(self, constants: Sequence[int]) -> "ProbeProgram":
         """Return a copy with these open constants; itself if it has none."""
-        if not self._places:
+        if not self._open:
             return self
         made = copy(self)
-        made.place(type(self._instructions).from_buffer_copy(self._instructions))
+        made.load(type(self._instructions).from_buffer_copy(self._instructions))
         made.hold(constants)
         return made
 

@@ -167,11 +167,11 @@ class Clocks:
         half = period // 2
         if len(self.slots) == _MOST or not 0 < half < _LONGEST or not 0 <= phase < _LONGEST:
             return False
-        place = slot.as_clock()
-        if place is None:
+        layout = slot.as_clock()
+        if layout is None:
             return False
         number = len(self.slots)
-        self._clocks[number] = _Clock(*place, phase, half)
+        self._clocks[number] = _Clock(*layout, phase, half)
         slot.clock = number
         self.slots.append(slot)
         self._phases.append(phase)
@@ -290,10 +290,10 @@ class Clocks:
 
     def reached(self) -> list[Any]:
         """Return the edges at which compiled code has stopped; add them to `edges`."""
-        places = self.control.reached
-        found = self.edges[places] = [
-            self.slots[place // 2].edges[place % 2]
-            for place in range(2 * len(self.slots))
-            if places >> place & 1
+        reached = self.control.reached
+        found = self.edges[reached] = [
+            self.slots[number // 2].edges[number % 2]
+            for number in range(2 * len(self.slots))
+            if reached >> number & 1
         ]
         return found

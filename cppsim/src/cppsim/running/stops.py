@@ -83,7 +83,7 @@ def _attribute(waiting: Any, name: str) -> Any:
 
 
 def text_of(line: Line) -> str:
-    """Return a line with its place and its source, or the reason in its place."""
+    """Return a line with its file, number and source, or the reason why there is none."""
     file, number = line
     if not number:
         return file

@@ -107,7 +107,7 @@ class _Callbacks(ctypes.Structure):
     )
 
 
-# Before Python's own are called, which have no place to catch what a signal raises as they begin.
+# Before Python's own are called, which cannot catch what a signal raises as they begin.
 _HELD, _INTERRUPTED = (
     ctypes.cast(function, ctypes.c_void_p)
     for function in (ctypes.pythonapi.PyGILState_Check, ctypes.pythonapi.PyErr_CheckSignals)

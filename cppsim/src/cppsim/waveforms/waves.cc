@@ -55,7 +55,7 @@ struct Table {
 
   constexpr Table() : digits{} {
     for (int byte = 0; byte < 256; byte++)
-      for (int place = 0; place < 8; place++) digits[byte][place] = '0' + (byte >> (7 - place) & 1);
+      for (int index = 0; index < 8; index++) digits[byte][index] = '0' + (byte >> (7 - index) & 1);
   }
 };
 
@@ -135,7 +135,7 @@ public:
 
   const char *content() { return _content.begin(); }
 
-  // A place at the end for up to `size` bytes.
+  // Room at the end for up to `size` bytes.
   char *more(size_t size) {
     if (count + size > _content.size()) _content.resize(2 * (count + size));
     return _content.begin() + count;
@@ -162,22 +162,22 @@ public:
 
   // Adds the line of `value` to `text`; false if it is not known.
   bool add_to(Text &text, uint64_t value) {
-    const size_t place = place_of(value);
-    if (place == _known.size() || _known[place].value != value) return false;
-    text.add(_known[place].line, _known[place].size);
+    const size_t index = index_of(value);
+    if (index == _known.size() || _known[index].value != value) return false;
+    text.add(_known[index].line, _known[index].size);
     return true;
   }
 
   // Keeps the line of a value that is not known.
   void keep(uint64_t value, Array<char> &line) {
     if (_known.size() >= KNOWN) clear();
-    const size_t place = place_of(value);
+    const size_t index = index_of(value);
     char *const copy = static_cast<char *>(__builtin_malloc(line.size() + 1));
     if (!copy) __builtin_abort();
     memcpy(copy, line.begin(), line.size());
     _known.resize(_known.size() + 1);
-    Known *const at = &_known[place];
-    memmove(at + 1, at, (_known.size() - 1 - place) * sizeof *at);
+    Known *const at = &_known[index];
+    memmove(at + 1, at, (_known.size() - 1 - index) * sizeof *at);
     *at = {value, copy, line.size()};
   }
 
@@ -188,8 +188,8 @@ private:
     size_t size;
   };
 
-  // The place of the first value that is not less.
-  size_t place_of(uint64_t value) {
+  // The index of the first value that is not less.
+  size_t index_of(uint64_t value) {
     size_t first = 0, last = _known.size();
     while (first < last) {
       const size_t middle = (first + last) / 2;
