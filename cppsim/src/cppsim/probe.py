@@ -14,7 +14,7 @@ from typing import Any
 from amaranth.hdl import Const, Signal
 
 from .amaranth_internals import NetlistEmitter, ast, nir, operands_of
-from .cpp.words import WordPlace, adjacent, repeated, words_of
+from .cpp.words import BitField, adjacent, repeated, words_of
 from .cpp.writer import element_bits
 from .native.compiled import CompiledModel
 from .native.probe import Code, Instruction, ProbeProgram
@@ -101,7 +101,7 @@ def lower_expression(
     def nets_of(bits: Bits) -> Any:
         first = len(given)
         given.extend(bits)
-        return nir.Value(nir.Net.from_cell(0, first + place) for place in range(len(bits)))
+        return nir.Value(nir.Net.from_cell(0, first + index) for index in range(len(bits)))
 
     for signal in signals_of(value):
         try:
@@ -135,21 +135,21 @@ def _moved(bits: Bits) -> Bits:
     return tuple(bit + _FIRST_FREE for bit in bits)
 
 
-Places = Mapping[int, tuple[int, int]]
-"""The word of each bit and its place there."""
+Locations = Mapping[int, tuple[int, int]]
+"""The word of each bit, and the index of the bit in that word."""
 
 
 class ProgramWriter:
     """Writes one program.
 
-    Each mapping in ``stored`` gives the word of some bits and their place there, ``address`` where
+    Each mapping in ``stored`` gives the word and the index of some bits, ``address`` where
     the rows of a memory are.
     """
 
-    def __init__(self, stored: Sequence[Places], address: Callable[[Memory], int]) -> None:
+    def __init__(self, stored: Sequence[Locations], address: Callable[[Memory], int]) -> None:
         self._address = address
         self._computed: dict[int, tuple[int, int]] = {}
-        """The instruction and the place in its value of each bit that a step computes."""
+        """The instruction that computes each bit, and the index of the bit in its value."""
         self._sources = [(Code.PICK, self._computed), *((Code.FETCH, x) for x in stored)]
         self._instructions: dict[Instruction, int] = {}
         self._widths: dict[int, int] = {}
@@ -192,7 +192,7 @@ class ProgramWriter:
         return self._put(Code.CONSTANT, mask=value)
 
     def _define(self, bits: Bits, value: int) -> None:
-        self._computed |= {bit: (value, place) for place, bit in enumerate(bits)}
+        self._computed |= {bit: (value, index) for index, bit in enumerate(bits)}
         self._widths[value] = len(bits)
 
     # --- operands -----------------------------------------------------------------------------
@@ -204,7 +204,7 @@ class ProgramWriter:
         whole = self._whole(bits)
         if whole is not None:
             return whole
-        value = self._constant(sum(1 << place for place, bit in enumerate(bits) if bit == 1))
+        value = self._constant(sum(1 << index for index, bit in enumerate(bits) if bit == 1))
         to = 0
         while to < len(bits):
             count, first = 1, bits[to]
@@ -231,9 +231,9 @@ class ProgramWriter:
 
     def _run(self, bits: Bits, first: int) -> tuple[Code, int, int, int]:
         """Return the access to the adjacent bits from ``first`` on, and their number."""
-        for code, places in self._sources:
-            if bits[first] in places:
-                return code, *places[bits[first]], adjacent(bits, first, places)
+        for code, stored in self._sources:
+            if bits[first] in stored:
+                return code, *stored[bits[first]], adjacent(bits, first, stored)
         raise NotPlain("a bit that is not stored")
 
     # --- steps --------------------------------------------------------------------------------
@@ -315,15 +315,15 @@ class Probes:
 
     def is_settled(self, signal: Signal) -> bool:
         """Whether settling is what brings a signal up to date."""
-        return signal in self._signals and self._model.places(self._signals[signal])[2]
+        return signal in self._signals and self._model.locate(self._signals[signal])[2]
 
-    def only_place(self, signal: Signal) -> WordPlace | None:
-        """Return the place of an unsigned signal; None if it has more than one."""
+    def only_field(self, signal: Signal) -> BitField | None:
+        """Return the bit field of an unsigned signal; None if it has several."""
         if signal not in self._signals or signal.shape().signed:
             return None
-        places, constant, _ = self._model.places(self._signals[signal])
-        whole = len(places) == 1 and places[0].width == len(signal) and not constant
-        return places[0] if whole else None
+        fields, constant, _ = self._model.locate(self._signals[signal])
+        whole = len(fields) == 1 and fields[0].width == len(signal) and not constant
+        return fields[0] if whole else None
 
     def of_settled(self, value: Any) -> ProbeProgram | None:
         """Return a program for an expression of up to 64 bits, over the settled signals.
@@ -370,17 +370,17 @@ class Probes:
         return program if program is not None and len(program) <= self.limit else None
 
     def _shown(self, signal: Signal, stored: dict[int, tuple[int, int]]) -> Bits:
-        """Return bits for a signal's settled value, and note their places."""
-        places, constant, _ = self._model.places(self._signals[signal])
-        shown = [constant >> place & 1 for place in range(len(signal))]
-        for place in places:
-            for number in range(place.width):
-                bit = shown[place.low + number] = _FIRST_SHOWN + len(stored)
-                stored[bit] = place.word, place.shift + number
+        """Return bits for a signal's settled value, and add their locations to ``stored``."""
+        fields, constant, _ = self._model.locate(self._signals[signal])
+        shown = [constant >> index & 1 for index in range(len(signal))]
+        for field in fields:
+            for number in range(field.width):
+                bit = shown[field.low + number] = _FIRST_SHOWN + len(stored)
+                stored[bit] = field.word, field.shift + number
         return tuple(shown)
 
     def _program(
-        self, value: Any, bits_of: Callable[[Signal], Bits], stored: Sequence[Places]
+        self, value: Any, bits_of: Callable[[Signal], Bits], stored: Sequence[Locations]
     ) -> ProbeProgram | None:
         writer = ProgramWriter(stored, self._model.address_of)
         opened = list(_opened(value))
@@ -414,11 +414,11 @@ class Probes:
 
     def _driver(self, bit: int) -> tuple[int, int, int]:
         """Bits among which ``bit`` is, and the number of the step that computes them, or -1."""
-        place = bisect_right(self._results, (bit, _FIRST_SHOWN, 0))
-        first, last, number = self._results[place - 1] if place else (0, 0, 0)
+        index = bisect_right(self._results, (bit, _FIRST_SHOWN, 0))
+        first, last, number = self._results[index - 1] if index else (0, 0, 0)
         if bit < last:
             return first, last, number
-        after = self._results[place][0] if place < len(self._results) else bit + 1
+        after = self._results[index][0] if index < len(self._results) else bit + 1
         return last, after, -1
 
     @cached_property

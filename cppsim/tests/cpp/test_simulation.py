@@ -25,8 +25,8 @@ def test_an_input_changes_without_a_step_if_logic_alone_reads_it(reader: str) ->
     design = Fragment.get(m, None).prepare(ports={"given": (given, PortDirection.Input)})
     lowered = lower(design)
     source = write_simulation(lowered)
-    ((place,),) = [source.places[lowered.signals[given]]]
-    assert (place.word in source.passive) == (reader == "logic")
+    ((field,),) = [source.fields[lowered.signals[given]]]
+    assert (field.word in source.passive) == (reader == "logic")
 
 
 @same_on(on_engine)

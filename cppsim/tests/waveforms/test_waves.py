@@ -22,7 +22,7 @@ from amaranth.hdl import (
 from amaranth.lib import data, enum
 from amaranth.lib.memory import Memory
 
-from cppsim.cpp.words import WordPlace
+from cppsim.cpp.words import BitField
 from cppsim.native import ModelHandle
 from cppsim.waveforms import Areas, Variable, Waves
 from support.seeds import seeds, slow
@@ -322,12 +322,10 @@ def test_words_in_memory_and_what_settles_them() -> None:
     first = areas.add(memoryview(words).cast("B"))
     assert first == 0
     variables = [
-        Variable("a", 12, [WordPlace(0, 4, 0, 12)]),
-        Variable(
-            "b", 80, [WordPlace(1, 60, 0, 4), WordPlace(2, 0, 4, 64), WordPlace(0, 0, 68, 12)]
-        ),
-        Variable("c", 1, [WordPlace(2, 63, 0, 1)]),
-        Variable("d", 2, [WordPlace(1, 0, 0, 2)], lambda value: f"s{value * 11} d"),
+        Variable("a", 12, [BitField(0, 4, 0, 12)]),
+        Variable("b", 80, [BitField(1, 60, 0, 4), BitField(2, 0, 4, 64), BitField(0, 0, 68, 12)]),
+        Variable("c", 1, [BitField(2, 63, 0, 1)]),
+        Variable("d", 2, [BitField(1, 0, 0, 2)], lambda value: f"s{value * 11} d"),
     ]
     model = ModelHandle(None, ctypes.addressof(words), None, ctypes.cast(settle, ctypes.c_void_p))
     file = StringIO()

@@ -16,7 +16,7 @@ from ..netlist.lowered import Event, InputWord, Lowered, clock_plan, edge_sides
 from ..netlist.passes import Statement
 from .body import Scope
 from .code import Snippet, assignment, in_reach, lines_of
-from .words import WordPlace, adjacent, literal, words_of
+from .words import BitField, adjacent, literal, words_of
 from .writer import Report, Writer
 
 _NAMESPACES = re.compile(r"\b(word|wide)::")
@@ -81,8 +81,8 @@ class SimulationSource:
         The C++; from the cache its digest.
     library
         The compiled C++, once there is one.
-    places
-        The words that hold a tuple of bits; a bit without a place is a constant.
+    fields
+        The words that hold a tuple of bits; a bit in none of them is a constant.
     settled
         Tuples of bits whose words are valid only after ``settle``.
     stored
@@ -109,7 +109,7 @@ class SimulationSource:
 
     text: str = ""
     library: Path | None = None
-    places: dict[Bits, tuple[WordPlace, ...]] = field(default_factory=dict)
+    fields: dict[Bits, tuple[BitField, ...]] = field(default_factory=dict)
     settled: set[Bits] = field(default_factory=set)
     stored: dict[int, tuple[int, int]] = field(default_factory=dict)
     steps: list[Statement] = field(default_factory=list)
@@ -303,21 +303,21 @@ class _Simulation(Writer):
         found, source = [], self._source
         for bits in dict.fromkeys(self._lowered.signals.values()):
             if all(bit < 2 or bit in self._stored for bit in bits):
-                source.places[bits] = tuple(self._gathered(bits))
+                source.fields[bits] = tuple(self._gathered(bits))
             else:
-                places = [
-                    WordPlace(self._word(0), 0, low, width)
+                fields = [
+                    BitField(self._word(0), 0, low, width)
                     for low in range(0, len(bits), WORD)
                     for width in (min(WORD, len(bits) - low),)
                 ]
-                source.places[bits] = tuple(places)
+                source.fields[bits] = tuple(fields)
                 source.settled.add(bits)
-                found.append((bits, places))
+                found.append((bits, fields))
         uses = [(bits, root) for bits, _ in found]
         yield from self._body(uses, root).scope(root)
-        for bits, places in found:
-            for place, word in zip(places, words_of(bits), strict=True):
-                yield self._assigned(f"s[{place.word}]", word)
+        for bits, fields in found:
+            for part, word in zip(fields, words_of(bits), strict=True):
+                yield self._assigned(f"s[{part.word}]", word)
 
     def _find_idle_levels(self) -> None:
         """Find clocks of one bit that no logic reads, and that act at edges of one kind alone."""
@@ -346,7 +346,7 @@ class _Simulation(Writer):
             if word in seen and alone and len(kinds) == 1:
                 self._source.idle[word] = (int(not kinds.pop()), seen[word])
 
-    def _gathered(self, bits: Bits) -> Iterator[WordPlace]:
+    def _gathered(self, bits: Bits) -> Iterator[BitField]:
         low = 0
         while low < len(bits):
             if bits[low] < 2:
@@ -354,5 +354,5 @@ class _Simulation(Writer):
                 continue
             word, shift = self._stored[bits[low]]
             width = adjacent(bits, low, self._stored)
-            yield WordPlace(word, shift, low, width)
+            yield BitField(word, shift, low, width)
             low += width

@@ -46,7 +46,7 @@ def words_of(bits: Bits) -> list[Bits]:
 
 
 @dataclass(frozen=True, slots=True)
-class WordPlace:
+class BitField:
     """``width`` bits of a value, from its bit ``low`` on, lie in ``word`` from bit ``shift`` on."""
 
     word: int

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..amaranth_internals import rows_of
 from ..compiling.library import load
 from ..cpp.simulation import SimulationSource
-from ..cpp.words import WordPlace
+from ..cpp.words import BitField
 from ..cpp.writer import element_bits
 from ..errors import SimulationError
 from ..netlist.design import (
@@ -95,11 +95,11 @@ class CompiledModel:
                 take()
             self._library.simulation_destroy(self._handle)
 
-    def places(self, bits: Bits) -> tuple[Sequence[WordPlace], int, bool]:
+    def locate(self, bits: Bits) -> tuple[Sequence[BitField], int, bool]:
         """Return the words of ``bits``, their constant part, and whether they need ``settle``."""
-        constant = sum(1 << place for place, bit in enumerate(bits) if bit == 1)
+        constant = sum(1 << index for index, bit in enumerate(bits) if bit == 1)
         settled = bits in self.source.settled
-        return self.source.places[bits], 0 if settled else constant, settled
+        return self.source.fields[bits], 0 if settled else constant, settled
 
     def rows(self, memory: Memory, *, signed: bool) -> "Rows":
         """Return the rows of one of the design's memories."""
@@ -145,9 +145,9 @@ class CompiledModel:
             if not levels.keys() >= set(bits):
                 raise SimulationError("a register has no signal")
         words = self.words
-        for bit, (word, place) in self.source.stored.items():
+        for bit, (word, index) in self.source.stored.items():
             if bit in levels:
-                words[word] = words[word] & ~(1 << place) | levels[bit] << place
+                words[word] = words[word] & ~(1 << index) | levels[bit] << index
         shown = {word for word, _ in self.source.stored.values()}
         for word, seen in self.source.seen.items():
             given, other = (seen, word) if seen in shown else (word, seen)

@@ -203,9 +203,9 @@ class Readers:
     def _shown(self, value: Value, add: Callable[[ProbeProgram], None]) -> Reader:
         """Return a reader for use after settling."""
         state, probes = self._state, self._probes
-        place = probes.only_place(value) if isinstance(value, Signal) else None
-        if place is not None:
-            return _part(state.model.words, place.word, place.shift, (1 << place.width) - 1)
+        field = probes.only_field(value) if isinstance(value, Signal) else None
+        if field is not None:
+            return _part(state.model.words, field.word, field.shift, (1 << field.width) - 1)
         program = probes.of_settled(value)
         if program is not None:
             add(program)

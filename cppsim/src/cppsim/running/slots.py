@@ -106,18 +106,18 @@ class SignalSlot(BaseSignalState):
         self.wakers: list[Any] = []
         self._state = state
         self._words = state.model.words
-        places, self._constant, self.settled = state.model.places(state.bits_of(signal))
-        self._places = [(x.word, x.shift, (1 << x.width) - 1, x.low) for x in places]
+        fields, self._constant, self.settled = state.model.locate(state.bits_of(signal))
+        self._fields = [(x.word, x.shift, (1 << x.width) - 1, x.low) for x in fields]
         self._all = (1 << len(signal)) - 1
         self._sign = 1 << len(signal) >> 1 if signal.shape().signed else 0
-        only = self._places[0] if len(self._places) == 1 else None
+        only = self._fields[0] if len(self._fields) == 1 else None
         self._only = (
             only[0]
             if only and only[1] == only[3] == 0 and not self._sign and not self._constant
             else -1
         )
         self._mask = only[2] if only else 0
-        source, words = state.model.source, {place[0] for place in self._places}
+        source, words = state.model.source, {field[0] for field in self._fields}
         self._given = words <= source.inputs
         self.combinational_only = words <= source.passive
         self.clock: int | None = None
@@ -149,7 +149,7 @@ class SignalSlot(BaseSignalState):
 
     def _gathered(self, words: memoryview) -> int:
         value = self._constant
-        for word, shift, mask, low in self._places:
+        for word, shift, mask, low in self._fields:
             value |= (words[word] >> shift & mask) << low
         return value - 2 * self._sign if value & self._sign else value
 
@@ -196,7 +196,7 @@ class SignalSlot(BaseSignalState):
         if self._first_watch < 0:
             depth = self.depth if state.deltas.prepared else int(self.is_comb)
             settled = self.settled
-            self._first_watch = state.deltas.add(self._places, depth=depth, settled=settled)
+            self._first_watch = state.deltas.add(self._fields, depth=depth, settled=settled)
         value = self.signal.init if state.fresh else self.curr
         self._note(value)
         state.watched[self] = None
@@ -205,17 +205,17 @@ class SignalSlot(BaseSignalState):
 
     def _has_constants_of(self, value: int) -> bool:
         mask = self._all
-        for *_, part, low in self._places:
+        for *_, part, low in self._fields:
             mask ^= part << low
         return value & mask == self._constant
 
     def _note(self, value: int) -> None:
-        self._state.deltas.note(self._first_watch, self._places, value)
+        self._state.deltas.note(self._first_watch, self._fields, value)
 
     def deepen(self) -> None:
         """Tell compiled code the depth, which nobody needs without delta cycles."""
         if self._first_watch >= 0:
-            self._state.deltas.deepen(self._first_watch, len(self._places), self.depth)
+            self._state.deltas.deepen(self._first_watch, len(self._fields), self.depth)
 
     def _arm(self) -> None:
         """Let compiled code stop at the changes that wakers need."""
@@ -229,7 +229,7 @@ class SignalSlot(BaseSignalState):
             for waker in wakers:
                 up, down = _bits_of(waker)
                 rising, falling = rising | up, falling | down
-        self._state.deltas.arm(self._first_watch, self._places, rising, falling)
+        self._state.deltas.arm(self._first_watch, self._fields, rising, falling)
         if not wakers:
             self._state.watched.pop(self, None)
 
@@ -242,7 +242,7 @@ class SignalSlot(BaseSignalState):
 
     def wake(self) -> bool:
         """Call the wakers if the last two looks differ; return whether there were any."""
-        before, after = self._state.deltas.values(self._first_watch, self._places)
+        before, after = self._state.deltas.values(self._first_watch, self._fields)
         if before == after:
             return False
         self._call_wakers(before, after)
@@ -253,7 +253,7 @@ class SignalSlot(BaseSignalState):
         after = self.curr
         if before == after:
             return False
-        self._state.deltas.settle(self._first_watch, self._places)
+        self._state.deltas.settle(self._first_watch, self._fields)
         self._call_wakers(before, after)
         return True
 
@@ -276,7 +276,7 @@ class SignalSlot(BaseSignalState):
         if value == self._no_effect_level:
             self._words[self._only] = self._words[self._shadow] = value
             return False
-        for word, shift, mask, low in self._places:
+        for word, shift, mask, low in self._fields:
             others = self._words[word] & ~(mask << shift)
             self._words[word] = others | (value >> low & mask) << shift
         return True
@@ -299,8 +299,8 @@ class SignalSlot(BaseSignalState):
         if self._constant:
             return []
         settles = self.settled
-        places = self._places
-        return [Condition(word, mask << shift, None, settles) for word, shift, mask, _ in places]
+        fields = self._fields
+        return [Condition(word, mask << shift, None, settles) for word, shift, mask, _ in fields]
 
     def writer(self) -> Callable[[int], bool]:
         """Return a function that writes a `combinational_only` signal, unless it has wakers."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ..compiling.library import Signatures, bind
-from ..cpp.words import WordPlace
+from ..cpp.words import BitField
 from ..native import BUILDER, ModelHandle
 from ..netlist.design import from_words, word_count
 
@@ -33,12 +33,12 @@ class Variable:
     """A variable of the file, and where its bits are.
 
     ``render``, if given, has for its value the line of the file without its end; else that is
-    binary. ``fleeting`` says that it may give two lines for one value. A bit without a place is 0.
+    binary. ``fleeting`` says that it may give two lines for one value. A bit in no field is 0.
     """
 
     code: str
     width: int
-    places: Sequence[WordPlace]
+    fields: Sequence[BitField]
     render: Callable[[int], str] | None = None
     fleeting: bool = False
 
@@ -165,16 +165,16 @@ class Waves:
         )
         self._library = library = waves()
         self.take = ctypes.cast(library.waves_sample, ctypes.c_void_p)
-        places = [_Area(_address(area), area.nbytes, first) for area, first in areas.parts]
+        spans = [_Area(_address(area), area.nbytes, first) for area, first in areas.parts]
         parts = [
-            _Part(number, place.word, place.shift, place.low, place.width)
+            _Part(number, field.word, field.shift, field.low, field.width)
             for number, variable in enumerate(variables)
-            for place in variable.places
+            for field in variable.fields
         ]
         self.handle: int = library.waves_create(
             ctypes.byref(model),
             ctypes.byref(self._callbacks),
-            *_array(_Area, places),
+            *_array(_Area, spans),
             *_array(_Variable, [_described(x) for x in variables]),
             *_array(_Part, parts),
         )

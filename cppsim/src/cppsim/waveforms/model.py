@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
-from ..cpp.words import WordPlace
+from ..cpp.words import BitField
 from ..errors import SimulationError
 from ..native import ModelHandle
 from ..netlist.design import from_words
@@ -34,15 +34,15 @@ class Waveform:
         header = VCDWriter(text, timescale="1 fs", date="")
         variables, declared, word = [], [], 0
         for name, width in shown.items():
-            places = [
-                WordPlace(word + low // 64, 0, low, min(64, width - low))
+            fields = [
+                BitField(word + low // 64, 0, low, min(64, width - low))
                 for low in range(0, width, 64)
             ]
-            word += len(places)
+            word += len(fields)
             *scope, last = name.split(".")
             label = f"{last} [{width - 1}:0]" if width > 1 else last
             declared.append(header.register_var(("top", *scope), label, "wire", width, 0))
-            variables.append(Variable(declared[-1].ident, width, places))
+            variables.append(Variable(declared[-1].ident, width, fields))
         address = calls.model_shown(model)
         words = (ctypes.c_uint64 * max(1, word)).from_address(address)
         areas = Areas()
@@ -52,7 +52,7 @@ class Waveform:
         self._waves = Waves(handle, areas, variables, self._file)
         self._waves.note()
         for known, variable in zip(declared, variables, strict=True):
-            header.change(known, 0, from_words(words[place.word] for place in variable.places))
+            header.change(known, 0, from_words(words[field.word] for field in variable.fields))
         header.flush()
         self._file.write(text.getvalue())
         calls.model_waves(model, self._waves.handle, self._waves.take)

@@ -22,7 +22,7 @@ from ..amaranth_internals import (
     eval_value,
     read_signals,
 )
-from ..cpp.words import WordPlace
+from ..cpp.words import BitField
 from ..native.compiled import CompiledModel
 from ..netlist.design import Bits
 from . import Areas, BackwardsError, Variable, Waves
@@ -130,9 +130,9 @@ class SimulatorWaves(Waves):
         if isinstance(slot, PySignalState):
             self._others.append(_Other(slot, signal, [shown]))
             return
-        places, constant, _ = self._state.model.places(self._state.bits_of(signal))
+        fields, constant, _ = self._state.model.locate(self._state.bits_of(signal))
         ones = [bit for bit in range(len(signal)) if constant >> bit & 1]
-        source = _Source(signal, [*places, *(WordPlace(self._one, 0, bit, 1) for bit in ones)])
+        source = _Source(signal, [*fields, *(BitField(self._one, 0, bit, 1) for bit in ones)])
         self._add(source, shown)
 
     def _add_memory(self, memory: MemoryData, rows: Sequence[_Shown]) -> None:
@@ -144,29 +144,29 @@ class SimulatorWaves(Waves):
         width = slot.shape.width
         for index, shown in enumerate(rows):
             begin = index * size * -(-width // size)
-            places = [
-                WordPlace(first + at // _WORD, at % _WORD, low, min(_WORD, width - low))
+            fields = [
+                BitField(first + at // _WORD, at % _WORD, low, min(_WORD, width - low))
                 for low in range(0, width, _WORD)
                 for at in (begin + low,)
             ]
-            self._add(_Source(None, places), shown)
+            self._add(_Source(None, fields), shown)
 
     def _add(self, source: "_Source", shown: _Shown) -> None:
         for variable, what in shown:
-            self._variables.append(self._placed(source, variable, what))
+            self._variables.append(self._variable(source, variable, what))
 
-    def _placed(self, source: "_Source", variable: Any, what: Any) -> Variable:
+    def _variable(self, source: "_Source", variable: Any, what: Any) -> Variable:
         value = enum_value(what) if isinstance(what, ast.Format.Enum) else what
         bits = source.bits(value) if isinstance(value, ast.Value) else None
-        places = source.places if bits is None else list(_cut(source.places, bits))
+        fields = source.fields if bits is None else list(_cut(source.fields, bits))
         width = source.width if bits is None else len(bits)
         if bits is not None and value is what:
-            return Variable(variable.ident, width, places)
+            return Variable(variable.ident, width, fields)
 
         def render(_: int) -> str:
             return variable.format_value(_value(self._state, what, source.signal))
 
-        return Variable(variable.ident, width, places, render, fleeting=source.is_mixed(what))
+        return Variable(variable.ident, width, fields, render, fleeting=source.is_mixed(what))
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,11 +174,11 @@ class _Source:
     """A signal of the model, or a row of a memory, whose ``signal`` is None."""
 
     signal: Any
-    places: Sequence[WordPlace]
+    fields: Sequence[BitField]
 
     @property
     def width(self) -> int:
-        return max((x.low + x.width for x in self.places), default=1)
+        return max((x.low + x.width for x in self.fields), default=1)
 
     def bits(self, value: Any) -> range | None:
         """Return the bits that ``value`` selects; None for other expressions."""
@@ -217,13 +217,13 @@ class _Other:
                     yield from shown
 
 
-def _cut(places: Sequence[WordPlace], bits: range) -> Iterator[WordPlace]:
-    """Yield the places of some of the bits."""
-    for place in places:
-        low = max(place.low, bits.start)
-        width = min(place.low + place.width, bits.stop) - low
+def _cut(fields: Sequence[BitField], bits: range) -> Iterator[BitField]:
+    """Yield the fields of some of the bits."""
+    for field in fields:
+        low = max(field.low, bits.start)
+        width = min(field.low + field.width, bits.stop) - low
         if width > 0:
-            yield WordPlace(place.word, place.shift + low - place.low, low - bits.start, width)
+            yield BitField(field.word, field.shift + low - field.low, low - bits.start, width)
 
 
 def _value(state: State, what: Any, signal: Any) -> Any:
