@@ -60,8 +60,8 @@ def test_a_constant_of_too_few_bits_is_found(change: Callable[..., None]) -> Non
 
     cppsim.check(m, work)
     change(words, "literal", lambda value: f"{value & 0xFFFFFFFF:#x}ull")
-    said = rf"^mixed and 1 more \({line_of(mixed)}\) is .*, and 0x500000000 in Amaranth's simulator"
-    with pytest.raises(cppsim.Difference, match=said):
+    text = rf"^mixed and 1 more \({line_of(mixed)}\) is .*, and 0x500000000 in Amaranth's simulator"
+    with pytest.raises(cppsim.Difference, match=text):
         cppsim.check(m, work)
 
 
@@ -79,8 +79,8 @@ def test_a_sign_that_is_not_extended_is_found(change: Callable[..., None]) -> No
 
     cppsim.check(m, work, clocks=1e-6)
     change(words, "_sign_extended", unextended)
-    said = rf"below \({line_of(below)}\) is 0, and 1 in .*, at 4.5e-06 s, cycle 5 of clk"
-    with pytest.raises(cppsim.Difference, match=said):
+    text = rf"below \({line_of(below)}\) is 0, and 1 in .*, at 4.5e-06 s, cycle 5 of clk"
+    with pytest.raises(cppsim.Difference, match=text):
         cppsim.check(m, work, clocks=1e-6)
 
 
@@ -98,8 +98,8 @@ def test_a_write_enable_that_is_dropped_is_found(change: Callable[..., None]) ->
 
     cppsim.check(m, work, clocks={"sync": 1e-6})
     change(edge, "_merge", lambda target, data, mask: data)
-    said = r"row 2 of memory \(.*:\d+\) is 43981, and 43828 in Amaranth's simulator, at 5e-07 s"
-    with pytest.raises(cppsim.Difference, match=said):
+    text = r"row 2 of memory \(.*:\d+\) is 43981, and 43828 in Amaranth's simulator, at 5e-07 s"
+    with pytest.raises(cppsim.Difference, match=text):
         cppsim.check(m, work, clocks={"sync": 1e-6})
 
 
@@ -118,7 +118,7 @@ def test_what_is_printed_is_compared(
 
     cppsim.check(m, work, clocks=1e-6)
     assert capsys.readouterr().out == "count 0\ncount 1\ncount 2\n"
-    monkeypatch.setattr("cppsim.checking.said", lambda cell, values: "nonsense")
+    monkeypatch.setattr("cppsim.checking.message_text", lambda cell, values: "nonsense")
     with pytest.raises(cppsim.Difference, match=r"compiled code says \['nonsense'\], .*count 0"):
         cppsim.check(m, work, clocks=1e-6)
 
@@ -161,8 +161,8 @@ def test_a_simulation_can_be_reset_and_run_again() -> None:
 def test_a_design_that_cannot_be_compiled_is_not_taken_for_checked() -> None:
     m = Module()
     m.submodules.cell = Instance("CELL", o_o=Signal())
-    said = "nothing to compare: Instance is not known"
-    with pytest.warns(cppsim.FallbackWarning), pytest.raises(SimulationError, match=said):
+    text = "nothing to compare: Instance is not known"
+    with pytest.warns(cppsim.FallbackWarning), pytest.raises(SimulationError, match=text):
         cppsim.check(m)
 
 
@@ -180,9 +180,7 @@ def test_the_cause_is_named_and_not_what_follows(change: Callable[..., None]) ->
 
 
 @pytest.mark.parametrize("run", [("advance",), ("run",), ("run_until", 1e-6)], ids=lambda x: x[0])
-def test_simulators_check_if_they_are_told(
-    run: tuple[Any, ...], change: Callable[..., None]
-) -> None:
+def test_simulators_check_on_request(run: tuple[Any, ...], change: Callable[..., None]) -> None:
     m, given, below = Module(), Signal(signed(8), init=-3), Signal(name="below")
     m.d.comb += below.eq(given < 1)
     change(words, "_sign_extended", unextended)
@@ -216,8 +214,8 @@ def test_a_part_select_past_a_value_comes_with_its_cure(
 
     clocks = 1e-6 if clocked else None
     cppsim.check(design(by_signal=True), work, clocks=clocks)
-    said = r"^chosen .*; past an inverted or reinterpreted value, a part-select differs "
-    with pytest.raises(cppsim.Difference, match=said) as raised:
+    text = r"^chosen .*; past an inverted or reinterpreted value, a part-select differs "
+    with pytest.raises(cppsim.Difference, match=text) as raised:
         cppsim.check(design(by_signal=False), work, clocks=clocks)
     assert "\n" not in str(raised.value)
 
@@ -262,8 +260,8 @@ def test_registers_behind_a_made_clock_come_with_a_cure() -> None:
 
     for assignments in (0, 1):
         cppsim.check(design(assignments), work, clocks=1e-6)
-    said = r"^loaded \(.*\) is 3, and 2 in .*; registers behind a clock that the design makes load"
-    with pytest.raises(cppsim.Difference, match=said):
+    text = r"^loaded \(.*\) is 3, and 2 in .*; registers behind a clock that the design makes load"
+    with pytest.raises(cppsim.Difference, match=text):
         cppsim.check(design(2), work, clocks=1e-6)
 
 
@@ -355,10 +353,10 @@ def test_a_process_that_hears_of_a_glitch_comes_with_a_cure(kind: str) -> None:
             await ctx.tick()
 
     processes, testbenches = ([watch], []) if kind == "process" else ([], [watch])
-    said = (
+    text = (
         r"^process .*watch does not wake up, and wakes up with .* at 5e-07 .*; signals have no gl"
     )
-    with pytest.raises(cppsim.Difference, match=said) as raised:
+    with pytest.raises(cppsim.Difference, match=text) as raised:
         cppsim.check(m, work, *testbenches, clocks=1e-6, processes=processes)
     assert "\n" not in str(raised.value)
 

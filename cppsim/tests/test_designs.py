@@ -86,13 +86,13 @@ class Shown:
 def test_a_design_from_the_cache_shows_the_same(
     unwritten: Callable[[], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    first, told = Shown("count").run(), capsys.readouterr().out
+    first, output = Shown("count").run(), capsys.readouterr().out
     unwritten()
-    again, again_told = Shown("other").run(), capsys.readouterr().out
+    again, again_output = Shown("other").run(), capsys.readouterr().out
     assert again[:-1] == first[:-1]
     assert again[-1] == first[-1].replace("count", "other")
-    assert again_told == told
-    assert "Coverage hit at" in told
+    assert again_output == output
+    assert "Coverage hit at" in output
 
 
 def test_random_machines_from_the_cache(unwritten: Callable[[], None]) -> None:

@@ -19,7 +19,7 @@ COMPONENT = EXAMPLES / "component.py"
 
 
 @pytest.mark.parametrize("words", [[], ["no.Thing"]])
-def test_what_is_no_component_is_told(words: list[str]) -> None:
+def test_anything_but_a_component_is_refused(words: list[str]) -> None:
     ran = run_python(COMPONENT, *words)
     assert ran.returncode == 1
     assert ran.stderr.startswith(f"{''.join(words)!r} is not a component\nClock any component")

@@ -56,8 +56,8 @@ def test_the_seed_that_differs_alone_is_named() -> None:
 
 
 def test_what_differs_only_side_by_side_is_no_less_a_failure() -> None:
-    said = r"^seeds 4 to 6 side by side, and none of them alone: designs \[5\] differ"
-    with pytest.raises(AssertionError, match=said):
+    text = r"^seeds 4 to 6 side by side, and none of them alone: designs \[5\] differ"
+    with pytest.raises(AssertionError, match=text):
         compare_pack(range(4, 7), differing())
 
 

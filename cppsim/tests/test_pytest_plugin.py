@@ -134,10 +134,10 @@ def test_a_suite_runs_compiled_and_the_summary_says_what_did_not(
     tmp_path: Path, others: bool, options: list[str]
 ) -> None:
     loaded = [] if others else ["-p", "cppsim"]  # else it is loaded as all installed plugins are
-    said = suite(tmp_path, "_CompiledEngine", *loaded, "--cppsim=always", *options, others=others)
-    assert "cppsim, mode always" in said
-    assert "compiled code ran 6 of 6 cycles, in 7 of 8 simulations" in said
-    assert "1 in Amaranth's simulator: Instance is not known here" in said
+    text = suite(tmp_path, "_CompiledEngine", *loaded, "--cppsim=always", *options, others=others)
+    assert "cppsim, mode always" in text
+    assert "compiled code ran 6 of 6 cycles, in 7 of 8 simulations" in text
+    assert "1 in Amaranth's simulator: Instance is not known here" in text
 
 
 SLOW = """
@@ -196,20 +196,20 @@ def test_it(work):
 
 @pytest.mark.parametrize("options", [[], slow(["-p", "xdist", "-n", "2"])])
 def test_the_summary_says_why_a_test_is_slow(tmp_path: Path, options: list[str]) -> None:
-    said = _slow_suite(tmp_path, "--cppsim=always", *options)
+    text = _slow_suite(tmp_path, "--cppsim=always", *options)
     page = (Path(__file__).parents[1] / "docs" / "from_amaranth.md").read_text(encoding="utf-8")
     shown = page.partition("```text\n")[2].partition("```")[0]
     assert "test_slow.py:9: await ctx.tick()" in shown
     times = re.compile("[0-9,]+ times")
-    assert times.sub("n times", shown) in times.sub("n times", said)
+    assert times.sub("n times", shown) in times.sub("n times", text)
     for name in ("quick", "few", "rare"):
-        assert f"[{name}]" not in said
+        assert f"[{name}]" not in text
 
 
 def test_the_summary_says_what_check_costs(tmp_path: Path) -> None:
-    said = _slow_suite(tmp_path, "--cppsim=check", "-k", "few")
-    assert "mode check compares both simulators at every point in time" in said
-    assert "Python ran in" not in said
+    text = _slow_suite(tmp_path, "--cppsim=check", "-k", "few")
+    assert "mode check compares both simulators at every point in time" in text
+    assert "Python ran in" not in text
 
 
 def _slow_suite(folder: Path, *options: str) -> str:
@@ -221,8 +221,8 @@ def _slow_suite(folder: Path, *options: str) -> str:
 
 
 def test_a_suite_is_checked(tmp_path: Path) -> None:
-    said = suite(tmp_path, "CheckedEngine", "-p", "cppsim", "--cppsim=check")
-    assert "compiled code ran 6 of 6 cycles, in 7 of 8 simulations" in said
+    text = suite(tmp_path, "CheckedEngine", "-p", "cppsim", "--cppsim=check")
+    assert "compiled code ran 6 of 6 cycles, in 7 of 8 simulations" in text
 
 
 @pytest.mark.parametrize(

@@ -34,11 +34,11 @@ def _instance() -> Module:
 
 @pytest.mark.parametrize("make", [_loop, _instance])
 def test_what_is_not_compiled_is_listed_with_its_line(make: Any) -> None:
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         cppsim.Simulator(make(), mode="always")
-    [warning] = [x for x in told if x.category is cppsim.FallbackWarning]
+    [warning] = [x for x in warned if x.category is cppsim.FallbackWarning]
     assert warning.filename == __file__
     line = str(warning.message)
-    said = line.removeprefix("left to Amaranth's simulator: ")
-    assert any(said.startswith(row.split("`")[1]) for row in PAGE.splitlines() if "| `" in row)
+    text = line.removeprefix("left to Amaranth's simulator: ")
+    assert any(text.startswith(row.split("`")[1]) for row in PAGE.splitlines() if "| `" in row)

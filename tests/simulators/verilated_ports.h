@@ -2,7 +2,7 @@
 // which comes after "Vtop.h" and then defines `Ports`: the words of every port, and their traffic.
 
 #include "verilated.h"
-#include "told.h"
+#include "messages.h"
 #include "storage.h"
 #include "ported.h"
 
@@ -41,7 +41,7 @@ template <class Ports> struct Circuit : Ports {
     Ports::take(top);
   }
 
-  static size_t edge(Top &top, const driver::Buffer *buffers, driver::Heard &) {
+  static size_t edge(Top &top, const driver::Buffer *buffers, driver::ModelMessages &) {
     low(top);
     Ports::sample(top);
     top.top.clk = 1;

@@ -150,12 +150,12 @@ def chunks_of(message: Any) -> "Sequence[Any]":
     return chunks
 
 
-def reports_of(statements: Any) -> "Iterator[Any]":
+def message_statements(statements: Any) -> "Iterator[Any]":
     """Yield the prints and checks among statements, in the order of the netlist's cells."""
     for statement in statements:
         if isinstance(statement, ast.Switch):
             for _, inner, _ in statement.cases:
-                yield from reports_of(inner)
+                yield from message_statements(inner)
         elif isinstance(statement, ast.Print | ast.Property):
             yield statement
 

@@ -23,7 +23,7 @@ from .cures import WAKE_UP, cure_of_message, cure_of_row, cure_of_signal
 from .engine import Engine
 from .errors import SimulationError
 from .mode import Mode
-from .netlist.lowered import Event, said
+from .netlist.lowered import DesignMessage, message_text
 from .running.depths import assignments
 from .running.state import CompiledState
 from .wake_ups import WakeUps
@@ -173,9 +173,9 @@ class Comparison:
         woken = self._wake_ups.difference()
         found = self._rows() or self._values() or self._messages() or (woken and (woken, WAKE_UP))
         if found:
-            said, cure = found
+            text, cure = found
             cycles = "".join(f", cycle {x.cycle(now)} of {x.name}" for x in self.clocks[:1])
-            raise Difference(f"{said}, at {now / 1e15:.9g} s{cycles}{cure}")
+            raise Difference(f"{text}, at {now / 1e15:.9g} s{cycles}{cure}")
 
     def _values(self) -> _Found | None:
         value = self._shadow.value
@@ -186,8 +186,8 @@ class Comparison:
         cause = min(causes, key=lambda signal: (signal.src_loc, signal.name))
         others = len(differing) - 1
         also = f" and {others} more" if others else ""
-        said = _text(f"{cause.name}{also}", differing[cause].curr, value(cause), cause.src_loc)
-        return said, cure_of_signal(self._design, cause)
+        text = _text(f"{cause.name}{also}", differing[cause].curr, value(cause), cause.src_loc)
+        return text, cure_of_signal(self._design, cause)
 
     def _causes(self, differing: Any) -> list[Any]:
         """Return the signals that do not depend on other differing signals."""
@@ -210,8 +210,8 @@ class Comparison:
             for row, value in enumerate(self._shadow.rows(memory)):
                 if found[row] != value:
                     name = f"row {row} of {memory.name}"
-                    said = _text(name, found[row], value, memory.src_loc)
-                    return said, cure_of_row(self._design.fragment, memory)
+                    text = _text(name, found[row], value, memory.src_loc)
+                    return text, cure_of_row(self._design.fragment, memory)
         written.clear()
         return None
 
@@ -222,8 +222,8 @@ class Comparison:
         self._shadow.messages.clear()
         if found == expected:
             return None
-        said = f"compiled code says {found}, Amaranth's simulator {expected}"
-        return said, cure_of_message(self._design)
+        text = f"compiled code says {found}, Amaranth's simulator {expected}"
+        return text, cure_of_message(self._design)
 
 
 def _text(name: str, found: int, expected: int, src_loc: tuple[str, int] | None) -> str:
@@ -279,10 +279,10 @@ class CheckedState(CompiledState):
         self.shadow.step(values, rows)
         return converged
 
-    def _report(self, event: Event, values: Any) -> None:
-        if id(event) not in self._watches:
-            self.messages.append(said(event.statement, values))
-        super()._report(event, values)
+    def _report(self, message: DesignMessage, values: Any) -> None:
+        if id(message) not in self._comb_messages:
+            self.messages.append(message_text(message.statement, values))
+        super()._report(message, values)
 
 
 class CheckedEngine(Engine):

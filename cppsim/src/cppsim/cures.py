@@ -14,10 +14,10 @@ from .amaranth_internals import (
     made_signals,
     memory_instances_of,
     memory_of,
+    message_statements,
     operands_of,
     read_ports_of,
     read_signals,
-    reports_of,
     write_ports_of,
 )
 from .running.depths import assigned, assignments
@@ -81,7 +81,7 @@ def cure_of_message(design: Any) -> str:
     """Return what to change in a design whose messages differ; empty if that is not known."""
     for fragment in design.fragments:
         for name, statements in fragment.statements.items():
-            found = name != "comb" and next(iter(reports_of(statements)), None)
+            found = name != "comb" and next(iter(message_statements(statements)), None)
             if found and fragment.domains[name].async_reset:
                 return _ASYNC_RESET
     return ""

@@ -283,7 +283,7 @@ def test_a_reset_of_nothing_but_a_read_port_is_a_port(backend: str) -> None:
     assert batch.get("shown").tolist() == [9, 0]
 
 
-def test_a_check_that_fails_is_told_of_its_instance_alone(backend: str) -> None:
+def test_a_check_that_fails_is_reported_of_its_instance_alone(backend: str) -> None:
     batch = Batch(Counter(), 3, backend)
     batch.set("by", np.array([1, 60, 0]))
     batch.step(5)
@@ -383,7 +383,9 @@ def _queue() -> Batch:
         (lambda x: Batch(Loop(), 1), "[Cc]ombinational"),
     ],
 )
-def test_what_cannot_be_is_said_in_one_line(ask: Callable[[Batch], object], answer: str) -> None:
+def test_a_wrong_request_is_an_error_of_one_line(
+    ask: Callable[[Batch], object], answer: str
+) -> None:
     batch = Batch(Counter(), 3, "threads")
     with pytest.raises(BatchError, match=answer) as error:
         ask(batch)
@@ -424,9 +426,9 @@ def test_a_folder_is_compared_on_both_backends(
     wrong[name][1, ...] ^= 1
     np.savez(tmp_path / "expected.npz", **wrong)  # type: ignore[arg-type]
     assert main(["--compare", str(tmp_path)]) == 1
-    told = capsys.readouterr().err
-    assert told.startswith(f"error: {tmp_path}: {name!r} differs, at [1")
-    assert told.endswith("of the single simulator\n")
+    output = capsys.readouterr().err
+    assert output.startswith(f"error: {tmp_path}: {name!r} differs, at [1")
+    assert output.endswith("of the single simulator\n")
     run = cuda.Cuda.run
 
     def spoil(self: cuda.Cuda, instances: Any, program: Any, output: Any) -> None:

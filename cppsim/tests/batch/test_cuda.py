@@ -182,21 +182,21 @@ def test_auto_says_why_a_gpu_is_not_taken(
     gpu.RawModule = _fails(f"{compiled}\nand more")
     monkeypatch.setitem(sys.modules, "cupy", gpu)
     cuda._cupy.cache_clear()
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         batch = Batch(Counter(), 2)
     batch.set("by", 1)
     batch.step()
     assert batch.backend == "threads"
     assert batch.get("count").tolist() == [1, 1]
-    lines = [str(x.message) for x in told if x.category is BatchWarning]
+    lines = [str(x.message) for x in warned if x.category is BatchWarning]
     assert [line.startswith(f"on threads, for {reason}") for line in lines] == [True] * bool(reason)
-    assert all(x.filename == __file__ for x in told)
+    assert all(x.filename == __file__ for x in warned)
     assert not any("\n" in line for line in lines)
     cuda._cupy.cache_clear()
 
 
-def test_without_cupy_or_a_gpu_it_is_said_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_cupy_or_a_gpu_the_error_has_a_cure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cupy", None)
     cuda._cupy.cache_clear()
     with pytest.raises(BatchError, match="needs CuPy: pip install cupy"):

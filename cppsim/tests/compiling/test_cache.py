@@ -23,7 +23,7 @@ def test_cache_folder_is_chosen_by_environment(monkeypatch: pytest.MonkeyPatch) 
     assert CACHE.folder() == Path("/elsewhere")
 
 
-def test_a_cache_that_cannot_be_written_is_told_and_replaced(
+def test_a_cache_that_cannot_be_written_is_reported_and_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "a file"
@@ -31,18 +31,18 @@ def test_a_cache_that_cannot_be_written_is_told_and_replaced(
     monkeypatch.setenv("CPPSIM_CACHE", str(file / "below"))
     with pytest.warns(
         CacheWarning, match=r"a file/below: .*; set CPPSIM_CACHE to a folder"
-    ) as told:
+    ) as warned:
         first = CACHE.cached("kind", "key", lambda folder: (folder / "made").touch())
     assert (first / "made").exists()
-    assert str(first.parent.parent) in str(told[0].message)
+    assert str(first.parent.parent) in str(warned[0].message)
     assert CACHE.cached("kind", "key", lambda folder: pytest.fail("built twice")) == first
-    assert (CACHE.cached("another", "key", lambda folder: None), len(told)) == (
+    assert (CACHE.cached("another", "key", lambda folder: None), len(warned)) == (
         first.parents[1] / "another" / "key",
         1,
     )
 
 
-def test_a_full_disk_is_told_and_another_place_used(
+def test_a_full_disk_is_reported_and_another_place_used(
     fresh_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     full = Path("/dev/full")
@@ -71,10 +71,10 @@ def test_a_user_without_a_home_folder_has_a_cache_too(monkeypatch: pytest.Monkey
     for variable in ("CPPSIM_CACHE", "XDG_CACHE_HOME"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setattr(Path, "home", nowhere)
-    told = (
+    warned = (
         r"the cache: this user has no home folder; .* is used until Python ends; set CPPSIM_CACHE"
     )
-    with pytest.warns(CacheWarning, match=told):
+    with pytest.warns(CacheWarning, match=warned):
         first = CACHE.cached("kind", "key", lambda folder: (folder / "made").touch())
     assert (first / "made").exists()
     assert CACHE.cached("kind", "key", lambda folder: pytest.fail("built twice")) == first

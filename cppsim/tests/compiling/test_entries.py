@@ -126,8 +126,8 @@ def test_a_file_in_place_of_the_folder_is_one_line(
     monkeypatch.setattr(sys, "argv", ["cppsim", "cache", *words])
     with pytest.raises(SystemExit):
         command.main()
-    told = f"python -m cppsim: CPPSIM_CACHE: {fresh_cache} is a file; expected a folder\n"
-    assert capsys.readouterr().err == told
+    output = f"python -m cppsim: CPPSIM_CACHE: {fresh_cache} is a file; expected a folder\n"
+    assert capsys.readouterr().err == output
 
 
 def test_the_command_shows_and_clears(

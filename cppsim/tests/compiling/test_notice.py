@@ -9,7 +9,7 @@ from cppsim.compiling import library
 from cppsim.compiling.library import provide
 
 
-def test_a_long_compilation_is_told(
+def test_a_long_compilation_is_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(library, "_PATIENCE", 0.0)

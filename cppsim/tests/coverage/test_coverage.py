@@ -229,7 +229,7 @@ def _suite(folder: Path, *options: str) -> Any:
 
 
 @pytest.mark.parametrize("options", [[], slow(["-p", "xdist", "-n", "2"])])
-def test_a_suite_is_merged_and_its_tests_are_told_apart(tmp_path: Path, options: Any) -> None:
+def test_a_suite_is_merged_and_its_tests_are_distinguished(tmp_path: Path, options: Any) -> None:
     ran = _suite(tmp_path, "--cppsim-cover=lamp.info", "--cppsim-cover-toggles", *options)
     assert ran.returncode == 0, ran.stdout
     assert "cppsim, coverage in lamp.info" in ran.stdout

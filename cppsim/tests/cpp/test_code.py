@@ -84,8 +84,10 @@ def test_statements_that_change_one_variable_keep_their_order() -> None:
         Snippet(("uint64_t w[2];",), changes=frozenset({"w"})),
         Snippet(("wide::add<100>(w, a, b);",), frozenset("ab"), frozenset("w")),
         assignment("n", "w[0]", {"w"}, WORD),
-        block({"n"}, ("if (n) {", [Snippet(("heard.add(0);",), changes=frozenset({"messages"}))])),
-        Snippet(("heard.add(1);",), changes=frozenset({"messages"})),
+        block(
+            {"n"}, ("if (n) {", [Snippet(("messages.add(0);",), changes=frozenset({"messages"}))])
+        ),
+        Snippet(("messages.add(1);",), changes=frozenset({"messages"})),
         Snippet(("read(p);",), frozenset({"messages"}), frozenset({"p"})),
         assignment("r", "p[0]", {"p"}),
     ]

@@ -37,7 +37,7 @@ def test_statements_states_memories_and_clocks(pack: Sequence[int]) -> None:
     assert fuzz(random_system, pack, steps=40) > 0
 
 
-def test_what_differs_is_told_with_its_seed(change: Callable[..., None]) -> None:
+def test_what_differs_is_reported_with_its_seed(change: Callable[..., None]) -> None:
     change(words, "_sign_extended", lambda operand, _: f"int64_t({operand})")
     with pytest.raises(AssertionError, match=r"^seed 1: .* is .*, and .* in Amaranth's simulator"):
         fuzz(random_expressions, range(2), steps=40)

@@ -46,7 +46,7 @@ def compiler(path: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.usefixtures("late_stand_in")
 @pytest.mark.parametrize("terminal", [False, True])
-def test_a_first_compilation_is_told_on_a_terminal_and_in_a_pipe(
+def test_a_first_compilation_is_reported_on_a_terminal_and_in_a_pipe(
     terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(library, "_PATIENCE", 0.0)

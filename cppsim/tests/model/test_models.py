@@ -203,7 +203,7 @@ def test_single_calls_take_signals_like_programs(make: Maker) -> None:
             call(3)
 
 
-def test_fields_of_a_model_are_said_to_be_those_of_a_batch(make: Maker) -> None:
+def test_an_error_refers_fields_of_a_model_to_a_batch(make: Maker) -> None:
     framed = Framed()
     model = make(framed)
     answer = "^.?no port 'i__payload.n'; fields are ports of a Batch only"
@@ -293,7 +293,7 @@ def test_failed_assertion_of_the_circuit_raises_with_its_message(make: Maker) ->
         evaluator.step(5)
 
 
-class Unworded(wiring.Component):
+class WithoutMessage(wiring.Component):
     """A check without a message, or an assumption."""
 
     i: In(1)
@@ -318,7 +318,7 @@ class Unworded(wiring.Component):
     ],
 )
 def test_a_failed_check_has_the_words_of_a_batch(make: Maker, check: Any, line: str) -> None:
-    model, batch = make(Unworded(check)), Batch(Unworded(check), 1, "threads")
+    model, batch = make(WithoutMessage(check)), Batch(WithoutMessage(check), 1, "threads")
     for one in (model, batch):
         one.set("i", 1)
     batch.step()

@@ -534,8 +534,10 @@ for module in (missing(), *(random_system(seed).module for seed in range(3))):
 @pytest.mark.slow
 def test_other_processes_find_the_same() -> None:
     """Amaranth adds missing domains in the order of a set."""
-    said = {succeed(sys.executable, "-c", _IN_A_PROCESS, PYTHONHASHSEED=x) for x in ("1", "2", "7")}
-    assert len(said) == 1
+    texts = {
+        succeed(sys.executable, "-c", _IN_A_PROCESS, PYTHONHASHSEED=x) for x in ("1", "2", "7")
+    }
+    assert len(texts) == 1
 
 
 @pytest.mark.parametrize("make", [random_circuit, random_machine, random_system])
@@ -560,13 +562,13 @@ def with_initial() -> Module:
 
 
 @pytest.mark.parametrize("make", [with_instance, with_initial])
-def test_what_has_no_plain_form_is_told_as_the_netlist_tells_it(make: Make) -> None:
-    said = []
+def test_a_design_without_a_plain_form_is_refused_as_by_the_netlist(make: Make) -> None:
+    texts = []
     for step in (fingerprint, lower):
         with pytest.raises(NotPlain, match=r"^(Instance|Initial) is not known here") as raised:
             step(prepared(make()))
-        said.append(str(raised.value))
-    assert said[0].partition(" at ")[0] == said[1].partition(" at ")[0]
+        texts.append(str(raised.value))
+    assert texts[0].partition(" at ")[0] == texts[1].partition(" at ")[0]
     assert issubclass(NotPlain, SimulationError)
 
 

@@ -63,5 +63,5 @@ def test_messages_are_reported_at_edges_or_after_every_change() -> None:
     m.d.sync += [Print(Format("{}", given)), Assert(given)]
     m.d.comb += Print(Format("given {}", given))
     found = lower(Fragment.get(m, None).prepare(ports={"i": (given, PortDirection.Input)}))
-    assert [event.kind for event in found.events] == ["print", "assert"]
-    assert [event.kind for event in found.watches] == ["print"]
+    assert [message.kind for message in found.edge_messages] == ["print", "assert"]
+    assert [message.kind for message in found.comb_messages] == ["print"]

@@ -43,13 +43,13 @@ class RandomStatements:
     def say(self) -> None:
         """Print some values at some edges."""
         values = [self._value(1) for _ in range(self.chance.randint(1, 3))]
-        said = Format(" ".join(self.chance.choice(_FORMATS) for _ in values), *values)
+        text = Format(" ".join(self.chance.choice(_FORMATS) for _ in values), *values)
         condition = self._value(1).bool()
         if self.chance.random() < 0.5:
-            self.m.d[self.domain] += Cover(condition, said)
+            self.m.d[self.domain] += Cover(condition, text)
         else:
             with self.m.If(condition):
-                self.m.d[self.domain] += Print(said)
+                self.m.d[self.domain] += Print(text)
 
     def _value(self, depth: int) -> Value:
         return Value.cast(random_expression(self.chance, self.leaves, depth))

@@ -27,16 +27,16 @@ def compare_recording(
     testbench gets are compared with those of an unrecorded run. Raises ``AssertionError`` that
     names the backend, the seed and the result.
     """
-    batch, heard = _batch(design, backends[0], instances), list[Any]()
+    batch, values = _batch(design, backends[0], instances), list[Any]()
     with redirect_stdout(StringIO()):
-        recording = batch.record(_testbench(design, seed, heard))
+        recording = batch.record(_testbench(design, seed, values))
     for backend in backends:
         results = on_backend(batch, backend).run(recording.program)
         for name, value in recording.results.items():
             same = all((x == value).all() for x in results[name])
             assert same, f"{backend}, seed {seed}, {name!r}: {results[name]}, recorded: {value}"
     if len(design.clocks) == 1:
-        assert heard == _alone(design, seed), f"seed {seed}: who is recorded hears other things"
+        assert values == _alone(design, seed), f"seed {seed}: the recorded testbench gets other values"
     return len(recording.results)
 
 
@@ -47,9 +47,9 @@ def _batch(design: RandomDesign, backend: str, instances: int) -> cppsim.Batch:
 
 
 def _testbench(
-    design: RandomDesign, seed: int, heard: list[Any]
+    design: RandomDesign, seed: int, values: list[Any]
 ) -> Callable[[Any], Coroutine[Any, Any, None]]:
-    """Return a testbench that sets, gets and waits at random, and appends values to ``heard``."""
+    """Return a testbench that sets, gets and waits at random, and appends to ``values``."""
     there = names_of(design)
     inputs = [x for x in design.inputs if len(x) and id(x) in there]
     outputs = [x for x in design.outputs if len(x) and id(x) in there]
@@ -70,10 +70,10 @@ def _testbench(
                     with suppress(DomainReset):
                         await ctx.tick().repeat(chance.randrange(1, 9))
                 case 2:
-                    heard.append(await ctx.tick().sample(*looked))
+                    values.append(await ctx.tick().sample(*looked))
                 case 3:
                     with suppress(DomainReset):
-                        heard.append(await ctx.tick().sample(*looked).repeat(3))
+                        values.append(await ctx.tick().sample(*looked).repeat(3))
                 case _:
                     for signal in rst:
                         ctx.set(signal, 0)
@@ -82,16 +82,16 @@ def _testbench(
                         if ctx.get(signal):
                             await ctx.tick().until(signal)
                             break
-            heard.append([ctx.get(x) for x in (*looked, Cat(*looked))])
+            values.append([ctx.get(x) for x in (*looked, Cat(*looked))])
 
     return work
 
 
 def _alone(design: RandomDesign, seed: int) -> list[Any]:
     """Return the values that an unrecorded testbench gets."""
-    simulator, heard = cppsim.Simulator(design.module, mode="always"), list[Any]()
+    simulator, values = cppsim.Simulator(design.module, mode="always"), list[Any]()
     simulator.add_clock(1e-6)
-    simulator.add_testbench(_testbench(design, seed, heard))
+    simulator.add_testbench(_testbench(design, seed, values))
     with redirect_stdout(StringIO()):
         simulator.run()
-    return heard
+    return values

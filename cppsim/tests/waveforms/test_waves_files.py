@@ -234,7 +234,7 @@ DROPS = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarn
 
 
 @DROPS
-def test_an_interrupt_that_python_drops_is_heard_and_loses_nothing(tmp_path: Path) -> None:
+def test_an_interrupt_that_python_drops_is_raised_and_loses_nothing(tmp_path: Path) -> None:
     def interrupt(frame: FrameType, event: str, _: object) -> None:
         if event == "call" and frame.f_code.co_name == "_write":
             sys.setprofile(None)
@@ -255,7 +255,7 @@ def test_an_interrupt_that_python_drops_is_heard_and_loses_nothing(tmp_path: Pat
 
 
 @DROPS
-def test_an_interrupt_is_heard_while_waveforms_are_written(tmp_path: Path) -> None:
+def test_an_interrupt_is_raised_while_waveforms_are_written(tmp_path: Path) -> None:
     def interrupt(*_: Any) -> None:
         raise KeyboardInterrupt
 

@@ -15,10 +15,10 @@ from ..amaranth_internals import MemoryInstance, memories_of, memory_of, rows_of
 from ..compiling.library import content_key
 from ..errors import BatchError, in_one_line
 from ..model.circuit import named_signals
-from ..netlist.design import Bits, FormattedValue, Memory, Notice
+from ..netlist.design import Bits, FormattedValue, Memory, PlainMessage
 from ..netlist.enables import find_enables
 from ..netlist.fingerprint import fingerprint
-from ..netlist.lowered import Event, Lowered, StateInput, worded
+from ..netlist.lowered import DesignMessage, Lowered, StateInput, check_message
 from ..netlist.lowering import lower
 from ..netlist.passes import rewrite
 from ..netlist.simplify import share
@@ -121,7 +121,7 @@ class BatchCircuit:
         Clocks that a cycle raises and lowers; empty if every step is an edge.
     memories : dict of str to Memory
     checks : dict of int to tuple
-        Messages of failed checks, by the numbers of their events.
+        Messages of failed checks, by their numbers.
     contents : list
         Rows of each memory at power-on.
     """
@@ -188,9 +188,9 @@ class PreparedBatch:
         names, circuit = self.names, BatchCircuit(lowered, contents=self.contents)
         _choose(circuit, names)
         _clock(circuit, self.prepared.fragment.domains, names, self.choice.clocks)
-        for number, event in enumerate((*lowered.events, *lowered.watches)):
-            if event.kind in ("assert", "assume"):
-                circuit.checks[number] = worded(event.statement)
+        for number, message in enumerate((*lowered.edge_messages, *lowered.comb_messages)):
+            if message.kind in ("assert", "assume"):
+                circuit.checks[number] = check_message(message.statement)
         for memory in lowered.design.memories:
             circuit.memories[free_name(memory.name, circuit.memories)] = memory
         return circuit
@@ -260,19 +260,19 @@ def _always_clocked(circuit: BatchCircuit, clock: int) -> None:
     """Replace the clock: every step is an edge, and logic reads the level before it, 0."""
     lowered, design = circuit.lowered, circuit.lowered.design
     same = {edge.bit: 1 for edge in lowered.edges} | {clock: 0}
-    events = (*lowered.events, *lowered.watches)
+    messages = (*lowered.edge_messages, *lowered.comb_messages)
     _show(circuit)
-    design.notices = [Notice(x.enable, x.values, (), False) for x in events]
+    design.messages = [PlainMessage(x.enable, x.values, (), False) for x in messages]
     design.cells = share(design.cells, same)
     rewrite(design, lambda bits: tuple(same.get(bit, bit) for bit in bits))
     design.registers = [replace(x, enable=None) for x in design.registers]
     find_enables(design)
     circuit.names = {x.name: x.bits for x in design.ports if x.name}
-    lowered.events = [
-        Event(notice.enable, notice.values, event.statement)
-        for notice, event in zip(design.notices, events, strict=True)
+    lowered.edge_messages = [
+        DesignMessage(plain.enable, plain.values, message.statement)
+        for plain, message in zip(design.messages, messages, strict=True)
     ]
-    design.notices = []
-    lowered.watches, lowered.edges = [], []
+    design.messages = []
+    lowered.comb_messages, lowered.edges = [], []
     lowered.inputs = [x for x in lowered.inputs if x.bits != (clock,)]
     _show(circuit)

@@ -155,7 +155,7 @@ class WrittenBatch:
             sizes=", ".join(f"{name} = {size}" for name, size in sizes.items()),
             group_words=_GROUP_WORDS,
             edges=_truth(lowered.edges),
-            clocked=_truth([*lowered.edges, *lowered.watches]),
+            clocked=_truth([*lowered.edges, *lowered.comb_messages]),
             words=header("cpp", "words.h"),
             tile=header("batch", "tile.h"),
             tables="\n".join(self._tables(description.ports)),
@@ -175,8 +175,8 @@ class WrittenBatch:
         yield from pairs("SEEN", gates.previous_inputs)
         yield from pairs("MADE", gates.derived_levels)
         values = next(iter(gates.message_words), 0)
-        yield f"constexpr uint32_t EVENT_COUNT = {gates.clocked_checks};"
-        yield f"constexpr uint32_t CHECK_COUNT = {len(gates.checks)}, TOLD = {values};"
+        yield f"constexpr uint32_t CLOCKED_CHECKS = {gates.clocked_checks};"
+        yield f"constexpr uint32_t CHECK_COUNT = {len(gates.checks)}, MESSAGE_WORDS = {values};"
         checks = [(x.word, x.number, x.first, x.count) for x in gates.checks]
         yield f"TABLE uint32_t CHECKS[][4] = {structures(checks or [(0, 0, 0, 0)])};"
         firsts, bits = [0], list[int]()
@@ -204,7 +204,7 @@ class WrittenBatch:
     def _ports(self) -> Iterator[PortLayout]:
         first = 0
         gates, lowered = self._gates, self._circuit.lowered
-        watched = bool(gates.pending_edges or lowered.watches)
+        watched = bool(gates.pending_edges or lowered.comb_messages)
         clocks = {word for word, _ in gates.previous_inputs}
         for name, bits in self._circuit.names.items():
             words = [gates.stored.get(bit, ("", -1))[1] for bit in bits if bit > 1]

@@ -7,7 +7,7 @@
 //   CLOCKS, SEEN, MADE      the clocks of a cycle, and pairs of present and previous levels
 //   CHECKS                  of each check: the word that is 1 where it fails, its number, the first
 //                           word of the values of its message, and their bits
-//   TOLD                    the words of the values of the first failed check
+//   MESSAGE_WORDS           the words of the values of the first failed check
 //   FROZEN                  words of `b` that are state, too
 //   take, give              a column of operands to a word of a port, and such a word to a column
 
@@ -42,7 +42,7 @@ inline uint64_t counter(const Tile &t, uint32_t port, uint32_t lane) {
 }
 
 // Record the first failed check of each lane, among the checks from `first` to `last`.
-inline void tell(const Tile &t, uint32_t first, uint32_t last) {
+inline void record_failures(const Tile &t, uint32_t first, uint32_t last) {
   if (!FIRST) return;
   for (uint32_t k = first; k < last; k++) {
     W failed = none();
@@ -54,22 +54,22 @@ inline void tell(const Tile &t, uint32_t first, uint32_t last) {
     });
     if (!any(failed)) continue;
     for (uint32_t j = 0; j < CHECKS[k][3]; j++) {
-      W &told = t.b[TOLD + j];
-      told = (told & ~failed) | (t.b[CHECKS[k][2] + j] & failed);
+      W &word = t.b[MESSAGE_WORDS + j];
+      word = (word & ~failed) | (t.b[CHECKS[k][2] + j] & failed);
     }
   }
 }
 
 inline void stepped(Tile &t) {
   step(t);
-  tell(t, 0, EVENT_COUNT);
+  record_failures(t, 0, CLOCKED_CHECKS);
   store(t);
   advance(t);
   if (!CLOCKED) return;
   EACH(k, SEEN_COUNT) t.b[SEEN[k][1]] = t.b[SEEN[k][0]];
   TOGETHER();
   levels(t);
-  tell(t, EVENT_COUNT, CHECK_COUNT);
+  record_failures(t, CLOCKED_CHECKS, CHECK_COUNT);
   EACH(k, MADE_COUNT) t.b[MADE[k][1]] = t.b[MADE[k][0]];
   TOGETHER();
 }

@@ -54,7 +54,7 @@ _SIMULATION: Signatures = {
     "simulation_edge": (None, (_ADDRESS,)),
     "simulation_levels": (ctypes.c_int, (_ADDRESS,)),
     "simulation_settle": (None, (_ADDRESS,)),
-    "simulation_told": (_SIZE, (_ADDRESS, ctypes.POINTER(ctypes.POINTER(ctypes.c_uint64)))),
+    "simulation_messages": (_SIZE, (_ADDRESS, ctypes.POINTER(ctypes.POINTER(ctypes.c_uint64)))),
 }
 
 _COVERED_NAME = "simulation_covered"

@@ -4,30 +4,30 @@
 
 // All rows of memories become 0.
 EXPORT void simulation_reset(Top *top) {
-  Told *told = top->told;
+  Messages *messages = top->messages;
   __builtin_memset(static_cast<void *>(top), 0, sizeof(Top));
   __builtin_memcpy(top->s, starts, sizeof starts);
-  top->told = told;
-  told->count = 0;
+  top->messages = messages;
+  messages->count = 0;
 }
 
 // Null if memory is exhausted.
 EXPORT Top *simulation_create() {
   Top *top = static_cast<Top *>(__builtin_malloc(sizeof(Top)));
-  Told *told = static_cast<Told *>(__builtin_calloc(1, sizeof(Told)));
-  if (!top || !told) {
+  Messages *messages = static_cast<Messages *>(__builtin_calloc(1, sizeof(Messages)));
+  if (!top || !messages) {
     __builtin_free(top);
-    __builtin_free(told);
+    __builtin_free(messages);
     return nullptr;
   }
-  top->told = told;
+  top->messages = messages;
   simulation_reset(top);
   return top;
 }
 
 EXPORT void simulation_destroy(Top *top) {
-  __builtin_free(top->told->words);
-  __builtin_free(top->told);
+  __builtin_free(top->messages->words);
+  __builtin_free(top->messages);
   __builtin_free(top);
 }
 
@@ -50,9 +50,9 @@ EXPORT int simulation_levels(Top *top) { return top->levels(); }
 EXPORT void simulation_settle(Top *top) { top->settle(); }
 
 // Messages since the last call; valid until the next step.
-EXPORT size_t simulation_told(Top *top, const uint64_t **first) {
-  const size_t count = top->told->count;
-  *first = top->told->words;
-  top->told->count = 0;
+EXPORT size_t simulation_messages(Top *top, const uint64_t **first) {
+  const size_t count = top->messages->count;
+  *first = top->messages->words;
+  top->messages->count = 0;
   return count;
 }

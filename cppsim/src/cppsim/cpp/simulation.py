@@ -12,12 +12,12 @@ from pathlib import Path
 
 from ..netlist.covered import CountedWord, CoveredBits
 from ..netlist.design import WORD, Bits
-from ..netlist.lowered import Event, InputWord, Lowered, clock_plan, edge_sides
+from ..netlist.lowered import DesignMessage, InputWord, Lowered, clock_plan, edge_sides
 from ..netlist.passes import Statement
 from .body import Scope
 from .code import Snippet, assignment, in_reach, lines_of
 from .words import BitField, adjacent, literal, words_of
-from .writer import Report, Writer
+from .writer import MessageCall, Writer
 
 _NAMESPACES = re.compile(r"\b(word|wide)::")
 """The namespaces of words.h beside types. A FIFO needs none: compiling takes .92 of the time."""
@@ -27,7 +27,7 @@ EITHER = 3
 
 _TEXT = """\
 #include "{header}.h"
-#include "told.h"
+#include "messages.h"
 
 namespace {{
 
@@ -36,7 +36,7 @@ const uint64_t starts[{size}] = {{{starts}}};
 struct Top {{
   uint64_t s[{size}];
 {memories}
-{covered}  Told *told;
+{covered}  Messages *messages;
   bool halved; // `step` ends before `levels`
 
   __attribute__((always_inline)) int levels() {{
@@ -156,7 +156,7 @@ class _Simulation(Writer):
         self._find_idle_levels()
         # Without a clock, coverage counts at each step.
         stepped = self._counted and not self._active
-        if not self._derived and not self._lowered.watches and not stepped:
+        if not self._derived and not self._lowered.comb_messages and not stepped:
             self._source.passive = self._source.inputs - self._source.seen.keys()
         self._source.step_count = len(self._steps)
         self._source.registers = [register.result for register in self._design.registers]
@@ -174,7 +174,8 @@ class _Simulation(Writer):
             pointers=", ".join([*self._words.arrays.values(), "nullptr"]),
         )
         if words:
-            text = self._source.text.replace('"told.h"\n', '"told.h"\n#include "covered.h"\n', 1)
+            header = '#include "messages.h"\n'
+            text = self._source.text.replace(header, header + '#include "covered.h"\n', 1)
             self._source.text = text + _COVERED
         return self._source
 
@@ -234,15 +235,15 @@ class _Simulation(Writer):
 
     def _step(self) -> Iterator[str]:
         yield from self._edges
-        reports = self._calls(self._lowered.events, 0)
+        calls = self._calls(self._lowered.edge_messages, 0)
         shown = [word.bits for word in self._counted]
         if self._active:
             yield f"if ({' | '.join(self._active)}) {{"
-            yield from (f"  {line}" for line in lines_of(in_reach(self._edge_of(reports, shown))))
+            yield from (f"  {line}" for line in lines_of(in_reach(self._edge_of(calls, shown))))
             yield "}"
         else:
             # Every step is an edge of the one clock that there is, if any.
-            yield from lines_of(in_reach(self._edge_of(reports, shown)))
+            yield from lines_of(in_reach(self._edge_of(calls, shown)))
         yield from (f"s[{seen}] = s[{word}];" for word, seen in self._source.seen.items())
 
     def _before_edge(self) -> Iterator[Snippet]:
@@ -269,7 +270,7 @@ class _Simulation(Writer):
     def _after(self) -> Iterator[str]:
         yield from lines_of(self._levels())
         pending = " | ".join(pending for _, pending, _ in self._derived) or "0"
-        yield f"return int({pending}) | (told->count != 0) << 1;"
+        yield f"return int({pending}) | (messages->count != 0) << 1;"
 
     def _levels(self) -> Iterator[Snippet]:
         """Write the clocks that the design makes, and the messages outside of edges."""
@@ -278,8 +279,8 @@ class _Simulation(Writer):
         uses: list[tuple[Bits, Scope]] = [
             ((edges[number].net,), root) for number, *_ in self._derived
         ]
-        reports = self._calls(self._lowered.watches, len(self._lowered.events))
-        scoped = self._scoped(reports, root, uses)
+        calls = self._calls(self._lowered.comb_messages, len(self._lowered.edge_messages))
+        scoped = self._scoped(calls, root, uses)
         if not uses:
             return
         body = self._body(uses, root)
@@ -290,11 +291,11 @@ class _Simulation(Writer):
             clock = self._words.names((edges[number].net,))
             yield assignment(pending, f"{new} & ~{old} & 1", {*clock, level})
             yield assignment(level, now, clock)
-        yield from self._reports(scoped, body)
+        yield from self._messages(scoped, body)
 
-    def _calls(self, events: Sequence[Event], first: int) -> list[Report]:
-        """Return the reports of ``events``, which are numbered from ``first`` on."""
-        return [(x.enable, x.values, f"told->add({k}") for k, x in enumerate(events, first)]
+    def _calls(self, messages: Sequence[DesignMessage], first: int) -> list[MessageCall]:
+        """Return the calls that add ``messages``, which are numbered from ``first`` on."""
+        return [(x.enable, x.values, f"messages->add({k}") for k, x in enumerate(messages, first)]
 
     # --- what follows -------------------------------------------------------------------------
 
@@ -330,8 +331,8 @@ class _Simulation(Writer):
             read.update(*(x.address for x in memory.reads))
             for write in memory.writes:
                 read.update(write.address, write.data, write.enable)
-        for event in (*self._lowered.events, *self._lowered.watches):
-            read.update((event.enable,), *event.values)
+        for message in (*self._lowered.edge_messages, *self._lowered.comb_messages):
+            read.update((message.enable,), *message.values)
         read.update(*self._source.settled, *(word.bits for word in self._counted))
         seen, clocks = self._source.seen, {edge.net for edge in self._lowered.edges}
         used = read | clocks

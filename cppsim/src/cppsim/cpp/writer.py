@@ -13,7 +13,7 @@ _MESSAGES = "messages"
 """The variable that every message changes, so that messages keep their order."""
 
 
-Report = tuple[int, Sequence[Bits], str]
+MessageCall = tuple[int, Sequence[Bits], str]
 """A message: where its bit is 1, values are passed to the call that begins with this text."""
 
 
@@ -68,8 +68,10 @@ class Writer:
 
     # --- statements ---------------------------------------------------------------------------
 
-    def _edge_of(self, reports: Sequence[Report], shown: Iterable[Bits] = ()) -> Iterator[Snippet]:
-        """Yield the statements of an edge, with ``reports`` and `_before_edge`.
+    def _edge_of(
+        self, calls: Sequence[MessageCall], shown: Iterable[Bits] = ()
+    ) -> Iterator[Snippet]:
+        """Yield the statements of an edge, with ``calls`` and `_before_edge`.
 
         ``shown`` are the bits that `_before_edge` reads.
         """
@@ -77,12 +79,12 @@ class Writer:
         uses = [use for x in self._clocked for use in x.uses(root)]
         uses += [((x.reset,), root) for y in groups for _, x in y.registers if x.reset is not None]
         uses += [(bits, root) for bits in shown]
-        scoped = self._scoped(reports, root, uses)
+        scoped = self._scoped(calls, root, uses)
         # Memories are not read where one is written.
         dry = frozenset(x.scope for x in self._clocked if x.memory())
         body = self._body(uses, root, dry)
         yield from body.scope(root)
-        yield from self._reports(scoped, body)
+        yield from self._messages(scoped, body)
         yield from self._before_edge()
         before, after = resets(groups, self._words)
         yield from before
@@ -102,17 +104,19 @@ class Writer:
         return Body(self._steps, self._words, uses, root, dry)
 
     def _scoped(
-        self, reports: Sequence[Report], root: Scope, uses: list[tuple[Bits, Scope]]
-    ) -> list[tuple[Report, Scope]]:
-        """Return each report with a scope for its values; add the bits of all to ``uses``."""
-        scoped = [(report, root.inner()) for report in reports]
+        self, calls: Sequence[MessageCall], root: Scope, uses: list[tuple[Bits, Scope]]
+    ) -> list[tuple[MessageCall, Scope]]:
+        """Return each call with a scope for its values; add the bits of all to ``uses``."""
+        scoped = [(call, root.inner()) for call in calls]
         for (enable, values, _), scope in scoped:
             uses.append(((enable,), root))
             uses += [(bits, scope) for bits in values]
         return scoped
 
-    def _reports(self, scoped: Sequence[tuple[Report, Scope]], body: Body) -> Iterator[Snippet]:
-        """Yield the statements of reports."""
+    def _messages(
+        self, scoped: Sequence[tuple[MessageCall, Scope]], body: Body
+    ) -> Iterator[Snippet]:
+        """Yield the statements that add messages."""
         for (enable, values, call), scope in scoped:
             words = [part for bits in values for part in words_of(bits)]
             texts = [self._text(part) for part in words]

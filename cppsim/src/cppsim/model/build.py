@@ -113,7 +113,7 @@ def build(
         compile_as.compile_text(_source(circuit, design, storage, shown), folder)
         about = {
             "seconds": round(time.monotonic() - started, 3),
-            "messages": tuple(Message(x.message, x.failed) for x in design.notices),
+            "messages": tuple(Message(x.message, x.failed) for x in design.messages),
             "shown": {name: len(bits) for name, bits in shown.items()},
             "memories": tuple(StoredMemory(x.number, x.places) for x in design.memories),
         }

@@ -31,10 +31,10 @@ from ..amaranth_internals import (
 from ..compiling.cache import source_digest
 from ..compiling.library import content_key
 from ..errors import SimulationError
-from ..netlist.design import CLOCK, DesignPort, Notice, PlainDesign
+from ..netlist.design import CLOCK, DesignPort, PlainDesign, PlainMessage
 from ..netlist.enables import find_enables
 from ..netlist.fingerprint import fingerprint
-from ..netlist.lowered import Event, parts_of, worded
+from ..netlist.lowered import DesignMessage, check_message, parts_of
 from ..netlist.lowering import lower
 from ..stand_ins import with_stand_ins
 from .interface import Elaborated
@@ -238,8 +238,8 @@ def _plain_design(
         for name, (value, direction) in ports.items()
     ]
     design.names = {name: lowered.signals[signal] for name, signal in named_signals(prepared)}
-    events = (*lowered.events, *lowered.watches)
-    design.notices = [notice for event in events for notice in _notices(event)]
+    messages = (*lowered.edge_messages, *lowered.comb_messages)
+    design.messages = [plain for message in messages for plain in _plain_messages(message)]
     find_enables(design)
     return design
 
@@ -252,12 +252,13 @@ def named_signals(prepared: Any) -> Iterator[tuple[str, Signal]]:
             yield ".".join((*about.name[1:], about.signal_names[signal])), signal
 
 
-def _notices(event: Event) -> Iterator[Notice]:
-    """Yield the notice of ``event``; covers have none."""
-    prints = event.kind == "print"
-    if event.kind != "cover":
-        message = parts_of(event.statement.message) if prints else worded(event.statement)
-        yield Notice(event.enable, event.values, message, not prints)
+def _plain_messages(message: DesignMessage) -> Iterator[PlainMessage]:
+    """Yield the plain form of ``message``; covers have none."""
+    prints = message.kind == "print"
+    if message.kind != "cover":
+        statement = message.statement
+        parts = parts_of(statement.message) if prints else check_message(statement)
+        yield PlainMessage(message.enable, message.values, parts, not prints)
 
 
 def _replace_instances(fragment: Any, cells: Mapping[str, Callable[[], wiring.Component]]) -> None:

@@ -38,7 +38,7 @@ _SIGNATURES: Signatures = {
     "model_run": (_NUMBER, (_ADDRESS, _ADDRESS, _NUMBER, _ADDRESS, _ADDRESS, ctypes.c_int)),
     "model_cycles": (_NUMBER, (_ADDRESS,)),
     "model_storage_fault": (_SIZE, (_ADDRESS,)),
-    "model_told": (_SIZE, (_ADDRESS, _ADDRESS)),
+    "model_messages": (_SIZE, (_ADDRESS, _ADDRESS)),
     "model_shown": (_ADDRESS, (_ADDRESS,)),
     "model_waves": (None, (_ADDRESS, _ADDRESS, _ADDRESS)),
 }
@@ -159,7 +159,7 @@ class Model(AnyModel):
             count -= _SLICE
         legal = self._calls.model_step(self._handle, count)
         if self._prints or not legal:
-            self._listen()
+            self._take_messages()
         if not legal:
             raise self._trouble()
 
@@ -175,7 +175,7 @@ class Model(AnyModel):
             most -= _SLICE
         legal = self._calls.model_run_until(self._handle, number, most, ctypes.byref(came))
         if self._prints or not legal:
-            self._listen()
+            self._take_messages()
         if not legal:
             raise self._trouble()
         return bool(came.value)
@@ -192,7 +192,7 @@ class Model(AnyModel):
         while done == _PAUSED:
             done = self._calls.model_run(self._handle, *data, 1)
         if self._prints or done < len(rows):
-            self._listen()
+            self._take_messages()
         if done < len(rows):
             raise self._trouble()
         return results
@@ -245,7 +245,7 @@ class Model(AnyModel):
 
     def trouble(self) -> SimulationError:
         """Return the reason why ``model_run_until``, called by compiled code, failed."""
-        self._listen()
+        self._take_messages()
         return self._trouble()
 
     @property
@@ -260,10 +260,10 @@ class Model(AnyModel):
             raise SimulationError("the model is closed")
         return self._values[port]
 
-    def _listen(self) -> None:
+    def _take_messages(self) -> None:
         """Print the messages of the model; store the first failed check."""
         first = ctypes.POINTER(ctypes.c_uint64)()
-        count = self._calls.model_told(self._handle, ctypes.byref(first))
+        count = self._calls.model_messages(self._handle, ctypes.byref(first))
         messages = self.library.messages
         for number, values in messages_of(first[:count], [x.sizes for x in messages]):
             message = messages[number]

@@ -1,13 +1,13 @@
-// Clocks one instance of a circuit, and executes programs on it. Knows neither the circuit nor the
-// writer of its C++: the file that includes this one, behind told.h and storage.h, describes both in
-// `struct Circuit`. The ports are words of 64 bits, those of a port in a row, its lowest bits first.
+// Clocks one instance of a circuit, and executes programs on it. It depends neither on the circuit nor
+// on the writer of its C++: the file that includes this one, after messages.h and storage.h, describes
+// both in `struct Circuit`. The ports are words of 64 bits, those of a port in a row, its lowest bits first.
 //   using Top                                    the circuit's state
 //   static constexpr size_t buffers              the number of storage buffers
 //   static uint64_t *word(Top &, size_t)         a word of the ports
 //   static bool kept(size_t)                     whether a word shows after an edge its value
 //                                                before it; others do between settle() and the edge
 //   static void settle(Top &)                    lets outputs follow from state and inputs
-//   static size_t edge(Top &, const driver::Buffer *, driver::Heard &)
+//   static size_t edge(Top &, const driver::Buffer *, driver::ModelMessages &)
 //                                                a rising edge, with the storage served; 0, or the
 //                                                number of the storage port at fault, from 1
 //   static void *memory(Top &, size_t)           the array of a memory, whose rows are 0 at first
@@ -26,14 +26,14 @@
 namespace driver {
 
 // The messages of a model, in order, and whether a check failed.
-struct Heard {
-  Told told = {};
+struct ModelMessages {
+  Messages list = {};
   bool failed = false;
 
-  ~Heard() { free(told.words); }
+  ~ModelMessages() { free(list.words); }
 
   void add(size_t number, bool failure, const uint64_t *values, size_t size) {
-    told.add(number, values, size);
+    list.add(number, values, size);
     failed |= failure;
   }
 };
@@ -81,8 +81,8 @@ public:
     earlier += cycles;
     cycles = 0;
     storage_fault = 0;
-    heard.told.count = 0;
-    heard.failed = false;
+    messages.list.count = 0;
+    messages.failed = false;
   }
 
   void settle() { Circuit::settle(top()); }
@@ -90,10 +90,10 @@ public:
   // Returns false when a rule was broken.
   bool edge() {
     if (waves) show(false);
-    storage_fault = Circuit::edge(top(), buffers, heard);
+    storage_fault = Circuit::edge(top(), buffers, messages);
     cycles++;
     if (waves) show(true);
-    return !storage_fault && !heard.failed;
+    return !storage_fault && !messages.failed;
   }
 
   bool step(uint64_t count) {
@@ -185,7 +185,7 @@ public:
   uint64_t cycles = 0;
   uint64_t earlier = 0; // cycles before the last reset
   size_t storage_fault = 0;
-  Heard heard;
+  ModelMessages messages;
   void *waves = nullptr;
   int (*sample)(void *waves, uint64_t femtoseconds) = nullptr; // of model.h
 
@@ -231,10 +231,10 @@ private:
   }                                                                                                \
   EXPORT uint64_t model_cycles(Model *model) { return model->cycles; }                             \
   EXPORT size_t model_storage_fault(Model *model) { return model->storage_fault; }                 \
-  EXPORT size_t model_told(Model *model, const uint64_t **first) {                                 \
-    const size_t count = model->heard.told.count;                                                  \
-    *first = model->heard.told.words;                                                              \
-    model->heard.told.count = 0;                                                                   \
+  EXPORT size_t model_messages(Model *model, const uint64_t **first) {                             \
+    const size_t count = model->messages.list.count;                                               \
+    *first = model->messages.list.words;                                                           \
+    model->messages.list.count = 0;                                                                \
     return count;                                                                                  \
   }                                                                                                \
   EXPORT uint64_t *model_shown(Model *model) { return Circuit::shown(model->top()); }              \

@@ -12,7 +12,7 @@ from ..compiling.library import HEADERS as WORDS
 from ..cpp.body import Scope
 from ..cpp.code import Snippet, assignment, in_reach, lines_of
 from ..cpp.words import literal, words_of
-from ..cpp.writer import Report, Writer
+from ..cpp.writer import MessageCall, Writer
 from ..netlist.design import CLOCK, Bits, PlainDesign, word_count
 from .storage import StorageAccess, StoragePort, buffer_names, in_order
 
@@ -54,10 +54,10 @@ class _Program(Writer):
                 *(f"  {line}" for line in self._state),
                 "",
                 "  // A rising edge. Returns the number of a storage port at fault, from 1, or 0.",
-                "  template <class Heard>",
-                "  size_t cycle(const driver::Buffer *buffers, Heard &heard) {",
+                "  template <class ModelMessages>",
+                "  size_t cycle(const driver::Buffer *buffers, ModelMessages &messages) {",
                 "    size_t fault = 0;",
-                "    (void)buffers; (void)heard;",
+                "    (void)buffers; (void)messages;",
                 *(f"    {line}" for line in lines_of(self._cycle())),
                 "    return fault;",
                 "  }",
@@ -100,13 +100,13 @@ class _Program(Writer):
     # --- one edge -----------------------------------------------------------------------------
 
     def _cycle(self) -> list[Snippet]:
-        reports: list[Report] = [
-            (x.enable, x.values, f"heard.add({number}, {str(x.failed).lower()}")
-            for number, x in enumerate(self._design.notices)
+        messages: list[MessageCall] = [
+            (x.enable, x.values, f"messages.add({number}, {str(x.failed).lower()}")
+            for number, x in enumerate(self._design.messages)
         ]
         shown = [port.bits for port in self._sampled]
         shown += [self._bits[name] for port in self._storage for name in port.requests]
-        codes = list(self._edge_of(reports, shown))
+        codes = list(self._edge_of(messages, shown))
         calls = (self._call(index, port) for index, port in in_order(self._storage))
         return in_reach([*codes, *calls])
 
@@ -161,7 +161,7 @@ _TABLES = """\
 
 _SOURCE = """\
 #include "words.h"
-#include "told.h"
+#include "messages.h"
 #include "storage.h"
 #include "ported.h"
 
@@ -175,8 +175,8 @@ struct Circuit {{
 {tables}
   static void settle(Top &top) {{ top.settle(); }}
 
-  static size_t edge(Top &top, const driver::Buffer *buffers, driver::Heard &heard) {{
-    return top.cycle(buffers, heard);
+  static size_t edge(Top &top, const driver::Buffer *buffers, driver::ModelMessages &messages) {{
+    return top.cycle(buffers, messages);
   }}
 
   static void *memory(Top &top, size_t number) {{ return top.memory(number); }}

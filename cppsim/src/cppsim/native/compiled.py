@@ -21,7 +21,7 @@ from ..netlist.design import (
     to_words,
     word_count,
 )
-from ..netlist.lowered import Event, Lowered
+from ..netlist.lowered import DesignMessage, Lowered
 from . import ModelHandle
 
 if TYPE_CHECKING:
@@ -57,8 +57,10 @@ class CompiledModel:
 
     def __init__(self, lowered: Lowered, source: SimulationSource) -> None:
         self.source = source
-        self._events: list[Event] = [*lowered.events, *lowered.watches]
-        self._sizes = [[word_count(len(bits)) for bits in event.values] for event in self._events]
+        self._messages: list[DesignMessage] = [*lowered.edge_messages, *lowered.comb_messages]
+        self._sizes = [
+            [word_count(len(bits)) for bits in message.values] for message in self._messages
+        ]
         self._memories = {id(x): number for number, x in enumerate(lowered.design.memories)}
         assert source.library is not None
         self._library = library = load(source.library)
@@ -157,12 +159,12 @@ class CompiledModel:
         for word in self.source.due:
             words[word] = 0
 
-    def reports(self) -> Iterator[tuple[Event, tuple[int, ...]]]:
-        """Yield the events since the last call, each with its values, in order."""
+    def messages(self) -> Iterator[tuple[DesignMessage, tuple[int, ...]]]:
+        """Yield the messages since the last call, each with its values, in order."""
         first = ctypes.POINTER(ctypes.c_uint64)()
-        count = self._library.simulation_told(self._handle, ctypes.byref(first))
+        count = self._library.simulation_messages(self._handle, ctypes.byref(first))
         for number, values in messages_of(first[:count], self._sizes):
-            yield self._events[number], values
+            yield self._messages[number], values
 
 
 def _address(function: Any) -> int | None:

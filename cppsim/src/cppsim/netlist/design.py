@@ -231,7 +231,7 @@ class FormattedValue:
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class PlainMessage:
     """A message at every rising edge at which ``enable`` is 1, with ``values`` in ``message``.
 
     It is a print, or the report of a failed check.
@@ -252,7 +252,7 @@ class PlainDesign:
     cells: list[PlainCell] = field(default_factory=list)
     registers: list[StateRegister] = field(default_factory=list)
     memories: list[Memory] = field(default_factory=list)
-    notices: list[Notice] = field(default_factory=list)
+    messages: list[PlainMessage] = field(default_factory=list)
 
     def first_free(self) -> int:
         """Return the first number that no bit has, nor any bit above it."""

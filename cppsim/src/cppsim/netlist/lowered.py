@@ -52,7 +52,7 @@ class StateInput:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class DesignMessage:
     """A print or check, Amaranth's ``statement``: reported where ``enable`` is 1."""
 
     enable: int
@@ -69,15 +69,15 @@ class Event:
 class Lowered:
     """A design in plain form.
 
-    ``events`` are reported at edges, ``watches`` after every change. ``signals`` has the bits of
-    every signal; ``rows`` maps Amaranth's memories to those of the design.
+    ``edge_messages`` are reported at edges, ``comb_messages`` after every change. ``signals`` has
+    the bits of every signal; ``rows`` maps Amaranth's memories to those of the design.
     """
 
     design: PlainDesign = field(default_factory=PlainDesign)
     inputs: list[StateInput] = field(default_factory=list)
     edges: list[ClockEdge] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
-    watches: list[Event] = field(default_factory=list)
+    edge_messages: list[DesignMessage] = field(default_factory=list)
+    comb_messages: list[DesignMessage] = field(default_factory=list)
     signals: "MutableMapping[Signal, Bits]" = field(default_factory=SignalDict)
     driven: "MutableMapping[Signal, bool]" = field(default_factory=SignalDict)
     """Signals that combinational logic drives."""
@@ -88,8 +88,8 @@ class Lowered:
     def show(self, named: Iterable[tuple[str, Bits]]) -> None:
         """Make ``named`` bits and those of messages and edges the outputs of the design."""
         read = [DesignPort(name, True, bits) for name, bits in named]
-        for event in (*self.events, *self.watches):
-            read += [DesignPort("", True, bits) for bits in ((event.enable,), *event.values)]
+        for message in (*self.edge_messages, *self.comb_messages):
+            read += [DesignPort("", True, bits) for bits in ((message.enable,), *message.values)]
         if self.covered is not None:
             read += [DesignPort("", True, word.bits) for word in self.covered.words]
         read.append(DesignPort("", True, tuple(edge.net for edge in self.edges)))
@@ -154,17 +154,17 @@ _FAILURES = {"assert": "Assertion violated", "assume": "Assumption violated"}
 
 def report(statement: Any, values: Sequence[int]) -> None:
     """Print the message of ``statement``; raise ``AssertionError`` with it for a failed check."""
-    text = said(statement, values)
+    text = message_text(statement, values)
     if kind_of(statement) in _FAILURES:
         pin_blame(statement.src_loc, AssertionError(text))
     print(text, end="")
 
 
-def said(statement: Any, values: Sequence[int]) -> str:
+def message_text(statement: Any, values: Sequence[int]) -> str:
     """Return the message of ``statement`` with ``values``."""
     kind = kind_of(statement)
     if kind in _FAILURES:
-        return formatted(worded(statement), values)
+        return formatted(check_message(statement), values)
     text = formatted(parts_of(statement.message), values)
     if kind == "print":
         return text
@@ -172,14 +172,14 @@ def said(statement: Any, values: Sequence[int]) -> str:
     return f"Coverage hit at {filename}:{line}: {text}\n"
 
 
-def worded(statement: Any) -> tuple[str | FormattedValue, ...]:
+def check_message(statement: Any) -> tuple[str | FormattedValue, ...]:
     """Return the message of ``statement``, a check, in plain form."""
     kind, message = _FAILURES[kind_of(statement)], statement.message
     return (kind,) if message is None else (f"{kind}: ", *parts_of(message))
 
 
 def kind_of(statement: Any) -> str:
-    """Return the `Event.kind` of a statement."""
+    """Return the `DesignMessage.kind` of a statement."""
     return "print" if isinstance(statement, ast.Print) else str(statement.kind.value)
 
 

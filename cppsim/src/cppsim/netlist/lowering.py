@@ -19,17 +19,17 @@ from ..amaranth_internals import (
     driven_signals,
     emitted_netlist,
     memories_of,
+    message_statements,
     named_signals,
     nir,
     operands_of,
     read_ports_of,
-    reports_of,
 )
 from .cells import CellWriter, bits_of, result_of
 from .covered import Measured, covered_bits
 from .decisions import Decisions
 from .design import Bits, Memory, MemoryRead, MemoryWrite, NotPlain, StateRegister
-from .lowered import ClockEdge, Event, Lowered, StateInput
+from .lowered import ClockEdge, DesignMessage, Lowered, StateInput
 from .passes import rewrite
 from .simplify import share
 
@@ -107,7 +107,7 @@ class _Lowering:
         self._toggling: list[tuple[str, str, Signal]] = []
         """Conditions and named signals that coverage counts."""
         self._contents = _memories(design.fragment)
-        self._reports: list[Any] = []
+        self._statements: list[Any] = []
         """Prints and checks in the order of their cells."""
         self._visit(design.fragment)
 
@@ -118,7 +118,7 @@ class _Lowering:
 
     def lowered(self) -> Lowered:
         lowered, cells = self._lowered, self._netlist.cells
-        reports = iter(self._reports)
+        statements = iter(self._statements)
         reads: dict[int, list[MemoryRead]] = {}
         writes: dict[int, list[MemoryWrite]] = {}
         for number, cell in enumerate(cells):
@@ -138,7 +138,7 @@ class _Lowering:
                 case nir.SyncWritePort():
                     writes.setdefault(cell.memory, []).append(self._write(cell))
                 case nir.SyncPrint() | nir.SyncProperty() | nir.AsyncPrint() | nir.AsyncProperty():
-                    self._event(cell, next(reports))
+                    self._message(cell, next(statements))
                 case nir.AssignmentList():
                     result = result_of(number, len(cell.default))
                     self._writer.equate(result, self._decisions.result(cell))
@@ -178,15 +178,15 @@ class _Lowering:
         def change(bits: Bits) -> Bits:
             return tuple(same.get(bit, bit) for bit in bits)
 
-        def changed(event: Event) -> Event:
-            enable = same.get(event.enable, event.enable)
-            return replace(event, enable=enable, values=tuple(map(change, event.values)))
+        def changed(message: DesignMessage) -> DesignMessage:
+            enable = same.get(message.enable, message.enable)
+            return replace(message, enable=enable, values=tuple(map(change, message.values)))
 
         for signal, value in self._netlist.signals.items():
             lowered.signals[signal] = change(bits_of(value))
         lowered.edges = [replace(edge, net=same.get(edge.net, edge.net)) for edge in lowered.edges]
-        lowered.events = list(map(changed, lowered.events))
-        lowered.watches = list(map(changed, lowered.watches))
+        lowered.edge_messages = list(map(changed, lowered.edge_messages))
+        lowered.comb_messages = list(map(changed, lowered.comb_messages))
         rewrite(lowered.design, change)
         if self._conditions is not None:
             signals = (lowered.signals[signal] for _, _, signal in self._toggling)
@@ -204,7 +204,7 @@ class _Lowering:
         """Note what combinational logic drives, what clocks start as, and what resets reads."""
         signals, driven = self._netlist.signals, self._lowered.driven
         for statements in fragment.statements.values():
-            self._reports += reports_of(statements)
+            self._statements += message_statements(statements)
         for statement in fragment.statements.get("comb", ()):
             for signal in driven_signals(statement):
                 driven[signal] = True
@@ -360,8 +360,8 @@ class _Lowering:
 
     # --- what a simulation shows --------------------------------------------------------------
 
-    def _event(self, cell: Any, statement: Any) -> None:
-        """Note a print, a check that fails, or a cover that is hit."""
+    def _message(self, cell: Any, statement: Any) -> None:
+        """Add a print, a check that fails, or a cover that is hit."""
         writer, enable = self._writer, int(cell.en)
         if isinstance(cell, nir.SyncProperty | nir.AsyncProperty):
             test = int(cell.test)
@@ -373,9 +373,9 @@ class _Lowering:
         values = tuple(bits_of(x.value) for x in chunks if isinstance(x, nir.FormatValue))
         if isinstance(cell, nir.SyncPrint | nir.SyncProperty):
             enable = writer.all_of(self._active(cell), enable)
-            self._lowered.events.append(Event(enable, values, statement))
+            self._lowered.edge_messages.append(DesignMessage(enable, values, statement))
         else:
-            self._lowered.watches.append(Event(enable, values, statement))
+            self._lowered.comb_messages.append(DesignMessage(enable, values, statement))
 
 
 _PLACES = 1 << 20

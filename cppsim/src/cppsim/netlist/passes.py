@@ -76,14 +76,14 @@ def rewrite(design: PlainDesign, change: Callable[[Bits], Bits]) -> None:
         )
         for x in design.memories
     ]
-    design.notices = [
+    design.messages = [
         replace(x, enable=bit(x.enable), values=tuple(map(change, x.values)))
-        for x in design.notices
+        for x in design.messages
     ]
 
 
 def trim(design: PlainDesign) -> None:
-    """Drop every bit that no output port and no notice depends on."""
+    """Drop every bit that no output port and no message depends on."""
     live = _live(design)
     design.cells = [cell for x in design.cells if (cell := _trim_cell(x, live))]
     design.registers = [register for x in design.registers if (register := _trim_register(x, live))]
@@ -99,8 +99,8 @@ def _live(design: PlainDesign) -> set[int]:
         for read in memory.reads:
             sources |= {bit: (memory, place) for place, bit in enumerate(read.result)}
     left = [bit for port in design.ports if port.output for bit in port.bits]
-    for notice in design.notices:
-        left += [notice.enable, *(bit for bits in notice.values for bit in bits)]
+    for message in design.messages:
+        left += [message.enable, *(bit for bits in message.values for bit in bits)]
     live: set[int] = set()
     while left:
         bit = left.pop()
@@ -218,9 +218,9 @@ def _roots(design: PlainDesign, shown: Iterable[Bits]) -> Iterator[int]:
             yield from read.address
         for write in memory.writes:
             yield from (*write.enable, *write.address, *write.data)
-    for notice in design.notices:
-        yield notice.enable
-        for bits in notice.values:
+    for message in design.messages:
+        yield message.enable
+        for bits in message.values:
             yield from bits
     for port in design.ports:
         if port.output:

@@ -14,7 +14,7 @@ from ..amaranth_internals import (
     clocks_and_resets_of,
 )
 from ..cpp.simulation import SimulationSource
-from ..netlist.lowered import Event, Lowered, clock_plan, report
+from ..netlist.lowered import DesignMessage, Lowered, clock_plan, report
 from .clocks import Clocks, Condition
 from .deltas import Attention, Deltas
 from .depths import depths
@@ -53,7 +53,7 @@ class CompiledState(SettledState):
         self._attention = Attention.TICKS
         self._triggered: dict[Any, None] = {}
         """The slots whose changes somebody waits for, other than by a tick."""
-        self._watches = {id(x) for x in lowered.watches}
+        self._comb_messages = {id(x) for x in lowered.comb_messages}
         self.readers = Readers(self)
         self.clocks = self.timeline = Clocks(self.model.native, self.deltas)
 
@@ -243,18 +243,18 @@ class CompiledState(SettledState):
 
     def _report_messages(self) -> None:
         reported = set()
-        for event, values in self.model.reports():
-            if id(event) in self._watches:
-                key = (id(event), values)
+        for message, values in self.model.messages():
+            if id(message) in self._comb_messages:
+                key = (id(message), values)
                 reported.add(key)
                 if key in self.reported:
                     continue
-            self._report(event, values)
+            self._report(message, values)
         self.reported = reported
 
-    def _report(self, event: Event, values: Sequence[int]) -> None:
+    def _report(self, message: DesignMessage, values: Sequence[int]) -> None:
         """Report a message of the design."""
-        report(event.statement, values)
+        report(message.statement, values)
 
     def _write(self) -> bool:
         """Write pending values; return whether anything changed, or a waker was called."""

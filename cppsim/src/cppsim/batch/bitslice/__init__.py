@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ...netlist.design import Bits, Memory, MemoryWrite, PlainCell
-from ...netlist.lowered import Event, InputWord, clock_plan, edge_sides
+from ...netlist.lowered import DesignMessage, InputWord, clock_plan, edge_sides
 from ...netlist.passes import ordered_statements
 from ..circuit import BatchCircuit
 from ..description import MemoryLayout
@@ -144,7 +144,7 @@ class _Bitslicer:
         self._registers()
         self._logic()
         self._step()
-        if self._lowered.edges or self._lowered.watches:
+        if self._lowered.edges or self._lowered.comb_messages:
             self._levels()
         self.result.outputs["settle"] = list(self._shown())
         widest = max((check.count for check in self.result.checks), default=0)
@@ -268,8 +268,8 @@ class _Bitslicer:
             for write in memory.writes:
                 if write.enable:
                     outputs += self._store(number, memory, write)
-        for number, event in enumerate(self._lowered.events):
-            outputs += self._tell(number, event)
+        for number, message in enumerate(self._lowered.edge_messages):
+            outputs += self._check(number, message)
         self.result.clocked_checks = len(self.result.checks)
         if not self._lowered.edges:
             outputs += self._shown()
@@ -286,12 +286,12 @@ class _Bitslicer:
         for index, node in enumerate(nodes):
             yield Output(node, ("w", first + index))
 
-    def _tell(self, number: int, event: Event) -> Iterator[Output]:
+    def _check(self, number: int, message: DesignMessage) -> Iterator[Output]:
         if number in self._circuit.checks:
-            values = [bit for bits in event.values for bit in bits]
+            values = [bit for bits in message.values for bit in bits]
             word, first = self._word(), self._word(len(values))
             self.result.checks.append(Check(word, number, first, len(values)))
-            yield Output(self._nodes[event.enable], ("b", word))
+            yield Output(self._nodes[message.enable], ("b", word))
             for index, bit in enumerate(values):
                 yield Output(self._nodes[bit], ("b", first + index))
 
@@ -306,9 +306,9 @@ class _Bitslicer:
             outputs.append(Output(network.both(new, network.negated(old)), ("b", due)))
             outputs.append(Output(now, ("b", after)))
             self.result.derived_levels.append((after, level))
-        first = len(self._lowered.events)
-        for number, event in enumerate(self._lowered.watches):
-            outputs += self._tell(first + number, event)
+        first = len(self._lowered.edge_messages)
+        for number, message in enumerate(self._lowered.comb_messages):
+            outputs += self._check(first + number, message)
         self.result.outputs["levels"] = outputs
 
     def _shown(self) -> Iterator[Output]:

@@ -1,6 +1,6 @@
-// The messages of a step: numbers of events, each with the words of its values behind it.
+// The messages of a step: numbers, each followed by the words of its values.
 
-struct Told {
+struct Messages {
   uint64_t *words;
   size_t count, room;
 
