@@ -144,8 +144,8 @@ KEYS: dict[str, Callable[[], PortChoice]] = {
     "the clocks of two domains exchanged": lambda: PortChoice(
         Part(domains=("other", "sync")), ["sync"]
     ),
-    "a watched signal": lambda: PortChoice(Part(), None, ["count0"]),
-    "another watched signal": lambda: PortChoice(Part(), None, ["count1"]),
+    "an exposed signal": lambda: PortChoice(Part(), None, ["count0"]),
+    "another exposed signal": lambda: PortChoice(Part(), None, ["count1"]),
 }
 
 

@@ -84,9 +84,9 @@ def test_a_reset_that_a_port_shares_its_name_with_is_recorded_under_its_number()
     assert results["count 2"].tolist() == [0, 8]
 
 
-def test_a_watched_signal_keeps_its_name_beside_a_reset() -> None:
+def test_an_exposed_signal_keeps_its_name_beside_a_reset() -> None:
     dut = TwoResets()
-    batch = Batch(dut, 1, backend="threads", watch=["count", "rst"])
+    batch = Batch(dut, 1, backend="threads", expose=["count", "rst"])
     assert set(batch.ports) >= {"rst", "rst2", "count"}
 
 

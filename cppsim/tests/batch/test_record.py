@@ -216,7 +216,7 @@ _SAYS: list[tuple[Callable[[Delay, Any], Any], str]] = [
     (lambda dut, ctx: ctx.get(dut.rows.data[0]), "get .*: .*; rows are Batch.memory's"),
     (
         lambda dut, ctx: ctx.get(dut.left),
-        r"get 'left': .* make the batch with watch=\['delay.left'\]",
+        r"get 'left': .* make the batch with expose=\['delay.left'\]",
     ),
     (lambda dut, ctx: ctx.get(Signal(name="other")), "get 'other': it is not a port .* the design"),
     (lambda dut, ctx: ctx.tick("made"), "tick of 'made': a cycle of the batch clocks sync, and"),
@@ -243,8 +243,8 @@ def test_what_a_program_cannot_say_is_named(ask: Callable[[Delay, Any], Any], an
     async def testbench(ctx: Any) -> None:
         await ask(delay, ctx)
 
-    watch = ["delay.go", "delay.wait", "delay.done"]
-    batch = Batch(m, 1, "threads", watch=watch, clocks=("sync",))
+    expose = ["delay.go", "delay.wait", "delay.done"]
+    batch = Batch(m, 1, "threads", expose=expose, clocks=("sync",))
     with pytest.raises(BatchError, match=answer) as error:
         batch.record(testbench, limit=30)
     assert "\n" not in str(error.value)

@@ -110,7 +110,7 @@ class _Run:
         """
         names = names_of(self.design)
         batch = batch_of(self.design, len(self.given), backend)
-        watch = [names[id(x)] for x in self.outputs]
+        expose = [names[id(x)] for x in self.outputs]
         program = cppsim.Program()
         for number in range(len(self.given[0])):
             for place, signal in enumerate(self.inputs):
@@ -119,9 +119,9 @@ class _Run:
                     values = [instance[number][place] for instance in self.given]
                     program.set(name, _words(values, len(signal)))
             program.step()
-            for name in dict.fromkeys(watch):
+            for name in dict.fromkeys(expose):
                 program.get(name, f"{number} {name}")
-        return batch, program, watch
+        return batch, program, expose
 
 
 def batch_of(design: RandomDesign, instances: int, backend: str) -> cppsim.Batch:
@@ -129,7 +129,7 @@ def batch_of(design: RandomDesign, instances: int, backend: str) -> cppsim.Batch
     names = names_of(design)
     looked = [names[id(x)] for x in (*design.outputs, *design.inputs) if id(x) in names and len(x)]
     clocks = None if design.clocks else ()
-    return cppsim.Batch(design.module, instances, backend, clocks=clocks, watch=looked)
+    return cppsim.Batch(design.module, instances, backend, clocks=clocks, expose=looked)
 
 
 def on_backend(batch: cppsim.Batch, backend: str) -> Runner:

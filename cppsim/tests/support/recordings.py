@@ -36,14 +36,16 @@ def compare_recording(
             same = all((x == value).all() for x in results[name])
             assert same, f"{backend}, seed {seed}, {name!r}: {results[name]}, recorded: {value}"
     if len(design.clocks) == 1:
-        assert values == _alone(design, seed), f"seed {seed}: the recorded testbench gets other values"
+        assert values == _alone(design, seed), (
+            f"seed {seed}: the recorded testbench gets other values"
+        )
     return len(recording.results)
 
 
 def _batch(design: RandomDesign, backend: str, instances: int) -> cppsim.Batch:
     wanted = {id(x) for x in (*design.inputs, *design.outputs) if len(x)}
-    watch = [name for signal, name in names_of(design).items() if signal in wanted]
-    return cppsim.Batch(design.module, instances, backend, watch=watch)
+    expose = [name for signal, name in names_of(design).items() if signal in wanted]
+    return cppsim.Batch(design.module, instances, backend, expose=expose)
 
 
 def _testbench(

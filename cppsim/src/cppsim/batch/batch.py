@@ -36,7 +36,7 @@ class Batch(Runner):
     clocks : sequence of str, optional
         The domains whose clocks a cycle raises together, then lowers; by default all clocks that
         the design does not drive. Other clocks are inputs.
-    watch : collection of str
+    expose : collection of str
         More signals to show as ports, named with their submodules: ``"core.queue.level"``.
 
     Raises ``BatchError``, a ``SimulationError``, for a design that cannot be compiled, for more
@@ -50,9 +50,9 @@ class Batch(Runner):
         backend: Backend | str = "auto",
         *,
         clocks: Sequence[str] | None = None,
-        watch: Collection[str] = (),
+        expose: Collection[str] = (),
     ) -> None:
-        self._choice = PortChoice(dut, clocks, watch)
+        self._choice = PortChoice(dut, clocks, expose)
         with uncollected():
             design = PreparedBatch.of(self._choice)
             self.written = CachedBatch(design)

@@ -46,20 +46,20 @@ class PortChoice:
 
     dut: Any
     clocks: Collection[str] | None = None
-    watch: Collection[str] = ()
+    expose: Collection[str] = ()
 
     def names(self, prepared: Any) -> PortNames:
         """Name the ports of the design, which is ``prepared``.
 
-        Ports are the signals in ``watch``, those of a component or else all of the top level, and
+        Ports are the signals in ``expose``, those of a component or else all of the top level, and
         the clocks and resets of all domains. A clock or a reset gets a number if another port has
-        its name: ``rst2``. Raises ``BatchError`` for a name in ``watch`` that no signal has.
+        its name: ``rst2``. Raises ``BatchError`` for a name in ``expose`` that no signal has.
         """
         named = dict(named_signals(prepared))
-        unknown = [name for name in self.watch if name not in named]
+        unknown = [name for name in self.expose if name not in named]
         if unknown:
             raise BatchError(f"no signal {unknown[0]!r}; names are those in waveforms, such as a.b")
-        chosen: dict[str, Any] = {name: named[name] for name in self.watch}
+        chosen: dict[str, Any] = {name: named[name] for name in self.expose}
         signature, ports = getattr(self.dut, "signature", None), dict[str, Any]()
         if isinstance(signature, wiring.Signature):
             flat: Any = signature.flatten(self.dut)
@@ -147,7 +147,7 @@ class PreparedBatch:
     @staticmethod
     def of(choice: PortChoice) -> "PreparedBatch":
         """Prepare the design of ``choice``. Raises ``BatchError``."""
-        for parameter, names in (("clocks", choice.clocks), ("watch", choice.watch)):
+        for parameter, names in (("clocks", choice.clocks), ("expose", choice.expose)):
             if isinstance(names, str):
                 raise BatchError(f"{parameter}: {names!r}; expected a list of names")
         with in_one_line(BatchError):

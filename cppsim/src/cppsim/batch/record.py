@@ -66,7 +66,7 @@ class BatchPorts:
         port = self._ports.get(id(signal))
         if port is None:
             name = self._all.get(id(signal))
-            hint = f"; make the batch with watch=[{name!r}]" if name else ", nor of the design"
+            hint = f"; make the batch with expose=[{name!r}]" if name else ", nor of the design"
             raise BatchError(f"{what} {signal.name!r}: it is not a port of the batch{hint}")
         return port
 

@@ -204,7 +204,7 @@ class WrittenBatch:
     def _ports(self) -> Iterator[PortLayout]:
         first = 0
         gates, lowered = self._gates, self._circuit.lowered
-        watched = bool(gates.pending_edges or lowered.comb_messages)
+        always_active = bool(gates.pending_edges or lowered.comb_messages)
         clocks = {word for word, _ in gates.previous_inputs}
         for name, bits in self._circuit.names.items():
             words = [gates.stored.get(bit, ("", -1))[1] for bit in bits if bit > 1]
@@ -217,7 +217,7 @@ class WrittenBatch:
                     first,
                     input=given and name not in self._circuit.clocks,
                     settled=-1 in words,
-                    active=given and (watched or not clocks.isdisjoint(words)),
+                    active=given and (always_active or not clocks.isdisjoint(words)),
                 )
             )
             first += layout.words

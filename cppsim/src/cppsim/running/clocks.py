@@ -66,7 +66,7 @@ class EdgeControl(ctypes.Structure):
         ("settles", ctypes.c_uint64),
     )
 
-    def watch(self, conditions: Sequence[Condition]) -> None:
+    def stop_when(self, conditions: Sequence[Condition]) -> None:
         """Stop also when one of ``conditions`` is true; the caller holds references to them."""
         # The structure keeps the array alive.
         self.conditions = (_Condition * len(conditions))(*map(_condition, conditions))

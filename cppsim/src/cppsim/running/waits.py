@@ -51,9 +51,9 @@ class Edge:
         self._engine, self._active_triggers = engine, engine.active_triggers
         self._attached = self._clocked = False
         self._target = NEVER
-        self._watched: tuple[Condition, ...] = ()
+        self._conditions: tuple[Condition, ...] = ()
         self._planned: set[Wait] = set()
-        """The waits whose conditions compiled code watches."""
+        """The waits whose conditions compiled code evaluates."""
 
     def reset(self) -> None:
         """Drop all waits."""
@@ -136,12 +136,12 @@ class Edge:
             return
         self._target = self.control.target = min((x.target for x in self.waits), default=NEVER)
         self._planned = set(self.waits)
-        self._watch(tuple(dict.fromkeys(x for wait in self.waits for x in wait.conditions)))
+        self._stop_when(tuple(dict.fromkeys(x for wait in self.waits for x in wait.conditions)))
 
-    def _watch(self, conditions: tuple[Condition, ...]) -> None:
-        if conditions != self._watched:
-            self._watched = conditions
-            self.control.watch(conditions)
+    def _stop_when(self, conditions: tuple[Condition, ...]) -> None:
+        if conditions != self._conditions:
+            self._conditions = conditions
+            self.control.stop_when(conditions)
 
 
 class Sampler:

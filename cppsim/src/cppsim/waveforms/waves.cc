@@ -21,7 +21,7 @@ constexpr size_t KNOWN = 1 << 12;  // values of a variable whose text is cached
 
 // --- what Python hands over ----------------------------------------------------------------------
 
-// Memory to be watched. All areas are one row of words, in which each begins with word `first`.
+// Memory to be sampled. All areas are one row of words, in which each begins with word `first`.
 struct Area {
   const char *content;
   size_t size; // in bytes
@@ -234,7 +234,7 @@ struct Waves {
 
 private:
   // Bits of a word that belong to a variable, and whether they are all of it.
-  struct Watch {
+  struct Field {
     uint64_t bits;
     uint32_t variable, shift;
     bool all;
@@ -251,8 +251,8 @@ private:
   Model _model;
   Callbacks _python;
   Array<size_t> _part_starts;
-  Array<Watch> _watches; // a word's one after the other
-  Array<size_t> _watch_starts;
+  Array<Field> _fields; // a word's one after the other
+  Array<size_t> _first_fields;
   Array<uint64_t> _words;   // of all areas, at the last sample
   Array<uint64_t> _noted;   // of each variable: the last sample in whose `_changed` it was
   Array<uint32_t> _changed; // variables to be gathered from `_words`
@@ -274,19 +274,19 @@ void Waves::begin() {
   _noted.resize(variables.size());
   _known = new Lines[variables.size()];
   _part_starts.resize(variables.size() + 1);
-  _watch_starts.resize(words + 2);
+  _first_fields.resize(words + 2);
   for (const Part &part : parts) {
     _part_starts[part.variable + 1]++;
-    _watch_starts[part.word + 2]++; // one further up, for filling in moves each start to the end
+    _first_fields[part.word + 2]++; // one further up, for filling in moves each start to the end
   }
   for (size_t k = 1; k < _part_starts.size(); k++) _part_starts[k] += _part_starts[k - 1];
-  for (size_t k = 1; k < _watch_starts.size(); k++) _watch_starts[k] += _watch_starts[k - 1];
-  _watches.resize(parts.size());
+  for (size_t k = 1; k < _first_fields.size(); k++) _first_fields[k] += _first_fields[k - 1];
+  _fields.resize(parts.size());
   for (const Part &part : parts) {
     const Variable &variable = variables[part.variable];
     const bool all = part.width == variable.width && variable.kind == DIGITS;
-    Watch &watch = _watches[_watch_starts[part.word + 1]++];
-    watch = {mask(part.width) << part.shift, part.variable, part.shift, all};
+    Field &field = _fields[_first_fields[part.word + 1]++];
+    field = {mask(part.width) << part.shift, part.variable, part.shift, all};
   }
 }
 
@@ -358,14 +358,14 @@ void Waves::compare(const Area &area) {
 }
 
 void Waves::word_changed(size_t word, uint64_t value, uint64_t difference) {
-  const Watch *const end = _watches.begin() + _watch_starts[word + 1];
-  for (const Watch *watch = _watches.begin() + _watch_starts[word]; watch != end; watch++) {
-    if (!(watch->bits & difference)) continue;
-    if (watch->all) {
-      show(variables[watch->variable], (value & watch->bits) >> watch->shift);
-    } else if (_noted[watch->variable] != _samples) {
-      _noted[watch->variable] = _samples;
-      _changed.add(watch->variable);
+  const Field *const end = _fields.begin() + _first_fields[word + 1];
+  for (const Field *field = _fields.begin() + _first_fields[word]; field != end; field++) {
+    if (!(field->bits & difference)) continue;
+    if (field->all) {
+      show(variables[field->variable], (value & field->bits) >> field->shift);
+    } else if (_noted[field->variable] != _samples) {
+      _noted[field->variable] = _samples;
+      _changed.add(field->variable);
     }
   }
 }
@@ -467,7 +467,7 @@ EXPORT void waves_count_from(Waves *waves, uint64_t high, uint64_t low) {
   waves->epoch = Time(high) << WORD | low;
 }
 
-// Lines that Python has made, of variables that it watches itself.
+// Lines that Python has made, of variables that it samples itself.
 EXPORT int waves_add(Waves *waves, uint64_t femtoseconds, const char *text, size_t size) {
   waves->failed = waves->date(waves->epoch + femtoseconds);
   if (!waves->failed) waves->text.add(text, size);
