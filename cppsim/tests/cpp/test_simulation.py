@@ -26,7 +26,7 @@ def test_an_input_changes_without_a_step_if_logic_alone_reads_it(reader: str) ->
     lowered = lower(design)
     source = write_simulation(lowered)
     ((field,),) = [source.fields[lowered.signals[given]]]
-    assert (field.word in source.passive) == (reader == "logic")
+    assert (field.word in source.comb_inputs) == (reader == "logic")
 
 
 @same_on(on_engine)

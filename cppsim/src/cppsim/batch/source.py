@@ -172,7 +172,7 @@ class WrittenBatch:
         yield from table("CLOCK", clocks, "CLOCKS")
         yield from table("PENDING", gates.pending_edges)
         yield from table("FROZEN", self._frozen)
-        yield from pairs("SEEN", gates.previous_inputs)
+        yield from pairs("PREVIOUS", gates.previous_inputs)
         yield from pairs("MADE", gates.derived_levels)
         values = next(iter(gates.message_words), 0)
         yield f"constexpr uint32_t CLOCKED_CHECKS = {gates.clocked_checks};"

@@ -4,7 +4,7 @@
 //   store, advance          buffered writes of memories, and the switch to the next state
 //   ONES_B, ONES_Q          words that are 1 at power-on
 //   PORTS, BITS             the words that hold the bits of each word of a port
-//   CLOCKS, SEEN, MADE      the clocks of a cycle, and pairs of present and previous levels
+//   CLOCKS, PREVIOUS, MADE  the clocks of a cycle, and pairs of present and previous levels
 //   CHECKS                  of each check: the word that is 1 where it fails, its number, the first
 //                           word of the values of its message, and their bits
 //   MESSAGE_WORDS           the words of the values of the first failed check
@@ -66,7 +66,7 @@ inline void stepped(Tile &t) {
   store(t);
   advance(t);
   if (!CLOCKED) return;
-  EACH(k, SEEN_COUNT) t.b[SEEN[k][1]] = t.b[SEEN[k][0]];
+  EACH(k, PREVIOUS_COUNT) t.b[PREVIOUS[k][1]] = t.b[PREVIOUS[k][0]];
   TOGETHER();
   levels(t);
   record_failures(t, CLOCKED_CHECKS, CHECK_COUNT);

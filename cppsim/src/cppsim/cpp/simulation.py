@@ -22,8 +22,8 @@ from .writer import MessageCall, Writer
 _NAMESPACES = re.compile(r"\b(word|wide)::")
 """The namespaces of words.h beside types. A FIFO needs none: compiling takes .92 of the time."""
 
-EITHER = 3
-"""This number stands for both levels of a clock."""
+BOTH_LEVELS = 3
+"""In place of a quiet level: neither level of the clock needs a step."""
 
 _TEXT = """\
 #include "{header}.h"
@@ -91,14 +91,14 @@ class SimulationSource:
         The statements that follow from the state, in order, and their number.
     registers
         The bits of each register.
-    inputs, passive
+    inputs, comb_inputs
         Words that no step changes; those that need no step after a change.
-    idle
-        Words of clocks without other users: a level without effect, to which the clock may change
-        without a step, and the shadow, which must be written then. Of a clock that the design does
-        not use this is `EITHER` level, and the word itself.
-    seen
-        The shadow of each word with clocks. Between steps the two are equal.
+    quiet
+        For words of clocks that only edges of one kind read: the quiet level, to which the clock
+        changes without a step, and the word of its previous level, which is written then. For a
+        clock that the design does not use: `BOTH_LEVELS`, and the word itself.
+    previous
+        The word with the previous level of each word with clocks. They are equal between steps.
     due
         Words that are not 0 while an edge of a derived clock is pending; 0 between steps.
     starts
@@ -116,9 +116,9 @@ class SimulationSource:
     step_count: int = 0
     registers: list[Bits] = field(default_factory=list)
     inputs: set[int] = field(default_factory=set)
-    passive: set[int] = field(default_factory=set)
-    idle: dict[int, tuple[int, int]] = field(default_factory=dict)
-    seen: dict[int, int] = field(default_factory=dict)
+    comb_inputs: set[int] = field(default_factory=set)
+    quiet: dict[int, tuple[int, int]] = field(default_factory=dict)
+    previous: dict[int, int] = field(default_factory=dict)
     due: list[int] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
     size: int = 0
@@ -153,11 +153,11 @@ class _Simulation(Writer):
         words = self._counted
         changing = sum(word.toggles for word in words)
         settle = list(lines_of(in_reach(self._settle())))
-        self._find_idle_levels()
+        self._find_quiet_levels()
         # Without a clock, coverage counts at each step.
         stepped = self._counted and not self._active
         if not self._derived and not self._lowered.comb_messages and not stepped:
-            self._source.passive = self._source.inputs - self._source.seen.keys()
+            self._source.comb_inputs = self._source.inputs - self._source.previous.keys()
         self._source.step_count = len(self._steps)
         self._source.registers = [register.result for register in self._design.registers]
         self._source.size = max(1, len(self._source.starts))
@@ -209,18 +209,18 @@ class _Simulation(Writer):
         word = self._word(given.start)
         self._keep(word, given.bits)
         self._source.inputs.add(word)
-        if given.shadowed:
-            shadow = self._word(given.start)
+        if given.has_previous:
+            previous = self._word(given.start)
             if given.late:
-                self._words.define(f"s[{shadow}]", given.bits)
-                self._source.stored |= {bit: (shadow, k) for k, bit in enumerate(given.bits)}
-            self._source.seen[word] = shadow
+                self._words.define(f"s[{previous}]", given.bits)
+                self._source.stored |= {bit: (previous, k) for k, bit in enumerate(given.bits)}
+            self._source.previous[word] = previous
 
     def _declare_edges(self) -> None:
         for number, edge in enumerate(self._lowered.edges):
             if number not in self._plan.derived:
                 word, place = self._stored[edge.net]
-                old, new = edge_sides(edge, f"s[{self._source.seen[word]}]", f"s[{word}]")
+                old, new = edge_sides(edge, f"s[{self._source.previous[word]}]", f"s[{word}]")
                 self._edges.append(f"const uint64_t e{number} = ({new} & ~{old}) >> {place} & 1;")
                 name = f"e{number}"
             else:
@@ -244,7 +244,8 @@ class _Simulation(Writer):
         else:
             # Every step is an edge of the one clock that there is, if any.
             yield from lines_of(in_reach(self._edge_of(calls, shown)))
-        yield from (f"s[{seen}] = s[{word}];" for word, seen in self._source.seen.items())
+        previous = self._source.previous
+        yield from (f"s[{before}] = s[{word}];" for word, before in previous.items())
 
     def _before_edge(self) -> Iterator[Snippet]:
         """Yield the statements that count what coverage measures."""
@@ -320,7 +321,7 @@ class _Simulation(Writer):
             for part, word in zip(fields, words_of(bits), strict=True):
                 yield self._assigned(f"s[{part.word}]", word)
 
-    def _find_idle_levels(self) -> None:
+    def _find_quiet_levels(self) -> None:
         """Find clocks of one bit that no logic reads, and that act at edges of one kind alone."""
         design, read = self._lowered.design, set[int]()
         for cell in design.cells:
@@ -334,18 +335,18 @@ class _Simulation(Writer):
         for message in (*self._lowered.edge_messages, *self._lowered.comb_messages):
             read.update((message.enable,), *message.values)
         read.update(*self._source.settled, *(word.bits for word in self._counted))
-        seen, clocks = self._source.seen, {edge.net for edge in self._lowered.edges}
+        previous, clocks = self._source.previous, {edge.net for edge in self._lowered.edges}
         used = read | clocks
         for given in self._plan.inputs:
             if len(given.bits) == 1 and given.bits[0] not in used:
                 word, _ = self._stored[given.bits[0]]
-                self._source.idle[word] = (EITHER, word)
+                self._source.quiet[word] = (BOTH_LEVELS, word)
         for net in clocks - read:
             kinds = {edge.rising for edge in self._lowered.edges if edge.net == net}
             word, _ = self._stored.get(net, (-1, 0))
             alone = sum(place[0] == word for place in self._stored.values()) == 1
-            if word in seen and alone and len(kinds) == 1:
-                self._source.idle[word] = (int(not kinds.pop()), seen[word])
+            if word in previous and alone and len(kinds) == 1:
+                self._source.quiet[word] = (int(not kinds.pop()), previous[word])
 
     def _gathered(self, bits: Bits) -> Iterator[BitField]:
         low = 0

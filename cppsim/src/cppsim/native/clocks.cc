@@ -32,8 +32,8 @@ struct Edge {
 // Changes its level, which is the lowest bit of a word, at `next` and each `half` period later.
 struct Clock {
   uint64_t word;
-  uint64_t idle; // no change of the model follows from this level; 2: from neither; 3: from both
-  uint64_t shadow; // a word that is to hold the idle level, too
+  uint64_t quiet;    // the level that needs no step of the model; 2: none; 3: both
+  uint64_t previous; // the word of the previous level, to which a quiet level is written as well
   uint64_t next, half;
   Edge *edges[2]; // to each level; null if nobody ever waited for it
 };
@@ -62,7 +62,7 @@ namespace {
 // Why time stands still.
 enum Reason { EDGE = 1, MESSAGES = 2, TIME = 3, SLICE = 4, FAILED = 5, WOKEN = 6 };
 
-constexpr uint64_t EITHER = 3; // level
+constexpr uint64_t BOTH_LEVELS = 3; // quiet
 constexpr uint64_t NEVER = ~uint64_t(0);
 constexpr uint64_t AGE = uint64_t(1) << 61; // when the time is to be counted from anew
 constexpr double SECONDS = 0.005;           // after which Python may want to hear of signals
@@ -96,7 +96,7 @@ bool change(Clocks *clocks) {
     if (clock.next != now) continue;
     clock.next += clock.half;
     const uint64_t level = (words[clock.word] ^= 1) & 1;
-    if (level == clock.idle || clock.idle == EITHER) words[clock.shadow] = words[clock.word];
+    if (level == clock.quiet || clock.quiet == BOTH_LEVELS) words[clock.previous] = words[clock.word];
     else seen = true;
     if (clock.edges[level]) changed |= uint64_t(1) << (2 * i + level);
   }

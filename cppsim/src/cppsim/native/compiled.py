@@ -151,8 +151,8 @@ class CompiledModel:
             if bit in levels:
                 words[word] = words[word] & ~(1 << index) | levels[bit] << index
         shown = {word for word, _ in self.source.stored.values()}
-        for word, seen in self.source.seen.items():
-            given, other = (seen, word) if seen in shown else (word, seen)
+        for word, previous in self.source.previous.items():
+            given, other = (previous, word) if previous in shown else (word, previous)
             words[other] = words[given]
         # Clocks that the design makes are compared with what they were at the last step.
         self.step()

@@ -1,7 +1,7 @@
 """A design in plain form with its clocks and messages, and the rule of how edges are found.
 
-A design is stepped from outside. A clock that is an input has a shadow: a second word with its
-level at the last step, and an edge is where the two differ. A clock that the design makes is
+A design is stepped from outside. A clock that is an input has a second word with its previous
+level, at the last step; an edge is where the two differ. A clock that the design makes is
 compared with its level after each step; its edge is pending then, and happens in the next step.
 All back ends follow `ClockPlan`. Messages are prints, failed checks and hits of covers.
 """
@@ -106,16 +106,17 @@ class InputWord:
     ----------
     bits, start
         The bits, and their value at power-on.
-    shadowed
-        One of the bits is a clock or an asynchronous reset, so that the word has a shadow.
+    has_previous
+        One of the bits is a clock or an asynchronous reset, so that a second
+        word has its previous level.
     late
-        Logic reads the shadow: at an edge of a clock everything shows its level before the edge,
-        the clock included. Of an asynchronous reset logic reads the new level.
+        Logic reads the previous level: at an edge of a clock all signals show their levels before
+        the edge, the clock included. Of an asynchronous reset logic reads the new level.
     """
 
     bits: Bits
     start: int
-    shadowed: bool
+    has_previous: bool
     late: bool
 
 

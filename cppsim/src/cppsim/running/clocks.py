@@ -80,8 +80,8 @@ def _condition(given: Condition) -> _Condition:
 class _Clock(ctypes.Structure):
     _fields_ = (
         ("word", ctypes.c_uint64),
-        ("idle", ctypes.c_uint64),
-        ("shadow", ctypes.c_uint64),
+        ("quiet", ctypes.c_uint64),
+        ("previous", ctypes.c_uint64),
         ("next", ctypes.c_uint64),
         ("half", ctypes.c_uint64),
         ("edges", ctypes.POINTER(EdgeControl) * 2),

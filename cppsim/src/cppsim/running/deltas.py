@@ -83,7 +83,7 @@ class Deltas:
 
     def __init__(self, model: CompiledModel) -> None:
         self.control = _Control(ctypes.pointer(model.native), model.source.size)
-        pairs = [(word, before) for word, before in model.source.seen.items()]
+        pairs = [(word, before) for word, before in model.source.previous.items()]
         self.control.clocks, self.control.clocks_size = _pairs(pairs), len(pairs)
         self._library = library = native()
         address = ctypes.c_void_p(ctypes.addressof(self.control))

@@ -118,12 +118,12 @@ class SignalSlot(BaseSignalState):
         )
         self._mask = only[2] if only else 0
         source, words = state.model.source, {field[0] for field in self._fields}
-        self._given = words <= source.inputs
-        self.combinational_only = words <= source.passive
+        self._is_input = words <= source.inputs
+        self.combinational_only = words <= source.comb_inputs
         self.clock: int | None = None
         self.edges: dict[int, Any] = {}
-        found: tuple[int | None, int] = source.idle.get(self._only, (None, -1))
-        self._no_effect_level, self._shadow = found
+        found: tuple[int | None, int] = source.quiet.get(self._only, (None, -1))
+        self._quiet_level, self._previous = found
         self._queued: int | None = None
         self.shown: int | None = None
         self._first_watch = -1
@@ -176,7 +176,7 @@ class SignalSlot(BaseSignalState):
 
     def add_waker(self, waker: Callable[..., bool]) -> None:
         assert waker not in self.wakers
-        if self.is_comb or not self._given or self.clock is not None:
+        if self.is_comb or not self._is_input or self.clock is not None:
             if not self.wakers:
                 self._watch()
             self.wakers.append(waker)
@@ -273,8 +273,8 @@ class SignalSlot(BaseSignalState):
 
     def write(self, value: int) -> bool:
         """Write ``value``; return whether the model needs a step."""
-        if value == self._no_effect_level:
-            self._words[self._only] = self._words[self._shadow] = value
+        if value == self._quiet_level:
+            self._words[self._only] = self._words[self._previous] = value
             return False
         for word, shift, mask, low in self._fields:
             others = self._words[word] & ~(mask << shift)
@@ -282,16 +282,16 @@ class SignalSlot(BaseSignalState):
         return True
 
     def as_clock(self) -> tuple[int, int, int] | None:
-        """Return its word, its level without effect (or 2), and its shadow word.
+        """Return its word, its quiet level (or 2), and the word of its previous level.
 
         None if it shares its word with another signal, or if logic drives it.
         """
-        if self.is_comb or not self._given or self._only < 0:
+        if self.is_comb or not self._is_input or self._only < 0:
             return None
         return (
             self._only,
-            2 if self._no_effect_level is None else self._no_effect_level,
-            max(self._shadow, 0),
+            2 if self._quiet_level is None else self._quiet_level,
+            max(self._previous, 0),
         )
 
     def conditions(self) -> list[Condition]:

@@ -180,14 +180,14 @@ class _Bitslicer:
             self.result.stored[bit] = "b", word
             self._nodes[bit] = node = self._source("b", word)
             words = [word]
-            if given.shadowed:
+            if given.has_previous:
                 words.append(self._word())
                 self.result.previous_inputs.append((word, words[1]))
-                shadow = self._source("b", words[1])
-                self._given[bit] = node, shadow
+                previous = self._source("b", words[1])
+                self._given[bit] = node, previous
                 if given.late:
                     # Logic reads the level before the edge, also of the clock itself.
-                    self._nodes[bit] = shadow
+                    self._nodes[bit] = previous
             if given.start >> index & 1:
                 self.result.initial_ones["b"].update(words)
 
