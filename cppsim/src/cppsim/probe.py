@@ -16,7 +16,7 @@ from amaranth.hdl import Const, Signal
 from .amaranth_internals import NetlistEmitter, ast, nir, operands_of
 from .cpp.words import BitField, adjacent, repeated, words_of
 from .cpp.writer import element_bits
-from .native.compiled import CompiledModel
+from .native.compiled import DesignInstance
 from .native.probe import Code, Instruction, ProbeProgram
 from .netlist.cells import CellWriter, bits_of
 from .netlist.design import (
@@ -304,7 +304,7 @@ class Probes:
         The number of programs written. Expressions of one structure share theirs.
     """
 
-    def __init__(self, lowered: Lowered, model: CompiledModel) -> None:
+    def __init__(self, lowered: Lowered, model: DesignInstance) -> None:
         self._signals: Mapping[Signal, Bits] = lowered.signals
         self._model = model
         self.limit = max(_LEAST, model.source.step_count // _WORTH)

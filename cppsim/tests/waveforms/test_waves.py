@@ -23,7 +23,7 @@ from amaranth.lib import data, enum
 from amaranth.lib.memory import Memory
 
 from cppsim.cpp.words import BitField
-from cppsim.native import ModelHandle
+from cppsim.native import InstanceHandle
 from cppsim.waveforms import Areas, Variable, Waves
 from support.seeds import seeds, slow
 from support.waveforms import (
@@ -327,7 +327,9 @@ def test_words_in_memory_and_what_settles_them() -> None:
         Variable("c", 1, [BitField(2, 63, 0, 1)]),
         Variable("d", 2, [BitField(1, 0, 0, 2)], lambda value: f"s{value * 11} d"),
     ]
-    model = ModelHandle(None, ctypes.addressof(words), None, ctypes.cast(settle, ctypes.c_void_p))
+    model = InstanceHandle(
+        None, ctypes.addressof(words), None, ctypes.cast(settle, ctypes.c_void_p)
+    )
     file = StringIO()
     waves = Waves(model, areas, variables, file)
     waves.sample(0)

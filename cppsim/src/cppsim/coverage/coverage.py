@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakSet
 
-from ..native.compiled import CompiledModel
+from ..native.compiled import DesignInstance
 from ..netlist.covered import Measured
 from .points import CoveragePoint, DesignPoints
 from .report import lcov, missing, table
@@ -46,7 +46,7 @@ class Coverage:
         self._points: dict[str, list[CoveragePoint]] = {}
         self._counts: dict[tuple[str, str], list[int]] = {}
         """By test and design."""
-        self._models: WeakSet[CompiledModel] = WeakSet()
+        self._models: WeakSet[DesignInstance] = WeakSet()
 
     def __enter__(self) -> "Coverage":
         _open.append(self)
@@ -64,7 +64,7 @@ class Coverage:
         self._take()
         self._test = name
 
-    def measure(self, design: Any, model: CompiledModel) -> None:
+    def measure(self, design: Any, model: DesignInstance) -> None:
         """Count what ``model``, which is compiled of a prepared design, does from now on."""
         counters = model.counters()
         if counters is None:

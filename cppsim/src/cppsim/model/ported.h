@@ -1,6 +1,7 @@
 // Clocks one instance of a circuit, and executes programs on it. It depends neither on the circuit nor
 // on the writer of its C++: the file that includes this one, after messages.h and storage.h, describes
-// both in `struct Circuit`. The ports are words of 64 bits, those of a port in a row, its lowest bits first.
+// both in `struct Circuit`. The ports are words of 64 bits; the words of a port are in a row, its lowest
+// bits first.
 //   using Top                                    the circuit's state
 //   static constexpr size_t buffers              the number of storage buffers
 //   static uint64_t *word(Top &, size_t)         a word of the ports
@@ -65,11 +66,11 @@ struct Cursor {
   uint64_t loops[DEPTH] = {};
 };
 
-template <class Circuit> class Model {
+template <class Circuit> class Instance {
 public:
-  Model() { new (memory) typename Circuit::Top(); }
-  ~Model() { destroy(); }
-  Model(const Model &) = delete;
+  Instance() { new (memory) typename Circuit::Top(); }
+  ~Instance() { destroy(); }
+  Instance(const Instance &) = delete;
 
   typename Circuit::Top &top() { return *reinterpret_cast<typename Circuit::Top *>(memory); }
 
@@ -187,7 +188,7 @@ public:
   size_t storage_fault = 0;
   ModelMessages messages;
   void *waves = nullptr;
-  int (*sample)(void *waves, uint64_t femtoseconds) = nullptr; // of model.h
+  int (*sample)(void *waves, uint64_t femtoseconds) = nullptr; // of instance.h
 
 private:
   Cursor cursor = {};
@@ -204,43 +205,43 @@ private:
 
 // The C interface, for the one circuit of this library.
 #define DRIVER_INTERFACE(Circuit)                                                                  \
-  using Model = driver::Model<Circuit>;                                                            \
-  EXPORT Model *model_create() { return new Model(); }                                             \
-  EXPORT void model_destroy(Model *model) { delete model; }                                        \
-  EXPORT void model_reset(Model *model) { model->reset(); }                                        \
-  EXPORT uint64_t *model_word(Model *model, size_t word) {                                         \
-    return Circuit::word(model->top(), word);                                                      \
+  using Instance = driver::Instance<Circuit>;                                                      \
+  EXPORT Instance *model_create() { return new Instance(); }                                       \
+  EXPORT void model_destroy(Instance *instance) { delete instance; }                               \
+  EXPORT void model_reset(Instance *instance) { instance->reset(); }                               \
+  EXPORT uint64_t *model_word(Instance *instance, size_t word) {                                   \
+    return Circuit::word(instance->top(), word);                                                   \
   }                                                                                                \
-  EXPORT void *model_memory(Model *model, size_t number) {                                         \
-    return Circuit::memory(model->top(), number);                                                  \
+  EXPORT void *model_memory(Instance *instance, size_t number) {                                   \
+    return Circuit::memory(instance->top(), number);                                               \
   }                                                                                                \
-  EXPORT void model_buffer(Model *model, size_t index, uint8_t *bytes, uint64_t size) {            \
-    model->buffers[index] = {bytes, size};                                                         \
+  EXPORT void model_buffer(Instance *instance, size_t index, uint8_t *bytes, uint64_t size) {      \
+    instance->buffers[index] = {bytes, size};                                                      \
   }                                                                                                \
-  EXPORT void model_settle(Model *model) { model->settle(); }                                      \
-  EXPORT int model_step(Model *model, uint64_t count) { return model->step(count); }               \
-  EXPORT int model_run_until(Model *model, uint64_t port, uint64_t limit, int *came) {             \
+  EXPORT void model_settle(Instance *instance) { instance->settle(); }                             \
+  EXPORT int model_step(Instance *instance, uint64_t count) { return instance->step(count); }      \
+  EXPORT int model_run_until(Instance *instance, uint64_t port, uint64_t limit, int *came) {       \
     bool high = false;                                                                             \
-    bool legal = model->run_until(port, limit, high);                                              \
+    bool legal = instance->run_until(port, limit, high);                                           \
     *came = high;                                                                                  \
     return legal;                                                                                  \
   }                                                                                                \
-  EXPORT uint64_t model_run(Model *model, const driver::Instruction *program, uint64_t count,      \
+  EXPORT uint64_t model_run(Instance *instance, const driver::Instruction *program, uint64_t count,\
                             const uint64_t *input, uint64_t *output, int resume) {                 \
-    return model->run(program, count, input, output, resume != 0);                                 \
+    return instance->run(program, count, input, output, resume != 0);                              \
   }                                                                                                \
-  EXPORT uint64_t model_cycles(Model *model) { return model->cycles; }                             \
-  EXPORT size_t model_storage_fault(Model *model) { return model->storage_fault; }                 \
-  EXPORT size_t model_messages(Model *model, const uint64_t **first) {                             \
-    const size_t count = model->messages.list.count;                                               \
-    *first = model->messages.list.words;                                                           \
-    model->messages.list.count = 0;                                                                \
+  EXPORT uint64_t model_cycles(Instance *instance) { return instance->cycles; }                    \
+  EXPORT size_t model_storage_fault(Instance *instance) { return instance->storage_fault; }        \
+  EXPORT size_t model_messages(Instance *instance, const uint64_t **first) {                       \
+    const size_t count = instance->messages.list.count;                                            \
+    *first = instance->messages.list.words;                                                        \
+    instance->messages.list.count = 0;                                                             \
     return count;                                                                                  \
   }                                                                                                \
-  EXPORT uint64_t *model_shown(Model *model) { return Circuit::shown(model->top()); }              \
-  EXPORT void model_waves(Model *model, void *waves, int (*sample)(void *, uint64_t)) {            \
-    if (model->waves) model->show(model->cycles != 0);                                             \
-    if (model->waves) model->show(false);                                                          \
-    model->waves = waves;                                                                          \
-    model->sample = sample;                                                                        \
+  EXPORT uint64_t *model_shown(Instance *instance) { return Circuit::shown(instance->top()); }     \
+  EXPORT void model_waves(Instance *instance, void *waves, int (*sample)(void *, uint64_t)) {      \
+    if (instance->waves) instance->show(instance->cycles != 0);                                    \
+    if (instance->waves) instance->show(false);                                                    \
+    instance->waves = waves;                                                                       \
+    instance->sample = sample;                                                                     \
   }

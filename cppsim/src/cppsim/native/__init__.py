@@ -1,7 +1,7 @@
-"""C++ that is the same for all designs, compiled once: it moves models on, and looks into them.
+"""C++ that is the same for all designs, compiled once: it advances instances, and reads them.
 
-Each file is one responsibility with a few ``extern "C"`` functions; ``model.h`` says what a model
-is to them. The Python module beside a file gives it a face.
+Each file has one responsibility and a few ``extern "C"`` functions; ``instance.h`` declares an
+instance for them. The Python module beside a file calls its functions.
 """
 
 import ctypes
@@ -16,8 +16,8 @@ _FOLDER = Path(str(files("cppsim") / "native"))
 BUILDER = Builder("native", "its own library", ("-O2",), headers=(_FOLDER, HEADERS))
 
 
-class ModelHandle(ctypes.Structure):
-    """``Model`` of model.h."""
+class InstanceHandle(ctypes.Structure):
+    """``Instance`` of instance.h."""
 
     _fields_ = (
         ("top", ctypes.c_void_p),

@@ -1,6 +1,6 @@
-// Clocks that move a model on through time, until somebody in Python has something to do.
+// Clocks that move an instance on through time, until somebody in Python has something to do.
 //
-// Of an edge that somebody waits for, only the clock's own word is written: the model is yet to be
+// Of an edge that somebody waits for, only the clock's own word is written: the instance is yet to be
 // stepped, so that what was before the edge can still be sampled. Python owns all of these.
 
 #include "deltas.h"
@@ -26,20 +26,20 @@ struct Edge {
   uint64_t target; // the count at which somebody is to be woken, who may also wait for a condition
   uint64_t size;   // of the conditions
   const Condition *conditions;
-  uint64_t settles; // the conditions are of words that the model settles
+  uint64_t settles; // the conditions are of words that the instance settles
 };
 
 // Changes its level, which is the lowest bit of a word, at `next` and each `half` period later.
 struct Clock {
   uint64_t word;
-  uint64_t quiet;    // the level that needs no step of the model; 2: none; 3: both
+  uint64_t quiet;    // the level that needs no step of the instance; 2: none; 3: both
   uint64_t previous; // the word of the previous level, to which a quiet level is written as well
   uint64_t next, half;
   Edge *edges[2]; // to each level; null if nobody ever waited for it
 };
 
 struct Clocks {
-  const Model *model;
+  const Instance *instance;
   Deltas *deltas;
   Clock *clocks;
   uint64_t size;
@@ -48,7 +48,7 @@ struct Clocks {
   uint64_t wake;    // when Python has something to do
   uint64_t limit;   // what happens then or later is not to happen
   uint64_t answer;  // of the last step
-  uint64_t settled; // nothing has happened since the model was settled
+  uint64_t settled; // nothing has happened since the instance was settled
   uint64_t reached; // bit 2 i + level: an edge of clock i, if there is one for which to stop
   Waves *const *waves; // to be sampled before time goes on
   uint64_t waves_size;
@@ -75,21 +75,21 @@ double seconds() {
 }
 
 bool over(Clocks *clocks, Edge *edge) {
-  const Model *model = clocks->model;
+  const Instance *instance = clocks->instance;
   bool found = ++edge->count >= edge->target;
   if (edge->size && edge->settles && !clocks->settled) {
-    model->settle(model->top);
+    instance->settle(instance->top);
     clocks->settled = 1;
   }
   for (uint64_t i = 0; i < edge->size; i++)
-    found |= edge->conditions[i].met(model->words);
+    found |= edge->conditions[i].met(instance->words);
   return found;
 }
 
-// Let clocks change whose time it is; whether the model is to see it.
+// Let clocks change whose time it is; whether the instance is to see it.
 bool change(Clocks *clocks) {
   const uint64_t now = clocks->now;
-  uint64_t *words = clocks->model->words, changed = 0;
+  uint64_t *words = clocks->instance->words, changed = 0;
   bool seen = false;
   for (uint64_t i = 0; i < clocks->size; i++) {
     Clock &clock = clocks->clocks[i];
@@ -110,15 +110,15 @@ bool change(Clocks *clocks) {
   return seen;
 }
 
-// Step the model; 0, or why not to go on.
+// Step the instance; 0, or why not to go on.
 int step(Clocks *clocks) {
-  const Model *model = clocks->model;
+  const Instance *instance = clocks->instance;
   Deltas *deltas = clocks->deltas;
   clocks->settled = 0;
   do {
-    clocks->answer = uint64_t(model->step(model->top));
+    clocks->answer = uint64_t(instance->step(instance->top));
     if (deltas->attention == WATCHES) {
-      if (deltas->settles) model->settle(model->top);
+      if (deltas->settles) instance->settle(instance->top);
       deltas_look(deltas);
       if (deltas->fired) return WOKEN;
     }

@@ -22,7 +22,7 @@ from ..netlist.design import (
     word_count,
 )
 from ..netlist.lowered import DesignMessage, Lowered
-from . import ModelHandle
+from . import InstanceHandle
 
 if TYPE_CHECKING:
     from .counters import Counters
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _FORMATS: dict[int, Any] = {8: "B", 16: "H", 32: "I", 64: "Q"}
 
 
-class CompiledModel:
+class DesignInstance:
     """One instance of a lowered design whose C++ ``source`` has a library.
 
     Raises ``SimulationError`` if the library cannot be loaded.
@@ -51,7 +51,7 @@ class CompiledModel:
         levels of clocks that the design makes. ``levels`` returns what ``step`` does.
     settle : callable
         Computes the signals that follow from state and inputs.
-    native : ModelHandle
+    native : InstanceHandle
         The model for native code, valid as long as this object.
     """
 
@@ -86,7 +86,7 @@ class CompiledModel:
         self.step, self.settle, self.edge, self.levels = (
             partial(function, self._handle) for function in functions
         )
-        self.native = ModelHandle(self._handle, self.address, *map(_address, functions))
+        self.native = InstanceHandle(self._handle, self.address, *map(_address, functions))
         self.take_counts: Callable[[], None] | None = None
         """Called before counters of coverage are lost."""
 

@@ -17,13 +17,13 @@ void push(Deltas *deltas, bool fresh) {
   if (deltas->count < deltas->capacity) deltas->count++;
   else deltas->origin = 0;
   const size_t bytes = deltas->size * sizeof(uint64_t);
-  __builtin_memcpy(const_cast<uint64_t *>(row(deltas, 0)), deltas->model->words, bytes);
+  __builtin_memcpy(const_cast<uint64_t *>(row(deltas, 0)), deltas->instance->words, bytes);
 }
 
 // Let new pending edges wait until their clocks have changed, `passed` delta cycles less. Those of
 // one delta cycle happen at the same time, as they do if nobody watches.
 void delay(Deltas *deltas, uint64_t passed) {
-  uint64_t *words = deltas->model->words, longest = 0;
+  uint64_t *words = deltas->instance->words, longest = 0;
   bool found = false;
   for (uint64_t i = 0; i < deltas->derived_size; i++) {
     const DerivedEdge &edge = deltas->derived[i];
@@ -54,7 +54,7 @@ bool ripen(Deltas *deltas) {
   bool ripe = false;
   for (uint64_t i = 0; i < size; i++) {
     if (!deltas->late[i]) continue;
-    deltas->model->words[deltas->derived[i].word] = 1;
+    deltas->instance->words[deltas->derived[i].word] = 1;
     ripe = true;
   }
   const uint64_t left = (deltas->late_rows - 1) * size;
@@ -64,7 +64,7 @@ bool ripen(Deltas *deltas) {
 }
 
 bool clocks_changed(const Deltas *deltas) {
-  const uint64_t *words = deltas->model->words;
+  const uint64_t *words = deltas->instance->words;
   for (uint64_t i = 0; i < deltas->clocks_size; i++)
     if (words[deltas->clocks[i].word] != words[deltas->clocks[i].before]) return true;
   return false;
@@ -85,28 +85,28 @@ uint64_t depth_of(const Deltas *deltas) {
 #define EXPORT __attribute__((visibility("default")))
 
 EXPORT int deltas_begin(Deltas *deltas, int fresh) {
-  const Model *model = deltas->model;
-  if (!deltas->settled) model->settle(model->top);
+  const Instance *instance = deltas->instance;
+  if (!deltas->settled) instance->settle(instance->top);
   deltas->settled = 1;
   push(deltas, fresh);
   delay(deltas, 0); // those that were found while nobody watched
   deltas->answer = 0;
   const bool active = ripen(deltas) | clocks_changed(deltas);
   if (active) {
-    model->edge(model->top);
+    instance->edge(instance->top);
     deltas->settled = 0;
   }
   if (fresh) {
     // Logic has its first edges before the first values are written.
-    deltas->answer = uint64_t(model->levels(model->top));
+    deltas->answer = uint64_t(instance->levels(instance->top));
     delay(deltas, 1);
   }
   return active;
 }
 
 EXPORT int deltas_end(Deltas *deltas, int active) {
-  const Model *model = deltas->model;
-  deltas->answer |= uint64_t(model->levels(model->top));
+  const Instance *instance = deltas->instance;
+  deltas->answer |= uint64_t(instance->levels(instance->top));
   delay(deltas, 0);
   deltas->still = active ? 0 : deltas->still + 1;
   if (active) deltas->settled = 0;
@@ -127,7 +127,7 @@ EXPORT void deltas_look(Deltas *deltas) {
   uint64_t found = 0;
   for (uint64_t i = 0; i < deltas->watches_size; i++) {
     Watch &watch = deltas->watches[i];
-    const uint64_t *words = deltas->model->words;
+    const uint64_t *words = deltas->instance->words;
     watch.before = watch.now;
     if (watch.depth && deltas->count) {
       const uint64_t depth = watch.depth < deltas->count ? watch.depth : deltas->count;

@@ -1,11 +1,11 @@
-// Delta cycles of a model in the order of Amaranth's simulator, and the signals that wake somebody.
+// Delta cycles of an instance in the order of Amaranth's simulator, and the signals that wake somebody.
 //
-// A model evaluates all logic at once. Here logic shows a change as many delta cycles late as it has
+// An instance evaluates all logic at once. Here logic shows a change as many delta cycles late as it has
 // assignments, and so does a clock that logic makes. Python owns all of these.
 
 #pragma once
 
-#include "model.h"
+#include "instance.h"
 
 extern "C" {
 
@@ -31,8 +31,8 @@ struct DerivedEdge {
 enum Attention : uint64_t { TICKS = 0, WATCHES = 1, DELTAS = 2 };
 
 struct Deltas {
-  const Model *model;
-  uint64_t size;     // words of the model
+  const Instance *instance;
+  uint64_t size;     // words of the instance
   uint64_t *rows;    // words of past delta cycles, with logic evaluated: a ring
   uint64_t capacity; // rows in the ring
   uint64_t newest;   // the row of this delta cycle
@@ -47,9 +47,9 @@ struct Deltas {
   uint64_t late_rows; // 1 plus the largest depth
   Watch *watches;
   uint64_t watches_size;
-  uint64_t settles; // watches have words that the model settles
-  uint64_t settled; // nothing has happened since the model was settled
-  uint64_t answer;  // of the model, in this delta cycle
+  uint64_t settles; // watches have words that the instance settles
+  uint64_t settled; // nothing has happened since the instance was settled
+  uint64_t answer;  // of the instance, in this delta cycle
   uint64_t fired;   // the last look has found a change that wakes somebody
   uint64_t attention;
   uint64_t stopped; // clocks_fast_forward has stopped in the middle of a time step

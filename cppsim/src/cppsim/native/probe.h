@@ -1,4 +1,4 @@
-// A small program that computes one value of up to 64 bits from the words of a model.
+// A small program that computes one value of up to 64 bits from the words of an instance.
 //
 // Instructions follow each other without branches; each leaves a value that later ones take by its
 // number, with zeros above its bits. The value of the last one is that of the program.

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from ..native import ModelHandle, native
+from ..native import InstanceHandle, native
 from ..native.probe import ProbeProgram
 from ..waveforms import Waves
 from .deltas import Deltas
@@ -90,7 +90,7 @@ class _Clock(ctypes.Structure):
 
 class _Control(ctypes.Structure):
     _fields_ = (
-        ("model", ctypes.POINTER(ModelHandle)),
+        ("model", ctypes.POINTER(InstanceHandle)),
         ("deltas", ctypes.c_void_p),
         ("clocks", ctypes.POINTER(_Clock)),
         ("size", ctypes.c_uint64),
@@ -133,7 +133,7 @@ class Clocks:
 
     critical = False
 
-    def __init__(self, model: ModelHandle, deltas: Deltas) -> None:
+    def __init__(self, model: InstanceHandle, deltas: Deltas) -> None:
         self.slots: list[Any] = []
         self.wakers: Wakers = {}
         self._clocks = (_Clock * _MOST)()

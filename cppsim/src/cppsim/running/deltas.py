@@ -6,8 +6,8 @@ from enum import IntEnum
 from functools import partial
 from itertools import starmap
 
-from ..native import ModelHandle, native
-from ..native.compiled import CompiledModel
+from ..native import InstanceHandle, native
+from ..native.compiled import DesignInstance
 
 _FIRST_WATCHES = 16
 """Room for watches at first; it doubles."""
@@ -39,7 +39,7 @@ class _Pair(ctypes.Structure):
 class _Control(ctypes.Structure):
     # Pointers of these types keep alive what they point to.
     _fields_ = (
-        ("model", ctypes.POINTER(ModelHandle)),
+        ("model", ctypes.POINTER(InstanceHandle)),
         ("size", ctypes.c_uint64),
         ("rows", ctypes.POINTER(ctypes.c_uint64)),
         ("capacity", ctypes.c_uint64),
@@ -81,7 +81,7 @@ class Deltas:
         `prepare` has been called.
     """
 
-    def __init__(self, model: CompiledModel) -> None:
+    def __init__(self, model: DesignInstance) -> None:
         self.control = _Control(ctypes.pointer(model.native), model.source.size)
         pairs = [(word, before) for word, before in model.source.previous.items()]
         self.control.clocks, self.control.clocks_size = _pairs(pairs), len(pairs)

@@ -13,7 +13,7 @@ from ..amaranth_internals import (
     PySignalState,
 )
 from ..cpp.simulation import SimulationSource
-from ..native.compiled import CompiledModel
+from ..native.compiled import DesignInstance
 from ..netlist.lowered import Lowered
 from ..probe import Probes
 from .clocks import Condition
@@ -45,7 +45,7 @@ class SettledState(PyEngineState):
     def __init__(self, lowered: Lowered, source: SimulationSource) -> None:
         super().__init__()
         self._lowered = lowered
-        self.model = CompiledModel(lowered, source)
+        self.model = DesignInstance(lowered, source)
         self.probes = Probes(lowered, self.model)
         self.patience = 1 + self.probes.patience
         self.watched: dict[Any, None] = {}

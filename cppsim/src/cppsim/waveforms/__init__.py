@@ -18,7 +18,7 @@ from typing import IO, Any
 
 from ..compiling.library import Signatures, bind
 from ..cpp.words import BitField
-from ..native import BUILDER, ModelHandle
+from ..native import BUILDER, InstanceHandle
 from ..netlist.design import from_words, word_count
 
 _LONGEST_ENDING = 8
@@ -147,7 +147,7 @@ class Waves:
 
     def __init__(
         self,
-        model: ModelHandle,
+        model: InstanceHandle,
         areas: Areas,
         variables: Sequence[Variable],
         file: IO[str],

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..cpp.words import BitField
 from ..errors import SimulationError
-from ..native import ModelHandle
+from ..native import InstanceHandle
 from ..netlist.design import from_words
 from . import Areas, Variable, Waves
 
@@ -48,7 +48,7 @@ class Waveform:
         areas = Areas()
         areas.add(memoryview(words).cast("B"))
         settle = ctypes.cast(calls.model_settle, ctypes.c_void_p)
-        handle = ModelHandle(model, address, None, settle)
+        handle = InstanceHandle(model, address, None, settle)
         self._waves = Waves(handle, areas, variables, self._file)
         self._waves.note()
         for known, variable in zip(declared, variables, strict=True):

@@ -23,7 +23,7 @@ from ..amaranth_internals import (
     read_signals,
 )
 from ..cpp.words import BitField
-from ..native.compiled import CompiledModel
+from ..native.compiled import DesignInstance
 from ..netlist.design import Bits
 from . import Areas, BackwardsError, Variable, Waves
 
@@ -35,7 +35,7 @@ _Shown = Sequence[tuple[Any, Any]]
 class State(Protocol):
     """The state of a simulation whose signals and memories are in a compiled model."""
 
-    model: CompiledModel
+    model: DesignInstance
     slots: list[Any]
 
     def get_signal(self, signal: Signal) -> int: ...

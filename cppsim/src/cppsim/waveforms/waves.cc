@@ -1,7 +1,7 @@
 // Waveforms as text of a VCD file (IEEE 1364-2005, clause 18): what has changed since the sample
-// before. Never moves a model on. Files, headers and values that show as words are Python's.
+// before. Never moves an instance on. Files, headers and values that show as words are Python's.
 
-#include "model.h"
+#include "instance.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -212,7 +212,8 @@ private:
 // -------------------------------------------------------------------------------------------------
 
 struct Waves {
-  Waves(const Model &model, const Callbacks &callbacks) : _model(model), _python(callbacks) {}
+  Waves(const Instance &instance, const Callbacks &callbacks)
+      : _instance(instance), _python(callbacks) {}
 
   ~Waves() { delete[] _known; }
 
@@ -248,7 +249,7 @@ private:
   int show_words(uint32_t number);
   void gather(uint32_t number);
 
-  Model _model;
+  Instance _instance;
   Callbacks _python;
   Array<size_t> _part_starts;
   Array<Field> _fields; // a word's one after the other
@@ -296,7 +297,7 @@ int Waves::sample(Time time) {
   const bool dated = _dated && time == _time;
   int failed = date(time);
   if (failed) return failed;
-  _model.settle(_model.top);
+  _instance.settle(_instance.top);
   const size_t begin = text.count;
   _samples++;
   for (const Area &area : areas) compare(area);
@@ -311,7 +312,7 @@ int Waves::sample(Time time) {
 // Takes the first sample, of time 0, whose lines Python writes.
 int Waves::note() {
   const size_t before = text.count;
-  _model.settle(_model.top);
+  _instance.settle(_instance.top);
   _samples++;
   for (const Area &area : areas) compare(area);
   const int failed = show_changed();
@@ -437,10 +438,10 @@ void Waves::gather(uint32_t number) {
 // --- for Python ----------------------------------------------------------------------------------
 
 // `parts` are in the order of their variables.
-EXPORT Waves *waves_create(const Model *model, const Callbacks *callbacks, const Area *areas,
+EXPORT Waves *waves_create(const Instance *instance, const Callbacks *callbacks, const Area *areas,
                            size_t area_count, const Variable *variables, size_t variable_count,
                            const Part *parts, size_t part_count) {
-  Waves *waves = new Waves(*model, *callbacks);
+  Waves *waves = new Waves(*instance, *callbacks);
   waves->areas.take(areas, area_count);
   waves->variables.take(variables, variable_count);
   waves->parts.take(parts, part_count);
