@@ -74,7 +74,7 @@ def netlist(build: Callable[[], Elaboratable]) -> Mapping[str, str]:
     design, contents = simulated.design, list(map(list, simulated.contents))
     trim(design)
     model, _ = program(design, ())
-    stored = [(x.number, x.places, contents[x.number]) for x in design.memories]
+    stored = [(x.number, x.columns, contents[x.number]) for x in design.memories]
     return {"netlist": _digest(text), "simulated": _digest(f"{model}{stored}")}
 
 

@@ -40,7 +40,7 @@ def test_registers_and_memories_have_the_bits_that_are_read() -> None:
     (memory,) = design.memories
     assert memory.width == 4
     assert memory.number == 0
-    assert memory.places == (2, 3, 4, 5)
+    assert memory.columns == (2, 3, 4, 5)
     assert [len(read.result) for read in memory.reads] == [4]
 
 

@@ -30,7 +30,7 @@ class Scope:
         return Scope(self, self.depth + 1)
 
 
-def place(
+def assign_scopes(
     steps: Sequence[Statement],
     uses: Iterable[tuple[Bits, Scope]],
     root: Scope,
@@ -143,7 +143,7 @@ class Body:
         for number, step in enumerate(steps):
             for k, word in enumerate(words_of(step.result)):
                 words.define(_local(number, k), word)
-        self._arms = place(steps, uses, root, [self._cost(step) for step in steps], dry)
+        self._arms = assign_scopes(steps, uses, root, [self._cost(step) for step in steps], dry)
 
     def _cost(self, step: Statement) -> int:
         """About how many instructions a step takes."""

@@ -86,7 +86,7 @@ class SimulationSource:
     settled
         Tuples of bits whose words are valid only after ``settle``.
     stored
-        The word of each bit of the state that logic reads, and the bit's place there.
+        The word of each bit of the state that logic reads, and the bit's index there.
     steps, step_count
         The statements that follow from the state, in order, and their number.
     registers
@@ -141,7 +141,7 @@ class _Simulation(Writer):
         """A variable for each edge, which is not 0 where it happens."""
         self._derived: list[tuple[int, str, str]] = []
         self._stored: dict[int, tuple[int, int]] = {}
-        """The word of each bit of the state, and its place, as Python reads it."""
+        """The word of each bit of the state, and its index, as Python reads it."""
         self._source = SimulationSource(steps=self._steps, covered=lowered.covered)
         covered = lowered.covered
         self._counted: list[CountedWord] = [] if covered is None else covered.words
@@ -201,9 +201,9 @@ class _Simulation(Writer):
 
     def _keep(self, word: int, bits: Bits) -> None:
         self._words.define(f"s[{word}]", bits)
-        places = {bit: (word, place) for place, bit in enumerate(bits)}
-        self._stored |= places
-        self._source.stored |= places
+        locations = {bit: (word, index) for index, bit in enumerate(bits)}
+        self._stored |= locations
+        self._source.stored |= locations
 
     def _input(self, given: InputWord) -> None:
         word = self._word(given.start)
@@ -219,9 +219,9 @@ class _Simulation(Writer):
     def _declare_edges(self) -> None:
         for number, edge in enumerate(self._lowered.edges):
             if number not in self._plan.derived:
-                word, place = self._stored[edge.net]
+                word, index = self._stored[edge.net]
                 old, new = edge_sides(edge, f"s[{self._source.previous[word]}]", f"s[{word}]")
-                self._edges.append(f"const uint64_t e{number} = ({new} & ~{old}) >> {place} & 1;")
+                self._edges.append(f"const uint64_t e{number} = ({new} & ~{old}) >> {index} & 1;")
                 name = f"e{number}"
             else:
                 due, level = self._word(0), f"s[{self._word(edge.before)}]"
@@ -344,7 +344,7 @@ class _Simulation(Writer):
         for net in clocks - read:
             kinds = {edge.rising for edge in self._lowered.edges if edge.net == net}
             word, _ = self._stored.get(net, (-1, 0))
-            alone = sum(place[0] == word for place in self._stored.values()) == 1
+            alone = sum(other == word for other, _ in self._stored.values()) == 1
             if word in previous and alone and len(kinds) == 1:
                 self._source.quiet[word] = (int(not kinds.pop()), previous[word])
 

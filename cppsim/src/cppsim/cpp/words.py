@@ -63,30 +63,30 @@ def repeated(bits: Bits, first: int) -> int:
     return end - first
 
 
-def adjacent(bits: Bits, first: int, places: Mapping[int, tuple[object, int]]) -> int:
-    """Return the number of bits from ``first`` on that are adjacent in one word of ``places``."""
-    word, low = places[bits[first]]
+def adjacent(bits: Bits, first: int, locations: Mapping[int, tuple[object, int]]) -> int:
+    """Return the number of bits from ``first`` on that are adjacent in one word."""
+    word, low = locations[bits[first]]
     end = first + 1
-    while end < len(bits) and places.get(bits[end]) == (word, low + end - first):
+    while end < len(bits) and locations.get(bits[end]) == (word, low + end - first):
         end += 1
     return end - first
 
 
 class Words:
-    """The variable of each bit and its place there, and the width of each variable.
+    """The variable of each bit and its index there, and the width of each variable.
 
     ``arrays`` has the array of each memory, by the memory's identity.
     """
 
     def __init__(self) -> None:
-        self.places: dict[int, tuple[str, int]] = {}
+        self.locations: dict[int, tuple[str, int]] = {}
         self.widths: dict[str, int] = {}
         self.arrays: dict[int, str] = {}
         self._defined: dict[str, list[int]] = {}
 
     def define(self, name: str, bits: Bits) -> None:
         """``name`` is a variable that holds ``bits``, up to 64."""
-        self.places |= {bit: (name, place) for place, bit in enumerate(bits)}
+        self.locations |= {bit: (name, index) for index, bit in enumerate(bits)}
         self.widths[name] = len(bits)
         self._defined.setdefault(name, []).extend(bits)
 
@@ -94,11 +94,11 @@ class Words:
     def renamed(self, names: Mapping[str, str]) -> Iterator[None]:
         """Within the ``with`` block, read other variables in place of those in ``names``."""
         defined = (bit for name in names for bit in self._defined[name])
-        changed = {bit: self.places[bit] for bit in defined if self.places[bit][0] in names}
-        self.places |= {bit: (names[x], low) for bit, (x, low) in changed.items()}
+        changed = {bit: self.locations[bit] for bit in defined if self.locations[bit][0] in names}
+        self.locations |= {bit: (names[x], low) for bit, (x, low) in changed.items()}
         self.widths |= {other: self.widths[x] for x, other in names.items()}
         yield
-        self.places |= changed
+        self.locations |= changed
 
     def text(self, bits: Bits) -> str:
         """Return an expression of up to 64 bits, in parentheses if it is more than a name."""
@@ -116,13 +116,13 @@ class Words:
 
     def names(self, *values: Iterable[int]) -> set[str]:
         """Return the variables that hold bits of ``values``."""
-        return {self.places[bit][0] for bits in values for bit in bits if bit > 1}
+        return {self.locations[bit][0] for bits in values for bit in bits if bit > 1}
 
     def raw(self, bits: Bits) -> str:
         """Return an expression that is 0 if all of ``bits``, which are one run, are 0."""
         if bits[0] < 2 or repeated(bits, 0) == len(bits):
             return self.text(bits)
-        name, low = self.places[bits[0]]
+        name, low = self.locations[bits[0]]
         width = self.widths[name]
         if len(bits) == 1 or len(bits) == width:
             return self.text(bits)
@@ -131,7 +131,7 @@ class Words:
         return f"({name} & {literal(((1 << len(bits)) - 1) << low)})"
 
     def cuts(self, bits: Bits) -> set[int]:
-        """Return the first place of each part that ``text`` would put together."""
+        """Return the first index of each part that ``text`` would put together."""
         return {low for low, _ in self._parts(bits)}
 
     def runs(self, bits: Bits) -> int:
@@ -147,28 +147,28 @@ class Words:
                 while high < len(bits) and bits[high] < 2:
                     high += 1
             else:
-                high = low + max(repeated(bits, low), adjacent(bits, low, self.places))
+                high = low + max(repeated(bits, low), adjacent(bits, low, self.locations))
             yield low, high
             low = high
 
-    def _part(self, first: int, count: int, place: int) -> str:
-        """``count`` bits of a variable from ``first`` on, moved to ``place``."""
-        name, low = self.places[first]
+    def _part(self, first: int, count: int, to: int) -> str:
+        """``count`` bits of a variable from ``first`` on, moved to ``to``."""
+        name, low = self.locations[first]
         width = self.widths[name]
         text = name
-        if low > place:
-            text = f"({name} >> {low - place})"
-        elif place > low:
+        if low > to:
+            text = f"({name} >> {low - to})"
+        elif to > low:
             # A variable of one bit may be a byte.
-            text = f"({name if width > 1 else f'uint64_t({name})'} << {place - low})"
-        clean_below = not (low and place)
-        clean_above = low + count == width or place + count == WORD
+            text = f"({name if width > 1 else f'uint64_t({name})'} << {to - low})"
+        clean_below = not (low and to)
+        clean_above = low + count == width or to + count == WORD
         if clean_below and clean_above:
             return text
-        return f"({text} & {literal(((1 << count) - 1) << place)})"
+        return f"({text} & {literal(((1 << count) - 1) << to)})"
 
-    def _repeated(self, bit: int, count: int, place: int) -> str:
-        mask = ((1 << count) - 1) << place
+    def _repeated(self, bit: int, count: int, to: int) -> str:
+        mask = ((1 << count) - 1) << to
         text = f"-uint64_t({self.text((bit,))})"
         return f"({text})" if mask == _MASK else f"({text} & {literal(mask)})"
 

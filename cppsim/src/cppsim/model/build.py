@@ -47,11 +47,11 @@ class StoredMemory:
     """A memory of a circuit's library: its ``number`` in the netlist, and the bits that it has."""
 
     number: int
-    places: tuple[int, ...]
+    columns: tuple[int, ...]
 
     def content(self, rows: Iterable[int]) -> bytes:
         """Return the bytes of its array for ``rows`` of the netlist's memory."""
-        return row_bytes(rows, self.places, element_bits(len(self.places)))
+        return row_bytes(rows, self.columns, element_bits(len(self.columns)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ def build(
             "seconds": round(time.monotonic() - started, 3),
             "messages": tuple(Message(x.message, x.failed) for x in design.messages),
             "shown": {name: len(bits) for name, bits in shown.items()},
-            "memories": tuple(StoredMemory(x.number, x.places) for x in design.memories),
+            "memories": tuple(StoredMemory(x.number, x.columns) for x in design.memories),
         }
         (folder / _ABOUT).write_bytes(pickle.dumps(about))
 

@@ -69,7 +69,7 @@ class DesignInstance:
         if not self._handle:
             raise SimulationError("no memory is left for the compiled design")
         self._contents = [
-            (self.address_of(x), row_bytes(rows_of(data), x.places, element_bits(x.width)))
+            (self.address_of(x), row_bytes(rows_of(data), x.columns, element_bits(x.width)))
             for data, x in lowered.rows.items()
             if any(rows_of(data))
         ]

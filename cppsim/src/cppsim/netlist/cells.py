@@ -175,7 +175,7 @@ class CellWriter:
         value += (sign,) * (width - len(value))
         if cell.stride != 1 and offset:
             scaled = len(offset) + cell.stride.bit_length()
-            stride = tuple(cell.stride >> place & 1 for place in range(scaled))
+            stride = tuple(cell.stride >> index & 1 for index in range(scaled))
             product = self.new(scaled)
             offset += (0,) * (scaled - len(offset))
             self.put(CellKind.MULTIPLY, (offset, stride), product)
@@ -212,9 +212,9 @@ class CellWriter:
     def _first(self, number: int, left: int, conditions: Sequence[int]) -> None:
         """Write the first of ``conditions`` that is 1 while ``left`` is 1, one-hot."""
         result = result_of(number, len(conditions))
-        for place, (bit, out) in enumerate(zip(conditions, result, strict=True)):
+        for index, (bit, out) in enumerate(zip(conditions, result, strict=True)):
             self.equate((out,), (self.all_of(left, bit),))
-            if place + 1 < len(conditions):
+            if index + 1 < len(conditions):
                 left = self.all_of(left, self.not_of(bit))
 
 
@@ -225,8 +225,8 @@ def result_of(number: int, width: int) -> Bits:
 
 def not_known(kind: str, thing: Any) -> NotPlain:
     """Return the error for a part of a design, with its name and source line if it has them."""
-    name, place = getattr(thing, "type", ""), getattr(thing, "src_loc", None)
-    words = [repr(name)] * bool(name) + (["at {}:{}".format(*place)] if place else [])
+    name, src_loc = getattr(thing, "type", ""), getattr(thing, "src_loc", None)
+    words = [repr(name)] * bool(name) + (["at {}:{}".format(*src_loc)] if src_loc else [])
     about = f": {' '.join(words)}" if words else ""
     cure = "; cppsim.register_cell gives it logic" if kind == "Instance" else ""
     return NotPlain(f"{kind} is not known here{about}{cure}")

@@ -1,4 +1,4 @@
-"""The bits of a design whose values coverage counts, and the place of each counter.
+"""The bits of a design whose values coverage counts, and the counter of each point.
 
 Amaranth's emitter has a net for the condition of each statement, and for each case of a switch: 1
 where it is taken. Statements that become one cell in the netlist are still apart there, with their
@@ -43,7 +43,7 @@ class CountedWord:
 class CoveredBits:
     """The counted words of a design, and which counter each point has.
 
-    A counter is 64 times the number of its word, plus the place of its bit; -1 for a constant 0.
+    A counter is 64 times the number of its word, plus the index of its bit; -1 for a constant 0.
 
     Attributes
     ----------

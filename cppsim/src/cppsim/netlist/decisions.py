@@ -38,7 +38,7 @@ class Decisions:
         """Return the result of an ``AssignmentList``.
 
         Raises ``NotPlain`` if it has no switch, or if it has more than `_MOST` choices: each bit
-        has one for each place of an assignment to a part of a signal.
+        has one for each position of an assignment to a part of a signal.
         """
         default = bits_of(cell.default)
         written = [

@@ -40,7 +40,7 @@ Bits = tuple[int, ...]
 
 def constant_of(bits: Iterable[int], low: int = 0) -> int:
     """Return the number that ``bits``, all 0 or 1, are from the bit ``low`` on."""
-    return sum(bit << place for place, bit in enumerate(bits, low))
+    return sum(bit << index for index, bit in enumerate(bits, low))
 
 
 class NotPlain(SimulationError):
@@ -86,7 +86,7 @@ class CellKind(Enum):
 
 
 POINTWISE = frozenset({CellKind.AND, CellKind.OR, CellKind.XOR, CellKind.NOT})
-"""Each bit of the result follows from the bits of the operands at its place."""
+"""Each bit of the result follows from the bits of the operands at its index."""
 ORDERS = frozenset(kind for kind in CellKind if kind.value.startswith("less"))
 COMPARISONS = ORDERS | {CellKind.EQUAL, CellKind.UNEQUAL}
 SIGNED = frozenset(kind for kind in CellKind if kind.value.endswith("signed"))
@@ -178,15 +178,15 @@ class Memory:
         Its position among the memories of the netlist.
     depth
         The number of rows.
-    places
-        The places of its bits in a row of the netlist, in order: all, until a pass trims the bits
+    columns
+        The columns of its bits in a row of the netlist, in order: all, until a pass trims the bits
         that nothing reads.
     """
 
     name: str
     number: int
     depth: int
-    places: tuple[int, ...]
+    columns: tuple[int, ...]
     reads: tuple[MemoryRead, ...]
     writes: tuple[MemoryWrite, ...]
     signed: bool = False
@@ -194,30 +194,30 @@ class Memory:
     @property
     def width(self) -> int:
         """Return the bits of a row."""
-        return len(self.places)
+        return len(self.columns)
 
 
-def row_bytes(rows: Iterable[int], places: Sequence[int], element: int) -> bytes:
+def row_bytes(rows: Iterable[int], columns: Sequence[int], element: int) -> bytes:
     """Return the bytes of an array of ``rows``, in elements of ``element`` bits.
 
-    A row has the bits at ``places`` of a number, which may be negative. Rows of more than 64 bits
+    A row has the bits at ``columns`` of a number, which may be negative. Rows of more than 64 bits
     have several elements.
     """
-    size = max(1, word_count(len(places))) * element // 8
-    mask = (1 << len(places)) - 1
-    runs = list(_runs(places))
+    size = max(1, word_count(len(columns))) * element // 8
+    mask = (1 << len(columns)) - 1
+    runs = list(_runs(columns))
     if runs in ([], [(0, mask, 0)]):
         return b"".join([(row & mask).to_bytes(size, "little") for row in rows])
     chosen = (sum((row >> low & part) << at for low, part, at in runs) for row in rows)
     return b"".join(row.to_bytes(size, "little") for row in chosen)
 
 
-def _runs(places: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """Yield the runs of adjacent ``places``: the first place, a mask, and its new place."""
+def _runs(columns: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    """Yield the runs of adjacent ``columns``: the first column, a mask, and its new column."""
     first = 0
-    for end in range(1, len(places) + 1):
-        if end == len(places) or places[end] != places[end - 1] + 1:
-            yield places[first], (1 << end - first) - 1, first
+    for end in range(1, len(columns) + 1):
+        if end == len(columns) or columns[end] != columns[end - 1] + 1:
+            yield columns[first], (1 << end - first) - 1, first
             first = end
 
 

@@ -14,7 +14,7 @@ from .passes import rewrite
 from .simplify import share
 
 _Source = tuple[PlainCell, int]
-"""The cell that drives a bit, and the bit's place there."""
+"""The cell that drives a bit, and the bit's index there."""
 
 
 def find_enables(design: PlainDesign) -> None:
@@ -29,10 +29,10 @@ def find_enables(design: PlainDesign) -> None:
 class _Finder:
     def __init__(self, design: PlainDesign) -> None:
         self._choices: dict[int, _Source] = {
-            bit: (cell, place)
+            bit: (cell, index)
             for cell in design.cells
             if cell.kind is CellKind.MUX
-            for place, bit in enumerate(cell.result)
+            for index, bit in enumerate(cell.result)
         }
         self.writer = CellWriter(first=design.first_free())
 

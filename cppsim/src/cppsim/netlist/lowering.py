@@ -1,7 +1,7 @@
 """Lower an Amaranth design to plain form: edges of its clocks are inputs that enable registers.
 
-From Amaranth's own netlist, in which every signal is a tuple of nets. What has no place there, or
-none in compiled code, raises ``NotPlain``.
+From Amaranth's own netlist, in which every signal is a tuple of nets. What the netlist or compiled
+code cannot express raises ``NotPlain``.
 """
 
 import sys
@@ -85,8 +85,8 @@ def _memories(fragment: Any) -> list[MemoryData]:
     found: dict[int, MemoryData] = {}
     for memory in memories_of(fragment):
         if id(memory) in found:
-            place = "at {}:{}".format(*memory.src_loc)
-            raise NotPlain(f"memory {memory.name!r} {place} has two instances; expected one")
+            line = "at {}:{}".format(*memory.src_loc)
+            raise NotPlain(f"memory {memory.name!r} {line} has two instances; expected one")
         found[id(memory)] = memory
     return list(found.values())
 
@@ -152,7 +152,7 @@ class _Lowering:
                 name=".".join((*self._netlist.modules[cell.module_idx].name[1:], cell.name)),
                 number=len(lowered.design.memories),
                 depth=cell.depth,
-                places=tuple(range(cell.width)),
+                columns=tuple(range(cell.width)),
                 reads=tuple(reads.get(number, [])),
                 writes=tuple(writes.get(number, [])),
                 signed=Shape.cast(data.shape).signed,
@@ -256,20 +256,20 @@ class _Lowering:
     def _ports(self, cell: Any) -> None:
         """Clocks and resets that come from outside."""
         starts = {
-            int(net): signal.init >> place & 1
+            int(net): signal.init >> index & 1
             for signal, value in self._netlist.signals.items()
-            for place, net in enumerate(value)
+            for index, net in enumerate(value)
             if net >> 16 == 0
         }
         for first, width in cell.ports_i.values():
             bits = tuple(range(first, first + width))
-            start = sum(starts.get(bit, 0) << place for place, bit in enumerate(bits))
+            start = sum(starts.get(bit, 0) << index for index, bit in enumerate(bits))
             self._lowered.inputs.append(StateInput(bits, start))
 
     def _register(self, number: int, cell: Any) -> None:
         result, following = result_of(number, len(cell.data)), bits_of(cell.data)
         enable, reset = self._active(cell), int(cell.arst)
-        start = tuple(cell.init >> place & 1 for place in range(len(result)))
+        start = tuple(cell.init >> index & 1 for index in range(len(result)))
         if not enable and self._clock is not None:
             self._writer.equate(result, start)
             return
@@ -339,9 +339,9 @@ class _Lowering:
     def _starts_of(self, number: int, data: Any) -> Bits:
         """Return the value at power-on of the signals that show the row of read port ``number``."""
         starts = {
-            int(net): signal.init >> place & 1
+            int(net): signal.init >> index & 1
             for signal in driven_signals(data)
-            for place, net in enumerate(self._netlist.signals[signal])
+            for index, net in enumerate(self._netlist.signals[signal])
         }
         return tuple(starts.get(bit, 0) for bit in result_of(number, len(data)))
 
@@ -378,19 +378,19 @@ class _Lowering:
             self._lowered.comb_messages.append(DesignMessage(enable, values, statement))
 
 
-_PLACES = 1 << 20
-"""Bits of all places of an assignment to a part: Amaranth writes each place by itself."""
+_MOST_BITS = 1 << 20
+"""Bits of all positions of an assignment to a part: Amaranth writes each position by itself."""
 
 
-def _expect_few_places(target: Any) -> None:
-    """Raise ``NotPlain`` for a part that has more than `_PLACES` bits at all its places."""
+def _expect_few_positions(target: Any) -> None:
+    """Raise ``NotPlain`` for a part that has more than `_MOST_BITS` bits at all its positions."""
     left = [target]
     while left:
         item = left.pop()
         if isinstance(item, ast.Part):
-            places = min(len(item.value), 1 << len(item.offset)) // item.stride or 1
-            if places * item.width > _PLACES:
-                text = f"{item.width} bits are assigned at {places} places"
+            positions = min(len(item.value), 1 << len(item.offset)) // item.stride or 1
+            if positions * item.width > _MOST_BITS:
+                text = f"{item.width} bits are assigned at {positions} places"
                 raise NotPlain(f"{text}; assign a shifted value instead")
         left += operands_of(item)
 
@@ -407,7 +407,7 @@ def expect_narrow(fragment: Any) -> None:
             known.add(id(item))
             match item:
                 case ast.Assign():
-                    _expect_few_places(item.lhs)
+                    _expect_few_positions(item.lhs)
                     left += [item.lhs, item.rhs]
                 case ast.Switch():
                     left.append(item.test)

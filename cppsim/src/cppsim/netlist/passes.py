@@ -21,7 +21,7 @@ from .design import (
 _CARRYING = frozenset(
     {CellKind.ADD, CellKind.SUBTRACT, CellKind.MULTIPLY, CellKind.NEGATE, CellKind.LEFT}
 )
-"""Bits of the result depend on bits of the first operands up to their own place."""
+"""Bits of the result depend on bits of the first operands up to their own index."""
 
 
 class RowRead(NamedTuple):
@@ -45,7 +45,7 @@ Statement = PlainCell | RowRead
 """Something to evaluate: a cell, or a read."""
 
 _Source = tuple[PlainCell | StateRegister | Memory, int]
-"""The driver of a bit, and the place of the bit in its result or row."""
+"""The driver of a bit, and the index of the bit in its result or row."""
 
 
 def rewrite(design: PlainDesign, change: Callable[[Bits], Bits]) -> None:
@@ -94,10 +94,10 @@ def _live(design: PlainDesign) -> set[int]:
     sources: dict[int, _Source] = {}
     items: list[PlainCell | StateRegister] = [*design.cells, *design.registers]
     for item in items:
-        sources |= {bit: (item, place) for place, bit in enumerate(item.result)}
+        sources |= {bit: (item, index) for index, bit in enumerate(item.result)}
     for memory in design.memories:
         for read in memory.reads:
-            sources |= {bit: (memory, place) for place, bit in enumerate(read.result)}
+            sources |= {bit: (memory, index) for index, bit in enumerate(read.result)}
     left = [bit for port in design.ports if port.output for bit in port.bits]
     for message in design.messages:
         left += [message.enable, *(bit for bits in message.values for bit in bits)]
@@ -111,82 +111,84 @@ def _live(design: PlainDesign) -> set[int]:
     return live
 
 
-def _needs(source: PlainCell | StateRegister | Memory, place: int) -> Iterator[int]:
+def _needs(source: PlainCell | StateRegister | Memory, index: int) -> Iterator[int]:
     """Yield the bits that a bit depends on."""
     match source:
         case PlainCell(kind, operands, _):
             for number, operand in enumerate(operands):
                 whole = kind is CellKind.LEFT and number == 1
                 if kind in POINTWISE or (kind is CellKind.MUX and not number % 2):
-                    yield operand[place]
+                    yield operand[index]
                 elif kind in _CARRYING and not whole:
-                    yield from operand[: place + 1]
+                    yield from operand[: index + 1]
                 else:
                     yield from operand
         case StateRegister():
-            yield source.following[place]
+            yield source.following[index]
             yield from source.conditions
         case Memory():
             for read in source.reads:
                 yield from read.address
             for write in source.writes:
-                yield from (*write.address, write.data[place], write.enable[place])
+                yield from (*write.address, write.data[index], write.enable[index])
 
 
 def _trim_cell(cell: PlainCell, live: set[int]) -> PlainCell | None:
-    places = [place for place, bit in enumerate(cell.result) if bit in live]
-    if not places:
+    indices = [index for index, bit in enumerate(cell.result) if bit in live]
+    if not indices:
         return None
     if cell.kind in POINTWISE:
-        operands = tuple(_pick(x, places) for x in cell.operands)
+        operands = tuple(_pick(x, indices) for x in cell.operands)
     elif cell.kind is CellKind.MUX:
         operands = tuple(
-            x if number % 2 else _pick(x, places) for number, x in enumerate(cell.operands)
+            x if number % 2 else _pick(x, indices) for number, x in enumerate(cell.operands)
         )
     elif cell.kind in _CARRYING:
-        places = list(range(places[-1] + 1))
+        indices = list(range(indices[-1] + 1))
         amount = cell.operands[1:] if cell.kind is CellKind.LEFT else ()
         cut = cell.operands[: len(cell.operands) - len(amount)]
-        operands = (*(_pick(x, places) for x in cut), *amount)
+        operands = (*(_pick(x, indices) for x in cut), *amount)
     else:
         return cell
-    return PlainCell(cell.kind, operands, _pick(cell.result, places))
+    return PlainCell(cell.kind, operands, _pick(cell.result, indices))
 
 
 def _trim_register(register: StateRegister, live: set[int]) -> StateRegister | None:
-    places = [place for place, bit in enumerate(register.result) if bit in live]
-    if not places:
+    indices = [index for index, bit in enumerate(register.result) if bit in live]
+    if not indices:
         return None
     return replace(
         register,
-        result=_pick(register.result, places),
-        following=_pick(register.following, places),
-        start=_pick(register.start, places),
-        reset_value=() if register.reset is None else _pick(register.reset_value, places),
+        result=_pick(register.result, indices),
+        following=_pick(register.following, indices),
+        start=_pick(register.start, indices),
+        reset_value=() if register.reset is None else _pick(register.reset_value, indices),
     )
 
 
 def _trim_memory(memory: Memory, live: set[int]) -> Memory | None:
     reads = [read for read in memory.reads if not live.isdisjoint(read.result)]
-    places = [place for place in range(memory.width) if any(x.result[place] in live for x in reads)]
-    if not places:
+    columns = [
+        index for index in range(memory.width) if any(x.result[index] in live for x in reads)
+    ]
+    if not columns:
         return None
     return Memory(
         name=memory.name,
         number=memory.number,
         depth=memory.depth,
-        places=_pick(memory.places, places),
-        reads=tuple(MemoryRead(x.address, _pick(x.result, places)) for x in reads),
+        columns=_pick(memory.columns, columns),
+        reads=tuple(MemoryRead(x.address, _pick(x.result, columns)) for x in reads),
         writes=tuple(
-            MemoryWrite(x.address, _pick(x.data, places), _pick(x.enable, places))
+            MemoryWrite(x.address, _pick(x.data, columns), _pick(x.enable, columns))
             for x in memory.writes
         ),
         signed=memory.signed,
     )
 
 
-def _pick(bits: Bits, places: Sequence[int]) -> Bits:
-    return tuple(bits[place] for place in places)
+def _pick(bits: Bits, indices: Sequence[int]) -> Bits:
+    return tuple(bits[index] for index in indices)
 
 
 def in_order(design: PlainDesign, shown: Iterable[Bits] = ()) -> list[Statement]:

@@ -115,8 +115,8 @@ def _arithmetic(cell: PlainCell) -> PlainCell | Bits:
             if max(constant) < 2 and sum(constant) < 2:
                 if not any(constant):
                     return constant
-                place = constant.index(1)
-                return (*(0,) * place, *other)[: len(other)]
+                index = constant.index(1)
+                return (*(0,) * index, *other)[: len(other)]
         return _ordered(cell)
     if not any(second):
         return first
