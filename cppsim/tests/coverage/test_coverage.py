@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from amaranth.hdl import Module, Signal
+from amaranth.lib import data, enum
 
 import cppsim
 from cppsim import Coverage, designs
@@ -67,6 +68,28 @@ def test_the_counts_of_a_small_design(mode: str) -> None:
     lines = [x.line for x in coverage.counts() if x.kind == "statement"]
     assert lines == sorted(lines)
     assert [count for x, count in coverage.counts().items() if x.kind == "statement"] == [3, 2]
+
+
+def test_assignments_to_views_have_no_line_of_a_user() -> None:
+    """`View.eq` gives all of them the same line of Amaranth's own file."""
+
+    class Kind(enum.Enum, shape=1):
+        LOW = 0
+        HIGH = 1
+
+    class Flags(enum.Flag, shape=1):
+        ON = 1
+
+    m, pair = Module(), data.StructLayout({"low": 1, "high": 1})
+    for shape in (pair, Kind, Flags):
+        m.d.sync += Signal(shape).eq(Signal(shape))
+    m.d.sync += Signal().eq(1)
+    with Coverage(toggles=True) as coverage:
+        simulator = cppsim.Simulator(m)
+    simulator.add_clock(1e-6)
+    simulator.run_until(3e-6)
+    statements = [x for x in coverage.counts() if x.kind == "statement"]
+    assert [Path(x.file).name for x in statements] == [Path(__file__).name]
 
 
 def test_toggles_are_counted_only_on_request() -> None:

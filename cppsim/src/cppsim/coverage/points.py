@@ -7,10 +7,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from amaranth import hdl
+from amaranth.lib import data, enum
 
 from ..amaranth_internals import ast, named_signals, statements_of
 
 _AMARANTH = str(Path(str(hdl.__file__)).parent)
+
+_VIEWS = (data.__file__, enum.__file__)
+"""The files of `View.eq` and `EnumView.eq`, whose lines all assignments to views have."""
 
 
 class CoveragePoint(NamedTuple):
@@ -80,7 +84,7 @@ class DesignPoints:
                 self._branches(path, domain, number, statement)
                 for _, inner, _ in statement.cases:
                     self._walk(path, domain, inner)
-            elif _is_users(statement.src_loc):
+            elif _is_users(statement.src_loc) and statement.src_loc[0] not in _VIEWS:
                 group = self._group(f"{path}:statements", statement.src_loc)
                 self._add("statement", path, statement.src_loc, domain, group, 0)
                 self._sources.append((number, 0, ()))
