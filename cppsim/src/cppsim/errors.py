@@ -45,8 +45,8 @@ class UnknownNameError(PortError, KeyError):
 
 
 def one_line(error: Exception) -> str:
-    """Return the reason that ``error`` gives, and its type if only an oversight raises it."""
-    # The first place is enough of a combinational cycle's path.
+    """Return the message of ``error`` in one line; that of an unexpected type asks for a report."""
+    # Of a combinational cycle's path the first signal is enough.
     reason = " ".join(line.strip() for line in str(error).splitlines()[:2])
     oversight = isinstance(error, AssertionError | AttributeError | LookupError)
     if oversight and not isinstance(error, SimulationError):

@@ -328,7 +328,7 @@ class Probes:
     def of_settled(self, value: Any) -> ProbeProgram | None:
         """Return a program for an expression of up to 64 bits, over the settled signals.
 
-        Those that are settled show that of which settling was the last.
+        Settled signals show the values of the last ``settle``.
         """
         return self._of(value, self._settled, self._write_settled)
 

@@ -177,7 +177,7 @@ class _Plugin:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        self.tally.close()  # those that the fixtures before it made and nobody ran
+        self.tally.close()  # simulators that earlier fixtures made and did not run
         self.tally.test = item.nodeid
 
     @pytest.hookimpl(wrapper=True)

@@ -53,7 +53,7 @@ class Runner:
     """Runs tests of ``suite``, exported to ``folder``, in the environment of ``python``.
 
     ``path`` are the folders that the tests import from. A run ends after ``limit`` seconds. It
-    keeps to one processor, ``core``, if that is given.
+    stays on the processor ``core``, unless that is None.
     """
 
     suite: Suite

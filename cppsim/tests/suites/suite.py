@@ -10,7 +10,7 @@ from pathlib import Path
 FILE = Path(__file__).with_name("suites.toml")
 
 GITHUB = "https://github.com/"
-"""What comes before a ``repository``."""
+"""The beginning of the URL of a ``repository``."""
 
 
 class NoSuite(Exception):

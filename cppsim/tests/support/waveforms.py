@@ -58,7 +58,7 @@ def _change(line: str) -> tuple[str, str]:
     if match := re.fullmatch(r"([01])(\S+)|[bs](\S*) (\S+)", line):
         scalar, scalar_code, value, code = match.groups()
         return (value, code) if scalar is None else (scalar, scalar_code)
-    raise ValueError(f"{line!r} is no change of a value")
+    raise ValueError(f"{line!r} is not a change of a value")
 
 
 def _without_repeats(changes: Iterable[tuple[int, str]]) -> Waveform:

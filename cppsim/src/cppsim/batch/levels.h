@@ -181,7 +181,7 @@ inline void phase(const Tile &t, uint32_t level, uint32_t count) {
 }
 
 template <class T> inline void keep(T &to, bool whole, uint64_t value, uint64_t mask) {
-  // What is beyond a row's width is 0 and read by nobody: a whole row need not be read before.
+  // Bits beyond a row's width are 0 and are not read: a whole row need not be read before.
   if (whole) to = T(value);
   else if (mask) to = T((to & ~mask) | (value & mask));
 }

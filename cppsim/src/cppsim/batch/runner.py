@@ -87,7 +87,7 @@ class Runner:
     design, and so records and exports. A call raises ``BatchError`` while another one runs.
 
     The backend ``auto`` is a GPU if there is one, else threads; a ``BatchWarning`` reports a GPU
-    that fails. Raises ``BatchError``, and ``SimulationError`` if there is no compiler.
+    that fails. Raises ``BatchError``, and ``NoCompilerError`` without a compiler.
 
     Attributes
     ----------

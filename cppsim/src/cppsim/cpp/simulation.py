@@ -23,7 +23,7 @@ _NAMESPACES = re.compile(r"\b(word|wide)::")
 """The namespaces of words.h beside types. A FIFO needs none: compiling takes .92 of the time."""
 
 BOTH_LEVELS = 3
-"""In place of a quiet level: neither level of the clock needs a step."""
+"""The quiet level of a clock whose changes never need a step."""
 
 _TEXT = """\
 #include "{header}.h"

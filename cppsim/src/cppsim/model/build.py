@@ -131,7 +131,7 @@ def _source(
     storage: Sequence[StoragePort],
     shown: Mapping[str, Bits],
 ) -> str:
-    """Return the source of a library; trim ``design`` to what the source needs."""
+    """Return the source of a library; trim ``design`` to the bits that it needs."""
     ports = design.ports
     design.ports = [*ports, *(DesignPort(name, True, bits) for name, bits in shown.items())]
     trim(design)

@@ -200,7 +200,7 @@ def _fragments(fragment: Any) -> Iterator[Any]:
 
 
 def _copied(fragment: Any) -> Any:
-    """Return a copy of ``fragment``: `prepare` adds domains to what it prepares."""
+    """Return a copy of ``fragment``, because `prepare` adds domains to its fragment."""
     return DomainRenamer({})(fragment)
 
 

@@ -1,7 +1,7 @@
-// Clocks that move an instance on through time, until somebody in Python has something to do.
+// Clocks that advance an instance in time, until a wait in Python may end.
 //
-// Of an edge that somebody waits for, only the clock's own word is written: the instance is yet to be
-// stepped, so that what was before the edge can still be sampled. Python owns all of these.
+// At an edge for which Python waits only the clock's own word is written. The instance is stepped
+// later, so that Python can still sample the values before the edge. Python owns all of these.
 
 #include "deltas.h"
 #include "probe.h"
@@ -23,7 +23,7 @@ struct Condition {
 // A change of a signal to one level.
 struct Edge {
   uint64_t count;  // how many there were
-  uint64_t target; // the count at which somebody is to be woken, who may also wait for a condition
+  uint64_t target; // the count at which the first wait may end, if one of the conditions is met
   uint64_t size;   // of the conditions
   const Condition *conditions;
   uint64_t settles; // the conditions are of words that the instance settles
@@ -35,7 +35,7 @@ struct Clock {
   uint64_t quiet;    // the level that needs no step of the instance; 2: none; 3: both
   uint64_t previous; // the word of the previous level, to which a quiet level is written as well
   uint64_t next, half;
-  Edge *edges[2]; // to each level; null if nobody ever waited for it
+  Edge *edges[2]; // to each level; null if there never was a wait for it
 };
 
 struct Clocks {
@@ -46,7 +46,7 @@ struct Clocks {
   uint64_t now;
   uint64_t due;     // clocks whose time is now have yet to change
   uint64_t wake;    // when Python has something to do
-  uint64_t limit;   // what happens then or later is not to happen
+  uint64_t limit;   // stop before events at or after this time
   uint64_t answer;  // of the last step
   uint64_t settled; // nothing has happened since the instance was settled
   uint64_t reached; // bit 2 i + level: an edge of clock i, if there is one for which to stop
@@ -59,7 +59,7 @@ struct Clocks {
 
 namespace {
 
-// Why time stands still.
+// Reasons to stop.
 enum Reason { EDGE = 1, MESSAGES = 2, TIME = 3, SLICE = 4, FAILED = 5, WOKEN = 6 };
 
 constexpr uint64_t BOTH_LEVELS = 3; // quiet
@@ -86,7 +86,7 @@ bool over(Clocks *clocks, Edge *edge) {
   return found;
 }
 
-// Let clocks change whose time it is; whether the instance is to see it.
+// Change the clocks that are due; return whether the instance needs a step.
 bool change(Clocks *clocks) {
   const uint64_t now = clocks->now;
   uint64_t *words = clocks->instance->words, changed = 0;
@@ -110,7 +110,7 @@ bool change(Clocks *clocks) {
   return seen;
 }
 
-// Step the instance; 0, or why not to go on.
+// Step the instance; return 0, or the reason to stop.
 int step(Clocks *clocks) {
   const Instance *instance = clocks->instance;
   Deltas *deltas = clocks->deltas;
@@ -127,7 +127,7 @@ int step(Clocks *clocks) {
   return 0;
 }
 
-// Let clocks change, and go through the delta cycles that follow; 0, or why not to go on.
+// Change clocks, and execute the delta cycles that follow; return 0, or the reason to stop.
 int go_through_deltas(Clocks *clocks) {
   Deltas *deltas = clocks->deltas;
   bool more = true;
@@ -160,8 +160,8 @@ uint64_t nearest(const Clocks *clocks) {
 
 } // namespace
 
-// Go through time, and say why no further. There is a clock at least. What has been reached and
-// not been cleared is reported once more.
+// Advance time; return the reason to stop. There is at least one clock. What `reached` has from an
+// earlier call, and was not cleared, is reported again.
 extern "C" __attribute__((visibility("default"))) int clocks_fast_forward(Clocks *clocks) {
   double end = 0;
   clocks->settled = clocks->deltas->settled = 0;

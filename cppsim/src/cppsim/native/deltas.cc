@@ -1,4 +1,4 @@
-// Goes through delta cycles: see deltas.h.
+// Executes delta cycles: see deltas.h.
 
 #include "deltas.h"
 
@@ -21,7 +21,7 @@ void push(Deltas *deltas, bool fresh) {
 }
 
 // Let new pending edges wait until their clocks have changed, `passed` delta cycles less. Those of
-// one delta cycle happen at the same time, as they do if nobody watches.
+// one delta cycle happen at the same time, as they do without watches.
 void delay(Deltas *deltas, uint64_t passed) {
   uint64_t *words = deltas->instance->words, longest = 0;
   bool found = false;
@@ -47,7 +47,7 @@ bool any_late(const Deltas *deltas) {
   return false;
 }
 
-// Whether edges of derived clocks happen now; the others are a delta cycle nearer.
+// Return whether edges of derived clocks happen now; the others are a delta cycle nearer.
 bool ripen(Deltas *deltas) {
   const uint64_t size = deltas->derived_size;
   if (!size) return false;
@@ -70,7 +70,7 @@ bool clocks_changed(const Deltas *deltas) {
   return false;
 }
 
-// After how many delta cycles the last watch shows a change.
+// Return the number of delta cycles after which the last watch shows a change.
 uint64_t depth_of(const Deltas *deltas) {
   uint64_t deepest = 0;
   for (uint64_t i = 0; i < deltas->watches_size; i++) {
@@ -89,7 +89,7 @@ EXPORT int deltas_begin(Deltas *deltas, int fresh) {
   if (!deltas->settled) instance->settle(instance->top);
   deltas->settled = 1;
   push(deltas, fresh);
-  delay(deltas, 0); // those that were found while nobody watched
+  delay(deltas, 0); // edges that were found without watches
   deltas->answer = 0;
   const bool active = ripen(deltas) | clocks_changed(deltas);
   if (active) {

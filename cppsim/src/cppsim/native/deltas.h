@@ -1,7 +1,7 @@
-// Delta cycles of an instance in the order of Amaranth's simulator, and the signals that wake somebody.
+// Delta cycles of an instance in the order of Amaranth's simulator, and the signals with wakers.
 //
-// An instance evaluates all logic at once. Here logic shows a change as many delta cycles late as it has
-// assignments, and so does a clock that logic makes. Python owns all of these.
+// An instance evaluates all logic at once. Here logic shows a change one delta cycle late for each
+// assignment on its way, and so does a clock that logic makes. Python owns all of these.
 
 #pragma once
 
@@ -9,7 +9,7 @@
 
 extern "C" {
 
-// A word with bits whose changes wake somebody.
+// A word with bits whose changes call a waker.
 struct Watch {
   uint64_t word;
   uint64_t depth; // delta cycles after which logic shows a change; 0: registers and inputs
@@ -50,19 +50,19 @@ struct Deltas {
   uint64_t settles; // watches have words that the instance settles
   uint64_t settled; // nothing has happened since the instance was settled
   uint64_t answer;  // of the instance, in this delta cycle
-  uint64_t fired;   // the last look has found a change that wakes somebody
+  uint64_t fired;   // the last look has found a change that calls a waker
   uint64_t attention;
   uint64_t stopped; // clocks_fast_forward has stopped in the middle of a time step
 };
 
-// The first half of a delta cycle: edges. Whether there were any.
+// The first half of a delta cycle: edges. Return whether there were any.
 int deltas_begin(Deltas *deltas, int fresh);
 
-// The second half, after inputs were written; `active` if anything has changed. Whether another
-// delta cycle is to follow.
+// The second half, after inputs were written; `active` if anything has changed. Return whether
+// another delta cycle must follow.
 int deltas_end(Deltas *deltas, int active);
 
-// More delta cycles, until none is to follow or somebody wakes up. Whether another is to follow.
+// Execute delta cycles until none must follow, or a waker is called. Return whether one must follow.
 int deltas_run(Deltas *deltas);
 
 // Compare the words of all watches with those at the last look.

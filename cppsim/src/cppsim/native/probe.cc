@@ -1,4 +1,4 @@
-// Evaluates the programs of probe.h. They are taken as they are: whoever writes them checks them.
+// Evaluates the programs of probe.h. Their writer checks them.
 
 #include "probe.h"
 

@@ -158,7 +158,7 @@ def _library() -> Any:
 
 @cache
 def _function(*, signed: bool) -> Any:
-    # A name asked for as an item is a function of its own each time.
+    # `library[name]` returns a new function object, so that its `restype` is not shared.
     function = _library()["probe_value"]
     function.restype = ctypes.c_int64 if signed else ctypes.c_uint64
     # Without types: references are passed as they are, in two thirds of the time of addresses.

@@ -1,6 +1,6 @@
-"""Find out when registers keep what they hold: a netlist says so only in what they take next.
+"""Find when registers hold their values: a netlist has that only in their next values.
 
-A register of which a reset alone says more gets that too, so that nobody looks at it at every edge.
+A condition that sets a register to a constant, whatever the others are, becomes its reset.
 """
 
 from collections.abc import Iterator
@@ -64,7 +64,7 @@ class _Finder:
         ]
 
     def _reset(self, register: StateRegister) -> StateRegister:
-        """With what sets it to a constant, whatever else it would do."""
+        """Return the register with a reset: a condition that sets it to a constant in any case."""
         bits, reset, constant = register.following, 0, None
         while True:
             operands = self._operands(bits)

@@ -93,7 +93,7 @@ class Lowered:
         if self.covered is not None:
             read += [DesignPort("", True, word.bits) for word in self.covered.words]
         read.append(DesignPort("", True, tuple(edge.net for edge in self.edges)))
-        # Inputs, so that nobody takes their numbers for something else.
+        # Inputs, so that their numbers stay reserved.
         read.append(DesignPort("", False, tuple(edge.bit for edge in self.edges)))
         self.design.ports = read
 

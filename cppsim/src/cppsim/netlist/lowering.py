@@ -277,7 +277,7 @@ class _Lowering:
             self._lowered.inputs.append(StateInput(result, cell.init))
             return
         if reset and self._clock is not None:
-            # Nothing happens between two edges but that somebody looks.
+            # Between two edges only reads can occur.
             shown, result = result, self._writer.new(len(result))
             self._writer.select(result, [(reset, start)], shown)
             following = self._selected(following, [(reset, start)])

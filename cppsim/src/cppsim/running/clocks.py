@@ -29,8 +29,7 @@ TIME = 3
 SLICE = 4
 """Stopped to let Python handle signals such as Ctrl-C."""
 WOKEN = 6
-"""Stopped in a delta cycle: a watched signal has changed, or somebody waits for an edge or message.
-"""
+"""Stopped in a delta cycle: a watched signal has changed, or an edge or a message has a wait."""
 
 
 class Condition(NamedTuple):

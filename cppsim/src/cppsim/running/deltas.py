@@ -167,7 +167,7 @@ class Deltas:
             self._watches[at + _BEFORE] = self._watches[at + _NOW]
 
     def arm(self, first: int, pieces: Sequence[Piece], rising: int, falling: int) -> None:
-        """Set the bits of a signal whose changes wake somebody."""
+        """Set the bits of a signal whose changes call a waker."""
         watches, at = self._watches, first * _SIZE
         for _, shift, mask, low in pieces:
             watches[at + _RISING] = (rising >> low & mask) << shift

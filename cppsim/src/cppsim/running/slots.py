@@ -26,8 +26,8 @@ class SettledState(PyEngineState):
     Attributes
     ----------
     stale : int
-        0 while the combinational logic is settled. Otherwise 1 plus the number of reads for which
-        a program for one value is faster than settling all of it.
+        0 while the combinational logic is settled. Otherwise it is 1 plus a number of reads. That
+        many programs for single values take less time than settling all logic.
     patience : int
         ``stale`` just after a change.
     due : bool
@@ -213,7 +213,7 @@ class SignalSlot(BaseSignalState):
         self._state.deltas.note(self._first_watch, self._fields, value)
 
     def deepen(self) -> None:
-        """Tell compiled code the depth, which nobody needs without delta cycles."""
+        """Set the depth in compiled code, which needs it for delta cycles only."""
         if self._first_watch >= 0:
             self._state.deltas.deepen(self._first_watch, len(self._fields), self.depth)
 

@@ -52,7 +52,7 @@ class CompiledState(SettledState):
         self.reported: set[Any] = set()
         self._attention = Attention.TICKS
         self._triggered: dict[Any, None] = {}
-        """The slots whose changes somebody waits for, other than by a tick."""
+        """The slots with a wait for changes other than a tick."""
         self._comb_messages = {id(x) for x in lowered.comb_messages}
         self.readers = Readers(self)
         self.clocks = self.timeline = Clocks(self.model.native, self.deltas)
@@ -129,7 +129,7 @@ class CompiledState(SettledState):
         return not self._step() and not self.due
 
     def attend(self) -> None:
-        """Tell compiled code what matters besides ticks."""
+        """Set what compiled code stops for besides ticks."""
         if not self.watched and self._attention == Attention.TICKS:
             return  # nearly always
         attention = Attention.TICKS
@@ -320,11 +320,11 @@ class CompiledState(SettledState):
         return active or bool(self._triggers)
 
     def _commit_in_order(self, *, alone: bool) -> bool:
-        """End a delta cycle at whose end somebody may sample any signal; return if one must follow.
+        """End a delta cycle at whose end any signal may be sampled; return whether one must follow.
 
         Combinational logic changes some delta cycles after the registers and inputs that it reads,
-        and the edge of a clock that logic makes happens in the next one. If nobody looks between
-        delta cycles (``alone``), those in which nobody wakes up follow at once.
+        and the edge of a clock that logic makes happens in the next one. If no process runs between
+        delta cycles (``alone``), those that call no waker follow at once.
         """
         deltas = self._prepared_deltas()
         control = deltas.control

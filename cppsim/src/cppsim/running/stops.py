@@ -1,4 +1,4 @@
-"""How often compiled code stops for Python, and for which lines of testbenches and processes."""
+"""Counts of the stops of compiled code for Python, by lines of testbenches and processes."""
 
 import linecache
 from collections import Counter
@@ -10,7 +10,7 @@ from ..amaranth_internals import PyTriggerState, waiting_process
 from ..errors import is_of_no_user
 
 _SAMPLED = 61
-"""One of so many stops is sampled, as to find a line takes as long as ten stops.
+"""Stops for each that is sampled: to find a line takes as long as ten stops.
 
 A prime number, so that all of the waits that end in turns are sampled.
 """

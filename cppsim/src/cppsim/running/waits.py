@@ -72,7 +72,7 @@ class Edge:
 
     def drop(self, wait: "Wait") -> None:
         """Remove a wait."""
-        # Its target and conditions stay until compiled code stops for nobody: see `reach`.
+        # Its target and conditions stay until compiled code stops without a wait: see `reach`.
         self.waits.pop(wait, None)
 
     def happen(self) -> None:

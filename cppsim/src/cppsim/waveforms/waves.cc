@@ -12,7 +12,7 @@ namespace {
 
 using Time = unsigned __int128; // in femtoseconds: 64 bits of them are five hours
 
-constexpr int DONE = 1;            // what Python answers; anything else where it drops an exception
+constexpr int DONE = 1;            // Python's answer; any other answer: it drops an exception
 constexpr int BACKWARDS = 2;       // what fails in place of Python
 constexpr size_t WORD = 64;
 constexpr size_t BLOCK = 32;       // words that are compared at once
@@ -40,7 +40,7 @@ struct Part {
   uint32_t variable, word, shift, low, width;
 };
 
-// Each gives 0, or not if there is an error.
+// Each returns 0, or another number for an error.
 struct Callbacks {
   int (*write)(const char *text, size_t size);
   int (*render)(uint32_t variable, const uint64_t *value); // is to call waves_line
@@ -478,7 +478,7 @@ EXPORT int waves_add(Waves *waves, uint64_t femtoseconds, const char *text, size
 // The answer to `render`: a line of the file.
 EXPORT void waves_line(Waves *waves, const char *text, size_t size) { waves->line.take(text, size); }
 
-// Hands to the file what it has not got yet.
+// Writes to the file the text that it lacks.
 EXPORT int waves_flush(Waves *waves) {
   return waves->failed = waves->text.count && waves->flush();
 }
