@@ -26,20 +26,19 @@ _HEAD = """\
 `make mutants` changes one place of a package's source at a time and runs the tests: first those in
 the folder of the file, then the package's whole tier. The [glossary](../glossary.md) explains the
 words. A change is *explained* if `tests/mutants/equivalent.toml` says why it has no effect that a
-test could see; *same* changes leave all netlists as they were, which are not compared where own
-tests alone are run. *Own* and *others* are the caught ones, by the tests of the file's folder or by
-others; their share is of those that change something.
+test could see. A change is the *same* if it leaves all netlists as they were; netlists are not
+compared where only own tests run. *Own* counts the changes that tests of the file's folder notice,
+*others* those that only other tests notice. The share is of the changes that have an effect.
 `make mutants PACKAGE=host COUNT=150 SEED=11 TIER=quick OPTIONS="--room-only --record"` writes a
-row, and with `--file links/` that of a part. Tests are written for survivors, and then the same
-changes are judged again: a new seed shows less. When they were judged first, the tests noticed 104
-of 130 changes of host, and of cppsim 23 of the first 35 and 70 of 89 later ones. Eleven of 150
-changes of cppsim are not in its row: ten were not judged, and the code of one is gone.
-Each of its survivors was judged again by the test that was written for it alone. The three
-survivors of rtl were explained without another run. The link to LiteX was in `links/`; its
-tests ran here, and are slow tests since. Tests of sim's measurements and campaigns, and nearly all
-of boards, are slow, too, because they compile, place and route: the quick tier notices little of
-what changes there. Of the first 46 survivors of sim, the slow tests of the same folders notice 11;
-nobody has measured the other 38, or those of boards.
+row; `--file links/` writes the row of a part. We write tests for the survivors and run the same
+changes again, because another seed would show less. In the first run, the tests noticed 104 of 130
+changes of host, and of cppsim 23 of the first 35 changes and 70 of 89 later ones. The row of cppsim
+lacks eleven of 150 changes: ten did not run, and the code of one was removed. For each survivor of
+cppsim, only the test that we wrote for it ran again. The three survivors of rtl are explained
+without another run. The link to LiteX was in `links/` then; its tests are slow tests now. The tests
+of sim's measurements and campaigns and nearly all tests of boards are slow, because they compile,
+place and route: the quick tier notices few changes there. The slow tests of the same folders notice
+11 of the first 46 survivors of sim; they have not run for the other 38, nor for those of boards.
 
 | Package | Date | Tier | Seed | Changes | Own | Others | Survived | Same, explained | Share |
 |---|---|---|---:|---:|---:|---:|---:|---:|---:|

@@ -89,7 +89,7 @@ def test_a_link_without_its_packages_says_what_to_install(monkeypatch: pytest.Mo
 def test_a_folder_with_the_name_of_a_lacking_package_is_not_taken_for_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """In a clone, Python finds the folder ``cppsim``, whose package is in its folder ``src``."""
+    """Python finds the folder ``cppsim`` of a clone, but the package is in ``cppsim/src``."""
     (tmp_path / "without_a_package").mkdir()
     monkeypatch.syspath_prepend(tmp_path)
     install(monkeypatch, sim="without_a_package.part:open_link")

@@ -125,7 +125,7 @@ _ABOUT: dict[str, object] = {
     "outputs": {},
     "contents": [],
 }
-"""A description of an elaboration, whole but for what a test replaces."""
+"""A complete description of an elaboration; each test replaces one entry."""
 
 ABOUTS = [
     *(b"", b"{", b"[]", b"{}", b"3", b"\xff", b'{"sources": 1}', b"[" * 9999),
