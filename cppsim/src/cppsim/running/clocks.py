@@ -24,10 +24,6 @@ EDGE = 1
 """Stopped at an edge that a process waits for: the clock has changed, the model has not stepped."""
 MESSAGES = 2
 """Stopped as the model, which has stepped, has messages."""
-TIME = 3
-"""Stopped at the limit, or at the time of a waker."""
-SLICE = 4
-"""Stopped to let Python handle signals such as Ctrl-C."""
 WOKEN = 6
 """Stopped in a delta cycle: a watched signal has changed, or an edge or a message has a wait."""
 
@@ -123,7 +119,7 @@ class Clocks:
         Wakers were called when the time last changed.
     fast_forward : callable
         Runs compiled code up to the next event for Python, and returns the reason. `land` must
-        follow after ``TIME`` and ``SLICE``.
+        follow unless that is `EDGE`, `MESSAGES` or `WOKEN`.
     waves : list
         The waveform files, sampled before the time changes.
     attended : bool

@@ -72,7 +72,7 @@ class SettledState(PyEngineState):
 
     def depth_of(self, signal: Signal) -> int:
         """Return after how many delta cycles a signal of combinational logic shows a change."""
-        return 1
+        raise NotImplementedError
 
     def bits_of(self, signal: Signal) -> tuple[int, ...]:
         """Return the nets of a signal of the design."""

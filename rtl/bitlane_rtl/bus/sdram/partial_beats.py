@@ -135,9 +135,9 @@ class PartialBeats(wiring.Component):
         return bursts.o
 
     def _give(self, m: Module) -> None:
-        """Hand the beats that were read to the beats that are written.
+        """Queue the beats that were read, and give one to each marked beat that is written.
 
-        Those of the next burst cannot arrive yet: the chip executes its commands in order.
+        No beat of the next burst arrives before: the chip executes its commands in order.
         """
         m.submodules.old = fifo = Fifo(self._width, BEATS_PER_BLOCK)
         m.d.comb += [
