@@ -2,10 +2,12 @@
 
 from typing import Any
 
-from amaranth.hdl import ClockDomain, Module
+import pytest
+from amaranth.hdl import ClockDomain, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+import cppsim
 from cppsim import Batch
 
 
@@ -107,3 +109,31 @@ def test_a_domain_without_logic_has_neither_clock_nor_reset() -> None:
     assert {name for name in batch.ports if "$" not in name} == {"rst", "count"}
     batch.step(5)
     assert batch.get("count").tolist() == [5, 5]
+
+
+@pytest.mark.parametrize("ratio", [1, 3])
+def test_clocks_of_unequal_rates_have_the_values_of_the_simulator(ratio: int) -> None:
+    """The slow clock has its edges between those of the fast one, in both."""
+    m = Module()
+    m.domains.slow = ClockDomain()
+    count, back = Signal(8, name="count"), Signal(8, name="back")
+    m.d.sync += count.eq(count + back + 1)
+    m.d.slow += back.eq(count ^ back)
+    expected = list[int]()
+
+    async def testbench(ctx: Any) -> None:
+        for _ in range(9):
+            await ctx.tick("slow")
+            expected.append(ctx.get(back))
+
+    simulator = cppsim.Simulator(m, mode="off")
+    simulator.add_clock(1e-6)
+    simulator.add_clock(ratio * 1e-6, phase=(ratio - 0.25) * 1e-6, domain="slow")
+    simulator.add_testbench(testbench)
+    simulator.run()
+    program = cppsim.Program()
+    with program.repeat(9):
+        program.step(ratio).set("slow_clk", 1).set("slow_clk", 0).get("back")
+    batch = cppsim.Batch(m, 2, "threads", clocks=["sync"])
+    assert batch.run(program)["back"].tolist() == [expected] * 2
+    assert len(set(expected)) > 5
