@@ -2,9 +2,8 @@
 
 from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from ..errors import DeviceError, OutOfDeviceMemory
 
@@ -12,8 +11,7 @@ ALIGNMENT: Final = 64
 """Bytes of the widest beat, of which every allocation starts at a multiple."""
 
 
-@dataclass(frozen=True, slots=True)
-class Allocation:
+class Allocation(NamedTuple):
     """``size`` bytes of the device's memory from ``address`` on."""
 
     address: int

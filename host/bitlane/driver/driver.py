@@ -5,13 +5,13 @@ Knows addresses and commands. It never sees a data type, and never computes on d
 
 import gc
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import chain
 from numbers import Real
 from threading import RLock
-from typing import Final
-from weakref import finalize
+from typing import Any, Final
+from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,7 +61,10 @@ class Driver(Closeable):
         self._control = Control(link)
         self.geometry, self._queue = self._connect()
         self._allocator = Allocator(self.geometry.memory_base, self.geometry.memory_bytes)
-        # Allocations that nothing refers to any more, until they are freed.
+        self._leases: set[_Lease] = set()
+        # Leases whose storage is dead or closed, and allocations that nothing refers to any more,
+        # until they are freed.
+        self._ended: deque[_Lease] = deque()
         self._discarded: deque[list[Allocation]] = deque()
         self._closed = False
 
@@ -105,9 +108,14 @@ class Driver(Closeable):
 
     def collect(self) -> None:
         """Give back all memory that was discarded. Not for several threads at once."""
+        # Ctrl-C at any place leaves the memory in a list, perhaps in two, or free.
+        while self._ended:
+            lease = self._ended[0]
+            self._discarded.append(lease.held)
+            self._leases.discard(lease)
+            self._ended.popleft()
         while self._discarded:
             held = self._discarded[0]
-            # Ctrl-C at any place leaves the memory in the list, or free.
             while held:
                 if held[0] in self._allocator.taken:
                     self._give_back(held[0])
@@ -137,6 +145,17 @@ class Driver(Closeable):
         ``held`` is emptied when the memory is free, so that a list may be discarded again.
         """
         self._discarded.append(held)
+
+    def lease(self, storage: "Storage") -> "_Lease":
+        """Return the lease of ``storage``, whose memory is discarded when the storage is dead."""
+        # The deque's own method: no Ctrl-C can come in it, wherever the storage dies.
+        lease = _Lease(storage, self._ended.append)
+        self._leases.add(lease)
+        return lease
+
+    def end(self, lease: "_Lease") -> None:
+        """Discard the memory of ``lease``. May be called again, and from within any other call."""
+        self._ended.append(lease)
 
     def free(self, buffer: Allocation) -> None:
         """Give memory back. Raises ``DeviceError`` if it is not allocated."""
@@ -281,6 +300,17 @@ def _size(data: BytesLike) -> int:
     return data.nbytes if isinstance(data, (np.ndarray, memoryview)) else len(data)
 
 
+class _Lease(ref["Storage"]):
+    """The allocation of a storage: ``held``, a list that is empty before and after it."""
+
+    __slots__ = ("held",)
+
+    held: list[Allocation]
+
+    def __init__(self, storage: "Storage", ended: Callable[["_Lease"], None]) -> None:
+        self.held = []
+
+
 class Storage(Closeable):
     """``size`` bytes of the device's memory from ``address`` on, a multiple of 64.
 
@@ -288,26 +318,26 @@ class Storage(Closeable):
     reads or writes the bytes later must hold it. Raises ``OutOfDeviceMemory``.
     """
 
-    __slots__ = ("__weakref__", "_release", "address", "driver", "size")
+    __slots__ = ("__weakref__", "_lease", "address", "closed", "driver", "size", "users")
 
     def __init__(self, driver: Driver, size: int) -> None:
-        # Register the finalizer before allocating, so that Ctrl-C in between leaks nothing.
-        held: list[Allocation] = []
-        self._release = finalize(self, driver.discard, held)
-        self._release.atexit = False
-        held.append(driver.allocate(size))
-        self.driver = driver
-        self.address = held[0].address
-        self.size = size
-
-    @property
-    def closed(self) -> bool:
+        self.closed = False
         """Whether the bytes have been given back."""
-        return not self._release.alive
+        self.users: Any = None
+        """What the layer above notes of it."""
+        # Before allocating, so that Ctrl-C in between leaks nothing.
+        self._lease = driver.lease(self)
+        self._lease.held.append(driver.allocate(size))
+        self.driver = driver
+        self.address = self._lease.held[0].address
+        self.size = size
 
     def close(self) -> None:
         """Give the bytes back. May be called again."""
-        self._release()
+        if not self.closed:
+            # In this order: a storage that looks open must not be anybody else's.
+            self.closed = True
+            self.driver.end(self._lease)
 
     def __repr__(self) -> str:
         where = "closed" if self.closed else f"at {self.address:#x}"
