@@ -21,7 +21,7 @@ from ..lowering.strided import broadcast_shapes
 from .elementwise import copy_value
 from .strided import Strided, parse_part
 from .transfers import reserve
-from .value import Value, changing, using
+from .value import Claim, Value, changing
 
 _Part: TypeAlias = "AnyArray | slice | EllipsisType | None"
 
@@ -220,7 +220,7 @@ def gather(source: Value, selection: Selection) -> Value:
         block = MovedBlock(outer.shape, selection.rest.strides, outer.strides, outer.itemsize)
         sources = stored.view.address + selection.rest.offset + selection.offsets
         targets = result.stored.view.address + offsets_of(inner)
-        with using((stored.storage,)):
+        with Claim((stored.storage,)):
             _move(source, Moves(block, sources, targets))
     return result
 

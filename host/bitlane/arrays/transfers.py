@@ -18,7 +18,7 @@ from ..driver.driver import Storage
 from ..errors import ExchangeError, OutOfDeviceMemory
 from ..lowering.strided import View, order_of, packed_strides
 from .strided import Strided
-from .value import DeviceLike, Value, changing, compute_waiting, usage_of, using
+from .value import Claim, DeviceLike, Value, changing, compute_waiting, usage_of
 
 _SPREAD: Final = 2
 """Elements come back with their gaps if they span at most this many times their bytes."""
@@ -104,7 +104,7 @@ def _read_elements(value: Value, strided: Strided) -> AnyArray:
         value = value.derived(apply(Op.COPY, value.node))
         strided = value.strided
     stored, span = value.stored, strided.span
-    with using((stored.storage,)):
+    with Claim((stored.storage,)):
         data = value.device.driver.read(stored.view.address + span.start, len(span))
     little = value.dtype.newbyteorder("<")
     elements = np.ndarray(strided.shape, little, data, -span.start, strided.strides)
@@ -173,9 +173,9 @@ def share(value: Value) -> AnyArray | None:
     value.device.expect_open()
     node = value.stored
     # Others may read meanwhile: nothing is written yet.
-    with using([node.storage]), driver.lock:
+    with Claim([node.storage]), driver.lock:
         shown = _Window(value, node, memory)
-        usage_of(node.storage).windows.add(shown)
+        usage_of(node.storage).add_window(shown)
         compute_waiting(node.storage)
         return np.asarray(shown)
 

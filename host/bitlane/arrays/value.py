@@ -6,8 +6,8 @@ Keeps account of the users of memory: calls in progress, and values still to be 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import get_ident
-from typing import Any, Final, Protocol, TypeVar, runtime_checkable
-from weakref import WeakKeyDictionary, WeakSet
+from typing import Any, Final, Protocol, TypeAlias, TypeVar, runtime_checkable
+from weakref import ref
 
 import numpy as np
 
@@ -24,84 +24,104 @@ _usage_guard = fork_safe_lock()
 
 _Member = TypeVar("_Member")
 
-
-def _members(group: WeakSet[_Member]) -> list[_Member]:
-    """Return the members of ``group``, to which a finalizer may add others at any time."""
-    while True:
-        try:
-            return list(group)
-        except RuntimeError:  # it did: "set changed size during iteration"
-            continue
+_Group: TypeAlias = set[ref[_Member]]
+"""Objects that the group does not keep alive. A `WeakSet` takes ten times as long."""
 
 
-class _Claim:
-    """A claim on memory by one call. It ends with the call, wherever that is interrupted."""
+def _add(group: _Group[_Member], member: _Member) -> None:
+    """Add ``member`` until it dies."""
+    group.add(ref(member, group.discard))
 
-    __slots__ = ("__weakref__", "thread")
 
-    def __init__(self) -> None:
-        self.thread = get_ident()
+def _members(group: _Group[_Member]) -> list[_Member]:
+    """Return the members of ``group``, which another thread or a finalizer may change meanwhile."""
+    if not group:
+        return []
+    return [member for each in list(group) if (member := each()) is not None]
 
 
 class _Usage:
     """The users of one storage."""
 
+    __slots__ = ("counts", "readers", "waiting", "windows", "writers")
+
     def __init__(self) -> None:
-        self.waiting: WeakSet[Any] = WeakSet()
+        self.waiting: _Group[Value] = set()
         """Values to be computed from the bytes before anything changes these."""
-        self.windows: WeakSet[Any] = WeakSet()
+        self.windows: _Group[Any] = set()
         """Windows through which other libraries can change the bytes at any time. While there are
         any, no value may wait, and the bytes stay."""
         self.counts: tuple[np.dtype[Any], int] | None = None
         """Type of the stored counts of bits, and bytes of each counted element; None if the storage
         holds anything else, or has been written over."""
-        self.readers: WeakSet[_Claim] = WeakSet()
-        self.writers: WeakSet[_Claim] = WeakSet()
+        self.readers: _Group[Claim] = set()
+        self.writers: _Group[Claim] = set()
         """Calls in progress."""
 
-
-_usages: WeakKeyDictionary[Storage, _Usage] = WeakKeyDictionary()
+    def add_window(self, window: object) -> None:
+        """Note a window, which other libraries write through as long as it is held."""
+        _add(self.windows, window)
 
 
 def usage_of(storage: Storage) -> _Usage:
     """Return the account of the users of ``storage``. Raises ``FreedError``."""
     if storage.closed:
         raise FreedError("array: its memory has been freed; expected one that is still held")
-    usage = _usages.get(storage)
-    return _usages.setdefault(storage, _Usage()) if usage is None else usage
+    if storage.users is None:
+        new = _Usage()
+        with _usage_guard:
+            # No call in between, in which a finalizer could make another one.
+            if storage.users is None:
+                storage.users = new
+    usage: _Usage = storage.users
+    return usage
 
 
-@contextmanager
-def using(reads: Iterable[Storage], writes: Iterable[Storage] = ()) -> Iterator[None]:
-    """Claim memory for this thread. Many may read what none writes.
+class Claim:
+    """A claim of this thread on memory, for a ``with`` block. Many may read what none writes.
 
-    Raises ``BusyError`` or ``FreedError``.
+    Entering it raises ``BusyError`` or ``FreedError``. The claim ends with the call, wherever that
+    is interrupted, because nothing else keeps it alive.
     """
-    claim = _Claim()
-    places: list[WeakSet[_Claim]] = []
-    try:
-        with _usage_guard:
-            read, written = [usage_of(x) for x in reads], [usage_of(x) for x in writes]
-            for usage in read:
-                _expect_no(usage.writers, claim, "is writing it")
-            for usage in written:
-                _expect_no(usage.writers, claim, "is writing it")
-                _expect_no(usage.readers, claim, "is reading it")
-            places += [x.readers for x in read] + [x.writers for x in written]
-            for place in places:
-                place.add(claim)
-        yield
-    finally:
-        with _usage_guard:
-            for place in places:
-                place.discard(claim)
 
+    __slots__ = ("__weakref__", "_groups", "_reads", "_writes", "thread")
 
-def _expect_no(users: WeakSet[_Claim], own: _Claim, what: str) -> None:
-    if any(user.thread != own.thread for user in _members(users)):
-        raise BusyError(
-            f"array: another thread {what}; expected one at a time (wait for it, or use a copy)"
-        )
+    def __init__(self, reads: Iterable[Storage], writes: Iterable[Storage] = ()) -> None:
+        self.thread = get_ident()
+        self._reads = reads
+        self._writes = writes
+        self._groups: list[_Group[Claim]] = []
+
+    def __enter__(self) -> None:
+        try:
+            with _usage_guard:
+                read = [usage_of(storage) for storage in self._reads]
+                written = [usage_of(storage) for storage in self._writes]
+                for usage in read:
+                    self._expect_no(usage.writers, "is writing it")
+                for usage in written:
+                    self._expect_no(usage.writers, "is writing it")
+                    self._expect_no(usage.readers, "is reading it")
+                self._groups += [x.readers for x in read] + [x.writers for x in written]
+                for group in self._groups:
+                    _add(group, self)
+        except BaseException:
+            self._end()
+            raise
+
+    def _expect_no(self, others: "_Group[Claim]", what: str) -> None:
+        if others and any(other.thread != self.thread for other in _members(others)):
+            raise BusyError(
+                f"array: another thread {what}; expected one at a time (wait for it, or use a copy)"
+            )
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        own = ref(self)
+        for group in self._groups:
+            group.discard(own)
 
 
 _MOST_PENDING: Final = 256
@@ -161,11 +181,11 @@ class Value:
         self.device = device
         self.dtype = dtype
         self.node = node
-        self.storages: WeakSet[Storage] = WeakSet()
+        self.storages: _Group[Storage] = set()
         """The memory that computing the value reads; its own, once it is computed."""
-        self.dependents: WeakSet[Value] = WeakSet()
+        self.dependents: _Group[Value] = set()
         """The values that wait for it, directly or not, while it is pending."""
-        self.sources: WeakSet[Value] = WeakSet()
+        self.sources: _Group[Value] = set()
         """The pending values that it waits for, directly or not."""
         self.keepalive: list[Expression] = []
         """The nodes of its sources, held until it is computed."""
@@ -175,7 +195,7 @@ class Value:
         """Whether it is a view that must not be written to: it may repeat elements, or it shows
         booleans as numbers. On a device, the bytes of booleans are 0 and 1."""
         if isinstance(node, Stored):
-            self.storages.add(node.storage)
+            self.storages.add(ref(node.storage))
             return
         with _guard:
             while (usages := self._register(sources)) is None:
@@ -193,16 +213,16 @@ class Value:
         self.keepalive += [source.node for source in sources]
         self.operations = 0
         for source in sources:
-            self.storages.update(_members(source.storages))
-            self.sources.update(_members(source.sources))
+            self.storages |= source.storages
+            self.sources |= source.sources
         for source in pending:
-            self.sources.add(source)
+            self.sources.add(ref(source))
             self.operations += source.operations
         for each in _members(self.sources):
-            each.dependents.add(self)
+            _add(each.dependents, self)
         usages = [usage_of(storage) for storage in _members(self.storages)]
         for usage in usages:
-            usage.waiting.add(self)
+            _add(usage.waiting, self)
         return usages if all(source.pending for source in pending) else None
 
     def _waits_for_many(self) -> bool:
@@ -268,14 +288,14 @@ def compute(*values: Value) -> None:
     Raises ``OutOfDeviceMemory``, ``FreedError``, ``BusyError`` and what ``Device`` does; the values
     are still pending then, and can be computed later.
     """
-    values = tuple(value for value in values if value.pending)
-    if not values:
+    waiting = [value for value in values if value.pending]
+    if not waiting:
         return
-    device = values[0].device
+    device = waiting[0].device
     device.expect_open()
-    with using(_read_by(*values)), device.driver.lock:
+    with Claim(_read_by(waiting)), device.driver.lock:
         # Another thread may have computed some of them meanwhile.
-        pending = [value for value in values if value.pending]
+        pending = [value for value in waiting if value.pending]
         results = evaluate(device.driver, [value.node for value in pending])
         with _guard:
             for value, result in zip(pending, results, strict=True):
@@ -283,7 +303,7 @@ def compute(*values: Value) -> None:
                     _settle(value, result)
 
 
-def _read_by(*values: Value) -> set[Storage]:
+def _read_by(values: Sequence[Value]) -> set[Storage]:
     """Return the memory that computing ``values`` reads; other threads may compute a part."""
     with _guard:
         return {storage for value in values for storage in _members(value.storages)}
@@ -297,10 +317,10 @@ def _settle(value: Value, result: Stored) -> None:
     if isinstance(node, Applied) and node.op.counts and not node.summed:
         usage_of(result.storage).counts = (value.dtype, node.a.itemsize)
     value.node = result
-    value.storages = WeakSet({result.storage})
+    value.storages = {ref(result.storage)}
     # A finalizer may have made dependents meanwhile; a computed value gets no more of them.
     for dependent in _wait_for(value, result):
-        dependent.sources.discard(value)
+        dependent.sources.discard(ref(value))
     value.sources.clear()
     value.dependents.clear()
     value.keepalive.clear()
@@ -309,9 +329,9 @@ def _settle(value: Value, result: Stored) -> None:
 def _wait_for(value: Value, result: Stored) -> list[Value]:
     """Make the pending dependents of ``value`` wait for changes of ``result``; return them."""
     dependents = [dependent for dependent in _members(value.dependents) if dependent.pending]
-    usage_of(result.storage).waiting.update(dependents)
     for dependent in dependents:
-        dependent.storages.add(result.storage)
+        _add(usage_of(result.storage).waiting, dependent)
+        dependent.storages.add(ref(result.storage))
     return dependents
 
 
@@ -326,8 +346,8 @@ def changing(
     """
     device, node = target.device, target.stored
     device.expect_open()
-    reads = set() if source is None else _read_by(source)
-    with using(reads, [node.storage]), device.driver.lock:
+    reads = set() if source is None else _read_by([source])
+    with Claim(reads, [node.storage]), device.driver.lock:
         compute_waiting(node.storage, but=but)
         yield node
 
@@ -342,7 +362,7 @@ def compute_waiting(storage: Storage, *, but: Value | None = None) -> None:
         waiting = [value for value in _members(usage.waiting) if value is not but]
     compute(*waiting)
     with _guard:
-        usage.waiting.difference_update(waiting)
+        usage.waiting.difference_update(map(ref, waiting))
         usage.counts = None
 
 
@@ -365,7 +385,7 @@ def overwrite(target: Value, source: Value, *, fresh: bool = False) -> None:
 def free(value: Value) -> None:
     """Free the memory of ``value``, if it has any. Raises ``BusyError``."""
     if isinstance(value.node, Stored) and not value.node.storage.closed:
-        with using((), [value.node.storage]):
+        with Claim((), [value.node.storage]):
             if usage_of(value.node.storage).windows:
                 raise BusyError(
                     "array: another library shows its memory; expected nobody to (drop what"

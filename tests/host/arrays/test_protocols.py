@@ -22,7 +22,7 @@ from bitlane import (
 )
 from bitlane import array_api as xp
 from bitlane.api.device import Device
-from bitlane.arrays.value import using
+from bitlane.arrays.value import Claim
 from bitlane.driver.driver import Storage
 from support.host.arrays import link_of, model, random, same
 from support.system.devices import DEFAULT, opened
@@ -242,7 +242,7 @@ def test_memory_that_another_thread_reads_may_be_shared() -> None:
         entered, leave = Event(), Event()
 
         def read(storage: Storage) -> None:
-            with using([storage]):
+            with Claim([storage]):
                 entered.set()
                 leave.wait(30)
 
