@@ -10,10 +10,12 @@ from itertools import islice
 from typing import Final
 
 from ..driver.commands import Command, encode
+from ..driver.driver import Storage
 from ..driver.geometry import Abilities
 from ..driver.queue import Words
 from ..errors import LayoutError
 from ..lowering.fences import CommandGroup, insert_fences, insert_fences_labelled
+from ..lowering.strided import View
 from .forms import Form
 from .fusion import fuse
 from .memory import MemoryPlan, allocate, write_into
@@ -81,10 +83,17 @@ class PlacedPlan:
         self.memory = memory
         self._abilities = abilities
         taken = {memory.places[buffer][0] for buffer in memory.plan.arguments}
-        self.arguments = tuple([memory.places[buffer][0] for buffer in memory.plan.arguments])
-        """The area of each argument."""
         self.own = tuple([area for area in range(len(memory.bound)) if area not in taken])
-        """The other areas but the temporary one: those of results."""
+        """The areas of results that are not arguments."""
+        temporary = (memory.temporary,) if memory.temporary else ()
+        self.sizes = (*(memory.bound[area] for area in self.own), *temporary)
+        """Bytes of the areas to take: those of ``own``, and the temporary one if there is one."""
+        arguments = [memory.places[buffer][0] for buffer in memory.plan.arguments]
+        behind = (len(memory.bound),) if temporary else ()
+        order = {area: place for place, area in enumerate((*self.own, *behind, *arguments))}
+        self._order = tuple([order[area] for area in sorted(order)])
+        self.results = tuple([self._result(location) for location in memory.plan.results])
+        """The area of each result, and its view there."""
         # Half a ring is one batch, whose last record alone raises the interrupt.
         self._templates = self._lower(max(1, abilities.slots // 2))
         self._records: dict[tuple[int, ...], list[Words]] = {}
@@ -107,6 +116,16 @@ class PlacedPlan:
             if len(templates) > most:
                 return None
         return templates
+
+    def _result(self, location: Location) -> tuple[int, View]:
+        assert location.buffer is not None
+        area, offset = self.memory.places[location.buffer]
+        return area, location.view.moved(offset)
+
+    def in_order(self, taken: Sequence[Storage], leaves: Sequence[Storage]) -> list[Storage]:
+        """Return the storage of each area: ``taken`` are those of ``sizes``, then the arguments."""
+        storages = (*taken, *leaves)
+        return [storages[place] for place in self._order]
 
     def _area(self, location: Location) -> int:
         assert location.buffer is not None

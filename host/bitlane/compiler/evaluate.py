@@ -4,14 +4,15 @@ Moves no data but constants, and never computes.
 """
 
 from collections.abc import Sequence
-from contextlib import ExitStack
+from typing import Final
 
 from ..driver.driver import Driver, Storage
 from ..errors import LayoutError, OutOfDeviceMemory
 from .compiled import CompiledForm, PlacedPlan, compile_form
 from .forms import describe
 from .nodes import Applied, Expression, Stored, Widened, broadcast
-from .passes import Location
+
+_COMPUTED: Final = (Applied, Widened)
 
 
 def evaluate(driver: Driver, roots: Sequence[Expression]) -> list[Stored]:
@@ -28,10 +29,11 @@ def evaluate(driver: Driver, roots: Sequence[Expression]) -> list[Stored]:
     wanted = [root for root in dict.fromkeys(roots) if not isinstance(root, Stored)]
     results: dict[Expression, Stored] = {}
     if wanted:
-        memory = _run(driver, wanted)
-        for root, location in zip(wanted, memory.plan.plan.results, strict=True):
-            results[root] = memory.stored(location, root.shape)
-            if isinstance(root, Applied | Widened):
+        placed, areas = _run(driver, wanted)
+        for root, (area, view) in zip(wanted, placed.results, strict=True):
+            storage = areas[area]
+            results[root] = Stored(storage, view.moved(storage.address), root.shape)
+            if isinstance(root, _COMPUTED):
                 root.cache(results[root])
     return [root if isinstance(root, Stored) else results[root] for root in roots]
 
@@ -48,59 +50,51 @@ def assign(driver: Driver, target: Stored, value: Expression) -> None:
     _run(driver, [broadcast(value, target.shape)], target)
 
 
-def _run(driver: Driver, roots: Sequence[Expression], target: Stored | None = None) -> "_Memory":
+def _run(
+    driver: Driver, roots: Sequence[Expression], target: Stored | None = None
+) -> tuple[PlacedPlan, list[Storage]]:
+    """Compute ``roots``. Return the plan, and the memory of its areas."""
     form, leaves = describe(roots, target)
-    memory = _allocate(driver, compile_form(form, driver.geometry.abilities), leaves)
-    with ExitStack() as given_back:
-        for storage in memory.taken:
-            # Not left to Python: an error's traceback refers to everything here.
-            given_back.callback(storage.close)
-        content = memory.plan.plan.constants.content
-        before = [(memory.starts[-1], content)] if content else []
-        driver.run(memory.placed.commands(memory.starts), before=before)
-        given_back.pop_all()
-    return memory
-
-
-def _allocate(driver: Driver, compiled: CompiledForm, leaves: Sequence[Storage]) -> "_Memory":
+    compiled = compile_form(form, driver.geometry.abilities)
+    placed, taken = _take(driver, compiled)
+    areas = placed.in_order(taken, leaves)
     try:
-        return _Memory(driver, compiled.usual, leaves)
+        starts = tuple([storage.address for storage in areas])
+        content = placed.memory.plan.constants.content
+        driver.run(placed.commands(starts), before=[(starts[-1], content)] if content else ())
+    except BaseException:
+        _give_back(taken)
+        raise
+    return placed, areas
+
+
+def _take(driver: Driver, compiled: CompiledForm) -> tuple[PlacedPlan, list[Storage]]:
+    """Take memory for the results and intermediate values. Return the plan that it is for."""
+    try:
+        return compiled.usual, _take_all(driver, compiled.usual)
     except OutOfDeviceMemory:
         pass  # and its traceback no longer holds what the attempt has taken
     try:
-        return _Memory(driver, compiled.sparing, leaves)
+        return compiled.sparing, _take_all(driver, compiled.sparing)
     except OutOfDeviceMemory as error:
         raise _too_large(compiled.sparing, error) from None
 
 
-class _Memory:
-    """The device's memory for a plan whose arguments are ``leaves``. ``OutOfDeviceMemory``."""
+def _take_all(driver: Driver, placed: PlacedPlan) -> list[Storage]:
+    taken: list[Storage] = []
+    try:
+        for size in placed.sizes:
+            taken.append(Storage(driver, size))
+    except OutOfDeviceMemory:
+        _give_back(taken)
+        raise
+    return taken
 
-    def __init__(self, driver: Driver, placed: PlacedPlan, leaves: Sequence[Storage]) -> None:
-        self.placed, self.plan = placed, placed.memory
-        self.taken: list[Storage] = []
-        self.areas = dict(zip(placed.arguments, leaves, strict=True))
-        try:
-            for area in placed.own:
-                self.areas[area] = self._take(driver, self.plan.bound[area])
-            starts = [self.areas[area].address for area in range(len(self.areas))]
-            if self.plan.temporary:
-                starts.append(self._take(driver, self.plan.temporary).address)
-        except OutOfDeviceMemory:
-            for storage in self.taken:
-                storage.close()
-            raise
-        self.starts = tuple(starts)
 
-    def _take(self, driver: Driver, size: int) -> Storage:
-        self.taken.append(Storage(driver, size))
-        return self.taken[-1]
-
-    def stored(self, location: Location, shape: tuple[int, ...]) -> Stored:
-        """Return a result."""
-        assert location.buffer is not None
-        area, _ = self.plan.places[location.buffer]
-        return Stored(self.areas[area], self.plan.view(location, self.starts), shape)
+def _give_back(taken: Sequence[Storage]) -> None:
+    """Close storages. Not left to Python: an error's traceback refers to them."""
+    for storage in taken:
+        storage.close()
 
 
 def _too_large(least: PlacedPlan, error: OutOfDeviceMemory) -> OutOfDeviceMemory:

@@ -4,7 +4,7 @@ Expressions of one form take the same passes; only addresses differ.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from bitlane_rtl.abi import Op
 
@@ -22,6 +22,10 @@ from .nodes import (
     Widened,
     window,
 )
+
+# Tuples, as `isinstance` takes three times as long for a union of types.
+_COMPUTED: Final = (Applied, Widened)
+_OF_ONE: Final = (Widened, Viewed)
 
 Row: TypeAlias = tuple[Any, ...]
 """A node: its class and its fields. An operand is the number of an earlier row."""
@@ -83,9 +87,8 @@ def describe(
     waiting = list(roots) if target is None else [*roots, target]
     waiting.reverse()
     while waiting:
-        node = waiting[-1]
+        node = waiting.pop()
         if node in numbers:
-            waiting.pop()
             continue
         leaf = node if isinstance(node, Stored) else _cached(node)
         row: Row
@@ -97,21 +100,21 @@ def describe(
         elif isinstance(node, Applied):
             a, b = node.a, node.b
             if a not in numbers or (b is not None and b not in numbers):
-                waiting += (a,) if b is None else (b, a)
+                waiting += (node, a) if b is None else (node, b, a)
                 continue
             second = None if b is None else numbers[b]
-            layout = node.shape, node.strides, node.itemsize
-            row = (Applied, numbers[a], int(node.op), second, *layout, int(node.options))
-            row += (node.summed,)
-        elif isinstance(node, Widened | Viewed):
+            row = (
+                *(Applied, numbers[a], int(node.op), second),
+                *(node.shape, node.strides, node.itemsize, int(node.options), node.summed),
+            )
+        elif isinstance(node, _OF_ONE):
             if node.source not in numbers:
-                waiting.append(node.source)
+                waiting += (node, node.source)
                 continue
             row = _row_of(node, numbers[node.source])
         else:
             assert isinstance(node, Constant), "arguments are bound by who made them"
             row = (Constant, node.content)
-        waiting.pop()
         numbers[node] = len(rows)
         rows.append(row)
     if target is None:
@@ -123,7 +126,7 @@ def describe(
 
 
 def _cached(node: Expression) -> Stored | None:
-    return node.cached if isinstance(node, Applied | Widened) else None
+    return node.cached if isinstance(node, _COMPUTED) else None
 
 
 def _row_of(node: Widened | Viewed, source: int) -> Row:
@@ -141,7 +144,7 @@ def _with_copies(
     for root in roots:
         source = root.source if isinstance(root, Viewed) else root
         number = numbers[source]
-        if isinstance(source, Applied | Widened) and rows[number][0] is Stored:
+        if rows[number][0] is Stored and isinstance(source, _COMPUTED):
             if number not in copies:
                 copies[number] = len(rows)
                 layout = source.shape, source.strides, source.itemsize
