@@ -4,7 +4,7 @@ Commands run when the doorbell rings. When a call returns, none is pending but o
 hours and those behind it; CLEAR takes effect at once.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from bitlane_rtl.abi import (
     ABI_VERSION,
@@ -32,11 +32,13 @@ _INDEXES = 1 << 16
 _INTERRUPT = next(bits for bits in RECORD["CONTROL"].bits if bits.name == "INTERRUPT")
 _CODE, _INDEX = COMPLETION
 
+_BUSY, _FAULTY, _DRAINED = (
+    register("STATUS")[name].insert(1) for name in ("BUSY", "FAULT", "DRAINED")
+)
+_ENABLE, _PENDING = (register("INTERRUPT")[name].insert(1) for name in ("ENABLE", "PENDING"))
+
 _COUNTERS = [entry.offset for entry in REGISTERS if entry.offset >= register("BUSY_CYCLES").offset]
 """Offsets of the counters, in the order of `CounterValues`."""
-
-_STATE = {register(name).offset for name in ("STATUS", "RETIRED", "FAULT")}
-"""Registers that show whether commands have ended."""
 
 
 class ControlWindow:
@@ -47,6 +49,10 @@ class ControlWindow:
         self._counters = counters
         self._window = bytearray(CONTROL_SIZE)
         self._slots = interpreter.configuration.slots
+        self._ring_end = RING_OFFSET + RECORD_BYTES * self._slots
+        self._completions_end = COMPLETION_OFFSET + WORD_BYTES * self._slots
+        self._completions: dict[int, tuple[Status, int]] = {}
+        """Status and index of the last command of each slot, by the offset of its word."""
         self._doorbell = self._retired = 0
         self._stop: Stop | None = None
         self._endless = False
@@ -58,11 +64,11 @@ class ControlWindow:
             for name, reader in {
                 "STATUS": self._status,
                 "DOORBELL": lambda: self._doorbell,
-                "RETIRED": lambda: self._retired,
+                "RETIRED": self._ended,
                 "FAULT": self._fault,
                 "FAULT_ADDRESS": lambda: self._stop.address if self._stop else 0,
                 "TIMEOUT": lambda: self._timeout,
-                "INTERRUPT": lambda: _word("INTERRUPT", ENABLE=self._enable, PENDING=self._pending),
+                "INTERRUPT": lambda: _ENABLE * self._enable | _PENDING * self._pending,
             }.items()
         }
         self._writers: dict[int, Callable[[int], None]] = {
@@ -83,41 +89,55 @@ class ControlWindow:
 
     def read(self, offset: int) -> int:
         """Return the word at ``offset``, a multiple of 4; 0 where there is nothing to read."""
-        self._counters.read(1)
-        if COMPLETION_OFFSET <= offset < COMPLETION_OFFSET + WORD_BYTES * self._slots:
-            self._counters.ended()
-            return int.from_bytes(self._window[offset : offset + WORD_BYTES], "little")
-        if offset in _STATE:
-            self._counters.ended()
+        return self.words(offset, 1)[0]
+
+    def words(self, offset: int, count: int) -> list[int]:
+        """Return ``count`` words from ``offset`` on."""
+        self._counters.read(count)
+        return [self._word(at) for at in range(offset, offset + count * WORD_BYTES, WORD_BYTES)]
+
+    def _word(self, offset: int) -> int:
         if reader := self._readers.get(offset):
             return reader()
+        if COMPLETION_OFFSET <= offset < self._completions_end:
+            self._counters.ended()
+            status, index = self._completions.get(offset, (Status.OK, 0))
+            return _CODE.insert(status) | _INDEX.insert(index)
         if offset in _COUNTERS and self._interpreter.configuration.counters:
             return self._counters.counts()[_COUNTERS.index(offset)] % (1 << 32)
         return self._constants.get(offset, 0)
 
     def write(self, offset: int, data: bytes) -> None:
         """Write whole words from ``offset`` on; words that cannot be written are ignored."""
-        ring, end = RING_OFFSET, RING_OFFSET + RECORD_BYTES * self._slots
-        self._counters.wrote(len(data) // WORD_BYTES, ring=ring <= offset < end)
-        if ring <= offset and offset + len(data) <= end:
-            self._window[offset : offset + len(data)] = data
+        end = offset + len(data)
+        in_ring = RING_OFFSET <= offset < self._ring_end
+        self._counters.wrote(len(data) // WORD_BYTES, ring=in_ring)
+        if in_ring and end <= self._ring_end:
+            self._window[offset:end] = data
             return
-        for place in range(0, len(data), WORD_BYTES):
-            word = data[place : place + WORD_BYTES]
-            at = offset + place
+        for at in range(offset, end, WORD_BYTES):
+            word = data[at - offset : at - offset + WORD_BYTES]
             if writer := self._writers.get(at):
                 writer(int.from_bytes(word, "little"))
-            elif ring <= at < end:
+            elif RING_OFFSET <= at < self._ring_end:
                 self._window[at : at + WORD_BYTES] = word
 
+    def _ended(self) -> int:
+        """Return RETIRED, which like STATUS and FAULT shows whether commands have ended."""
+        self._counters.ended()
+        return self._retired
+
     def _status(self) -> int:
-        busy = self._doorbell != self._retired
-        return _word("STATUS", BUSY=busy, FAULT=self._stop is not None, DRAINED=True)
+        busy = self._doorbell != self._ended()
+        return _BUSY * busy | _FAULTY * (self._stop is not None) | _DRAINED
 
     def _fault(self) -> int:
+        self._counters.ended()
         if self._stop is None:
             return 0
-        return _word("FAULT", CODE=self._stop.status, PORT=self._stop.port, INDEX=self._retired)
+        bits, stop = register("FAULT"), self._stop
+        values = {"CODE": stop.status, "PORT": stop.port, "INDEX": self._retired}
+        return sum(bits[name].insert(value) for name, value in values.items())
 
     def _ring(self, word: int) -> None:
         before = (self._doorbell - self._retired) % _INDEXES
@@ -128,33 +148,30 @@ class ControlWindow:
         if not before <= ahead <= self._slots:
             self._end(Stop(Status.BAD_DOORBELL))
             return
-        records = tuple(self._execute())
-        self._counters.submitted(records)
+        self._counters.submitted(tuple(self._execute()))
 
-    def _execute(self) -> Iterator[bytes]:
-        """Execute the commands that are pending. Yield the records of those that retire."""
-        while self._retired != self._doorbell and not self._stop:
-            if self._endless:
-                return
+    def _execute(self) -> list[bytes]:
+        """Execute the commands that are pending. Return the records of those that retire."""
+        records: list[bytes] = []
+        while self._retired != self._doorbell and not self._stop and not self._endless:
             start = RING_OFFSET + self._retired % self._slots * RECORD_BYTES
             record = bytes(self._window[start : start + RECORD_BYTES])
             stop = self._interpreter.execute(record)
-            self._endless = stop is ENDLESS
-            if self._endless:
-                return
+            if stop is ENDLESS:
+                self._endless = True
+                break
             self._end(stop)
-            if not self._stop:
+            if not stop:
                 control = int.from_bytes(record[:WORD_BYTES], "little")
                 self._pending |= bool(_INTERRUPT.extract(control))
                 self._retired = (self._retired + 1) % _INDEXES
-                yield record
+                records.append(record)
+        return records
 
     def _end(self, stop: Stop | None) -> None:
-        """End the command RETIRED: write its completion, and stop the engine if it failed."""
-        status = stop.status if stop else Status.OK
-        word = _CODE.insert(status) | _INDEX.insert(self._retired)
+        """End the command RETIRED: note its completion, and stop the engine if it failed."""
         place = COMPLETION_OFFSET + self._retired % self._slots * WORD_BYTES
-        self._window[place : place + WORD_BYTES] = word.to_bytes(WORD_BYTES, "little")
+        self._completions[place] = (stop.status if stop else Status.OK), self._retired
         if stop:
             self._stop = stop
             self._pending = True
@@ -172,14 +189,8 @@ class ControlWindow:
         self._timeout = word
 
     def _set_interrupt(self, word: int) -> None:
-        bits = register("INTERRUPT")
-        self._enable = bool(bits["ENABLE"].extract(word))
-        self._pending = self._pending and not bits["PENDING"].extract(word)
-
-
-def _word(name: str, **values: int) -> int:
-    bits = register(name)
-    return sum(bits[field].insert(int(value)) for field, value in values.items())
+        self._enable = bool(word & _ENABLE)
+        self._pending = self._pending and not word & _PENDING
 
 
 def _constants(circuit: Configuration) -> dict[int, int]:

@@ -23,6 +23,8 @@ from .memories import Memory
 from .recorder import PredictedCommands
 from .walk import LARGEST_MEMORY
 
+_WORD = np.dtype("<u4")
+
 _LEAST_FORGOTTEN = 1 << 26
 """Bytes that are worth giving back: pages that come anew cost more than NumPy needs for theirs."""
 
@@ -83,19 +85,21 @@ class NumpyLink(Link):
             self._line_seconds += self._board.line.read(size)
         if address < CONTROL_BASE:
             return self._memory(address, size).copy()
-        offsets = self._offsets(address, size)
-        words = [self._control.read(offset) for offset in offsets]
-        return np.array(words, "<u4").view(np.uint8)
+        words = self._control.words(self._offset(address, size), size // WORD_BYTES)
+        return np.array(words, _WORD).view(np.uint8)
 
     def write(self, address: int, data: BytesLike) -> None:
         self._expect_open()
-        content = np.frombuffer(data, np.uint8)
-        if self._board:
-            self._line_seconds += self._board.line.write(content.size)
         if address < CONTROL_BASE:
-            self._memory(address, content.size)[:] = content
-            return
-        self._control.write(self._offsets(address, content.size).start, content.tobytes())
+            content = np.frombuffer(data, np.uint8)
+            size = content.size
+            self._memory(address, size)[:] = content
+        else:
+            words = bytes(data)
+            size = len(words)
+            self._control.write(self._offset(address, size), words)
+        if self._board:
+            self._line_seconds += self._board.line.write(size)
 
     def exchange(
         self, writes: Sequence[tuple[int, BytesLike]], reads: Sequence[tuple[int, int]]
@@ -129,14 +133,15 @@ class NumpyLink(Link):
         if self.closed:
             raise LinkError(f"{self.description}: the link is closed")
 
-    def _offsets(self, address: int, size: int) -> range:
+    def _offset(self, address: int, size: int) -> int:
+        """Return the offset of whole words in the control window."""
         offset = address - CONTROL_BASE
         if offset % WORD_BYTES or size % WORD_BYTES or offset + size > CONTROL_SIZE:
             raise LinkError(
                 f"{self.description}: {size} bytes at {address:#x} are not whole words of the"
                 " control window"
             )
-        return range(offset, offset + size, WORD_BYTES)
+        return offset
 
     def _memory(self, address: int, size: int) -> NDArray[np.uint8]:
         circuit = self._interpreter.configuration
