@@ -4,6 +4,7 @@ Arithmetic on numbers alone: no data types but their size, no device and no comm
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import zip_longest
 from typing import Final, NamedTuple
 
@@ -90,6 +91,7 @@ def broadcast_strides(
     return (0,) * (len(target) - len(own)) + tuple(own)
 
 
+@lru_cache(maxsize=512)
 def order_of(strides: tuple[int, ...]) -> tuple[int, ...]:
     """Return the axes from the one with the longest steps to the one with the shortest."""
     return tuple(sorted(range(len(strides)), key=lambda axis: -abs(strides[axis])))

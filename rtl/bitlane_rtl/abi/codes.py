@@ -79,7 +79,7 @@ class Op(Code):
     @property
     def reads_b(self) -> bool:
         """Whether the operation has a second operand."""
-        return self not in (Op.COPY, Op.NOT, Op.COUNT)
+        return self not in _UNARY
 
     @property
     def base(self) -> "Op":
@@ -114,6 +114,8 @@ class Op(Code):
             raise ValueError(f"{self.name} counts nothing")
         return self.base
 
+
+_UNARY = frozenset({Op.COPY, Op.NOT, Op.COUNT})
 
 BASE_OPS = (Op.AND, Op.OR, Op.XOR, Op.COPY)
 """The operations that compute a word. All other logic operations and counts begin with one."""
