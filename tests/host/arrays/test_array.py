@@ -232,6 +232,19 @@ def test_what_reads_a_computed_array_is_computed_before_it_is_overwritten(device
     assert same(second.get(), (a ^ 1) & 0x7F)
 
 
+def test_what_reads_a_computed_array_through_a_dropped_one_is_computed_before(
+    device: Device,
+) -> None:
+    a = random(64, "u4")
+    part = device.asarray(a) ^ 1
+    between = part & 3
+    part.get()
+    whole = between ^ 1
+    del between
+    part[...] = 0
+    assert same(whole.get(), (a ^ 1) & 3 ^ 1)
+
+
 def test_that_holds_also_without_a_name_between(device: Device) -> None:
     a = random(9, "u1")
     x = device.asarray(a)

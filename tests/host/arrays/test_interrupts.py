@@ -41,15 +41,18 @@ def test_ctrl_c_anywhere(name: str) -> None:
     for place in count(step=stride(3)):
         x, y = device.asarray(a), device.asarray(b)
         pending = ~(x ^ y) & (y | 7)
+        later = pending & 3
         came = attempt(ACTIONS[name], WHERE, place, device, x, y, pending)
         where = f"{name}, place {place}"
         assert same(pending.get(), ~(a ^ b) & (b | 7)), where
+        pending[...] = 0
+        assert same(later.get(), ~(a ^ b) & (b | 7) & 3), where
         assert same(y.get(), b), where
         another = Thread(target=x.__setitem__, args=(..., b))
         another.start()
         another.join()
         assert same(x.get(), b), where
-        del x, y, pending, another
+        del x, y, pending, later, another
         if device.driver.allocator.pieces:
             # A traceback and its frames may hold each other.
             gc.collect()
