@@ -84,7 +84,8 @@ def _take_all(driver: Driver, placed: PlacedPlan) -> list[Storage]:
     taken: list[Storage] = []
     try:
         for size in placed.sizes:
-            taken.append(Storage(driver, size))
+            storage = Storage(driver, size)
+            taken.append(storage)
     except OutOfDeviceMemory:
         _give_back(taken)
         raise

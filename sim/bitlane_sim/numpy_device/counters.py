@@ -84,10 +84,12 @@ class PredictedCounters:
         if not self._job:
             return
         first = self._job[0][0]
-        key = tuple([
-            (rung - first, max(written, rung - _LONG_AGO) - first, records)
-            for rung, written, records in self._job
-        ])
+        key = tuple(
+            [
+                (rung - first, max(written, rung - _LONG_AGO) - first, records)
+                for rung, written, records in self._job
+            ]
+        )
         self._job.clear()
         if self._recorder:
             self._add()
