@@ -3,6 +3,7 @@
 The device computes every bit of every result; the host does not compute on data.
 """
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -22,12 +23,13 @@ from ..arguments.promotion import NEGATED, TRUE, Casting, as_pair
 from ..arguments.reductions import Reduction
 from ..arrays import Array, asarray, from_dlpack
 from ..arrays.array import apply
-from ..arrays.distances import count_ones, jaccard
+from ..arrays.distances import count_ones, count_shared
 from ..closeable import Closeable
 from ..driver.driver import Driver
 from ..errors import LinkError
 from ..links.link import open_link
 from ..search import search_once
+from ..streaming.distances import jaccard_index, sum_rows
 from ..streaming.eager import Target, compute
 from .catalogue import BitOperators, Output, Result
 
@@ -123,10 +125,18 @@ class Device(BitOperators, Closeable):
         return self._run(op, as_array("a", a), None, count_type(dtype, out), out)
 
     def _row_sums(self, op: Op, operands: tuple[ArrayLike, ...], reduction: Reduction) -> Result:
-        return count_ones(self, op, operands, reduction)
+        self.expect_open()
+        if any(isinstance(x, Array) for x in operands):
+            return count_ones(self, op, operands, reduction)
+        return sum_rows(self.driver, op, operands, reduction)
 
     def _jaccard(self, a: ArrayLike, b: ArrayLike, reduction: Reduction) -> NDArray[np.float64]:
-        return jaccard(self, a, b, reduction)
+        self.expect_open()
+        if isinstance(a, Array) or isinstance(b, Array):
+            return jaccard_index(*count_shared(self, a, b, reduction))
+        wide = replace(reduction, dtype=np.uint64)
+        counts = (sum_rows(self.driver, op, (a, b), wide) for op in (Op.AND, Op.OR))
+        return jaccard_index(*counts)
 
     def _run(
         self,

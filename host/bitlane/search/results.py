@@ -12,6 +12,7 @@ from bitlane_rtl.abi import Op
 
 from .._typing import AnyArray
 from ..errors import SearchError
+from ..streaming.distances import jaccard_index
 
 Sums = NDArray[np.uint32]
 
@@ -35,10 +36,7 @@ def _hamming(sums: Sequence[Sums]) -> AnyArray:
 
 
 def _jaccard(sums: Sequence[Sums]) -> AnyArray:
-    shared, either = sums
-    similarity = np.zeros(shared.shape)
-    np.divide(shared, either, out=similarity, where=either != 0)
-    return 1 - similarity
+    return 1 - jaccard_index(*sums)
 
 
 _METRICS: Final[Mapping[str, Metric]] = {
