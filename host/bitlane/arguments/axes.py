@@ -37,7 +37,7 @@ def _restore_axis_error(message: str, axis: int, ndim: int) -> NumpyAxisError:
 NumpyAxisError.__module__, NumpyAxisError.__qualname__ = "bitlane", "AxisError"
 
 
-def as_list(numbers: object) -> list[Any]:
+def as_list(numbers: Any) -> list[Any]:  # noqa: ANN401, whatever NumPy takes
     """Return a number, a sequence or an array of numbers as a list of Python numbers."""
     plain = numbers.tolist() if hasattr(numbers, "tolist") else numbers
     return list(plain) if isinstance(plain, Sequence) else [plain]
