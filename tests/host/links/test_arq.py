@@ -78,6 +78,15 @@ def test_a_board_that_buffers_little_gets_small_requests() -> None:
     assert moved == 1000
 
 
+def test_only_requests_without_an_answer_count_as_bytes_on_the_line() -> None:
+    it, fresh = window(), window(2)
+    transfers = TransferQueue(reads=[(0, view(8)), (64, view(8))])
+    first, _ = sent(it.batches(transfers))
+    it.take(done(first[0], bytes(8)))
+    fresh.batches(TransferQueue(reads=[(64, view(8))]))
+    assert it.line_bytes == fresh.line_bytes > 0
+
+
 def test_no_number_is_used_again_before_all_of_128_ago_are_answered() -> None:
     it = window(200)
     transfers = TransferQueue(reads=[(0x1000, view(200_000))])
