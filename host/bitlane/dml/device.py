@@ -168,7 +168,7 @@ class Device(Closeable):
             self._check_mine("CompileGraph", node.operator.device)
         checked = _flags("CompileGraph", flags)
         try:
-            program = compile_graph(connections, self.driver.geometry)
+            program = compile_graph(connections, self.driver.geometry.abilities)
         except (UnsupportedError, LayoutError) as error:
             expected = f"what it was built for ({error})"
             raise _unsupported("GraphDesc", "Nodes", "beyond this device", expected) from error

@@ -21,7 +21,7 @@ from .operators import (
     OperatorDesc,
     ReduceOperatorDesc,
 )
-from .tensor import TENSOR_DIMENSION_COUNT_MAX1, UINT_LAST, BufferTensorDesc, last_element
+from .tensor import TENSOR_DIMENSION_COUNT_MAX1, UINT_LAST, BufferTensorDesc
 from .types import DataType, FeatureLevel, OperatorType, ReduceFunction, TensorFlags
 
 _SHIFTS = (
@@ -217,7 +217,7 @@ def check_element_count(name: str, tensor: BufferTensorDesc) -> None:
     if elements > UINT_LAST:
         expected = f"at most {UINT_LAST} elements, not {elements}"
         raise DmlError(name, "Sizes", list(tensor.sizes), expected)
-    reached = last_element(tensor.sizes, tensor.strides) + 1
+    reached = tensor.elements_reached
     if reached > UINT_LAST:
         expected = f"at most {UINT_LAST} elements from first to last, not {reached}"
         raise DmlError(name, "Strides", list(tensor.strides or ()), expected)

@@ -7,6 +7,7 @@ A description holds what the fields of DirectML's structure can hold. Whether th
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -56,7 +57,7 @@ def _whole_words(count: int) -> int:
     return (count + 3) // 4 * 4
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BufferTensorDesc:
     """``DML_BUFFER_TENSOR_DESC``: the layout of a tensor in a buffer.
 
@@ -138,7 +139,7 @@ class BufferTensorDesc:
         """Whether it is OWNED_BY_DML: bound when the operator is initialised, and not later."""
         return bool(self.flags & TensorFlags.OWNED_BY_DML)
 
-    @property
+    @cached_property
     def element_strides(self) -> tuple[int, ...]:
         """The strides in elements, with 0 for dimensions of size 1, which do not move.
 
@@ -149,10 +150,15 @@ class BufferTensorDesc:
             0 if size == 1 else stride for size, stride in zip(self.sizes, strides, strict=True)
         )
 
-    @property
+    @cached_property
+    def elements_reached(self) -> int:
+        """Elements of memory from the first element to the last one, those between included."""
+        return last_element(self.sizes, self.strides) + 1
+
+    @cached_property
     def bytes_reached(self) -> int:
         """Bytes from the first of the first element to the last of the last one."""
-        return (last_element(self.sizes, self.strides) + 1) * self.data_type.itemsize
+        return self.elements_reached * self.data_type.itemsize
 
     @property
     def least_total_size(self) -> int:

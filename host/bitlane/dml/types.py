@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 from enum import IntEnum, IntFlag
+from functools import cache
 from typing import cast
 
 import numpy as np
@@ -40,7 +41,7 @@ class DataType(IntEnum):
         """The little-endian NumPy type. Raises ``ValueError`` for ``UNKNOWN``."""
         if self is DataType.UNKNOWN:
             raise ValueError("DataType.UNKNOWN has no size and no NumPy type")
-        return np.dtype(self.name.lower()).newbyteorder("<")
+        return _dtype_of(self)
 
     @classmethod
     def from_numpy(cls, dtype: npt.DTypeLike) -> "DataType":
@@ -54,6 +55,11 @@ class DataType(IntEnum):
         if name not in names:
             raise DmlTypeError("DataType", "NumPy", found, f"one of {', '.join(names).lower()}")
         return cls[name]
+
+
+@cache
+def _dtype_of(data_type: DataType) -> np.dtype[np.generic]:
+    return np.dtype(data_type.name.lower()).newbyteorder("<")
 
 
 class TensorFlags(IntFlag):
