@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from graphlib import CycleError, TopologicalSorter
 from numbers import Integral
 from typing import Self
 
@@ -311,31 +312,21 @@ def _check_tensors(nodes: Sequence[NodeDesc], edge: IntermediateGraphEdgeDesc) -
 
 def _in_order(operands: Sequence[Sequence[Port]]) -> tuple[int, ...]:
     """The graph has no cycle: an order in which every node comes behind those that it needs."""
+    sorter: TopologicalSorter[int] = TopologicalSorter()
+    for number, ports in enumerate(operands):
+        sorter.add(number, *[port.node for port in ports if port.node is not None])
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        shown = " -> ".join(f"Nodes[{number}]" for number in error.args[1])
+        raise DmlError(
+            "GraphDesc", "IntermediateEdges", f"a cycle, {shown}", "a graph without cycles"
+        ) from None
     order: list[int] = []
-    waiting = dict(enumerate(operands))
-    while waiting:
-        ready = [
-            number
-            for number, ports in waiting.items()
-            if not any(port.node in waiting for port in ports)
-        ]
-        if not ready:
-            raise _cycle(waiting)
+    while ready := sorted(sorter.get_ready()):
         order += ready
-        for number in ready:
-            del waiting[number]
+        sorter.done(*ready)
     return tuple(order)
-
-
-def _cycle(waiting: dict[int, Sequence[Port]]) -> DmlError:
-    """The error for nodes that wait for each other: it names those of one circle."""
-    path = [next(iter(waiting))]
-    while path[-1] not in path[:-1]:
-        needed = [port.node for port in waiting[path[-1]] if port.node is not None]
-        path.append(next(node for node in needed if node in waiting))
-    circle = path[path.index(path[-1]) :][::-1]
-    shown = " -> ".join(f"Nodes[{number}]" for number in circle)
-    return DmlError("GraphDesc", "IntermediateEdges", f"a cycle, {shown}", "a graph without cycles")
 
 
 def _described(nodes: Sequence[NodeDesc], port: Port) -> str:
