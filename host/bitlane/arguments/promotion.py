@@ -49,9 +49,9 @@ def kind_of(value: object) -> Kind:
 def as_pair(
     op: Op, a: ArrayLike, b: ArrayLike, casting: Casting
 ) -> tuple[AnyArray, AnyArray, np.dtype[Any]]:
-    """Two operands in types of their own, and the type in which they meet.
+    """Two operands, each in its own type, and their result type.
 
-    A Python integer has that type. Raises ``DataTypeError`` or ``OutOfRangeError``.
+    A Python integer has the result type. Raises ``DataTypeError`` or ``OutOfRangeError``.
     """
     if casting != "safe":
         _expect_known(casting)

@@ -365,8 +365,8 @@ def meshgrid(
 ) -> list[Array]:
     """Return the coordinates of a grid, an array per axis, from the coordinates along each axis.
 
-    ``indexing``: "xy" exchanges the first two axes. ``sparse``: without reps; without
-    ``copy`` they are views. Raises ``ShapeError``.
+    ``indexing``: "xy" exchanges the first two axes. With ``sparse`` an array has length 1 along
+    the other axes; without ``copy`` the arrays are views. Raises ``ShapeError``.
     """
     if indexing not in ("xy", "ij"):
         raise ShapeError(f"indexing: {indexing!r}; expected 'xy' or 'ij'")

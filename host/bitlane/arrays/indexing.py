@@ -200,7 +200,7 @@ def _wrap_negative(
     whole = []
     for index, (axis, count) in zip(indices, limits, strict=True):
         outside = index[(index < -count) | (index >= count)]
-        # As in NumPy, arrays may hold any indices if nothing is selection.
+        # As in NumPy, arrays may hold any indices if nothing is selected.
         if outside.size and not (index.ndim and 0 in shape):
             known = f"expected {-count} to {count - 1}" if count else "it has no elements"
             raise ArrayIndexError(f"index: {outside[0]} for axis {axis} of {count}; {known}")

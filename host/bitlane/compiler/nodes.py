@@ -297,7 +297,7 @@ def window(
     reach = span(shape, strides, itemsize, start)
     if 0 not in shape and not (reach.start >= 0 and reach.stop <= size):
         raise LayoutError(
-            f"window: bytes {reach.start} to {reach.stop - 1} of {size} that there are"
+            f"window: bytes {reach.start} to {reach.stop - 1}; expected 0 to {size - 1}"
         )
     if isinstance(source, Stored | Argument):
         view = View(source.view.address + offset, strides, itemsize)

@@ -160,7 +160,7 @@ def _lengths(recording: Recording) -> NDArray[np.int64]:
 def _cycles_of(
     recording: Recording, carried: NDArray[np.int64], beats: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Return the cycles of ``beats``, which are numbered; ``carried`` is the result of `moved`."""
+    """Return the cycles of numbered ``beats``; ``carried`` is the result of `beats_carried`."""
     entries = np.searchsorted(carried, beats, "right") - 1
     result: NDArray[np.int64] = recording.cycles[entries] + beats - carried[entries]
     return result
