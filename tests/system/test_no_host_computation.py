@@ -24,11 +24,12 @@ from bitlane import array_api, dml, reference
 from bitlane.arguments.operands import as_array, as_unsigned
 from bitlane.arrays.elementwise import cast_on_host
 from bitlane.arrays.transfers import download
+from bitlane.compiler.compiled import CompiledForm
 from bitlane.driver.driver import Driver
 from bitlane.lowering.lower import lower
 from bitlane.streaming.call import call_of
 from bitlane.streaming.transfer import store
-from bitlane_rtl.abi import Op
+from bitlane_rtl.abi import CONTROL_BASE, Op
 from support.host.arrays import random, same
 from support.system.devices import DEFAULT, opened
 from support.system.jobs import Job, evaluate, execute
@@ -168,6 +169,8 @@ ARRAY_CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "signs": lambda x, y: x.view("i2").astype("i4"),
     "narrowed": lambda x, y: x.astype("u1"),
     "sums of counts": lambda x, y: np.sum(COUNT(x ^ y), axis=1, dtype=np.uint32),
+    "sums of numbers": lambda x, y: (x ^ y).sum(axis=1),
+    "sums of signed numbers": lambda x, y: np.sum(x.view("i2"), axis=0),
     "truth": lambda x, y: x.astype("?"),
     "logic": lambda x, y: ~x.astype("?") ^ y.astype("?"),
     "equality": lambda x, y: x == y,
@@ -284,6 +287,36 @@ def test_sums_are_of_what_the_circuit_was_told_to_count(
     assert same(device.hamming(a, b), COUNT(a | b).sum(axis=1, dtype=np.uint32))
 
 
+def _plan_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no plan of another test take the place of one that is to be made."""
+    monkeypatch.setattr("bitlane.compiler.compiled._compile", CompiledForm)
+
+
+def test_sums_of_numbers_are_of_what_the_circuit_counted(
+    device: bitlane.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The host multiplies counts by weights, and receives nothing else."""
+    a = random((7, 33), "u2", 1)
+    received: list[int] = []
+    exchange = Driver.exchange
+
+    def note(driver: Driver, writes: Any, reads: Any) -> list[Any]:
+        received.extend(size for address, size in reads if address < CONTROL_BASE)
+        return exchange(driver, writes, reads)
+
+    def turn(op: Op, *rest: Any) -> Any:
+        return lower(Op.COUNT_XOR if op is Op.COUNT_AND else op, *rest)
+
+    monkeypatch.setattr("bitlane.lowering.fences.lower", turn)
+    _plan_anew(monkeypatch)
+    monkeypatch.setattr(Driver, "exchange", note)
+    bits = 2 ** np.arange(16)
+    ones = COUNT(a[..., None] ^ bits.astype("u2")).sum(axis=1, dtype="u8")
+    sums = device.asarray(a).sum(axis=1)
+    assert same(sums.get(), ones @ bits.astype("u8"))
+    assert received == [7 * 4] * 16
+
+
 @pytest.mark.parametrize(("told", "does"), [(Op.XOR, Op.XNOR), (Op.AND, Op.OR), (Op.OR, Op.NOR)])
 def test_what_arrays_become_is_what_the_circuit_was_told(
     device: bitlane.Device, told: Op, does: Op, monkeypatch: pytest.MonkeyPatch
@@ -291,6 +324,7 @@ def test_what_arrays_become_is_what_the_circuit_was_told(
     a, b = (array.astype("u1") for array in operands(told))
     expected = reference.compute(does, a, b)
     monkeypatch.setattr("bitlane.lowering.fences.lower", lambda op, *rest: lower(does, *rest))
+    _plan_anew(monkeypatch)
     x, y = device.asarray(a), device.asarray(b)
     assert same(CALLS[told](device, x, y).get(), expected)
 

@@ -1,8 +1,8 @@
 """The Python array API standard for arrays on a device, as far as bits and bytes go.
 
-The bitwise functions, tests of elements, data types, creation, and manipulation: what takes no
-arithmetic. Anything else is refused by name. Functions that make an array take ``device=``; None
-is the default one.
+The bitwise functions, tests of elements, sums, data types, creation, and manipulation: sums are
+the only arithmetic. Anything else is refused by name. Functions that make an array take
+``device=``; None is the default one.
 """
 
 from collections.abc import Sequence
@@ -110,6 +110,7 @@ __all__ = [
     "signbit",
     "squeeze",
     "stack",
+    "sum",
     "take",
     "take_along_axis",
     "tile",
@@ -270,7 +271,19 @@ def all(x: Array, /, *, axis: Axes = None, keepdims: Any = False) -> Array:
 def count_nonzero(x: Array, /, *, axis: Axes = None, keepdims: Any = False) -> Array:
     """Count the elements along ``axis``, all for None, that are true, or not 0, as int64."""
     _expect_arrays(x)
-    return _count_nonzero(x, axis, keepdims=keepdims).astype(int64)
+    return _count_nonzero(x, axis, keepdims=keepdims)
+
+
+def sum(
+    x: Array, /, *, axis: Axes = None, dtype: DType | None = None, keepdims: Any = False
+) -> Array:
+    """Return the sums along ``axis``, all for None, modulo the range of ``dtype``.
+
+    ``dtype``: an integer type, uint64 for unsigned elements and int64 for others by default.
+    """
+    _expect_arrays(x)
+    result: Array = x.sum(axis, dtype, keepdims=keepdims)
+    return result
 
 
 def _decide(ufunc: np.ufunc, *operands: Any) -> Array:

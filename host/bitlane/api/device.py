@@ -1,6 +1,6 @@
 """`Device`: the operators on NumPy's arrays of any layout, and arrays on the device.
 
-The device computes every bit of every result; the host does not compute on data.
+The device does every bit operation; the host adds up only few sums, never elements.
 """
 
 from dataclasses import replace

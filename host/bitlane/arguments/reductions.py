@@ -26,17 +26,23 @@ def sum_type(dtype: DTypeLike | None, bits: int) -> np.dtype[Any]:
 
     Raises ``DataTypeError`` unless it is an integer, ``OutOfRangeError`` if a sum might not fit.
     """
+    chosen = integer_type(_UINT32 if dtype is None else dtype)
+    most = np.iinfo(chosen.str).max
+    if bits > most:
+        raise OutOfRangeError(
+            f"dtype: {chosen} holds sums up to {most}; these may be {bits}: expected a wider type"
+        )
+    return chosen
+
+
+def integer_type(dtype: DTypeLike) -> np.dtype[Any]:
+    """Return the type of sums, in the native byte order. Raises ``DataTypeError``."""
     try:
-        chosen = _UINT32 if dtype is None else np.dtype(dtype)
+        chosen = np.dtype(dtype)
     except TypeError:
         raise DataTypeError(
             f"dtype: {dtype!r}; sums are integers (expected an integer type)"
         ) from None
     if chosen.kind not in "ui":
         raise DataTypeError(f"dtype: {chosen}; sums are integers (expected an integer type)")
-    most = np.iinfo(chosen.str).max
-    if bits > most:
-        raise OutOfRangeError(
-            f"dtype: {chosen} holds sums up to {most}; these may be {bits}: expected a wider type"
-        )
     return chosen.newbyteorder("=")

@@ -37,7 +37,6 @@ from .elementwise import (
     copy_value,
     drop_extra_axes,
     elementwise,
-    sum_counts,
     to_device,
 )
 from .indexing import gather, is_advanced, scatter, select
@@ -45,6 +44,7 @@ from .numpy_protocols import apply_function, apply_ufunc, expect_offered, offers
 from .options import expect_castable, expect_default, index_flat, is_fortran, order_axes
 from .showing import format_html, format_text, summarize
 from .strided import Strided, as_shape, is_integer
+from .sums import sum_elements
 from .transfers import CPU, download, make_capsule, replace
 from .truth import TRUTHS, Compared, all_true, any_true, find_truth, same_truth, select_elements
 from .value import DeviceLike, Value, expect_device, free, overwrite
@@ -190,15 +190,18 @@ class Array:
         initial: Any = 0,
         where: Any = True,
     ) -> Any:
-        """The sums along ``axis`` of counts of bits, or of truth values, as uint32.
+        """The sums of integers or truth values along ``axis``, modulo the range of ``dtype``.
 
-        The device has no other adder: raises ``NotOfferedError`` for other arrays. Of counts that
-        are pending it is one pass over memory, with the operations before it; of those that are
-        computed, or of views of them, it is up to four.
+        ``dtype``: an integer type; by default that of ``out``, or uint64 for unsigned elements and
+        int64 for others. It is one pass over memory for each bit that may be 1 in an element,
+        whose few sums the host adds up; of truth values, and of pending counts with the operations
+        before them, one pass in all. Raises ``DataTypeError`` for floats, or ``ShapeError``.
         """
         expect_default("sum", "initial", initial, 0)
         expect_default("sum", "where", where, True)
-        return _result(sum_counts(self._value, axis, dtype, keep=keepdims), out)
+        if dtype is None and out is not None:
+            dtype = _expect_output(out).dtype
+        return _result(sum_elements(self._value, axis, dtype, keep=keepdims), out)
 
     def any(
         self, axis: Axes = None, out: Any = None, keepdims: bool = False, *, where: Any = True
@@ -463,6 +466,8 @@ class Array:
         expect_offered(ufunc, method)
         (out,) = options.pop("out", None) or (None,)
         device = _device_of(*inputs, out)
+        if ufunc is np.add and out is not None and options.get("dtype") is None:
+            options["dtype"] = _expect_output(out).dtype
         operands = _compared(inputs) if ufunc in TRUTHS else _operands(inputs)
         return _result(apply_ufunc(device, ufunc, method, operands, options), out)
 
@@ -583,11 +588,7 @@ def write_out(out: Any, value: Value) -> Any:
     Nobody else has ``value``: it may be computed into the memory of ``out``. Raises
     ``DataTypeError`` unless NumPy's casting "same_kind" allows it, or ``ShapeError``.
     """
-    if not isinstance(out, Array | np.ndarray):
-        raise DataTypeError(
-            f"out: of type {type(out).__name__}; expected a bitlane.Array or an ndarray"
-        )
-    expect_supported("out", out.dtype)
+    expect_supported("out", _expect_output(out).dtype)
     kind = out.dtype.newbyteorder("=")
     converts = value.dtype != kind and "f" in (value.dtype.kind, kind.kind)
     if converts or not np.can_cast(value.dtype, kind, "same_kind"):
@@ -611,6 +612,15 @@ def write_out(out: Any, value: Value) -> Any:
     else:
         overwrite(out._value, result, fresh=True)
     return out
+
+
+def _expect_output(out: Any) -> Any:
+    """Return ``out``, an array. Raises ``DataTypeError``."""
+    if isinstance(out, Array | np.ndarray):
+        return out
+    raise DataTypeError(
+        f"out: of type {type(out).__name__}; expected a bitlane.Array or an ndarray"
+    )
 
 
 def compute(*arrays: Array) -> None:

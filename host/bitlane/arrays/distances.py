@@ -7,7 +7,8 @@ from bitlane_rtl.abi import Op
 from .._typing import AnyArray
 from ..arguments.reductions import Reduction
 from .array import Array, as_operand
-from .elementwise import as_value, elementwise, sum_counts
+from .elementwise import as_value, elementwise
+from .sums import sum_ones
 from .transfers import download
 from .value import DeviceLike, Value, compute
 
@@ -35,5 +36,4 @@ def _sum(device: DeviceLike, op: Op, operands: tuple[Any, ...], reduction: Reduc
         value = elementwise(device, op, given, encoding=True)
     else:
         value = as_value(device, "a", given[0])
-    counts = elementwise(device, Op.COUNT, [value], encoding=True)
-    return sum_counts(counts, reduction.axis, reduction.dtype, keep=reduction.keepdims)
+    return sum_ones(value, reduction.axis, reduction.dtype, keep=reduction.keepdims)

@@ -1,7 +1,6 @@
-"""Operations on values: casts, bit operations, counts, sums and reductions, as expressions."""
+"""Operations on values: casts, bit operations, counts and reductions, as expressions."""
 
 from collections.abc import Sequence
-from math import prod
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -10,15 +9,12 @@ from numpy.typing import DTypeLike
 from bitlane_rtl.abi import Op
 
 from .._typing import AnyArray
-from ..arguments.axes import Axes, chosen_axes, normalize_axes
+from ..arguments.axes import normalize_axes
 from ..arguments.operands import expect_supported, fit_integer, shown
 from ..arguments.promotion import NEGATED, Casting, expect_alike, kind_of, meeting_type
-from ..arguments.reductions import sum_type
 from ..compiler.nodes import (
-    Applied,
     Constant,
     Expression,
-    add_up,
     apply,
     broadcast,
     narrow,
@@ -26,7 +22,7 @@ from ..compiler.nodes import (
     widen,
     window,
 )
-from ..errors import DataTypeError, NotOfferedError, OtherDeviceError, OutOfRangeError
+from ..errors import DataTypeError, OtherDeviceError
 from ..lowering.routes import Options
 from .floats import magnitude
 from .strided import Strided
@@ -34,7 +30,6 @@ from .transfers import constant, upload
 from .value import DeviceLike, Value
 
 _UINT8: Final = np.dtype(np.uint8)
-_UINT32: Final = np.dtype(np.uint32)
 BOOL: Final = np.dtype(np.bool_)
 
 TRUE: Final = Constant(b"\1")
@@ -192,46 +187,7 @@ def drop_extra_axes(value: Value, rank: int) -> Value:
     return value.derived(index_node(value.node, (0,) * extra))
 
 
-# --- sums and reductions ------------------------------------------------------------------------
-
-
-def sum_counts(value: Value, axes: Axes, dtype: DTypeLike | None, *, keep: bool) -> Value:
-    """Sum ``value``, counts of bits or truth values, along ``axes``.
-
-    ``keep``: the axes stay, with one element. Raises ``NotOfferedError`` for other values, and as
-    ``chosen_axes`` and ``sum_type`` do.
-    """
-    node = value.node
-    width = value.counted_bytes
-    if value.dtype.kind == "b":
-        node = apply(Op.COUNT, node)
-    elif width is not None:
-        node = apply(Op.COUNT, _as_ones(node, width))
-    elif not (isinstance(node, Applied) and node.op.counts and not node.summed):
-        raise NotOfferedError(
-            "sum: a device adds up counts of bits alone; expected a pending or computed result of"
-            " bit_count or a view of it (not a copy or cast, not one that was stored by out= or"
-            " written to), or truth values (bit_count(x, dtype=np.uint32) and sum(dtype=...) set"
-            " types, axis=None or (0, 1) replaces a sum of sums; cardinality, hamming and jaccard"
-            " do it in one call; x.get().sum does it on the host)"
-        )
-    chosen = chosen_axes(axes, len(node.shape))
-    count = prod(node.shape[axis] for axis in chosen)
-    bits = count * (1 if value.dtype.kind == "b" else 8 * node.a.itemsize)
-    most = np.iinfo(np.uint32).max
-    if bits > most:
-        raise OutOfRangeError(
-            f"axis: up to {bits} bits a sum; expected {most} at most, as sums on a device hold"
-            " (those of NumPy's arrays are added up on the host)"
-        )
-    kind = sum_type(dtype, bits)
-    shape = tuple([n for axis, n in enumerate(node.shape) if axis not in chosen])
-    if count:
-        result = add_up(node, chosen)
-    else:
-        result = apply(Op.COPY, broadcast(Constant(bytes(_UINT32.itemsize)), shape))
-    sums = value.derived(result, _UINT32)
-    return cast(add_axes(sums, chosen) if keep else sums, kind)
+# --- reductions ------------------------------------------------------------------------
 
 
 def add_axes(value: Value, axes: tuple[int, ...]) -> Value:
@@ -243,19 +199,6 @@ def add_axes(value: Value, axes: tuple[int, ...]) -> Value:
 def _with_axes(axes: Sequence[int], rank: int) -> tuple[slice | None, ...]:
     """Return the index that inserts axes of one element at ``axes`` of ``rank``."""
     return tuple([None if axis in axes else slice(None) for axis in range(rank)])
-
-
-def _as_ones(counts: Expression, width: int) -> Expression:
-    """Return elements of ``width`` bytes with as many ones as ``counts``, 0 to 8 * width.
-
-    The device adds up bits, not numbers.
-    """
-    if counts.itemsize > width:
-        counts = narrow(counts, width)
-    else:
-        counts = widen(counts, width, signed=False)
-    # All ones, shifted left by n, end with n zeros; a shift by the width leaves nothing.
-    return apply(Op.NOT, apply(Op.SHIFT_LEFT, Constant(b"\xff" * width), counts))
 
 
 _NOTHING: Final = {Op.AND: 0xFF, Op.OR: 0, Op.XOR: 0}

@@ -79,7 +79,7 @@ def where(condition: Any, x: Any, y: Any) -> Array:
 
 @implements(np.count_nonzero)
 def count_nonzero(a: Array, axis: Axes | None = None, *, keepdims: bool = False) -> Array:
-    """Count the elements along ``axis``, all for None, that are not 0, as uint32."""
+    """Count the elements along ``axis``, all for None, that are not 0, as int64."""
     return Array(count_true(a._value, axis, keep=keepdims))
 
 

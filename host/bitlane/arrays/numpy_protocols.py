@@ -12,7 +12,8 @@ import numpy as np
 from bitlane_rtl.abi import Op
 
 from ..errors import NotOfferedError
-from .elementwise import as_value, elementwise, reduce, sum_counts
+from .elementwise import as_value, elementwise, reduce
+from .sums import sum_elements
 from .truth import TRUTHS, all_true, any_true, find_truth
 from .value import DeviceLike, Value
 
@@ -40,8 +41,8 @@ def apply_ufunc(
 ) -> Value:
     """Return the result of a universal function that is offered, or of its ``reduce``.
 
-    Raises ``NotOfferedError`` for another option, and as `elementwise`, `reduce` and `sum_counts`
-    do.
+    Raises ``NotOfferedError`` for another option, and as `elementwise`, `reduce` and
+    `sum_elements` do.
     """
     if method == "__call__":
         if ufunc in TRUTHS:
@@ -52,7 +53,7 @@ def apply_ufunc(
         x = as_value(device, "x", operands[0])
         axes, keep = options.pop("axis", 0), bool(options.pop("keepdims", False))
         if ufunc is _SUM:
-            result = sum_counts(x, axes, options.pop("dtype", None), keep=keep)
+            result = sum_elements(x, axes, options.pop("dtype", None), keep=keep)
         elif ufunc in _TRUTH_REDUCTIONS:
             result = _TRUTH_REDUCTIONS[ufunc](x, axes, keep=keep)
         else:

@@ -4,23 +4,21 @@ The circuit tests whether the logic of two elements has a bit that is 1, and add
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from math import isfinite, prod
-from typing import Any, Final, TypeAlias, TypeGuard
+from functools import partial, reduce
+from math import isfinite
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from bitlane_rtl.abi import LOGIC_OPS, Mode, Op
+from bitlane_rtl.abi import Mode, Op
 
 from .._typing import AnyArray
 from ..arguments.axes import Axes, chosen_axes
 from ..arguments.operands import plain
 from ..arguments.promotion import kind_of, meeting_type
 from ..compiler.nodes import (
-    Applied,
     Constant,
     Expression,
-    add_up,
     apply,
     broadcast,
     truth_of,
@@ -38,11 +36,10 @@ from .elementwise import (
     as_value,
     cast,
     elementwise,
-    index_node,
     reduce_axes,
-    sum_counts,
     to_device,
 )
+from .sums import sum_elements, sum_rows
 from .transfers import download
 from .value import DeviceLike, Value
 
@@ -53,9 +50,6 @@ _SEVEN: Final = Constant(b"\7")
 
 _EXACT: Final = 1 << 53
 """No integer is rounded to a float64 below this but the integer of the same value."""
-
-_MOST_SUMMED: Final = 1 << 28
-"""Bytes whose ones a sum of 32 bits counts."""
 
 
 # --- one operand ---------------------------------------------------------------------------------
@@ -286,11 +280,11 @@ def all_true(value: Value, axes: Axes, *, keep: bool = False) -> Value:
 
 
 def count_true(value: Value, axes: Axes, *, keep: bool = False) -> Value:
-    """Return how many elements along ``axes``, all for None, are not 0, as uint32.
+    """Return how many elements along ``axes``, all for None, are not 0, as int64.
 
-    Raises ``ShapeError``; ``RowTooLongError`` or ``UnsupportedError`` when it is computed.
+    Raises ``ShapeError``; ``UnsupportedError`` when it is computed.
     """
-    return sum_counts(is_true(value), axes, None, keep=keep)
+    return sum_elements(is_true(value), axes, None, keep=keep)
 
 
 def arrays_equal(device: DeviceLike, a: Operand, b: Operand) -> bool:
@@ -317,49 +311,12 @@ def _test_along(value: Value, node: Expression, axes: Axes, *, keep: bool, negat
 
 def _join(node: Expression, axes: Sequence[int], geometry: Geometry) -> Expression:
     """Return elements that are not 0 where any element of ``node`` along ``axes`` is not 0."""
-    sums = Mode.SUM in geometry.modes and Op.COUNT in geometry.ops and len(geometry.lanes) == 4
-    if 0 in node.shape or not sums:
+    can_sum = Mode.SUM in geometry.modes and Op.COUNT in geometry.ops and len(geometry.lanes) == 4
+    if 0 in node.shape or not can_sum:
         return reduce_axes(Op.OR, node, axes)
-    return _sum_ones(node, tuple(axes), min(geometry.longest_run, _MOST_SUMMED))
-
-
-def _sum_ones(node: Expression, axes: tuple[int, ...], longest: int) -> Expression:
-    """Return how many bits along ``axes`` are 1, up to ``longest`` bytes at a time, joined by OR.
-
-    Rows that are longer are halved until they are not.
-    """
-    if _widest(node) * prod(node.shape[axis] for axis in axes) <= longest:
-        return add_up(apply(Op.COUNT, node), axes)
-    axis = max(axes, key=lambda axis: node.shape[axis])
-    half = node.shape[axis] // 2
-    parts = [_part(node, axis, part) for part in (slice(half), slice(half, None))]
-    low, high = (_sum_ones(part, axes, longest) for part in parts)
-    return apply(Op.OR, low, high)
-
-
-def _part(node: Expression, axis: int, part: slice) -> Expression:
-    """Return a part of an axis; logic and tests are done on that part of their operands."""
-    key = (*(slice(None),) * axis, part)
-    if _is_fused(node):
-        parts = [index_node(broadcast(x, node.shape), key) for x in node.operands]
-        return apply(node.op, *parts, options=node.options)
-    return index_node(node, key)
-
-
-def _is_fused(node: Expression) -> TypeGuard[Applied]:
-    """Return whether a sum may take the operands of ``node`` in its place."""
-    if not isinstance(node, Applied) or node.summed or node.cached:
-        return False
-    return node.op in LOGIC_OPS or node.op.counts
-
-
-def _widest(node: Expression) -> int:
-    """Return the bytes of the widest element of which a sum over ``node`` may be made."""
-    waiting, known, widest = [node], {node}, 0
-    while waiting:
-        each = waiting.pop()
-        widest = max(widest, each.itemsize)
-        if _is_fused(each):
-            waiting += (x for x in each.operands if x not in known)
-            known.update(each.operands)
-    return widest
+    rank = len(node.shape) - len(axes)
+    sums = [
+        reduce_axes(Op.OR, part, range(rank, len(part.shape)))
+        for part in sum_rows(apply(Op.COUNT, node), tuple(axes), geometry)
+    ]
+    return reduce(partial(apply, Op.OR), sums)

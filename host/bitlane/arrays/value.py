@@ -12,8 +12,9 @@ from weakref import ref
 import numpy as np
 
 from ..arguments.operands import shown
+from ..compiler.bounds import every_bit, possible_bits, shows_elements
 from ..compiler.evaluate import assign, evaluate
-from ..compiler.nodes import Applied, Expression, Stored, broadcast, count_pending, window
+from ..compiler.nodes import Expression, Stored, Viewed, broadcast, count_pending, window
 from ..driver.driver import Driver, Storage
 from ..driver.fork import fork_safe_lock
 from ..errors import BusyError, DataTypeError, FreedError, ShapeError
@@ -43,7 +44,7 @@ def _members(group: _Group[_Member]) -> list[_Member]:
 class _Usage:
     """The users of one storage."""
 
-    __slots__ = ("counts", "readers", "waiting", "windows", "writers")
+    __slots__ = ("bits", "readers", "waiting", "windows", "writers")
 
     def __init__(self) -> None:
         self.waiting: _Group[Value] = set()
@@ -51,9 +52,9 @@ class _Usage:
         self.windows: _Group[Any] = set()
         """Windows through which other libraries can change the bytes at any time. While there are
         any, no value may wait, and the bytes stay."""
-        self.counts: tuple[np.dtype[Any], int] | None = None
-        """Type of the stored counts of bits, and bytes of each counted element; None if the storage
-        holds anything else, or has been written over."""
+        self.bits: tuple[int, int] | None = None
+        """Bytes of each element of a computed value, and a mask of the bits that may be 1 in it.
+        None if the storage holds anything else, or has been written over."""
         self.readers: _Group[Claim] = set()
         self.writers: _Group[Claim] = set()
         """Calls in progress."""
@@ -75,6 +76,19 @@ def usage_of(storage: Storage) -> _Usage:
                 storage.users = new
     usage: _Usage = storage.users
     return usage
+
+
+def known_bits(stored: Stored) -> int | None:
+    """Return a mask of the bits that may be 1 in elements of ``stored``; None for all of them."""
+    usage: _Usage | None = stored.storage.users
+    if usage is None or usage.bits is None:
+        return None
+    itemsize, bits = usage.bits
+    view = stored.view
+    if itemsize != view.itemsize:
+        return None
+    first = view.address - stored.storage.address
+    return bits if shows_elements(first, view.strides, itemsize) else None
 
 
 class Claim:
@@ -252,14 +266,6 @@ class Value:
         """Shape, strides and item size, with element 0 at byte 0."""
         return Strided(self.node.shape, self.node.strides, self.node.itemsize)
 
-    @property
-    def counted_bytes(self) -> int | None:
-        """Bytes of each counted element, if the elements are stored counts of bits; else None."""
-        if not isinstance(self.node, Stored):
-            return None
-        dtype, width = usage_of(self.node.storage).counts or (None, None)
-        return width if dtype == self.dtype else None
-
     def expect_writable(self) -> None:
         """Raise ``ShapeError`` for a read-only view."""
         if self.readonly:
@@ -313,9 +319,11 @@ def _settle(value: Value, result: Stored) -> None:
     """Note that ``value`` is computed: its dependents may read ``result``."""
     # First what makes dependents wait for more: an interrupt leaves nothing unguarded.
     _wait_for(value, result)
-    node = value.node
-    if isinstance(node, Applied) and node.op.counts and not node.summed:
-        usage_of(result.storage).counts = (value.dtype, node.a.itemsize)
+    # The memory of a view is that of all elements of its source.
+    node = value.node.source if isinstance(value.node, Viewed) else value.node
+    bits = possible_bits(node, known_bits)
+    if bits != every_bit(node.itemsize):
+        usage_of(result.storage).bits = node.itemsize, bits
     value.node = result
     value.storages = {ref(result.storage)}
     # A finalizer may have made dependents meanwhile; a computed value gets no more of them.
@@ -355,7 +363,7 @@ def changing(
 def compute_waiting(storage: Storage, *, but: Value | None = None) -> None:
     """Compute all values that need the bytes of ``storage`` as they are, except for ``but``.
 
-    Its counts are counts no more. Raises as `compute` does.
+    Any bit may be 1 then. Raises as `compute` does.
     """
     usage = usage_of(storage)
     with _guard:
@@ -363,7 +371,7 @@ def compute_waiting(storage: Storage, *, but: Value | None = None) -> None:
     compute(*waiting)
     with _guard:
         usage.waiting.difference_update(map(ref, waiting))
-        usage.counts = None
+        usage.bits = None
 
 
 def overwrite(target: Value, source: Value, *, fresh: bool = False) -> None:

@@ -1,9 +1,10 @@
 """Evaluation of expressions: memory for them, and one run of commands that computes them.
 
-Moves no data but constants, and never computes.
+Moves no data but constants and the sums that the host adds up.
 """
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import Final
 
 from ..driver.driver import Driver, Storage
@@ -11,15 +12,17 @@ from ..errors import LayoutError, OutOfDeviceMemory
 from .compiled import CompiledForm, PlacedPlan, compile_form
 from .forms import describe
 from .nodes import Applied, Expression, Stored, Widened, broadcast
+from .stages import compute_in_stages, compute_sums_below
 
 _COMPUTED: Final = (Applied, Widened)
 
 
 def evaluate(driver: Driver, roots: Sequence[Expression]) -> list[Stored]:
-    """Compute ``roots`` in one run, and return where in the device's memory each one is.
+    """Compute ``roots``, and return where in the device's memory each one is.
 
-    Stored roots are returned as they are. Each node is computed once, also if several roots need
-    it, and not again while its value is cached as the result of an earlier call: before a result is
+    It is one run of the device, and another one after each sum that the host adds up. Stored roots
+    are returned as they are. Each node is computed once, also if several roots need it, and not
+    again while its value is cached as the result of an earlier call: before a result is
     overwritten, everything that needs it must have been evaluated. Results share no memory, unless
     they are of the same node. Threads may call it at the same time.
 
@@ -27,15 +30,20 @@ def evaluate(driver: Driver, roots: Sequence[Expression]) -> list[Stored]:
     executed; and what ``Driver.run`` raises.
     """
     wanted = [root for root in dict.fromkeys(roots) if not isinstance(root, Stored)]
-    results: dict[Expression, Stored] = {}
-    if wanted:
-        placed, areas = _run(driver, wanted)
-        for root, (area, view) in zip(wanted, placed.results, strict=True):
-            storage = areas[area]
-            results[root] = Stored(storage, view.moved(storage.address), root.shape)
-            if isinstance(root, _COMPUTED):
-                root.cache(results[root])
+    results = compute_in_stages(driver, wanted, _evaluate)
     return [root if isinstance(root, Stored) else results[root] for root in roots]
+
+
+def _evaluate(driver: Driver, roots: Sequence[Expression]) -> list[Stored]:
+    """Compute ``roots``, none of which is stored or waits for a sum of the host, in one run."""
+    placed, areas = _run(driver, roots)
+    results = []
+    for root, (area, view) in zip(roots, placed.results, strict=True):
+        storage = areas[area]
+        results.append(Stored(storage, view.moved(storage.address), root.shape))
+        if isinstance(root, _COMPUTED):
+            root.cache(results[-1])
+    return results
 
 
 def assign(driver: Driver, target: Stored, value: Expression) -> None:
@@ -47,7 +55,11 @@ def assign(driver: Driver, target: Stored, value: Expression) -> None:
     """
     if value.itemsize != target.itemsize:
         raise LayoutError(f"value: {value.itemsize} bytes; expected {target.itemsize}")
-    _run(driver, [broadcast(value, target.shape)], target)
+    with ExitStack() as given_back:
+        # They are cached until then.
+        for total in compute_sums_below(driver, value, _evaluate):
+            given_back.callback(total.storage.close)
+        _run(driver, [broadcast(value, target.shape)], target)
 
 
 def _run(

@@ -1,7 +1,7 @@
 """Cost tables: the passes of a device for expressions, and estimated cycles. Executes nothing."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from math import prod
@@ -14,15 +14,17 @@ from ..links.link import Link
 from ..links.predicted import duration
 from ..lowering.cost import cycles
 from ..lowering.fences import insert_fences
+from ..lowering.strided import View
 from .fusion import fuse
 from .memory import allocate
-from .nodes import Expression
+from .nodes import Argument, Expression, VirtualBuffer
 from .passes import Pass, Plan, plan_passes
+from .stages import SumStage, next_stage, replace_sums
 
 
 @dataclass(frozen=True, slots=True)
 class PassCost:
-    """The work of a pass, and its estimated cycles."""
+    """The work of a pass, or of several alike in sequence, and its estimated cycles."""
 
     name: str
     elements: str
@@ -33,6 +35,11 @@ class PassCost:
     written: int
     """Bytes."""
     cycles: int
+    passes: int = 1
+
+    @property
+    def title(self) -> str:
+        return self.name if self.passes == 1 else f"{self.passes} x {self.name}"
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -61,14 +68,54 @@ def _html_row(tag: str, cells: Sequence[str]) -> str:
 def explain(
     abilities: Abilities, roots: Sequence[Expression], link: Link | None = None
 ) -> Explanation:
-    """Return a table of the passes that compute ``roots`` in one run, beside those without fusion.
+    """Return a table of the passes that compute ``roots``, beside those without fusion.
 
+    Sums that the host adds up are between two runs; the last line has their number.
     A ``link`` that predicts cycles gives them, and with a board their seconds; else they are
     estimated for a memory that answers at once. Raises ``LayoutError`` or ``UnsupportedError``.
     """
-    fused = pass_costs(plan_passes(fuse(roots, abilities), abilities), abilities, link)
-    plain = pass_costs(plan_passes(roots, abilities), abilities, link)
-    return table(fused, plain, link)
+    fused: list[PassCost] = []
+    plain: list[PassCost] = []
+    added = 0
+    leaves: list[Argument] = []
+    for stage in _stages(roots, leaves):
+        wanted, buffers = stage.wanted, tuple([leaf.buffer for leaf in leaves])
+        for costs, nodes in ((fused, fuse(wanted, abilities)), (plain, wanted)):
+            plan = replace(plan_passes(nodes, abilities), arguments=buffers)
+            taken = pass_costs(plan, abilities, link)
+            costs += _joined(taken) if stage.sums else taken
+        added += sum(prod(part.shape) for total in stage.sums for part in total.parts)
+    result = table(fused, plain, link)
+    return Explanation(f"{result}\nhost       adds up {added:,} sums") if added else result
+
+
+def _joined(passes: Sequence[PassCost]) -> list[PassCost]:
+    """Return ``passes`` with those in one that have one name and differ in their masks alone."""
+    joined: list[PassCost] = []
+    for each in passes:
+        last = joined[-1] if joined else None
+        if last is None or (last.name, last.elements) != (each.name, each.elements):
+            joined.append(each)
+            continue
+        numbers = [x + y for x, y in zip(last.numbers, each.numbers, strict=True)]
+        both = PassCost(each.name, each.elements, *numbers)
+        joined[-1] = replace(both, passes=last.passes + 1)
+    return joined
+
+
+def _stages(roots: Sequence[Expression], leaves: list[Argument]) -> Iterator[SumStage]:
+    """Yield the stages of ``roots``; append the sums of the host to ``leaves`` behind each one."""
+    waiting = list(roots)
+    while waiting:
+        yield (stage := next_stage(waiting))
+        known: dict[Expression, Expression] = {}
+        for total in stage.sums:
+            view = View(0, total.strides, total.itemsize)
+            size = prod(total.shape) * total.itemsize
+            leaves.append(Argument(VirtualBuffer(size), view, total.shape))
+            known[total] = leaves[-1]
+        late = [root for root in waiting if root not in stage.roots and root not in known]
+        waiting = replace_sums(late, known)
 
 
 def table(
@@ -79,7 +126,7 @@ def table(
     The last line has the seconds of the board whose cycles the ``link`` predicts, if any.
     """
     cells = [["pass", "elements", "commands", "runs", "bytes read", "bytes written", "cycles"]]
-    cells += [[x.name, x.elements, *map(_grouped, x.numbers)] for x in passes]
+    cells += [[x.title, x.elements, *map(_grouped, x.numbers)] for x in passes]
     cells += [_total("fused", passes), _total("unfused", plain)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = [
@@ -97,7 +144,8 @@ def table(
 
 def _total(name: str, passes: Sequence[PassCost]) -> list[str]:
     numbers = [sum(x.numbers[column] for x in passes) for column in range(5)]
-    count = "1 pass" if len(passes) == 1 else f"{len(passes)} passes"
+    taken = sum(x.passes for x in passes)
+    count = "1 pass" if taken == 1 else f"{taken} passes"
     return [name, count, *map(_grouped, numbers)]
 
 

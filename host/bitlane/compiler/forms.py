@@ -16,6 +16,7 @@ from .nodes import (
     Argument,
     Constant,
     Expression,
+    HostSum,
     Stored,
     Viewed,
     VirtualBuffer,
@@ -24,7 +25,7 @@ from .nodes import (
 )
 
 # Tuples, as `isinstance` takes three times as long for a union of types.
-_COMPUTED: Final = (Applied, Widened)
+_COMPUTED: Final = (Applied, Widened, HostSum)
 _OF_ONE: Final = (Widened, Viewed)
 
 Row: TypeAlias = tuple[Any, ...]
@@ -113,7 +114,7 @@ def describe(
                 continue
             row = _row_of(node, numbers[node.source])
         else:
-            assert isinstance(node, Constant), "arguments are bound by who made them"
+            assert isinstance(node, Constant), "others are bound or computed before"
             row = (Constant, node.content)
         numbers[node] = len(rows)
         rows.append(row)

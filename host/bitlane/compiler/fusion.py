@@ -56,6 +56,7 @@ from .nodes import (
     Argument,
     Constant,
     Expression,
+    HostSum,
     Stored,
     Viewed,
     Widened,
@@ -374,13 +375,15 @@ class _Rewriting:
             return window(known, node.offset, node.shape, node.strides, node.itemsize)
         return replace(node, source=self._in_layout(node.source))
 
-    def _in_layout(self, node: Applied | Widened | Constant) -> Applied | Widened | Constant:
+    def _in_layout(
+        self, node: Applied | Widened | HostSum | Constant
+    ) -> Applied | Widened | Constant:
         """Return a node with the value and the layout of ``node``, in memory of its own."""
         inner, same = self._graph.canonical[node]
         new = self._built[inner, same]
         if isinstance(new, Stored | Argument | Viewed) or new.strides != node.strides:
             new = self._copies.setdefault(node, self._relocate(new, inner, node))
-        assert not isinstance(new, Stored | Argument | Viewed)
+        assert not isinstance(new, Stored | Argument | HostSum | Viewed)
         return new
 
     def _relocate(self, new: Expression, inner: Expression, like: Expression) -> Applied:
@@ -429,6 +432,6 @@ def _narrow_logic(view: Viewed) -> Applied | None:
 
 def _copy(op: Op, source: Expression, like: Expression) -> Applied:
     """Return COPY or NOT of ``source``, in the layout of ``like`` if that is packed."""
-    if not isinstance(like, Applied | Widened):
+    if not isinstance(like, Applied | Widened | HostSum):
         return apply(op, source)
     return Applied(op, source, None, like.shape, like.strides, like.itemsize)

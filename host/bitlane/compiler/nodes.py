@@ -169,10 +169,31 @@ class Widened(_Computed):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
+class HostSum(_Computed):
+    """Sums of ``parts``, each times its weight, which the host adds up; packed.
+
+    The elements of a part, sums of 4 bytes, are in the order of the results: one or more for each
+    result, one behind the other.
+    """
+
+    parts: tuple[Applied, ...]
+    weights: tuple[int, ...]
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    itemsize: int
+    """Bytes of a result, which is the sum modulo 256**itemsize."""
+    _cached: "ref[Stored] | None" = field(default=None, init=False)
+
+    @property
+    def operands(self) -> "tuple[Expression, ...]":
+        return self.parts
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
 class Viewed(_Node):
     """The memory of ``source`` from ``offset`` bytes on, as other elements. Made by ``window``."""
 
-    source: "Applied | Widened | Constant"
+    source: "Applied | Widened | HostSum | Constant"
     offset: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -183,7 +204,7 @@ class Viewed(_Node):
         return (self.source,)
 
 
-Expression: TypeAlias = Stored | Argument | Constant | Applied | Widened | Viewed
+Expression: TypeAlias = Stored | Argument | Constant | Applied | Widened | HostSum | Viewed
 
 
 def apply(
@@ -230,6 +251,14 @@ def add_up(count: Applied, axes: tuple[int, ...]) -> Applied:
     order = order_of(tuple([count.strides[axis] for axis in remaining]))
     strides = packed_strides(shape, order, _SUM)
     return Applied(count.op, count.a, count.b, shape, strides, _SUM, count.options, axes)
+
+
+def add_on_host(
+    parts: Sequence[Applied], weights: Sequence[int], shape: tuple[int, ...], itemsize: int
+) -> HostSum:
+    """Return the sums of ``shape`` that the host makes of ``parts``. See `HostSum`."""
+    strides = packed_strides(shape, itemsize=itemsize)
+    return HostSum(tuple(parts), tuple(weights), shape, strides, itemsize)
 
 
 def truth_of(source: Expression, *, negate: bool = False) -> Applied:
@@ -340,7 +369,7 @@ def reach(roots: Sequence[Expression]) -> tuple[set[Expression], dict[Expression
     cached: dict[Expression, Stored] = {}
     while waiting:
         node = waiting.pop()
-        if isinstance(node, Applied | Widened) and (stored := node.cached):
+        if isinstance(node, Applied | Widened | HostSum) and (stored := node.cached):
             cached[node] = stored
             continue
         fresh = [each for each in node.operands if each not in needed]
@@ -352,7 +381,7 @@ def reach(roots: Sequence[Expression]) -> tuple[set[Expression], dict[Expression
 def count_pending(root: Expression) -> int:
     """Return how many operations ``root`` needs that have not been computed yet."""
     needed, cached = reach([root])
-    return sum(isinstance(node, Applied | Widened) for node in needed) - len(cached)
+    return sum(isinstance(node, Applied | Widened | HostSum) for node in needed) - len(cached)
 
 
 def operands_first(

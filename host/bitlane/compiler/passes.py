@@ -3,10 +3,11 @@
 A plan has the operations in order; their buffers get addresses later.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
-from typing import Final
+from typing import Final, TypeGuard
 
 from bitlane_rtl.abi import Op
 
@@ -21,6 +22,7 @@ from .nodes import (
     Argument,
     Constant,
     Expression,
+    HostSum,
     Stored,
     Viewed,
     VirtualBuffer,
@@ -113,9 +115,11 @@ def plan_passes(
 
     ``constants``: those of earlier plans that are to be executed together with this one.
     """
-    writer = _Writer(abilities, constants or ConstantPool())
     computed = [apply(Op.COPY, root) if _is_constant(root) else root for root in roots]
-    for node in operands_first(computed):
+    order = operands_first(computed)
+    writer = _Writer(abilities, constants or ConstantPool())
+    writer.masked_sums.update(_rows_of(node) for node in order if _sums_masked(node))
+    for node in order:
         writer.visit(node)
     results = tuple(writer.locations[root] for root in computed)
     return Plan(tuple(writer.passes), results, writer.constants.buffer, roots=tuple(computed))
@@ -125,8 +129,25 @@ def _view_of(location: Location) -> View:
     return location.view
 
 
+def _packed(step: Pass) -> Location:
+    """Return memory for the elements of A, each row of those that ``step`` adds up without gaps."""
+    size = step.a.view.itemsize
+    # The summed axes, in which Y does not move, are innermost in this order.
+    strides = packed_strides(step.shape, order_of(step.y.view.strides), size)
+    return Location(VirtualBuffer(prod(step.shape) * size), View(0, strides, size))
+
+
 def _is_constant(node: Expression) -> bool:
     return isinstance(node.source if isinstance(node, Viewed) else node, Constant)
+
+
+def _sums_masked(node: Expression) -> TypeGuard[Applied]:
+    """Return whether ``node`` counts and adds up the bits that one mask chooses."""
+    return isinstance(node, Applied) and bool(node.summed) and isinstance(node.b, Constant)
+
+
+def _rows_of(node: Applied) -> tuple[Expression, tuple[int, ...]]:
+    return node.a, node.summed
 
 
 class _Writer:
@@ -137,6 +158,10 @@ class _Writer:
         self.passes: list[Pass] = []
         self.constants = constants
         self.locations: dict[Expression, Location] = {}
+        self.masked_sums: Counter[tuple[Expression, tuple[int, ...]]] = Counter()
+        """Sums of masked elements along the same axes."""
+        self._rows: dict[tuple[Expression, tuple[int, ...]], Location] = {}
+        """Elements that have been packed for such sums."""
 
     def visit(self, node: Expression) -> None:
         """Append the passes for ``node``, whose operands have been visited."""
@@ -150,6 +175,7 @@ class _Writer:
         elif isinstance(node, Constant):
             self.locations[node] = self.constants.locate(node.content)
         else:
+            assert not isinstance(node, HostSum), "computed before, in a job of its own"
             buffer = VirtualBuffer(prod(node.shape) * node.itemsize)
             y = Location(buffer, View(0, node.strides, node.itemsize))
             self.locations[node] = y
@@ -163,32 +189,53 @@ class _Writer:
         a = self.locations[node.a].broadcast(node.a.shape, shape)
         b = None if node.b is None else self.locations[node.b].broadcast(node.b.shape, shape)
         if node.summed:
-            self.passes += self._sum(node, a, b, y)
+            self.passes += self._sum(Pass(node.op, shape, a, b, y, node.options), node)
         else:
             self.passes.append(Pass(node.op, shape, a, b, y, node.options))
 
-    def _sum(self, node: Applied, a: Location, b: Location | None, y: Location) -> list[Pass]:
-        """Return the pass that adds counts up; without one run, after a pass that packs them."""
-        shape, steps = node.operand_shape, iter(y.view.strides)
-        strides = [0 if axis in node.summed else next(steps) for axis in range(len(shape))]
-        into = y.window(0, tuple(strides), y.view.itemsize)
-        step = Pass(node.op, shape, a, b, into, node.options)
+    def _sum(self, count: Pass, node: Applied) -> list[Pass]:
+        """Return the pass that adds ``count`` up, perhaps after one that packs the rows."""
+        shape, steps = count.shape, iter(count.y.view.strides)
+        strides = tuple([0 if axis in node.summed else next(steps) for axis in range(len(shape))])
+        step = replace(count, y=count.y.window(0, strides, count.y.view.itemsize))
+        runs = self._has_runs(step)
+        if _sums_masked(node) and (packed := self._pack(step, node, runs=runs)):
+            return packed
+        if runs:
+            return [step]
+        rows = _packed(step)
+        return [
+            Pass(step.op.counted, shape, step.a, step.b, rows),
+            replace(step, op=Op.COUNT, a=rows, b=None),
+        ]
+
+    def _has_runs(self, step: Pass) -> bool:
         try:
             step.lower(_view_of, self._abilities)
         except NoRunError:
-            pass
-        else:
-            return [step]
-        size = a.view.itemsize
-        buffer = VirtualBuffer(prod(shape) * size)
-        # The summed axes, which have stride 0, are innermost in this order.
-        rows = Location(
-            buffer, View(0, packed_strides(shape, order_of(tuple(strides)), size), size)
-        )
-        return [
-            Pass(node.op.counted, shape, a, b, rows),
-            Pass(Op.COUNT, shape, rows, None, into, node.options),
-        ]
+            return False
+        return True
+
+    def _pack(self, step: Pass, node: Applied, *, runs: bool) -> list[Pass]:
+        """Return passes that pack the rows once for all sums of them; none where that is no use.
+
+        ``runs``: whether the rows are runs as they are.
+        """
+        key = _rows_of(node)
+        known = self._rows.get(key)
+        if known is not None:
+            return [replace(step, a=known)]
+        rows, times = _packed(step), self.masked_sums[key]
+        dense = replace(step, a=rows)
+        if (runs and times == 1) or not self._has_runs(dense):
+            return []
+        copy = Pass(Op.COPY, step.shape, step.a, None, rows)
+        if runs:
+            once, each = self._estimate([copy]), self._estimate([dense])
+            if once + times * each >= times * self._estimate([step]):
+                return []
+        self._rows[key] = rows
+        return [copy, dense]
 
     def _widen(self, node: Widened, y: Location) -> None:
         source, narrow = self.locations[node.source], node.source.itemsize

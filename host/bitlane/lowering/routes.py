@@ -205,8 +205,8 @@ def _expect_short(route: Route, abilities: Abilities) -> Route:
     if route.run.count * route.size_in > abilities.longest_run:
         raise RowTooLongError(
             f"sum: {route.run.count * route.size_in} bytes a row; expected"
-            f" {abilities.longest_run} at most on this device (hamming and its like cut NumPy's"
-            " arrays, and add up the parts)"
+            f" {abilities.longest_run} at most on this device (rows of arrays are cut, and their"
+            " parts added up)"
         )
     return route
 

@@ -86,10 +86,10 @@ ARRAY_CALLS: dict[str, tuple[Call, Call]] = {
     "bitwise_count": (lambda d, a, b: np.bitwise_count(a), lambda d, a, b: a.astype(np.uint8)),
     "any": (lambda d, a, b: a.any(-1), lambda d, a, b: a.any(-1)),
     "all": (lambda d, a, b: a.all(0), lambda d, a, b: a.all(0)),
-    "sum": (lambda d, a, b: a.sum(), lambda d, a, b: a.sum(dtype=np.uint32)),
+    "sum": (lambda d, a, b: a.sum(), lambda d, a, b: a.sum()),
     "count_nonzero": (
         lambda d, a, b: np.count_nonzero(a, -1),
-        lambda d, a, b: a.sum(-1, dtype=np.uint32),
+        lambda d, a, b: np.count_nonzero(a, -1),
     ),
     "reduce": (
         lambda d, a, b: np.bitwise_xor.reduce(a, 0),

@@ -58,7 +58,10 @@ class Walker:
 
     def _act(self) -> None:
         action = self._pick(
-            [self.result, self.result, self.two, self.sums, self.write, self.write, self.operate]
+            [
+                *(self.result, self.result, self.two, self.sums, self.totals),
+                *(self.write, self.write, self.operate),
+            ]
         )
         action()
 
@@ -84,8 +87,19 @@ class Walker:
         shape, kind = self._pick(SHAPES), self._pick(KINDS[:4])
         counts = self._apply(np.bitwise_count, self._expression(shape, kind, self._pick([0, 1])))
         axis = self._pick([None, *range(len(shape))])
-        sums = np.asarray(counts[0].sum(axis=axis, dtype=np.uint32))
-        self._compare((sums, [x.sum(axis=axis) for x in counts[1]]))
+        self._compare((np.asarray(counts[0].sum(axis=axis)), [x.sum(axis) for x in counts[1]]))
+
+    def totals(self) -> None:
+        """Sum elements, some of whose bits are known to be 0, and operate on the sums."""
+        shape, kind = self._pick(SHAPES), self._pick(KINDS)
+        made = self._expression(shape, kind, self._pick([0, 1]))
+        if self._flip():
+            made = self._apply(np.bitwise_and, made, self._number(kind))
+        axis = self._pick([None, *range(len(shape))])
+        sums = np.asarray(made[0].sum(axis)), [x.sum(axis) for x in made[1]]
+        if self._flip():
+            sums = self._apply(np.invert, sums)
+        self._compare(sums)
 
     def write(self) -> None:
         """Write an expression over a view of a base, of which it may read bytes."""

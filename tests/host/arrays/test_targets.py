@@ -192,14 +192,16 @@ class Scene:
         return chosen[0] if len(chosen) == 1 else chosen
 
     def _sum(self, x: Pair, shape: tuple[int, ...], depth: int) -> Pair:
-        """Sums of counts, of truth values and of distances, with and without their axes."""
+        """Sums of elements, counts, truth values and distances, with and without their axes."""
         axes, keep = self._axes(x.host.ndim), self.chance(0.7)
-        name = self.pick(["sum", "nonzero", "hamming", "cardinality"])
+        name = self.pick(["sum", "count", "nonzero", "hamming", "cardinality"])
         self.steps.append(f"{name}({axes}, keepdims={keep})")
         options = {"axis": axes, "keepdims": keep}
         if name == "nonzero":
             counts = np.count_nonzero(x.host, **options)
-            return Pair(np.asarray(counts, np.uint32), np.count_nonzero(x.here, **options))
+            return Pair(np.asarray(counts, np.int64), np.count_nonzero(x.here, **options))
+        if name == "sum":
+            return self._apply(name, x, lambda a: a.sum(**options))
         if name == "hamming":
             y = self._as(self._beside(x, shape, depth), x.host.dtype)
             ones = _ones(x.host ^ y.host)
@@ -208,9 +210,10 @@ class Scene:
             here = bitlane.hamming(x.here, y.here, **options)
             return Pair(np.asarray(ones.sum(**options), np.uint32), here)
         ones = _ones(x.host)
-        sums = np.asarray(ones.sum(**options), np.uint32)
-        if name == "sum":
+        if name == "count":
+            sums = np.asarray(ones.sum(**options), np.uint64)
             return Pair(sums, bitlane.bit_count(x.here).sum(**options))
+        sums = np.asarray(ones.sum(**options), np.uint32)
         return Pair(sums, bitlane.cardinality(x.here, **options))
 
     def _test(self, x: Pair, shape: tuple[int, ...], depth: int) -> Pair:

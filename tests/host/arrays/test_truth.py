@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import bitlane
 from bitlane import array_api
 from bitlane.api.device import Device
-from bitlane.errors import OtherDeviceError, RowTooLongError, UnsupportedError
+from bitlane.errors import OtherDeviceError, UnsupportedError
 from bitlane_rtl.abi import Lane, Mode, Op
 from support.host.arrays import KINDS, link_of, model, random, same
 from support.seeds import examples
@@ -134,8 +134,6 @@ def test_reductions_are_numpys(
         expected = np.asarray(function(host, axis=axis, keepdims=keepdims))
         got = function(here, axis=axis, keepdims=keepdims)
         assert got.pending
-        if function is np.count_nonzero:
-            expected = expected.astype(np.uint32)
         assert same(got.get(), expected)
 
 
@@ -222,8 +220,7 @@ def test_rows_longer_than_a_sum_are_halved(place: int, kind: str) -> None:
     assert np.all(y == x, axis=1).tolist() == [True, True, False, True]
     assert not np.all(x == y)
     assert np.all(x == a)
-    with pytest.raises(RowTooLongError, match="expected 4095 at most"):
-        np.count_nonzero(y, axis=1).get()
+    assert np.count_nonzero(y, axis=1).tolist() == [0, 0, 1, 0]
 
 
 @pytest.mark.parametrize("kind", ["u2", "u8", "f8"])
@@ -264,9 +261,9 @@ PASSES: dict[str, tuple[Callable[[Any, Any], Any], list[str]]] = {
     "truth": (lambda x, y: x.astype(bool), ["COUNT TEST"]),
     "truth of logic": (lambda x, y: (x & y).astype(bool), ["COUNT_AND TEST"]),
     "a bit": (lambda x, y: (x & 4) != 0, ["COUNT_AND TEST"]),
-    "count": (lambda x, y: np.count_nonzero(x ^ y), ["COUNT_XOR TEST SUM"]),
-    "count of equal": (lambda x, y: np.count_nonzero(x == y), ["COUNT_XOR TEST NEGATE SUM"]),
-    "count of not equal": (lambda x, y: (~(x == y)).sum(axis=1), ["COUNT_XOR TEST SUM"]),
+    "count": (lambda x, y: np.count_nonzero(x ^ y), ["COUNT_XOR TEST SUM", "AND"]),
+    "count of equal": (lambda x, y: np.count_nonzero(x == y), ["COUNT_XOR TEST NEGATE SUM", "AND"]),
+    "count of not equal": (lambda x, y: (~(x == y)).sum(1, "u4"), ["COUNT_XOR TEST SUM"]),
     "any": (lambda x, y: np.any(x & y), ["COUNT_AND SUM", "COUNT TEST"]),
     "all": (lambda x, y: np.all(x), ["COUNT TEST NEGATE SUM", "COUNT TEST NEGATE"]),
     "all equal": (lambda x, y: np.all(x == y, 1), ["COUNT_XOR TEST SUM", "COUNT TEST NEGATE"]),
@@ -285,9 +282,11 @@ def test_tests_take_no_pass_beside_the_logic(
 
 def test_floats_take_the_passes_that_the_page_says(device: Device) -> None:
     x, y = device.asarray(special("f4")), device.asarray(special("f4"))
-    calls = [x == 1.5, x == 0, np.signbit(x), x.astype(bool), np.count_nonzero(x)]
-    assert [len(passes(each)) for each in calls] == [1] * 5
-    assert [len(passes(each)) for each in (np.isfinite(x), np.isinf(x))] == [2, 2]
+    calls = [x == 1.5, x == 0, np.signbit(x), x.astype(bool)]
+    assert [len(passes(each)) for each in calls] == [1] * 4
+    assert [len(passes(each)) for each in (np.isfinite(x), np.isinf(x), np.count_nonzero(x))] == [
+        2
+    ] * 3
     assert [len(passes(each)) for each in (np.isnan(x), x == x)] == [3, 3]
     assert [len(passes(each)) for each in (x == y, x != y)] == [8, 8]
 

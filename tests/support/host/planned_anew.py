@@ -6,6 +6,7 @@ from bitlane.compiler.fusion import fuse
 from bitlane.compiler.memory import allocate, write_into
 from bitlane.compiler.nodes import Applied, Expression, Stored, Widened, broadcast
 from bitlane.compiler.passes import Location, Plan, plan_passes
+from bitlane.compiler.stages import compute_in_stages, compute_sums_below
 from bitlane.driver.driver import Driver, Storage
 from bitlane.lowering.fences import insert_fences
 from bitlane.lowering.strided import View
@@ -13,25 +14,30 @@ from bitlane.lowering.strided import View
 
 def evaluate_anew(driver: Driver, roots: Sequence[Expression]) -> list[Stored]:
     """Do what ``evaluate`` does."""
-    wanted = list(dict.fromkeys(roots))
-    plan = plan_passes(fuse(wanted, driver.geometry), driver.geometry)
+    wanted = [root for root in dict.fromkeys(roots) if not isinstance(root, Stored)]
+    results = compute_in_stages(driver, wanted, _evaluate)
+    return [root if isinstance(root, Stored) else results[root] for root in roots]
+
+
+def _evaluate(driver: Driver, roots: Sequence[Expression]) -> list[Stored]:
+    plan = plan_passes(fuse(roots, driver.geometry), driver.geometry)
     find = _run(driver, plan)
-    results: dict[Expression, Stored] = {}
-    for root, location in zip(wanted, plan.results, strict=True):
-        if isinstance(root, Stored):
-            results[root] = root
-            continue
-        results[root] = Stored(*find(location), root.shape)
+    results = []
+    for root, location in zip(roots, plan.results, strict=True):
+        results.append(Stored(*find(location), root.shape))
         if isinstance(root, Applied | Widened):
-            root.cache(results[root])
-    return [results[root] for root in roots]
+            root.cache(results[-1])
+    return results
 
 
 def assign_anew(driver: Driver, target: Stored, value: Expression) -> None:
     """Do what ``assign`` does."""
+    sums = compute_sums_below(driver, value, _evaluate)
     roots = fuse([broadcast(value, target.shape)], driver.geometry)
     plan = plan_passes(roots, driver.geometry)
     _run(driver, write_into(plan, [Location(None, target.view)], [target.shape]))
+    for total in sums:
+        total.storage.close()
 
 
 def _run(driver: Driver, plan: Plan) -> Callable[[Location], tuple[Storage, View]]:
