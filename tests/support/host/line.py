@@ -102,6 +102,7 @@ class LeanLink(LineLink):
         super().__post_init__()
         self.traffic = deque(maxlen=0)  # type: ignore[assignment]
         self.log = deque(maxlen=0)  # type: ignore[assignment]
+        self.doorbells = deque(maxlen=0)  # type: ignore[assignment]
 
     def execute(self, record: Record) -> None:
         assert record.loops == 1, "expected one run"
