@@ -37,3 +37,19 @@ def test_what_a_design_becomes_is_compiled_with_notice(
     for _ in range(2):
         provide("int nothing;\n")
     assert capsys.readouterr().err == "cppsim: compiling a design, once for this circuit\n"
+
+
+def test_zig_takes_minutes_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Another compiler with the name: zig itself takes minutes.
+    zig = tmp_path / "zig"
+    zig.symlink_to(library.find_compiler().command[0])
+    monkeypatch.setenv("CPPSIM_CXX", str(zig))
+    monkeypatch.setenv("CPPSIM_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(library, "_PATIENCE", 0.0)
+    provide("int nothing;\n")
+    assert capsys.readouterr().err == (
+        "cppsim: compiling a design, once for this circuit; zig's first compilation takes minutes,"
+        " as it builds its C++ library, too\n"
+    )

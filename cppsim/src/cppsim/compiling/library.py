@@ -137,7 +137,10 @@ class Builder:
         library = self.library(folder)
         # Libraries among the flags have to follow the sources that need them.
         arguments = [*map(str, sources), *self.flags_for(compiler), "-o", str(library)]
-        with noticed(f"{self.owner}: compiling {self.subject}, once for this circuit"):
+        line = f"{self.owner}: compiling {self.subject}, once for this circuit"
+        if compiler.is_zig:
+            line += "; zig's first compilation takes minutes, as it builds its C++ library, too"
+        with noticed(line):
             compiler.run(arguments, scratch=folder)
         if not _is_complete(library):
             raise SimulationError(f"{compiler.name} reported success, but wrote no whole library")

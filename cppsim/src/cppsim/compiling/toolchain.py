@@ -36,6 +36,11 @@ class Compiler:
         """Whether it is GCC by its own answer: the name may be that of another compiler."""
         return "Free Software Foundation" in self.version
 
+    @property
+    def is_zig(self) -> bool:
+        """Whether it is zig, whose library of C++ comes as source. Its own answer is Clang's."""
+        return "zig" in self.name
+
     def run(self, arguments: Sequence[str], scratch: Path | None = None) -> None:
         """Compile. Raises ``SimulationError`` with the compiler's first error.
 
