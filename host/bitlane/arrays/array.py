@@ -201,21 +201,21 @@ class Array:
         expect_default("sum", "where", where, True)
         if dtype is None and out is not None:
             dtype = _expect_output(out).dtype
-        return _result(sum_elements(self._value, axis, dtype, keep=keepdims), out)
+        return _reduced(sum_elements(self._value, axis, dtype, keep=keepdims), out)
 
     def any(
         self, axis: Axes = None, out: Any = None, keepdims: bool = False, *, where: Any = True
     ) -> Any:
         """Whether any element along ``axis``, all for None, is not 0; two passes over memory."""
         expect_default("any", "where", where, True)
-        return _result(any_true(self._value, axis, keep=keepdims), out)
+        return _reduced(any_true(self._value, axis, keep=keepdims), out)
 
     def all(
         self, axis: Axes = None, out: Any = None, keepdims: bool = False, *, where: Any = True
     ) -> Any:
         """Whether all elements along ``axis``, all for None, are not 0; two passes over memory."""
         expect_default("all", "where", where, True)
-        return _result(all_true(self._value, axis, keep=keepdims), out)
+        return _reduced(all_true(self._value, axis, keep=keepdims), out)
 
     # --- views ----------------------------------------------------------------------------------
 
@@ -469,7 +469,8 @@ class Array:
         if ufunc is np.add and out is not None and options.get("dtype") is None:
             options["dtype"] = _expect_output(out).dtype
         operands = _compared(inputs) if ufunc in TRUTHS else _operands(inputs)
-        return _result(apply_ufunc(device, ufunc, method, operands, options), out)
+        result = _result if method == "__call__" else _reduced
+        return result(apply_ufunc(device, ufunc, method, operands, options), out)
 
     def __array_function__(
         self, function: Any, types: Any, arguments: tuple[Any, ...], options: dict[str, Any]
@@ -580,6 +581,13 @@ def as_operand(name: str, x: Any) -> Operand:
 
 def _result(value: Value, out: Any) -> Any:
     return Array(value) if out is None else write_out(out, value)
+
+
+def _reduced(value: Value, out: Any) -> Any:
+    """Return a reduction as `_result` does; ``out`` has its shape, as in NumPy. ``ShapeError``."""
+    if out is not None and _expect_output(out).shape != value.shape:
+        raise ShapeError(f"out: shape {out.shape}; expected {value.shape}")
+    return _result(value, out)
 
 
 def write_out(out: Any, value: Value) -> Any:

@@ -205,6 +205,14 @@ def test_no_elements_add_up_to_zero(device: Device) -> None:
     assert same(bitlane.jaccard(x, x), np.zeros(3))
 
 
+@pytest.mark.parametrize("ufunc", [np.bitwise_or, np.add, np.logical_and])
+def test_the_output_of_a_reduction_has_its_shape(ufunc: np.ufunc) -> None:
+    # Not on the fixture's device: of a reduction that raises, NumPy never frees the operand.
+    x = model().asarray(random((2, 4), "u1"))
+    with pytest.raises(ShapeError, match=r"out: shape \(2, 4\); expected \(4,\)"):
+        ufunc.reduce(x, out=np.zeros((2, 4), "u1"))
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
@@ -213,6 +221,9 @@ def test_no_elements_add_up_to_zero(device: Device) -> None:
         (lambda x: x.sum(dtype=bool), DataTypeError, "dtype: bool; sums are integers"),
         (lambda x: x.sum(out=3), DataTypeError, "out: of type int"),
         (lambda x: x.sum(0, out=np.zeros(3, int)), ShapeError, "out: shape"),
+        (lambda x: x.sum(0, out=np.zeros((1, 4), int)), ShapeError, r"\(1, 4\); expected \(4,\)"),
+        (lambda x: x.any(0, np.zeros((1, 4), bool)), ShapeError, r"\(1, 4\); expected \(4,\)"),
+        (lambda x: x.all(0, np.zeros((1, 4), bool)), ShapeError, r"\(1, 4\); expected \(4,\)"),
         (lambda x: np.mean(x), NotOfferedError, "np.mean: not on a device"),
         (lambda x: np.cumsum(x), NotOfferedError, "np.cumsum: not on a device"),
         (lambda x: bitlane.bit_count(x).sum(axis=2), ShapeError, "axis: 2; expected -2 to 1"),
