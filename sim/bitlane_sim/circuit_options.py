@@ -22,7 +22,10 @@ def whole(text: str) -> int:
 
 
 def _operations(text: str) -> frozenset[Op]:
-    return frozenset(_member(Op, name) for name in text.split(","))
+    found = frozenset(_member(Op, name) for name in text.split(","))
+    if not found <= BIT_OPS:
+        raise ValueError("the option search chooses whether a circuit searches")
+    return found
 
 
 def _modes(text: str) -> frozenset[Mode]:

@@ -141,6 +141,7 @@ def test_a_waveform_file_that_cannot_be_written_fails_before_the_build(
         ("sim?vcd=/nowhere/w.vcd", "vcd: /nowhere is not a folder; make it first"),
         ("sim?vcd=/", "Is a directory: '/'"),
         ("sim?ops=not,nonsense", "option ops is 'not,nonsense'; expected operations, separated"),
+        ("sim?ops=not,search", "option ops is 'not,search'; expected operations, separated"),
         ("sim?modes=strided", "modes: DENSE is missing"),
         ("sim?search=8,100", "option search (search.row_bits): 100 is not a power of two from 64"),
         ("sim?search=5,63", "option search (search.row_bits): 63 is not a power of two from 64 to"),
