@@ -4,7 +4,8 @@ Commands run when the doorbell rings. When a call returns, none is pending but o
 hours and those behind it; CLEAR takes effect at once.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import ClassVar
 
 from bitlane_rtl.abi import (
     ABI_VERSION,
@@ -59,28 +60,6 @@ class ControlWindow:
         self._timeout = register("TIMEOUT").reset or 0
         self._enable = self._pending = False
         self._constants = _constants(interpreter.configuration)
-        self._readers: dict[int, Callable[[], int]] = {
-            register(name).offset: reader
-            for name, reader in {
-                "STATUS": self._status,
-                "DOORBELL": lambda: self._doorbell,
-                "RETIRED": self._ended,
-                "FAULT": self._fault,
-                "FAULT_ADDRESS": lambda: self._stop.address if self._stop else 0,
-                "TIMEOUT": lambda: self._timeout,
-                "INTERRUPT": lambda: _ENABLE * self._enable | _PENDING * self._pending,
-            }.items()
-        }
-        self._writers: dict[int, Callable[[int], None]] = {
-            register(name).offset: writer
-            for name, writer in {
-                "DOORBELL": self._ring,
-                "CLEAR": self._clear,
-                "TIMEOUT": self._set_timeout,
-                "INTERRUPT": self._set_interrupt,
-                "COUNTERS_CLEAR": self._clear_counters,
-            }.items()
-        }
 
     @property
     def interrupt(self) -> bool:
@@ -98,7 +77,7 @@ class ControlWindow:
 
     def _word(self, offset: int) -> int:
         if reader := self._readers.get(offset):
-            return reader()
+            return reader(self)
         if COMPLETION_OFFSET <= offset < self._completions_end:
             self._counters.ended()
             status, index = self._completions.get(offset, (Status.OK, 0))
@@ -118,7 +97,7 @@ class ControlWindow:
         for at in range(offset, end, WORD_BYTES):
             word = data[at - offset : at - offset + WORD_BYTES]
             if writer := self._writers.get(at):
-                writer(int.from_bytes(word, "little"))
+                writer(self, int.from_bytes(word, "little"))
             elif RING_OFFSET <= at < self._ring_end:
                 self._window[at : at + WORD_BYTES] = word
 
@@ -191,6 +170,32 @@ class ControlWindow:
     def _set_interrupt(self, word: int) -> None:
         self._enable = bool(word & _ENABLE)
         self._pending = self._pending and not word & _PENDING
+
+    _readers: ClassVar[Mapping[int, Callable[["ControlWindow"], int]]] = {
+        register(name).offset: reader
+        for name, reader in {
+            "STATUS": _status,
+            "DOORBELL": lambda self: self._doorbell,
+            "RETIRED": _ended,
+            "FAULT": _fault,
+            "FAULT_ADDRESS": lambda self: self._stop.address if self._stop else 0,
+            "TIMEOUT": lambda self: self._timeout,
+            "INTERRUPT": lambda self: _ENABLE * self._enable | _PENDING * self._pending,
+        }.items()
+    }
+    """Methods that return a register, by its offset."""
+
+    _writers: ClassVar[Mapping[int, Callable[["ControlWindow", int], None]]] = {
+        register(name).offset: writer
+        for name, writer in {
+            "DOORBELL": _ring,
+            "CLEAR": _clear,
+            "TIMEOUT": _set_timeout,
+            "INTERRUPT": _set_interrupt,
+            "COUNTERS_CLEAR": _clear_counters,
+        }.items()
+    }
+    """Methods that write a register, by its offset."""
 
 
 def _constants(circuit: Configuration) -> dict[int, int]:

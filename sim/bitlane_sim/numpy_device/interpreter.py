@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 
@@ -25,6 +26,9 @@ _PORTS = {"A": Port.READ_A, "B": Port.READ_B, "Y": Port.WRITE}
 
 _PLANS = 1 << 12
 """Commands whose checks and views are stored, because eager calls repeat their commands."""
+
+Plan: TypeAlias = "Callable[[], Stop | None]"
+"""Executes one command; returns why it stopped."""
 
 _BLOCK = 1 << 16
 """Elements that are computed at a time, so that results in between stay in a cache."""
@@ -57,7 +61,8 @@ class Interpreter:
         self._pages = Pages(configuration.memory_bytes)
         self.memory = self._pages.bytes
         self._limits = Limits.of(configuration)
-        self._plan = lru_cache(_PLANS)(self._new_plan)
+        # No cache of functools on a method: in a cycle, a dropped device would keep its memory.
+        self._plans: dict[bytes, Plan] = {}
 
     def forget(self, offset: int, size: int) -> None:
         """Forget ``size`` bytes of the memory: they may be anything until they are written."""
@@ -68,9 +73,14 @@ class Interpreter:
 
         Returns `ENDLESS` for a command that would take hours.
         """
-        return self._plan(record)()
+        plan = self._plans.get(record)
+        if plan is None:
+            if len(self._plans) >= _PLANS:
+                self._plans.clear()
+            plan = self._plans[record] = self._new_plan(record)
+        return plan()
 
-    def _new_plan(self, record: bytes) -> Callable[[], Stop | None]:
+    def _new_plan(self, record: bytes) -> Plan:
         words = np.frombuffer(record, "<u4").tolist()
         status = Status(refusals(Fields(words), self._limits))
         if status is not Status.OK:
@@ -119,7 +129,7 @@ class Interpreter:
         _, address, name = min(found)
         return Stop(Status.PAST_MEMORY, _PORTS[name], address)
 
-    def _search(self, command: DecodedCommand) -> Callable[[], Stop | None]:
+    def _search(self, command: DecodedCommand) -> Plan:
         search, base = self.configuration.search, self.configuration.memory_base
         assert search is not None, "refused before"
         # B and Y reach from BASE to LAST, which are in the memory.

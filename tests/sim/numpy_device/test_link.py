@@ -1,7 +1,9 @@
 """URLs of the device `numpy`: what they configure, what is refused, and what is imported."""
 
+import gc
 import sys
 from collections.abc import Iterator
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -101,6 +103,20 @@ def test_a_read_is_a_copy(link: NumpyLink) -> None:
     link.write(0, bytes(range(8)))
     assert before.tolist() == [0] * 8
     assert link.read(0, 8).tolist() == list(range(8))
+
+
+def test_the_memory_of_a_dropped_device_is_free_at_once() -> None:
+    gc.disable()  # it comes seldom, and the memory may be large
+    try:
+        device = bitlane.open("numpy?memory=1MiB")
+        assert int((device.asarray([1, 2]) ^ 1).sum()) == 3
+        device.driver.counters()
+        assert device.driver.link.host_memory is not None
+        memory = ref(device.driver.link.host_memory)
+        del device
+        assert memory() is None
+    finally:
+        gc.enable()
 
 
 def test_a_closed_link_refuses_all_calls(link: NumpyLink) -> None:
