@@ -1,6 +1,8 @@
 """The simulated memory's pages: what is forgotten takes no memory, and what is beside it stays."""
 
 import mmap
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,6 +27,19 @@ def test_a_large_memory_takes_nothing_until_it_is_written() -> None:
     memory[1 << 20] = 5
     assert resident_bytes(memory) < 1 << 24
     assert memory[(1 << 20) - 1 : (1 << 20) + 2].tolist() == [0, 5, 0]
+
+
+@pytest.mark.skipif(
+    not Path("/sys/kernel/mm/transparent_hugepage").is_dir(), reason="no such pages"
+)
+def test_large_memory_may_have_huge_pages() -> None:
+    memory = Pages(1 << 30).bytes
+    flags = re.findall(
+        r"^(\w+)-(\w+) .*?^VmFlags:(.*?)$", Path("/proc/self/smaps").read_text(), re.M | re.S
+    )
+    address = memory.ctypes.data
+    (own,) = [x for first, end, x in flags if int(first, 16) <= address < int(end, 16)]
+    assert "hg" in own.split()
 
 
 def test_what_is_forgotten_takes_no_memory_and_can_be_written_anew() -> None:
