@@ -23,7 +23,7 @@ from ..compiler.nodes import (
     window,
 )
 from ..errors import DataTypeError, OtherDeviceError
-from ..lowering.routes import Options
+from ..lowering.routes import ARITHMETIC, LOGICAL
 from .floats import magnitude
 from .strided import Strided
 from .transfers import constant, upload
@@ -120,7 +120,7 @@ def apply_typed(
         return apply(Op.XOR, a, TRUE)
     if truth and op in NEGATED:
         return apply(Op.XOR, apply(NEGATED[op], a, b), TRUE)
-    return apply(op, a, b, options=Options.of(saturate=True, arithmetic=dtype.kind == "i"))
+    return apply(op, a, b, options=ARITHMETIC if dtype.kind == "i" else LOGICAL)
 
 
 def copy_value(value: Value) -> Value:

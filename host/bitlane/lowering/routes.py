@@ -50,6 +50,12 @@ class Options(IntFlag):
         return {name.lower(): bool(self & option) for name, option in _OPTIONS.items()}
 
 
+LOGICAL: Final = Options.SATURATE
+"""Options with which NumPy shifts unsigned elements; nothing but shifts is affected."""
+
+ARITHMETIC: Final = LOGICAL | Options.ARITHMETIC
+"""Options with which NumPy shifts signed elements."""
+
 _OPTIONS: Final = {name: each for name, each in Options.__members__.items() if each}
 
 

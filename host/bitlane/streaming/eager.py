@@ -22,7 +22,7 @@ from ..driver.allocator import round_up
 from ..driver.driver import Driver, Storage
 from ..driver.queue import Write
 from ..errors import OutOfDeviceMemory
-from ..lowering.routes import Options
+from ..lowering.routes import ARITHMETIC, LOGICAL
 from ..lowering.strided import View
 from ..terminal import Percentage, progress_is_wanted
 from .call import Call, PackedResult, call_of
@@ -38,10 +38,6 @@ _SMALLEST_TILE: Final = 1024
 
 _SHOWN_TILE: Final = 1 << 20
 """Bytes in one direction of a tile where progress is shown."""
-
-
-_LOGICAL: Final = Options.SATURATE
-_ARITHMETIC: Final = Options.SATURATE | Options.ARITHMETIC
 
 
 class Target(NamedTuple):
@@ -69,7 +65,7 @@ def compute(
     dtype = target.dtype if len(inputs) > 1 else None
     result = PackedResult(target.shape, target.order, target.dtype.itemsize)
     sources = tuple([source_of(x, dtype) for x in inputs])
-    options = _ARITHMETIC if arithmetic else _LOGICAL
+    options = ARITHMETIC if arithmetic else LOGICAL
     call = call_of(op, result, sources, options, driver.geometry.abilities)
     with driver.lock:
         if _fits(driver, call):
@@ -98,7 +94,7 @@ def compute_sums(
     shape = inputs[0].shape
     result = PackedResult(shape, tuple(range(len(shape) - 1)), Lane.BITS_32.bytes)
     sources = tuple([source_of(x, dtype) for x in inputs])
-    call = call_of(op, result, sources, _LOGICAL, driver.geometry.abilities)
+    call = call_of(op, result, sources, LOGICAL, driver.geometry.abilities)
     with driver.lock:
         if _fits(driver, call):
             return _sums(_in_one_tile(driver, call, inputs), shape[:-1]).astype(np.uint64)
