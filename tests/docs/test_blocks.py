@@ -182,7 +182,7 @@ ELSEWHERE = {
 
 DRAWN = {
     "design → netlist": "a drawing",
-    "NumPy arrays\n": "a drawing",
+    "a call\n": "a drawing",
     "JUMP_k = step_k": "a formula, which tests/host/driver checks",
     " 0  loop nest -> steps": "a table, which tests/docs/test_claims.py compares",
     "byte             01234567": "a drawing, which tests/docs/test_claims.py compares",
