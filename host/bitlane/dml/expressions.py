@@ -3,9 +3,8 @@
 Makes descriptions of operators and edges alone; what they become is the graph's to say.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from ..errors import DmlError
 from .binding import CompiledOperator
@@ -100,6 +99,37 @@ class Graph:
         return sorted(found)
 
 
+def bit_and(a: "Expression", b: "Expression") -> "Expression":
+    """``dml::BitAnd``: the bits that are 1 in ``a`` and ``b``."""
+    return _of_two(ElementWiseBitAndOperatorDesc, a, b)
+
+
+def bit_or(a: "Expression", b: "Expression") -> "Expression":
+    """``dml::BitOr``: the bits that are 1 in ``a`` or ``b``."""
+    return _of_two(ElementWiseBitOrOperatorDesc, a, b)
+
+
+def bit_xor(a: "Expression", b: "Expression") -> "Expression":
+    """``dml::BitXor``: the bits in which ``a`` and ``b`` differ."""
+    return _of_two(ElementWiseBitXorOperatorDesc, a, b)
+
+
+def bit_shift_left(a: "Expression", b: "Expression") -> "Expression":
+    """``dml::BitShiftLeft``: ``a << b``, of counts modulo the width."""
+    return _of_two(ElementWiseBitShiftLeftOperatorDesc, a, b)
+
+
+def bit_shift_right(a: "Expression", b: "Expression") -> "Expression":
+    """``dml::BitShiftRight``: logical ``a >> b``, of counts modulo the width."""
+    return _of_two(ElementWiseBitShiftRightOperatorDesc, a, b)
+
+
+def bit_not(a: "Expression") -> "Expression":
+    """``dml::BitNot``: every bit inverted."""
+    _expect(a)
+    return a.graph.add(ElementWiseBitNotOperatorDesc(a.output_desc, _packed(a)), a)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Expression:
     """``dml::Expression``: an input of a graph, or the output of a node of it.
@@ -116,26 +146,15 @@ class Expression:
     input: int | None
     """The number of the graph's input; None for the output of a node."""
 
-    def __and__(self, other: "Expression") -> "Expression":
-        return bit_and(self, other)
-
-    def __or__(self, other: "Expression") -> "Expression":
-        return bit_or(self, other)
-
-    def __xor__(self, other: "Expression") -> "Expression":
-        return bit_xor(self, other)
-
-    def __lshift__(self, other: "Expression") -> "Expression":
-        return bit_shift_left(self, other)
-
-    def __rshift__(self, other: "Expression") -> "Expression":
-        return bit_shift_right(self, other)
+    __and__ = bit_and
+    __or__ = bit_or
+    __xor__ = bit_xor
+    __lshift__ = bit_shift_left
+    __rshift__ = bit_shift_right
+    __invert__ = bit_not
 
     def __bool__(self) -> bool:
         raise DmlError("Graph", "Input", "asked for its truth", "& or | to join expressions")
-
-    def __invert__(self) -> "Expression":
-        return bit_not(self)
 
 
 def input_tensor(graph: Graph, index: int, desc: BufferTensorDesc) -> Expression:
@@ -159,12 +178,6 @@ def reinterpret(
     old = a.output_desc
     desc = BufferTensorDesc(data_type, sizes, strides, old.flags, old.total_tensor_size_in_bytes)
     return Expression(a.graph, desc, a.node, a.input)
-
-
-def bit_not(a: Expression) -> Expression:
-    """``dml::BitNot``: every bit inverted."""
-    _expect(a)
-    return a.graph.add(ElementWiseBitNotOperatorDesc(a.output_desc, _packed(a)), a)
 
 
 def bit_count(a: Expression, output_data_type: DataType = DataType.UINT8) -> Expression:
@@ -191,41 +204,11 @@ def reduce(
     return a.graph.add(ReduceOperatorDesc(function, desc, output, chosen), a)
 
 
-def bit_and(a: Expression, b: Expression) -> Expression:
-    """``dml::BitAnd``: the bits that are 1 in ``a`` and ``b``."""
-    return _of_two(ElementWiseBitAndOperatorDesc, a, b)
-
-
-def bit_or(a: Expression, b: Expression) -> Expression:
-    """``dml::BitOr``: the bits that are 1 in ``a`` or ``b``."""
-    return _of_two(ElementWiseBitOrOperatorDesc, a, b)
-
-
-def bit_xor(a: Expression, b: Expression) -> Expression:
-    """``dml::BitXor``: the bits in which ``a`` and ``b`` differ."""
-    return _of_two(ElementWiseBitXorOperatorDesc, a, b)
-
-
-def bit_shift_left(a: Expression, b: Expression) -> Expression:
-    """``dml::BitShiftLeft``: ``a << b``, of counts modulo the width."""
-    return _of_two(ElementWiseBitShiftLeftOperatorDesc, a, b)
-
-
-def bit_shift_right(a: Expression, b: Expression) -> Expression:
-    """``dml::BitShiftRight``: logical ``a >> b``, of counts modulo the width."""
-    return _of_two(ElementWiseBitShiftRightOperatorDesc, a, b)
-
-
-_Two: TypeAlias = (
-    type[ElementWiseBitAndOperatorDesc]
-    | type[ElementWiseBitOrOperatorDesc]
-    | type[ElementWiseBitXorOperatorDesc]
-    | type[ElementWiseBitShiftLeftOperatorDesc]
-    | type[ElementWiseBitShiftRightOperatorDesc]
-)
-
-
-def _of_two(kind: _Two, a: Expression, b: Expression) -> Expression:
+def _of_two(
+    kind: Callable[[BufferTensorDesc, BufferTensorDesc, BufferTensorDesc], NodeDesc],
+    a: Expression,
+    b: Expression,
+) -> Expression:
     _expect(a)
     _expect_mine(a.graph, "BTensor", b)
     return a.graph.add(kind(a.output_desc, b.output_desc, _packed(a)), a, b)
