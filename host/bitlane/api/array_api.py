@@ -20,7 +20,7 @@ from .. import arrays
 from ..arguments.axes import Axes
 from ..arguments.operands import MOST_AXES
 from ..arrays import Array
-from ..arrays.array import decide, operate
+from ..arrays.array import dispatch_elementwise, dispatch_predicate
 from ..arrays.functions import (
     broadcast_arrays,
     expand_dims,
@@ -185,7 +185,7 @@ def bitwise_right_shift(x1: Any, x2: Any, /) -> Array:
 
 def _operate(op: Op, *operands: Any) -> Array:
     _expect_arrays(*operands)
-    result: Array = operate(op, *operands)
+    result: Array = dispatch_elementwise(op, *operands)
     return result
 
 
@@ -288,7 +288,7 @@ def sum(
 
 def _decide(ufunc: np.ufunc, *operands: Any) -> Array:
     _expect_arrays(*operands)
-    result: Array = decide(ufunc, *operands)
+    result: Array = dispatch_predicate(ufunc, *operands)
     return result
 
 

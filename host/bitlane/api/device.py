@@ -22,7 +22,7 @@ from ..arguments.operands import (
 from ..arguments.promotion import NEGATED, TRUE, Casting, as_pair
 from ..arguments.reductions import Reduction
 from ..arrays import Array, asarray, from_dlpack
-from ..arrays.array import apply
+from ..arrays.array import dispatch_encodings
 from ..arrays.distances import count_ones, count_shared
 from ..closeable import Closeable
 from ..driver.driver import Driver
@@ -101,7 +101,7 @@ class Device(BitOperators, Closeable):
 
     def _unary(self, op: Op, a: ArrayLike, out: Output | None) -> Result:
         if isinstance(a, Array) or isinstance(out, Array):
-            return apply(self, op, a, out=out)
+            return dispatch_encodings(self, op, a, out=out)
         first = as_array("a", a)
         if op is Op.NOT and first.dtype.kind == "b":
             return self._run(Op.XOR, first, TRUE, first.dtype, out)
@@ -111,7 +111,7 @@ class Device(BitOperators, Closeable):
         self, op: Op, a: ArrayLike, b: ArrayLike, out: Output | None, casting: Casting
     ) -> Result:
         if isinstance(a, Array) or isinstance(b, Array) or isinstance(out, Array):
-            return apply(self, op, a, b, out=out, casting=casting)
+            return dispatch_encodings(self, op, a, b, out=out, casting=casting)
         first, second, dtype = as_pair(op, a, b, casting)
         if op in NEGATED and dtype.kind == "b":
             positive = self._run(NEGATED[op], first, second, dtype, None)
@@ -121,7 +121,7 @@ class Device(BitOperators, Closeable):
 
     def _count(self, op: Op, a: ArrayLike, dtype: DTypeLike | None, out: Output | None) -> Result:
         if isinstance(a, Array) or isinstance(out, Array):
-            return apply(self, op, a, out=out, dtype=dtype)
+            return dispatch_encodings(self, op, a, out=out, dtype=dtype)
         return self._run(op, as_array("a", a), None, count_type(dtype, out), out)
 
     def _row_sums(self, op: Op, operands: tuple[ArrayLike, ...], reduction: Reduction) -> Result:

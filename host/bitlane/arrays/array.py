@@ -55,13 +55,13 @@ def _operators(op: Op) -> tuple[Callable[..., Any], Callable[..., Any], Callable
     """Return the methods of an operator: forward, reflected and in place."""
 
     def forward(self: "Array", other: Any) -> Any:
-        return operate(op, self, other)
+        return dispatch_elementwise(op, self, other)
 
     def reflected(self: "Array", other: Any) -> Any:
-        return operate(op, other, self)
+        return dispatch_elementwise(op, other, self)
 
     def in_place(self: "Array", other: Any) -> Any:
-        return operate(op, self, other, out=self)
+        return dispatch_elementwise(op, self, other, out=self)
 
     return forward, reflected, in_place
 
@@ -145,20 +145,20 @@ class Array:
     __rshift__, __rrshift__, __irshift__ = _operators(Op.SHIFT_RIGHT)
 
     def __invert__(self) -> "Array":
-        result: Array = operate(Op.NOT, self)
+        result: Array = dispatch_elementwise(Op.NOT, self)
         return result
 
     # Arrays have no hash, as NumPy's have none.
     def __eq__(self, other: Any) -> "Array":  # type: ignore[override]
         if _is_no_number(other):
             return Array(same_truth(self._value, False))
-        result: Array = decide(np.equal, self, other)
+        result: Array = dispatch_predicate(np.equal, self, other)
         return result
 
     def __ne__(self, other: Any) -> "Array":  # type: ignore[override]
         if _is_no_number(other):
             return Array(same_truth(self._value, True))
-        result: Array = decide(np.not_equal, self, other)
+        result: Array = dispatch_predicate(np.not_equal, self, other)
         return result
 
     def __contains__(self, element: Any) -> bool:
@@ -509,7 +509,7 @@ def _copy_ordered(value: Value, order: str) -> Value:
 # --- dispatch -----------------------------------------------------------------------------------
 
 
-def apply(
+def dispatch_encodings(
     device: DeviceLike,
     op: Op,
     *inputs: Any,
@@ -520,7 +520,7 @@ def apply(
     """Return ``op`` of one or two operands as an array on ``device``, or write it to ``out``.
 
     The bits of floats and signed integers count. ``dtype``: the type of counts. Raises as
-    `elementwise` and `write_out` do.
+    `elementwise` and `store_result` do.
     """
     device.expect_open()
     operands = _operands(inputs)
@@ -531,19 +531,19 @@ def apply(
     return _result(result, out)
 
 
-def operate(op: Op, *inputs: Any, out: Any = None) -> Any:
+def dispatch_elementwise(op: Op, *inputs: Any, out: Any = None) -> Any:
     """Return ``op`` as NumPy's operators and universal functions define it, or write it out."""
     device = _device_of(*inputs, out)
     return _result(elementwise(device, op, _operands(inputs)), out)
 
 
-def decide(ufunc: np.ufunc, *inputs: Any, out: Any = None) -> Any:
+def dispatch_predicate(ufunc: np.ufunc, *inputs: Any, out: Any = None) -> Any:
     """Return the truth values of a universal function among `TRUTHS`, or write them out."""
     device = _device_of(*inputs, out)
     return _result(find_truth(device, ufunc, _compared(inputs)), out)
 
 
-def choose(condition: Any, a: Any, b: Any) -> Array:
+def dispatch_where(condition: Any, a: Any, b: Any) -> Array:
     """Return the elements of ``a`` where ``condition`` is not 0, else those of ``b``."""
     device = _device_of(condition, a, b)
     return Array(select_elements(device, as_operand("condition", condition), *_compared((a, b))))
@@ -580,7 +580,7 @@ def as_operand(name: str, x: Any) -> Operand:
 
 
 def _result(value: Value, out: Any) -> Any:
-    return Array(value) if out is None else write_out(out, value)
+    return Array(value) if out is None else store_result(out, value)
 
 
 def _reduced(value: Value, out: Any) -> Any:
@@ -590,7 +590,7 @@ def _reduced(value: Value, out: Any) -> Any:
     return _result(value, out)
 
 
-def write_out(out: Any, value: Value) -> Any:
+def store_result(out: Any, value: Value) -> Any:
     """Write ``value`` to ``out``, an array here or on the host; return ``out``.
 
     Nobody else has ``value``: it may be computed into the memory of ``out``. Raises

@@ -12,7 +12,7 @@ from ..arguments.axes import as_list, normalize_axes, normalize_axis
 from ..arguments.operands import as_array, as_integer, host_memory, oversized
 from ..errors import DataTypeError, NotOfferedError, OutOfRangeError, ShapeError
 from ..lowering.strided import broadcast_shapes
-from .array import Array, as_operand, choose
+from .array import Array, as_operand, dispatch_where
 from .elementwise import to_device
 from .numpy_protocols import implements
 from .options import is_fortran
@@ -74,7 +74,7 @@ def _expect_array(a: Any) -> Array:
 @implements(np.where)
 def where(condition: Any, x: Any, y: Any) -> Array:
     """Choose the elements of ``x`` where ``condition`` is not 0, else those of ``y``."""
-    return choose(condition, x, y)
+    return dispatch_where(condition, x, y)
 
 
 @implements(np.count_nonzero)
