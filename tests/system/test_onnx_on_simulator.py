@@ -11,7 +11,7 @@ from onnx.reference import ReferenceEvaluator
 
 import bitlane
 from bitlane.onnx import Backend, PreparedGraph
-from bitlane.onnx.backend import reference_outputs
+from bitlane.onnx.golden import reference_outputs
 from support.host.onnx_models import made_up
 from support.system.devices import DEFAULT, NARROW, opened
 
@@ -55,14 +55,18 @@ class OnSimulator(Backend):
     @classmethod
     def prepare(cls, model: Any, device: Any = "CPU", **options: object) -> PreparedGraph:
         assert device == "CPU"
-        return Checked(super().prepare(model, cls.device, **options).graph, cls.device)
+        prepared = Checked(super().prepare(model, cls.device, **options).graph, cls.device)
+        prepared.model = model
+        return prepared
 
 
 class Checked(PreparedGraph):
+    model: Any
+
     def run(self, inputs: Any, **options: object) -> tuple[Any, ...]:
         results = super().run(inputs, **options)
         names = [x.name for x in self.graph.inputs]
-        expect_same(results, reference_outputs(self.graph, dict(zip(names, inputs, strict=True))))
+        expect_same(results, reference_outputs(self.model, dict(zip(names, inputs, strict=True))))
         return results
 
 

@@ -13,7 +13,7 @@ from ..model_file.images import encode_npy, write_file
 from ..model_file.results import busy_cycles, compare, measure
 from ..npy import read_npy
 from ..onnx import OnnxError, PreparedGraph, load
-from ..onnx.backend import reference_outputs
+from ..onnx.golden import reference_outputs
 from ..onnx.model import BitGraph, quoted
 from ..onnx.parse import read_graph
 from .cli import CHECK_FAILED, DONE
@@ -46,7 +46,7 @@ def run_onnx(
             print(predicted)
     passed = True
     if check:
-        want = reference_outputs(graph, {**graph.constants, **arrays})
+        want = reference_outputs(model, {**graph.constants, **arrays})
         passed = _check(graph, tensors, want)
     for x, tensor in zip(graph.outputs, tensors, strict=True):
         if x.name in targets:

@@ -10,7 +10,6 @@ from onnx.backend import base
 
 from bitlane_rtl.abi import Op
 
-from .. import reference
 from .._typing import AnyArray
 from ..api.default import default_device
 from ..api.device import Device, open_device
@@ -62,37 +61,6 @@ def _apply(node: BitNode, dtype: np.dtype[Any], operands: Sequence[Expression]) 
     if node.op is Op.COUNT_XOR:
         return equal_typed(dtype, *operands)
     return apply_typed(node.op, dtype, *operands)
-
-
-def reference_outputs(graph: BitGraph, tensors: Mapping[str, AnyArray]) -> list[AnyArray]:
-    """Return the outputs of ``graph`` by the golden model.
-
-    Any byte of a boolean but 0 is True; those of results are 0 and 1.
-    """
-    values: dict[str, AnyArray] = {}
-    for name, x in tensors.items():
-        native = x.dtype.newbyteorder("=")
-        values[name] = _view_bits(np.asarray(x, native), native)
-    for node in graph.nodes:
-        first = values[node.inputs[0]]
-        truth = first.dtype.kind == "b"
-        operands = [values[name].view(np.uint8) if truth else values[name] for name in node.inputs]
-        if node.op is None:
-            result = first
-        elif node.op is Op.COUNT_XOR:
-            result = np.asarray(np.equal(*operands))
-        elif truth and node.op is Op.NOT:
-            result = reference.bit_xor(operands[0], np.uint8(1))
-        else:
-            signed = first.dtype.kind == "i"
-            result = reference.compute(node.op, *operands, saturate=True, arithmetic=signed)
-        values[node.output] = _view_bits(result, node.dtype)
-    return [values[x.name] for x in graph.outputs]
-
-
-def _view_bits(x: AnyArray, dtype: np.dtype[Any]) -> AnyArray:
-    """Return the bits of ``x`` as ``dtype``; as booleans, whether any is 1."""
-    return as_zeros_and_ones(x) if dtype.kind == "b" else x.view(dtype)
 
 
 Inputs: TypeAlias = Mapping[str, ArrayLike] | Sequence[ArrayLike]
