@@ -11,7 +11,7 @@ FOLDERS = ("src", "tests", "examples", "benchmarks")
 
 
 def imported(path: Path) -> Iterator[str]:
-    """Yield the packages that a file imports, at any place."""
+    """Yield the packages that a file imports, on any line."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name.partition(".")[0] for alias in node.names)

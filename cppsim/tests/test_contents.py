@@ -340,10 +340,10 @@ def test_bytes_of_rows_have_the_chosen_bits(element: int) -> None:
     choose = np.random.default_rng(element)
     for width in (0, 1, 5, element):
         rows = [int(x) for x in choose.integers(-(1 << 40), 1 << 40, 5)]
-        places = sorted(choose.choice(70, width, replace=False).tolist())
-        expected = [sum((row >> at & 1) << k for k, at in enumerate(places)) for row in rows]
+        columns = sorted(choose.choice(70, width, replace=False).tolist())
+        expected = [sum((row >> index & 1) << k for k, index in enumerate(columns)) for row in rows]
         size = element // 8
-        assert row_bytes(rows, places, element) == b"".join(
+        assert row_bytes(rows, columns, element) == b"".join(
             x.to_bytes(size, "little") for x in expected
         )
     wide = list(range(130))

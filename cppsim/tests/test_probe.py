@@ -102,7 +102,7 @@ def test_rows_of_memories(size: int) -> None:
 
 def test_the_first_condition_that_is_met_decides() -> None:
     default, low, high, result = (10, 11, 12, 13), (14,), (15,), (16, 17, 18, 19)
-    stored = {bit: (0, place) for place, bit in enumerate((*default, *low, *high))}
+    stored = {bit: (0, index) for index, bit in enumerate((*default, *low, *high))}
     writer = ProgramWriter([stored], lambda _: 0)
     operands = (default, low, (0, 0, 1, 0), high, (0, 0, 0, 1))
     writer.step(PlainCell(CellKind.MUX, operands, result))

@@ -43,7 +43,7 @@ DIFFERENT: dict[str, Callable[[], Value]] = {
     "other pattern": lambda: a.matches("0-------"),
     "two constants": lambda: (a + Const(1, 8)) ^ (b + Const(1, 8)),
     "one constant twice": lambda: (a + one) ^ (b + one),
-    "one constant at other places": lambda: (a + one) ^ (one + b),
+    "one constant in other operands": lambda: (a + one) ^ (one + b),
     "first again": lambda: Cat(x := a + b, y := a - b, x, y, x),
     "second again": lambda: Cat(x := a + b, y := a - b, y, x, x),
     "wide constant": lambda: a & Const(1 << 69, 70),

@@ -113,8 +113,8 @@ class _Model:
                 here = [x for x in left if self._matches(statement, patterns, x)]
                 left = [x for x in left if x not in here]
                 taken.append(here)
-            for (_, _, place), here in zip(statement.cases, taken, strict=True):
-                found.append(("branch", place[1], len(here)))
+            for (_, _, src_loc), here in zip(statement.cases, taken, strict=True):
+                found.append(("branch", src_loc[1], len(here)))
             if _is_if(statement) and statement.cases[-1][0] is not None:
                 found.append(("branch", statement.src_loc[1], len(left)))
             for (_, inner, _), here in zip(statement.cases, taken, strict=True):

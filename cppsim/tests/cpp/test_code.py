@@ -37,7 +37,7 @@ def run(codes: Sequence[Snippet]) -> dict[str, int]:
     """Return the state after a program of `statements`."""
     text = "\n".join(line for line in lines_of(codes) if line != "}")
     text = re.sub(r"if \((.*)\) \{", r"if \1:", text).replace("const uint64_t ", "")
-    values = {name: 5 + 7 * place for place, name in enumerate(STATE)}
+    values = {name: 5 + 7 * index for index, name in enumerate(STATE)}
     exec(text.replace(";", ""), values)
     return {name: values[name] for name in STATE}
 

@@ -245,9 +245,9 @@ def test_a_design_without_a_signature_has_the_ports_of_a_batch(make: Any, design
         name for name, x in known.items() if x.input
     }
     for _ in range(40):
-        for name, place in known.items():
-            if place.input:
-                value = rng.getrandbits(place.width) * (name != "rst" or rng.random() < 0.1)
+        for name, port in known.items():
+            if port.input:
+                value = rng.getrandbits(port.width) * (name != "rst" or rng.random() < 0.1)
                 for each in (model, batch):
                     each.set(name, value)
         for each in (model, batch):

@@ -416,19 +416,19 @@ class Swap(wiring.Component):
     value: In(8)
     before: In(8)
     enable: Out(1, init=1)
-    place: Out(2, init=3)
+    address: Out(2, init=3)
     written: Out(8)
     mask: Out(1, init=1)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.d.comb += [self.enable.eq(1), self.place.eq(3), self.mask.eq(1)]
+        m.d.comb += [self.enable.eq(1), self.address.eq(3), self.mask.eq(1)]
         m.d.comb += self.written.eq(self.value)
         return m
 
 
 def test_a_word_that_is_written_at_the_same_edge_reads_as_before(make: Maker) -> None:
-    ports = {"buffer": "ram", "enable": "enable", "address": "place"}
+    ports = {"buffer": "ram", "enable": "enable", "address": "address"}
     write = StoragePort(access=StorageAccess.WRITE, data="written", mask="mask", **ports)
     read = StoragePort(access=StorageAccess.READ, data="before", **ports)
     for storage in ((write, read), (read, write)):

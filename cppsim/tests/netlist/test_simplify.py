@@ -19,7 +19,7 @@ def test_a_folded_cell_results_in_the_same(seed: int) -> None:
         cell = random_cell(chance)
         found = folded(cell)
         for choice in range(16):
-            values = {bit: choice >> place & 1 for place, bit in enumerate((A, B, C, D))}
+            values = {bit: choice >> index & 1 for index, bit in enumerate((A, B, C, D))}
             expected = value_of(cell, values)
             if isinstance(found, PlainCell):
                 assert found.result == cell.result

@@ -87,9 +87,9 @@ def export_batch(
     batch.export(folder, program)
     shown = _alone(design, run.inputs, run.outputs, run.given[:alone])
     expected = {
-        f"{number} {name}": _words([each[number][place] for each in shown], len(signal))
+        f"{number} {name}": _words([each[number][index] for each in shown], len(signal))
         for number in range(rounds)
-        for place, (name, signal) in enumerate(zip(names, run.outputs, strict=True))
+        for index, (name, signal) in enumerate(zip(names, run.outputs, strict=True))
     }
     np.savez_compressed(folder / "expected.npz", **expected)
 
@@ -113,10 +113,10 @@ class _Run:
         expose = [names[id(x)] for x in self.outputs]
         program = cppsim.Program()
         for number in range(len(self.given[0])):
-            for place, signal in enumerate(self.inputs):
+            for index, signal in enumerate(self.inputs):
                 name = names.get(id(signal), signal.name)
                 if name in batch.ports:  # others nothing reads
-                    values = [instance[number][place] for instance in self.given]
+                    values = [instance[number][index] for instance in self.given]
                     program.set(name, _words(values, len(signal)))
             program.step()
             for name in dict.fromkeys(expose):

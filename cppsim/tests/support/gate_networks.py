@@ -14,9 +14,9 @@ def evaluated(gates: Mapping[int, Gate], values: Mapping[int, int], ones: int) -
         for row in range(8):
             if table >> row & 1:
                 term = ones
-                for place in range(3):
-                    word = words[inputs[place]] if place < len(inputs) else 0
-                    term &= word if row >> place & 1 else ~word & ones
+                for index in range(3):
+                    word = words[inputs[index]] if index < len(inputs) else 0
+                    term &= word if row >> index & 1 else ~word & ones
                 words[node] |= term
     return words
 

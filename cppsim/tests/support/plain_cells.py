@@ -63,7 +63,7 @@ def random_cell(chance: random.Random) -> PlainCell:
 def number_of(bits: Bits, values: Mapping[int, int], *, signed: bool = False) -> int:
     """Return the number of ``bits``: constants, and those in ``values``."""
     digits = [values.get(bit, bit) for bit in bits]
-    value = sum(digit << place for place, digit in enumerate(digits))
+    value = sum(digit << index for index, digit in enumerate(digits))
     return value - (digits[-1] << len(digits)) if signed else value
 
 
