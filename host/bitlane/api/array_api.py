@@ -5,7 +5,7 @@ the only arithmetic. Anything else is refused by name. Functions that make an ar
 ``device=``; None is the default one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from sys import modules
 from types import ModuleType
@@ -17,10 +17,12 @@ from numpy import e, iinfo, inf, isdtype, nan, newaxis, pi
 from bitlane_rtl.abi import Op
 
 from .. import arrays
+from .._typing import AnyArray
 from ..arguments.axes import Axes
-from ..arguments.operands import MOST_AXES
+from ..arguments.operands import MOST_AXES, as_integer, expect_supported
 from ..arrays import Array
-from ..arrays.array import dispatch_elementwise, dispatch_predicate
+from ..arrays.array import as_operand, dispatch_elementwise, dispatch_predicate
+from ..arrays.elementwise import as_dtype, to_device
 from ..arrays.functions import (
     broadcast_arrays,
     expand_dims,
@@ -40,8 +42,18 @@ from ..arrays.functions import concatenate as concat
 from ..arrays.functions import count_nonzero as _count_nonzero
 from ..arrays.functions import take as _take
 from ..arrays.functions import where as _where
+from ..arrays.strided import as_shape
+from ..arrays.transfers import reserve
 from ..arrays.value import DeviceLike, expect_device
-from ..errors import DataTypeError, MissingError, NotOfferedError, ShapeError
+from ..compiler.nodes import apply, broadcast
+from ..errors import (
+    BitlaneError,
+    DataTypeError,
+    MissingError,
+    NotOfferedError,
+    OutOfRangeError,
+    ShapeError,
+)
 from .default import default_device
 
 __array_api_version__ = "2024.12"
@@ -378,15 +390,23 @@ def from_dlpack(x: Any, /, *, device: DeviceLike | None = None, copy: Any = None
 
 
 def empty(shape: Shape, *, dtype: DType | None = None, device: DeviceLike | None = None) -> Array:
-    """Return elements with any content."""
-    return arrays.empty(_device_or_default(device), shape, float64 if dtype is None else dtype)
+    """Return elements with any content; booleans, whose bytes are 0 or 1, are all False."""
+    here = _device_or_default(device)
+    kind = float64 if dtype is None else as_dtype(dtype)
+    if kind == bool:
+        return full(shape, False, dtype=kind, device=here)
+    return Array(reserve(here, as_shape(shape), kind))
 
 
 def full(
     shape: Shape, fill_value: Any, *, dtype: DType | None = None, device: DeviceLike | None = None
 ) -> Array:
-    """Return elements that are all ``fill_value``."""
-    return arrays.full(_device_or_default(device), shape, fill_value, dtype)
+    """Return elements that are all ``fill_value``, a number or an array without axes."""
+    here = _device_or_default(device)
+    given = as_operand("fill_value", fill_value)
+    kind = as_dtype(dtype if dtype is not None else np.asarray(given).dtype)
+    one = to_device(here, "fill_value", given, kind)
+    return Array(one.derived(apply(Op.COPY, broadcast(one.node, as_shape(shape)))))
 
 
 def zeros(shape: Shape, *, dtype: DType | None = None, device: DeviceLike | None = None) -> Array:
@@ -409,9 +429,17 @@ def eye(
     device: DeviceLike | None = None,
 ) -> Array:
     """Return elements that are 1 where the column is the row plus ``k``, else 0."""
-    return arrays.eye(
-        _device_or_default(device), n_rows, n_cols, k, float64 if dtype is None else dtype
-    )
+    here = _device_or_default(device)
+    offset = as_integer("k", k)
+    height, width = as_shape((n_rows, n_rows if n_cols is None else n_cols))
+    result = zeros((height, width), dtype=dtype, device=here)
+    first = (max(0, -offset), max(0, offset))
+    count = min(height - first[0], width - first[1])
+    if count > 0:
+        start = first[0] * width + first[1]
+        diagonal = result.reshape(-1)[start : start + (count - 1) * (width + 1) + 1 : width + 1]
+        diagonal[...] = np.ones((), diagonal.dtype)
+    return result
 
 
 def arange(
@@ -423,8 +451,13 @@ def arange(
     dtype: DType | None = None,
     device: DeviceLike | None = None,
 ) -> Array:
-    """Send the numbers from ``start`` to before ``stop``."""
-    return arrays.arange(_device_or_default(device), start, stop, step, dtype)
+    """Send the numbers of ``np.arange``: from ``start`` on, below ``stop`` if they ascend.
+
+    Raises as `linspace` does.
+    """
+    here = _device_or_default(device)
+    limits = (0, start, step) if stop is None else (start, stop, step)
+    return _send(here, "arange", lambda: np.arange(*limits, dtype=_optional_dtype(dtype)))
 
 
 def linspace(
@@ -437,8 +470,17 @@ def linspace(
     device: DeviceLike | None = None,
     endpoint: Any = True,
 ) -> Array:
-    """Send ``num`` numbers at equal distances."""
-    return arrays.linspace(_device_or_default(device), start, stop, num, dtype, endpoint=endpoint)
+    """Send ``num`` numbers at equal distances, those of ``np.linspace``.
+
+    Raises ``DataTypeError``, ``OutOfRangeError`` or ``ShapeError``.
+    """
+    here, kind = _device_or_default(device), _optional_dtype(dtype)
+    count = as_integer("linspace: num", num)
+    if count < 0:
+        raise ShapeError(f"linspace: num: {count}; expected 0 or more")
+    return _send(
+        here, "linspace", lambda: np.linspace(start, stop, count, endpoint=endpoint, dtype=kind)
+    )
 
 
 def empty_like(
@@ -474,6 +516,32 @@ def _device_or_default(device: DeviceLike | None) -> DeviceLike:
         return default_device()
     expect_device(device)
     return device
+
+
+def _optional_dtype(dtype: DType | None) -> DType | None:
+    return None if dtype is None else as_dtype(dtype)
+
+
+def _send(device: DeviceLike, name: str, make: Callable[[], AnyArray]) -> Array:
+    """Return the array that ``make`` returns, sent to the device.
+
+    Errors of NumPy are raised as errors of bitlane that name ``name``.
+    """
+    device.expect_open()
+    try:
+        array = make()
+    except BitlaneError:
+        raise
+    except TypeError as error:
+        raise DataTypeError(f"{name}: {error}; expected numbers") from None
+    except ZeroDivisionError:
+        raise ShapeError(f"{name}: a step of 0; expected another") from None
+    except OverflowError as error:
+        raise OutOfRangeError(f"{name}: {error}; expected numbers that the type holds") from None
+    except (ValueError, ArithmeticError, MemoryError) as error:
+        raise ShapeError(f"{name}: {error}; expected a range that memory holds") from None
+    expect_supported(name, array.dtype)
+    return arrays.asarray(device, array)
 
 
 # --- manipulation -------------------------------------------------------------------------------

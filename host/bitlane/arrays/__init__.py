@@ -5,17 +5,6 @@ Every bit of every result comes from the device. Nothing here computes on data.
 
 from . import functions  # noqa: F401  # It registers NumPy's functions.
 from .array import Array, compute, explain
-from .creation import arange, asarray, empty, eye, from_dlpack, full, linspace
+from .creation import asarray, from_dlpack
 
-__all__ = [
-    "Array",
-    "arange",
-    "asarray",
-    "compute",
-    "empty",
-    "explain",
-    "eye",
-    "from_dlpack",
-    "full",
-    "linspace",
-]
+__all__ = ["Array", "asarray", "compute", "explain", "from_dlpack"]
