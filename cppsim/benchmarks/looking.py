@@ -1,8 +1,9 @@
-"""Measure testbenches in Python that look in every cycle: python cppsim/benchmarks/looking.py.
+"""Measure Python testbenches that read in every cycle: python cppsim/benchmarks/looking.py.
 
-A testbench sets an input and gets an output in each cycle, in cppsim, in Amaranth's simulator, and
-in Verilator with cocotb: cycles a second of processor time, in one run. The sums of what they get
-must be equal. ``looking.py INPUT OUTPUT DESIGN [ARGUMENT ...]`` measures another component.
+A testbench sets an input and reads an output in each cycle, in cppsim, in Amaranth's simulator, and
+in Verilator with cocotb. One run measures all three, in cycles per second of processor time. The
+sums of the outputs must be equal. ``looking.py INPUT OUTPUT DESIGN [ARGUMENT ...]`` measures
+another component.
 """
 
 import os

@@ -53,7 +53,11 @@ def normalize_axis(axis: SupportsIndex, rank: int) -> int:
 
 
 def normalize_axes(axes: int | Sequence[int], rank: int) -> tuple[int, ...]:
-    """Return ``axes`` counted from the front, each once. Raises ``AxisError`` or ``ShapeError``."""
+    """Return ``axes`` as numbers from 0 on, in the given order.
+
+    Raises ``AxisError`` for an axis out of range, ``ShapeError`` if one is repeated or not an
+    integer.
+    """
     try:
         numbers = [as_index(axis) for axis in as_list(axes)]
     except TypeError:

@@ -1,6 +1,6 @@
 """``bitlane.Array``: an array whose elements stay in the device's memory.
 
-Functions, universal functions and operators on arrays all lead to `elementwise`.
+Operations on bits are computed by `elementwise`, comparisons and tests by `truth`, sums by `sums`.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -81,7 +81,7 @@ def sum_ones(value: Value, axes: Axes, dtype: DTypeLike | None, *, keep: bool) -
 
 @dataclass(frozen=True, slots=True)
 class _Sum:
-    """A sum of what is counted in ``value`` along ``axes``, of type ``kind``."""
+    """The sum along ``axes`` of counts made from ``value``, as elements of type ``kind``."""
 
     value: Value
     axes: tuple[int, ...]
@@ -166,7 +166,10 @@ def _peel(node: Expression, *, signed: bool) -> tuple[Expression, bool]:
 
 
 def _without_mask(node: Expression) -> Expression:
-    """Return the other operand of an AND with one number, which is in the bits that are known."""
+    """Return the operand that ``node`` masks with a constant, or ``node`` if it masks none.
+
+    The mask can be dropped: bits that it clears are known to be 0, and are not counted.
+    """
     if isinstance(node, Applied) and node.op is Op.AND and not node.cached:
         assert node.b is not None
         for x, y in ((node.a, node.b), (node.b, node.a)):

@@ -1,4 +1,4 @@
-"""Bits of elements that are known to be 0: sums of the others take fewer passes."""
+"""The bits of elements that can be 1: a sum takes no passes for the others."""
 
 from collections.abc import Callable
 from math import prod

@@ -109,15 +109,15 @@ def _is_simple(root: Expression, abilities: Abilities) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Graph:
-    """The nodes that ``roots`` need, without those that only copy or invert."""
+    """The nodes that ``roots`` depend on, except those that only copy or invert another node."""
 
     roots: Sequence[Expression]
     cached: Mapping[Expression, Stored]
     """The values of nodes that have been computed."""
     canonical: Mapping[Expression, Signal]
-    """For each node the one that it copies or inverts, over any number of steps.
+    """Maps a node that copies or inverts another to the first node of such a chain.
 
-    A node that does neither is its own; a cached node is the leaf that holds its value.
+    A node that does neither is mapped to itself, and a cached node to the leaf with its value.
     """
     nodes: Sequence[Expression]
     """The canonical nodes, each after its operands."""

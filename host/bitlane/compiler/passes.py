@@ -217,9 +217,9 @@ class _Writer:
         return True
 
     def _pack(self, step: Pass, node: Applied, *, runs: bool) -> list[Pass]:
-        """Return passes that pack the rows once for all sums of them; none where that is no use.
+        """Return passes that pack the rows once for all sums of them; none if that does not help.
 
-        ``runs``: whether the rows are runs as they are.
+        ``runs``: whether the rows are runs without packing.
         """
         key = _rows_of(node)
         known = self._rows.get(key)

@@ -143,7 +143,7 @@ def compute_sums_below(driver: Driver, root: Expression, compute: Compute) -> li
 
 
 def _add(driver: Driver, total: HostSum, parts: Sequence[Stored]) -> NDArray[np.uint64]:
-    """Return ``total`` of its computed ``parts``, whose memory is given back."""
+    """Add up the computed ``parts`` of ``total``, and free their memory."""
     sums = _zeros(total)
     reads = [(part.view.address, prod(part.shape) * part.view.itemsize) for part in parts]
     for part, weight, data in zip(parts, total.weights, driver.exchange((), reads), strict=True):

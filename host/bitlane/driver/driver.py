@@ -324,7 +324,7 @@ class Storage(Closeable):
         self.closed = False
         """Whether the bytes have been given back."""
         self.users: Any = None
-        """What the layer above notes of it."""
+        """Account of the calls and values that use the bytes, if the arrays keep one."""
         # Before allocating, so that Ctrl-C in between leaks nothing.
         self._lease = driver.lease(self)
         self._lease.held.append(driver.allocate(size))

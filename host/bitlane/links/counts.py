@@ -1,4 +1,4 @@
-"""What a link has sent and received."""
+"""Statistics of a link."""
 
 from dataclasses import dataclass
 

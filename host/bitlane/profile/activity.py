@@ -48,7 +48,7 @@ class RecordedBurst:
 
 @dataclass(frozen=True, slots=True)
 class RecordedStall:
-    """Cycles from ``first`` to before ``end`` in which a port stalled for one of `CAUSES`."""
+    """Cycles ``first`` to ``end - 1``, in which a port stalled for one of `CAUSES`."""
 
     cause: str
     first: int

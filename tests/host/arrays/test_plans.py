@@ -90,7 +90,7 @@ class Walker:
         self._compare((np.asarray(counts[0].sum(axis=axis)), [x.sum(axis) for x in counts[1]]))
 
     def totals(self) -> None:
-        """Sum elements, some of whose bits are known to be 0, and operate on the sums."""
+        """Sum elements, which a number may mask, and operate on the sums."""
         shape, kind = self._pick(SHAPES), self._pick(KINDS)
         made = self._expression(shape, kind, self._pick([0, 1]))
         if self._flip():
