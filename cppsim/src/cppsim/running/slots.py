@@ -1,5 +1,6 @@
 """A compiled model, and its signals and memories with the interface of Amaranth's simulator."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
@@ -20,7 +21,7 @@ from .clocks import Condition
 from .deltas import Deltas
 
 
-class SettledState(PyEngineState):
+class SettledState(PyEngineState, ABC):
     """A compiled model whose combinational logic is evaluated when a value of it is read.
 
     Attributes
@@ -70,9 +71,9 @@ class SettledState(PyEngineState):
             self.stale = 0
             self.model.settle()
 
+    @abstractmethod
     def depth_of(self, signal: Signal) -> int:
         """Return after how many delta cycles a signal of combinational logic shows a change."""
-        raise NotImplementedError
 
     def bits_of(self, signal: Signal) -> tuple[int, ...]:
         """Return the nets of a signal of the design."""
