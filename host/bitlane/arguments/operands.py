@@ -85,8 +85,8 @@ def expect_supported(name: str, dtype: np.dtype[Any]) -> None:
         raise DataTypeError(f"{name}: data type {dtype}; expected {_TYPES}{hint}")
 
 
-def plain(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the type without its byte order."""
+def little_endian(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return ``dtype`` in little-endian order, so that types of either order compare equal."""
     return dtype.newbyteorder("<")
 
 
@@ -151,7 +151,7 @@ def expect_axes(name: str, shape: Sequence[int]) -> None:
 
 
 @contextmanager
-def host_memory(name: str, size: int) -> Iterator[None]:
+def allocating(name: str, size: int) -> Iterator[None]:
     """Raise ``OutOfHostMemory`` where this computer has no ``size`` bytes for an array."""
     try:
         if size > sys.maxsize:
@@ -172,7 +172,7 @@ def use_output(out: object, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any
     """
     if not isinstance(out, np.ndarray) or isinstance(out, np.ma.MaskedArray):
         raise DataTypeError(f"out: of type {type(out).__name__}; expected an array of {dtype}")
-    if out.dtype != dtype and plain(out.dtype) != plain(dtype):
+    if out.dtype != dtype and little_endian(out.dtype) != little_endian(dtype):
         raise DataTypeError(f"out: data type {out.dtype}; expected {dtype}")
     if out.shape != shape:
         raise ShapeError(f"out: shape {out.shape}; expected {shape}")

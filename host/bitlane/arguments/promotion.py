@@ -12,12 +12,12 @@ from bitlane_rtl.abi import LOGIC_OPS, SHIFT_OPS, Op
 
 from .._typing import AnyArray
 from ..errors import DataTypeError
-from .operands import as_array, expect_integers, fit_integer, plain
+from .operands import as_array, expect_integers, fit_integer, little_endian
 
 Casting: TypeAlias = Literal["no", "safe"]
 """Whether operands of two types are refused, or meet in one that holds both."""
 
-Kind: TypeAlias = np.dtype[Any] | type[int]
+TypeOrInt: TypeAlias = np.dtype[Any] | type[int]
 """The type of an operand; ``int`` for a Python integer, which takes that of the other."""
 
 NEGATED: Final = {Op.NAND: Op.AND, Op.NOR: Op.OR, Op.XNOR: Op.XOR}
@@ -36,7 +36,7 @@ _LOGIC: Final = np.bitwise_and
 """NumPy's function whose types all logic has."""
 
 
-def kind_of(value: object) -> Kind:
+def type_or_int(value: object) -> TypeOrInt:
     """The type of an operand: an array, what NumPy makes one of, or a Python integer.
 
     Members of an ``IntEnum`` and NumPy's scalars have the type that NumPy gives them.
@@ -68,18 +68,18 @@ def as_pair(
     second = first if b is a else as_array("b", b)
     if first.dtype == second.dtype and (op in LOGIC_OPS or first.dtype.kind in "ui"):
         return first, second, first.dtype
-    expect_alike(first.dtype, second.dtype, casting)
-    return first, second, meeting_type(op, first.dtype, second.dtype, encoding=True)
+    expect_same_type(first.dtype, second.dtype, casting)
+    return first, second, promoted_type(op, first.dtype, second.dtype, encoding=True)
 
 
 def _beside(op: Op, array: AnyArray) -> np.dtype[Any]:
     """The type that a Python integer takes beside ``array``; `fit_integer` refuses floats."""
     if array.dtype.kind == "f":
         return array.dtype
-    return meeting_type(op, array.dtype, int, encoding=True)
+    return promoted_type(op, array.dtype, int, encoding=True)
 
 
-def expect_alike(a: Kind, b: Kind, casting: Casting) -> None:
+def expect_same_type(a: TypeOrInt, b: TypeOrInt, casting: Casting) -> None:
     """Raises ``DataTypeError`` for two types if ``casting`` says that they do not meet."""
     if casting == "safe":
         return
@@ -96,7 +96,7 @@ def _expect_known(casting: str) -> None:
         raise DataTypeError(f"casting: {casting!r}; expected 'no' or 'safe'")
 
 
-def meeting_type(op: Op, a: Kind, b: Kind, *, encoding: bool) -> np.dtype[Any]:
+def promoted_type(op: Op, a: TypeOrInt, b: TypeOrInt, *, encoding: bool) -> np.dtype[Any]:
     """The type in which NumPy computes ``op`` of two operands, of the native byte order.
 
     With ``encoding``, two floats of one type meet in it, of which logic takes the bits.
@@ -107,7 +107,7 @@ def meeting_type(op: Op, a: Kind, b: Kind, *, encoding: bool) -> np.dtype[Any]:
         isinstance(a, np.dtype)
         and a.kind in own
         and isinstance(b, np.dtype)
-        and plain(a) == plain(b)
+        and little_endian(a) == little_endian(b)
     ):
         return a.newbyteorder("=")
     try:

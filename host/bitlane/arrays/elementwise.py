@@ -11,7 +11,7 @@ from bitlane_rtl.abi import Op
 from .._typing import AnyArray
 from ..arguments.axes import normalize_axes
 from ..arguments.operands import expect_supported, fit_integer, shown
-from ..arguments.promotion import NEGATED, Casting, expect_alike, kind_of, meeting_type
+from ..arguments.promotion import NEGATED, Casting, expect_same_type, promoted_type, type_or_int
 from ..compiler.nodes import (
     Constant,
     Expression,
@@ -70,7 +70,7 @@ def elementwise(
     casting: Casting = "safe",
     dtype: np.dtype[Any] = _UINT8,
 ) -> Value:
-    """Return ``op`` of its one or two operands, in the type in which they meet in NumPy.
+    """Return ``op`` of its one or two operands, in the type that NumPy promotes them to.
 
     ``encoding``: take the bits of floats of one type, and count the bits of signed integers;
     NumPy's universal functions do neither. ``dtype``: the type of counts, uint8 or uint32. Raises
@@ -79,12 +79,12 @@ def elementwise(
     """
     if op.reads_b:
         a, b = operands
-        kinds = kind_of(a), kind_of(b)
-        expect_alike(*kinds, casting)
-        meeting = meeting_type(op, *kinds, encoding=encoding)
-        first, second = to_device(device, "a", a, meeting), to_device(device, "b", b, meeting)
-        node = apply_typed(op, meeting, first.node, second.node)
-        return Value(device, meeting, node, (first, second))
+        types = type_or_int(a), type_or_int(b)
+        expect_same_type(*types, casting)
+        common = promoted_type(op, *types, encoding=encoding)
+        first, second = to_device(device, "a", a, common), to_device(device, "b", b, common)
+        node = apply_typed(op, common, first.node, second.node)
+        return Value(device, common, node, (first, second))
     x = as_value(device, "a", operands[0])
     if not encoding:
         _expect_numbers(op, x.dtype)

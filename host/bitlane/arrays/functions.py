@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..arguments.axes import as_list, normalize_axes, normalize_axis
-from ..arguments.operands import as_array, as_integer, host_memory, oversized
+from ..arguments.operands import allocating, as_array, as_integer, oversized
 from ..errors import DataTypeError, NotOfferedError, OutOfRangeError, ShapeError
 from ..lowering.strided import broadcast_shapes
 from .array import Array, as_operand, dispatch_where
@@ -338,7 +338,7 @@ def repeat(a: Array, repeats: Any, axis: int | None = None) -> Array:
             f" 0 or more, or {a.shape[at]} of them"
         )
     if counts.size != 1:
-        with host_memory("repeats", sum(counts.tolist()) * np.dtype(np.int64).itemsize):
+        with allocating("repeats", sum(counts.tolist()) * np.dtype(np.int64).itemsize):
             indices = np.repeat(np.arange(a.shape[at]), counts.astype(np.int64))
         return take(a, indices, at)
     count = int(counts.reshape(-1)[0])

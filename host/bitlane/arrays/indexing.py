@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._typing import AnyArray
-from ..arguments.operands import host_memory, oversized
+from ..arguments.operands import allocating, oversized
 from ..errors import ArrayIndexError, ShapeError
 from ..lowering.moves import ByteOffsets, MovedBlock, Moves, lower_moves
 from ..lowering.strided import broadcast_shapes
@@ -57,7 +57,7 @@ class Selection:
     @property
     def offsets(self) -> ByteOffsets:
         """The byte offset from `rest` of each selected element, in C's order of the indices."""
-        with host_memory("index", prod(self.index_shape) * np.dtype(np.int64).itemsize):
+        with allocating("index", prod(self.index_shape) * np.dtype(np.int64).itemsize):
             total = np.zeros(self.index_shape, np.int64)
             for axis, index in zip(self.axes, self.indices, strict=True):
                 total += index * self.view.strides[axis]
@@ -136,7 +136,7 @@ def select(strided: Strided, key: Any) -> Selection:
     where = [at for at, part in enumerate(parts) if isinstance(part, np.ndarray)]
     together = where[-1] - where[0] + 1 == len(where)
     view = strided.index(tuple(plain))
-    with host_memory("index", sum(index.size for index in indices) * np.dtype(np.int64).itemsize):
+    with allocating("index", sum(index.size for index in indices) * np.dtype(np.int64).itemsize):
         whole = _wrap_negative(indices, limits)
     return Selection(view, tuple(axes), whole, axes[0] if together else 0)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bitlane_rtl.abi import Op
 
 from .._typing import AnyArray
-from ..arguments.operands import as_zeros_and_ones, expect_axes, host_memory, shown
+from ..arguments.operands import allocating, as_zeros_and_ones, expect_axes, shown
 from ..compiler.nodes import Constant, Stored, apply
 from ..driver.driver import Storage
 from ..errors import ExchangeError, OutOfDeviceMemory
@@ -95,7 +95,7 @@ def download(value: Value) -> AnyArray:
     expect_axes("array", strided.shape)
     if not strided.size:
         return np.empty(strided.shape, value.dtype)
-    with host_memory("array", strided.nbytes):
+    with allocating("array", strided.nbytes):
         return _read_elements(value, strided)
 
 
@@ -167,7 +167,7 @@ def share(value: Value) -> AnyArray | None:
     expect_axes("array", value.shape)
     if not value.strided.size:
         return np.empty(value.shape, value.dtype)
-    memory = driver.link.host_memory
+    memory = driver.link.memory_view
     if memory is None:
         return None
     value.device.expect_open()

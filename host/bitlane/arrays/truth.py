@@ -14,8 +14,8 @@ from bitlane_rtl.abi import Mode, Op
 
 from .._typing import AnyArray
 from ..arguments.axes import Axes, chosen_axes
-from ..arguments.operands import plain
-from ..arguments.promotion import kind_of, meeting_type
+from ..arguments.operands import little_endian
+from ..arguments.promotion import promoted_type, type_or_int
 from ..compiler.nodes import (
     Constant,
     Expression,
@@ -123,7 +123,7 @@ def _is_number(x: Compared) -> bool:
 
 def _are_floats(a: Compared, b: Compared) -> bool:
     """Return whether the operands are arrays of one float type."""
-    types = {plain(x.dtype) for x in (a, b) if not isinstance(x, int | float)}
+    types = {little_endian(x.dtype) for x in (a, b) if not isinstance(x, int | float)}
     return len(types) == 1 and types.pop().kind == "f"
 
 
@@ -135,7 +135,7 @@ def _both(device: DeviceLike, a: Compared, b: Compared) -> tuple[Value, Value]:
 
 def _meet(device: DeviceLike, a: Compared, b: Compared) -> tuple[Value, Value]:
     """Return two operands on ``device`` in the integer type in which they meet, or truth values."""
-    dtype = meeting_type(Op.XOR, kind_of(a), kind_of(b), encoding=False)
+    dtype = promoted_type(Op.XOR, type_or_int(a), type_or_int(b), encoding=False)
     x, y = (np.asarray(each) if isinstance(each, float) else each for each in (a, b))
     return to_device(device, "a", x, dtype), to_device(device, "b", y, dtype)
 
@@ -206,7 +206,7 @@ def select_elements(device: DeviceLike, condition: Operand, a: Compared, b: Comp
     ``DataTypeError``, ``OutOfRangeError`` or ``ShapeError``.
     """
     p, q = _beside(a, b), _beside(b, a)
-    dtype = meeting_type(Op.XOR, kind_of(p), kind_of(q), encoding=True)
+    dtype = promoted_type(Op.XOR, type_or_int(p), type_or_int(q), encoding=True)
     x, y = to_device(device, "a", p, dtype), to_device(device, "b", q, dtype)
     chosen = is_true(as_value(device, "condition", condition))
     # The truth moves to the sign and back, which sets all bits of the byte or none.

@@ -68,7 +68,7 @@ class Link(Closeable):
         return False
 
     @property
-    def host_memory(self) -> NDArray[np.uint8] | None:
+    def memory_view(self) -> NDArray[np.uint8] | None:
         """The bytes of the device's memory itself if they are in this process, else None."""
         return None
 

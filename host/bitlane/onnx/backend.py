@@ -13,7 +13,7 @@ from bitlane_rtl.abi import Op
 from .._typing import AnyArray
 from ..api.default import default_device
 from ..api.device import Device, open_device
-from ..arguments.operands import as_array, as_unsigned, as_zeros_and_ones, plain
+from ..arguments.operands import as_array, as_unsigned, as_zeros_and_ones, little_endian
 from ..arrays import Array, compute, explain
 from ..arrays.elementwise import apply_typed
 from ..arrays.truth import equal_typed
@@ -193,7 +193,7 @@ class Backend(base.Backend):
 
 def _are_alike(a: AnyArray, b: AnyArray) -> bool:
     """Return whether two arrays are equal in type, shape and bits, in any byte order."""
-    if plain(a.dtype) != plain(b.dtype):
+    if little_endian(a.dtype) != little_endian(b.dtype):
         return False
     view = as_zeros_and_ones if a.dtype.kind == "b" else as_unsigned
     return np.array_equal(view(a), view(b))

@@ -9,7 +9,7 @@ import numpy as np
 from bitlane_rtl.abi import Op
 
 from .._typing import AnyArray
-from ..arguments.operands import plain
+from ..arguments.operands import little_endian
 from ..arrays import Array
 from ..errors import DataTypeError, OnnxError, ShapeError
 from ..text import printable
@@ -111,7 +111,7 @@ class BitGraph:
             if x.name not in given:
                 raise OnnxError(f"input {quoted(x.name)}: nothing given; expected {x}")
         for name, value in given.items():
-            if plain(value.dtype) != plain(declared[name].dtype):
+            if little_endian(value.dtype) != little_endian(declared[name].dtype):
                 raise DataTypeError(
                     f"input {quoted(name)}: {value.dtype}; expected {declared[name]}"
                 )

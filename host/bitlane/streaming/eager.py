@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from bitlane_rtl.abi import Lane, Op
 
 from .._typing import AnyArray
-from ..arguments.operands import address_of, host_memory
+from ..arguments.operands import address_of, allocating
 from ..driver.allocator import round_up
 from ..driver.driver import Driver, Storage
 from ..driver.queue import Write
@@ -76,7 +76,7 @@ def compute(
             return target.out
         out = target.out
         if out is None:
-            with host_memory("result", call.output_size):
+            with allocating("result", call.output_size):
                 out = _array(target, np.empty(call.output_size, np.uint8), call.strides)
         _in_tiles(driver, call, inputs, np.asarray(out), dtype)
         return out
@@ -98,7 +98,7 @@ def compute_sums(
     with driver.lock:
         if _fits(driver, call):
             return _sums(_in_one_tile(driver, call, inputs), shape[:-1]).astype(np.uint64)
-        with host_memory("sums", 8 * prod(shape[:-1])):
+        with allocating("sums", 8 * prod(shape[:-1])):
             sums = np.zeros(shape[:-1], np.uint64)
         _in_tiles(driver, call, inputs, sums, dtype)
         return sums

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bitlane_rtl.abi import Mode
 
 from .._typing import AnyArray
-from ..arguments.operands import as_unsigned, is_device_order, plain
+from ..arguments.operands import as_unsigned, is_device_order, little_endian
 from ..driver.geometry import Geometry
 from ..lowering.routes import LANES
 from ..lowering.strided import broadcast_strides, order_of, packed_strides, span
@@ -68,7 +68,7 @@ def source_of(array: AnyArray, dtype: np.dtype[Any] | None = None) -> Source:
     ``dtype``: the type to convert to, of the native byte order; None for the array's own. Booleans
     are converted to booleans, as their bytes may be others than 0 and 1.
     """
-    if dtype is None or array.dtype == dtype or plain(array.dtype) == plain(dtype):
+    if dtype is None or array.dtype == dtype or little_endian(array.dtype) == little_endian(dtype):
         if array.dtype.kind == "b":
             return Source(array.strides, array.itemsize, False, array.dtype)
         return Source(array.strides, array.itemsize, is_device_order(array), None)

@@ -49,7 +49,7 @@ class SimulatorLink(Link):
         return self.simulator.evaluator.slow
 
     @property
-    def host_memory(self) -> NDArray[np.uint8]:
+    def memory_view(self) -> NDArray[np.uint8]:
         """The memory that the compiled loop reads and writes. ``Link`` says more."""
         return self.simulator.memory
 

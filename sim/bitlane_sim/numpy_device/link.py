@@ -57,7 +57,7 @@ class NumpyLink(Link):
         self.description = f"{model}, {configuration.data_width} bits, no circuit"
 
     @property
-    def host_memory(self) -> NDArray[np.uint8]:
+    def memory_view(self) -> NDArray[np.uint8]:
         """The memory itself. ``Link`` says more."""
         return self._interpreter.memory
 

@@ -378,7 +378,7 @@ def _play(scene: Scene) -> None:
 def _write_behind() -> None:
     with opened(DEFAULT) as device:
         x = device.asarray(random(9, "u1"))
-        memory = device.driver.link.host_memory
+        memory = device.driver.link.memory_view
         assert memory is not None
         memory[x._value.stored.storage.address - device.driver.geometry.memory_base + 12] ^= 1
         x.free()

@@ -71,7 +71,7 @@ class Silent(Link):
 def test_a_link_is_local_open_and_without_a_simulated_clock_unless_it_says_so() -> None:
     with Silent() as link:
         assert (link.remote, link.closed, link.slow) == (False, False, False)
-        assert (link.cycles, link.recording, link.host_memory) == (None, None, None)
+        assert (link.cycles, link.recording, link.memory_view) == (None, None, None)
 
 
 def test_a_link_without_its_packages_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

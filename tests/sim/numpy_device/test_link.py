@@ -131,10 +131,10 @@ def test_a_closed_link_refuses_all_calls(link: NumpyLink) -> None:
 @pytest.mark.parametrize(("mib", "left"), [(64, 0), (1, 7)])
 def test_much_memory_that_is_forgotten_takes_no_room(mib: int, left: int) -> None:
     with open_link("numpy?memory=128MiB") as link:
-        link.host_memory[:] = 7
+        link.memory_view[:] = 7
         link.forget(0, mib << 20)
-        assert np.unique(link.host_memory[: mib << 20]).tolist() == [left]
-        assert link.host_memory[mib << 20] == 7
+        assert np.unique(link.memory_view[: mib << 20]).tolist() == [left]
+        assert link.memory_view[mib << 20] == 7
 
 
 def endless(op: Op) -> NDArray[np.uint32]:

@@ -56,7 +56,7 @@ def simulator_of(device: bitlane.Device | Driver) -> Simulator:
 
 def memory_of(device: bitlane.Device) -> NDArray[np.uint8]:
     """Return the device's memory itself."""
-    memory = device.driver.link.host_memory
+    memory = device.driver.link.memory_view
     assert memory is not None
     return memory
 

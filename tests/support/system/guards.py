@@ -61,7 +61,7 @@ class GuardedAllocator(Allocator):
 def guard(device: Device) -> GuardedAllocator:
     """Guard all later allocations of ``device``, a simulated one."""
     driver = device.driver
-    memory = driver.link.host_memory
+    memory = driver.link.memory_view
     assert memory is not None
     guarded = GuardedAllocator(driver.geometry.memory_base, memory)
     assert not driver.allocator.pieces
