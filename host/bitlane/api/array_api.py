@@ -404,7 +404,8 @@ def full(
     """Return elements that are all ``fill_value``, a number or an array without axes."""
     here = _device_or_default(device)
     given = as_operand("fill_value", fill_value)
-    kind = as_dtype(dtype if dtype is not None else np.asarray(given).dtype)
+    own = getattr(given, "dtype", None) or np.asarray(given).dtype
+    kind = as_dtype(own if dtype is None else dtype)
     one = to_device(here, "fill_value", given, kind)
     return Array(one.derived(apply(Op.COPY, broadcast(one.node, as_shape(shape)))))
 

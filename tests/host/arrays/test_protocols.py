@@ -358,6 +358,10 @@ def test_its_creation(device: Device) -> None:
     assert same(xp.full((2,), -7, device=device).get(), np.full(2, -7))
     assert same(xp.full((2,), 1.5, device=device).get(), np.full(2, 1.5))
     assert same(xp.full((), True, device=device).get(), np.array(True))
+    for one in (np.uint8(3), np.float32(1.5), np.True_, np.array(7, ">i2")):
+        want = np.full(2, one, one.dtype.newbyteorder("="))
+        assert same(xp.full((2,), one, device=device).get(), want)
+        assert same(xp.full((2,), device.asarray(one), device=device).get(), want)
     assert same(xp.full_like(x, 5).get(), np.full((2, 3), 5, "i2"))
     assert same(xp.ones_like(x, dtype=xp.uint8).get(), np.ones((2, 3), "u1"))
     assert same(xp.zeros_like(x).get(), x.get())
