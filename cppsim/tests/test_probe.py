@@ -13,8 +13,9 @@ from amaranth.lib.memory import Memory
 import cppsim
 from cppsim.amaranth_internals import eval_value
 from cppsim.native.probe import Code, Instruction, ProbeProgram
+from cppsim.native.programs import ProgramWriter
 from cppsim.netlist.design import CellKind, PlainCell
-from cppsim.probe import Probes, ProgramWriter
+from cppsim.probe import Probes
 from support.amaranth import Simulator
 from support.packs import compare_designs, in_packs
 from support.random_designs import RandomDesign, random_expressions, random_machine
