@@ -1,5 +1,6 @@
 """Fixtures that the tests of cppsim share, and the tiers' profiles, which `support.seeds` loads."""
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,10 @@ from support.recomputed import recompute
 
 
 @pytest.fixture(autouse=True)
-def _compiled() -> Iterator[None]:
-    """Compile every simulation of these tests from the beginning."""
+def _compiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Compile every simulation of these tests from the beginning, unless the variable is set."""
+    if "CPPSIM_INTERPRET" not in os.environ:
+        monkeypatch.setenv("CPPSIM_INTERPRET", "0")
     set_default_mode(Mode.ALWAYS)
     yield
     set_default_mode(None)

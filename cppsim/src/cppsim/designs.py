@@ -6,8 +6,9 @@ a warm cache takes one walk of the design, and writes neither a netlist nor C++.
 
 import gc
 import io
+import os
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from functools import partial
@@ -21,8 +22,9 @@ from .compiling.cache import source_digest
 from .compiling.library import Builder, builder, content_key
 from .cpp.simulation import SimulationSource, write_simulation
 from .errors import SimulationError, in_one_line
+from .native.interpreted import write_interpretation
 from .netlist.covered import Measured
-from .netlist.design import PlainDesign
+from .netlist.design import NotPlain, PlainDesign
 from .netlist.fingerprint import Fingerprint, fingerprint
 from .netlist.lowered import Lowered
 from .netlist.lowering import lower
@@ -38,29 +40,64 @@ _CODE = source_digest(
     "cppsim.compiling",
     "cppsim.cpp",
     "cppsim.designs",
+    "cppsim.native",
     "cppsim.netlist",
 )
 """The digest of all code between a prepared design and its entry, as it was loaded."""
+
+_VARIABLE = "CPPSIM_INTERPRET"
+_MOST = (1 << 62) - 1
+
+_FIRST, _MORE = 2_000_000, 500
+"""Instructions to interpret before compiling pays: of any design, and a character of its C++.
+
+Executing them takes a tenth of the time of g++.
+"""
 
 _LOGIC = ("steps", "stored", "registers")
 """Attributes of a `SimulationSource` that few simulations need: half of the time of a layout."""
 
 
 def built(design: Any, measured: Measured = Measured.NOTHING) -> Compiled:
-    """Return ``design`` with its library, compiled unless an equal one is in the cache.
+    """Return ``design`` with its library if that is in the cache, else with its interpretation.
 
-    The library counts what is ``measured``. Raises ``SimulationError`` if it cannot be compiled.
+    The library of a design that is ``measured``, or has operations on more than 64 bits, is
+    compiled at once; it counts what is ``measured``. Raises ``SimulationError`` if the design
+    cannot be compiled.
     """
     with uncollected():
         mark = _mark(design)
         content = [mark.digest, _CODE]
         if measured is not Measured.NOTHING:
             content.append(measured.value)
-        fill = partial(_fill, design, mark, measured)
+        patience = _patience()
+        if patience == 0 or measured is not Measured.NOTHING:
+            return _read(_folder(content, partial(_fill, design, mark, measured)), mark)
+        known = builder().known(content)
+        if known is not None:
+            return _read(known, mark)
+        fill = partial(_fill_interpreted, design, mark)
+        return _read(_folder([*content, "interpreted"], fill), mark, content, patience)
+
+
+def _folder(content: Sequence[str], fill: Callable[[Path], None]) -> Path:
+    folder = builder().folder(content, fill)
+    if not (folder / _LAYOUT).is_file():  # another process has removed the entry meanwhile
         folder = builder().folder(content, fill)
-        if not (folder / _LAYOUT).is_file():  # another process has removed the entry meanwhile
-            folder = builder().folder(content, fill)
-        return _read(folder, mark)
+    return folder
+
+
+def _patience() -> int | None:
+    """Return the instructions to interpret before a design is compiled; None: those that pay.
+
+    Raises ``SimulationError`` if the variable is not a whole number.
+    """
+    given = os.environ.get(_VARIABLE)
+    if not given:
+        return None
+    if not given.isdecimal():
+        raise SimulationError(f"{_VARIABLE}: {given!r} is not a number of instructions; expected 0")
+    return min(int(given), _MOST)
 
 
 def written(design: Any, measured: Measured = Measured.NOTHING) -> Compiled:
@@ -103,6 +140,27 @@ def _fill(design: Any, mark: Fingerprint, measured: Measured, folder: Path) -> N
     (folder / _LAYOUT).write_bytes(layout(lowered, source, mark.objects))
 
 
+def _fill_interpreted(design: Any, mark: Fingerprint, folder: Path) -> None:
+    """As `_fill`, with programs and the C++ in place of the library, unless it needs one."""
+    lowered, source = written(design)
+    content = layout(lowered, source, mark.objects)
+    try:
+        content += pickle.dumps((write_interpretation(lowered, source), source.text), protocol=5)
+    except NotPlain:
+        builder(source.text).compile_text(source.text, folder)
+    (folder / _LAYOUT).write_bytes(content)
+
+
+def _compiled(key: Sequence[str], content: bytes, text: str) -> Path:
+    """Return the library of the C++ ``text``, in the entry of ``key`` with this layout."""
+
+    def fill(folder: Path) -> None:
+        builder(text).compile_text(text, folder)
+        (folder / _LAYOUT).write_bytes(content)
+
+    return Builder.library(_folder(key, fill))
+
+
 def layout(lowered: Lowered, source: SimulationSource, objects: Sequence[Any]) -> bytes:
     """Return what `_read` needs of a design; numbers stand for its ``objects``."""
     memories = lowered.design.memories
@@ -112,10 +170,27 @@ def layout(lowered: Lowered, source: SimulationSource, objects: Sequence[Any]) -
     return _dumped((lowered, source, logic), objects)
 
 
-def _read(folder: Path, mark: Fingerprint) -> Compiled:
+def _read(
+    folder: Path,
+    mark: Fingerprint,
+    compiled: Sequence[str] = (),
+    patience: int | None = None,
+) -> Compiled:
+    """Return the design in ``folder``, which is interpreted if it has no library.
+
+    After ``patience`` instructions it is compiled, to the entry of the key ``compiled``.
+    """
     with in_one_line(SimulationError):  # another process may have removed the entry
-        lowered, source, logic = _loaded((folder / _LAYOUT).read_bytes(), mark.objects)
-    source.library = Builder.library(folder)
+        content = (folder / _LAYOUT).read_bytes()
+        stream = io.BytesIO(content)
+        lowered, source, logic = _Unpickler(stream, mark.objects).load()
+        end = stream.tell()
+        if end < len(content):
+            source.program, text = pickle.load(stream)
+            source.compile = partial(_compiled, compiled, content[:end], text)
+            source.patience = _FIRST + _MORE * len(text) if patience is None else patience
+        else:
+            source.library = Builder.library(folder)
     return lowered, _KeptSource(source, partial(_loaded, logic, lowered.design.memories))
 
 
@@ -162,8 +237,8 @@ class _Pickler(pickle.Pickler):
 
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, content: bytes, objects: Sequence[Any]) -> None:
-        super().__init__(io.BytesIO(content))
+    def __init__(self, content: io.BytesIO, objects: Sequence[Any]) -> None:
+        super().__init__(content)
         self._objects = objects
 
     def persistent_load(self, number: Any) -> Any:
@@ -177,4 +252,4 @@ def _dumped(thing: Any, objects: Sequence[Any]) -> bytes:
 
 
 def _loaded(content: bytes, objects: Sequence[Any]) -> Any:
-    return _Unpickler(content, objects).load()
+    return _Unpickler(io.BytesIO(content), objects).load()

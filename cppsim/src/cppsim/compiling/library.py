@@ -2,6 +2,7 @@
 
 import ctypes
 import hashlib
+import os
 import platform
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -9,6 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib.resources import files
+from operator import attrgetter
 from pathlib import Path
 from threading import Timer
 from typing import Any, Literal, TypeVar
@@ -122,13 +124,20 @@ class Builder:
         with self._writing():
             return Cache(self.owner).cached(self.kind, key, fill)
 
+    def known(self, content: Iterable[str]) -> Path | None:
+        """Return the folder of ``content``, None if it does not exist or is damaged."""
+        return Cache(self.owner).known(self.kind, self._key(content))
+
     def _key(self, content: Iterable[str]) -> str:
         compiler = self.find_compiler()
         # A home folder may be that of machines of several kinds.
         parts = [platform.machine(), *compiler.command, compiler.version]
         parts += self.flags_for(compiler)
-        for path in (path for folder in self.headers for path in sorted(folder.glob("*.h"))):
-            parts += [path.name, path.read_text(encoding="utf-8")]
+        for folder in self.headers:
+            for file in sorted(os.scandir(folder), key=_name):
+                if file.name.endswith(".h"):
+                    state = file.stat()
+                    parts += [file.name, _header(file.path, state.st_mtime_ns, state.st_size)]
         return content_key(*parts, *content)
 
     def compile(self, sources: Sequence[Path], folder: Path) -> None:
@@ -184,6 +193,15 @@ class Builder:
         """Return all flags for ``compiler``."""
         tuned = (flag for tune in self.tuning for flag in tune(compiler))
         return (*LIBRARY, *self.flags, *tuned, *(f"-I{folder}" for folder in self.headers))
+
+
+_name = attrgetter("name")
+
+
+@lru_cache(maxsize=256)
+def _header(path: str, _modified: int, _size: int) -> str:
+    """Return the text of a header, which has been modified at a time, and has a size."""
+    return Path(path).read_text(encoding="utf-8")
 
 
 def builder(source: str = "", flags: tuple[str, ...] = ()) -> Builder:

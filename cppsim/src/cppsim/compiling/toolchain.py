@@ -109,7 +109,7 @@ def find_compiler(owner: str = "cppsim") -> Compiler:
     variable = f"{owner.upper()}_CXX"
     chosen = os.environ.get(variable)
     for command in _candidates(chosen):
-        path = shutil.which(command[0])
+        path = _path(command[0])
         if path is None:
             continue
         command = (path, *command[1:])
@@ -121,6 +121,22 @@ def find_compiler(owner: str = "cppsim") -> Compiler:
     raise NoCompilerError(
         "no C++ compiler found: install g++ or clang++, or run pip install ziglang"
     )
+
+
+_paths: dict[tuple[str, str | None], str] = {}
+"""The programs found so far, by name and ``PATH``: a search takes longer than all of a key."""
+
+
+def _path(name: str) -> str | None:
+    """Return the path of a program, None if there is none."""
+    key = name, os.environ.get("PATH")
+    known = _paths.get(key)
+    if known is not None and os.access(known, os.X_OK):
+        return known
+    found = shutil.which(name)
+    if found is not None and Path(found).is_absolute():
+        _paths[key] = found
+    return found
 
 
 @cache

@@ -6,9 +6,10 @@ All state except memories is one array of words.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ..netlist.covered import CountedWord, CoveredBits
 from ..netlist.design import WORD, Bits
@@ -81,6 +82,12 @@ class SimulationSource:
         The C++; from the cache its digest.
     library
         The compiled C++, once there is one.
+    program
+        The design for an interpreter, if it has no library yet.
+    compile
+        Compiles the library, and returns its path.
+    patience
+        The instructions to interpret before that.
     fields
         The words that hold a tuple of bits; a bit in none of them is a constant.
     settled
@@ -109,6 +116,9 @@ class SimulationSource:
 
     text: str = ""
     library: Path | None = None
+    program: Any = None
+    compile: Callable[[], Path] | None = None
+    patience: int = 0
     fields: dict[Bits, tuple[BitField, ...]] = field(default_factory=dict)
     settled: set[Bits] = field(default_factory=set)
     stored: dict[int, tuple[int, int]] = field(default_factory=dict)

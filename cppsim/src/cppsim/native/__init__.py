@@ -36,5 +36,5 @@ def native() -> ctypes.PyDLL:
     Its calls hold the interpreter's lock: they must be short. Raises ``SimulationError`` if it
     cannot be compiled.
     """
-    sources = (_FOLDER / f"{name}.cc" for name in ("clocks", "deltas", "probe"))
+    sources = (_FOLDER / f"{name}.cc" for name in ("clocks", "deltas", "interpreter", "probe"))
     return ctypes.PyDLL(str(BUILDER.from_files(*sources)))

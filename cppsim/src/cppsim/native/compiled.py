@@ -11,7 +11,7 @@ from ..compiling.library import load
 from ..cpp.simulation import SimulationSource
 from ..cpp.words import BitField
 from ..cpp.writer import element_bits
-from ..errors import SimulationError
+from ..errors import FallbackWarning, SimulationError, warn_user
 from ..netlist.design import (
     Bits,
     Memory,
@@ -23,9 +23,12 @@ from ..netlist.design import (
 )
 from ..netlist.lowered import DesignMessage, Lowered
 from . import InstanceHandle
+from .interpreted import Interpreter
 
 if TYPE_CHECKING:
     from .counters import Counters
+
+_FUNCTIONS = ("step", "settle", "edge", "levels")
 
 _FORMATS: dict[int, Any] = {8: "B", 16: "H", 32: "I", 64: "Q"}
 
@@ -62,8 +65,13 @@ class DesignInstance:
             [word_count(len(bits)) for bits in message.values] for message in self._messages
         ]
         self._memories = {id(x): number for number, x in enumerate(lowered.design.memories)}
-        assert source.library is not None
-        self._library = library = load(source.library)
+        self._interpreter: Interpreter | None = None
+        library: Any
+        if source.library is None:
+            library = self._interpreter = Interpreter(source.program, source.patience)
+        else:
+            library = load(source.library)
+        self._library = library
         # A plain number is what ctypes hands over fastest.
         self._handle = library.simulation_create()
         if not self._handle:
@@ -77,18 +85,37 @@ class DesignInstance:
         self.address = library.simulation_words(self._handle)
         content = (ctypes.c_uint64 * source.size).from_address(self.address)
         self.words = memoryview(content).cast("B").cast("Q")
-        functions = (
-            library.simulation_step,
-            library.simulation_settle,
-            library.simulation_edge,
-            library.simulation_levels,
-        )
-        self.step, self.settle, self.edge, self.levels = (
-            partial(function, self._handle) for function in functions
-        )
-        self.native = InstanceHandle(self._handle, self.address, *map(_address, functions))
+        self.native = InstanceHandle(self._handle, self.address)
+        self._begin(library, self._handle)
         self.take_counts: Callable[[], None] | None = None
         """Called before counters of coverage are lost."""
+
+    def _begin(self, library: Any, top: int) -> None:
+        """Execute the functions of ``library`` on ``top`` from now on."""
+        functions = [getattr(library, f"simulation_{name}") for name in _FUNCTIONS]
+        self.step, self.settle, self.edge, self.levels = (
+            partial(function, top) for function in functions
+        )
+        self.native.top = top
+        for name, function in zip(_FUNCTIONS, functions, strict=True):
+            setattr(self.native, name, _address(function))
+
+    def compile_if_spent(self) -> None:
+        """Compile an interpreted design if it has run so long that compiling pays.
+
+        A `FallbackWarning` says why it cannot be compiled; it is interpreted on then.
+        """
+        interpreter = self._interpreter
+        if interpreter is None or not interpreter.is_spent():
+            return
+        assert self.source.compile is not None
+        try:
+            library = load(self.source.compile())
+            interpreter.check(library)
+            self._begin(library, interpreter.state)
+        except SimulationError as error:
+            warn_user(FallbackWarning(f"interpreted, not compiled: {error}"))
+        self._interpreter = None
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None):

@@ -105,6 +105,7 @@ class RunningEngine(PySimEngine):
         self._interrupted = True
         if isinstance(self._state, CompiledState):
             if self.stops.advance():
+                self._state.model.compile_if_spent()
                 self.stops.note(self._active_triggers)
                 self.stops.note_reasons(self._reasons(self._state))
             if self._state.deltas.control.stopped:
@@ -146,6 +147,7 @@ class RunningEngine(PySimEngine):
     def _fast_forward(self, deadline: int | None) -> bool:
         """Advance once or more, until ``deadline``; return whether anything is critical."""
         state, clocks = self._state, self._state.clocks
+        state.model.compile_if_spent()
         clocks.until(deadline)
         fast_forward, stops = clocks.fast_forward, self.stops
         left = stops.left
@@ -154,7 +156,11 @@ class RunningEngine(PySimEngine):
         while going and self._runs_alone(state):
             state.attend()
             reason = fast_forward()
-            left = left - 1 if left else stops.again()
+            if left:
+                left -= 1
+            else:
+                left = stops.again()
+                state.model.compile_if_spent()
             if reason == EDGE:
                 self._end_waits(state, left)
                 going = self._run_testbenches() or self._is_critical()

@@ -1,0 +1,214 @@
+"""A design that is interpreted shows what it shows compiled, also from the middle of a run on."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from amaranth.hdl import (
+    ClockDomain,
+    ClockSignal,
+    Cover,
+    Format,
+    Module,
+    Mux,
+    Print,
+    ResetSignal,
+    Signal,
+)
+from amaranth.lib.memory import Memory
+
+import cppsim
+from cppsim import FallbackWarning, designs
+from cppsim.compiling.library import Builder
+from cppsim.errors import SimulationError
+from cppsim.native import interpreted
+from support.amaranth import Simulator
+from support.fuzz import FIRST_SEED, fuzz
+from support.random_designs import (
+    RandomDesign,
+    random_circuit,
+    random_machine,
+    random_system,
+    trace,
+)
+from support.seeds import seeds, slow
+
+ALWAYS = str(10**15)
+"""Instructions that no test executes."""
+
+WIDTHS = (3, 8, 16, 24, 64, 70)
+"""Bits of rows, in elements of all sizes."""
+
+
+@pytest.fixture
+def interpret(monkeypatch: pytest.MonkeyPatch, fresh_cache: Path) -> Callable[[str], Path]:
+    """Return a function that sets when designs are compiled, and returns the empty cache."""
+
+    def chosen(instructions: str) -> Path:
+        monkeypatch.setenv("CPPSIM_INTERPRET", instructions)
+        return fresh_cache
+
+    return chosen
+
+
+class Busy:
+    """A design with memories, a made clock, resets, messages, and registers of all widths."""
+
+    def __init__(self) -> None:
+        self.module = m = Module()
+        self.given, self.shown = Signal(8), Signal(3)
+        count, wide, made = Signal(40), Signal(200, init=1), Signal(init=1)
+        fallen = Signal(9)
+        m.domains += [ClockDomain("sync"), ClockDomain("made", async_reset=True)]
+        m.domains += ClockDomain("fall", clk_edge="neg", reset_less=True)
+        m.d.comb += ClockSignal("made").eq(made & (count[:2] != 3))
+        m.d.comb += [
+            ResetSignal("sync").eq(self.given == 99),
+            ResetSignal("made").eq(self.given == 5),
+        ]
+        m.d.sync += [count.eq(count + self.given), made.eq(~made), wide.eq(wide << 3 ^ count)]
+        m.d.comb += ClockSignal("fall").eq(count[1] ^ made)
+        m.d.fall += fallen.eq(fallen + count)
+        m.d.made += self.shown.eq(self.shown + 1)
+        with m.If(count[:3] == 5):
+            m.d.sync += Print(Format("{:d} {:x}", count, wide))
+        m.d.comb += Cover(count == 7, "seven")
+        self.values = [count, wide, fallen, self.shown, Mux(made, count, 5)]
+        for number, width in enumerate(WIDTHS):
+            memory = Memory(shape=width, depth=5, init=[number, 1, 2])
+            m.submodules[f"memory_{number}"] = memory
+            parts = None if width % 2 else 2
+            write, read = memory.write_port(granularity=parts and width // parts), Signal(width)
+            port = memory.read_port(domain="comb")
+            m.d.comb += [write.addr.eq(count), write.data.eq(count * 0x10301), read.eq(port.data)]
+            m.d.comb += [write.en.eq(count[1:3]), port.addr.eq(self.given)]
+            self.values.append(read)
+
+    def run(self, make: Any, ticks: int) -> tuple[list[Any], bool]:
+        """Return what a testbench sees, and whether compiled code was the last to run it."""
+        simulator = make(self.module)
+        simulator.add_clock(1e-6)
+        seen: list[Any] = []
+
+        async def work(ctx: Any) -> None:
+            for number in range(ticks):
+                ctx.set(self.given, number * 37 & 255)
+                seen.append(await ctx.tick().sample(*self.values))
+                seen.append([ctx.get(value) for value in self.values])
+            await ctx.tick().repeat(ticks)
+            seen.append([ctx.get(value) for value in self.values])
+
+        simulator.add_testbench(work)
+        simulator.run()
+        state = simulator._engine._state
+        return seen, hasattr(state, "model") and state.model._interpreter is None
+
+
+def libraries(cache: Path) -> int:
+    return len(list(cache.glob("cppsim/*/library.so")))
+
+
+@pytest.mark.parametrize("make", [random_circuit, random_machine, random_system])
+@pytest.mark.parametrize("seed", seeds(1, 60))
+def test_random_designs(
+    make: Callable[[int], RandomDesign], seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CPPSIM_INTERPRET", ALWAYS)
+    shown = trace(make(seed), cppsim.Engine, steps=30, seed=seed)
+    assert shown == trace(make(seed), "pysim", steps=30, seed=seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("instructions", [ALWAYS, "20000"])
+@pytest.mark.parametrize("seed", seeds(2, 30))
+def test_random_systems_checked(
+    instructions: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CPPSIM_INTERPRET", instructions)
+    assert fuzz(random_system, [FIRST_SEED + seed], steps=200) > 0
+
+
+@pytest.mark.parametrize("instructions", [*map(slow, ("0", "1", "300")), "5000", ALWAYS])
+def test_everything_in_one_design(
+    instructions: str, interpret: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    cache = interpret(instructions)
+    expected, _ = Busy().run(Simulator, 150)
+    printed = capsys.readouterr().out
+    shown, compiled = Busy().run(cppsim.Simulator, 150)
+    assert shown == expected
+    assert capsys.readouterr().out == printed
+    assert printed.count("\n") > 20
+    assert compiled == (instructions != ALWAYS) == bool(libraries(cache))
+
+
+def test_a_compiled_design_is_not_interpreted_again(interpret: Callable[[str], Path]) -> None:
+    cache = interpret("5000")
+    first, _ = Busy().run(cppsim.Simulator, 150)
+    interpret(ALWAYS)
+    assert Busy().run(cppsim.Simulator, 150) == (first, True)
+    assert libraries(cache) == 1
+
+
+def test_reset_of_an_interpreted_design(interpret: Callable[[str], Path]) -> None:
+    interpret(ALWAYS)
+    design = Busy()
+    simulator = cppsim.Simulator(design.module)
+    simulator.add_clock(1e-6)
+    seen: list[Any] = []
+
+    async def work(ctx: Any) -> None:
+        ctx.set(design.given, 77)
+        seen.append([await ctx.tick().sample(*design.values) for _ in range(20)])
+
+    simulator.add_testbench(work)
+    simulator.run()
+    simulator.reset()
+    simulator.run()
+    assert seen[0] == seen[1]
+
+
+def test_wide_operations_are_compiled_at_once(interpret: Callable[[str], Path]) -> None:
+    cache = interpret(ALWAYS)
+    m, a, b = Module(), Signal(65, init=3), Signal(65)
+    m.d.comb += b.eq(a * a)
+    simulator = cppsim.Simulator(m)
+
+    async def work(ctx: Any) -> None:
+        assert ctx.get(b) == 9
+
+    simulator.add_testbench(work)
+    simulator.run()
+    assert libraries(cache) == 1
+
+
+def failing(*_: object) -> None:
+    raise SimulationError("no space is left")
+
+
+def test_a_failed_compilation_warns(
+    interpret: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interpret("5000")
+    expected, _ = Busy().run(Simulator, 100)
+    monkeypatch.setattr(Builder, "compile_text", failing)
+    with pytest.warns(FallbackWarning, match="interpreted, not compiled: no space is left"):
+        shown, _ = Busy().run(cppsim.Simulator, 100)
+    assert shown == expected
+
+
+def test_another_layout_of_the_compiled_design_is_found(
+    interpret: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interpret("5000")
+    monkeypatch.setattr(interpreted, "element_bits", lambda _: 64)
+    monkeypatch.setattr(designs, "_CODE", "another layout")
+    with pytest.warns(FallbackWarning, match="memory 1: not where the interpreter has it"):
+        Busy().run(cppsim.Simulator, 100)
+
+
+def test_a_variable_that_is_not_a_number(interpret: Callable[[str], Path]) -> None:
+    interpret("soon")
+    with pytest.warns(FallbackWarning, match="CPPSIM_INTERPRET: 'soon' is not a number"):
+        Busy().run(cppsim.Simulator, 2)
