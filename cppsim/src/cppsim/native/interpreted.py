@@ -16,7 +16,7 @@ from ..cpp.simulation import SimulationSource
 from ..cpp.words import words_of
 from ..cpp.writer import element_bits
 from ..errors import SimulationError
-from ..netlist.design import WORD, Bits, Memory, word_count
+from ..netlist.design import WORD, Bits, Memory, NotPlain, word_count
 from ..netlist.lowered import ClockEdge, DesignMessage, Lowered, clock_plan, edge_sides
 from ..netlist.passes import Statement
 from . import native
@@ -68,13 +68,23 @@ class Interpretation:
 def write_interpretation(lowered: Lowered, source: SimulationSource) -> Interpretation:
     """Return the programs of a design whose C++ is ``source``.
 
-    Raises ``NotPlain`` if it needs an operation on more than 64 bits.
+    Raises ``NotPlain`` if it needs an operation on more than 64 bits, or a number that the layout
+    of an instruction does not hold, such as 2**32 rows.
     """
     layout = _layout(lowered, source)
     writer = _Design(
         lowered, source, dict(zip(map(id, lowered.design.memories), layout[0], strict=True))
     )
-    parts = (writer.active(), writer.edge(), writer.previous(), writer.levels(), writer.settle())
+    try:
+        parts = (
+            writer.active(),
+            writer.edge(),
+            writer.previous(),
+            writer.levels(),
+            writer.settle(),
+        )
+    except struct.error as error:
+        raise NotPlain(str(error)) from None
     return Interpretation(parts, tuple(source.starts) or (0,), *layout)
 
 

@@ -4,9 +4,6 @@
 
 #include "../cpp/messages.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 namespace {
 
 struct Interpreter {
@@ -18,18 +15,19 @@ struct Interpreter {
 };
 
 template <typename Element>
-void write(char *state, const Action &at, uint64_t row, uint64_t mask, uint64_t value) {
+void write(char *state, const Action &at, const uint64_t *values) {
+  const uint64_t row = values[at.row], mask = values[at.enable], value = values[at.value];
   if (!mask || row >= at.rows) return;
   Element &element = reinterpret_cast<Element *>(state + at.target)[row * at.step];
   element = Element((element & ~mask) | (value & mask));
 }
 
 void report(Messages *messages, const Action *at, const uint64_t *values) {
-  uint64_t *given = static_cast<uint64_t *>(malloc((at->value + 1) * sizeof *given));
-  if (!given) abort();
+  uint64_t *given = static_cast<uint64_t *>(__builtin_malloc((at->value + 1) * sizeof *given));
+  if (!given) __builtin_abort();
   for (uint32_t k = 0; k < at->value; k++) given[k] = values[at[1 + k].value];
   messages->add(at->target, given, at->value);
-  free(given);
+  __builtin_free(given);
 }
 
 // Returns the value of the part's program, 0 if it has none.
@@ -39,19 +37,15 @@ uint64_t run(Interpreter *interpreter, const Part &part) {
   interpreter->left -= int64_t(part.program.count + part.size);
   for (uint64_t number = 0; number < part.size; number++) {
     const Action &at = part.actions[number];
-    const auto to = [&](auto element) {
-      write<decltype(element)>(
-          interpreter->state, at, values[at.row], values[at.enable], values[at.value]);
-    };
     switch (at.kind) {
     case Kind::STORE:
       if (values[at.enable]) words[at.target] = values[at.value];
       break;
     case Kind::COPY: words[at.target] = words[at.value]; break;
-    case Kind::WRITE_8: to(uint8_t()); break;
-    case Kind::WRITE_16: to(uint16_t()); break;
-    case Kind::WRITE_32: to(uint32_t()); break;
-    case Kind::WRITE_64: to(uint64_t()); break;
+    case Kind::WRITE_8: write<uint8_t>(interpreter->state, at, values); break;
+    case Kind::WRITE_16: write<uint16_t>(interpreter->state, at, values); break;
+    case Kind::WRITE_32: write<uint32_t>(interpreter->state, at, values); break;
+    case Kind::WRITE_64: write<uint64_t>(interpreter->state, at, values); break;
     case Kind::MESSAGE:
       if (values[at.enable]) report(interpreter->messages, &at, values);
       number += at.value;
@@ -70,21 +64,22 @@ extern "C" {
 
 void interpreter_reset(Interpreter *interpreter) {
   const Interpretation *design = interpreter->design;
-  memset(interpreter->state, 0, design->bytes);
-  memcpy(interpreter->words, design->starts, design->size * sizeof *design->starts);
-  memcpy(interpreter->state + design->messages, &interpreter->messages, sizeof interpreter->messages);
+  __builtin_memset(interpreter->state, 0, design->bytes);
+  __builtin_memcpy(interpreter->words, design->starts, design->size * sizeof *design->starts);
+  char *const at = interpreter->state + design->messages;
+  __builtin_memcpy(at, &interpreter->messages, sizeof interpreter->messages);
   interpreter->messages->count = 0;
 }
 
 // Null if memory is exhausted.
 Interpreter *interpreter_create(const Interpretation *design, int64_t left) {
-  Interpreter *made = static_cast<Interpreter *>(malloc(sizeof *made));
-  char *state = static_cast<char *>(malloc(design->bytes));
-  Messages *messages = static_cast<Messages *>(calloc(1, sizeof *messages));
+  Interpreter *made = static_cast<Interpreter *>(__builtin_malloc(sizeof *made));
+  char *state = static_cast<char *>(__builtin_malloc(design->bytes));
+  Messages *messages = static_cast<Messages *>(__builtin_calloc(1, sizeof *messages));
   if (!made || !state || !messages) {
-    free(made);
-    free(state);
-    free(messages);
+    __builtin_free(made);
+    __builtin_free(state);
+    __builtin_free(messages);
     return nullptr;
   }
   *made = {left, design, state, reinterpret_cast<uint64_t *>(state), messages};
@@ -93,10 +88,10 @@ Interpreter *interpreter_create(const Interpretation *design, int64_t left) {
 }
 
 void interpreter_destroy(Interpreter *interpreter) {
-  free(interpreter->messages->words);
-  free(interpreter->messages);
-  free(interpreter->state);
-  free(interpreter);
+  __builtin_free(interpreter->messages->words);
+  __builtin_free(interpreter->messages);
+  __builtin_free(interpreter->state);
+  __builtin_free(interpreter);
 }
 
 void *interpreter_state(Interpreter *interpreter) { return interpreter->state; }
