@@ -1,17 +1,28 @@
 """Random values in Amaranth: signals, numbers for them, expressions of all operators."""
 
 import random
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from amaranth.hdl import Array, C, Cat, Const, Mux, Shape, Signal, Value
 
 _WIDTHS = (1, 1, 2, 3, 7, 8, 16, 31, 32, 33, 48, 63, 64, 65, 100, 128, 130)
 _WIDEST = 200
+_most = _WIDEST
+"""Bits of the widest value."""
+
+
+def narrow_values(replace: Callable[[Any, str, Any], None]) -> None:
+    """Let no operation have more than 64 bits; ``replace`` is called like ``setattr``."""
+    here = sys.modules[__name__]
+    replace(here, "_WIDTHS", (1, 1, 2, 3, 7, 8, 16, 24, 29))
+    replace(here, "_most", 30)  # a product has 60
 
 
 def _shape(chance: random.Random) -> Shape:
     """Return a shape, usually of a critical width, now and then of any width."""
-    width = chance.choice(_WIDTHS) if chance.random() < 0.8 else chance.randint(0, _WIDEST)
+    width = chance.choice(_WIDTHS) if chance.random() < 0.8 else chance.randint(0, _most)
     return Shape(width, width > 0 and chance.random() < 0.5)
 
 
@@ -27,8 +38,9 @@ def random_number(chance: random.Random, signal: Signal) -> int:
     return Const(value & (1 << len(signal)) - 1, signal.shape()).value
 
 
-def cut(chance: random.Random, value: Value, most: int = _WIDEST) -> Value:
-    """Return ``value``, or some of its bits if it has more than ``most``."""
+def cut(chance: random.Random, value: Value) -> Value:
+    """Return ``value``, or some of its bits if it is wider than others may be."""
+    most = _most
     return value[: chance.randint(1, most)] if len(value) > most else value
 
 
@@ -45,6 +57,11 @@ def _constant(chance: random.Random) -> Value:
 
 def random_expression(chance: random.Random, leaves: Sequence[Value], depth: int) -> Value:
     """Return an expression of up to ``depth`` nested operators."""
+    value = _expression(chance, leaves, depth)
+    return cut(chance, Value.cast(value)) if _most < _WIDEST else value
+
+
+def _expression(chance: random.Random, leaves: Sequence[Value], depth: int) -> Value:
     if depth == 0 or chance.random() < 0.15:
         return _constant(chance) if chance.random() < 0.25 else chance.choice(leaves)
     inner = [Value.cast(random_expression(chance, leaves, depth - 1)) for _ in range(3)]

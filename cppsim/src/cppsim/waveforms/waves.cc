@@ -212,7 +212,7 @@ private:
 // -------------------------------------------------------------------------------------------------
 
 struct Waves {
-  Waves(const Instance &instance, const Callbacks &callbacks)
+  Waves(const Instance *instance, const Callbacks &callbacks)
       : _instance(instance), _python(callbacks) {}
 
   ~Waves() { delete[] _known; }
@@ -249,7 +249,7 @@ private:
   int show_words(uint32_t number);
   void gather(uint32_t number);
 
-  Instance _instance;
+  const Instance *_instance; // whose functions change when the design is compiled
   Callbacks _python;
   Array<size_t> _part_starts;
   Array<Field> _fields; // a word's one after the other
@@ -297,7 +297,7 @@ int Waves::sample(Time time) {
   const bool dated = _dated && time == _time;
   int failed = date(time);
   if (failed) return failed;
-  _instance.settle(_instance.top);
+  _instance->settle(_instance->top);
   const size_t begin = text.count;
   _samples++;
   for (const Area &area : areas) compare(area);
@@ -312,7 +312,7 @@ int Waves::sample(Time time) {
 // Takes the first sample, of time 0, whose lines Python writes.
 int Waves::note() {
   const size_t before = text.count;
-  _instance.settle(_instance.top);
+  _instance->settle(_instance->top);
   _samples++;
   for (const Area &area : areas) compare(area);
   const int failed = show_changed();
@@ -437,11 +437,11 @@ void Waves::gather(uint32_t number) {
 
 // --- for Python ----------------------------------------------------------------------------------
 
-// `parts` are in the order of their variables.
+// `parts` are in the order of their variables. `instance` lives as long as the result.
 EXPORT Waves *waves_create(const Instance *instance, const Callbacks *callbacks, const Area *areas,
                            size_t area_count, const Variable *variables, size_t variable_count,
                            const Part *parts, size_t part_count) {
-  Waves *waves = new Waves(*instance, *callbacks);
+  Waves *waves = new Waves(instance, *callbacks);
   waves->areas.take(areas, area_count);
   waves->variables.take(variables, variable_count);
   waves->parts.take(parts, part_count);
