@@ -204,7 +204,7 @@ def test_another_layout_of_the_compiled_design_is_found(
     interpret("5000")
     monkeypatch.setattr(interpreted, "element_bits", lambda _: 64)
     monkeypatch.setattr(designs, "_CODE", "another layout")
-    with pytest.warns(FallbackWarning, match="memory 1: not where the interpreter has it"):
+    with pytest.warns(FallbackWarning, match="memory 0: not where the interpreter has it"):
         Busy().run(cppsim.Simulator, 100)
 
 

@@ -20,7 +20,7 @@ from amaranth.hdl import MemoryData, Signal
 from .amaranth_internals import SignalDict
 from .compiling.cache import source_digest
 from .compiling.library import Builder, builder, content_key
-from .cpp.simulation import SimulationSource, write_simulation
+from .cpp.simulation import Postponed, SimulationSource, write_simulation
 from .errors import SimulationError, in_one_line
 from .native.interpreted import write_interpretation
 from .netlist.covered import Measured
@@ -74,7 +74,7 @@ def built(design: Any, measured: Measured = Measured.NOTHING) -> Compiled:
         if patience == 0 or measured is not Measured.NOTHING:
             return _read(_folder(content, partial(_fill, design, mark, measured)), mark)
         known = builder().known(content)
-        if known is not None:
+        if known is not None and (known / _LAYOUT).is_file():  # as in `_folder`
             return _read(known, mark)
         fill = partial(_fill_interpreted, design, mark)
         return _read(_folder([*content, "interpreted"], fill), mark, content, patience)
@@ -186,9 +186,11 @@ def _read(
         lowered, source, logic = _Unpickler(stream, mark.objects).load()
         end = stream.tell()
         if end < len(content):
-            source.program, text = pickle.load(stream)
-            source.compile = partial(_compiled, compiled, content[:end], text)
-            source.patience = _FIRST + _MORE * len(text) if patience is None else patience
+            program, text = pickle.load(stream)
+            if patience is None:
+                patience = _FIRST + _MORE * len(text)
+            compile_ = partial(_compiled, compiled, content[:end], text)
+            source.postponed = Postponed(program, patience, compile_)
         else:
             source.library = Builder.library(folder)
     return lowered, _KeptSource(source, partial(_loaded, logic, lowered.design.memories))

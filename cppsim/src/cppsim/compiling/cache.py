@@ -91,12 +91,11 @@ class Cache:
         If the cache cannot be written, a temporary folder replaces it, with a `CacheWarning`.
         A damaged entry is built anew, with a `CacheWarning`.
         """
-        root = self._root(kind)
-        with contextlib.suppress(PermissionError):  # of a folder that one may not look into
-            if _usable(root / key):
-                return root / key
+        known = self.known(kind, key)
+        if known is not None:
+            return known
         limit = self.limit()
-        root = _writable(root, self.variable)
+        root = _writable(self._root(kind), self.variable)
         root.mkdir(parents=True, exist_ok=True)  # it may have been removed since it was tested
         ready = root / key
         with _locked(root / f"{key}.lock") as alone:
@@ -115,10 +114,11 @@ class Cache:
 
     def known(self, kind: str, key: str) -> Path | None:
         """Return the folder of ``key``, None if it does not exist or is damaged."""
-        with contextlib.suppress(PermissionError, RuntimeError):
-            folder = self.folder() / kind / key
-            if _usable(folder):
-                return folder
+        root = self._root(kind)
+        for each in (root, _replaced.get(root)):
+            with contextlib.suppress(PermissionError):  # of a folder that one may not look into
+                if each is not None and _usable(each / key):
+                    return each / key
         return None
 
     def tool_environment(self) -> dict[str, str]:
@@ -182,14 +182,20 @@ def _shrink_once(root: Path, limit: int) -> None:
         shrink(root, limit)
 
 
+_replaced: dict[Path, Path] = {}
+"""The temporary folder that replaces a folder in this process."""
+
+
 @functools.cache
 def _writable(root: Path, variable: str) -> Path:
     """Return ``root``, or the temporary folder that replaces it in this process."""
     try:
         _try_to_write(root)
     except OSError as error:
-        root = _instead_of(str(root.parent), str(error.strerror), variable) / root.name
-        root.mkdir(exist_ok=True)
+        other = _instead_of(str(root.parent), str(error.strerror), variable) / root.name
+        other.mkdir(exist_ok=True)
+        _replaced[root] = other
+        return other
     return root
 
 

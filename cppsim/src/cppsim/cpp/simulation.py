@@ -36,10 +36,10 @@ const uint64_t starts[{size}] = {{{starts}}};
 
 struct Top {{
   uint64_t s[{size}];
-{memories}
-{covered}  Messages *messages;
+  Messages *messages;
   bool halved; // `step` ends before `levels`
-
+{memories}
+{covered}
   __attribute__((always_inline)) int levels() {{
 {levels}
   }}
@@ -72,6 +72,25 @@ EXPORT uint64_t *simulation_covered(Top *top) {
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Postponed:
+    """A design whose library is compiled when that pays.
+
+    Attributes
+    ----------
+    program
+        The design for an interpreter.
+    patience
+        The instructions to interpret before.
+    compile
+        Compiles the library, and returns its path. Raises ``SimulationError``.
+    """
+
+    program: Any
+    patience: int
+    compile: Callable[[], Path]
+
+
 @dataclass(slots=True)
 class SimulationSource:
     """C++ text, and the layout of its state.
@@ -82,12 +101,8 @@ class SimulationSource:
         The C++; from the cache its digest.
     library
         The compiled C++, once there is one.
-    program
-        The design for an interpreter, if it has no library yet.
-    compile
-        Compiles the library, and returns its path.
-    patience
-        The instructions to interpret before that.
+    postponed
+        What runs the design without a library.
     fields
         The words that hold a tuple of bits; a bit in none of them is a constant.
     settled
@@ -116,9 +131,7 @@ class SimulationSource:
 
     text: str = ""
     library: Path | None = None
-    program: Any = None
-    compile: Callable[[], Path] | None = None
-    patience: int = 0
+    postponed: Postponed | None = None
     fields: dict[Bits, tuple[BitField, ...]] = field(default_factory=dict)
     settled: set[Bits] = field(default_factory=set)
     stored: dict[int, tuple[int, int]] = field(default_factory=dict)

@@ -34,9 +34,10 @@ _FORMATS: dict[int, Any] = {8: "B", 16: "H", 32: "I", 64: "Q"}
 
 
 class DesignInstance:
-    """One instance of a lowered design whose C++ ``source`` has a library.
+    """One instance of a lowered design whose C++ ``source`` has a library, or is interpreted.
 
-    Raises ``SimulationError`` if the library cannot be loaded.
+    An interpreted design is compiled before it settles, or in `compile_if_spent`, if it has run so
+    long that compiling pays. Raises ``SimulationError`` if the library cannot be loaded.
 
     Attributes
     ----------
@@ -52,8 +53,6 @@ class DesignInstance:
     edge, levels : callable
         The two halves of ``step``, between which inputs may change: the edges of clocks, then the
         levels of clocks that the design makes. ``levels`` returns what ``step`` does.
-    settle : callable
-        Computes the signals that follow from state and inputs.
     native : InstanceHandle
         The model for native code, valid as long as this object.
     """
@@ -67,10 +66,11 @@ class DesignInstance:
         self._memories = {id(x): number for number, x in enumerate(lowered.design.memories)}
         self._interpreter: Interpreter | None = None
         library: Any
-        if source.library is None:
-            library = self._interpreter = Interpreter(source.program, source.patience)
-        else:
+        if source.library is not None:
             library = load(source.library)
+        else:
+            assert source.postponed is not None
+            library = self._interpreter = Interpreter(source.postponed)
         self._library = library
         # A plain number is what ctypes hands over fastest.
         self._handle = library.simulation_create()
@@ -93,12 +93,20 @@ class DesignInstance:
     def _begin(self, library: Any, top: int) -> None:
         """Execute the functions of ``library`` on ``top`` from now on."""
         functions = [getattr(library, f"simulation_{name}") for name in _FUNCTIONS]
-        self.step, self.settle, self.edge, self.levels = (
+        self.step, settle, self.edge, self.levels = (
             partial(function, top) for function in functions
         )
+        if self._interpreter is None:
+            vars(self)["settle"] = settle  # in two thirds of the time of the method
         self.native.top = top
         for name, function in zip(_FUNCTIONS, functions, strict=True):
             setattr(self.native, name, _address(function))
+
+    def settle(self) -> None:
+        """Compute the signals that follow from state and inputs."""
+        # A testbench may settle a design for ever without an event of the engine.
+        self.compile_if_spent()
+        self._library.simulation_settle(self._handle)
 
     def compile_if_spent(self) -> None:
         """Compile an interpreted design if it has run so long that compiling pays.
@@ -108,14 +116,16 @@ class DesignInstance:
         interpreter = self._interpreter
         if interpreter is None or not interpreter.is_spent():
             return
-        assert self.source.compile is not None
         try:
-            library = load(self.source.compile())
+            library = load(interpreter.postponed.compile())
             interpreter.check(library)
-            self._begin(library, interpreter.state)
         except SimulationError as error:
+            self._interpreter = None
+            self._begin(self._library, self._handle)
             warn_user(FallbackWarning(f"interpreted, not compiled: {error}"))
-        self._interpreter = None
+        else:
+            self._interpreter = None
+            self._begin(library, interpreter.state)
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None):

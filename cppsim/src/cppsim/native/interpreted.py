@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from ..compiling.library import bind
-from ..cpp.simulation import SimulationSource
+from ..cpp.simulation import Postponed, SimulationSource
 from ..cpp.words import words_of
 from ..cpp.writer import element_bits
 from ..errors import SimulationError
@@ -42,6 +42,8 @@ _Action = tuple[Kind, int, int, int, int, int, int]
 _ITEM = struct.Struct("=6IQ")
 """An instruction, and an action: their fields in order."""
 
+_POINTER = ctypes.sizeof(ctypes.c_void_p)
+
 _ROWS = frozenset({Code.ROW_8, Code.ROW_16, Code.ROW_32, Code.ROW_64})
 
 
@@ -61,7 +63,6 @@ class Interpretation:
     parts: tuple[WrittenPart, ...]
     starts: tuple[int, ...]
     memories: tuple[int, ...]
-    messages: int
     size: int
 
 
@@ -71,9 +72,9 @@ def write_interpretation(lowered: Lowered, source: SimulationSource) -> Interpre
     Raises ``NotPlain`` if it needs an operation on more than 64 bits, or a number that the layout
     of an instruction does not hold, such as 2**32 rows.
     """
-    layout = _layout(lowered, source)
+    memories, size = _layout(lowered, source)
     writer = _Design(
-        lowered, source, dict(zip(map(id, lowered.design.memories), layout[0], strict=True))
+        lowered, source, dict(zip(map(id, lowered.design.memories), memories, strict=True))
     )
     try:
         parts = (
@@ -85,18 +86,17 @@ def write_interpretation(lowered: Lowered, source: SimulationSource) -> Interpre
         )
     except struct.error as error:
         raise NotPlain(str(error)) from None
-    return Interpretation(parts, tuple(source.starts) or (0,), *layout)
+    return Interpretation(parts, tuple(source.starts) or (0,), memories, size)
 
 
-def _layout(lowered: Lowered, source: SimulationSource) -> tuple[tuple[int, ...], int, int]:
-    """Return where ``Top`` has its memories and the pointer to messages, and its size in bytes."""
-    end, offsets = 8 * source.size, []
+def _layout(lowered: Lowered, source: SimulationSource) -> tuple[tuple[int, ...], int]:
+    """Return the offsets of the memories in ``Top``, and its size in bytes."""
+    end, offsets = 8 * source.size + _POINTER + 1, []
     for memory in lowered.design.memories:
         element = element_bits(memory.width) // 8
         offsets.append(-(-end // element) * element)
         end = offsets[-1] + element * max(1, memory.depth) * max(1, word_count(memory.width))
-    messages = -(-end // 8) * 8
-    return tuple(offsets), messages, messages + 16
+    return tuple(offsets), -(-end // 8) * 8
 
 
 class _PartWriter(ProgramWriter):
@@ -288,7 +288,6 @@ class _Interpretation(ctypes.Structure):
         ("parts", _Part * 5),
         ("starts", ctypes.c_void_p),
         ("size", ctypes.c_uint64),
-        ("messages", ctypes.c_uint64),
         ("bytes", ctypes.c_uint64),
     )
 
@@ -316,11 +315,12 @@ def _library() -> Any:
 class Interpreter:
     """The functions of a compiled library for one instance of a design, which it interprets.
 
-    ``left`` is the number of instructions after which compiling pays. Holds what native code reads.
+    Holds what native code reads.
     """
 
-    def __init__(self, design: Interpretation, left: int) -> None:
-        self._design, self._left = design, left
+    def __init__(self, postponed: Postponed) -> None:
+        self.postponed = postponed
+        self._design: Interpretation = postponed.program
         library = _library()
         self.simulation_destroy = library.interpreter_destroy
         self.simulation_reset = library.interpreter_reset
@@ -353,11 +353,10 @@ class Interpreter:
             (_Part * 5)(*parts),
             ctypes.addressof(starts),
             len(design.starts),
-            design.messages,
             design.size,
         )
         self._held = views, actions, values, starts, content
-        handle: int | None = _library().interpreter_create(ctypes.addressof(content), self._left)
+        handle: int | None = _library().interpreter_create(ctypes.addressof(content), self.postponed.patience)
         if not handle:
             return None
         self.state = int(self.simulation_words(handle))

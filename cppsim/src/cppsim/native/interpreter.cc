@@ -66,8 +66,8 @@ void interpreter_reset(Interpreter *interpreter) {
   const Interpretation *design = interpreter->design;
   __builtin_memset(interpreter->state, 0, design->bytes);
   __builtin_memcpy(interpreter->words, design->starts, design->size * sizeof *design->starts);
-  char *const at = interpreter->state + design->messages;
-  __builtin_memcpy(at, &interpreter->messages, sizeof interpreter->messages);
+  void *const after = interpreter->words + design->size;
+  __builtin_memcpy(after, &interpreter->messages, sizeof interpreter->messages);
   interpreter->messages->count = 0;
 }
 

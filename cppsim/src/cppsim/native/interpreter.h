@@ -42,9 +42,8 @@ struct Interpretation {
   Part levels; // its value is not 0 if an edge of a clock that the design makes is to follow
   Part settle;
   const uint64_t *starts;
-  uint64_t size;     // words
-  uint64_t messages; // the byte of the state with the pointer to messages
-  uint64_t bytes;    // of the state
+  uint64_t size;  // words, which the pointer to messages follows
+  uint64_t bytes; // of the state
 };
 
 } // extern "C"

@@ -155,12 +155,10 @@ class RunningEngine(PySimEngine):
         going = True
         while going and self._runs_alone(state):
             state.attend()
-            reason = fast_forward()
-            if left:
-                left -= 1
-            else:
-                left = stops.again()
+            if not left:
                 state.model.compile_if_spent()
+            reason = fast_forward()
+            left = left - 1 if left else stops.again()
             if reason == EDGE:
                 self._end_waits(state, left)
                 going = self._run_testbenches() or self._is_critical()

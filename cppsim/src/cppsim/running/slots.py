@@ -68,8 +68,8 @@ class SettledState(PyEngineState, ABC):
     def settle(self) -> None:
         """Evaluate the combinational logic; within a delta cycle, keep its values from before."""
         if not self.due or self.fresh or self._at_edge:
-            self.stale = 0
             self.model.settle()
+            self.stale = 0
 
     @abstractmethod
     def depth_of(self, signal: Signal) -> int:

@@ -286,8 +286,8 @@ class CompiledState(SettledState):
     def _settle_for(self, others: Sequence[Any]) -> None:
         """Settle the model if processes that wake up sample the values before these changes."""
         if self.stale and (self._triggers or others):
-            self.stale = 0
             self.model.settle()
+            self.stale = 0
 
     def _put(self, values: "Sequence[tuple[SignalSlot, int]]", rows: Sequence[Any]) -> bool:
         """Write values and rows; return whether the model needs a step."""
