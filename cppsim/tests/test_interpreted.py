@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 from amaranth.hdl import (
     ClockDomain,
     ClockSignal,
+    Const,
     Cover,
     Format,
     Module,
@@ -20,9 +22,11 @@ from amaranth.lib.memory import Memory
 
 import cppsim
 from cppsim import FallbackWarning, designs
+from cppsim.compiling.cache import CacheWarning
 from cppsim.compiling.library import Builder
 from cppsim.errors import SimulationError
 from cppsim.native import interpreted
+from cppsim.running import stops
 from support.amaranth import Simulator
 from support.fuzz import FIRST_SEED, fuzz
 from support.random_designs import (
@@ -32,6 +36,8 @@ from support.random_designs import (
     random_system,
     trace,
 )
+from support.random_processes import follow_processes, random_clocked, random_counters
+from support.random_values import narrow_values
 from support.seeds import seeds, slow
 
 ALWAYS = str(10**15)
@@ -75,9 +81,11 @@ class Busy:
             m.d.sync += Print(Format("{:d} {:x}", count, wide))
         m.d.comb += Cover(count == 7, "seven")
         self.values = [count, wide, fallen, self.shown, Mux(made, count, 5)]
+        self.memories = []
         for number, width in enumerate(WIDTHS):
             memory = Memory(shape=width, depth=5, init=[number, 1, 2])
             m.submodules[f"memory_{number}"] = memory
+            self.memories.append(memory)
             parts = None if width % 2 else 2
             write, read = memory.write_port(granularity=parts and width // parts), Signal(width)
             port = memory.read_port(domain="comb")
@@ -85,8 +93,8 @@ class Busy:
             m.d.comb += [write.en.eq(count[1:3]), port.addr.eq(self.given)]
             self.values.append(read)
 
-    def run(self, make: Any, ticks: int) -> tuple[list[Any], bool]:
-        """Return what a testbench sees, and whether compiled code was the last to run it."""
+    def simulator(self, make: Any, ticks: int) -> tuple[Any, list[Any]]:
+        """Return a simulator with a testbench, and what that has seen."""
         simulator = make(self.module)
         simulator.add_clock(1e-6)
         seen: list[Any] = []
@@ -94,38 +102,79 @@ class Busy:
         async def work(ctx: Any) -> None:
             for number in range(ticks):
                 ctx.set(self.given, number * 37 & 255)
+                memory = self.memories[number % len(WIDTHS)]
+                ctx.set(memory.data[number % 4], number << 62 | number)
                 seen.append(await ctx.tick().sample(*self.values))
                 seen.append([ctx.get(value) for value in self.values])
             await ctx.tick().repeat(ticks)
             seen.append([ctx.get(value) for value in self.values])
 
         simulator.add_testbench(work)
+        return simulator, seen
+
+    def run(self, make: Any, ticks: int) -> tuple[list[Any], bool]:
+        """Return what the testbench sees, and whether compiled code was the last to run it."""
+        simulator, seen = self.simulator(make, ticks)
         simulator.run()
-        state = simulator._engine._state
-        return seen, hasattr(state, "model") and state.model._interpreter is None
+        return seen, is_compiled(simulator)
+
+
+def is_compiled(simulator: Any) -> bool:
+    state = simulator._engine._state
+    return hasattr(state, "model") and state.model._interpreter is None
 
 
 def libraries(cache: Path) -> int:
     return len(list(cache.glob("cppsim/*/library.so")))
 
 
-@pytest.mark.parametrize("make", [random_circuit, random_machine, random_system])
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Interpret also what the cache has; look after each stop whether compiling pays."""
+    narrow_values(monkeypatch.setattr)
+    monkeypatch.setattr(Builder, "known", lambda *_: None)
+    monkeypatch.setattr(stops, "_SAMPLED", 1)
+
+
+@pytest.mark.usefixtures("hasty")
+@pytest.mark.parametrize("make", [slow(random_circuit), random_machine, random_system])
 @pytest.mark.parametrize("seed", seeds(1, 60))
 def test_random_designs(
-    make: Callable[[int], RandomDesign], seed: int, monkeypatch: pytest.MonkeyPatch
+    make: Callable[[int], RandomDesign], seed: int, interpret: Callable[[str], Path]
 ) -> None:
-    monkeypatch.setenv("CPPSIM_INTERPRET", ALWAYS)
-    shown = trace(make(seed), cppsim.Engine, steps=30, seed=seed)
-    assert shown == trace(make(seed), "pysim", steps=30, seed=seed)
+    found = -1
+    for each in range(10 * seed, 10 * seed + 10):
+        cache, found = interpret(ALWAYS), found + 1
+        expected = trace(make(each), "pysim", steps=12, seed=each)
+        assert trace(make(each), cppsim.Engine, steps=12, seed=each) == expected
+        if libraries(cache) == found:
+            break  # else it has a wide operation: 1 of 5
+    else:
+        pytest.fail("none was interpreted")
+    for instructions in (1, Random(each).randrange(2, 3000)):
+        interpret(str(instructions))
+        assert trace(make(each), cppsim.Engine, steps=12, seed=each) == expected
+    assert libraries(cache) == found + 1
+
+
+@pytest.mark.usefixtures("hasty")
+@pytest.mark.parametrize("seed", seeds(1, 30))
+def test_random_testbenches(seed: int, interpret: Callable[[str], Path]) -> None:
+    make = (random_counters, random_clocked)[seed % 2]
+    expected = follow_processes(Simulator, make(seed), seed=seed)
+    for instructions in ("1", str(Random(seed).randrange(1, 9000)), ALWAYS):
+        interpret(instructions)
+        assert follow_processes(cppsim.Simulator, make(seed), seed=seed) == expected
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("hasty")
 @pytest.mark.parametrize("instructions", [ALWAYS, "20000"])
 @pytest.mark.parametrize("seed", seeds(2, 30))
 def test_random_systems_checked(
-    instructions: str, seed: int, monkeypatch: pytest.MonkeyPatch
+    instructions: str, seed: int, interpret: Callable[[str], Path]
 ) -> None:
-    monkeypatch.setenv("CPPSIM_INTERPRET", instructions)
+    interpret(instructions)
     assert fuzz(random_system, [FIRST_SEED + seed], steps=200) > 0
 
 
@@ -151,22 +200,99 @@ def test_a_compiled_design_is_not_interpreted_again(interpret: Callable[[str], P
     assert libraries(cache) == 1
 
 
-def test_reset_of_an_interpreted_design(interpret: Callable[[str], Path]) -> None:
-    interpret(ALWAYS)
-    design = Busy()
-    simulator = cppsim.Simulator(design.module)
-    simulator.add_clock(1e-6)
-    seen: list[Any] = []
+@pytest.mark.parametrize("instructions", ["5000", ALWAYS])
+def test_reset(instructions: str, interpret: Callable[[str], Path]) -> None:
+    interpret(instructions)
+    simulator, seen = Busy().simulator(cppsim.Simulator, 100)
+    simulator.run()
+    first = list(seen)
+    seen.clear()
+    simulator.reset()
+    simulator.run()
+    assert seen == first
+    assert is_compiled(simulator) == (instructions != ALWAYS)
+
+
+@pytest.mark.parametrize("instructions", ["5000", ALWAYS])
+def test_waveforms(instructions: str, interpret: Callable[[str], Path], tmp_path: Path) -> None:
+    texts = []
+    for chosen in (instructions, "0"):
+        interpret(chosen)
+        simulator, _ = Busy().simulator(cppsim.Simulator, 70)
+        with simulator.write_vcd(str(tmp_path / "busy.vcd")):
+            simulator.run()
+        assert is_compiled(simulator) == (chosen != ALWAYS)
+        _, _, text = (tmp_path / "busy.vcd").read_text().partition("$timescale")
+        texts.append(text)
+    assert texts[0] == texts[1]
+    assert texts[0].count("\n#") > 100
+
+
+def test_two_instances_are_compiled_apart(interpret: Callable[[str], Path]) -> None:
+    interpret("5000")
+    both = [Busy().simulator(cppsim.Simulator, 100) for _ in range(2)]
+    (first, seen), (other, _) = both
+    first.run()
+    assert (is_compiled(first), is_compiled(other)) == (True, False)
+    other.run()
+    assert seen == both[1][1] == Busy().run(Simulator, 100)[0]
+
+
+def test_a_testbench_that_never_waits(interpret: Callable[[str], Path]) -> None:
+    cache = interpret("2000")
+    m, inputs = Module(), [Signal(8, name=f"x{k}") for k in range(40)]
+    total: Any = sum((x * x for x in inputs), Const(0))
+    shown = Signal(22)
+    m.d.comb += shown.eq(total)
+    simulator = cppsim.Simulator(m)
 
     async def work(ctx: Any) -> None:
-        ctx.set(design.given, 77)
-        seen.append([await ctx.tick().sample(*design.values) for _ in range(20)])
+        for value in range(50):
+            ctx.set(inputs[value % 40], value)
+            assert ctx.get(shown) == sum(x * x for x in range(max(0, value - 39), value + 1))
 
     simulator.add_testbench(work)
     simulator.run()
-    simulator.reset()
+    assert (is_compiled(simulator), libraries(cache)) == (True, 1)
+
+
+def test_a_run_that_is_interrupted_while_it_compiles(
+    interpret: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interpret("1000")
+    m, count, seen = Module(), Signal(16), []
+    m.d.sync += count.eq(count + 3)
+
+    async def work(ctx: Any) -> None:
+        seen.extend([await ctx.tick().sample(count) for _ in range(300)])
+
+    simulator = cppsim.Simulator(m)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(work)
+    with monkeypatch.context() as patched:
+        patched.setattr(Builder, "compile_text", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            simulator.run()
+    assert not is_compiled(simulator)
     simulator.run()
-    assert seen[0] == seen[1]
+    assert is_compiled(simulator)
+    assert [value for _, _, value in seen] == [3 * k for k in range(300)]
+
+
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_cache_that_cannot_be_written(
+    interpret: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interpret("5000")
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("CPPSIM_CACHE", str(tmp_path / "file" / "cache"))
+    with pytest.warns(CacheWarning, match="is used until Python ends"):
+        first, _ = Busy().run(cppsim.Simulator, 150)
+    interpret(ALWAYS)
+    assert Busy().run(cppsim.Simulator, 150) == (first, True)
 
 
 def test_wide_operations_are_compiled_at_once(interpret: Callable[[str], Path]) -> None:

@@ -356,7 +356,9 @@ class Interpreter:
             design.size,
         )
         self._held = views, actions, values, starts, content
-        handle: int | None = _library().interpreter_create(ctypes.addressof(content), self.postponed.patience)
+        handle: int | None = _library().interpreter_create(
+            ctypes.addressof(content), self.postponed.patience
+        )
         if not handle:
             return None
         self.state = int(self.simulation_words(handle))
