@@ -324,6 +324,16 @@ def test_a_failed_compilation_warns(
     assert shown == expected
 
 
+def test_without_a_compiler(
+    interpret: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interpret(ALWAYS)
+    monkeypatch.setenv("CPPSIM_CXX", "/no/such/compiler")
+    with pytest.warns(FallbackWarning, match="left to Amaranth's simulator: "):
+        shown, _ = Busy().run(cppsim.Simulator, 20)
+    assert shown == Busy().run(Simulator, 20)[0]
+
+
 def test_another_layout_of_the_compiled_design_is_found(
     interpret: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -44,7 +44,7 @@ class Engine(RunningEngine):
     mode : Mode, optional
         The mode of all engines of a class; None for `default_mode`.
     compiled : bool
-        Compiled code runs the design.
+        Native code runs the design: compiled, or at first interpreted.
     reason : str
         Why the design cannot be compiled; empty if it is, or in mode ``off``.
     """
