@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from amaranth.hdl import (
+    Cat,
     ClockDomain,
     ClockSignal,
     Const,
@@ -226,6 +227,30 @@ def test_waveforms(instructions: str, interpret: Callable[[str], Path], tmp_path
         texts.append(text)
     assert texts[0] == texts[1]
     assert texts[0].count("\n#") > 100
+
+
+def test_messages_of_logic_beside_those_of_edges(
+    interpret: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts = []
+    for instructions in (ALWAYS, "0"):
+        interpret(instructions)
+        m, count = Module(), Signal(60, init=1 << 59)
+        m.d.sync += [count.eq(count + 1), Print(Format("edge {:x}", Cat(count, count)))]
+        m.d.comb += Cover(count[0], Format("odd {:x} {}", Cat(count, count), count[:9]))
+        simulator = cppsim.Simulator(m)
+        simulator.add_clock(1e-6)
+
+        async def work(ctx: Any) -> None:
+            await ctx.tick().repeat(10)
+
+        simulator.add_testbench(work)
+        simulator.run()
+        assert is_compiled(simulator) == (instructions != ALWAYS)
+        texts.append(capsys.readouterr().out)
+    assert texts[0] == texts[1]
+    assert texts[0].count("edge ") == 10
+    assert texts[0].count("odd ") == 5
 
 
 def test_two_instances_are_compiled_apart(interpret: Callable[[str], Path]) -> None:
