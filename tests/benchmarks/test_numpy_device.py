@@ -1,4 +1,4 @@
-"""The device `numpy` beside NumPy itself, in one run: ratios only.
+"""The device `numpy` beside NumPy itself, in one run: printed, and bounded by ratios only.
 
 Not part of `make test`, because a test that runs at the same time makes every figure worse.
 """
@@ -66,6 +66,34 @@ def test_arrays_that_stay_on_the_device(device: bitlane.Device, name: str) -> No
         lambda: bitlane.compute(compute(a, b)), 20
     )
     expect(f"16 MiB XOR on the device, {name}", ratio, least)
+
+
+LEAST_RESIDENT = {64: 0.015, 1024: 0.2, 2048: 0.3, 4096: 0.5}
+"""By KiB: the host takes some 60 us for a call, in which NumPy computes 2 MiB."""
+
+
+@pytest.mark.parametrize("kib", LEAST_RESIDENT)
+def test_smaller_arrays_that_stay_on_the_device(device: bitlane.Device, kib: int) -> None:
+    size = kib << 10
+    a, b = LARGE_A.reshape(-1)[:size], LARGE_B.reshape(-1)[:size]
+    x, y = device.asarray(a), device.asarray(b)
+    assert np.array_equal(np.asarray(x ^ y), a ^ b)
+    ratio = fastest(lambda: a ^ b) / fastest(lambda: bitlane.compute(x ^ y))
+    expect(f"{kib} KiB XOR on the device", ratio, LEAST_RESIDENT[kib])
+
+
+def test_a_small_call_and_opening() -> None:
+    """In units of a loop of 300 steps in the interpreter, which takes 7 us on most computers."""
+    a, b = A[0, :64], B[0, :64]
+    unit = fastest(lambda: sum(number for number in range(300)), 300)
+    with bitlane.open("numpy") as device:
+        assert np.array_equal(device.bit_xor(a, b), a ^ b)
+        call = fastest(lambda: device.bit_xor(a, b), 300)
+    opening = fastest(lambda: bitlane.open("numpy").close(), 30)
+    print(f"\n64 B XOR: {1e6 * call:.0f} us, {call / unit:.1f} units; goal 100 us")
+    print(f"opening: {1e3 * opening:.1f} ms, {opening / unit:.0f} units; goal 10 ms")
+    assert call <= 14 * unit
+    assert opening <= 1400 * unit
 
 
 def direct(rows: NDArray[np.uint8], queries: NDArray[np.uint8]) -> list[NDArray[np.int64]]:
