@@ -5,7 +5,7 @@ hours and those behind it; CLEAR takes effect at once.
 """
 
 from collections.abc import Callable, Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from bitlane_rtl.abi import (
     ABI_VERSION,
@@ -171,7 +171,7 @@ class ControlWindow:
         self._enable = bool(word & _ENABLE)
         self._pending = self._pending and not word & _PENDING
 
-    _readers: ClassVar[Mapping[int, Callable[["ControlWindow"], int]]] = {
+    _readers: ClassVar[Mapping[int, Callable[[Any], int]]] = {
         register(name).offset: reader
         for name, reader in {
             "STATUS": _status,
@@ -185,7 +185,7 @@ class ControlWindow:
     }
     """Methods that return a register, by its offset."""
 
-    _writers: ClassVar[Mapping[int, Callable[["ControlWindow", int], None]]] = {
+    _writers: ClassVar[Mapping[int, Callable[[Any, int], None]]] = {
         register(name).offset: writer
         for name, writer in {
             "DOORBELL": _ring,
