@@ -106,6 +106,7 @@ __all__ = [
     "logical_not",
     "logical_or",
     "logical_xor",
+    "matrix_transpose",
     "meshgrid",
     "moveaxis",
     "nan",
@@ -115,6 +116,7 @@ __all__ = [
     "ones_like",
     "permute_dims",
     "pi",
+    "positive",
     "repeat",
     "reshape",
     "result_type",
@@ -193,6 +195,11 @@ def bitwise_left_shift(x1: Any, x2: Any, /) -> Array:
 def bitwise_right_shift(x1: Any, x2: Any, /) -> Array:
     """Return ``x1 >> x2`` with the sign of ``x1``; for counts of the width and more, the sign."""
     return _operate(Op.SHIFT_RIGHT, x1, x2)
+
+
+def positive(x: Array, /) -> Array:
+    """Return the numbers of ``x``, copied."""
+    return _operate(Op.COPY, x)
 
 
 def _operate(op: Op, *operands: Any) -> Array:
@@ -551,6 +558,11 @@ def _send(device: DeviceLike, name: str, make: Callable[[], AnyArray]) -> Array:
 def broadcast_to(x: Array, /, shape: Shape) -> Array:
     """Return a view of ``x`` repeated to ``shape``."""
     return x.broadcast_to(shape)
+
+
+def matrix_transpose(x: Array, /) -> Array:
+    """Return a view with the last two axes exchanged. Raises ``ShapeError`` if there are fewer."""
+    return x.mT
 
 
 def permute_dims(x: Array, /, axes: Sequence[int]) -> Array:

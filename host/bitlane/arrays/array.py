@@ -148,6 +148,10 @@ class Array:
         result: Array = dispatch_elementwise(Op.NOT, self)
         return result
 
+    def __pos__(self) -> "Array":
+        result: Array = dispatch_elementwise(Op.COPY, self)
+        return result
+
     # Arrays have no hash, as NumPy's have none.
     def __eq__(self, other: Any) -> "Array":  # type: ignore[override]
         if _is_no_number(other):
@@ -178,7 +182,6 @@ class Array:
     __pow__ = __rpow__ = __ipow__ = _refused("**")
     __matmul__ = __rmatmul__ = __imatmul__ = _refused("@")
     __neg__ = _refused("-")
-    __pos__ = _refused("+")
     __abs__ = _refused("abs")
 
     def sum(

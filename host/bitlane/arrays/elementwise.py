@@ -94,13 +94,16 @@ def elementwise(
 
 
 def _expect_numbers(op: Op, dtype: np.dtype[Any]) -> None:
-    """Raise ``DataTypeError`` for a type that NumPy's universal function does not take as bits."""
+    """Raise ``DataTypeError`` for a type that NumPy's universal function does not take."""
     if op is Op.COUNT and dtype.kind not in "ub":
         raise DataTypeError(
             f"np.bitwise_count: data type {dtype}; of a signed integer it counts the absolute"
             " value, which takes arithmetic (bitlane.bit_count counts the bits of the encoding)"
         )
-    if dtype.kind == "f":
+    if op is Op.COPY:
+        if dtype.kind == "b":
+            raise DataTypeError("x: data type bool; the sign + expects numbers (copy copies any)")
+    elif dtype.kind == "f":
         raise DataTypeError(
             f"x: data type {dtype}; ~ expects integers or truth values (bitlane.bit_not takes the"
             " bits of floats)"

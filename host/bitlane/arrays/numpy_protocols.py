@@ -25,6 +25,7 @@ _UFUNCS: Final[Mapping[np.ufunc, Op]] = {
     np.right_shift: Op.SHIFT_RIGHT,
     np.invert: Op.NOT,
     np.bitwise_count: Op.COUNT,
+    np.positive: Op.COPY,
 }
 _SUM: Final = np.add
 _TRUTH_REDUCTIONS: Final = {np.logical_and: all_true, np.logical_or: any_true}

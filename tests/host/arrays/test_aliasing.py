@@ -85,6 +85,8 @@ BOTH: dict[str, Callable[[Any], Any]] = {
     "np.meshgrid": lambda x: np.meshgrid(np.ravel(x.copy()), np.ravel(x))[1],
     "np.meshgrid of one": lambda x: np.meshgrid(x.reshape(-1))[0],
     "np.meshgrid sparse": lambda x: np.meshgrid(x.reshape(-1), sparse=True)[0],
+    "+x": lambda x: +x,
+    "np.positive": lambda x: np.positive(x),
 }
 
 READ_ONLY: dict[str, Callable[[Any], Any]] = {
@@ -108,6 +110,8 @@ API: dict[str, tuple[Callable[[Any], Any], bool]] = {
     "reshape copied": (lambda x: array_api.reshape(x, x.shape, copy=True), False),
     "method reshape copied": (lambda x: x.reshape(x.shape, copy=True), False),
     "permute_dims": (lambda x: array_api.permute_dims(x, tuple(range(x.ndim))), True),
+    "matrix_transpose": (lambda x: array_api.matrix_transpose(x), True),
+    "positive": (lambda x: array_api.positive(x), False),
     "unstack": (lambda x: array_api.unstack(array_api.expand_dims(x))[0], True),
     "meshgrid": (lambda x: array_api.meshgrid(x.reshape(-1, copy=False))[0], False),
     "host": (lambda x: x.device.asarray(x.get()), False),

@@ -329,7 +329,9 @@ def test_its_functions(device: Device) -> None:
         (xp.bitwise_invert(x), ~a),
         (xp.bitwise_left_shift(x, y), a << b),
         (xp.bitwise_right_shift(x, y), a >> b),
+        (xp.positive(x), a),
         (xp.permute_dims(x, (1, 0)), a.T),
+        (xp.matrix_transpose(x), a.T),
         (xp.reshape(x, (3, 2)), a.reshape(3, 2)),
         (xp.concat([x, y]), np.concatenate([a, b])),
         (xp.stack([x, y]), np.stack([a, b])),
@@ -346,6 +348,10 @@ def test_its_functions(device: Device) -> None:
     assert xp.logical_xor(p, q).tolist() == [False, True]
     assert xp.logical_not(p).tolist() == [False, True]
     assert same(xp.logical_and(p[:, None], x).get(), np.array([a[0] != 0, [False] * 3]))
+    floats = np.array([1.5, -0.0, np.nan])
+    assert same(np.positive(xp.asarray(floats, device=device)).get(), floats)
+    with pytest.raises(DataTypeError, match=r"x: data type bool; the sign \+ expects numbers"):
+        xp.positive(p)
     with pytest.raises(DataTypeError, match="expected an array on a device"):
         xp.bitwise_and(1, 2)
 
