@@ -172,13 +172,13 @@ def test_tensors_larger_than_the_memory_are_tiled(narrow: bitlane.Device) -> Non
 
 
 def test_a_large_call_leaves_the_computers_memory_as_it_was() -> None:
-    a = noise(1 << 21, seed=1)
+    a = noise(1 << 23, seed=1)
     with opened(DEFAULT) as device:
         memory = simulator_of(device).memory
         before = resident_bytes(memory)
         assert same(device.bit_not(a), np.invert(a))
-        # Operand and result would together take twice the size of ``a``.
-        assert resident_bytes(memory) - before < a.nbytes // 8
+        # Operand and result would together take twice the size of ``a``, a huge page a fourth.
+        assert resident_bytes(memory) - before < a.nbytes // 2
 
 
 # --- sums of counts ---------------------------------------------------------------------------

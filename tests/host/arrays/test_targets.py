@@ -319,11 +319,13 @@ def _xor_into(target: Any, value: Any) -> None:
 
 def _reduce_into(target: Any, function: Callable[..., Any], value: Any) -> None:
     axis = -1 if value.ndim else None
+    shape = (*value.shape[:-1], 1) if value.ndim else ()
+    first = (0,) * (target.ndim - len(shape))
+    part = target[(*first, *map(slice, shape), ...)]
     if isinstance(target, Array):
-        function(value, axis=axis, keepdims=True, out=target)
+        function(value, axis=axis, keepdims=True, out=part)
     else:
-        # NumPy does not broadcast the result of a reduction to ``out``.
-        np.copyto(target, function(value, axis=axis, keepdims=True))
+        np.copyto(part, function(value, axis=axis, keepdims=True))
 
 
 def _join(target: Any, value: Any) -> None:

@@ -111,8 +111,8 @@ def test_the_memory_of_a_dropped_device_is_free_at_once() -> None:
         device = bitlane.open("numpy?memory=1MiB")
         assert int((device.asarray([1, 2]) ^ 1).sum()) == 3
         device.driver.counters()
-        assert device.driver.link.host_memory is not None
-        memory = ref(device.driver.link.host_memory)
+        assert device.driver.link.memory_view is not None
+        memory = ref(device.driver.link.memory_view)
         del device
         assert memory() is None
     finally:
