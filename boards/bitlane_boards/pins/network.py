@@ -46,6 +46,8 @@ class SimulatedNetwork:
         Datagrams that went to the board, and that came from it.
     outward, inward
         The cable to the board, and from it.
+    port
+        The board's UDP port.
     quiet
         Whether nothing has moved for 500 us.
 
@@ -67,6 +69,7 @@ class SimulatedNetwork:
         )
         self._pcap = PcapWriter(pcap) if pcap else None
         self._mac: bytes | None = None
+        self.port = addresses.port
         self.sent = self.received = 0
         self.quiet = False
 

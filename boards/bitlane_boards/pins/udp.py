@@ -54,7 +54,8 @@ class UdpServer:
     The time runs while frames are on their way, while the circuit is busy, and for 500 us more;
     then it stands still until a client sends. The circuit cannot count a session's seconds that
     way: the server ends the session, SESSION_SECONDS of the computer's time after its last
-    datagram. The server owns the socket.
+    datagram. The port of ``bound`` is the board's port to the clients: the board drops a datagram
+    that comes from it, and none from the port that the circuit has. The server owns the socket.
 
     Attributes
     ----------
@@ -69,7 +70,9 @@ class UdpServer:
         # The session that the board serves, and when its last datagram passed.
         self._session = b""
         self._heard = 0.0
-        self.url = f"udp://127.0.0.1:{bound.getsockname()[1]}"
+        port = bound.getsockname()[1]
+        self._swapped = {port: network.port, network.port: port}
+        self.url = f"udp://127.0.0.1:{port}"
 
     def serve(self, seconds: float | None = None) -> None:
         """Serve for ``seconds``, or until an exception such as ``KeyboardInterrupt``.
@@ -114,10 +117,11 @@ class UdpServer:
                 data, client = self._socket.recvfrom(_READ_BYTES)
             except BlockingIOError:
                 return
-            self._clients[client[1]] = client
+            port = self._swapped.get(client[1], client[1])
+            self._clients[port] = client
             if data[:SESSION_BYTES] == self._session:
                 self._heard = time.monotonic()
-            self.network.send(client[1], data)
+            self.network.send(port, data)
 
     def _receive(self) -> None:
         """Run for one turn, and pass on the datagrams that came."""

@@ -41,12 +41,13 @@ _SIZES: Final = Struct("=i")
 class DatagramSocket:
     """A UDP socket that is connected to ``address``, an IPv4 address and a port.
 
+    Its own port is another one: a board drops datagrams that come from its port.
     ``batches``: use UDP_SEGMENT and UDP_GRO where the system has them. Raises ``OSError``, as do
     all methods but ``close``.
     """
 
     def __init__(self, address: tuple[str, int], *, batches: bool = True) -> None:
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket = _connected(address)
         self._buffer = memoryview(bytearray(_BUFFER_BYTES))
         try:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SOCKET_BYTES)
@@ -56,7 +57,6 @@ class DatagramSocket:
             if sys.platform == "linux":
                 self._socket.setsockopt(socket.IPPROTO_IP, _IP_MTU_DISCOVER, _IP_PMTUDISC_DO)
             self._socket.setblocking(False)
-            self._socket.connect(address)
             self._selector = DefaultSelector()
             self._selector.register(self._socket, EVENT_READ)
         except BaseException:
@@ -144,6 +144,22 @@ class DatagramSocket:
         if end > start:
             found.append(Batch(self._buffer[start:end], step))
         return found
+
+
+def _connected(address: tuple[str, int]) -> socket.socket:
+    """Return a UDP socket that is connected to ``address`` from another port than that one."""
+    opened = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        opened.connect(address)
+        if opened.getsockname()[1] != address[1]:
+            return opened
+        # Until the next one has a port, this socket holds its own.
+        following = _connected(address)
+    except BaseException:
+        opened.close()
+        raise
+    opened.close()
+    return following
 
 
 def _calls(batches: Sequence[Batch]) -> list[tuple[list[bytes | memoryview], int]]:

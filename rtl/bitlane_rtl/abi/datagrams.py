@@ -8,8 +8,9 @@ the data of a frame, and the header of an answer, to whole words of 4 bytes.
 A datagram carries one or more requests. The board executes them in order. Their answers make one
 datagram with the same SESSION, which goes to the address from which the requests came; an answer
 that does not fit any more starts another one. A datagram whose CRC, length or SESSION is wrong is
-dropped as a whole. A request that is out of turn is answered with EXPECTED, the first one since a
-request was accepted; those behind it in the same datagram are out of turn, whatever their numbers.
+dropped as a whole, and so is one whose source port is the board's. A request that is out of turn is
+answered with EXPECTED, the first one since a request was accepted; those behind it in the same
+datagram are out of turn, whatever their numbers.
 
 A session belongs to one host. HELLO is the only frame of its datagram, and its SESSION is a random
 number that is not 0. It starts that session if no other session is alive, or if bit TAKE_OVER of

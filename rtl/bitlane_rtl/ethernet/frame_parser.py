@@ -107,7 +107,7 @@ class FrameParser(wiring.Component):
     IPv4 headers have no options, and datagrams are not fragments. The checksum of IPv4, and that of
     UDP or ICMP, must be right; in UDP, 0 means that there is none. The lengths must agree: UDP's is
     that of IPv4 less 20, and the frame has at least as many bytes. A datagram without data is
-    dropped.
+    dropped, and one whose source port is the board's: two boards would answer each other for ever.
 
     Parameters
     ----------
@@ -232,8 +232,14 @@ class FrameParser(wiring.Component):
         either = [place for place in ipv4.checked if 6 <= place < 34]
         checked = byte.of_type(m, [place for place in arp.checked if place >= 6], either)
         by_protocol = Mux(byte.echo, byte.at(m, [34, 35]), byte.at(m, [36, 37])) & ~byte.arp
+        source_high, source_low = byte.at(m, [34]), byte.at(m, [35])
+        port = self._addresses.port
+        own_port = Signal(reset_less=True)  # as far as the first byte of the source port
+        with m.If(source_high):
+            m.d.sync += own_port.eq(value == port >> 8)
         byte.wrong += [
             (checked | by_protocol) & differs,
+            source_low & ~byte.arp & ~byte.echo & own_port & (value == port & 0xFF),
             byte.at(m, [13]) & ((value & (0xFF ^ _ARP_TYPE)).any() | (value[1] ^ value[2])),
             # Of the flags, one may be 1: do not fragment.
             byte.at(m, [20]) & ~byte.arp & (value & 0xBF).any(),

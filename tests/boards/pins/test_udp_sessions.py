@@ -1,5 +1,6 @@
 """A simulated board, whose time stands still, loses the session of a client that was killed."""
 
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,9 +11,11 @@ from typing import Any
 import pytest
 
 from bitlane.errors import BoardInUseError
+from bitlane.links.datagrams import DatagramLine
 from bitlane.links.udp import open_link
 from bitlane_boards.pins import udp
 from bitlane_boards.pins.udp import UdpServer, bound_socket
+from bitlane_rtl.abi.datagrams import DEFAULT_PORT
 from support.host.network import NetworkRules
 
 SECONDS = 20
@@ -24,6 +27,7 @@ class StillNetwork:
 
     def __init__(self) -> None:
         self.rules = NetworkRules(clock=lambda: 0.0)
+        self.port = DEFAULT_PORT
         self.simulation = SimpleNamespace(unsent=0)
         self.quiet = True
         self.lost = 0
@@ -33,7 +37,7 @@ class StillNetwork:
     def send(self, port: int, data: bytes) -> None:
         self.quiet = False
         self.farewells += port == udp._GOODBYE_PORT
-        if port != udp._GOODBYE_PORT or self.farewells > self.lost:
+        if port != self.port and (port != udp._GOODBYE_PORT or self.farewells > self.lost):
             self._arrived += [(port, answer) for answer in self.rules.datagrams(data)]
 
     def advance(self, seconds: float) -> list[tuple[int, bytes]]:
@@ -101,3 +105,20 @@ def test_an_idle_client_goes_on_unless_another_host_came(monkeypatch: pytest.Mon
         monkeypatch.undo()  # it would end again before a busy computer comes to look
         assert link.read(BASE, 4).tobytes() == b"mine"
         assert network.rules.alive
+
+
+@pytest.mark.parametrize("of_the_url", [True, False])
+def test_the_port_of_the_url_is_the_boards(of_the_url: bool) -> None:
+    """The board drops what comes from its own port, which is that of the URL."""
+    with served() as (network, url):
+        port = int(url.rpartition(":")[2])
+        peer = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        with peer:
+            peer.settimeout(0.2 if of_the_url else SECONDS)
+            peer.bind(("127.0.0.2", port if of_the_url else network.port))
+            peer.sendto(DatagramLine(1).encode_hello(0, 0), ("127.0.0.1", port))
+            if of_the_url:
+                with pytest.raises(TimeoutError):
+                    peer.recv(100)
+            else:
+                assert peer.recv(100)

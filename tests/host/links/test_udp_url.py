@@ -3,6 +3,7 @@
 import errno
 import socket
 import sys
+from typing import Any
 
 import pytest
 
@@ -155,6 +156,26 @@ def test_no_fragments_are_sent_on_linux() -> None:
     discover, do = 10, 2
     assert sys.platform != "linux" or opened._socket.getsockopt(socket.IPPROTO_IP, discover) == do
     opened.close()
+
+
+def test_the_hosts_port_is_never_the_boards(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A board drops what comes from its own port, which the system may choose for a host, too."""
+    chosen = iter([True, True, False])
+
+    class Unlucky(socket.socket):
+        def connect(self, address: Any) -> None:
+            if next(chosen):
+                self.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                self.bind(("127.0.0.2", address[1]))
+            super().connect(address)
+
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as board:
+        board.bind(("127.0.0.1", 0))
+        monkeypatch.setattr(socket, "socket", Unlucky)
+        opened = DatagramSocket(board.getsockname())
+        assert next(chosen, None) is None
+        assert opened._socket.getsockname()[1] != board.getsockname()[1]
+        opened.close()
 
 
 def test_options_reach_the_link_and_the_host_may_be_a_name() -> None:

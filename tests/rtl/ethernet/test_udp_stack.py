@@ -10,6 +10,7 @@ from scapy.layers.l2 import Ether
 
 from support.ethernet.line import HEAD, Burst, checked, frame, on_line, padded, with_fcs
 from support.ethernet.packets import (
+    BOARD,
     BOARD_MAC,
     HOST_MAC,
     answer,
@@ -109,6 +110,9 @@ MAKES: dict[str, Callable[[], Sequence[Any]]] = {
         for rest in (GOOD[UDP], ICMP() / b"abcd")
     ],
     "another port": lambda: [datagram(b"abcd", dport=port) for port in (0xB17F, 0x7EB1, 0, 53)],
+    "the board's port as the source": lambda: [
+        datagram(b"abcd", sport=BOARD.port, chksum=chksum) for chksum in (None, 0)
+    ],
     "another type": lambda: [ethernet(type=t) / bytes(ip()) for t in (0x86DD, 0x0802, 0x0900, 46)],
     "another protocol": lambda: [ethernet() / ip(proto=p) / bytes(28) for p in (0, 2, 6, 18, 255)],
     "another message of ICMP": lambda: [
@@ -167,6 +171,11 @@ def test_what_is_not_for_the_board_is_not_answered(bench: StackBench, kind: str)
 def test_a_datagram_needs_no_checksum(bench: StackBench) -> None:
     request = datagram(b"without it", chksum=0)
     expect(bench, line_of([request]), [request])
+
+
+def test_ports_like_the_boards_are_answered(bench: StackBench) -> None:
+    requests = [datagram(b"abcd", sport=port) for port in (0xB17F, 0xB07E, 0x7EB1, 0x7E7E, 1)]
+    expect(bench, line_of(requests, idle=400), requests)
 
 
 def test_padding_is_ignored(bench: StackBench) -> None:

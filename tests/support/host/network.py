@@ -286,6 +286,8 @@ class NetworkBoard:
         with suppress(BlockingIOError):
             while len(answers) < 64:
                 datagrams, sender = received(self._socket)
+                if sender[1] == self.port:
+                    continue
                 if sender != host:
                     self._send(answers, host)
                     answers, host = [], sender
