@@ -103,7 +103,8 @@ def _tables(fields: Iterable[_Field]) -> _Tables:
 class FrameParser(wiring.Component):
     """Stores the packets of requests of ARP, of echo requests of ICMP and of UDP datagrams.
 
-    A frame is dropped unless it is good and for ``addresses``; a request of ARP may be for all.
+    A frame is dropped unless it is good and for ``addresses``; a request of ARP may be for all. The
+    source is the MAC address of one station, not of a group, to which an answer would go.
     IPv4 headers have no options, and datagrams are not fragments. The checksum of IPv4, and that of
     UDP or ICMP, must be right; in UDP, 0 means that there is none. The lengths must agree: UDP's is
     that of IPv4 less 20, and the frame has at least as many bytes. A datagram without data is
@@ -239,6 +240,7 @@ class FrameParser(wiring.Component):
             m.d.sync += own_port.eq(value == port >> 8)
         byte.wrong += [
             (checked | by_protocol) & differs,
+            byte.at(m, [6]) & value[0],  # the source is a group
             source_low & ~byte.arp & ~byte.echo & own_port & (value == port & 0xFF),
             byte.at(m, [13]) & ((value & (0xFF ^ _ARP_TYPE)).any() | (value[1] ^ value[2])),
             # Of the flags, one may be 1: do not fragment.

@@ -110,6 +110,11 @@ MAKES: dict[str, Callable[[], Sequence[Any]]] = {
         for rest in (GOOD[UDP], ICMP() / b"abcd")
     ],
     "another port": lambda: [datagram(b"abcd", dport=port) for port in (0xB17F, 0x7EB1, 0, 53)],
+    "a group as the source": lambda: [
+        ethernet(src=source) / rest
+        for source in ("ff:ff:ff:ff:ff:ff", "01:00:5e:00:00:01", "03:11:22:33:44:55")
+        for rest in (GOOD.payload, echo(b"abcd").payload, arp().payload)
+    ],
     "the board's port as the source": lambda: [
         datagram(b"abcd", sport=BOARD.port, chksum=chksum) for chksum in (None, 0)
     ],
@@ -197,7 +202,7 @@ def test_every_wrong_bit_of_a_header_is_noticed(bench: StackBench) -> None:
             bursts.append(on_line(bytes(damaged), 120))
         sent = bench.run(bursts)
         if first == 6:
-            assert len(sent) == 48, "the MAC address of the sender is not protected"
+            assert len(sent) == 47, "of the sender's MAC address, one bit must be 0"
         else:
             assert not sent, first
 
