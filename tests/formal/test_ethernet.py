@@ -25,7 +25,10 @@ pytestmark = pytest.mark.slow
 
 
 class FrameEnds(Contract):
-    """A frame ends as soon as its bytes do, and is good only without errors, and long enough."""
+    """A frame ends as soon as its bytes do, and is good only without errors, and long enough.
+
+    The next one begins 3 cycles later or more.
+    """
 
     def claim(self, m: Module) -> None:
         m.submodules.receiver = receiver = MacReceiver()
@@ -36,6 +39,11 @@ class FrameEnds(Contract):
             line.data.eq(self.anything(8, "data")),
         ]
         begun, damaged, length = Signal(), Signal(), Signal(11)
+        gap = Signal(range(3), init=2)  # cycles without a byte behind the end of a frame
+        with m.If(out.end):
+            m.d.sync += gap.eq(0)
+        with m.Elif(gap != 2):
+            m.d.sync += gap.eq(gap + 1)
         arrived, error = before(m, line.valid, init=1), before(m, line.error)
         with m.If(out.end):
             m.d.sync += [begun.eq(0), damaged.eq(0), length.eq(0)]
@@ -47,14 +55,17 @@ class FrameEnds(Contract):
             # The last byte was the one before.
             Assert(~(begun & ~arrived) | out.end),
             Assert(length <= 1518),
+            Assert(~out.valid | (gap == 2)),
         ]
         with m.If(out.end & out.good):
             m.d.comb += [Assert(~damaged), Assert(length >= 64), Assert(~arrived)]
 
         # What the receiver remembers of the frame, for induction.
         in_frame = self.inside(1, "receiver.in_frame")
+        m.d.comb += Assert(self.inside(1, "receiver.early") == (gap == 0))
         with m.If(in_frame):
             m.d.comb += [
+                Assert(gap == 2),
                 Assert(self.inside(11, "receiver.length") == length),
                 Assert(self.inside(1, "receiver.enough") == (length >= 64)),
                 Assert(self.inside(1, "receiver.damaged") == damaged),
@@ -368,6 +379,13 @@ BUGS: dict[str, tuple[type[Contract], str, str, str, int]] = {
         RECEIVER,
         "self.o.end.eq(in_frame & (~valid | full))",
         "self.o.end.eq(in_frame & full)",
+        20,
+    ),
+    "a frame begins at once": (
+        FrameEnds,
+        RECEIVER,
+        "(~start | early)",
+        "~start",
         20,
     ),
     "a frame begins in the gap": (

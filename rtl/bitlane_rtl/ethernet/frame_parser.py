@@ -122,8 +122,7 @@ class FrameParser(wiring.Component):
     i : ``In(FrameBytes())``
     o : ``Out(PacketWrites(PacketWord))``
 
-    Latency: ``commit`` 3 cycles after ``i.end``. Throughput: a byte a cycle; the first byte of a
-    frame must come 3 cycles or more after ``i.end`` of the one before.
+    Latency: ``commit`` 3 cycles after ``i.end``. Throughput: a byte a cycle.
     Area: 288 LUT4, 24 CCU2C and 157 flip-flops on ECP5. Clock: 172 MHz on ECP5-6.
     """
 

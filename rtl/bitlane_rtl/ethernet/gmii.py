@@ -49,7 +49,8 @@ class FrameBytes(wiring.Signature):
     Members
     -------
     valid : ``Out(1)``; byte : ``Out(8)``
-        A byte of a frame, from the destination address to the end of the FCS.
+        A byte of a frame, from the destination address to the end of the FCS. A frame's first byte
+        follows the ``end`` of the one before by 3 cycles or more.
     end : ``Out(1)``
         The frame ended with the last ``valid`` before this cycle.
     good : ``Out(1)``

@@ -24,7 +24,8 @@ class MacReceiver(wiring.Component):
 
     A preamble of any length is accepted, because PHYs shorten it. A frame is bad if it is shorter
     than 64 or longer than 1,518 bytes, if its FCS is wrong, if the PHY reports an error in it, or
-    if another byte than those of a preamble precedes it.
+    if another byte than those of a preamble precedes it. It is also bad if it starts too early:
+    gap and preamble have 2 bytes or more (IEEE 802.3-2022, 4.4.2: a gap of 8 at the least).
 
     Members
     -------
@@ -36,7 +37,7 @@ class MacReceiver(wiring.Component):
         Number of bad frames since reset, modulo 65536.
 
     Latency: 1 cycle to ``o``, ``end`` included; 3 to ``dropped``.
-    Throughput: a byte a cycle. Two frames need a gap of 1 byte.
+    Throughput: a byte a cycle.
     Area: 120 LUT4, 14 CCU2C and 75 flip-flops on ECP5. Clock: 216 MHz on ECP5-6.
     """
 
@@ -54,12 +55,15 @@ class MacReceiver(wiring.Component):
         in_frame = Signal()
         skipped = Signal()
         full = Signal()  # MOST_FRAME_BYTES have been received
+        early = Signal(reset_less=True)  # a frame without a preamble would begin too early
+        m.d.sync += early.eq(self.o.end)
+        start = byte == START_OF_FRAME
         with m.FSM(init="skip"):
             with m.State("gap"), m.If(valid):
-                with m.If(error | ((byte != PREAMBLE) & (byte != START_OF_FRAME))):
+                with m.If(error | ((byte != PREAMBLE) & (~start | early))):
                     m.d.comb += skipped.eq(1)
                     m.next = "skip"
-                with m.Elif(byte == START_OF_FRAME):
+                with m.Elif(start):
                     m.next = "frame"
             with m.State("frame"):
                 m.d.comb += in_frame.eq(1)

@@ -59,6 +59,18 @@ def test_a_preamble_of_any_length_is_accepted(compiled: Model, preamble: int) ->
     assert received.frames == [(whole, True)] * 2
 
 
+@pytest.mark.parametrize("idle", [1, 2, 3])
+@pytest.mark.parametrize("preamble", [0, 1])
+def test_gap_and_preamble_have_two_bytes(compiled: Model, idle: int, preamble: int) -> None:
+    """A frame that starts earlier is dropped; the one behind it is not."""
+    wholes = [frame(bytes([number])) for number in range(3)]
+    line = [Burst(b"\x55" * preamble + b"\xd5" + whole, idle) for whole in wholes]
+    received = Received(compiled, line)
+    early = idle + preamble < 2
+    assert received.good == ([wholes[0], wholes[2]] if early else wholes)
+    assert received.dropped == early
+
+
 CONTENT = bytes(range(100))
 BAD: dict[str, list[Burst]] = {
     "runt": [Burst(HEAD + with_fcs(CONTENT[:size])) for size in (0, 1, 10, 59)],

@@ -97,6 +97,16 @@ def test_frames_that_find_no_room_are_dropped_whole(bench: StackBench) -> None:
     assert len(sent) > len(requests) // 2
 
 
+@pytest.mark.parametrize("preamble", [0, 1])
+def test_the_first_byte_of_the_address_is_checked_after_the_least_gap(
+    bench: StackBench, preamble: int
+) -> None:
+    to_others = ethernet(dst="03:a1:b2:c3:d4:e5") / datagram(b"abcd").payload
+    start = b"\x55" * preamble + b"\xd5"
+    bursts = [on_line(bytes(GOOD)), Burst(start + frame(bytes(to_others)), idle=1)]
+    expect(bench, [*bursts, *line_of([GOOD], idle=400)], [GOOD, GOOD])
+
+
 GOOD = datagram(b"good datagram!!!")
 MAKES: dict[str, Callable[[], Sequence[Any]]] = {
     "another MAC address": lambda: [
