@@ -54,7 +54,7 @@ class FrameEnds(Contract):
             Assert(~out.valid | arrived),
             # The last byte was the one before.
             Assert(~(begun & ~arrived) | out.end),
-            Assert(length <= 1518),
+            Assert(length <= 1522),
             Assert(~out.valid | (gap == 2)),
         ]
         with m.If(out.end & out.good):
@@ -69,7 +69,7 @@ class FrameEnds(Contract):
                 Assert(self.inside(11, "receiver.length") == length),
                 Assert(self.inside(1, "receiver.enough") == (length >= 64)),
                 Assert(self.inside(1, "receiver.damaged") == damaged),
-                Assert(self.inside(1, "receiver.full") == (length == 1518)),
+                Assert(self.inside(1, "receiver.full") == (length == 1522)),
             ]
         with m.Else():
             m.d.comb += [Assert(length == 0), Assert(~damaged), Assert(~begun)]

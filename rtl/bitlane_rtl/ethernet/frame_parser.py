@@ -29,7 +29,12 @@ class _Field(NamedTuple):
     stored: bool = False
 
 
-_ARP_TYPE, _ECHO_PROTOCOL, _UDP_PROTOCOL = 0x06, 1, 17
+_TYPE, _ARP_TYPE, _TAG_TYPE = 0x08, 0x06, 0x81
+"""Of the types of IPv4 and ARP, the first byte; the second one of ARP; the first one of a tag."""
+
+_ECHO_PROTOCOL, _UDP_PROTOCOL = 1, 17
+_MOST_PACKET_BYTES = 1500
+_TYPE_POSITION = 12
 _PSEUDO_HEADER = (1 << 16) - 1 - 20
 """Minus the length of the IPv4 header, in ones' complement: with the total length, that of UDP."""
 
@@ -44,8 +49,7 @@ def _fields(addresses: BoardAddresses) -> tuple[Sequence[_Field], Sequence[_Fiel
         _Field(4, addresses.mac[:4]),
         _Field(2, addresses.mac[4:], stored=True),
         _Field(6, stored=True),  # source
-        _Field(1, b"\x08"),
-        _Field(1),  # type
+        _Field(2),  # type
     ]
     arp = [
         _Field(4, b"\0\1\x08\0", stored=True),
@@ -104,11 +108,13 @@ class FrameParser(wiring.Component):
     """Stores the packets of requests of ARP, of echo requests of ICMP and of UDP datagrams.
 
     A frame is dropped unless it is good and for ``addresses``; a request of ARP may be for all. The
-    source is the MAC address of one station, not of a group, to which an answer would go.
+    source is the MAC address of one station, not of a group, to which an answer would go. A tag of
+    VLAN 0, which has only a priority (IEEE 802.1Q-2022, 9.6), is removed; other tags are dropped.
     IPv4 headers have no options, and datagrams are not fragments. The checksum of IPv4, and that of
     UDP or ICMP, must be right; in UDP, 0 means that there is none. The lengths must agree: UDP's is
-    that of IPv4 less 20, and the frame has at least as many bytes. A datagram without data is
-    dropped, and one whose source port is the board's: two boards would answer each other for ever.
+    that of IPv4 less 20, which is 1,500 at most, and the frame has at least as many bytes. A
+    datagram without data is dropped, and one whose source port is the board's: two boards would
+    answer each other for ever.
 
     Parameters
     ----------
@@ -138,16 +144,19 @@ class FrameParser(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        position = Signal(6)  # of the byte at the input; 63 stands for all behind the headers
-        with m.If(self.i.end):
-            m.d.sync += position.eq(0)
-        with m.Elif(self.i.valid & ~position.all()):
-            m.d.sync += position.eq(position + 1)
+        # Of the byte at the input, not counting a tag; 63 stands for all behind the headers.
+        position = Signal(6)
         end = Signal(3)
         good = Signal(3, reset_less=True)
         m.d.sync += [end.eq(Cat(self.i.end, end)), good.eq(Cat(self.i.good, good))]
 
         byte = _Byte(m, self.i, position, end)
+        with m.If(self.i.end):
+            m.d.sync += position.eq(0)
+        with m.Elif(self.i.valid & byte.skipped):
+            m.d.sync += position.eq(_TYPE_POSITION)
+        with m.Elif(self.i.valid & ~position.all()):
+            m.d.sync += position.eq(position + 1)
         last = Signal()
         ended = Signal()
         legal = Signal(reset_less=True)
@@ -161,7 +170,7 @@ class FrameParser(wiring.Component):
 
     def _follow_length(self, m: Module, byte: "_Byte", last: Signal, ended: Signal) -> None:
         """Drive ``last``: the byte is the last one of its packet. Bad lengths are wrong."""
-        value, echo = byte.value, byte.echo
+        value, echo, most = byte.value, byte.echo, _MOST_PACKET_BYTES
         # Bytes of IPv4 that follow the header's, from byte 39 on one more than are left: the length
         # in UDP's header is compared with it at bytes 38 and 39.
         left = Signal(11, reset_less=True)
@@ -182,7 +191,8 @@ class FrameParser(wiring.Component):
         ]
         differs = (udp_high & (value != left[8:])) | (udp_low & (value != left[:8]))
         byte.wrong += [
-            high & ~byte.arp & value[3:].any(),
+            high & ~byte.arp & (value > most >> 8),
+            low & ~byte.arp & (left[8:] == most >> 8) & (value > most & 0xFF),
             ~byte.arp & ((udp_high & too_short) | (~echo & differs)),
         ]
 
@@ -241,6 +251,7 @@ class FrameParser(wiring.Component):
             (checked | by_protocol) & differs,
             byte.at(m, [6]) & value[0],  # the source is a group
             source_low & ~byte.arp & ~byte.echo & own_port & (value == port & 0xFF),
+            byte.at(m, [_TYPE_POSITION]) & ~byte.starts_tag & (value != _TYPE),
             byte.at(m, [13]) & ((value & (0xFF ^ _ARP_TYPE)).any() | (value[1] ^ value[2])),
             # Of the flags, one may be 1: do not fragment.
             byte.at(m, [20]) & ~byte.arp & (value & 0xBF).any(),
@@ -295,17 +306,27 @@ class _Byte:
     """The byte that was at the input a cycle before, and the state of its frame.
 
     ``ended``: the frame ended with the byte before. ``reset``: the frame is committed or dropped.
-    ``wrong``: conditions to drop the frame.
+    ``wrong``: conditions to drop the frame. ``starts_tag``: the byte is a tag's first one.
+    ``skipped``: the byte at the input is the third or fourth of a tag, and has no position.
     """
 
     def __init__(self, m: Module, i: Any, position: Signal, end: Signal) -> None:
         self._position = position
-        self._entering = i.valid
         self.ended, self.reset = end[0], end[2]
         self.value = Signal(8, name="byte", reset_less=True)
         self.valid = Signal(name="valid")
         self.payload = Signal(name="payload")
-        self.wrong: list[Value] = []
+        tag = Signal(3, name="tag")  # one hot: the byte is the second, third or fourth of a tag
+        tagged = Signal(name="tagged")
+        self.skipped = tag[0] | tag[1]
+        self._entering = i.valid & ~self.skipped
+        self.starts_tag = self.at(m, [_TYPE_POSITION]) & ~tagged & (self.value == _TAG_TYPE)
+        m.d.sync += [
+            tag.eq(Cat(self.starts_tag, tag)),
+            tagged.eq((tagged | self.starts_tag) & ~self.reset),
+        ]
+        vlan = self.value & Mux(tag[1], 0x0F, 0xFF)  # its first bits are a priority
+        self.wrong: list[Value] = [tag.any() & vlan.any()]
         # The type selects the tables of the bytes behind it, and so it is ahead of them.
         self.arp = Signal(name="arp", reset_less=True)
         self.echo = Signal(name="echo", reset_less=True)

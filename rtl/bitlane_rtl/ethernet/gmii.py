@@ -22,8 +22,9 @@ PREAMBLE_BYTES = 7
 GAP_BYTES = 12
 """The least idle time between two frames that are transmitted (IEEE 802.3-2022, 4.4.2)."""
 
-LEAST_FRAME_BYTES, MOST_FRAME_BYTES = 64, 1518
-"""Bytes of a frame, from the destination address to the end of the FCS."""
+LEAST_FRAME_BYTES, MOST_FRAME_BYTES = 64, 1522
+"""Bytes of a frame, from the destination address to the end of the FCS. Of the most, 4 are a tag
+(IEEE 802.3-2022, 3.2.7)."""
 
 
 class Gmii(wiring.Signature):

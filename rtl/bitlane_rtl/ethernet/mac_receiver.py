@@ -23,7 +23,7 @@ class MacReceiver(wiring.Component):
     """Removes preamble and start of frame, and checks length, FCS and errors of the PHY.
 
     A preamble of any length is accepted, because PHYs shorten it. A frame is bad if it is shorter
-    than 64 or longer than 1,518 bytes, if its FCS is wrong, if the PHY reports an error in it, or
+    than 64 or longer than 1,522 bytes, if its FCS is wrong, if the PHY reports an error in it, or
     if another byte than those of a preamble precedes it. It is also bad if it starts too early:
     gap and preamble have 2 bytes or more (IEEE 802.3-2022, 4.4.2: a gap of 8 at the least).
 
@@ -32,7 +32,7 @@ class MacReceiver(wiring.Component):
     i : ``In(Gmii())``
     o : ``Out(FrameBytes())``
         A frame's bytes arrive before its FCS has been checked. A frame that is too long ends after
-        1,518 bytes; one without a legal start does not appear.
+        1,522 bytes; one without a legal start does not appear.
     dropped : ``Out(16)``
         Number of bad frames since reset, modulo 65536.
 

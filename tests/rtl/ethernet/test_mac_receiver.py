@@ -45,7 +45,7 @@ class Received:
 @pytest.mark.parametrize("idle", [1, 5, 12])
 def test_legal_frames_are_good(compiled: Model, idle: int) -> None:
     rng = random.Random(idle)
-    sizes = [*range(40, 70), 200, 1513, 1514, *(rng.randrange(60, 1515) for _ in range(20))]
+    sizes = [*range(40, 70), 200, 1517, 1518, *(rng.randrange(60, 1519) for _ in range(20))]
     contents = [rng.randbytes(size) for size in sizes]
     received = Received(compiled, [on_line(content, idle) for content in contents])
     assert received.frames == [(frame(content), True) for content in contents]
@@ -74,7 +74,7 @@ def test_gap_and_preamble_have_two_bytes(compiled: Model, idle: int, preamble: i
 CONTENT = bytes(range(100))
 BAD: dict[str, list[Burst]] = {
     "runt": [Burst(HEAD + with_fcs(CONTENT[:size])) for size in (0, 1, 10, 59)],
-    "giant": [Burst(HEAD + with_fcs(bytes(size))) for size in (1515, 1516, 2044, 2108, 9000)],
+    "giant": [Burst(HEAD + with_fcs(bytes(size))) for size in (1519, 1520, 2044, 2108, 9000)],
     "error": [on_line(CONTENT, errors=[place]) for place in (8, 9, 60, 111)],
     "truncated": [Burst(HEAD + frame(CONTENT)[:-missing]) for missing in (1, 2, 3, 4, 5)],
     "longer": [Burst(HEAD + frame(CONTENT) + more) for more in (b"\0", b"\xff" * 4)],

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from scapy.layers.inet import ICMP, UDP
-from scapy.layers.l2 import Ether
+from scapy.layers.l2 import Dot1AD, Dot1Q, Ether
 
 from support.ethernet.line import HEAD, Burst, checked, frame, on_line, padded, with_fcs
 from support.ethernet.packets import (
@@ -128,6 +128,21 @@ MAKES: dict[str, Callable[[], Sequence[Any]]] = {
     "the board's port as the source": lambda: [
         datagram(b"abcd", sport=BOARD.port, chksum=chksum) for chksum in (None, 0)
     ],
+    "a packet that is too long": lambda: [make(bytes(1473)) for make in (echo, datagram)],
+    "a tag of another VLAN": lambda: [
+        ethernet() / tag / rest
+        for tag in (
+            *(Dot1Q(vlan=vlan) for vlan in (1, 2, 8, 16, 128, 256, 2048, 4095)),
+            Dot1Q() / Dot1Q(),
+            Dot1AD() / Dot1Q(),
+            Dot1AD(),
+        )
+        for rest in (GOOD.payload, echo(b"abcd").payload, arp().payload)
+    ],
+    "a tag of another type": lambda: [
+        ethernet(type=kind) / bytes(2) / b"\x08\0" / bytes(GOOD.payload)
+        for kind in (0x8101, 0x8106, 0x8110, 0x8180, 0x0100, 0x8000, 0xC100, 0x9100)
+    ],
     "another type": lambda: [ethernet(type=t) / bytes(ip()) for t in (0x86DD, 0x0802, 0x0900, 46)],
     "another protocol": lambda: [ethernet() / ip(proto=p) / bytes(28) for p in (0, 2, 6, 18, 255)],
     "another message of ICMP": lambda: [
@@ -191,6 +206,24 @@ def test_a_datagram_needs_no_checksum(bench: StackBench) -> None:
 def test_ports_like_the_boards_are_answered(bench: StackBench) -> None:
     requests = [datagram(b"abcd", sport=port) for port in (0xB17F, 0xB07E, 0x7EB1, 0x7E7E, 1)]
     expect(bench, line_of(requests, idle=400), requests)
+
+
+@pytest.mark.parametrize("make", [echo, datagram])
+def test_tags_of_vlan_0_are_ignored(bench: StackBench, make: Callable[[bytes], Any]) -> None:
+    """They have a priority and an eligibility to drop; the answer has no tag."""
+    tags = [Dot1Q(vlan=0, prio=prio, dei=dei) for prio in range(8) for dei in range(2)]
+    data = random.Random(5).randbytes
+    requests = [ethernet() / tag / make(data(rest)).payload for tag in tags for rest in (3, 1472)]
+    requests += [ethernet(dst="ff:ff:ff:ff:ff:ff") / tag / arp().payload for tag in tags]
+    expect(bench, line_of(requests, idle=2000), requests)
+
+
+def test_a_frame_that_ends_in_its_tag_leaves_nothing_behind(bench: StackBench) -> None:
+    tagged = bytes(ethernet() / Dot1Q(vlan=0, prio=7) / GOOD.payload)
+    bursts: list[Burst] = []
+    for size in range(12, 20):
+        bursts += [Burst(HEAD + tagged[:size], 400), on_line(bytes(GOOD), idle=1)]
+    expect(bench, bursts, [GOOD] * 8)
 
 
 def test_padding_is_ignored(bench: StackBench) -> None:
