@@ -185,7 +185,7 @@ class RequestReader(wiring.Component):
     ) -> tuple[Signal, Signal]:
         """Return whether the session is right, and the number; valid in the state ``decide``."""
         m.submodules.timer = timer = self._timer
-        m.submodules.sequence = sequence = SequenceCheck()
+        m.submodules.sequence = sequence = SequenceCheck(counted=True)
         wiring.connect(m, sequence.complaint, wiring.flipped(self.complaint))
         head = self.i.payload.data
         kind = head[8:16]

@@ -1,6 +1,6 @@
 """Decides which requests are the expected ones, which are repetitions, and what to complain of."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -34,6 +34,12 @@ class Complaint(wiring.Signature):
 class SequenceCheck(wiring.Component):
     """Compares the numbers of requests with the expected one, as `abi.frames` specifies.
 
+    Parameters
+    ----------
+    counted
+        Only a request that was accepted after the last one with ``any`` has a repetition, as
+        `abi.datagrams` specifies.
+
     Members
     -------
     load : ``In(1)``; number : ``In(range(SEQUENCES))``
@@ -62,6 +68,10 @@ class SequenceCheck(wiring.Component):
     dropped: In(1)
     complaint: Out(Complaint())
 
+    def __init__(self, *, counted: bool = False) -> None:
+        self._counted = counted
+        super().__init__()
+
     def elaborate(self, platform: object) -> Module:
         m = Module()
         # The complement of the expected number: a subtraction would cost eight inverters on iCE40.
@@ -74,10 +84,11 @@ class SequenceCheck(wiring.Component):
         ]
         with m.If(self.load):
             m.d.sync += following.eq(~(self.number + 1))
+        behind = self._is_counted(m, ahead) if self._counted else ahead[-1]
         with m.If(self.load | self.any):
             m.d.sync += [
-                self.repeated.eq(self.load & ~self.any & ahead[-1]),
-                self.out_of_turn.eq(self.load & ~self.any & ahead.any() & ~ahead[-1]),
+                self.repeated.eq(self.load & ~self.any & behind),
+                self.out_of_turn.eq(self.load & ~self.any & ahead.any() & ~behind),
             ]
         with m.If(self.good & ~self.repeated):
             m.d.sync += complement.eq(following)
@@ -92,3 +103,13 @@ class SequenceCheck(wiring.Component):
         with m.If(self.good):
             m.d.sync += complained.eq(0)
         return m
+
+    def _is_counted(self, m: Module, ahead: Signal) -> Value:
+        """Return whether a request that is ``ahead`` is one of those that were accepted."""
+        count = Signal(_SEQUENCE_BITS)  # of those, REPETITIONS at most
+        first = Signal(reset_less=True)
+        with m.If(self.load | self.any):
+            m.d.sync += first.eq(self.any)
+        with m.If(self.good & ~self.repeated):
+            m.d.sync += count.eq(Mux(first, 0, count + ~count[-1]))
+        return (ahead + count)[_SEQUENCE_BITS]

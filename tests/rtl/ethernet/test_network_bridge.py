@@ -188,6 +188,32 @@ def test_a_late_copy_of_hello_changes_nothing(bench: BridgeBench) -> None:
     assert answers[5][1] == [Answered(2, 0, _PAIR[1])]
 
 
+@pytest.mark.parametrize("before", [0, 1, 3, 127, 128, 129, 200])
+def test_a_session_that_a_late_hello_revives_takes_no_write_for_a_repetition(
+    bench: BridgeBench, before: int
+) -> None:
+    """Its host has sent ``before`` requests; another host has used the board and closed it."""
+    writes = [write(number, 8 * number, bytes([number] * 8)) for number in range(before + 2)]
+    mine = [datagram_of(SESSION, writes[n : min(n + 64, before)]) for n in range(0, before, 64)]
+    other = [start(OTHER, nonce=1 << TAKE_OVER), datagram_of(OTHER, [write(0, 0, b"theirs!!")])]
+    other += [datagram_of(OTHER, [goodbye(1)]), start()]
+    then = [datagram_of(SESSION, [each]) for each in writes[before:]]
+    answers = expect(bench, [start(), *mine, *other, *then], 12_000)
+    kinds = [each.kind for each in answers[-1][1]]
+    assert kinds == [Answer.EXPECTED if before else Answer.DONE]
+
+
+def test_of_a_session_the_last_128_requests_have_repetitions(bench: BridgeBench) -> None:
+    for count in (2, 127, 128, 129, 300):
+        reads = [read(number, number, 1) for number in range(count)]
+        mine = [datagram_of(SESSION, reads[n : n + 100]) for n in range(0, count, 100)]
+        first = max(count - 128, 0)
+        oldest, older = (datagram_of(SESSION, [read(n, n % 256, 1)]) for n in (first, first - 1))
+        answers = expect(bench, [start(), *mine, oldest, older], 12_000)
+        kinds = [each.kind for _, found in answers[-2:] for each in found]
+        assert kinds == [Answer.DONE, Answer.EXPECTED]
+
+
 def test_goodbye(bench: BridgeBench) -> None:
     end = datagram_of(SESSION, [goodbye(77)])
     mine = [datagram_of(SESSION, [write(number, 0, b"mine")]) for number in range(3)]

@@ -87,6 +87,8 @@ class BoardRules:
     """The next sequence number; any number before the first HELLO."""
     complained: bool = False
     """Whether the board has sent a complaint since it last accepted a frame."""
+    accepted: int | None = None
+    """Requests since the last HELLO, which alone have repetitions; None: any number behind has."""
 
     @property
     def memory_device(self) -> MemoryDevice:
@@ -111,11 +113,16 @@ class BoardRules:
         """Return True for the next request, False for a repetition, and ``None`` for any other."""
         if request[1] == Request.HELLO:
             self.expected = request[0]
+            if self.accepted is not None:
+                self.accepted = -1
         behind = (self.expected - request[0]) % 256
-        return behind == 0 if behind <= REPETITIONS else None
+        most = REPETITIONS if self.accepted is None else min(self.accepted, REPETITIONS)
+        return behind == 0 if behind <= max(most, 0) else None
 
     def taken_in(self, new: bool) -> None:
         self.complained = False
+        if self.accepted is not None:
+            self.accepted += new
         self.expected = (self.expected + new) % 256
 
     def complaint(self) -> Reply | None:

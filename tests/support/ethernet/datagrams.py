@@ -98,7 +98,7 @@ class NetworkRules:
     alive: bool = False
 
     def __post_init__(self) -> None:
-        self.rules = BoardRules(self.device, receive_bytes=DATAGRAM_RECEIVE_BYTES)
+        self.rules = BoardRules(self.device, receive_bytes=DATAGRAM_RECEIVE_BYTES, accepted=0)
 
     def answers(self, payload: bytes) -> list[bytes]:
         """Return the datagrams that answer ``payload``."""

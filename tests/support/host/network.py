@@ -75,6 +75,7 @@ class NetworkRules(BoardRules):
     """
 
     receive_bytes: int = DATAGRAM_RECEIVE_BYTES
+    accepted: int | None = 0
     clock: Callable[[], float] = monotonic
     session: int = 0
     """The present session; 0: none since the board was powered."""
@@ -95,7 +96,7 @@ class NetworkRules(BoardRules):
 
     def restart(self) -> None:
         """Lose power and come back."""
-        self.session, self.expected, self.complained = 0, 77, False
+        self.session, self.expected, self.complained, self.accepted = 0, 77, False, 0
         self._first.clear()
         self._given.clear()
 
