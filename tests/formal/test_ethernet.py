@@ -252,7 +252,10 @@ class FormIsRight(Contract):
 
 
 class OnlyTheSession(Contract):
-    """A request is executed only if its datagram has the SESSION of the last HELLO executed."""
+    """A request is executed only if its datagram has the SESSION of the last HELLO executed.
+
+    A HELLO is not executed if its SESSION is the one before that.
+    """
 
     def claim(self, m: Module) -> None:
         m.submodules.reader = reader = RequestReader(8)
@@ -271,7 +274,7 @@ class OnlyTheSession(Contract):
         state = self.inside(9, "reader.state")
         in_header, in_answer = state[0], state[6]
         # SESSION 0 is never that of a good datagram.
-        asked, session = Signal(32), Signal(32)
+        asked, session, former = Signal(32), Signal(32), Signal(32)
         with m.If(in_header & taken(reader.i)):
             m.d.sync += asked.eq(reader.i.payload.data)
         place = Signal(2)  # of the byte in the header of a request, up to its kind
@@ -281,9 +284,14 @@ class OnlyTheSession(Contract):
             m.d.sync += place.eq(0)
         kind: Any = data.View(Kind, reader.o.payload[: Kind.as_shape().size])
         with m.If(reader.o.valid & (place == 1)):
-            m.d.comb += Assert(kind.hello | kind.unknown | (asked == session))
+            m.d.comb += [
+                Assert(kind.hello | kind.unknown | (asked == session)),
+                Assert(~kind.hello | (asked != former) | (asked == session)),
+            ]
             with m.If(taken(reader.o) & kind.hello):
                 m.d.sync += session.eq(asked)
+                with m.If(asked != session):
+                    m.d.sync += former.eq(session)
 
 
 class ReaderGoesOn(Contract):
@@ -464,6 +472,13 @@ BUGS: dict[str, tuple[type[Contract], str, str, str, int]] = {
         "allowed.eq(hello | ours)",
         "allowed.eq(hello | ours | timer.alive)",
         30,
+    ),
+    "a HELLO of the session before takes over": (
+        OnlyTheSession,
+        READER,
+        "(ours | (~former & (~timer.alive | head[TAKE_OVER])))",
+        "(ours | (~former & ~timer.alive) | head[TAKE_OVER])",
+        90,
     ),
     "a complaint is expected twice": (
         ReaderGoesOn,

@@ -136,7 +136,7 @@ class UdpLink(RemoteLink):
         )
 
     def _advice(self) -> str:
-        # The board answers a HELLO of its own session anew, and any other one with BUSY.
+        # The board answers a HELLO of its session anew. BUSY: another host has one, or had one.
         sequence = randbits(32) % SEQUENCES
         number = randbits(32) & ~(1 << TAKE_OVER)
         try:

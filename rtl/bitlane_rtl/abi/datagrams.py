@@ -17,10 +17,11 @@ number that is not 0. It starts that session if no other session is alive, or if
 its ADDRESS is 1; otherwise it is answered with BUSY. A session is alive until GOODBYE, or until
 SESSION_SECONDS after its last datagram. A session that has expired goes on until a HELLO starts
 another one. A HELLO of the session that was started last is a late copy: it is answered, and
-changes no number. Only a request that was accepted since the HELLO that started the session has a
-repetition: a late HELLO restarts the numbers, and the old host's requests are out of turn then. A
-HELLO or GOODBYE that has a SIZE, or is not alone, makes the length of its datagram wrong. Nothing
-is authenticated: everybody on the network can take over a board.
+changes no number. One of the session before that one is a late copy, too, and is answered with
+BUSY. Only a request that was accepted since the HELLO that started the session has a repetition: a
+late HELLO restarts the numbers, and the old host's requests are out of turn then. A HELLO or
+GOODBYE that has a SIZE, or is not alone, makes the length of its datagram wrong. Nothing is
+authenticated: everybody on the network can take over a board.
 
 Units: bytes unless a name says otherwise.
 """
@@ -62,7 +63,8 @@ only frame of its datagram, accepted with any number, which changes no expected 
 with DONE."""
 
 BUSY = 3
-"""Kind of an answer, beside those of `frames.Answer`: another session is alive. It has no data."""
+"""Kind of an answer, beside those of `frames.Answer`: another session is alive, or has followed the
+HELLO's. It has no data."""
 
 TAKE_OVER = 0
 """Bit of a HELLO's ADDRESS. The other bits are of the host's choice."""

@@ -124,9 +124,9 @@ class RequestReader(wiring.Component):
         m = Module()
         state: Any = Signal(_State)
         taken = self.i.valid & self.i.ready
-        ours = self._store_header(m, state, taken)
+        ours, former = self._store_header(m, state, taken)
         request = _Request()
-        allowed, in_turn = self._decide(m, state, request, ours)
+        allowed, in_turn = self._decide(m, state, request, ours, former)
         sent, all_sent, may_load = self._send(m, state, request)
         dropping = Signal()
         m.d.sync += dropping.eq(state.complain | (dropping & ~state.head))
@@ -158,11 +158,15 @@ class RequestReader(wiring.Component):
         )
         return m
 
-    def _store_header(self, m: Module, state: Any, taken: Any) -> Signal:
-        """Return whether SESSION is that of the last session. Keep the header for the answers."""
+    def _store_header(self, m: Module, state: Any, taken: Any) -> tuple[Signal, Signal]:
+        """Return whether SESSION is that of the last session, and of the one before.
+
+        Keep the header for the answers.
+        """
         self._index = index = Signal(range(HEADER_WORDS + 1))
         self._session = session = Signal(32)
-        ours = Signal(reset_less=True)
+        self._former = Signal(32)
+        ours, former = Signal(reset_less=True), Signal(reset_less=True)
         ram = Ram(32, 8, style="distributed")
         m.submodules.storage = ram.memory
         m.d.comb += [
@@ -173,15 +177,18 @@ class RequestReader(wiring.Component):
             self.context.header.eq(ram.read.data),
         ]
         with m.If(state.header):
-            m.d.sync += ours.eq(self.i.payload.data == session)
+            m.d.sync += [
+                ours.eq(self.i.payload.data == session),
+                former.eq(self.i.payload.data == self._former),
+            ]
             with m.If(taken):
                 m.d.sync += index.eq(index + 1)
         with m.Else():
             m.d.sync += index.eq(0)
-        return ours
+        return ours, former
 
     def _decide(
-        self, m: Module, state: Any, request: "_Request", ours: Signal
+        self, m: Module, state: Any, request: "_Request", ours: Signal, former: Signal
     ) -> tuple[Signal, Signal]:
         """Return whether the session is right, and the number; valid in the state ``decide``."""
         m.submodules.timer = timer = self._timer
@@ -209,7 +216,7 @@ class RequestReader(wiring.Component):
         in_turn = ~sequence.out_of_turn
         m.d.comb += [
             decided.eq(state.decide & self.i.valid),
-            starts.eq(hello & (ours | ~timer.alive | head[TAKE_OVER])),
+            starts.eq(hello & (ours | (~former & (~timer.alive | head[TAKE_OVER])))),
             allowed.eq(hello | ours),
             timer.restart.eq(decided & (starts | (ours & ~goodbye))),
             timer.stop.eq(decided & ours & goodbye),
@@ -227,6 +234,8 @@ class RequestReader(wiring.Component):
             m.d.sync += self.context.busy.eq(hello & ~starts)
         with m.If(decided & starts):
             m.d.sync += self._session.eq(self.context.header)
+            with m.If(~ours):
+                m.d.sync += self._former.eq(self._session)
         return allowed, in_turn
 
     def _send(self, m: Module, state: Any, request: "_Request") -> tuple[Any, Any, Any]:

@@ -250,13 +250,23 @@ def test_a_board_that_lost_count_within_the_session(board: NetworkBoard) -> None
     expect_well(board)
 
 
+@pytest.mark.parametrize(
+    ("sessions", "reason"),
+    [
+        (1, "another host has taken the board over"),
+        (2, "or another host used it in between; open it again"),
+    ],
+)
 @pytest.mark.usefixtures("patient_greeting")
-def test_a_board_that_another_host_has_used_and_left(board: NetworkBoard) -> None:
+def test_a_board_that_another_host_has_used_and_left(
+    board: NetworkBoard, sessions: int, reason: str
+) -> None:
     link = opened(board)
     lose_patience(link)
     board.rules.clock = partial(later, SESSION_SECONDS)
-    expect_well(board)
-    with pytest.raises(LinkError, match="or another host used it in between; open it again"):
+    for _ in range(sessions):
+        expect_well(board)
+    with pytest.raises(LinkError, match=reason):
         link.read(BASE, 1)
     expect_well(board)
 

@@ -180,6 +180,23 @@ def test_sessions(bench: BridgeBench) -> None:
     assert [session for session, _ in answers] == [SESSION, SESSION, OTHER, OTHER, SESSION, OTHER]
 
 
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_late_hello_of_the_session_before_starts_nothing(
+    bench: BridgeBench, closed: bool
+) -> None:
+    """Whether it takes over or not; its host is told that another one has used the board."""
+    mine, late = (start(nonce=nonce) for nonce in (1 << TAKE_OVER, 0))
+    other = [start(OTHER, nonce=1 << TAKE_OVER), datagram_of(OTHER, [write(0, 0, b"kept")])]
+    other += [datagram_of(OTHER, [goodbye(1)])] * closed
+    then = [datagram_of(SESSION, [write(0, 0, b"lost")]), datagram_of(OTHER, [read(1, 0, 4)])]
+    answers = expect(bench, [mine, *other, mine, late, *then])
+    assert [each for _, found in answers for each in found][-3:] == [
+        Answered(255, BUSY),
+        Answered(255, BUSY),
+        Answered(1, Answer.DONE, b"kept"),
+    ]
+
+
 def test_a_late_copy_of_hello_changes_nothing(bench: BridgeBench) -> None:
     first, second = (datagram_of(SESSION, [write(n, 0, data)]) for n, data in enumerate(_PAIR))
     then = datagram_of(SESSION, [read(2, 0, 4)])
@@ -192,11 +209,12 @@ def test_a_late_copy_of_hello_changes_nothing(bench: BridgeBench) -> None:
 def test_a_session_that_a_late_hello_revives_takes_no_write_for_a_repetition(
     bench: BridgeBench, before: int
 ) -> None:
-    """Its host has sent ``before`` requests; another host has used the board and closed it."""
+    """Its host has sent ``before`` requests; two others have used the board and closed it."""
     writes = [write(number, 8 * number, bytes([number] * 8)) for number in range(before + 2)]
     mine = [datagram_of(SESSION, writes[n : min(n + 64, before)]) for n in range(0, before, 64)]
-    other = [start(OTHER, nonce=1 << TAKE_OVER), datagram_of(OTHER, [write(0, 0, b"theirs!!")])]
-    other += [datagram_of(OTHER, [goodbye(1)]), start()]
+    other = [start(session, nonce=1 << TAKE_OVER) for session in (OTHER, OTHER + 1)]
+    other += [datagram_of(OTHER + 1, [write(0, 0, b"theirs!!")])]
+    other += [datagram_of(OTHER + 1, [goodbye(1)]), start()]
     then = [datagram_of(SESSION, [each]) for each in writes[before:]]
     answers = expect(bench, [start(), *mine, *other, *then], 12_000)
     kinds = [each.kind for each in answers[-1][1]]

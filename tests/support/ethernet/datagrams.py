@@ -95,6 +95,8 @@ class NetworkRules:
 
     device: MemoryDevice
     session: int | None = None
+    former: int | None = None
+    """The session before."""
     alive: bool = False
 
     def __post_init__(self) -> None:
@@ -121,7 +123,8 @@ class NetworkRules:
         rules, interrupt = self.rules, self.device.interrupt
         if frames[0][1] == Request.HELLO:
             [hello] = frames
-            if self.alive and self.session != session and not hello[4] >> TAKE_OVER & 1:
+            other = self.alive and self.session != session and not hello[4] >> TAKE_OVER & 1
+            if other or session == self.former:
                 yield Answered(hello[0], BUSY, interrupt=interrupt)
                 return
             if session == self.session:
@@ -129,7 +132,7 @@ class NetworkRules:
                 yield Answered(reply.number, reply.answer, reply.data, reply.interrupt)
                 self.alive = True
                 return
-            self.session = session
+            self.former, self.session = self.session, session
         if session != self.session:
             return
         self.alive = True

@@ -79,6 +79,8 @@ class NetworkRules(BoardRules):
     clock: Callable[[], float] = monotonic
     session: int = 0
     """The present session; 0: none since the board was powered."""
+    former: int = 0
+    """The session before; 0: none."""
     alive_until: float = 0.0
     in_order: bool = True
     """Whether datagrams arrive in order, and once; else a repeated read may return other data."""
@@ -96,7 +98,8 @@ class NetworkRules(BoardRules):
 
     def restart(self) -> None:
         """Lose power and come back."""
-        self.session, self.expected, self.complained, self.accepted = 0, 77, False, 0
+        self.session, self.former = 0, 0
+        self.expected, self.complained, self.accepted = 77, False, 0
         self._first.clear()
         self._given.clear()
 
@@ -109,13 +112,15 @@ class NetworkRules(BoardRules):
         session, requests = found
         kind = requests[0][1]
         if kind == Request.HELLO:
-            if self.alive and session != self.session and not requests[0][4] >> TAKE_OVER & 1:
+            taking = requests[0][4] >> TAKE_OVER & 1
+            other = self.alive and session != self.session and not taking
+            if other or session == self.former:
                 return [datagram(session, header_of(requests[0][0], BUSY, 0))]
             if session == self.session:
                 self.alive_until = self.clock() + SESSION_SECONDS
                 reply = self.answer(requests[0], True)
                 return self._packed(session, [self._answer_frame(requests[0], reply)])
-            self.session = session
+            self.former, self.session = self.session, session
             self._first.clear()
             self._given.clear()
         elif session != self.session:
