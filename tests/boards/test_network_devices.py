@@ -1,16 +1,19 @@
 """`bitlane devices ADDRESS` lists boards on the network, and takes no session from anyone."""
 
 import socket
+from argparse import Namespace
 
 import pytest
 
 from bitlane.command_line.cli import DONE, UNUSABLE, main
 from bitlane.errors import BitlaneError
 from bitlane.links.udp import open_link
+from bitlane_boards import boards
 from bitlane_boards.command_line import network
+from bitlane_boards.command_line.common import addressed
 from bitlane_boards.command_line.network import expand
 from support.board.driver import DriverDevice
-from support.host.network import network_board
+from support.host.network import Cable, network_board
 
 Capture = pytest.CaptureFixture[str]
 
@@ -40,6 +43,24 @@ def test_free_boards_and_boards_in_use_are_listed(capsys: Capture) -> None:
         # Whoever used a board goes on, and the others are free.
         link.write(0x1000, b"fine")
         assert not free.rules.alive
+
+
+def test_two_boards_that_were_built_with_ip_alone_are_listed(capsys: Capture) -> None:
+    """Their switch sends frames to the port at which it saw their MAC address last."""
+    macs = []
+    for ip in ("192.168.1.50", "192.168.1.51"):
+        port = addressed(boards()["colorlight-i5"], Namespace(ip=ip, mac=None)).ethernet
+        assert port is not None
+        macs.append(port.addresses.mac)
+    seen = {mac: number for number, mac in enumerate(macs)}
+    cables = [Cable(pulled=seen[mac] != number) for number, mac in enumerate(macs)]
+    with (
+        network_board(DriverDevice(), cables[0]) as one,
+        network_board(DriverDevice(), cables[1]) as other,
+    ):
+        assert main(["devices", f"127.0.0.1:{one.port}", f"127.0.0.1:{other.port}"]) == DONE
+        rows = [line.split()[:2] for line in capsys.readouterr().out.splitlines()]
+        assert rows == [[one.url, "free,"], [other.url, "free,"]]
 
 
 def test_addresses_without_a_board(capsys: Capture) -> None:
