@@ -251,6 +251,10 @@ class FormIsRight(Contract):
         m.d.comb += Assert(~check.good | before(m, (length == 16) & known & ~reset))
 
 
+STATES = ("header", "head", "decide", "send", "load", "complain", "answer", "discard", "close")
+"""Of `RequestReader`."""
+
+
 class OnlyTheSession(Contract):
     """A request is executed only if its datagram has the SESSION of the last HELLO executed.
 
@@ -271,16 +275,17 @@ class OnlyTheSession(Contract):
             reader.context.index.eq(HEADER_WORDS),
             reader.context.closed.eq(self.anything(1, "closed") & reader.context.close),
         ]
-        state = self.inside(9, "reader.state")
-        in_header, in_answer = state[0], state[6]
+        state: Any = data.View(
+            data.StructLayout(dict.fromkeys(STATES, 1)), self.inside(len(STATES), "reader.state")
+        )
         # SESSION 0 is never that of a good datagram.
         asked, session, former = Signal(32), Signal(32), Signal(32)
-        with m.If(in_header & taken(reader.i)):
+        with m.If(state.header & taken(reader.i)):
             m.d.sync += asked.eq(reader.i.payload.data)
         place = Signal(2)  # of the byte in the header of a request, up to its kind
         with m.If(taken(reader.o) & (place != 2)):
             m.d.sync += place.eq(place + 1)
-        with m.If(in_answer & answered):
+        with m.If(state.answer & answered):
             m.d.sync += place.eq(0)
         kind: Any = data.View(Kind, reader.o.payload[: Kind.as_shape().size])
         with m.If(reader.o.valid & (place == 1)):
@@ -292,6 +297,49 @@ class OnlyTheSession(Contract):
                 m.d.sync += session.eq(asked)
                 with m.If(asked != session):
                     m.d.sync += former.eq(session)
+        self._remembers(m, reader, state, place, (asked, session, former))
+
+    def _remembers(
+        self, m: Module, reader: RequestReader, state: Any, place: Signal, sessions: Any
+    ) -> None:
+        """Claim what the reader remembers of the request and its session, for induction."""
+        asked, session, former = sessions
+        kept, kept_former = self.inside(32, "reader._session"), self.inside(32, "reader._former")
+        ours = self.inside(1, "reader.ours")
+        one_hot = state.as_value()
+        m.d.comb += Assert(one_hot.any() & ~(one_hot & (one_hot - 1)).any())
+        with m.If(~state.header):
+            m.d.comb += [
+                Assert(reader.context.header == asked),
+                Assert(ours == (asked == kept)),
+                Assert(self.inside(1, "reader.former") == (asked == kept_former)),
+            ]
+
+        # The kind follows the request's number.
+        in_head, lane = self.inside(1, "reader.in_head"), self.inside(2, "reader.lane")
+        dropping, hello = self.inside(1, "reader.dropping"), self.inside(1, "reader.is_hello")
+        sends = state.send & in_head
+        data_follow = (state.send & ~in_head) | state.load | (state.answer & ~dropping)
+        m.d.comb += [
+            Assert(place == Mux(sends & ~lane[1], lane, Mux(sends | data_follow, 2, 0))),
+            Assert(~state.decide | (lane == 0)),
+            Assert(~state.load | ~in_head),
+            Assert(~state.decide | ~hello | ~self.inside(1, "reader.sequence.out_of_turn")),
+            Assert(~dropping | ~(state.decide | state.send | state.load)),
+        ]
+        word, bits = self.inside(32, "reader.word"), Kind.as_shape().size
+        kind: Any = data.View(Kind, Mux(lane[0], word[:bits], word[8 : 8 + bits]))
+        offers_kind = sends & ~lane[1]
+        m.d.comb += Assert(~offers_kind | kind.hello | kind.unknown | ours)
+        # A session starts a few cycles before the kind of its HELLO is taken.
+        with m.If(offers_kind & kind.hello):
+            m.d.comb += [
+                Assert(kept == asked),
+                Assert(kept_former == Mux(asked == session, former, session)),
+                Assert((asked != former) | (asked == session)),
+            ]
+        with m.Else():
+            m.d.comb += [Assert(kept == session), Assert(kept_former == former)]
 
 
 class ReaderGoesOn(Contract):
@@ -361,7 +409,7 @@ CONTRACTS: dict[type[Contract], Method] = {
     DatagramsAreChecked: Induction(2),
     CrcIsRight: Induction(2),
     FormIsRight: Reached,
-    OnlyTheSession: Reached,
+    OnlyTheSession: Induction(2),
     ReaderGoesOn: Reached,
     PackerGoesOn: Reached,
 }
@@ -478,7 +526,14 @@ BUGS: dict[str, tuple[type[Contract], str, str, str, int]] = {
         READER,
         "(ours | (~former & (~timer.alive | head[TAKE_OVER])))",
         "(ours | (~former & ~timer.alive) | head[TAKE_OVER])",
-        90,
+        40,
+    ),
+    "a HELLO behind another one forgets the session before": (
+        OnlyTheSession,
+        READER,
+        "self._session.eq(self.context.header), ours.eq(1)",
+        "self._session.eq(self.context.header)",
+        40,
     ),
     "a complaint is expected twice": (
         ReaderGoesOn,

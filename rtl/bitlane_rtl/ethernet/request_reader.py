@@ -166,7 +166,8 @@ class RequestReader(wiring.Component):
         self._index = index = Signal(range(HEADER_WORDS + 1))
         self._session = session = Signal(32)
         self._former = Signal(32)
-        ours, former = Signal(reset_less=True), Signal(reset_less=True)
+        ours = Signal(reset_less=True)
+        former = Signal(reset_less=True)
         ram = Ram(32, 8, style="distributed")
         m.submodules.storage = ram.memory
         m.d.comb += [
@@ -233,7 +234,7 @@ class RequestReader(wiring.Component):
         with m.If(decided):
             m.d.sync += self.context.busy.eq(hello & ~starts)
         with m.If(decided & starts):
-            m.d.sync += self._session.eq(self.context.header)
+            m.d.sync += [self._session.eq(self.context.header), ours.eq(1)]
             with m.If(~ours):
                 m.d.sync += self._former.eq(self._session)
         return allowed, in_turn
@@ -246,7 +247,8 @@ class RequestReader(wiring.Component):
         """
         word = Signal(32, reset_less=True)
         lane = Signal(2)
-        in_head, in_address = Signal(), Signal()  # the words of the frame's header
+        in_head = Signal()  # the words of the frame's header
+        in_address = Signal()
         left = Signal(SIZE_BITS - 1, reset_less=True)  # words of data
         kind = request.kind.as_value()
         in_data = ~in_head & ~in_address
