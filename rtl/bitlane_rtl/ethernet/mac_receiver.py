@@ -33,17 +33,14 @@ class MacReceiver(wiring.Component):
     o : ``Out(FrameBytes())``
         A frame's bytes arrive before its FCS has been checked. A frame that is too long ends after
         1,522 bytes; one without a legal start does not appear.
-    dropped : ``Out(16)``
-        Number of bad frames since reset, modulo 65536.
 
-    Latency: 1 cycle to ``o``, ``end`` included; 3 to ``dropped``.
+    Latency: 1 cycle to ``o``, ``end`` included.
     Throughput: a byte a cycle.
     Area: 114 LUT4, 14 CCU2C and 76 flip-flops on ECP5. Clock: 216 MHz on ECP5-6.
     """
 
     i: In(Gmii())
     o: Out(FrameBytes())
-    dropped: Out(16)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -53,7 +50,6 @@ class MacReceiver(wiring.Component):
         m.d.sync += [byte.eq(self.i.data), valid.eq(self.i.valid), error.eq(self.i.error)]
 
         in_frame = Signal()
-        skipped = Signal()
         full = Signal()  # MOST_FRAME_BYTES have been received
         early = Signal(reset_less=True)  # a frame without a preamble would begin too early
         m.d.sync += early.eq(self.o.end)
@@ -61,7 +57,6 @@ class MacReceiver(wiring.Component):
         with m.FSM(init="skip"):
             with m.State("gap"), m.If(valid):
                 with m.If(error | ((byte != PREAMBLE) & (~start | early))):
-                    m.d.comb += skipped.eq(1)
                     m.next = "skip"
                 with m.Elif(start):
                     m.next = "frame"
@@ -80,10 +75,6 @@ class MacReceiver(wiring.Component):
             self.o.end.eq(in_frame & (~valid | full)),
             self.o.good.eq(self._good(m, in_frame, error, full) & ~valid),
         ]
-        failed = Signal()
-        m.d.sync += failed.eq(skipped | (self.o.end & ~self.o.good))
-        with m.If(failed):
-            m.d.sync += self.dropped.eq(self.dropped + 1)
         return m
 
     def _good(self, m: Module, in_frame: Signal, error: Signal, full: Signal) -> Value:

@@ -52,8 +52,6 @@ class NetworkBridge(wiring.Component):
         Port of the controlled circuit.
     interrupt : ``In(1)``
         Level of the interrupt line of that circuit.
-    dropped : ``Out(16)``
-        See `MacReceiver`; in the domain ``rx``.
 
     The domains and their clocks are those of `UdpStack`.
 
@@ -80,7 +78,6 @@ class NetworkBridge(wiring.Component):
     write: Any
     control: Any
     interrupt: Signal
-    dropped: Signal
 
     def __init__(
         self, configuration: Configuration, addresses: BoardAddresses, clock_hz: int
@@ -98,7 +95,6 @@ class NetworkBridge(wiring.Component):
                 "write": Out(WritePort(*widths)),
                 "control": In(ControlPort()),
                 "interrupt": In(1),
-                "dropped": Out(16),
             }
         )
 
@@ -127,6 +123,5 @@ class NetworkBridge(wiring.Component):
         m.d.comb += [
             reader.answered.eq(Cat(o.valid & o.ready & o.p.last for o in answers).any()),
             executor.interrupt.eq(self.interrupt),
-            self.dropped.eq(stack.dropped),
         ]
         return m

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import DomainRenamer, Module, Signal
+from amaranth.hdl import DomainRenamer, Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -46,8 +46,6 @@ class UdpStack(wiring.Component):
         Datagrams. While one is not taken, neither are requests of ARP nor echoes behind it.
     sent : ``In(stream.Signature(PacketWord))``
         Datagrams of whole words. The header is as in ``received``: it has the addresses to send to.
-    dropped : ``Out(16)``
-        See `MacReceiver`; in the domain ``rx``.
 
     The domains ``rx``, ``tx`` and ``sync`` must be reset together. The clock of ``sync`` must have
     more than a quarter of the frequency of that of ``tx``, so that it fills the FIFO in time.
@@ -60,7 +58,6 @@ class UdpStack(wiring.Component):
     tx: Any
     received: Any
     sent: Any
-    dropped: Signal
 
     def __init__(
         self, addresses: BoardAddresses, receive_words: int = 1024, *, check: bool = False
@@ -74,7 +71,6 @@ class UdpStack(wiring.Component):
                 "tx": Out(Gmii()),
                 "received": Out(stream.Signature(PacketWord)),
                 "sent": In(stream.Signature(PacketWord)),
-                "dropped": Out(16),
             }
         )
 
@@ -108,5 +104,4 @@ class UdpStack(wiring.Component):
         wiring.connect(m, builder.o, to_line.i)
         wiring.connect(m, to_line.o, transmitter.i)
         wiring.connect(m, transmitter.o, wiring.flipped(self.tx))
-        m.d.comb += self.dropped.eq(receiver.dropped)
         return m

@@ -70,7 +70,6 @@ class LineBench:
         for values, cycles in groupby(zip(*columns, strict=True)):
             drive(*values)
             await tick.repeat(sum(1 for _ in cycles))
-        self.dropped = int(ctx.get(self._ports.dropped))
 
     async def _listen(self, ctx: Any) -> None:
         """Note the cycles in which ``tx`` is valid: number, byte and error."""
