@@ -36,7 +36,8 @@ class MacReceiver(wiring.Component):
 
     Latency: 1 cycle to ``o``, ``end`` included.
     Throughput: a byte a cycle.
-    Area: 114 LUT4, 14 CCU2C and 76 flip-flops on ECP5. Clock: 216 MHz on ECP5-6.
+    Area: 109 LUT4, 6 CCU2C and 59 flip-flops on ECP5. Clock: 221 MHz on ECP5-6
+    (median of 3 seeds).
     """
 
     i: In(Gmii())
