@@ -16,6 +16,10 @@ BASE = 0x4000_0000
 """Any multiple of the memory's size: the memory ignores the bits above it."""
 
 
+BLOCKS = 2
+"""Blocks of 16 beats that `ragged` writes: few, so that bursts meet in one beat."""
+
+
 def filled(word: int) -> int:
     """Return the initial content of a word: its bytes differ, also from those of nearby words."""
     return (word * 0x01010101 + 0xC080_4000) & 0xFFFF_FFFF
@@ -54,6 +58,51 @@ def beats_to_write(requests: Sequence[dict[str, int]], rng: random.Random) -> li
         {"data": rng.getrandbits(32), "strobe": rng.randrange(16), "last": last}
         for last in lasts_of(requests)
     ]
+
+
+def ragged(
+    rng: random.Random, width: int, count: int
+) -> tuple[list[dict[str, int]], list[dict[str, int]]]:
+    """Return bursts in `BLOCKS`, and their beats: whole, of runs with ragged ends, any strobes."""
+    bytes_ = width // 8
+    full = (1 << bytes_) - 1
+    asked, beats = [], []
+    for _ in range(count):
+        beat = rng.randrange(16)
+        length = rng.choice([0, 15 - beat, rng.randrange(16 - beat)])
+        address = BASE + (16 * rng.randrange(BLOCKS) + beat) * bytes_
+        asked.append({"address": address, "length": length})
+        strobes = [full] * (length + 1)
+        kind = rng.randrange(4)
+        if kind & 1:
+            strobes[0] = full & full << rng.randrange(bytes_)
+        if kind & 2:
+            strobes[-1] &= full >> rng.randrange(bytes_)
+        if rng.random() < 0.2:
+            strobes = [rng.randrange(full + 1) for _ in strobes]
+        beats += [
+            {"data": rng.getrandbits(width), "strobe": strobe, "last": index == length}
+            for index, strobe in enumerate(strobes)
+        ]
+    return asked, beats
+
+
+def stored(
+    asked: list[dict[str, int]], beats: list[dict[str, int]], width: int, before: bytes = b""
+) -> list[int]:
+    """Return the bytes of the blocks after all ``beats``, as a memory with masks has them.
+
+    ``before``: the content at first, by default zeros.
+    """
+    content = bytearray(before or BLOCKS * 16 * width // 8)
+    given = iter(beats)
+    for burst in asked:
+        for index in range(burst["length"] + 1):
+            beat, at = next(given), burst["address"] - BASE + index * width // 8
+            for byte in range(width // 8):
+                if beat["strobe"] >> byte & 1:
+                    content[at + byte] = beat["data"] >> 8 * byte & 0xFF
+    return list(content)
 
 
 def bursts_of(

@@ -8,7 +8,6 @@ from amaranth.lib.wiring import In, Out
 
 from ...abi import BEATS_PER_BLOCK
 from ...streams.fifo import Fifo
-from .burst import ChipLayout
 
 __all__ = ["PartialBeats", "replaced"]
 
@@ -48,7 +47,7 @@ class PartialBeats(wiring.Component):
         All beats of the next burst are in the FIFO, and the burst is not being read.
     write : ``Out(1)``
         The next burst is to be written, not read.
-    first, length : ``Out(range(BEATS_PER_BLOCK))``
+    first, length : ``Out(range(block))``
         What to read of it: the first beat, and the number of beats less one.
     granted : ``In(1)``
         The arbiter grants the next burst in this cycle, as ``write`` says.
@@ -65,9 +64,10 @@ class PartialBeats(wiring.Component):
     chip does nothing else. Throughput: as the chip's.
     """
 
-    def __init__(self, layout: ChipLayout) -> None:
-        width, beat = layout.data_width, range(BEATS_PER_BLOCK)
+    def __init__(self, data_width: int, block: int = BEATS_PER_BLOCK) -> None:
+        width, beat = data_width, range(block)
         self._width = width
+        self._block = block
         super().__init__(
             {
                 "enters": In(1),
@@ -110,9 +110,9 @@ class PartialBeats(wiring.Component):
 
     def _found(self, m: Module) -> Any:
         """Find the partial beats of bursts that enter; return a stream with one entry per burst."""
-        beat = range(BEATS_PER_BLOCK)
+        beat = range(self._block)
         found = data.StructLayout({"partial": 1, "first": beat, "length": beat})
-        m.submodules.bursts = bursts = Fifo(found, 2 * BEATS_PER_BLOCK)
+        m.submodules.bursts = bursts = Fifo(found, 2 * self._block)
         partial = ~self.strobe.all()
         seen = Signal()
         # Beats before the first partial one, and from there to the last one.
@@ -139,7 +139,7 @@ class PartialBeats(wiring.Component):
 
         No beat of the next burst arrives before: the chip executes its commands in order.
         """
-        m.submodules.old = fifo = Fifo(self._width, BEATS_PER_BLOCK)
+        m.submodules.old = fifo = Fifo(self._width, self._block)
         m.d.comb += [
             fifo.i.valid.eq(self.arrived),
             fifo.i.payload.eq(self.old),

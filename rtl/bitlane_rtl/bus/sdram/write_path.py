@@ -121,7 +121,7 @@ class WritePath(wiring.Component):
         width = self._layout.data_width
         stored = data.StructLayout({"beat": write_data(width), "marked": 1})
         m.submodules.beats = beats = Fifo(stored, _DEPTH)
-        m.submodules.partial = partial = PartialBeats(self._layout)
+        m.submodules.partial = partial = PartialBeats(width)
         whole = Signal(write_data(width))
         m.d.comb += [
             beats.i.valid.eq(self.data.valid),

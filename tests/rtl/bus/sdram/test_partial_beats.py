@@ -6,53 +6,10 @@ import pytest
 
 from bitlane_boards.pins.sdram import SdramChip
 from bitlane_rtl.bus.sdram.pins import ChipCommand
-from support.rtl.bursts import BASE, Host, bursts_of
+from support.rtl.bursts import BASE, BLOCKS, Host, bursts_of, ragged, stored
 from support.rtl.sdram import CLOCK_HZ, WITHOUT_MASKS, ChipAtPins, memory
 from support.rtl.streams import ALL_STALLS, Stalls, simulate
 from support.seeds import seeds
-
-BLOCKS = 2
-"""Blocks of 16 beats that are written: few, so that bursts meet in one beat."""
-
-
-def written(
-    rng: random.Random, width: int, count: int
-) -> tuple[list[dict[str, int]], list[dict[str, int]]]:
-    """Return bursts and their beats: whole ones, runs with ragged ends, and any strobes."""
-    bytes_ = width // 8
-    full = (1 << bytes_) - 1
-    asked, beats = [], []
-    for _ in range(count):
-        beat = rng.randrange(16)
-        length = rng.choice([0, 15 - beat, rng.randrange(16 - beat)])
-        address = BASE + (16 * rng.randrange(BLOCKS) + beat) * bytes_
-        asked.append({"address": address, "length": length})
-        strobes = [full] * (length + 1)
-        kind = rng.randrange(4)
-        if kind & 1:
-            strobes[0] = full & full << rng.randrange(bytes_)
-        if kind & 2:
-            strobes[-1] &= full >> rng.randrange(bytes_)
-        if rng.random() < 0.2:
-            strobes = [rng.randrange(full + 1) for _ in strobes]
-        beats += [
-            {"data": rng.getrandbits(width), "strobe": strobe, "last": index == length}
-            for index, strobe in enumerate(strobes)
-        ]
-    return asked, beats
-
-
-def stored(asked: list[dict[str, int]], beats: list[dict[str, int]], width: int) -> list[int]:
-    """Return the bytes of the blocks after all ``beats``, as a memory with masks has them."""
-    content = bytearray(BLOCKS * 16 * width // 8)
-    given = iter(beats)
-    for burst in asked:
-        for index in range(burst["length"] + 1):
-            beat, at = next(given), burst["address"] - BASE + index * width // 8
-            for byte in range(width // 8):
-                if beat["strobe"] >> byte & 1:
-                    content[at + byte] = beat["data"] >> 8 * byte & 0xFF
-    return list(content)
 
 
 def content(chip: SdramChip, width: int) -> list[int]:
@@ -69,7 +26,7 @@ def test_bytes_beside_those_that_are_written_stay(width: int, stalls: Stalls, se
     rng = random.Random(seed)
     dut = memory(width, part="without masks")
     chip = SdramChip(WITHOUT_MASKS, CLOCK_HZ)
-    asked, beats = written(rng, width, 30)
+    asked, beats = ragged(rng, width, 30)
     for beat in beats:
         beat["strobe"] &= ~1  # the lowest byte of each beat is the host's
     expected = stored(asked, beats, width)
