@@ -20,6 +20,7 @@ from amaranth.lib import io, wiring
 import bitlane_rtl
 from bitlane_boards import boards
 from bitlane_boards.flow.top import Top
+from bitlane_rtl.bus.whole_beats import Axi4WholeBeats
 from bitlane_rtl.configuration import Search
 from bitlane_rtl.configurations import copy, full
 from bitlane_rtl.core import Core
@@ -44,6 +45,7 @@ CIRCUITS = {
     "search, one read port": lambda: Core(replace(full(), search=Search(units=1), read_ports=1)),
     "Ethernet": lambda: NetworkBridge(full(), BoardAddresses(), 100_000_000),
     "pins of Ethernet": rgmii,
+    "whole beats": lambda: Axi4WholeBeats(32, 32),
     **{
         name: partial(Top, board)
         for name, board in boards().items()
