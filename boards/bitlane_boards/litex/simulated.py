@@ -14,9 +14,9 @@ import subprocess
 from contextlib import chdir
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from litedram.modules import MT48LC16M16
+from litedram.modules import M12L64322A, MT48LC16M16
 from litedram.phy.model import SDRAMPHYModel
 from litex.build.generic_platform import Pins, Subsignal
 from litex.build.sim import SimPlatform
@@ -25,7 +25,7 @@ from litex.soc.cores.uart import RS232PHYModel, UARTBone
 from litex.soc.integration.export import get_csr_csv
 from litex.soc.integration.soc_core import SoCCore
 from litex.soc.interconnect.csr import CSRStorage
-from litex_boards.platforms import radiona_ulx3s
+from litex_boards.platforms import colorlight_i5, radiona_ulx3s
 
 from bitlane.errors import BitlaneError
 from bitlane_rtl.configuration import Search
@@ -64,14 +64,28 @@ class _Clocking(LiteXModule):
         self.comb += self.cd_sys.rst.eq(platform.request("sys_rst"))
 
 
+class _Chip(NamedTuple):
+    """The memory chip of a board: LiteDRAM's module, and the board's platform."""
+
+    module: type
+    platform: type
+
+
+CHIPS = {
+    "radiona_ulx3s": _Chip(MT48LC16M16, radiona_ulx3s.Platform),
+    "colorlight_i5": _Chip(M12L64322A, colorlight_i5.Platform),
+}
+"""Memory chips by board: 32 MiB of 16 bits with masks, and 8 MiB of 32 bits without."""
+
+
 class SimulatedSoC(SoCCore):
-    """The memory chip of a ULX3S, 32 MiB of 16 bits with its masks, and the core on its own ports.
+    """The memory chip of a board in `CHIPS`, with its masks if it has any, and the core.
 
     LiteDRAM's own DMAs are there too: they measure what the ports can carry. The register
     ``main_silent`` makes a fault: while it is 1, no answer to a read of A arrives.
     """
 
-    def __init__(self, platform: Any) -> None:
+    def __init__(self, platform: Any, board: str = "radiona_ulx3s") -> None:
         super().__init__(
             platform,
             CLOCK_HZ,
@@ -86,25 +100,26 @@ class SimulatedSoC(SoCCore):
         self.uartbone_phy = phy
         self.uartbone = UARTBone(phy, CLOCK_HZ)
         self.bus.add_master(name="uartbone", master=self.uartbone.wishbone)
-        chip = MT48LC16M16(CLOCK_HZ, "1:1")
-        pads: Any = radiona_ulx3s.Platform().request("sdram")
+        chip = CHIPS[board].module(CLOCK_HZ, "1:1")
+        pads: Any = CHIPS[board].platform().request("sdram")
+        masks = len(getattr(pads, "dm", ()))
         self.sdrphy = SDRAMPHYModel(
             chip,
             data_width=len(pads.dq),
             clk_freq=CLOCK_HZ,
-            we_granularity=len(pads.dq) // len(pads.dm),
+            we_granularity=len(pads.dq) // masks if masks else 0,
         )
         self.add_sdram("sdram", phy=self.sdrphy, module=chip, l2_cache_size=0)
         self.streams = DmaStreams(self.sdram, CONFIGURATION.data_width, BUFFER_BEATS)
-        core = add_bitlane(self, configuration=CONFIGURATION)
+        core = add_bitlane(self, configuration=CONFIGURATION, masks=masks > 0)
         self.silent = CSRStorage(description="Drop the answers to reads of A.")
         self.comb += If(self.silent.storage, core.managers[0].r.valid.eq(0))
 
 
-def write(folder: Path) -> list[Path]:
+def write(folder: Path, board: str = "radiona_ulx3s") -> list[Path]:
     """Write ``soc.v`` and ``csr.csv`` into ``folder``. Return all files of Verilog."""
     platform = SimPlatform("SIM", _PINS)
-    soc = SimulatedSoC(platform)
+    soc = SimulatedSoC(platform, board)
     soc.finalize()
     with chdir(folder):
         platform.get_verilog(soc, name="soc").write("soc.v")
@@ -162,12 +177,18 @@ def main() -> None:
         default=2430,
         help="TCP port, or 0 for a free one (default %(default)s)",
     )
+    parser.add_argument(
+        "--board",
+        choices=sorted(CHIPS),
+        default="radiona_ulx3s",
+        help="whose memory chip: the Colorlight's has no byte masks (default %(default)s)",
+    )
     arguments = parser.parse_args()
     folder = arguments.folder.absolute()
     logging.disable(logging.INFO)  # LiteX reports every region.
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        program = verilate(folder, write(folder))
+        program = verilate(folder, write(folder, arguments.board))
     except OSError as error:
         parser.error(f"folder: {folder}: {error.strerror}; expected one that can be written")
     except BitlaneError as error:

@@ -1,7 +1,7 @@
 """``add_bitlane``: the core in a SoC of LiteX, with its memory, window, interrupt and constants."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.configurations import full
 
 from .core import Bitlane
+from .whole_beats import WholeBeatsModule
 
 __all__ = ["BUFFER_BEATS", "add_bitlane"]
 
@@ -35,7 +36,10 @@ _WINDOW = 0x9000_0000
 """The control window's address, unless ``mem_map`` has one; not cached by LiteX's processors."""
 
 _MODEL = "SDRAMPHYModel"
-"""LiteDRAM's simulated chip, which has masks and no pins."""
+"""LiteDRAM's simulated chip, which has no pins, and masks by default."""
+
+_HOST_WIDTH = 32
+"""Bits of a word that the bridges of LiteX write for a host."""
 
 BUFFER_BEATS = 32
 """Beats that LiteDRAM's bridges store each way: two bursts, so that one leaves while one comes."""
@@ -48,11 +52,13 @@ def add_bitlane(
     *,
     memory: str = "main_ram",
     memory_bytes: int | None = None,
+    masks: bool | None = None,
 ) -> Bitlane:
     """Add the core to ``soc`` and return it. Call it after ``add_sdram``, if the SoC has SDRAM.
 
-    With SDRAM the core's managers have ports of LiteDRAM, else they are on the SoC's bus. The SDRAM
-    needs byte masks, because the core writes single bytes at the ends of a run.
+    With SDRAM the core's managers have ports of LiteDRAM, else they are on the SoC's bus. The core
+    writes single bytes at the ends of a run. Without byte masks LiteDRAM would write whole words
+    instead, so the core's writes pass a `WholeBeatsModule` there.
 
     Parameters
     ----------
@@ -67,19 +73,24 @@ def add_bitlane(
         The region in which the core's memory is reserved, at its end.
     memory_bytes : int, optional
         Bytes to reserve. Default: all of ``memory`` without a processor, half of it with one.
+    masks : bool, optional
+        Whether the SDRAM has byte masks. Default: by the platform's pins.
 
     Raises
     ------
     BitlaneError
-        The memory is missing, is too small, has no byte masks, hides data in a cache from the
-        core, or needs a processor to start it; or the configuration does not fit it.
+        The memory is missing, is too small, hides data in a cache from the core, or needs a
+        processor to start it; or the configuration does not fit it; or the memory has no byte
+        masks, and the SoC writes less than its words.
     """
     sdram = getattr(soc, "sdram", None)
     if sdram is not None:
-        _expect_masks(soc)
+        masks = _has_masks(soc) if masks is None else masks
         _expect_shared(soc)
     region = _region(soc, memory, memory_bytes)
     width = _port_width(sdram, soc) if configuration is None else configuration.data_width
+    if sdram is not None and not masks:
+        _expect_whole_words(soc, width)
     try:
         configuration = replace(
             configuration or full(width), memory_base=region.origin, memory_bytes=region.size
@@ -93,7 +104,7 @@ def add_bitlane(
         for number, manager in enumerate(core.managers):
             soc.bus.add_master(name=f"{name}{number}", master=manager)
     else:
-        _connect_litedram(soc, name, core, memory)
+        _connect_litedram(soc, name, _streams(soc, name, core, masks=masks), memory)
         _add_start(soc, name, sdram)
     _add_control(soc, name, core)
     return core
@@ -130,14 +141,15 @@ def _region(soc: Any, memory: str, size: int | None) -> SoCRegion:
     return SoCRegion(origin=whole.origin + whole.size - size, size=size, linker=True)
 
 
-def _expect_masks(soc: Any) -> None:
-    """Raise ``BitlaneError`` if a write of some bytes of a word would write all of them.
+def _has_masks(soc: Any) -> bool:
+    """Return whether the memory has byte masks, by its pins.
 
-    LiteDRAM drops the byte strobes without an error if its PHY has no pins for masks.
+    LiteDRAM drops the byte strobes without an error if its PHY has no pins for masks. Raises
+    ``BitlaneError`` if the pins are unknown, or some bytes have a mask and others have none.
     """
     phy = soc.sdram.controller.settings.phy.phytype
     if phy == _MODEL:
-        return
+        return True
     memories = [
         (resource[0], pads)
         for resource, pads in soc.platform.constraint_manager.matched
@@ -146,15 +158,36 @@ def _expect_masks(soc: Any) -> None:
     if not memories:
         raise BitlaneError(
             f"add_bitlane: the platform has no pins of the memory of {phy}, so its byte masks are"
-            " unknown; expected platform.request of a resource with dq, ba and dm"
+            " unknown; expected platform.request of a resource with dq and ba, or masks=False"
         )
+    found = set()
     for name, pads in memories:
         masks = len(getattr(pads, "dm", getattr(pads, "dmi", ())))
-        if masks * 8 != len(pads.dq):
+        if masks and masks * 8 != len(pads.dq):
             raise BitlaneError(
                 f"add_bitlane: {name} has {masks} pins of byte masks (dm) for {len(pads.dq)} data"
-                " pins, so a write of one byte would overwrite its neighbours; expected a board"
-                " with a mask for each byte, as radiona_ulx3s"
+                " pins, so a write of one byte may overwrite its neighbours; expected a mask for"
+                " each byte, or masks=False"
+            )
+        found.add(masks > 0)
+    return all(found)
+
+
+def _expect_whole_words(soc: Any, core_width: int) -> None:
+    """Raise ``BitlaneError`` if the SoC writes parts of words to a memory without byte masks."""
+    if soc.cpu_type not in (None, "None"):
+        raise BitlaneError(
+            "add_bitlane: the memory has no byte masks (dm), so a store of a byte by"
+            f" {soc.cpu_type} would overwrite its neighbours; expected cpu_type=None, or a board"
+            " with masks, as radiona_ulx3s"
+        )
+    word = soc.sdram.crossbar.controller.data_width
+    for writer, width in (("bus", min(soc.bus.data_width, _HOST_WIDTH)), ("core", core_width)):
+        if width < word:
+            raise BitlaneError(
+                f"add_bitlane: the memory has no byte masks (dm) and words of {word} bits, of which"
+                f" a write of the {writer} has {width}; expected words of up to {width} bits, as"
+                " with sdram_rate=1:1"
             )
 
 
@@ -172,16 +205,28 @@ def _port_width(sdram: Any, soc: Any) -> int:
     return max(x for x in _WIDTHS if x <= max(width, _WIDTHS[0]))
 
 
-def _connect_litedram(soc: Any, name: str, core: Bitlane, memory: str) -> None:
-    """Give each stream a port of LiteDRAM, which then chooses when the memory turns around.
+def _streams(
+    soc: Any, name: str, core: Bitlane, *, masks: bool | None
+) -> list[tuple[Any, tuple[str, ...]]]:
+    """Return the buses towards the memory, each with the channels that it uses.
 
     On one port writes and reads would take turns, a burst each.
     """
+    first, *others = core.managers
+    writes: tuple[Any, tuple[str, ...]] = first, ("aw", "w", "b")
+    if not masks:
+        whole = WholeBeatsModule(soc.platform, first)
+        soc.add_module(name=f"{name}_whole_beats", module=whole)
+        writes = whole.memory, ("aw", "w", "b", "ar", "r")
+    return [writes, (first, ("ar", "r")), *((manager, ("ar", "r")) for manager in others)]
+
+
+def _connect_litedram(
+    soc: Any, name: str, streams: Iterable[tuple[Any, tuple[str, ...]]], memory: str
+) -> None:
+    """Give each of ``streams`` a port of LiteDRAM, which chooses when the memory turns around."""
     from litedram.frontend.axi import LiteDRAMAXI2Native
 
-    first, *others = core.managers
-    streams = [(first, ("aw", "w", "b")), (first, ("ar", "r"))]
-    streams += [(manager, ("ar", "r")) for manager in others]
     for number, (manager, channels) in enumerate(streams):
         stream = axi.AXIInterface(data_width=manager.data_width, address_width=32, id_width=1)
         for channel in channels:

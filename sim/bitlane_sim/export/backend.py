@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 
 from amaranth.back import verilog as amaranth_verilog
 from amaranth.hdl import Elaboratable, Signal, Value
-from amaranth.lib.wiring import Flow, Signature
+from amaranth.lib.wiring import Component, Flow, Signature
 
-from bitlane_rtl.core import Core
 from cppsim.errors import SimulationError
 
 from ..builds import CACHE
@@ -150,8 +149,8 @@ _AHEAD = {"awaddr": "awid", "araddr": "arid", "bresp": "bid", "rdata": "rid"}
 """Identifiers, by the member that follows them."""
 
 
-def conventional_ports(core: Core, id_width: int) -> dict[str, Port]:
-    """Return the ports of ``core`` by flat name, in the usual order, without clock and reset.
+def conventional_ports(circuit: Component, id_width: int = 1) -> dict[str, Port]:
+    """Return the ports of ``circuit`` by flat name, in the usual order, without clock and reset.
 
     Signals that AXI4 lets a manager leave out (A10.3), and that interconnects need, are
     constant 0: identifiers, LOCK, QOS and REGION. Identifiers of responses are ignored.
@@ -161,7 +160,7 @@ def conventional_ports(core: Core, id_width: int) -> dict[str, Port]:
     if not 1 <= id_width <= 32:
         raise ValueError(f"id_width: {id_width} is outside 1 to 32")
     ports: dict[str, Port] = {}
-    flat: Any = core.signature.flatten(core)
+    flat: Any = circuit.signature.flatten(circuit)
     for path, member, value in flat:
         port = Port(member.flow, Value.cast(value))
         ports |= _with_side_signals("_".join(map(str, path)), port, id_width)

@@ -4,6 +4,7 @@ import re
 import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ SIZE = 1 << 15
 WORD = 4
 """Bytes of a word on a port."""
 
-CHIP_BYTES = 2
+CHIP_BYTES = {"radiona_ulx3s": 2, "colorlight_i5": 4}
 """Bytes that the chip moves in a cycle."""
 
 
@@ -78,6 +79,57 @@ def test_every_byte_of_a_write_lands_and_no_other(soc: Simulated) -> None:
                 driver.write(base + 8 + start, data)
                 want[8 + start : 8 + start + size] = data
             assert np.array_equal(driver.read(base + 1, 2999), want[1:])
+
+
+GUARDED = 512
+"""Bytes of the result's memory, with bytes before and behind the result."""
+
+
+def _random_results(driver: Driver, count: int) -> None:
+    """Run ``count`` commands with odd offsets, sizes and strides; no other byte may change."""
+    random = np.random.default_rng(7)
+    base = driver.geometry.memory_base
+    for number in range(count):
+        size, stride = int(random.integers(1, 90)), int(random.integers(1, 5))
+        starts = [GUARDED * k + int(random.integers(60)) for k in (2, 0, 1)]
+        memory = random.integers(0, 256, 3 * GUARDED, np.uint8)
+        driver.write(base, memory)
+        strides = (stride, *random.integers(1, 5, 2).tolist())
+        y, a, b = (View(base + x, (step,), 1) for x, step in zip(starts, strides, strict=True))
+        op = (Op.XOR, Op.COPY)[number % 2]
+        streams = Streams(a, b if op.reads_b else None, y)
+        has = driver.geometry
+        driver.run(list(lower(op, (size,), streams, has.abilities, has.memory)))
+        at_y, at_a, at_b = (
+            slice(x, x + step * size, step) for x, step in zip(starts, strides, strict=True)
+        )
+        memory[at_y] = memory[at_a] ^ (memory[at_b] if op.reads_b else 0)
+        assert np.array_equal(driver.read(base, memory.size), memory), (number, size, strides)
+
+
+def test_no_byte_beside_a_result_changes(soc: Simulated) -> None:
+    with open_link(soc.url()) as link, Driver(link) as driver:
+        _random_results(driver, 40)
+
+
+def test_bytes_change_without_masks_if_the_core_is_told_that_there_are_some(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The simulated chip shows the fault that `WholeBeatsModule` mends."""
+    from bitlane_boards.litex import add_bitlane, simulated
+
+    def add(soc: Any, **options: Any) -> Any:
+        return add_bitlane(soc, **options | {"masks": True})
+
+    monkeypatch.setattr(simulated, "add_bitlane", add)
+    program = simulated.verilate(tmp_path, simulated.write(tmp_path, "colorlight_i5"))
+    with (
+        served([str(program), "0"], tmp_path, "colorlight_i5") as soc,
+        open_link(soc.url()) as link,
+        Driver(link) as driver,
+        pytest.raises(AssertionError, match=r"\(0, "),
+    ):
+        _random_results(driver, 1)
 
 
 def _set(pattern: str, value: str) -> Callable[[str], str]:
@@ -189,12 +241,11 @@ def test_a_closed_link_says_so(soc: Simulated) -> None:
         link.read(0x40000000, 4)
 
 
-def _board() -> Any:
+def _board(name: str) -> Any:
     """Return the SoC that ``bitlane build`` makes for the board, without the core."""
     # The quick tests collect this module, and have no LiteX.
-    from litex_boards.targets.radiona_ulx3s import BaseSoC
-
-    return BaseSoC(cpu_type=None, with_uart=False, with_uartbone=True, l2_size=0)
+    target = import_module(f"litex_boards.targets.{name}").BaseSoC
+    return target(sys_clk_freq=50e6, cpu_type=None, with_uart=False, with_uartbone=True, l2_size=0)
 
 
 def _parts(soc: Any, masks: int) -> dict[str, object]:
@@ -211,14 +262,17 @@ def _parts(soc: Any, masks: int) -> dict[str, object]:
     }
 
 
-def test_the_simulated_chip_is_that_of_the_board() -> None:
+@pytest.mark.parametrize("name", CHIP_BYTES)
+def test_the_simulated_chip_is_that_of_the_board(name: str) -> None:
     from litex.build.sim import SimPlatform
 
     from bitlane_boards.litex import simulated
 
-    board = _board()
+    board = _board(name)
     pads = board.platform.constraint_manager.lookup_request("sdram")
-    soc = simulated.SimulatedSoC(SimPlatform("SIM", simulated._PINS))
+    soc = simulated.SimulatedSoC(SimPlatform("SIM", simulated._PINS), name)
+    # Without masks there is one enable for the whole word.
+    masks = len(getattr(pads, "dm", ())) or 1
     enables = {
         len(port.we)
         for memory in soc.sdrphy.get_fragment().specials
@@ -226,13 +280,13 @@ def test_the_simulated_chip_is_that_of_the_board() -> None:
         if port.we is not None
     }
     assert len(enables) == 1
-    assert _parts(soc, enables.pop()) == _parts(board, len(getattr(pads, "dm", ())))
+    assert _parts(soc, enables.pop()) == _parts(board, masks)
 
 
 def test_the_memory_starts_by_the_steps_of_litedram(soc: Simulated) -> None:
     from litedram.init import get_sdram_phy_py_header
 
-    settings = _board().sdram.controller.settings
+    settings = _board(soc.board).sdram.controller.settings
     names: dict[str, Any] = {}
     exec(get_sdram_phy_py_header(settings.phy, settings.timing), names)
     want = [(a, bank, value, cycles) for _, a, bank, value, cycles in names["init_sequence"]]
@@ -273,7 +327,7 @@ def test_copy_and_xor_use_what_the_ports_give(
             for op, enable in _ENABLE.items():
                 streams = 2 + op.reads_b
                 ceilings = {
-                    "a word a cycle": streams * SIZE // CHIP_BYTES,
+                    "a word a cycle": streams * SIZE // CHIP_BYTES[soc.board],
                     "no turns": write + (streams - 1) * read,
                     "free": _dma_cycles(registers, enable, places),
                     "coupled": _dma_cycles(registers, enable, places, coupled=True),
@@ -282,7 +336,7 @@ def test_copy_and_xor_use_what_the_ports_give(
                 for ceiling, fewest in ceilings.items():
                     shares[op.name, ceiling, banks] = fewest / cycles
     figures = "; ".join(f"{' '.join(key)} {share:.3f}" for key, share in shares.items())
-    record_property("report", f"LiteDRAM: shares of its own DMAs' rates: {figures}")
+    record_property("report", f"{soc.board}: shares of LiteDRAM's own DMAs' rates: {figures}")
     assert all(share >= _BOUNDS[ceiling][banks] for (_, ceiling, banks), share in shares.items())
 
 
@@ -327,7 +381,7 @@ def test_memory_that_falls_silent_is_reported(soc: Simulated) -> None:
     """Answers are lost, so that the core waits for ever: this simulation is not used again."""
     command = [str(soc.folder / "simulation" / "Vsoc"), "0"]
     with (
-        served(command, soc.folder) as soc,
+        served(command, soc.folder, soc.board) as soc,
         open_link(soc.url()) as link,
         Driver(link) as driver,
     ):

@@ -17,10 +17,11 @@ PAGE = ROOT / "docs" / "litex.md"
 
 @dataclass(frozen=True)
 class Simulated:
-    """The server's port, and the folder of the SoC's build."""
+    """The server's port, the folder of the SoC's build, and the board whose chip it has."""
 
     port: int
     folder: Path
+    board: str
 
     @property
     def csr(self) -> Path:
@@ -31,7 +32,7 @@ class Simulated:
 
 
 @contextmanager
-def served(command: list[str], folder: Path) -> Iterator[Simulated]:
+def served(command: list[str], folder: Path, board: str) -> Iterator[Simulated]:
     """Run the simulation and ``litex_server``, each on a port that is free."""
     with running(command, folder) as bench:
         (uart,) = re.findall(r"port (\d+)", line(bench))
@@ -42,7 +43,7 @@ def served(command: list[str], folder: Path) -> Iterator[Simulated]:
         python = [sys.executable, "-u", "-m", "litex.tools.litex_server"]
         with running([*python, *words[1:]], folder) as server:
             assert "tcp port" in line(server)
-            yield Simulated(int(port), folder)
+            yield Simulated(int(port), folder, board)
 
 
 @contextmanager
