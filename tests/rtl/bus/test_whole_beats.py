@@ -1,6 +1,8 @@
 """Whole beats alone reach a memory without byte enables, and no other byte changes."""
 
+import itertools
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +19,14 @@ from support.rtl.bursts import BASE, BLOCKS, bursts_of, ragged, stored
 from support.rtl.memory import Memory, ReadServer, WriteServer
 from support.rtl.streams import ALL_STALLS, NO_STALLS, Stalls, compiled, simulate
 from support.seeds import seeds
+
+
+class LateRequests(WriteServer):
+    """A memory that takes beats in any cycle, and no request in the first 100 cycles."""
+
+    def _stall(self, salt: str) -> Callable[[], bool]:
+        cycle = itertools.count()
+        return lambda: salt == "wq" and next(cycle) < 100
 
 
 @dataclass
@@ -156,8 +166,11 @@ def test_whole_bursts_follow_each_other_without_a_gap() -> None:
     assert left == list(range(left[0], left[0] + len(left)))
 
 
-def test_a_burst_that_cannot_be_read_is_not_written() -> None:
+@pytest.mark.parametrize("latency", [0, 40])
+def test_a_burst_that_cannot_be_read_is_not_written(latency: int) -> None:
+    """Its response does not overtake earlier ones."""
     bench = Bench(32)
+    bench.writes.latency = latency
     bench.memory.bad = lambda address: address == 4 * 20
     asked = [{"address": BASE + 64 * block, "length": 15} for block in (0, 1, 0)]
     beats = [*beats_of(15, {3}), *beats_of(15, {2, 7}), *beats_of(15, {9})]
@@ -165,6 +178,18 @@ def test_a_burst_that_cannot_be_read_is_not_written() -> None:
     assert benches["response"].bits == [0, 1, 0]
     assert not bench.memory.data[64:].any()
     assert list(bench.memory.data[0:64:4]) == list(range(16))
+
+
+def test_beats_may_be_taken_long_before_their_request() -> None:
+    """More bursts of one beat come meanwhile than there is room for."""
+    bench = Bench(32)
+    bench.writes = LateRequests(bench.dut.whole, bench.memory, 0, NO_STALLS)
+    asked = [{"address": BASE + 4 * (beat % 16), "length": 0} for beat in range(48)]
+    beats = [{"data": beat, "strobe": 15, "last": True} for beat in range(48)]
+    benches = bench.send(asked, beats)
+    assert bench.writes.beats[0] < 10 < 100 < bench.writes.requests[0][0]
+    assert list(bench.memory.data[0:64:4]) == list(range(32, 48))
+    assert benches["response"].bits == [0] * 48
 
 
 def test_an_error_of_the_memory_reaches_the_writer() -> None:
