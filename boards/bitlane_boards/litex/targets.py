@@ -160,26 +160,14 @@ def _make(name: str, folder: Path, options: Sequence[str]) -> None:
     """Make the SoC, write it, and run its tools if pip has them."""
     from litex.soc.integration.builder import Builder
 
-    from .soc import add_bitlane
-
     logging.disable(logging.INFO)  # LiteX reports every region.
-    target = import_module(f"litex_boards.targets.{name}").BaseSoC
-    words: dict[str, Any] = {
-        "cpu_type": None,
-        "with_uart": False,
-        "with_uartbone": True,
-        "l2_size": 0,
-    }
-    words |= _values(options, _names(target))
-    if words["cpu_type"] is not None:
-        words |= {"with_uart": True, "uart_name": "crossover", "integrated_rom_size": _ROM_BYTES}
-    soc = target(**words)
-    add_bitlane(soc)
+    soc = _with_core(name, options)
+    software = soc.cpu_type not in (None, "None") and shutil.which(_COMPILER) is not None
     builder = Builder(
         soc,
         output_dir=str(folder),
         csr_csv=str(folder / "csr.csv"),
-        compile_software=words["cpu_type"] is not None and shutil.which(_COMPILER) is not None,
+        compile_software=software,
         compile_gateware=_by_pip(soc.platform),
     )
     builder.build()
@@ -193,6 +181,25 @@ def _make(name: str, folder: Path, options: Sequence[str]) -> None:
         "command": f"cd {builder.gateware_dir} && sh build_{soc.get_build_name()}.sh",
     }
     (folder / _RESULT).write_text(json.dumps(result), encoding="utf-8")
+
+
+def _with_core(name: str, options: Sequence[str]) -> Any:
+    """Return the SoC of the target ``name`` with the core."""
+    from .soc import add_bitlane
+
+    target = import_module(f"litex_boards.targets.{name}").BaseSoC
+    words: dict[str, Any] = {
+        "cpu_type": None,
+        "with_uart": False,
+        "with_uartbone": True,
+        "l2_size": 0,
+    }
+    words |= _values(options, _names(target))
+    if words["cpu_type"] is not None:
+        words |= {"with_uart": True, "uart_name": "crossover", "integrated_rom_size": _ROM_BYTES}
+    soc = target(**words)
+    add_bitlane(soc)
+    return soc
 
 
 def _names(target: type) -> set[str]:

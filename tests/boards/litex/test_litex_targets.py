@@ -94,6 +94,22 @@ def test_what_cannot_be_built_is_refused(folder: Path) -> None:
         assert not (folder / "gateware").exists()
 
 
+def _of_page() -> list[tuple[str, str]]:
+    """Return the targets that need options, and the options, as the page has them."""
+    return re.findall(r"^\| `(\w+)` \| `(.*)` \|$", PAGE.read_text(encoding="utf-8"), re.M)
+
+
+@pytest.mark.parametrize(("name", "options"), _of_page())
+def test_the_options_of_the_page_give_a_soc_with_the_core(name: str, options: str) -> None:
+    from bitlane_boards.litex.targets import _with_core
+
+    soc = _with_core(name, options.split("&"))
+    soc.finalize()
+    verilog = str(soc.platform.get_verilog(soc, name="top"))
+    assert "bitlane_whole_beats_32 bitlane_whole_beats_32(" in verilog
+    assert set(soc.bus.masters) == {"etherbone" if "etherbone" in options else "uartbone"}
+
+
 def test_options_of_a_target_are_its_own_and_those_of_litex() -> None:
     from bitlane_boards.litex.targets import _names, _values
 
