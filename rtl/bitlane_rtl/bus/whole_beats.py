@@ -57,6 +57,10 @@ class WholeBeats(wiring.Component):
     Bound of the clock: the RAM's output, to ``whole.data``.
     """
 
+    write: Any
+    whole: Any
+    old: Any
+
     def __init__(self, address_width: int, data_width: int, block: int = BEATS_PER_BLOCK) -> None:
         self._address_width = address_width
         self._data_width = data_width
@@ -192,6 +196,9 @@ class Axi4WholeBeats(wiring.Component):
     Latency, throughput and what is undefined: those of `WholeBeats`; the faces are wires. No
     combinational path leads from an input to an output (A3.1.1).
     """
+
+    s_axi: Any
+    m_axi: Any
 
     def __init__(self, address_width: int, data_width: int) -> None:
         self._widths = address_width, data_width

@@ -121,7 +121,8 @@ def test_bytes_change_without_masks_if_the_core_is_told_that_there_are_some(
     from bitlane_boards.litex import add_bitlane, simulated
 
     def add(soc: Any, **options: Any) -> Any:
-        return add_bitlane(soc, **options | {"masks": True})
+        options["masks"] = True
+        return add_bitlane(soc, **options)
 
     monkeypatch.setattr(simulated, "add_bitlane", add)
     program = simulated.verilate(tmp_path, simulated.write(tmp_path, "colorlight_i5"))

@@ -44,6 +44,10 @@ class WholeMemory(Memory):
 class Faces(wiring.Component):
     """The circuit's AXI faces, between native ports."""
 
+    write: Any
+    whole: Any
+    old: Any
+
     def __init__(self, address_width: int, width: int) -> None:
         self._widths = address_width, width
         super().__init__(
@@ -56,7 +60,8 @@ class Faces(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.writer = writer = Axi4WriteManager(*self._widths)
+        writer: Any = Axi4WriteManager(*self._widths)
+        m.submodules.writer = writer
         m.submodules.dut = dut = Axi4WholeBeats(*self._widths)
         wiring.connect(m, wiring.flipped(self.write), writer.port)
         for name, member in writer.axi.signature.members.items():
