@@ -66,6 +66,15 @@ class Window:
         """Return the packets to send: lost ones, then as much of ``transfers`` as fits."""
         return self._sender.batches(transfers)
 
+    def ahead(self, transfers: TransferQueue, packets: int) -> tuple[Pending, int] | None:
+        """Encode up to ``packets`` packets of the next write; `Sender.ahead` says more."""
+        return self._sender.ahead(transfers, packets)
+
+    def record(self, ahead: Pending, sent: int, answered: int, transfers: TransferQueue) -> None:
+        """Record that ``sent`` packets of ``ahead`` were sent, the first ``answered`` answered."""
+        self.answered += answered * ahead.frames
+        self._sender.record(ahead, sent, answered, transfers)
+
     def take(self, reply: Reply) -> int:
         """Process answers.
 

@@ -5,7 +5,6 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from errno import EAGAIN, EINVAL, EIO, ENOBUFS, ENOPROTOOPT, EOPNOTSUPP
-from selectors import EVENT_READ, DefaultSelector
 from struct import Struct
 from typing import Final
 
@@ -57,8 +56,6 @@ class DatagramSocket:
             if sys.platform == "linux":
                 self._socket.setsockopt(socket.IPPROTO_IP, _IP_MTU_DISCOVER, _IP_PMTUDISC_DO)
             self._socket.setblocking(False)
-            self._selector = DefaultSelector()
-            self._selector.register(self._socket, EVENT_READ)
         except BaseException:
             self._socket.close()
             raise
@@ -80,7 +77,7 @@ class DatagramSocket:
                         for datagram in Batch(content, size).packets():
                             self._socket.send(datagram)
         except OSError as error:
-            if error.errno not in (EAGAIN, ENOBUFS):
+            if error.errno not in (EAGAIN, ENOBUFS) and not isinstance(error, TimeoutError):
                 raise
 
     def receive(self, seconds: float) -> list[Batch]:
@@ -88,16 +85,15 @@ class DatagramSocket:
 
         They are valid until the next call.
         """
-        arrived = self._arrived_segments if self._gro else self._arrived
-        # Before the answer is there, a call in vain costs no time; afterwards, a wait would.
-        found = arrived()
-        if not found and self._selector.select(max(0.0, seconds)):
-            found = arrived()
-        return found
+        try:
+            # The system's own wait: a wait by `select` takes two calls more.
+            self._socket.settimeout(max(0.0, seconds))
+            return self._arrived_segments() if self._gro else self._arrived()
+        except (BlockingIOError, TimeoutError):
+            return []
 
     def close(self) -> None:
         """Close the socket."""
-        self._selector.close()
         self._socket.close()
 
     def _enable(self, option: int, value: int) -> bool:
@@ -121,17 +117,16 @@ class DatagramSocket:
 
     def _arrived_segments(self) -> list[Batch]:
         """Return the datagrams that the system has joined."""
-        try:
-            size, ancillary, _, _ = self._socket.recvmsg_into((self._buffer,), _ANCILLARY_BYTES)
-        except BlockingIOError:
-            return []
+        size, ancillary, _, _ = self._socket.recvmsg_into((self._buffer,), _ANCILLARY_BYTES)
         step = _SIZES.unpack_from(ancillary[0][2])[0] if ancillary else size
         return [Batch(self._buffer[:size], step)] if size else []
 
     def _arrived(self) -> list[Batch]:
         """Return the datagrams that have arrived; at most a buffer of them."""
         found: list[Batch] = []
-        start = end = step = 0
+        start, end = 0, self._socket.recv_into(self._buffer)
+        step = end
+        self._socket.setblocking(False)
         # Without a loop, the window would be served after each datagram.
         with suppress(BlockingIOError):
             while end + DATAGRAM_BYTES <= _BUFFER_BYTES:

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from struct import Struct
 from typing import Final
 from zlib import crc32
@@ -25,10 +25,12 @@ from bitlane_rtl.abi.frames import (
     REPETITIONS,
     REQUEST_HEADER_BYTES,
     SEQUENCES,
+    Answer,
     Request,
 )
 
 from .line import LEAST_BATCH, Fragment, FrameSizes, Line, LineCost, Reply
+from .write_stream import STREAM_PACKETS
 
 # Python 3.11 takes 0.1 us to look up a member of an enumeration.
 _WRITE: Final = Request.WRITE
@@ -47,7 +49,7 @@ FRAME_BYTES: Final = 480
 """Data of a frame: three frames fill a datagram to its last byte."""
 
 
-_STARTS: Final = np.arange(REPETITIONS, dtype="<u4") * FRAME_BYTES
+_STARTS: Final = np.arange(3 * STREAM_PACKETS, dtype="<u4") * FRAME_BYTES
 """The places of consecutive frames in a fragment."""
 
 _NUMBERS: Final = np.arange(SEQUENCES + (1 << 16), dtype="<u4") & _SEQUENCE_MASK
@@ -121,6 +123,33 @@ class DatagramLine(Line):
             crc32(encoded[start : start + covered]) for start in range(0, len(encoded), size)
         ]
         return encoded
+
+    def answers(self, sequence: int, packets: int) -> bytes:
+        """Return the answers to as many packets of full writes, from number ``sequence`` on.
+
+        All requests are executed, and the interrupt line is low.
+        """
+        frames = self.fragment_frames
+        start = sequence * pow(frames, -1, SEQUENCES) % SEQUENCES
+        every = self._every_answer
+        size = len(every) // SEQUENCES
+        end = start + packets
+        return (every * (-(-end // SEQUENCES)))[start * size : end * size]
+
+    @cached_property
+    def _every_answer(self) -> bytes:
+        """The answers to consecutive packets of full writes, from number 0 on until they repeat."""
+        frames = self.fragment_frames
+        return b"".join(
+            _with_crc(
+                self._session
+                + b"".join(
+                    _ANSWER_HEADER.pack((first + k) % SEQUENCES, Answer.DONE, 0)
+                    for k in range(frames)
+                )
+            )
+            for first in range(0, frames * SEQUENCES, frames)
+        )
 
     def encode_hello(self, sequence: int, number: int) -> bytes:
         return self._encode_alone(sequence, Request.HELLO, number)

@@ -1,10 +1,10 @@
 """The sending direction of the ARQ: new requests as far as they fit, and retransmissions."""
 
-from bitlane_rtl.abi.frames import REPETITIONS, REQUEST_HEADER_BYTES, Request
+from bitlane_rtl.abi.frames import REPETITIONS, REQUEST_HEADER_BYTES, SEQUENCES, Request
 
 from .counts import Counts
 from .flight import InFlight
-from .line import Batch, Fragment, Line, LineCost
+from .line import LEAST_BATCH, Batch, Fragment, Line, LineCost
 from .pending import Pending
 from .timing import FrameSizer
 from .transfer_queue import TransferQueue
@@ -45,6 +45,47 @@ class Sender:
         pending.lost = True
         self._any_lost = True
 
+    def ahead(self, transfers: TransferQueue, packets: int) -> tuple[Pending, int] | None:
+        """Encode up to ``packets`` packets of the next write, and send and record nothing.
+
+        Returns them, and how many of them may be unanswered; None if the next write does not fill
+        some packets, or reads alternate with it, or a request is in flight.
+        """
+        line = self._line
+        most = self.sizer.size * line.fragment_frames
+        fragment = None if self._flight.batches else transfers.next(most, packets)
+        if fragment is None or fragment.request is _READ:
+            return None
+        count = len(fragment.content) // most
+        if count < LEAST_BATCH:
+            return None
+        cost = line.cost(_WRITE, most)
+        pending = Pending(self._flight.next, self._transmissions + 1, count, room=line.packet_room)
+        pending.append(fragment, cost)
+        pending.batch = self._encoded(pending)
+        return pending, self._fitting(fragment, cost)
+
+    def record(self, ahead: Pending, sent: int, answered: int, transfers: TransferQueue) -> None:
+        """Record that ``sent`` packets of ``ahead`` were sent, the first ``answered`` answered."""
+        if not sent:
+            return
+        flight = self._flight
+        pending = ahead.cut(sent) if sent < ahead.packets else ahead
+        self._transmissions += sent
+        self._counts.requests += sent * pending.frames
+        transfers.pop(pending.fragments[0], sent * (pending.request_bytes - pending.answer_bytes))
+        if answered < sent:
+            if answered:
+                pending.cut(answered)
+            flight.next = pending.first
+            flight.add(pending)
+        else:
+            flight.next = (pending.first + sent * pending.frames) % SEQUENCES
+
+    def _encoded(self, pending: Pending) -> Batch:
+        content = self._line.encode(pending.first, pending.fragments, pending.packets)
+        return Batch(content, len(content) // pending.packets)
+
     def _gather(self, transfers: TransferQueue) -> Pending | None:
         """Make the next batch of ``transfers``; return None if there is none, or no room."""
         line = self._line
@@ -70,8 +111,7 @@ class Sender:
             if pending.packets > 1 or longest + REQUEST_HEADER_BYTES > line.packet_bytes:
                 break
         if pending is not None:
-            content = line.encode(pending.first, pending.fragments, pending.packets)
-            pending.batch = Batch(content, len(content) // pending.packets)
+            pending.batch = self._encoded(pending)
             self._flight.add(pending)
             self._counts.requests += pending.packets * pending.frames
         return pending

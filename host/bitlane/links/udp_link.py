@@ -17,6 +17,8 @@ from .datagram_socket import DatagramSocket
 from .datagrams import DatagramLine
 from .line import Batch, Reply
 from .remote_link import DEFAULT_TIMEOUT, RemoteLink
+from .transfer_queue import TransferQueue
+from .write_stream import STREAM_PACKETS, WriteStream
 
 _TRIES: Final = 3
 _ALONE: Final = 1 / 32
@@ -47,8 +49,56 @@ class UdpLink(RemoteLink):
         self._session = DatagramLine(1 + randbelow((1 << 32) - 1))
         # A HELLO may have started the session even if no answer to it arrives.
         self._started = True
+        self._unread: list[Batch] = []
         finalize(self, _leave, socket, self._session, getpid())
         super().__init__(self._session, description=description, timeout=timeout, clock=clock)
+
+    def _stream(self, transfers: TransferQueue) -> float | None:
+        window, line = self._window, self._session
+        last = None
+        while (ahead := window.ahead(transfers, STREAM_PACKETS)) is not None:
+            pending, room = ahead
+            answers = line.answers(pending.first, pending.packets)
+            stream = WriteStream(pending, room, answers)
+            last = self._flow(stream) or last
+            complete = stream.complete
+            window.record(pending, stream.sent, stream.answered, transfers)
+            if not complete:
+                break
+        return last
+
+    def _flow(self, stream: WriteStream) -> float | None:
+        """Move ``stream`` as long as every answer is the next one, and comes in time.
+
+        What comes instead is read by `_receive`. Returns when the last answer came.
+        """
+        clock, timer = self._clock, self._timer
+        ahead = stream.ahead
+        packet_bytes = ahead.request_bytes + ahead.answer_bytes
+        last = None
+        sent = clock()
+        while not stream.complete:
+            if (batch := stream.batch()) is not None:
+                self._send((batch,))
+            waiting = (stream.sent - stream.answered) * packet_bytes
+            packets, self._unread = stream.take(self._arrived(timer.seconds(waiting)))
+            if packets:
+                now = clock()
+                timer.measured(now - sent, packets * packet_bytes)
+                last = sent = now
+            if self._unread or not packets:
+                break
+        if stream.answered:
+            self._interrupt = False
+            self.counts.received_bytes += stream.received_bytes
+            self.counts.answers += stream.answered * ahead.frames
+        return last
+
+    def _arrived(self, seconds: float) -> list[Batch]:
+        try:
+            return self._socket.receive(seconds)
+        except OSError as error:
+            raise self._failure(error) from error
 
     def _send(self, batches: Sequence[Batch]) -> None:
         try:
@@ -59,10 +109,8 @@ class UdpLink(RemoteLink):
             self.counts.sent_bytes += len(batch.content)
 
     def _receive(self, seconds: float) -> list[Reply]:
-        try:
-            batches = self._socket.receive(seconds)
-        except OSError as error:
-            raise self._failure(error) from error
+        batches = self._unread or self._arrived(seconds)
+        self._unread = []
         counts = self.counts
         replies: list[Reply] = []
         for content, size in batches:
