@@ -157,11 +157,13 @@ def _connected(address: tuple[str, int]) -> socket.socket:
     return following
 
 
-def _calls(batches: Sequence[Batch]) -> list[tuple[list[bytes | memoryview], int]]:
+def _calls(batches: Sequence[Batch]) -> Sequence[tuple[Sequence[bytes | memoryview], int]]:
     """Join batches to datagrams of equal size; the last one may be shorter.
 
     Returns the contents for each call of the system, and the size of a datagram.
     """
+    if len(batches) == 1:
+        return [((batches[0].content,), batches[0].size)]
     calls: list[tuple[list[bytes | memoryview], int]] = []
     step = packets = 0
     for content, size in batches:

@@ -53,7 +53,9 @@ class Sender:
         """
         line = self._line
         most = self.sizer.size * line.fragment_frames
-        fragment = None if self._flight.batches else transfers.next(most, packets)
+        if self._flight.batches or not transfers.fills(LEAST_BATCH * most):
+            return None
+        fragment = transfers.next(most, packets)
         if fragment is None or fragment.request is _READ:
             return None
         count = len(fragment.content) // most

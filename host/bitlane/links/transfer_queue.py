@@ -53,6 +53,10 @@ class TransferQueue:
             most *= full if full >= LEAST_BATCH else 1
         return Fragment(request, address, content[:most])
 
+    def fills(self, size: int) -> bool:
+        """Return whether a write of ``size`` bytes or more is next."""
+        return bool(self._writes) and len(self._writes[0][1]) >= size
+
     def pop(self, fragment: Fragment, lead: int) -> None:
         """Remove ``fragment``, which `next` returned and which has been sent.
 

@@ -75,17 +75,21 @@ class UdpLink(RemoteLink):
         clock, timer = self._clock, self._timer
         ahead = stream.ahead
         packet_bytes = ahead.request_bytes + ahead.answer_bytes
-        last = None
-        sent = clock()
+        wait = timer.seconds(stream.window * packet_bytes)
+        last, slowest = None, 0.0
+        before = clock()
         while not stream.complete:
             if (batch := stream.batch()) is not None:
                 self._send((batch,))
-            waiting = (stream.sent - stream.answered) * packet_bytes
-            packets, self._unread = stream.take(self._arrived(timer.seconds(waiting)))
+            packets, self._unread = stream.take(self._arrived(wait))
             if packets:
-                now = clock()
-                timer.measured(now - sent, packets * packet_bytes)
-                last = sent = now
+                last = clock()
+                # The others would only lower the estimate.
+                if last - before > slowest:
+                    slowest = last - before
+                    timer.measured(slowest, packets * packet_bytes)
+                    wait = timer.seconds(stream.window * packet_bytes)
+                before = last
             if self._unread or not packets:
                 break
         if stream.answered:

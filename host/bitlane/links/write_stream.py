@@ -57,8 +57,9 @@ class WriteStream:
         """
         step, before = self.answer_bytes, self.answered
         for index, (content, size) in enumerate(arrived):
+            packets, rest = divmod(len(content), step)
             start, end = self.answered * step, self.sent * step
-            if size != step or not self.answers.startswith(content, start, end):
+            if size != step or rest or not self.answers.startswith(content, start, end):
                 return self.answered - before, arrived[index:]
-            self.answered += len(content) // step
+            self.answered += packets
         return self.answered - before, []
