@@ -107,6 +107,8 @@ class DirectNetwork:
         self.up: Fault = list
         self.down: Fault = list
         self.now = 0.0
+        self.step = 1e-5
+        """Seconds that answers take."""
         self._answers: list[bytes] = []
 
     def clock(self) -> float:
@@ -121,7 +123,7 @@ class DirectNetwork:
     def receive(self, seconds: float) -> list[Batch]:
         """Return all answers, or let ``seconds`` pass."""
         answers, self._answers = self.down(self._answers), []
-        self.now += 1e-5 if answers else max(0.0, seconds)
+        self.now += self.step if answers else max(0.0, seconds)
         return [Batch(b"".join(x), size) for size, x in groupby(answers, len)]
 
     def close(self) -> None:
@@ -268,11 +270,25 @@ def test_a_silent_board_is_an_error_in_time(board: Board) -> None:
         return datagrams if passed < 20 else []
 
     network.down = pulled
+    network.step = 0.3
     start = network.now
     with pytest.raises(LinkError, match="no answer for 10 s to a WRITE of 480 bytes"):
         link.write(BASE, DATA)
-    # The rest: a new greeting and a farewell, each sent three times.
-    assert 10 <= network.now - start < 11
+    # A round, 10 s of silence, and a new greeting and a farewell, each sent three times.
+    assert 10.3 <= network.now - start < 11.2
+
+
+def test_a_loss_after_a_longer_time_than_the_timeout_is_repeated(board: Board) -> None:
+    board.network.step = 8.0
+    board.network.up = nth(25, FAULTS["all lost"])
+    expect_write(board, DATA)
+
+
+def test_what_follows_the_next_answers_is_read(board: Board) -> None:
+    board.network.down = nth(14, FAULTS["cut"])
+    expect_write(board, DATA)
+    counts = board.link.counts
+    assert (counts.damaged, counts.repeated) == (1, 1)
 
 
 def test_unanswered_packets_are_in_flight_afterwards() -> None:
