@@ -365,7 +365,7 @@ def test_another_layout_of_the_compiled_design_is_found(
     interpret("5000")
     monkeypatch.setattr(interpreted, "element_bits", lambda _: 64)
     monkeypatch.setattr(designs, "_CODE", "another layout")
-    with pytest.warns(FallbackWarning, match="memory 0: not where the interpreter has it"):
+    with pytest.warns(FallbackWarning, match="memory 0 is at byte .* expected it at byte"):
         Busy().run(cppsim.Simulator, 100)
 
 

@@ -1,4 +1,4 @@
-"""The golden model, onnx's reference: each operator as NumPy has it, in every opset."""
+"""The golden model is onnx's reference: it computes each operator as NumPy does, in every opset."""
 
 import numpy as np
 import pytest

@@ -25,7 +25,7 @@ from .programs import Locations, ProgramWriter
 
 
 class Kind(IntEnum):
-    """What an action does: ``Kind`` of interpreter.h."""
+    """What an action does; ``Kind`` of interpreter.h has the same numbers."""
 
     STORE = 0
     COPY = auto()
@@ -380,5 +380,9 @@ class Interpreter:
     def check(self, library: Any) -> None:
         """Raise ``SimulationError`` if a compiled ``library`` has another layout of the state."""
         for number, offset in enumerate(self._design.memories):
-            if library.simulation_memory(self.state, number) != self.state + offset:
-                raise SimulationError(f"memory {number}: not where the interpreter has it")
+            found = library.simulation_memory(self.state, number) - self.state
+            if found != offset:
+                raise SimulationError(
+                    f"memory {number} is at byte {found} of the compiled design's state; the"
+                    f" interpreter expected it at byte {offset}"
+                )
