@@ -39,14 +39,16 @@ from .elementwise import (
     elementwise,
     to_device,
 )
-from .indexing import gather, is_advanced, scatter, select
+from .indexing import is_advanced, select
+from .masks import select_elements
 from .numpy_protocols import apply_function, apply_ufunc, expect_offered, offers
 from .options import expect_castable, expect_default, index_flat, is_fortran, order_axes
+from .selections import assign, gather
 from .showing import format_html, format_text, summarize
 from .strided import Strided, as_shape, is_integer
 from .sums import sum_elements
 from .transfers import CPU, download, make_capsule, replace
-from .truth import TRUTHS, Compared, all_true, any_true, find_truth, same_truth, select_elements
+from .truth import TRUTHS, Compared, all_true, any_true, find_truth, same_truth
 from .value import DeviceLike, Value, expect_device, free, overwrite
 from .value import compute as compute_values
 
@@ -339,9 +341,8 @@ class Array:
     def __setitem__(self, key: Any, value: Any) -> None:
         given = as_operand("value", value)
         if is_advanced(key):
-            selection = select(self._value.strided, key)
-            source = to_device(self.device, "value", given, self.dtype)
-            scatter(self._value, selection, drop_extra_axes(source, len(selection.shape)))
+            by_mask = isinstance(key, Array) and key.dtype.kind == "b"
+            assign(self._value, key._value if by_mask else key, given)
             return
         target = self[key]._value
         in_c_order = target.strided.contiguous

@@ -1,4 +1,4 @@
-"""Advanced indexing: the elements that arrays of indices select, gathered or scattered.
+"""Advanced indexing: the elements that arrays of indices select.
 
 Arithmetic on shapes, strides and indices: no memory, no device, and no element of an array.
 """
@@ -6,7 +6,7 @@ Arithmetic on shapes, strides and indices: no memory, no device, and no element 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from math import prod
+from math import gcd, prod
 from types import EllipsisType
 from typing import Any, TypeAlias
 
@@ -16,12 +16,9 @@ from numpy.typing import NDArray
 from .._typing import AnyArray
 from ..arguments.operands import allocating, oversized
 from ..errors import ArrayIndexError, ShapeError
-from ..lowering.moves import ByteOffsets, MovedBlock, Moves, lower_moves
-from ..lowering.strided import broadcast_shapes
-from .elementwise import copy_value
+from ..lowering.moves import ByteOffsets
+from ..lowering.strided import broadcast_shapes, packed_strides
 from .strided import Strided, parse_part
-from .transfers import reserve
-from .value import Claim, Value, changing
 
 _Part: TypeAlias = "AnyArray | slice | EllipsisType | None"
 
@@ -57,11 +54,24 @@ class Selection:
     @property
     def offsets(self) -> ByteOffsets:
         """The byte offset from `rest` of each selected element, in C's order of the indices."""
+        strides = [self.view.strides[axis] for axis in self.axes]
         with allocating("index", prod(self.index_shape) * np.dtype(np.int64).itemsize):
-            total = np.zeros(self.index_shape, np.int64)
-            for axis, index in zip(self.axes, self.indices, strict=True):
-                total += index * self.view.strides[axis]
+            steps = [index * step for index, step in zip(self.indices, strides, strict=True)]
+            total: ByteOffsets = reduce(np.add, steps)
             return total.reshape(-1)
+
+    @property
+    def unit(self) -> int:
+        """Bytes of which all distances between selected elements are multiples."""
+        return gcd(*(self.view.strides[axis] for axis in self.axes)) or self.view.itemsize
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """The strides of the result, with the axes of indices outermost in memory, as NumPy's."""
+        rest, size = self.rest, self.view.itemsize
+        inside = packed_strides(self.index_shape, itemsize=size * rest.size)
+        around = packed_strides(rest.shape, itemsize=size)
+        return (*around[: self.position], *inside, *around[self.position :])
 
     def split(self, result: Strided) -> tuple[Strided, Strided]:
         """Split ``result``, which has `shape`, into its axes of indices and its other axes."""
@@ -114,7 +124,7 @@ def select(strided: Strided, key: Any) -> Selection:
     plain: list[slice | None] = []
     axes: list[int] = []
     indices: list[AnyArray] = []
-    limits: list[tuple[int, int]] = []
+    limits: list[tuple[int, int] | None] = []
     axis = 0
     for part in parts if dots else (*parts, ...):
         count = rank - taken if isinstance(part, EllipsisType) else _axes_taken(part)
@@ -122,9 +132,8 @@ def select(strided: Strided, key: Any) -> Selection:
             found = _as_indices(part, strided.shape[axis : axis + count], axis)
             axes += range(len(plain), len(plain) + len(found))
             indices += found
-            # A truth value without axes selects from an axis of one.
-            sides = strided.shape[axis : axis + count] or (1,)
-            limits += [(axis + at, n) for at, n in enumerate(sides)]
+            by_truth = part.dtype.kind == "b"
+            limits += [None] * len(found) if by_truth else [(axis, strided.shape[axis])]
         # Axes that arrays index stay whole; a truth value without axes indexes a new one.
         if part is None or isinstance(part, slice):
             plain.append(part)
@@ -172,7 +181,8 @@ def _as_indices(part: AnyArray, shape: tuple[int, ...], axis: int) -> list[AnyAr
     """Return the indices of ``part``, an array for each axis of ``shape``, from ``axis`` on."""
     if part.dtype.kind != "b":
         return [part]
-    if part.shape != shape:
+    # As in NumPy, no mask selects from an axis along which it has no elements.
+    if any(count not in (0, n) for count, n in zip(part.shape, shape, strict=True)):
         raise ArrayIndexError(
             f"index: truth values of shape {part.shape} for axis {axis}; expected {shape}"
         )
@@ -186,11 +196,11 @@ def _common_shape(indices: Sequence[AnyArray]) -> tuple[int, ...]:
 
 
 def _wrap_negative(
-    indices: list[AnyArray], limits: list[tuple[int, int]]
+    indices: list[AnyArray], limits: list[tuple[int, int] | None]
 ) -> tuple[NDArray[np.int64], ...]:
     """Return ``indices``, which broadcast, from 0 on; ``limits``: the axis and length of each.
 
-    Raises ``ArrayIndexError``.
+    Those without limits are from 0 on. Raises ``ArrayIndexError``.
     """
     try:
         shape = _common_shape(indices)
@@ -198,66 +208,23 @@ def _wrap_negative(
         shapes = ", ".join(str(index.shape) for index in indices)
         raise ArrayIndexError(f"index: arrays of shapes {shapes} do not broadcast") from None
     whole = []
-    for index, (axis, count) in zip(indices, limits, strict=True):
-        outside = index[(index < -count) | (index >= count)]
-        # As in NumPy, arrays may hold any indices if nothing is selected.
-        if outside.size and not (index.ndim and 0 in shape):
-            known = f"expected {-count} to {count - 1}" if count else "it has no elements"
-            raise ArrayIndexError(f"index: {outside[0]} for axis {axis} of {count}; {known}")
-        whole.append(index.astype(np.int64) % max(1, count))
+    for index, limit in zip(indices, limits, strict=True):
+        if limit is not None and index.size:
+            index = _wrap(index, *limit, checked=not (index.ndim and 0 in shape))
+        whole.append(index.astype(np.int64, copy=False))
     return tuple(whole)
 
 
-def gather(source: Value, selection: Selection) -> Value:
-    """Copy the elements ``selection`` of ``source`` to new memory.
+def _wrap(index: AnyArray, axis: int, count: int, *, checked: bool) -> AnyArray:
+    """Return ``index``, of one element or more, from 0 on; only if it is ``checked``, it is right.
 
-    Raises ``OutOfDeviceMemory`` and what `compute` does.
+    As in NumPy, arrays may hold any indices if nothing is selected. Raises ``ArrayIndexError``.
     """
-    stored = source.stored
-    result = reserve(source.device, selection.shape, source.dtype)
-    if result.strided.size:
-        inner, outer = selection.split(result.strided)
-        block = MovedBlock(outer.shape, selection.rest.strides, outer.strides, outer.itemsize)
-        sources = stored.view.address + selection.rest.offset + selection.offsets
-        targets = result.stored.view.address + offsets_of(inner)
-        with Claim((stored.storage,)):
-            _move(source, Moves(block, sources, targets))
-    return result
-
-
-def scatter(target: Value, selection: Selection, source: Value) -> None:
-    """Write ``source``, of the same type, over the elements ``selection`` of ``target``.
-
-    The source broadcasts, and is read before anything is written. If an element is
-    selected several times, the last value stays. Raises ``ShapeError`` where elements repeat, and
-    what `compute` does.
-    """
-    target.expect_writable()
-    target.device.expect_open()
-    shape = selection.shape
-    given = source.strided.broadcast(shape)
-    if not given.size:
-        return
-    if source.pending or source.stored.storage is target.stored.storage:
-        source = copy_value(source)
-        given = source.strided.broadcast(shape)
-    inner, outer = selection.split(given)
-    places, last = _last_of_each(selection.offsets)
-    block = MovedBlock(outer.shape, outer.strides, selection.rest.strides, outer.itemsize)
-    sources = source.stored.view.address + offsets_of(inner)[last]
-    with changing(target, source) as node:
-        targets = node.view.address + selection.rest.offset + places
-        _move(target, Moves(block, sources, targets))
-
-
-def _move(value: Value, moves: Moves) -> None:
-    driver = value.device.driver
-    with driver.lock:
-        driver.run(lower_moves(moves, driver.geometry))
-
-
-def _last_of_each(offsets: ByteOffsets) -> tuple[ByteOffsets, ByteOffsets]:
-    """Return each offset once, in the order of their last positions, and these positions."""
-    _, from_end = np.unique(offsets[::-1], return_index=True)
-    last = np.sort(len(offsets) - 1 - from_end)
-    return offsets[last], last
+    if checked and (index.min() < -count or index.max() >= count):
+        outside = index[(index < -count) | (index >= count)]
+        known = f"expected {-count} to {count - 1}" if count else "it has no elements"
+        raise ArrayIndexError(f"index: {outside[0]} for axis {axis} of {count}; {known}")
+    if index.min() >= 0:
+        return index
+    wide = index.astype(np.int64)
+    return np.where(wide < 0, wide + count, wide)

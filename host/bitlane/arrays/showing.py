@@ -10,7 +10,9 @@ import numpy as np
 from .._typing import AnyArray
 from ..compiler.nodes import Stored
 from ..errors import BitlaneError
-from .indexing import gather, select
+from ..lowering.strided import order_of
+from .indexing import select
+from .selections import gather
 from .transfers import download
 from .value import Value
 
@@ -78,7 +80,10 @@ def _format_elements(value: Value) -> str:
 
 def _read_corners(value: Value, edge: int) -> AnyArray:
     """Read ``edge`` elements at both ends of each axis, and one between that is not printed."""
+    order = order_of(value.strided.strides)
+    ordered = value.view(value.strided.transpose(order))
     sides = [
-        np.arange(n) if n <= 2 * edge else np.r_[: edge + 1, n - edge : n] for n in value.shape
+        np.arange(n) if n <= 2 * edge else np.r_[: edge + 1, n - edge : n] for n in ordered.shape
     ]
-    return download(gather(value, select(value.strided, np.ix_(*sides))))
+    corners = download(gather(ordered, select(ordered.strided, np.ix_(*sides))))
+    return corners.transpose(np.argsort(order))

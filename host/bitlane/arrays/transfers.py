@@ -40,7 +40,7 @@ def reserve(
 
 def constant(device: DeviceLike, array: AnyArray) -> Value:
     """Return the one element of ``array``, of rank 0, as a constant of the commands that use it."""
-    return Value(device, array.dtype.newbyteorder("="), Constant(_bytes(array).tobytes()))
+    return Value(device, array.dtype.newbyteorder("="), Constant(as_bytes(array).tobytes()))
 
 
 def upload(device: DeviceLike, array: AnyArray) -> Value:
@@ -57,7 +57,7 @@ def upload(device: DeviceLike, array: AnyArray) -> Value:
             " parts, or give a simulator more: bitlane.open('sim?memory=3GiB')"
         ) from None
     if array.size:
-        device.driver.write(value.stored.view.address, _bytes(array.transpose(order)))
+        device.driver.write(value.stored.view.address, as_bytes(array.transpose(order)))
     return value
 
 
@@ -70,10 +70,10 @@ def replace(target: Value, array: AnyArray) -> None:
     target.device.expect_open()
     if array.size:
         with changing(target) as node:
-            target.device.driver.write(node.view.address, _bytes(array))
+            target.device.driver.write(node.view.address, as_bytes(array))
 
 
-def _bytes(array: AnyArray) -> NDArray[np.uint8]:
+def as_bytes(array: AnyArray) -> NDArray[np.uint8]:
     """Return the bytes of ``array``, in C's order and the device's byte order.
 
     The bytes of booleans become 0 and 1.

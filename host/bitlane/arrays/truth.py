@@ -22,11 +22,9 @@ from ..compiler.nodes import (
     apply,
     broadcast,
     truth_of,
-    widen,
 )
 from ..driver.geometry import Geometry
 from ..errors import DataTypeError, OutOfRangeError
-from ..lowering.routes import Options
 from . import floats
 from .elementwise import (
     BOOL,
@@ -45,8 +43,6 @@ from .value import DeviceLike, Value
 
 Compared: TypeAlias = "Operand | float"
 """A float of Python's takes the type of the array beside it, as an integer of Python's does."""
-
-_SEVEN: Final = Constant(b"\7")
 
 _EXACT: Final = 1 << 53
 """No integer is rounded to a float64 below this but the integer of the same value."""
@@ -197,37 +193,6 @@ def combine(device: DeviceLike, a: Compared, b: Compared, *, op: Op) -> Value:
     if op is Op.OR and x.dtype == y.dtype and x.dtype.kind in "ui":
         return Value(device, BOOL, truth_of(apply(Op.OR, x.node, y.node)), (x, y))
     return elementwise(device, op, (is_true(x), is_true(y)))
-
-
-def select_elements(device: DeviceLike, condition: Operand, a: Compared, b: Compared) -> Value:
-    """Return the elements of ``a`` where ``condition`` is not 0, else those of ``b``.
-
-    In the type in which both meet, floats of one type included; up to eight passes. Raises
-    ``DataTypeError``, ``OutOfRangeError`` or ``ShapeError``.
-    """
-    p, q = _beside(a, b), _beside(b, a)
-    dtype = promoted_type(Op.XOR, type_or_int(p), type_or_int(q), encoding=True)
-    x, y = to_device(device, "a", p, dtype), to_device(device, "b", q, dtype)
-    chosen = is_true(as_value(device, "condition", condition))
-    # The truth moves to the sign and back, which sets all bits of the byte or none.
-    signs = apply(Op.SHIFT_LEFT, chosen.node, _SEVEN)
-    filled = apply(Op.SHIFT_RIGHT, signs, _SEVEN, options=Options.of(arithmetic=True))
-    mask = widen(filled, dtype.itemsize, signed=True)
-    differences = apply(Op.AND, apply(Op.XOR, x.node, y.node), mask)
-    return Value(device, dtype, apply(Op.XOR, y.node, differences), (chosen, x, y))
-
-
-def _beside(x: Compared, other: Compared) -> Operand:
-    """Return ``x``, a number of Python's beside floats as one of them."""
-    dtype = getattr(other, "dtype", None)
-    if isinstance(x, int | float) and dtype is not None and dtype.kind == "f":
-        try:
-            return np.asarray(x, dtype)
-        except OverflowError as error:
-            raise OutOfRangeError(f"x: {error}; expected a number that {dtype} holds") from None
-    if isinstance(x, float) or (isinstance(x, int) and isinstance(other, float)):
-        return np.asarray(x, np.float64)
-    return x
 
 
 _ONE: Final[Mapping[np.ufunc, Callable[[Value], Value]]] = {

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 from bitlane_rtl.abi import Op
 
 from ..lowering.routes import Options
-from .nodes import Applied, Constant, Expression, HostSum, Stored, Viewed, Widened
+from .nodes import Applied, Constant, Expression, HostSum, Selected, Stored, Viewed, Widened
 
 Known: TypeAlias = Callable[[Stored], int | None]
 """Returns a mask of the bits that may be 1 in elements of a stored tensor; None for all."""
@@ -34,6 +34,8 @@ def possible_bits(node: Expression, known: Known, depth: int = _DEEPEST) -> int:
     if isinstance(node, Widened):
         bits, narrow = possible_bits(node.source, known, depth - 1), every_bit(node.source.itemsize)
         return bits | (every ^ narrow) if node.signed and bits > narrow >> 1 else bits
+    if isinstance(node, Selected):
+        return possible_bits(node.source, known, depth)
     if isinstance(node, HostSum):
         return _of_host_sum(node, known, depth - 1)
     return _of_operation(node, known, depth - 1) if isinstance(node, Applied) else every

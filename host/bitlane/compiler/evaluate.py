@@ -1,6 +1,6 @@
 """Evaluation of expressions: memory for them, and one run of commands that computes them.
 
-Moves no data but constants and the sums that the host adds up.
+Moves no data but constants, the sums that the host adds up, and elements that it selects.
 """
 
 from collections.abc import Sequence
@@ -12,6 +12,7 @@ from ..errors import LayoutError, OutOfDeviceMemory
 from .compiled import CompiledForm, PlacedPlan, compile_form
 from .forms import describe
 from .nodes import Applied, Expression, Stored, Widened, broadcast
+from .selections import compute_selections
 from .stages import compute_in_stages, compute_sums_below
 
 _COMPUTED: Final = (Applied, Widened)
@@ -20,7 +21,8 @@ _COMPUTED: Final = (Applied, Widened)
 def evaluate(driver: Driver, roots: Sequence[Expression]) -> list[Stored]:
     """Compute ``roots``, and return where in the device's memory each one is.
 
-    It is one run of the device, and another one after each sum that the host adds up. Stored roots
+    It is one run of the device, one before it for each selection, and another one after each sum
+    that the host adds up. Stored roots
     are returned as they are. Each node is computed once, also if several roots need it, and not
     again while its value is cached as the result of an earlier call: before a result is
     overwritten, everything that needs it must have been evaluated. Results share no memory, unless
@@ -30,7 +32,13 @@ def evaluate(driver: Driver, roots: Sequence[Expression]) -> list[Stored]:
     executed; and what ``Driver.run`` raises.
     """
     wanted = [root for root in dict.fromkeys(roots) if not isinstance(root, Stored)]
-    results = compute_in_stages(driver, wanted, _evaluate)
+    selected = compute_selections(driver, wanted)
+    try:
+        others = [root for root in wanted if root not in selected]
+        results = selected | compute_in_stages(driver, others, _evaluate)
+    except BaseException:
+        _give_back([stored.storage for stored in selected.values()])
+        raise
     return [root if isinstance(root, Stored) else results[root] for root in roots]
 
 
@@ -57,6 +65,8 @@ def assign(driver: Driver, target: Stored, value: Expression) -> None:
         raise LayoutError(f"value: {value.itemsize} bytes; expected {target.itemsize}")
     with ExitStack() as given_back:
         # They are cached until then.
+        for selected in compute_selections(driver, [value]).values():
+            given_back.callback(selected.storage.close)
         for total in compute_sums_below(driver, value, _evaluate):
             given_back.callback(total.storage.close)
         _run(driver, [broadcast(value, target.shape)], target)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import escape
+from itertools import accumulate
 from math import prod
 
 from bitlane_rtl.abi import RECORD_BYTES, Mode
@@ -17,9 +18,10 @@ from ..lowering.fences import insert_fences
 from ..lowering.strided import View
 from .fusion import fuse
 from .memory import allocate
-from .nodes import Argument, Expression, VirtualBuffer
-from .passes import Pass, Plan, plan_passes
-from .stages import SumStage, next_stage, replace_sums
+from .nodes import Argument, Expression, HostSum, Selected, VirtualBuffer
+from .passes import Plan, plan_passes
+from .selections import SelectionPlan, plan_selection, selections_of
+from .stages import SumStage, next_stage, replace_nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,23 +72,34 @@ def explain(
 ) -> Explanation:
     """Return a table of the passes that compute ``roots``, beside those without fusion.
 
-    Sums that the host adds up are between two runs; the last line has their number.
+    Selections come first. Sums that the host adds up are between two runs; the last lines have
+    their number, and the selections of the host.
     A ``link`` that predicts cycles gives them, and with a board their seconds; else they are
     estimated for a memory that answers at once. Raises ``LayoutError`` or ``UnsupportedError``.
     """
-    fused: list[PassCost] = []
-    plain: list[PassCost] = []
-    added = 0
+    selections = [plan_selection(x, 0, abilities, link) for x in selections_of(roots)]
     leaves: list[Argument] = []
-    for stage in _stages(roots, leaves):
+    known: dict[Expression, Expression] = {x.node: _leaf(x.node, leaves) for x in selections}
+    fused = [_move_cost(each, abilities, link) for each in selections if each.commands]
+    plain = list(fused)
+    added = 0
+    waiting = [root for root in roots if root not in known]
+    for stage in _stages(replace_nodes(waiting, known), leaves):
         wanted, buffers = stage.wanted, tuple([leaf.buffer for leaf in leaves])
         for costs, nodes in ((fused, fuse(wanted, abilities)), (plain, wanted)):
             plan = replace(plan_passes(nodes, abilities), arguments=buffers)
             taken = pass_costs(plan, abilities, link)
             costs += _joined(taken) if stage.sums else taken
         added += sum(prod(part.shape) for total in stage.sums for part in total.parts)
-    result = table(fused, plain, link)
-    return Explanation(f"{result}\nhost       adds up {added:,} sums") if added else result
+    host = [each.text for each in selections if not each.commands]
+    host += [f"adds up {added:,} sums"] if added else []
+    return Explanation("\n".join([table(fused, plain, link), *(f"host       {x}" for x in host)]))
+
+
+def _move_cost(plan: SelectionPlan, abilities: Abilities, link: Link | None) -> PassCost:
+    """Return the cost of a selection by commands, which are a run of their own."""
+    elements = f"{plan.blocks.size} selected of {8 * plan.node.itemsize} bits"
+    return _cost("COPY", elements, plan.commands, _ends(plan.commands, abilities, link)[-1])
 
 
 def _joined(passes: Sequence[PassCost]) -> list[PassCost]:
@@ -110,12 +123,17 @@ def _stages(roots: Sequence[Expression], leaves: list[Argument]) -> Iterator[Sum
         yield (stage := next_stage(waiting))
         known: dict[Expression, Expression] = {}
         for total in stage.sums:
-            view = View(0, total.strides, total.itemsize)
-            size = prod(total.shape) * total.itemsize
-            leaves.append(Argument(VirtualBuffer(size), view, total.shape))
-            known[total] = leaves[-1]
+            known[total] = _leaf(total, leaves)
         late = [root for root in waiting if root not in stage.roots and root not in known]
-        waiting = replace_sums(late, known)
+        waiting = replace_nodes(late, known)
+
+
+def _leaf(node: HostSum | Selected, leaves: list[Argument]) -> Argument:
+    """Return the result of ``node`` in memory that is bound later; append it to ``leaves``."""
+    size = prod(node.shape) * node.itemsize
+    leaf = Argument(VirtualBuffer(size), View(0, node.strides, node.itemsize), node.shape)
+    leaves.append(leaf)
+    return leaf
 
 
 def table(
@@ -159,20 +177,27 @@ def pass_costs(plan: Plan, abilities: Abilities, link: Link | None = None) -> li
     groups = memory.dry_groups(abilities)
     lowered = [replace(group, commands=list(group.commands)) for group in groups]
     ordered = list(insert_fences(lowered))
-    ends = None if link is None else link.predict([_record(command) for command in ordered])
+    ends = _ends(ordered, abilities, link)
     result = []
     first = spent = 0
     for step, group in zip(memory.passes, lowered, strict=True):
         commands = ordered[first : first + len(list(group.commands))]
-        behind = first > 0
         first += len(commands)
-        if ends is None:
-            taken = cycles(commands, abilities, behind_others=behind)
-        else:
-            end = ends[first - 1] if first else 0
-            taken, spent = end - spent, end
-        result.append(_cost(step, commands, taken))
+        end = ends[first - 1] if first else 0
+        shape = " x ".join(map(str, step.shape)) or "1"
+        elements = f"{shape} of {8 * step.a.view.itemsize} bits"
+        result.append(_cost(step.name, elements, commands, end - spent))
+        spent = end
     return result
+
+
+def _ends(commands: Sequence[Command], abilities: Abilities, link: Link | None) -> list[int]:
+    """Return the cycles from the doorbell until each command of one run has retired."""
+    ends = None if link is None else link.predict([_record(command) for command in commands])
+    if ends is not None:
+        return ends
+    taken = (cycles([x], abilities, behind_others=at > 0) for at, x in enumerate(commands))
+    return list(accumulate(taken))
 
 
 def _record(command: Command) -> bytes:
@@ -189,16 +214,14 @@ def _within(walk: Walk) -> Walk:
 _ADDRESSES = 1 << 32
 
 
-def _cost(step: Pass, commands: Sequence[Command], taken: int) -> PassCost:
-    shape = " x ".join(map(str, step.shape)) or "1"
-    elements = f"{shape} of {8 * step.a.view.itemsize} bits"
+def _cost(name: str, elements: str, commands: Sequence[Command], taken: int) -> PassCost:
     read = written = 0
     for command in commands:
         operands = [walk for walk in (command.a, command.b) if walk is not None]
         read += sum(_bytes(command, walk, command.lane.bytes) for walk in operands)
         written += _bytes(command, command.y, command.out_lane.bytes)
     runs = sum(prod(command.counts) for command in commands)
-    return PassCost(step.name, elements, len(commands), runs, read, written, taken)
+    return PassCost(name, elements, len(commands), runs, read, written, taken)
 
 
 def _bytes(command: Command, walk: Walk, size: int) -> int:

@@ -12,11 +12,11 @@ from ..driver.driver import Storage
 from ..lowering.routes import Options
 from ..lowering.strided import View
 from .nodes import (
+    COMPUTED,
     Applied,
     Argument,
     Constant,
     Expression,
-    HostSum,
     Stored,
     Viewed,
     VirtualBuffer,
@@ -24,8 +24,7 @@ from .nodes import (
     window,
 )
 
-# Tuples, as `isinstance` takes three times as long for a union of types.
-_COMPUTED: Final = (Applied, Widened, HostSum)
+# A tuple, as `isinstance` takes three times as long for a union of types.
 _OF_ONE: Final = (Widened, Viewed)
 
 Row: TypeAlias = tuple[Any, ...]
@@ -127,7 +126,7 @@ def describe(
 
 
 def _cached(node: Expression) -> Stored | None:
-    return node.cached if isinstance(node, _COMPUTED) else None
+    return node.cached if isinstance(node, COMPUTED) else None
 
 
 def _row_of(node: Widened | Viewed, source: int) -> Row:
@@ -145,7 +144,7 @@ def _with_copies(
     for root in roots:
         source = root.source if isinstance(root, Viewed) else root
         number = numbers[source]
-        if rows[number][0] is Stored and isinstance(source, _COMPUTED):
+        if rows[number][0] is Stored and isinstance(source, COMPUTED):
             if number not in copies:
                 copies[number] = len(rows)
                 layout = source.shape, source.strides, source.itemsize

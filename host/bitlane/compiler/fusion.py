@@ -57,6 +57,7 @@ from .nodes import (
     Constant,
     Expression,
     HostSum,
+    Selected,
     Stored,
     Viewed,
     Widened,
@@ -376,14 +377,14 @@ class _Rewriting:
         return replace(node, source=self._in_layout(node.source))
 
     def _in_layout(
-        self, node: Applied | Widened | HostSum | Constant
+        self, node: Applied | Widened | HostSum | Selected | Constant
     ) -> Applied | Widened | Constant:
         """Return a node with the value and the layout of ``node``, in memory of its own."""
         inner, same = self._graph.canonical[node]
         new = self._built[inner, same]
         if isinstance(new, Stored | Argument | Viewed) or new.strides != node.strides:
             new = self._copies.setdefault(node, self._relocate(new, inner, node))
-        assert not isinstance(new, Stored | Argument | HostSum | Viewed)
+        assert not isinstance(new, Stored | Argument | HostSum | Selected | Viewed)
         return new
 
     def _relocate(self, new: Expression, inner: Expression, like: Expression) -> Applied:

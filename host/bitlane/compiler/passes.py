@@ -23,6 +23,7 @@ from .nodes import (
     Constant,
     Expression,
     HostSum,
+    Selected,
     Stored,
     Viewed,
     VirtualBuffer,
@@ -175,7 +176,7 @@ class _Writer:
         elif isinstance(node, Constant):
             self.locations[node] = self.constants.locate(node.content)
         else:
-            assert not isinstance(node, HostSum), "computed before, in a job of its own"
+            assert not isinstance(node, HostSum | Selected), "computed before, in a run of its own"
             buffer = VirtualBuffer(prod(node.shape) * node.itemsize)
             y = Location(buffer, View(0, node.strides, node.itemsize))
             self.locations[node] = y

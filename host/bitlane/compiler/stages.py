@@ -161,10 +161,10 @@ def _store(driver: Driver, total: HostSum, sums: NDArray[np.uint64]) -> Stored:
     return Stored(storage, View(storage.address, total.strides, total.itemsize), total.shape)
 
 
-def replace_sums(
+def replace_nodes(
     roots: Sequence[Expression], known: Mapping[Expression, Expression]
 ) -> list[Expression]:
-    """Return ``roots`` with the nodes in ``known`` instead of sums of the host."""
+    """Return ``roots`` with the nodes in ``known`` in place of others."""
     made: dict[Expression, Expression] = dict(known)
     for node in operands_first(roots, made):
         if node not in made:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import bitlane
 from bitlane import ArrayIndexError, ShapeError
 from bitlane.api.device import Device
 from bitlane_rtl.abi import Op
@@ -59,6 +60,33 @@ def test_random_indices_pick_and_set_what_numpys_do(device: Device, seed: int) -
         x[key] = value
         assert same(x.get(), a), (seed, shape, key)
     assert done > 20
+
+
+@pytest.mark.parametrize(
+    ("shape", "mask"),
+    [
+        ((3, 4), (0, 0)),
+        ((0, 3), (0, 0)),
+        ((4, 0, 0), (0, 0)),
+        ((2, 3), (0,)),
+        ((2, 3), (2, 0)),
+        ((2, 3), (5, 0)),
+        ((2, 3), (0, 2)),
+        ((0, 5), (0, 5)),
+    ],
+)
+def test_masks_without_elements_are_numpys(device: Device, shape: Any, mask: Any) -> None:
+    a, key = random(shape, "u2"), np.zeros(mask, bool)
+    x = device.asarray(a)
+    try:
+        wanted = a[key]
+    except IndexError:
+        with pytest.raises(ArrayIndexError, match="truth values of shape"):
+            x[key]
+        return
+    assert same(x[key].get(), wanted)
+    x[key] = 0
+    assert same(x.get(), a)
 
 
 def test_lists_ranges_truth_values_and_arrays_on_the_device_are_indices(device: Device) -> None:
@@ -135,6 +163,8 @@ def test_equal_distances_are_one_command(device: Device, key: Any, commands: int
     log.clear()
     traffic.clear()
     y = x[key]
+    assert y.pending
+    bitlane.compute(y)
     assert [record.op for record in log] == [Op.COPY] * commands
     assert sum(size for kind, _, size in traffic if kind == "read") < a.nbytes
     assert same(y.get(), a[key])

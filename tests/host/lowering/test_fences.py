@@ -8,7 +8,7 @@ import pytest
 from bitlane.driver.commands import Command, Walk
 from bitlane.driver.geometry import Geometry
 from bitlane.lowering.fences import CommandGroup, insert_fences, lower_group
-from bitlane.lowering.moves import MovedBlock, Moves, lower_moves
+from bitlane.lowering.moves import MovedBlock, Moves, group_moves, lower_moves
 from bitlane.lowering.strided import Streams, View
 from bitlane_rtl.abi import Lane, Op
 from support.host.arrays import model, random
@@ -164,7 +164,9 @@ def test_moves(sources: list[int], targets: list[int], commands: int) -> None:
         device.driver.write(there, np.zeros(a.nbytes, np.uint8))
         whole = [np.array(places, np.int64) * 8 for places in (sources, targets)]
         moves = Moves(ROW, base + whole[0], there + whole[1])
-        lowered = list(lower_moves(moves, device.driver.geometry))
+        groups, geometry = group_moves(moves), device.driver.geometry
+        assert groups is not None
+        lowered = list(lower_moves(groups, ROW, geometry.abilities, geometry.memory))
         assert len(lowered) == commands
         assert [command.fence for command in lowered] == [True, *[False] * commands][:commands]
         device.driver.run(lowered)

@@ -1,0 +1,82 @@
+"""Elements chosen by truth values: ``np.where``, and the option ``where`` of other functions."""
+
+from typing import Final
+
+import numpy as np
+
+from bitlane_rtl.abi import Op
+
+from ..arguments.promotion import promoted_type, type_or_int
+from ..compiler.nodes import Constant, Expression, apply, broadcast, widen
+from ..errors import OutOfRangeError, ShapeError
+from ..lowering.routes import Options
+from .elementwise import Operand, apply_typed, as_value, to_device
+from .truth import Compared, is_true
+from .value import DeviceLike, Value
+
+_SEVEN: Final = Constant(b"\7")
+
+MOST_PASSES: Final = 8
+"""Passes that `choose` takes at most."""
+
+
+def select_elements(device: DeviceLike, condition: Operand, a: Compared, b: Compared) -> Value:
+    """Return the elements of ``a`` where ``condition`` is not 0, else those of ``b``.
+
+    In the type in which both meet, floats of one type included; up to eight passes. Raises
+    ``DataTypeError``, ``OutOfRangeError`` or ``ShapeError``.
+    """
+    p, q = _beside(a, b), _beside(b, a)
+    dtype = promoted_type(Op.XOR, type_or_int(p), type_or_int(q), encoding=True)
+    x, y = to_device(device, "a", p, dtype), to_device(device, "b", q, dtype)
+    return choose(is_true(as_value(device, "condition", condition)), x, y)
+
+
+def choose(chosen: Value, x: Value, y: Value) -> Value:
+    """Return the elements of ``x`` where ``chosen`` is true, else those of ``y``, of one type.
+
+    Raises ``ShapeError`` if they do not broadcast.
+    """
+    mask = _all_bits(chosen, x.dtype.itemsize) if x.dtype.kind != "b" else chosen.node
+    differences = apply(Op.AND, apply(Op.XOR, x.node, y.node), mask)
+    return Value(x.device, x.dtype, apply(Op.XOR, y.node, differences), (chosen, x, y))
+
+
+def replace_unchosen(value: Value, chosen: Value, *, ones: bool) -> Value:
+    """Return ``value`` with all bits 0 where ``chosen`` is false; with ``ones``, all bits 1.
+
+    Raises ``ShapeError`` unless ``chosen`` broadcasts to the shape of ``value``.
+    """
+    try:
+        broadcast(chosen.node, value.shape)
+    except ShapeError:
+        raise ShapeError(
+            f"where: shape {chosen.shape}; expected one that broadcasts to {value.shape}"
+        ) from None
+    mask = _all_bits(chosen, value.dtype.itemsize) if value.dtype.kind != "b" else chosen.node
+    if ones:
+        node = apply(Op.OR, value.node, apply_typed(Op.NOT, value.dtype, mask))
+    else:
+        node = apply(Op.AND, value.node, mask)
+    return Value(value.device, value.dtype, node, (value, chosen))
+
+
+def _all_bits(chosen: Value, itemsize: int) -> Expression:
+    """Return elements with all bits 1 where ``chosen`` is true, else 0."""
+    # The truth moves to the sign and back, which sets all bits of the byte or none.
+    signs = apply(Op.SHIFT_LEFT, chosen.node, _SEVEN)
+    filled = apply(Op.SHIFT_RIGHT, signs, _SEVEN, options=Options.of(arithmetic=True))
+    return widen(filled, itemsize, signed=True)
+
+
+def _beside(x: Compared, other: Compared) -> Operand:
+    """Return ``x``, a number of Python's beside floats as one of them."""
+    dtype = getattr(other, "dtype", None)
+    if isinstance(x, int | float) and dtype is not None and dtype.kind == "f":
+        try:
+            return np.asarray(x, dtype)
+        except OverflowError as error:
+            raise OutOfRangeError(f"x: {error}; expected a number that {dtype} holds") from None
+    if isinstance(x, float) or (isinstance(x, int) and isinstance(other, float)):
+        return np.asarray(x, np.float64)
+    return x

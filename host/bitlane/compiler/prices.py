@@ -1,0 +1,71 @@
+"""Prices of commands and of transfers on a link: the rule that chooses between device and host.
+
+Estimates alone, of the time that a caller waits. A board is not compared with the simulator.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ..driver.commands import Command
+from ..driver.geometry import Abilities
+from ..links.link import Link
+from ..lowering.cost import beats
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Prices in one unit, that of the link."""
+
+    command: float
+    """Of a command, its record on the way to the device included."""
+    beat: float
+    """Of a beat of the busiest memory port."""
+    byte: float
+    """Of a byte that a transfer moves."""
+    transfer: float
+    """Of a transfer of any length."""
+    element: float
+    """Of an element that the host selects."""
+
+    def of_host(self, transferred: Sequence[int], elements: int) -> float:
+        """Return the price of transfers of so many bytes, and of ``elements`` on the host."""
+        bytes_moved = sum(transferred)
+        return len(transferred) * self.transfer + bytes_moved * self.byte + elements * self.element
+
+    def of_commands(self, commands: Sequence[Command], abilities: Abilities) -> float:
+        """Return the price of ``commands``, which run on the device one after another."""
+        return len(commands) * self.command + self.beat * sum(
+            beats(command, abilities) for command in commands
+        )
+
+    def most_commands(self, price: float) -> int:
+        """Return how many commands ``price`` buys."""
+        return int(price / self.command)
+
+
+_LINE: Final = Prices(command=128, beat=0.5, byte=1, transfer=256, element=0)
+"""Of a board, in bytes on its line. A record has 128 bytes at most. Beats count on a fast line."""
+
+_SIMULATED: Final = Prices(command=27, beat=0.4, byte=0.0005, transfer=60, element=0.003)
+"""Of a circuit that is simulated by compiled code, in microseconds."""
+
+_INTERPRETED: Final = Prices(command=20_000, beat=1000, byte=0.0005, transfer=60, element=0.003)
+"""Of a circuit that Python evaluates, in microseconds."""
+
+_MODELLED: Final = Prices(command=25, beat=0.001, byte=0.0005, transfer=60, element=0.003)
+"""Of the device ``numpy``, in microseconds."""
+
+
+def prices_of(link: Link | None) -> Prices:
+    """Return the prices on ``link``; those of a line for a board, also if it is predicted.
+
+    The same for None, an unknown link.
+    """
+    if link is None or link.remote or link.prediction is not None:
+        return _LINE
+    if link.slow:
+        return _INTERPRETED
+    if link.predicted:
+        return _MODELLED
+    return _LINE if link.cycles is None else _SIMULATED

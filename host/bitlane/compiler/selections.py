@@ -1,0 +1,156 @@
+"""Selections of elements: by commands of the device, or by the host, as costs less.
+
+The host copies elements, and computes on none of them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..driver.commands import Command
+from ..driver.driver import Driver, Storage
+from ..driver.geometry import Abilities
+from ..links.link import Link
+from ..lowering.moves import ByteOffsets, Moves, group_moves, lower_moves
+from ..lowering.strided import View, span
+from .nodes import Expression, Selected, Stored, reach
+from .prices import prices_of
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedBlocks:
+    """SelectedBlocks of elements at irregular distances, in the device's memory."""
+
+    starts: ByteOffsets
+    """The address of element 0 of each block; one block or more."""
+    unit: int
+    """Bytes of which all distances between blocks are multiples."""
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    itemsize: int
+
+    @property
+    def size(self) -> int:
+        """The number of elements of all blocks."""
+        return len(self.starts) * prod(self.shape)
+
+    @property
+    def span(self) -> range:
+        """The addresses from the lowest byte of the blocks to the highest."""
+        own = span(self.shape, self.strides, self.itemsize)
+        return range(int(self.starts.min()) + own.start, int(self.starts.max()) + own.stop)
+
+    def take(self, data: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Return the bytes of all blocks in sequence, taken from ``data``, the bytes of `span`."""
+        table = self._table(data)
+        # Faster than an index, but it copies a table that has gaps or overlaps.
+        packed = table.flags.c_contiguous
+        chosen = table.take(self._rows, axis=0) if packed else table[self._rows]
+        return np.ascontiguousarray(chosen).reshape(-1).view(np.uint8)
+
+    def put(self, data: NDArray[np.uint8], elements: NDArray[Any]) -> None:
+        """Write ``elements``, unsigned, over all blocks in ``data``, the bytes of `span`.
+
+        ``elements`` broadcasts to (blocks, *shape); of blocks at one address, the last stays.
+        """
+        self._table(data)[self._rows] = elements
+
+    def _table(self, data: NDArray[np.uint8]) -> NDArray[Any]:
+        """Return a view of ``data`` with the block at each multiple of `unit`."""
+        own = span(self.shape, self.strides, self.itemsize)
+        rows = (len(data) - len(own)) // self.unit + 1
+        strides = (self.unit, *self.strides)
+        return np.ndarray((rows, *self.shape), f"<u{self.itemsize}", data, -own.start, strides)
+
+    @property
+    def _rows(self) -> NDArray[np.int64]:
+        return (self.starts - self.starts.min()) // self.unit
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionPlan:
+    """The way in which ``node`` is computed: by commands, or by the host if there are none."""
+
+    node: Selected
+    blocks: SelectedBlocks
+    commands: Sequence[Command]
+
+    @property
+    def text(self) -> str:
+        """The work of the host, for people."""
+        return (
+            f"selects {self.blocks.size:,} elements: fetches {len(self.blocks.span):,} bytes,"
+            f" sends {self.node.nbytes:,}"
+        )
+
+
+def plan_selection(
+    node: Selected, target: int, abilities: Abilities, link: Link | None
+) -> SelectionPlan:
+    """Choose how to compute ``node``, which is to lie from the address ``target`` on.
+
+    As few commands as the moves allow, unless the host selects at a lower price. Raises what
+    `lower` does.
+    """
+    block, source = node.block, node.source.view.address + node.offsets
+    blocks = SelectedBlocks(source, node.unit, block.shape, block.read, block.itemsize)
+    size = prod(block.shape) * block.itemsize
+    moves = Moves(block, source, target + size * np.arange(len(source), dtype=np.int64))
+    price = prices_of(link).of_host((len(blocks.span), node.nbytes), blocks.size)
+    return SelectionPlan(node, blocks, commands_within(price, moves, abilities, link) or ())
+
+
+def commands_within(
+    price: float, moves: Moves, abilities: Abilities, link: Link | None
+) -> list[Command] | None:
+    """Return the commands of ``moves``, or None if they cost more than ``price``."""
+    prices = prices_of(link)
+    groups = group_moves(moves, prices.most_commands(price))
+    if groups is None:
+        return None
+    commands = list(lower_moves(groups, moves.block, abilities, None))
+    return None if prices.of_commands(commands, abilities) > price else commands
+
+
+def selections_of(roots: Sequence[Expression]) -> list[Selected]:
+    """Return the selections that ``roots`` need, and that are not cached."""
+    needed, cached = reach(roots)
+    return [node for node in needed if isinstance(node, Selected) and node not in cached]
+
+
+def compute_selections(driver: Driver, roots: Sequence[Expression]) -> dict[Expression, Stored]:
+    """Compute the selections that ``roots`` need; they are cached while the result is held.
+
+    Raises ``OutOfDeviceMemory``, and what ``Driver.run``, ``read`` and ``write`` raise.
+    """
+    made: dict[Expression, Stored] = {}
+    try:
+        for node in selections_of(roots):
+            made[node] = _compute(driver, node)
+            node.cache(made[node])
+    except BaseException:
+        for stored in made.values():
+            stored.storage.close()
+        raise
+    return made
+
+
+def _compute(driver: Driver, node: Selected) -> Stored:
+    storage = Storage(driver, node.nbytes)
+    try:
+        plan = plan_selection(node, storage.address, driver.geometry.abilities, driver.link)
+        if plan.commands:
+            driver.run(plan.commands)
+        else:
+            fetched = plan.blocks.span
+            data = driver.read(fetched.start, len(fetched))
+            driver.write(storage.address, plan.blocks.take(data))
+    except BaseException:
+        # Not left to Python: an error's traceback refers to it.
+        storage.close()
+        raise
+    return Stored(storage, View(storage.address, node.strides, node.itemsize), node.shape)
