@@ -97,7 +97,7 @@ def guarded() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patches:
         for name in FUNCTIONS:
             patches.setattr(np, name, refuse)
-        for module in ("api.device", "arguments.promotion", "arrays.array", "arrays.creation"):
+        for module in ("api.device", "arguments.promotion", "arrays.operands", "arrays.creation"):
             patches.setattr(f"bitlane.{module}.as_array", lambda *x: as_array(*x).view(Guarded))
         patches.setattr(
             "bitlane.arrays.array.download", lambda value: download(value).view(Guarded)

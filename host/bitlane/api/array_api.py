@@ -21,7 +21,7 @@ from .._typing import AnyArray
 from ..arguments.axes import Axes
 from ..arguments.operands import MOST_AXES, as_integer, expect_supported
 from ..arrays import Array
-from ..arrays.array import as_operand, dispatch_elementwise, dispatch_predicate
+from ..arrays.array import dispatch_elementwise, dispatch_predicate
 from ..arrays.elementwise import as_dtype, to_device
 from ..arrays.functions import (
     broadcast_arrays,
@@ -42,6 +42,7 @@ from ..arrays.functions import concatenate as concat
 from ..arrays.functions import count_nonzero as _count_nonzero
 from ..arrays.functions import take as _take
 from ..arrays.functions import where as _where
+from ..arrays.operands import as_operand
 from ..arrays.strided import as_shape
 from ..arrays.transfers import reserve
 from ..arrays.value import DeviceLike, expect_device

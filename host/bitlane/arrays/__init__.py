@@ -4,7 +4,8 @@ Every bit of every result comes from the device. Nothing here computes on data.
 """
 
 from . import functions  # noqa: F401  # It registers NumPy's functions.
-from .array import Array, compute, explain
+from .array import Array
+from .computing import compute, explain
 from .creation import asarray, from_dlpack
 
 __all__ = ["Array", "asarray", "compute", "explain", "from_dlpack"]

@@ -3,7 +3,7 @@
 Operations on bits are computed by `elementwise`, comparisons and tests by `truth`, sums by `sums`.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -14,11 +14,8 @@ from bitlane_rtl.abi import Op
 
 from .._typing import AnyArray
 from ..arguments.axes import Axes
-from ..arguments.operands import as_array, as_integer, count_type, expect_supported, shown
+from ..arguments.operands import as_integer, count_type, shown
 from ..arguments.promotion import Casting
-from ..compiler.explain import Explanation
-from ..compiler.explain import explain as explain_nodes
-from ..compiler.nodes import broadcast, copy_ordered
 from ..errors import (
     ArrayIndexError,
     CopyError,
@@ -28,10 +25,9 @@ from ..errors import (
     ShapeError,
 )
 from . import namespace
+from .base import ArrayBase, copy_in_order
 from .elementwise import (
-    Operand,
     as_dtype,
-    as_value,
     cast,
     cast_on_host,
     copy_value,
@@ -42,15 +38,23 @@ from .elementwise import (
 from .indexing import is_advanced, select
 from .masks import select_elements
 from .numpy_protocols import apply_function, apply_ufunc, expect_offered, offers
-from .options import expect_castable, expect_default, index_flat, is_fortran, order_axes
+from .operands import (
+    as_compared,
+    as_operand,
+    as_operands,
+    device_of,
+    expect_output,
+    is_no_number,
+    store_result,
+)
+from .options import expect_castable, expect_default, index_flat, order_axes
 from .selections import assign, gather
 from .showing import format_html, format_text, summarize
-from .strided import Strided, as_shape, is_integer
+from .strided import is_integer
 from .sums import sum_elements
 from .transfers import CPU, download, make_capsule, replace
-from .truth import TRUTHS, Compared, all_true, any_true, find_truth, same_truth
+from .truth import TRUTHS, all_true, any_true, find_truth, same_truth
 from .value import DeviceLike, Value, expect_device, free, overwrite
-from .value import compute as compute_values
 
 
 def _operators(op: Op) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
@@ -78,7 +82,7 @@ def _refused(symbol: str) -> Callable[..., NoReturn]:
     return refuse
 
 
-class Array:
+class Array(ArrayBase):
     """Elements on a device, which an operation on them leaves there. `Device.asarray` makes one.
 
     Shapes, types, views and operators are NumPy's, as far as they take no arithmetic. The result
@@ -91,52 +95,7 @@ class Array:
     writes to it: ``BusyError`` else.
     """
 
-    __slots__ = ("__weakref__", "_value")
-
-    def __init__(self, value: Value) -> None:
-        self._value = value
-
-    # --- shape and type -------------------------------------------------------------------------
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self._value.shape
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return self._value.dtype
-
-    @property
-    def strides(self) -> tuple[int, ...]:
-        """Bytes from an element to the next along each axis, in the device's memory."""
-        return self._value.node.strides
-
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """The number of elements."""
-        return self._value.strided.size
-
-    @property
-    def itemsize(self) -> int:
-        return self.dtype.itemsize
-
-    @property
-    def nbytes(self) -> int:
-        return self._value.strided.nbytes
-
-    @property
-    def device(self) -> DeviceLike:
-        """The device that the elements are on."""
-        return self._value.device
-
-    @property
-    def pending(self) -> bool:
-        """Whether the elements are still to be computed."""
-        return self._value.pending
+    __slots__ = ()
 
     # --- operators ------------------------------------------------------------------------------
 
@@ -156,13 +115,13 @@ class Array:
 
     # Arrays have no hash, as NumPy's have none.
     def __eq__(self, other: Any) -> "Array":  # type: ignore[override]
-        if _is_no_number(other):
+        if is_no_number(other):
             return Array(same_truth(self._value, False))
         result: Array = dispatch_predicate(np.equal, self, other)
         return result
 
     def __ne__(self, other: Any) -> "Array":  # type: ignore[override]
-        if _is_no_number(other):
+        if is_no_number(other):
             return Array(same_truth(self._value, True))
         result: Array = dispatch_predicate(np.not_equal, self, other)
         return result
@@ -205,7 +164,7 @@ class Array:
         expect_default("sum", "initial", initial, 0)
         expect_default("sum", "where", where, True)
         if dtype is None and out is not None:
-            dtype = _expect_output(out).dtype
+            dtype = expect_output(out).dtype
         return _reduced(sum_elements(self._value, axis, dtype, keep=keepdims), out)
 
     def any(
@@ -222,7 +181,7 @@ class Array:
         expect_default("all", "where", where, True)
         return _reduced(all_true(self._value, axis, keep=keepdims), out)
 
-    # --- views ----------------------------------------------------------------------------------
+    # --- elements -------------------------------------------------------------------------------
 
     def __getitem__(self, key: Any) -> "Array":
         if is_advanced(key):
@@ -237,77 +196,7 @@ class Array:
     def __iter__(self) -> Iterator["Array"]:
         return (self[row] for row in range(len(self)))
 
-    @property
-    def T(self) -> "Array":
-        """The array with its axes reversed."""
-        return self.transpose()
-
-    @property
-    def mT(self) -> "Array":
-        """The array with its last two axes exchanged. Raises ``ShapeError`` if it has fewer."""
-        if self.ndim < 2:
-            raise ShapeError(f"mT: shape {self.shape}; expected two axes or more")
-        return self.transpose(*range(self.ndim - 2), -1, -2)
-
-    def transpose(self, *axes: Any) -> "Array":
-        """Return a view with the axes in another order, reversed by default."""
-        order = axes[0] if len(axes) == 1 and not is_integer(axes[0]) else axes or None
-        return self._view(self._value.strided.transpose(order))
-
-    def broadcast_to(self, shape: int | Sequence[int]) -> "Array":
-        """Return a read-only view that repeats the elements to ``shape``."""
-        strided = self._value.strided.broadcast(as_shape(shape))
-        return Array(self._value.view(strided, readonly=True))
-
-    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> "Array":
-        """Return the elements as ``shape``; a copy only where a view cannot be.
-
-        ``order``: "C" takes and places them with the last axis innermost, "F" with the first one.
-        ``copy``: True for a copy in any case, False for none: raises ``CopyError`` then.
-        """
-        strided = self._value.strided
-        wanted = strided.infer_shape(shape[0] if len(shape) == 1 else shape)
-        if is_fortran("reshape: order", order, strided):
-            return self.transpose().reshape(wanted[::-1], copy=copy).transpose()
-        view = None if copy else strided.reshape(wanted)
-        if view is not None:
-            return self._view(view)
-        if copy is False:
-            raise CopyError(f"reshape: {self.shape} to {wanted} takes a copy of these strides")
-        return self.copy()._view(Strided.packed(wanted, self.itemsize))
-
-    def view(self, dtype: DTypeLike | None = None, type: Any = None) -> "Array":  # noqa: A002, NumPy's
-        """Return the same bytes as another type; the last axis has more or fewer elements then.
-
-        A view of booleans as numbers is read-only, and ``DataTypeError`` is raised for numbers as
-        booleans, as on a device the bytes of booleans are 0 and 1, and for a foreign byte order.
-        """
-        expect_default("view", "type", type, None)
-        if dtype is None:
-            dtype = self.dtype
-        kind = as_dtype(dtype)
-        if not np.dtype(dtype).isnative:
-            raise DataTypeError(
-                f"view: {np.dtype(dtype)}; expected the byte order of the device, as in {kind}"
-                " (astype keeps the values; x.get().view(...) reorders the bytes on the host)"
-            )
-        if kind.kind == "b" and self.dtype.kind != "b":
-            raise DataTypeError(
-                f"view: from {self.dtype} to bool; expected bytes that are 0 or 1, which"
-                " astype(bool) makes"
-            )
-        numbers = self.dtype.kind == "b" != kind.kind
-        strided = self._value.strided.recast(kind.itemsize)
-        return Array(self._value.view(strided, kind, readonly=numbers))
-
-    def _view(self, strided: Strided, dtype: np.dtype[Any] | None = None) -> "Array":
-        return Array(self._value.view(strided, dtype))
-
     # --- copies and assignments -----------------------------------------------------------------
-
-    def copy(self, order: str = "C") -> "Array":
-        """Return a copy of the elements in memory ``order``: "C", "F", "A" or "K", as NumPy's."""
-        return Array(_copy_ordered(self._value, order))
 
     def astype(
         self,
@@ -330,7 +219,7 @@ class Array:
         if kind == self.dtype and not copy and ordered:
             return self
         value = cast(self._value, kind)
-        return Array(copy_value(value) if order == "K" else _copy_ordered(value, order))
+        return Array(copy_value(value) if order == "K" else copy_in_order(value, order))
 
     def __copy__(self) -> "Array":
         return Array(copy_value(self._value))
@@ -469,10 +358,10 @@ class Array:
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         expect_offered(ufunc, method)
         (out,) = options.pop("out", None) or (None,)
-        device = _device_of(*inputs, out)
+        device = device_of(*inputs, out)
         if ufunc is np.add and out is not None and options.get("dtype") is None:
-            options["dtype"] = _expect_output(out).dtype
-        operands = _compared(inputs) if ufunc in TRUTHS else _operands(inputs)
+            options["dtype"] = expect_output(out).dtype
+        operands = as_compared(inputs) if ufunc in TRUTHS else as_operands(inputs)
         result = _result if method == "__call__" else _reduced
         return result(apply_ufunc(device, ufunc, method, operands, options), out)
 
@@ -504,12 +393,6 @@ class Array:
         raise MissingError(f"bitlane.Array has no {name}{hint}")
 
 
-def _copy_ordered(value: Value, order: str) -> Value:
-    """Return a copy of ``value`` in memory ``order``. Raises ``ShapeError``."""
-    axes = order_axes(order, value.strided)
-    return value.derived(copy_ordered(value.node, axes))
-
-
 # --- dispatch -----------------------------------------------------------------------------------
 
 
@@ -527,7 +410,7 @@ def dispatch_encodings(
     `elementwise` and `store_result` do.
     """
     device.expect_open()
-    operands = _operands(inputs)
+    operands = as_operands(inputs)
     if op is Op.COUNT:
         wanted = out.dtype if dtype is None and isinstance(out, Array) else dtype
         dtype = count_type(wanted, out)
@@ -537,50 +420,20 @@ def dispatch_encodings(
 
 def dispatch_elementwise(op: Op, *inputs: Any, out: Any = None) -> Any:
     """Return ``op`` as NumPy's operators and universal functions define it, or write it out."""
-    device = _device_of(*inputs, out)
-    return _result(elementwise(device, op, _operands(inputs)), out)
+    device = device_of(*inputs, out)
+    return _result(elementwise(device, op, as_operands(inputs)), out)
 
 
 def dispatch_predicate(ufunc: np.ufunc, *inputs: Any, out: Any = None) -> Any:
     """Return the truth values of a universal function among `TRUTHS`, or write them out."""
-    device = _device_of(*inputs, out)
-    return _result(find_truth(device, ufunc, _compared(inputs)), out)
+    device = device_of(*inputs, out)
+    return _result(find_truth(device, ufunc, as_compared(inputs)), out)
 
 
 def dispatch_where(condition: Any, a: Any, b: Any) -> Array:
     """Return the elements of ``a`` where ``condition`` is not 0, else those of ``b``."""
-    device = _device_of(condition, a, b)
-    return Array(select_elements(device, as_operand("condition", condition), *_compared((a, b))))
-
-
-def _is_no_number(x: object) -> bool:
-    """Return whether ``x`` is a thing that no element equals."""
-    return x is None or isinstance(x, str | bytes)
-
-
-def _compared(inputs: Sequence[Any]) -> list[Compared]:
-    """Return operands, of which a Python float has no type of its own."""
-    names = zip("ab", inputs, strict=False)
-    return [x if type(x) is float else as_operand(name, x) for name, x in names]
-
-
-def _device_of(*operands: Any) -> DeviceLike:
-    """Return the device of the first array: one at least is an array on a device."""
-    return next(x for x in operands if isinstance(x, Array)).device
-
-
-def _operands(inputs: Sequence[Any]) -> list[Operand]:
-    return [as_operand(name, x) for name, x in zip("ab", inputs, strict=False)]
-
-
-def as_operand(name: str, x: Any) -> Operand:
-    """Return the value of an array, a Python integer, or an array of NumPy's.
-
-    Raises as `as_array` does.
-    """
-    if isinstance(x, Array):
-        return x._value
-    return x if type(x) is int else as_array(name, x)
+    device = device_of(condition, a, b)
+    return Array(select_elements(device, as_operand("condition", condition), *as_compared((a, b))))
 
 
 def _result(value: Value, out: Any) -> Any:
@@ -589,79 +442,6 @@ def _result(value: Value, out: Any) -> Any:
 
 def _reduced(value: Value, out: Any) -> Any:
     """Return a reduction as `_result` does; ``out`` has its shape, as in NumPy. ``ShapeError``."""
-    if out is not None and _expect_output(out).shape != value.shape:
+    if out is not None and expect_output(out).shape != value.shape:
         raise ShapeError(f"out: shape {out.shape}; expected {value.shape}")
     return _result(value, out)
-
-
-def store_result(out: Any, value: Value) -> Any:
-    """Write ``value`` to ``out``, an array here or on the host; return ``out``.
-
-    Nobody else has ``value``: it may be computed into the memory of ``out``. Raises
-    ``DataTypeError`` unless NumPy's casting "same_kind" allows it, or ``ShapeError``.
-    """
-    expect_supported("out", _expect_output(out).dtype)
-    kind = out.dtype.newbyteorder("=")
-    converts = value.dtype != kind and "f" in (value.dtype.kind, kind.kind)
-    if converts or not np.can_cast(value.dtype, kind, "same_kind"):
-        raise DataTypeError(
-            f"out: data type {out.dtype} for a result of {value.dtype}; expected one that holds it,"
-            " and no float beside integers"
-        )
-    if isinstance(out, np.ndarray) and not out.flags.writeable:
-        raise ShapeError("out: the array is read-only")
-    try:
-        broadcast(value.node, out.shape)
-    except ShapeError:
-        raise ShapeError(f"out: shape {out.shape}; expected {value.shape}") from None
-    if isinstance(out, np.ndarray):
-        np.copyto(out, download(cast(value, kind)))
-        return out
-    result = to_device(out.device, "result", value, kind)
-    if out.pending and result.shape == out.shape:
-        # Nothing shows its memory yet: there is none.
-        out._value = result
-    else:
-        overwrite(out._value, result, fresh=True)
-    return out
-
-
-def _expect_output(out: Any) -> Any:
-    """Return ``out``, an array. Raises ``DataTypeError``."""
-    if isinstance(out, Array | np.ndarray):
-        return out
-    raise DataTypeError(
-        f"out: of type {type(out).__name__}; expected a bitlane.Array or an ndarray"
-    )
-
-
-def compute(*arrays: Array) -> None:
-    """Compute those of ``arrays`` that are pending, all on one device, as one job.
-
-    Their common parts are computed once. Raises ``DataTypeError`` for anything but arrays on a
-    device, ``OtherDeviceError`` for arrays on two, and what the operations on ``Device`` do.
-    """
-    compute_values(*_values("compute", arrays))
-
-
-def explain(*arrays: Array) -> Explanation:
-    """Return a table of the commands that compute ``arrays``, on one device, as one job.
-
-    Each line has the elements, bytes and estimated cycles of a command, or those that the device
-    predicts; the last lines have their sum, and the sum for a command per operation.
-    Executes nothing. Raises as `compute` does.
-    """
-    values = _values("explain", arrays)
-    nodes = [value.node for value in values if value.pending]
-    if not nodes:
-        return Explanation("computed already: no commands")
-    driver = values[0].device.driver
-    return explain_nodes(driver.geometry.abilities, nodes, driver.link)
-
-
-def _values(name: str, arrays: Sequence[Array]) -> list[Value]:
-    """Return the values of ``arrays``, one or more on one device."""
-    if not arrays or not all(isinstance(x, Array) for x in arrays):
-        raise DataTypeError(f"{name}: expected arrays on a device (device.asarray makes them)")
-    device = arrays[0].device
-    return [as_value(device, "x", x._value) for x in arrays]

@@ -6,8 +6,9 @@ from bitlane_rtl.abi import Op
 
 from .._typing import AnyArray
 from ..arguments.reductions import Reduction
-from .array import Array, as_operand
+from .array import Array
 from .elementwise import as_value, elementwise
+from .operands import as_operand
 from .sums import sum_ones
 from .transfers import download
 from .value import DeviceLike, Value, compute

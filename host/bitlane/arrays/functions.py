@@ -12,9 +12,10 @@ from ..arguments.axes import as_list, normalize_axes, normalize_axis
 from ..arguments.operands import allocating, as_array, as_integer, oversized
 from ..errors import DataTypeError, NotOfferedError, OutOfRangeError, ShapeError
 from ..lowering.strided import broadcast_shapes
-from .array import Array, as_operand, dispatch_where
+from .array import Array, dispatch_where
 from .elementwise import to_device
 from .numpy_protocols import implements
+from .operands import as_operand
 from .options import is_fortran
 from .strided import as_shape
 from .transfers import download, reserve, upload
