@@ -16,6 +16,7 @@ from .._typing import AnyArray
 from ..arguments.axes import Axes
 from ..arguments.operands import as_integer, count_type, shown
 from ..arguments.promotion import Casting
+from ..compiler.nodes import apply, broadcast
 from ..errors import (
     ArrayIndexError,
     CopyError,
@@ -24,10 +25,12 @@ from ..errors import (
     NotOfferedError,
     ShapeError,
 )
+from ..lowering.strided import broadcast_shapes
 from . import namespace
 from .base import ArrayBase, copy_in_order
 from .elementwise import (
     as_dtype,
+    as_value,
     cast,
     cast_on_host,
     copy_value,
@@ -37,14 +40,23 @@ from .elementwise import (
 )
 from .indexing import is_advanced, select
 from .masks import select_elements
-from .numpy_protocols import apply_function, apply_ufunc, expect_offered, offers
+from .numpy_protocols import (
+    IDENTITY_OF_ONES,
+    apply_function,
+    apply_ufunc,
+    expect_offered,
+    offers,
+    reduce_ufunc,
+)
 from .operands import (
     as_compared,
+    as_mask,
     as_operand,
     as_operands,
     device_of,
     expect_output,
     is_no_number,
+    masked,
     store_result,
 )
 from .options import expect_castable, expect_default, index_flat, order_axes
@@ -157,29 +169,34 @@ class Array(ArrayBase):
         """The sums of integers or truth values along ``axis``, modulo the range of ``dtype``.
 
         ``dtype``: an integer type; by default that of ``out``, or uint64 for unsigned elements and
-        int64 for others. It is one pass over memory for each bit that may be 1 in an element,
-        whose few sums the host adds up; of truth values, and of pending counts with the operations
-        before them, one pass in all. Raises ``DataTypeError`` for floats, or ``ShapeError``.
+        int64 for others. ``where``: truth values that choose the elements. It is one pass over
+        memory for each bit that may be 1 in an element, whose few sums the host adds up; of truth
+        values, and of pending counts with the operations before them, one pass in all. Raises
+        ``DataTypeError`` for floats, or ``ShapeError``.
         """
         expect_default("sum", "initial", initial, 0)
-        expect_default("sum", "where", where, True)
         if dtype is None and out is not None:
             dtype = expect_output(out).dtype
-        return _reduced(sum_elements(self._value, axis, dtype, keep=keepdims), out)
+        value = masked(self._value, where, ones=False)
+        return _reduced(sum_elements(value, axis, dtype, keep=keepdims), out)
 
     def any(
         self, axis: Axes = None, out: Any = None, keepdims: bool = False, *, where: Any = True
     ) -> Any:
-        """Whether any element along ``axis``, all for None, is not 0; two passes over memory."""
-        expect_default("any", "where", where, True)
-        return _reduced(any_true(self._value, axis, keep=keepdims), out)
+        """Whether any element along ``axis``, all for None, is not 0; two passes over memory.
+
+        ``where``: truth values that choose the elements.
+        """
+        return _reduced(any_true(masked(self._value, where, ones=False), axis, keep=keepdims), out)
 
     def all(
         self, axis: Axes = None, out: Any = None, keepdims: bool = False, *, where: Any = True
     ) -> Any:
-        """Whether all elements along ``axis``, all for None, are not 0; two passes over memory."""
-        expect_default("all", "where", where, True)
-        return _reduced(all_true(self._value, axis, keep=keepdims), out)
+        """Whether all elements along ``axis``, all for None, are not 0; two passes over memory.
+
+        ``where``: truth values that choose the elements.
+        """
+        return _reduced(all_true(masked(self._value, where, ones=True), axis, keep=keepdims), out)
 
     # --- elements -------------------------------------------------------------------------------
 
@@ -358,12 +375,17 @@ class Array(ArrayBase):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         expect_offered(ufunc, method)
         (out,) = options.pop("out", None) or (None,)
-        device = device_of(*inputs, out)
+        where = options.pop("where", True)
+        device = device_of(*inputs, out, where)
         if ufunc is np.add and out is not None and options.get("dtype") is None:
             options["dtype"] = expect_output(out).dtype
-        operands = as_compared(inputs) if ufunc in TRUTHS else as_operands(inputs)
-        result = _result if method == "__call__" else _reduced
-        return result(apply_ufunc(device, ufunc, method, operands, options), out)
+        if method == "__call__":
+            operands = as_compared(inputs) if ufunc in TRUTHS else as_operands(inputs)
+            result = apply_ufunc(device, ufunc, operands, options)
+            return _chosen(result, out, as_mask(device, where))
+        x = as_value(device, "x", as_operand("x", inputs[0]))
+        x = masked(x, where, ones=ufunc in IDENTITY_OF_ONES)
+        return _reduced(reduce_ufunc(ufunc, x, options), out)
 
     def __array_function__(
         self, function: Any, types: Any, arguments: tuple[Any, ...], options: dict[str, Any]
@@ -438,6 +460,21 @@ def dispatch_where(condition: Any, a: Any, b: Any) -> Array:
 
 def _result(value: Value, out: Any) -> Any:
     return Array(value) if out is None else store_result(out, value)
+
+
+def _chosen(value: Value, out: Any, chosen: Value | None) -> Any:
+    """Return ``value`` as `_result` does, only where ``chosen`` is true.
+
+    Without ``out`` NumPy leaves other elements undefined; here they are computed, too.
+    """
+    if chosen is None:
+        return _result(value, out)
+    if out is not None:
+        return store_result(out, value, chosen)
+    shape = broadcast_shapes(value.shape, chosen.shape)
+    if shape != value.shape:
+        value = value.derived(apply(Op.COPY, broadcast(value.node, shape)))
+    return Array(value)
 
 
 def _reduced(value: Value, out: Any) -> Any:

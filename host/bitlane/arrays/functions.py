@@ -10,12 +10,13 @@ import numpy as np
 
 from ..arguments.axes import as_list, normalize_axes, normalize_axis
 from ..arguments.operands import allocating, as_array, as_integer, oversized
-from ..errors import DataTypeError, NotOfferedError, OutOfRangeError, ShapeError
+from ..errors import DataTypeError, OutOfRangeError, ShapeError
 from ..lowering.strided import broadcast_shapes
 from .array import Array, dispatch_where
 from .elementwise import to_device
+from .masks import choose
 from .numpy_protocols import implements
-from .operands import as_operand
+from .operands import as_mask, as_operand
 from .options import is_fortran
 from .strided import as_shape
 from .transfers import download, reserve, upload
@@ -41,16 +42,18 @@ def _array_equal(a1: Any, a2: Any) -> bool:
 
 @implements(np.copyto)
 def _copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
-    if where is not True:
-        raise NotOfferedError("np.copyto: where is not offered on a device; assign to slices")
     given = as_operand("src", src)
     kind = dst.dtype if isinstance(given, int) else given.dtype
     if not np.can_cast(kind, dst.dtype, casting):
         raise DataTypeError(f"np.copyto: from {kind} to {dst.dtype}; casting is {casting!r}")
-    if isinstance(given, Value) and not isinstance(dst, Array):
-        np.copyto(dst, download(given), casting=casting)
-    else:
+    if not isinstance(dst, Array):
+        source = download(given) if isinstance(given, Value) else given
+        np.copyto(dst, source, casting=casting, where=np.asarray(where, bool))
+    elif (chosen := as_mask(dst.device, where)) is None:
         dst[...] = src
+    else:
+        value = to_device(dst.device, "src", given, dst.dtype)
+        overwrite(dst._value, choose(chosen, value, dst._value), fresh=True)
 
 
 implements(np.copy)(lambda a, order="K", subok=False: a.copy(order))
@@ -58,10 +61,14 @@ implements(np.array2string)(
     lambda a, *given, **options: np.array2string(a.get(), *given, **options)
 )
 implements(np.any)(
-    lambda a, axis=None, out=None, keepdims=False: _expect_array(a).any(axis, out, keepdims),
+    lambda a, axis=None, out=None, keepdims=False, *, where=True: _expect_array(a).any(
+        axis, out, keepdims, where=where
+    )
 )
 implements(np.all)(
-    lambda a, axis=None, out=None, keepdims=False: _expect_array(a).all(axis, out, keepdims),
+    lambda a, axis=None, out=None, keepdims=False, *, where=True: _expect_array(a).all(
+        axis, out, keepdims, where=where
+    )
 )
 
 
@@ -85,8 +92,8 @@ def count_nonzero(a: Array, axis: Axes | None = None, *, keepdims: bool = False)
 
 
 implements(np.sum)(
-    lambda a, axis=None, dtype=None, out=None, keepdims=False: _expect_array(a).sum(
-        axis, dtype, out, keepdims
+    lambda a, axis=None, dtype=None, out=None, keepdims=False, *, where=True: _expect_array(a).sum(
+        axis, dtype, out, keepdims, where=where
     )
 )
 

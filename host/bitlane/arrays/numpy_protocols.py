@@ -12,7 +12,7 @@ import numpy as np
 from bitlane_rtl.abi import Op
 
 from ..errors import NotOfferedError
-from .elementwise import as_value, elementwise, reduce
+from .elementwise import elementwise, reduce
 from .sums import sum_elements
 from .truth import TRUTHS, all_true, any_true, find_truth
 from .value import DeviceLike, Value
@@ -30,56 +30,57 @@ _UFUNCS: Final[Mapping[np.ufunc, Op]] = {
 _SUM: Final = np.add
 _TRUTH_REDUCTIONS: Final = {np.logical_and: all_true, np.logical_or: any_true}
 _REDUCTIONS: Final = (np.bitwise_and, np.bitwise_or, np.bitwise_xor, _SUM, *_TRUTH_REDUCTIONS)
-_DEFAULTS: Final = {"where": True, "casting": "same_kind", "order": "K", "subok": True}
+IDENTITY_OF_ONES: Final = (np.bitwise_and, np.logical_and)
+"""Reductions that elements of ones do not change; elements of zeros do not change the others."""
+
+_DEFAULTS: Final = {"casting": "same_kind", "order": "K", "subok": True}
 
 
 def apply_ufunc(
-    device: DeviceLike,
-    ufunc: np.ufunc,
-    method: str,
-    operands: Sequence[Any],
-    options: dict[str, Any],
+    device: DeviceLike, ufunc: np.ufunc, operands: Sequence[Any], options: dict[str, Any]
 ) -> Value:
-    """Return the result of a universal function that is offered, or of its ``reduce``.
+    """Return the result of a universal function that is offered.
 
-    Raises ``NotOfferedError`` for another option, and as `elementwise`, `reduce` and
-    `sum_elements` do.
+    Raises ``NotOfferedError`` for an option, and as `elementwise` and `find_truth` do.
     """
-    if method == "__call__":
-        if ufunc in TRUTHS:
-            result = find_truth(device, ufunc, operands)
-        else:
-            result = elementwise(device, _UFUNCS[ufunc], operands)
-    else:
-        x = as_value(device, "x", operands[0])
-        axes, keep = options.pop("axis", 0), bool(options.pop("keepdims", False))
-        if ufunc is _SUM:
-            result = sum_elements(x, axes, options.pop("dtype", None), keep=keep)
-        elif ufunc in _TRUTH_REDUCTIONS:
-            result = _TRUTH_REDUCTIONS[ufunc](x, axes, keep=keep)
-        else:
-            result = reduce(_UFUNCS[ufunc], x, axes, keep=keep)
+    _expect_defaults(f"np.{ufunc.__name__}", options)
+    if ufunc in TRUTHS:
+        return find_truth(device, ufunc, operands)
+    return elementwise(device, _UFUNCS[ufunc], operands)
+
+
+def reduce_ufunc(ufunc: np.ufunc, x: Value, options: dict[str, Any]) -> Value:
+    """Return ``ufunc.reduce`` of ``x``, for a universal function with a reduction.
+
+    Raises ``NotOfferedError`` for another option than ``axis``, ``keepdims`` and the ``dtype`` of
+    sums, and as `reduce` and `sum_elements` do.
+    """
+    axes, keep = options.pop("axis", 0), bool(options.pop("keepdims", False))
+    dtype = options.pop("dtype", None) if ufunc is _SUM else None
+    _expect_defaults(f"np.{ufunc.__name__}.reduce", options)
+    if ufunc is _SUM:
+        return sum_elements(x, axes, dtype, keep=keep)
+    if ufunc in _TRUTH_REDUCTIONS:
+        return _TRUTH_REDUCTIONS[ufunc](x, axes, keep=keep)
+    return reduce(_UFUNCS[ufunc], x, axes, keep=keep)
+
+
+def _expect_defaults(name: str, options: Mapping[str, Any]) -> None:
     for option, value in options.items():
         if value is not None and value is not _DEFAULTS.get(option, np._NoValue):
             raise NotOfferedError(
-                f"{_name_of(ufunc, method)}: {option} is not offered on a device; slices, astype"
-                " and out are"
+                f"{name}: {option} is not offered on a device; slices, astype, where and out are"
             )
-    return result
 
 
 def expect_offered(ufunc: np.ufunc, method: str) -> None:
     """Raise ``NotOfferedError``, by name, for another universal function or method."""
     offered = {"__call__": TRUTHS | _UFUNCS.keys(), "reduce": _REDUCTIONS}
     if ufunc not in offered.get(method, ()):
+        name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
         raise NotOfferedError(
-            f"{_name_of(ufunc, method)}: not on a device; np.asarray(x) brings the elements to the"
-            " host for it"
+            f"np.{name}: not on a device; np.asarray(x) brings the elements to the host for it"
         )
-
-
-def _name_of(ufunc: np.ufunc, method: str) -> str:
-    return f"np.{ufunc.__name__}" + (f".{method}" if method != "__call__" else "")
 
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])

@@ -9,9 +9,10 @@ from ..arguments.operands import as_array, expect_supported
 from ..compiler.nodes import broadcast
 from ..errors import DataTypeError, ShapeError
 from .base import ArrayBase
-from .elementwise import Operand, cast, to_device
+from .elementwise import Operand, as_value, cast, to_device
+from .masks import choose, replace_unchosen
 from .transfers import download
-from .truth import Compared
+from .truth import Compared, is_true
 from .value import DeviceLike, Value, overwrite
 
 
@@ -45,11 +46,31 @@ def as_operand(name: str, x: Any) -> Operand:
     return x if type(x) is int else as_array(name, x)
 
 
-def store_result(out: Any, value: Value) -> Any:
+def as_mask(device: DeviceLike, where: Any) -> Value | None:
+    """Return the option ``where`` as truth values on ``device``, or None if it is True.
+
+    Raises as `as_operand` and `as_value`.
+    """
+    if where is True or where is np._NoValue:
+        return None
+    return is_true(as_value(device, "where", as_operand("where", where)))
+
+
+def masked(value: Value, where: Any, *, ones: bool) -> Value:
+    """Return ``value`` with all bits 0, or 1 with ``ones``, of elements that ``where`` leaves out.
+
+    Raises as `as_mask` and `replace_unchosen`.
+    """
+    chosen = as_mask(value.device, where)
+    return value if chosen is None else replace_unchosen(value, chosen, ones=ones)
+
+
+def store_result(out: Any, value: Value, chosen: Value | None = None) -> Any:
     """Write ``value`` to ``out``, an array here or on the host; return ``out``.
 
-    Nobody else has ``value``: it may be computed into the memory of ``out``. Raises
-    ``DataTypeError`` unless NumPy's casting "same_kind" allows it, or ``ShapeError``.
+    Only the elements where ``chosen``, truth values, is true. Nobody else has ``value``: it may be
+    computed into the memory of ``out``. Raises ``DataTypeError`` unless NumPy's casting "same_kind"
+    allows it, or ``ShapeError``.
     """
     expect_supported("out", expect_output(out).dtype)
     kind = out.dtype.newbyteorder("=")
@@ -61,14 +82,18 @@ def store_result(out: Any, value: Value) -> Any:
         )
     if isinstance(out, np.ndarray) and not out.flags.writeable:
         raise ShapeError("out: the array is read-only")
-    try:
-        broadcast(value.node, out.shape)
-    except ShapeError:
-        raise ShapeError(f"out: shape {out.shape}; expected {value.shape}") from None
+    for each in (value,) if chosen is None else (value, chosen):
+        try:
+            broadcast(each.node, out.shape)
+        except ShapeError:
+            raise ShapeError(f"out: shape {out.shape}; expected {each.shape}") from None
     if isinstance(out, np.ndarray):
-        np.copyto(out, download(cast(value, kind)))
+        where = True if chosen is None else download(chosen)
+        np.copyto(out, download(cast(value, kind)), where=where)
         return out
     result = to_device(out.device, "result", value, kind)
+    if chosen is not None:
+        result = choose(chosen, result, out._value)
     if out.pending and result.shape == out.shape:
         # Nothing shows its memory yet: there is none.
         out._value = result
