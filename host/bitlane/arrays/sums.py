@@ -131,7 +131,7 @@ def _planes(value: Value, node: Expression, weight: int) -> list[tuple[Applied, 
         return [(apply(Op.COUNT, node), weight)]
     size, sign = node.itemsize, 8 * node.itemsize - 1
     node = _without_mask(node)
-    width = _widest_lane(size, value.device.driver.geometry)
+    width = widest_lane(size, value.device.driver.geometry)
     windows = [
         node if width == size else window(node, first, node.shape, node.strides, width)
         for first in range(0, size, width)
@@ -178,7 +178,7 @@ def _without_mask(node: Expression) -> Expression:
     return node
 
 
-def _widest_lane(size: int, geometry: Geometry) -> int:
+def widest_lane(size: int, geometry: Geometry) -> int:
     """Return the bytes, ``size`` at most, of the widest elements that the circuit can mask."""
     sizes = [lane.bytes for lane in geometry.lanes if lane.bytes <= min(size, geometry.data_bytes)]
     return max(sizes, default=size)

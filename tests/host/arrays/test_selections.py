@@ -15,6 +15,8 @@ from bitlane.lowering.moves import MovedBlock, Moves, group_moves
 from bitlane_rtl.abi import Op
 from support.host.arrays import KINDS, link_of, random, same
 
+SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 9))]
+
 WAYS = {
     "moves": Prices(command=1e-9, beat=0, byte=1, transfer=1, element=1),
     "mask": Prices(command=1, beat=0, byte=1, transfer=1000, element=0),
@@ -33,7 +35,7 @@ def mask(shape: tuple[int, ...], seed: int) -> np.ndarray[Any, Any]:
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_random_selections_beside_guards(
     device: Device, monkeypatch: pytest.MonkeyPatch, way: str, seed: int
 ) -> None:
@@ -133,7 +135,7 @@ def test_what_does_not_fit_stays_pending(device: Device) -> None:
     del y, half
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_groups_hold_all_moves_in_order(seed: int) -> None:
     source = Random(seed)
     for _ in range(200):
