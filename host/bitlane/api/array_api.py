@@ -23,26 +23,14 @@ from ..arguments.operands import MOST_AXES, as_integer, expect_supported
 from ..arrays import Array
 from ..arrays.array import dispatch_elementwise, dispatch_predicate
 from ..arrays.elementwise import as_dtype, to_device
-from ..arrays.functions import (
-    broadcast_arrays,
-    expand_dims,
-    flip,
-    meshgrid,
-    moveaxis,
-    repeat,
-    roll,
-    squeeze,
-    stack,
-    take_along_axis,
-    tile,
-    type_of,
-    unstack,
-)
-from ..arrays.functions import concatenate as concat
 from ..arrays.functions import count_nonzero as _count_nonzero
+from ..arrays.functions import meshgrid, repeat, take_along_axis, tile, type_of
 from ..arrays.functions import take as _take
 from ..arrays.functions import where as _where
+from ..arrays.joins import broadcast_arrays, roll, stack
+from ..arrays.joins import concatenate as concat
 from ..arrays.operands import as_operand
+from ..arrays.shapes import expand_dims, flip, moveaxis, squeeze, unstack
 from ..arrays.strided import as_shape
 from ..arrays.transfers import reserve
 from ..arrays.value import DeviceLike, expect_device

@@ -3,7 +3,7 @@
 Every bit of every result comes from the device. Nothing here computes on data.
 """
 
-from . import bits, filters, functions  # noqa: F401  # They register NumPy's functions.
+from . import bits, filters, functions, joins, shapes  # noqa: F401  # They register functions.
 from .array import Array
 from .computing import compute, explain
 from .creation import asarray, from_dlpack

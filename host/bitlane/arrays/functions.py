@@ -1,29 +1,24 @@
-"""NumPy's functions on arrays: those that take no arithmetic.
-
-They copy only where a view is impossible.
-"""
+"""NumPy's functions on arrays: comparisons, sums, facts, and copies of elements."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ..arguments.axes import as_list, normalize_axes, normalize_axis
-from ..arguments.operands import allocating, as_array, as_integer, oversized
+from ..arguments.axes import as_list, normalize_axis
+from ..arguments.operands import allocating, oversized
 from ..errors import DataTypeError, OutOfRangeError, ShapeError
-from ..lowering.strided import broadcast_shapes
 from .array import Array, dispatch_where
 from .elementwise import to_device
+from .joins import send_all
 from .masks import choose
 from .numpy_protocols import implements
 from .operands import as_mask, as_operand
-from .options import is_fortran
+from .shapes import Axes
 from .strided import as_shape
-from .transfers import download, reserve, upload
+from .transfers import download
 from .truth import arrays_equal, count_true
 from .value import Value, overwrite
-
-Axes = int | Sequence[int]
 
 
 @implements(np.array_equal)
@@ -119,179 +114,7 @@ implements(np.size)(
 )
 
 
-# --- shapes -------------------------------------------------------------------------------------
-
-
-@implements(np.reshape)
-def _reshape(a: Array, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> Array:
-    return a.reshape(shape, order=order, copy=copy)
-
-
-@implements(np.ravel)
-def _ravel(a: Array, order: str = "C") -> Array:
-    """Return the elements as one row: a view if they lie in ``order`` without gaps, else a copy."""
-    flat = a.transpose() if is_fortran("np.ravel: order", order, a._value.strided) else a
-    return flat.reshape(-1, copy=None if flat._value.strided.contiguous else True)
-
-
-@implements(np.squeeze)
-def squeeze(a: Array, axis: Axes | None = None) -> Array:
-    """Drop axes of one element: all of them, or ``axis``. Raises ``ShapeError``."""
-    if axis is None:
-        axis = [at for at, n in enumerate(a.shape) if n == 1]
-    gone = normalize_axes(axis, a.ndim)
-    if any(a.shape[at] != 1 for at in gone):
-        raise ShapeError(f"axis: {axis} of shape {a.shape}; expected axes of one element")
-    return a[(*(0 if at in gone else slice(None) for at in range(a.ndim)), ...)]
-
-
-@implements(np.expand_dims)
-def expand_dims(a: Array, axis: Axes = 0) -> Array:
-    """Insert axes of one element at ``axis``. Raises ``AxisError``."""
-    count = len(as_list(axis))
-    new = normalize_axes(axis, a.ndim + count)
-    return a[(*(None if at in new else slice(None) for at in range(a.ndim + count)), ...)]
-
-
-@implements(np.moveaxis)
-def moveaxis(a: Array, source: Axes, destination: Axes) -> Array:
-    """Move the axes ``source`` to ``destination``; the others stay in their order."""
-    old, new = normalize_axes(source, a.ndim), normalize_axes(destination, a.ndim)
-    if len(old) != len(new):
-        raise ShapeError(f"destination: {destination}; expected as many axes as {source}")
-    order = [at for at in range(a.ndim) if at not in old]
-    for to, at in sorted(zip(new, old, strict=True)):
-        order.insert(to, at)
-    return a.transpose(order)
-
-
-@implements(np.swapaxes)
-def swapaxes(a: Array, axis1: int, axis2: int) -> Array:
-    """Exchange two axes, which may be the same. Raises ``ShapeError``."""
-    order = list(range(a.ndim))
-    one, other = normalize_axis(axis1, a.ndim), normalize_axis(axis2, a.ndim)
-    order[one], order[other] = other, one
-    return a.transpose(order)
-
-
-@implements(np.flip)
-def flip(m: Array, axis: Axes | None = None) -> Array:
-    """Reverse the elements along ``axis``, or along all axes."""
-    turned = normalize_axes(range(m.ndim) if axis is None else axis, m.ndim)
-    steps = (slice(None, None, -1 if at in turned else 1) for at in range(m.ndim))
-    return m[(*steps, ...)]
-
-
-@implements(np.roll)
-def roll(a: Array, shift: Axes, axis: Axes | None = None) -> Array:
-    """Copy the array with its elements moved by ``shift`` along ``axis``, around the end.
-
-    One shift for all axes, one for each, or several for one axis. Raises ``DataTypeError`` or
-    ``ShapeError``.
-    """
-    if axis is None:
-        return roll(a.reshape(-1), shift, 0).reshape(a.shape)
-    axes = [normalize_axis(at, a.ndim) for at in as_list(axis)]
-    shifts = [as_integer("shift", by) for by in as_list(shift)]
-    try:
-        pairs = np.broadcast(np.array(shifts, object), np.array(axes, object))
-    except ValueError:
-        raise ShapeError(f"shift: {shift}; expected one for each axis of {axis}") from None
-    result = a
-    for by, where in pairs:
-        cut = -by % a.shape[where] if a.shape[where] else 0
-        before = (slice(None),) * where
-        parts = [result[(*before, slice(cut, None))], result[(*before, slice(cut))]]
-        result = concatenate(parts, where)
-    return result.copy() if result is a else result
-
-
-@implements(np.concatenate)
-def concatenate(arrays: Sequence[Any], axis: int | None = 0) -> Array:
-    """Join arrays along ``axis``, in the type that NumPy joins them as."""
-    here = [x for x in arrays if isinstance(x, Array)]
-    if not here:
-        raise ShapeError("arrays: none on a device; expected one at least")
-    parts = [x if isinstance(x, Array) else as_array("arrays", x) for x in arrays]
-    if axis is None:
-        parts = [x.reshape(-1) if isinstance(x, Array) else np.ravel(x) for x in parts]
-        axis = 0
-    shapes = [np.shape(x) for x in parts]
-    at = normalize_axis(axis, len(shapes[0]))
-    if len({(len(s), s[:at], s[at + 1 :]) for s in shapes}) != 1:
-        raise ShapeError(f"arrays: shapes {shapes}; expected alike but for axis {at}")
-    device = here[0].device
-    dtype = _common_type(parts)
-    shape = (*shapes[0][:at], sum(s[at] for s in shapes), *shapes[0][at + 1 :])
-    values = [
-        to_device(device, "arrays", x._value if isinstance(x, Array) else x, dtype) for x in parts
-    ]
-    result = Array(reserve(device, shape, dtype))
-    start = 0
-    for value in values:
-        stop = start + value.shape[at]
-        part = result[(slice(None),) * at + (slice(start, stop),)]
-        overwrite(part._value, value)
-        start = stop
-    return result
-
-
-def _common_type(arrays: Sequence[Any]) -> np.dtype[Any]:
-    """Return the type that NumPy joins ``arrays`` as.
-
-    Raises ``DataTypeError`` if the device would have to convert integers to floats.
-    """
-    kinds = [x.dtype for x in arrays]
-    dtype = np.result_type(*kinds)
-    if dtype.kind == "f" and any(isinstance(x, Array) and x.dtype != dtype for x in arrays):
-        names = " and ".join(dict.fromkeys(map(str, kinds)))
-        raise DataTypeError(
-            f"arrays: data types {names}, which NumPy joins as {dtype}; expected one type, or types"
-            " that an integer type holds together (astype converts integers; view keeps the bits)"
-        )
-    return dtype
-
-
-@implements(np.stack)
-def stack(arrays: Sequence[Any], axis: int = 0) -> Array:
-    """Join arrays along a new axis at ``axis``."""
-    parts = [x if isinstance(x, Array) else as_array("arrays", x) for x in arrays]
-    if len({x.shape for x in parts}) != 1:
-        raise ShapeError(f"arrays: shapes {[x.shape for x in parts]}; expected one or more alike")
-    at = normalize_axis(axis, parts[0].ndim + 1)
-    return concatenate(
-        [expand_dims(x, at) if isinstance(x, Array) else np.expand_dims(x, at) for x in parts], at
-    )
-
-
-def unstack(x: Array, axis: int = 0) -> tuple[Array, ...]:
-    """Return views of the parts along ``axis``."""
-    return tuple(moveaxis(x, normalize_axis(axis, x.ndim), 0))
-
-
-def send_all(arrays: Sequence[Any]) -> list[Array]:
-    """Send the arrays on the host to the device of the first array on a device."""
-    like = next((x for x in arrays if isinstance(x, Array)), None)
-    if arrays and like is None:
-        raise DataTypeError("arrays: none on a device; expected one at least")
-    return [
-        x if isinstance(x, Array) else Array(upload(like.device, as_array("arrays", x)))
-        for x in arrays
-        if like is not None
-    ]
-
-
-def broadcast_arrays(*arrays: Any) -> list[Array]:
-    """Return views of ``arrays`` in one shape. Raises ``ShapeError``."""
-    here = send_all(arrays)
-    try:
-        shape: tuple[int, ...] = ()
-        for x in here:
-            shape = broadcast_shapes(shape, x.shape)
-    except ShapeError:
-        shapes = ", ".join(str(x.shape) for x in here)
-        raise ShapeError(f"arrays: shapes {shapes} do not broadcast") from None
-    return [x.broadcast_to(shape) for x in here]
+# --- copies of elements --------------------------------------------------------------------------
 
 
 @implements(np.take)
@@ -413,13 +236,8 @@ def _integers(name: str, given: Any) -> np.ndarray[Any, Any]:
     return array
 
 
-implements(np.transpose)(lambda a, axes=None: a.transpose(axes))
-implements(np.broadcast_to)(lambda array, shape, subok=False: array.broadcast_to(shape))
-implements(np.broadcast_arrays)(lambda *arrays, subok=False: tuple(broadcast_arrays(*arrays)))
 implements(np.meshgrid)(
     lambda *xi, copy=True, sparse=False, indexing="xy": tuple(
         meshgrid(*xi, copy=copy, sparse=sparse, indexing=indexing)
     )
 )
-if hasattr(np, "unstack"):  # since NumPy 2.1
-    implements(np.unstack)(unstack)
