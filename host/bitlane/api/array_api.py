@@ -20,21 +20,18 @@ from .. import arrays
 from .._typing import AnyArray
 from ..arguments.axes import Axes
 from ..arguments.operands import MOST_AXES, as_integer, expect_supported
-from ..arrays import Array
+from ..arrays import Array, creation
 from ..arrays.array import dispatch_elementwise, dispatch_predicate
-from ..arrays.elementwise import as_dtype, to_device
+from ..arrays.elementwise import as_dtype
 from ..arrays.functions import count_nonzero as _count_nonzero
 from ..arrays.functions import meshgrid, repeat, take_along_axis, tile, type_of
 from ..arrays.functions import take as _take
 from ..arrays.functions import where as _where
 from ..arrays.joins import broadcast_arrays, roll, stack
 from ..arrays.joins import concatenate as concat
-from ..arrays.operands import as_operand
 from ..arrays.shapes import expand_dims, flip, moveaxis, squeeze, unstack
 from ..arrays.strided import as_shape
-from ..arrays.transfers import reserve
 from ..arrays.value import DeviceLike, expect_device
-from ..compiler.nodes import apply, broadcast
 from ..errors import (
     BitlaneError,
     DataTypeError,
@@ -387,23 +384,14 @@ def from_dlpack(x: Any, /, *, device: DeviceLike | None = None, copy: Any = None
 
 def empty(shape: Shape, *, dtype: DType | None = None, device: DeviceLike | None = None) -> Array:
     """Return elements with any content; booleans, whose bytes are 0 or 1, are all False."""
-    here = _device_or_default(device)
-    kind = float64 if dtype is None else as_dtype(dtype)
-    if kind == bool:
-        return full(shape, False, dtype=kind, device=here)
-    return Array(reserve(here, as_shape(shape), kind))
+    return creation.empty(_device_or_default(device), shape, float64 if dtype is None else dtype)
 
 
 def full(
     shape: Shape, fill_value: Any, *, dtype: DType | None = None, device: DeviceLike | None = None
 ) -> Array:
     """Return elements that are all ``fill_value``, a number or an array without axes."""
-    here = _device_or_default(device)
-    given = as_operand("fill_value", fill_value)
-    own = getattr(given, "dtype", None) or np.asarray(given).dtype
-    kind = as_dtype(own if dtype is None else dtype)
-    one = to_device(here, "fill_value", given, kind)
-    return Array(one.derived(apply(Op.COPY, broadcast(one.node, as_shape(shape)))))
+    return creation.full(_device_or_default(device), shape, fill_value, dtype)
 
 
 def zeros(shape: Shape, *, dtype: DType | None = None, device: DeviceLike | None = None) -> Array:

@@ -9,7 +9,8 @@ from numpy.typing import DTypeLike
 from ..compiler.nodes import copy_ordered
 from ..errors import CopyError, DataTypeError, ShapeError
 from .elementwise import as_dtype
-from .options import expect_default, is_fortran, order_axes
+from .flags import Flags
+from .options import expect_default, is_fortran, order_axes, reading_axes
 from .strided import Strided, as_shape, is_integer
 from .value import DeviceLike, Value
 
@@ -134,6 +135,25 @@ class ArrayBase:
 
     def _view(self, strided: Strided, dtype: np.dtype[Any] | None = None) -> Self:
         return self._of(self._value.view(strided, dtype))
+
+    def ravel(self, order: str = "C") -> Self:
+        """Return the elements as one row: a view if ``order`` has no gaps in memory, else a copy.
+
+        ``order``: "C", "F", "A" or "K", as NumPy's. Raises ``ShapeError``.
+        """
+        ordered = self.transpose(reading_axes(order, self._value.strided))
+        return ordered.reshape(-1, copy=None if ordered._value.strided.contiguous else True)
+
+    def flatten(self, order: str = "C") -> Self:
+        """Return a copy of the elements as one row, taken in ``order`` as by `ravel`."""
+        return self.transpose(reading_axes(order, self._value.strided)).reshape(-1, copy=True)
+
+    @property
+    def flags(self) -> Flags:
+        """The layout in memory, which NumPy's arrays tell, too."""
+        strided = self._value.strided
+        writeable = not self._value.readonly
+        return Flags(strided.contiguous, strided.transpose().contiguous, writeable)
 
     def copy(self, order: str = "C") -> Self:
         """Return a copy of the elements in memory ``order``: "C", "F", "A" or "K", as NumPy's."""

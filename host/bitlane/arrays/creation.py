@@ -1,16 +1,24 @@
-"""Arrays on a device from arrays on the host, or from those of another library or device."""
+"""New arrays on a device: from arrays elsewhere, or filled with one element."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from bitlane_rtl.abi import Op
+
 from ..arguments.operands import as_array
+from ..compiler.nodes import apply, broadcast, copy_ordered
 from ..errors import CopyError, DataTypeError, ExchangeError
 from .array import Array
-from .elementwise import as_dtype, cast_on_host
-from .transfers import upload
-from .value import DeviceLike
+from .elementwise import as_dtype, cast_on_host, to_device
+from .numpy_protocols import implements
+from .operands import as_operand
+from .options import order_axes
+from .strided import as_shape
+from .transfers import reserve, upload
+from .value import DeviceLike, Value
 
 
 def asarray(
@@ -47,3 +55,69 @@ def from_dlpack(device: DeviceLike, x: Any, *, copy: bool | None = None) -> Arra
     except BufferError as error:
         raise ExchangeError(f"x: of type {type(x).__name__}; {error}") from None
     return asarray(device, given, copy=copy)
+
+
+def empty(device: DeviceLike, shape: int | Sequence[int], dtype: DTypeLike) -> Array:
+    """Return elements with any content; booleans, whose bytes are 0 or 1, are all False."""
+    kind = as_dtype(dtype)
+    if kind.kind == "b":
+        return full(device, shape, False, kind)
+    return Array(reserve(device, as_shape(shape), kind))
+
+
+def full(
+    device: DeviceLike, shape: int | Sequence[int], fill_value: Any, dtype: DTypeLike | None = None
+) -> Array:
+    """Return elements that are all ``fill_value``, a number or an array without axes."""
+    one = _one(device, fill_value, dtype)
+    return Array(one.derived(apply(Op.COPY, broadcast(one.node, as_shape(shape)))))
+
+
+def _one(device: DeviceLike, fill_value: Any, dtype: DTypeLike | None) -> Value:
+    """Return ``fill_value`` as ``dtype``, by default as its own type."""
+    given = as_operand("fill_value", fill_value)
+    own = getattr(given, "dtype", None) or np.asarray(given).dtype
+    return to_device(device, "fill_value", given, as_dtype(own if dtype is None else dtype))
+
+
+def _full_like(
+    a: Array,
+    fill_value: Any,
+    dtype: DTypeLike | None = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: int | Sequence[int] | None = None,
+) -> Array:
+    """Return elements that are all ``fill_value``, in memory in the ``order`` of ``a``.
+
+    ``shape``: another one, in C's order unless ``order`` is "F".
+    """
+    one = _one(a.device, fill_value, a.dtype if dtype is None else dtype)
+    if shape is None:
+        sides, axes = a.shape, order_axes(order, a._value.strided)
+    else:
+        sides = as_shape(shape)
+        axes = tuple(range(len(sides)))
+        axes = axes[::-1] if order == "F" else axes
+    return Array(one.derived(copy_ordered(broadcast(one.node, sides), axes)))
+
+
+implements(np.full_like)(_full_like)
+
+
+def _filled_with(content: int) -> Callable[..., Array]:
+    def like(
+        a: Array,
+        dtype: DTypeLike | None = None,
+        order: str = "K",
+        subok: bool = True,
+        shape: int | Sequence[int] | None = None,
+    ) -> Array:
+        return _full_like(a, np.array(content), dtype, order, subok, shape)
+
+    return like
+
+
+implements(np.zeros_like)(_filled_with(0))
+implements(np.ones_like)(_filled_with(1))
+implements(np.empty_like)(_filled_with(0))

@@ -12,7 +12,7 @@ from ..lowering.strided import broadcast_shapes
 from .array import Array
 from .elementwise import to_device
 from .numpy_protocols import implements
-from .shapes import Axes, expand_dims
+from .shapes import Axes, at_least, expand_dims
 from .transfers import reserve, upload
 from .value import overwrite
 
@@ -125,3 +125,21 @@ def broadcast_arrays(*arrays: Any) -> list[Array]:
 
 
 implements(np.broadcast_arrays)(lambda *arrays, subok=False: tuple(broadcast_arrays(*arrays)))
+
+
+def _stack_at_least(rank: int, axis: int, tup: Sequence[Any]) -> Array:
+    """Join arrays of ``rank`` axes or more along ``axis``; rows of one axis along that."""
+    parts = [at_least(x, rank) for x in tup]
+    return concatenate(parts, min(axis, parts[0].ndim - 1) if parts else axis)
+
+
+@implements(np.column_stack)
+def column_stack(tup: Sequence[Any]) -> Array:
+    """Join arrays along the second axis; those of one axis are columns. Raises ``ShapeError``."""
+    parts = [x if isinstance(x, Array) else as_array("tup", x) for x in tup]
+    return concatenate([x if x.ndim > 1 else at_least(x, 2).T for x in parts], 1)
+
+
+implements(np.hstack)(lambda tup: _stack_at_least(1, 1, tup))
+implements(np.vstack)(lambda tup: _stack_at_least(2, 0, tup))
+implements(np.dstack)(lambda tup: _stack_at_least(3, 2, tup))

@@ -41,6 +41,29 @@ def order_axes(order: str, strided: Strided) -> tuple[int, ...]:
     return axes[::-1] if is_fortran("order", order, strided) else axes
 
 
+def reading_axes(order: str, strided: Strided) -> tuple[int, ...]:
+    """Return the axes in which elements are read in ``order``, outermost first: C, F, A or K.
+
+    As NumPy's iterators do for K, axes that repeat elements stay where they are. Raises
+    ``ShapeError``.
+    """
+    if order != "K":
+        return order_axes(order, strided)
+    steps = [
+        abs(step) if n > 1 else 0 for n, step in zip(strided.shape, strided.strides, strict=True)
+    ]
+    axes: list[int] = []
+    for axis in reversed(range(len(steps))):
+        place = len(axes)
+        for inner in reversed(range(len(axes))):
+            if steps[axis] and steps[axes[inner]]:
+                if steps[axes[inner]] <= steps[axis]:
+                    break
+                place = inner
+        axes.insert(place, axis)
+    return tuple(reversed(axes))
+
+
 def is_fortran(name: str, order: str, strided: Strided) -> bool:
     """Return whether elements are taken with the first axis innermost. Raises ``ShapeError``."""
     if order not in ("C", "F", "A"):

@@ -128,36 +128,6 @@ def test_other_functions(device: Device, call: Callable[[Any], Any], message: st
 # --- other functions ----------------------------------------------------------------------------
 
 
-SHAPING: dict[str, Callable[[Any], Any]] = {
-    "transpose": lambda x: np.transpose(x, (1, 0, 2)),
-    "reshape": lambda x: np.reshape(x, (4, -1)),
-    "ravel": lambda x: np.ravel(x[:, ::2]),
-    "squeeze": lambda x: np.squeeze(x[:, :1], 1),
-    "squeeze all": lambda x: np.squeeze(x[:1, :, :1]),
-    "expand_dims": lambda x: np.expand_dims(x, (0, -1)),
-    "moveaxis": lambda x: np.moveaxis(x, (0, 1), (-1, 0)),
-    "swapaxes": lambda x: np.swapaxes(x, 0, -1),
-    "flip": lambda x: np.flip(x, (0, 2)),
-    "flip all": lambda x: np.flip(x),
-    "roll": lambda x: np.roll(x, (1, -2), (0, 2)),
-    "roll all": lambda x: np.roll(x, 5),
-    "concatenate": lambda x: np.concatenate([x, x[:, 1:]], axis=1),
-    "concatenate flat": lambda x: np.concatenate([x, x], axis=None),
-    "stack": lambda x: np.stack([x, x ^ 1], axis=-1),
-    "broadcast_to": lambda x: np.broadcast_to(x[:, :1], (5, 2, 3, 4)),
-    "copy": lambda x: np.copy(x),
-}
-
-
-@pytest.mark.parametrize("name", SHAPING)
-def test_shapes_are_numpys(device: Device, name: str) -> None:
-    a = random((2, 3, 4), "u2")
-    got = SHAPING[name](device.asarray(a))
-    assert isinstance(got, bitlane.Array)
-    want = np.ascontiguousarray(SHAPING[name](a))
-    assert same(np.ascontiguousarray(got.get()), want)
-
-
 def test_facts_about_arrays(device: Device) -> None:
     x = device.asarray(random((2, 3), "u2"))
     assert (np.shape(x), np.ndim(x), np.size(x), np.size(x, 1)) == ((2, 3), 2, 6, 3)
