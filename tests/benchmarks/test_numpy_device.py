@@ -69,7 +69,7 @@ def test_arrays_that_stay_on_the_device(device: bitlane.Device, name: str) -> No
 
 
 LEAST_RESIDENT = {64: 0.015, 1024: 0.2, 2048: 0.3, 4096: 0.5}
-"""By KiB: the host takes some 60 us for a call, in which NumPy computes 2 MiB."""
+"""Least ratio to NumPy's speed, by KiB of an array. The host spends 60 us on each call."""
 
 
 @pytest.mark.parametrize("kib", LEAST_RESIDENT)

@@ -166,9 +166,9 @@ def _peel(node: Expression, *, signed: bool) -> tuple[Expression, bool]:
 
 
 def _without_mask(node: Expression) -> Expression:
-    """Return the operand that ``node`` masks with a constant, or ``node`` if it masks none.
+    """Return the operand of ``node`` if that is an AND with a constant, else ``node``.
 
-    The mask can be dropped: bits that it clears are known to be 0, and are not counted.
+    The sum does not need the AND: it counts only bits that the constant leaves.
     """
     if isinstance(node, Applied) and node.op is Op.AND and not node.cached:
         assert node.b is not None
