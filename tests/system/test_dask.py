@@ -93,6 +93,20 @@ def test_operands_broadcast(
         assert (told.shape, told.dtype) == (other.shape, other.dtype)
 
 
+def test_elements_are_chosen_on_the_devices(cluster: Client) -> None:
+    a, b, mask = random((300, 40), "u2", 1), random(40, "u2", 2), random((300, 1), "u1", 3) > 99
+    x, y = da.from_array(a, chunks=(70, 40)), da.from_array(b, chunks=20)
+    chosen = bitlane.dask.where(da.from_array(mask, chunks=(100, 1)), x, y)
+    bits = bitlane.dask.cardinality(bitlane.dask.where(mask, bitlane.dask.bit_xor(x, y), 0), axis=1)
+    got, ones = get([chosen, bits], cluster)
+    assert same(got, np.where(mask, a, b))
+    assert same(ones, np.bitwise_count(np.where(mask, a ^ b, 0)).sum(1, dtype="u4"))
+    with pytest.raises(ShapeError):
+        bitlane.dask.where(mask[:7], x, y)
+    with pytest.raises(DataTypeError):
+        bitlane.dask.where(mask, x, 1.5)
+
+
 def test_any_byte_of_a_boolean_but_0_is_true(cluster: Client) -> None:
     a, b = random((30, 40), "u1", 1) & 6, random((40,), "u1", 2) & 12
     true, other = a != 0, b != 0

@@ -44,6 +44,7 @@ cardinality = _function(_on.cardinality)
 hamming = _function(_on.hamming)
 jaccard = _function(_on.jaccard)
 search = _on.search
+where = _on.where
 
 # Star imports and the reference read it; type checkers know the names without it.
 globals()["__all__"] = [

@@ -3,7 +3,7 @@
 # Dask's parameters have the types of their defaults, as far as pyright sees.
 # pyright: reportArgumentType=false, reportIndexIssue=false
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from itertools import accumulate
 from typing import Any
@@ -41,7 +41,7 @@ class Blocks(Chunked[da.Array]):
             raise NotOfferedError("out: not offered for Dask's arrays; the result is a new one")
         _broadcast_shape(operands)
         name, keywords = call_of(op, dtype)
-        return _on_blocks(name, operands, dtype, keywords)
+        return _on_blocks(name, operands, dtype, partial(_on_device, name, keywords))
 
     def _rows(self, operands: Sequence[da.Array]) -> tuple[Sequence[da.Array], tuple[int, ...]]:
         for name, x in zip("ab", operands, strict=False):
@@ -58,10 +58,28 @@ class Blocks(Chunked[da.Array]):
     ) -> Any:  # noqa: ANN401, da.Array, where the catalogue has NumPy's
         axes = keywords["axis"]
         whole = [x.rechunk(dict.fromkeys(axes, -1)) for x in operands]
-        sums = _on_blocks(name, whole, dtype, keywords | {"keepdims": True}, axes)
+        compute = partial(_on_device, name, keywords | {"keepdims": True})
+        sums = _on_blocks(name, whole, dtype, compute, axes)
         if keywords["keepdims"]:
             return sums
         return sums[tuple(0 if axis in axes else slice(None) for axis in range(sums.ndim))]
+
+    def where(
+        self,
+        condition: Any,  # noqa: ANN401, whatever NumPy takes
+        a: Any,  # noqa: ANN401
+        b: Any,  # noqa: ANN401
+    ) -> da.Array:
+        """Choose the elements of ``a`` where ``condition`` is not 0, else those of ``b``.
+
+        For example, a distance of chosen elements is ``cardinality(where(mask, a ^ b, 0))``. Raises
+        as the operators do.
+        """
+        chosen = self._operand("condition", condition)
+        (x, y), dtype = self._pair(Op.XOR, a, b, "safe")
+        _broadcast_shape([chosen, x])
+        _broadcast_shape([chosen, y])
+        return _on_blocks("where", (chosen, x, y), dtype, _choose)
 
     def search(
         self,
@@ -121,24 +139,30 @@ def _on_device(name: str, keywords: dict[str, Any], *operands: AnyArray) -> AnyA
     return np.asarray(getattr(default_device(), name)(*operands, **keywords))
 
 
+def _choose(condition: AnyArray, a: AnyArray, b: AnyArray) -> AnyArray:
+    """Return ``np.where`` of its operands, on the device of this process."""
+    chosen: Any = np.where(*map(default_device().asarray, (condition, a, b)))
+    return np.asarray(chosen)
+
+
 def _on_blocks(
     name: str,
     operands: Sequence[da.Array],
     dtype: np.dtype[Any],
-    keywords: dict[str, Any],
+    compute: Callable[..., AnyArray],
     single: Collection[int] = (),
 ) -> da.Array:
-    """Return an array of ``dtype`` whose blocks are results of the method ``name``.
+    """Return an array of ``dtype`` whose blocks are results of ``compute``.
 
-    ``single``: axes of which each block of the result has one element. Blocks broadcast as arrays
-    do, and blocks that do not match are cut until they do.
+    ``name``: what Dask calls the blocks. ``single``: axes of which each block of the result has one
+    element. Blocks broadcast as arrays do, and blocks that do not match are cut until they do.
     """
     rank = max(x.ndim for x in operands)
     indexed: list[object] = []
     for x in operands:
         indexed += [x, tuple(range(rank - x.ndim, rank))]
     return da.blockwise(
-        partial(_on_device, name, keywords),
+        compute,
         tuple(range(rank)),
         *indexed,
         token=f"bitlane-{name}",
