@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from .._typing import AnyArray
 from ..arguments.operands import allocating, oversized
 from ..errors import ArrayIndexError, ShapeError
-from ..lowering.moves import ByteOffsets
+from ..lowering.moves import ByteOffsets, Distances
 from ..lowering.strided import broadcast_shapes, packed_strides
 from .strided import Strided, parse_part
 
@@ -52,18 +52,17 @@ class Selection:
         return (*rest[: self.position], *self.index_shape, *rest[self.position :])
 
     @property
-    def offsets(self) -> ByteOffsets:
-        """The byte offset from `rest` of each selected element, in C's order of the indices."""
+    def distances(self) -> Distances:
+        """The distance from `rest` of each selected element, in C's order of the indices."""
         strides = [self.view.strides[axis] for axis in self.axes]
+        unit = gcd(*strides) or self.view.itemsize
         with allocating("index", prod(self.index_shape) * np.dtype(np.int64).itemsize):
-            steps = [index * step for index, step in zip(self.indices, strides, strict=True)]
-            total: ByteOffsets = reduce(np.add, steps)
-            return total.reshape(-1)
-
-    @property
-    def unit(self) -> int:
-        """Bytes of which all distances between selected elements are multiples."""
-        return gcd(*(self.view.strides[axis] for axis in self.axes)) or self.view.itemsize
+            steps = [
+                index if step == unit else index * (step // unit)
+                for index, step in zip(self.indices, strides, strict=True)
+            ]
+            total: NDArray[np.int64] = reduce(np.add, steps)
+            return Distances(total.reshape(-1), unit)
 
     @property
     def strides(self) -> tuple[int, ...]:
@@ -220,11 +219,14 @@ def _wrap(index: AnyArray, axis: int, count: int, *, checked: bool) -> AnyArray:
 
     As in NumPy, arrays may hold any indices if nothing is selected. Raises ``ArrayIndexError``.
     """
-    if checked and (index.min() < -count or index.max() >= count):
+    # Repeated elements are copied first: if memory does not hold them, looking at all would last.
+    index = np.asarray(index, order="C")
+    low, high = int(index.min()), int(index.max())
+    if checked and (low < -count or high >= count):
         outside = index[(index < -count) | (index >= count)]
         known = f"expected {-count} to {count - 1}" if count else "it has no elements"
         raise ArrayIndexError(f"index: {outside[0]} for axis {axis} of {count}; {known}")
-    if index.min() >= 0:
+    if low >= 0:
         return index
     wide = index.astype(np.int64)
     return np.where(wide < 0, wide + count, wide)

@@ -48,9 +48,8 @@ def gather(source: Value, selection: Selection) -> Value:
         return reserve(source.device, shape, source.dtype)
     packed = packed_strides(rest.shape, itemsize=rest.itemsize)
     block = MovedBlock(rest.shape, rest.strides, packed, rest.itemsize)
-    offsets = rest.offset + selection.offsets
     layout = shape, selection.strides, rest.itemsize
-    node = Selected(source.stored, offsets, selection.unit, block, *layout)
+    node = Selected(source.stored, rest.offset, selection.distances, block, *layout)
     return Value(source.device, source.dtype, node, (source,))
 
 
@@ -90,8 +89,8 @@ def assign(target: Value, key: Any, operand: Operand) -> None:
 def _blocks_of(target: Value, selection: Selection) -> SelectedBlocks:
     """Return the selected blocks of ``target``, whose axes of indices are one."""
     rest = selection.rest
-    starts = target.stored.view.address + rest.offset + selection.offsets
-    return SelectedBlocks(starts, selection.unit, rest.shape, rest.strides, rest.itemsize)
+    first = target.stored.view.address + rest.offset
+    return SelectedBlocks(first, selection.distances, rest.shape, rest.strides, rest.itemsize)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,12 +143,16 @@ class _Assignment:
     def moves_within(self, price: float, selection: Selection, blocks: SelectedBlocks) -> bool:
         """Return whether moves of the source cost no more than ``price``."""
         given, link = self.packed_for(selection), self._driver.link
+        abilities = self._driver.geometry.abilities
+        written = blocks.size * blocks.itemsize
+        if prices_of(link).of_moves(len(blocks.distances.steps), written, abilities) > price:
+            return False
         moves = _moves_of(selection, given, 0, blocks.starts, slice(None))
         if group_moves(moves, prices_of(link).most_commands(price)) is None:
             return False
         # Sorting takes longer than all the rest.
         moves = _moves_of(selection, given, 0, *_last_of_each(blocks.starts))
-        return commands_within(price, moves, self._driver.geometry.abilities, link) is not None
+        return commands_within(price, moves, abilities, link) is not None
 
     def write_by_moves(self, selection: Selection) -> None:
         """Copy the elements on the device, each to its address."""
@@ -184,7 +187,7 @@ class _Assignment:
             inside = range(selection.position, selection.position + len(selection.index_shape))
             whole = np.broadcast_to(elements, selection.shape)
             ordered = np.moveaxis(whole, inside, range(len(inside)))
-            elements = ordered.reshape(len(blocks.starts), *blocks.shape)
+            elements = ordered.reshape(-1, *blocks.shape)
         span, driver = blocks.span, self._driver
         with changing(self.target):
             data = driver.read(span.start, len(span))

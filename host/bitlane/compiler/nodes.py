@@ -13,7 +13,7 @@ from bitlane_rtl.abi import Op
 
 from ..driver.driver import Storage
 from ..errors import LayoutError, ShapeError
-from ..lowering.moves import ByteOffsets, MovedBlock
+from ..lowering.moves import Distances, MovedBlock
 from ..lowering.routes import Options
 from ..lowering.strided import (
     WIDTHS,
@@ -198,10 +198,9 @@ class Selected(_Computed):
     """
 
     source: Stored
-    offsets: ByteOffsets
-    """Bytes from element 0 of ``source`` to element 0 of each block."""
-    unit: int
-    """Bytes of which all distances between blocks are multiples."""
+    offset: int
+    """Bytes from element 0 of ``source`` to a block at distance 0."""
+    distances: Distances
     block: MovedBlock
     shape: tuple[int, ...]
     strides: tuple[int, ...]

@@ -4,7 +4,7 @@ Estimates alone, of the time that a caller waits. A board is not compared with t
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from ..driver.commands import Command
@@ -27,6 +27,8 @@ class Prices:
     """Of a transfer of any length."""
     element: float
     """Of an element that the host selects."""
+    move: float
+    """Of a move that the host looks at to find those at equal distances."""
 
     def of_host(self, transferred: Sequence[int], elements: int) -> float:
         """Return the price of transfers of so many bytes, and of ``elements`` on the host."""
@@ -39,22 +41,27 @@ class Prices:
             beats(command, abilities) for command in commands
         )
 
+    def of_moves(self, moves: int, nbytes: int, abilities: Abilities) -> float:
+        """Return the least price of so many moves, of ``nbytes``: that of one command."""
+        return self.command + moves * self.move + nbytes / abilities.data_bytes * self.beat
+
     def most_commands(self, price: float) -> int:
         """Return how many commands ``price`` buys."""
         return int(price / self.command)
 
 
-_LINE: Final = Prices(command=128, beat=0.5, byte=1, transfer=256, element=0)
+_LINE: Final = Prices(command=128, beat=0.5, byte=1, transfer=256, element=0, move=0)
 """Of a board, in bytes on its line. A record has 128 bytes at most. Beats count on a fast line."""
 
-_SIMULATED: Final = Prices(command=27, beat=0.4, byte=0.0005, transfer=60, element=0.003)
+_MODELLED: Final = Prices(command=27, beat=5e-4, byte=1e-4, transfer=60, element=1e-3, move=0.015)
+"""Of the device ``numpy``, in microseconds, as measured. A transfer is dear so that few elements
+stay on the device."""
+
+_SIMULATED: Final = replace(_MODELLED, beat=0.4)
 """Of a circuit that is simulated by compiled code, in microseconds."""
 
-_INTERPRETED: Final = Prices(command=20_000, beat=1000, byte=0.0005, transfer=60, element=0.003)
+_INTERPRETED: Final = replace(_MODELLED, command=20_000, beat=1000)
 """Of a circuit that Python evaluates, in microseconds."""
-
-_MODELLED: Final = Prices(command=25, beat=0.001, byte=0.0005, transfer=60, element=0.003)
-"""Of the device ``numpy``, in microseconds."""
 
 
 def prices_of(link: Link | None) -> Prices:

@@ -5,6 +5,7 @@ The host copies elements, and computes on none of them.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -15,41 +16,50 @@ from ..driver.commands import Command
 from ..driver.driver import Driver, Storage
 from ..driver.geometry import Abilities
 from ..links.link import Link
-from ..lowering.moves import ByteOffsets, Moves, group_moves, lower_moves
+from ..lowering.moves import ByteOffsets, Distances, Moves, group_moves, lower_moves
 from ..lowering.strided import View, span
 from .nodes import Expression, Selected, Stored, reach
 from .prices import prices_of
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SelectedBlocks:
     """SelectedBlocks of elements at irregular distances, in the device's memory."""
 
-    starts: ByteOffsets
-    """The address of element 0 of each block; one block or more."""
-    unit: int
-    """Bytes of which all distances between blocks are multiples."""
+    first: int
+    """The address of element 0 of a block at distance 0."""
+    distances: Distances
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     itemsize: int
 
+    @cached_property
+    def _limits(self) -> tuple[int, int]:
+        return int(self.distances.steps.min()), int(self.distances.steps.max())
+
     @property
     def size(self) -> int:
         """The number of elements of all blocks."""
-        return len(self.starts) * prod(self.shape)
+        return len(self.distances.steps) * prod(self.shape)
+
+    @property
+    def starts(self) -> ByteOffsets:
+        """The address of element 0 of each block."""
+        return self.first + self.distances.bytes
 
     @property
     def span(self) -> range:
         """The addresses from the lowest byte of the blocks to the highest."""
-        own = span(self.shape, self.strides, self.itemsize)
-        return range(int(self.starts.min()) + own.start, int(self.starts.max()) + own.stop)
+        own = span(self.shape, self.strides, self.itemsize, self.first)
+        low, high = (limit * self.distances.unit for limit in self._limits)
+        return range(own.start + low, own.stop + high)
 
     def take(self, data: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """Return the bytes of all blocks in sequence, taken from ``data``, the bytes of `span`."""
         table = self._table(data)
         # Faster than an index, but it copies a table that has gaps or overlaps.
         packed = table.flags.c_contiguous
-        chosen = table.take(self._rows, axis=0) if packed else table[self._rows]
+        chosen = table.take(self._rows, 0) if packed else table[self._rows]
         return np.ascontiguousarray(chosen).reshape(-1).view(np.uint8)
 
     def put(self, data: NDArray[np.uint8], elements: NDArray[Any]) -> None:
@@ -60,15 +70,17 @@ class SelectedBlocks:
         self._table(data)[self._rows] = elements
 
     def _table(self, data: NDArray[np.uint8]) -> NDArray[Any]:
-        """Return a view of ``data`` with the block at each multiple of `unit`."""
+        """Return a view of ``data`` with the block at each multiple of the unit."""
         own = span(self.shape, self.strides, self.itemsize)
-        rows = (len(data) - len(own)) // self.unit + 1
-        strides = (self.unit, *self.strides)
+        unit = self.distances.unit
+        rows = (len(data) - len(own)) // unit + 1
+        strides = (unit, *self.strides)
         return np.ndarray((rows, *self.shape), f"<u{self.itemsize}", data, -own.start, strides)
 
     @property
     def _rows(self) -> NDArray[np.int64]:
-        return (self.starts - self.starts.min()) // self.unit
+        low, _ = self._limits
+        return self.distances.steps - low if low else self.distances.steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +108,17 @@ def plan_selection(
     As few commands as the moves allow, unless the host selects at a lower price. Raises what
     `lower` does.
     """
-    block, source = node.block, node.source.view.address + node.offsets
-    blocks = SelectedBlocks(source, node.unit, block.shape, block.read, block.itemsize)
-    size = prod(block.shape) * block.itemsize
-    moves = Moves(block, source, target + size * np.arange(len(source), dtype=np.int64))
+    block = node.block
+    first = node.source.view.address + node.offset
+    blocks = SelectedBlocks(first, node.distances, block.shape, block.read, block.itemsize)
     price = prices_of(link).of_host((len(blocks.span), node.nbytes), blocks.size)
-    return SelectionPlan(node, blocks, commands_within(price, moves, abilities, link) or ())
+    commands = None
+    if prices_of(link).of_moves(len(node.distances.steps), node.nbytes, abilities) <= price:
+        size = prod(block.shape) * block.itemsize
+        targets = target + size * np.arange(len(node.distances.steps), dtype=np.int64)
+        moves = Moves(block, blocks.starts, targets)
+        commands = commands_within(price, moves, abilities, link)
+    return SelectionPlan(node, blocks, commands or ())
 
 
 def commands_within(

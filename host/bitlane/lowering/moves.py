@@ -27,6 +27,18 @@ ByteOffsets: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
+class Distances:
+    """Distances from one address to others: ``steps``, one or more, times ``unit`` bytes."""
+
+    steps: NDArray[np.int64]
+    unit: int
+
+    @property
+    def bytes(self) -> ByteOffsets:
+        return self.steps * self.unit
+
+
+@dataclass(frozen=True, slots=True)
 class MovedBlock:
     """The elements that one move copies: their shape, and their strides on both sides in bytes."""
 
@@ -66,16 +78,27 @@ def group_moves(moves: Moves, most: int | None = None) -> list[MoveGroup] | None
     more than ``most`` groups.
     """
     count = len(moves.sources)
-    checked = _FIRST_CHECKED
-    while most is not None and checked < count:
-        # A group that is cut in two is counted twice at each level.
-        if len(_group(moves, checked)) > most + 2:
-            return None
-        checked *= 4
+    if most is not None and _has_more_groups(moves, most):
+        return None
     groups = _group(moves, count)
     if most is not None and len(groups) > most:
         return None
     return [MoveGroup(*numbers[:2], *_in_pairs(numbers[2:])) for numbers in groups.tolist()]
+
+
+def _has_more_groups(moves: Moves, most: int) -> bool:
+    """Return whether the first moves show that there are more than ``most`` groups."""
+    checked = _FIRST_CHECKED
+    while checked < len(moves.sources):
+        gaps = np.sort(np.diff(moves.sources[:checked]))
+        # A group has two distances at most, and one to the next group; grouping takes much longer.
+        if np.count_nonzero(np.diff(gaps)) > 3 * most:
+            return True
+        # A group that is cut in two is counted twice at each level.
+        if len(_group(moves, checked)) > most + 2:
+            return True
+        checked *= 4
+    return False
 
 
 def _in_pairs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:

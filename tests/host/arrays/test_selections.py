@@ -18,9 +18,9 @@ from support.host.arrays import KINDS, link_of, random, same
 SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 9))]
 
 WAYS = {
-    "moves": Prices(command=1e-9, beat=0, byte=1, transfer=1, element=1),
-    "mask": Prices(command=1, beat=0, byte=1, transfer=1000, element=0),
-    "host": Prices(command=1000, beat=0, byte=0, transfer=0, element=0),
+    "moves": Prices(command=1e-9, beat=0, byte=1, transfer=1, element=1, move=0),
+    "mask": Prices(command=1, beat=0, byte=1, transfer=1000, element=0, move=0),
+    "host": Prices(command=1000, beat=0, byte=0, transfer=0, element=0, move=0),
 }
 """Prices at which one way is the cheapest; the price of a command is never 0."""
 
