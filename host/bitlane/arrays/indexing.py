@@ -4,7 +4,7 @@ Arithmetic on shapes, strides and indices: no memory, no device, and no element 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from math import gcd, prod
 from types import EllipsisType
@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from .._typing import AnyArray
 from ..arguments.operands import allocating, oversized
 from ..errors import ArrayIndexError, ShapeError
-from ..lowering.moves import ByteOffsets, Distances
+from ..lowering.moves import ByteOffsets
+from ..lowering.offsets import BlockOffsets, MaskedOffsets, NumberedOffsets
 from ..lowering.strided import broadcast_shapes, packed_strides
 from .strided import Strided, parse_part
 
@@ -52,8 +53,11 @@ class Selection:
         return (*rest[: self.position], *self.index_shape, *rest[self.position :])
 
     @property
-    def distances(self) -> Distances:
-        """The distance from `rest` of each selected element, in C's order of the indices."""
+    def offsets(self) -> BlockOffsets:
+        """The offset from element 0 of the whole array to each selected one, in C's order.
+
+        Of one selected element or more.
+        """
         strides = [self.view.strides[axis] for axis in self.axes]
         unit = gcd(*strides) or self.view.itemsize
         with allocating("index", prod(self.index_shape) * np.dtype(np.int64).itemsize):
@@ -61,8 +65,8 @@ class Selection:
                 index if step == unit else index * (step // unit)
                 for index, step in zip(self.indices, strides, strict=True)
             ]
-            total: NDArray[np.int64] = reduce(np.add, steps)
-            return Distances(total.reshape(-1), unit)
+            found = NumberedOffsets.of(reduce(np.add, steps).reshape(-1), unit)
+            return replace(found, first=found.first + self.view.offset)
 
     @property
     def strides(self) -> tuple[int, ...]:
@@ -79,6 +83,42 @@ class Selection:
             _keep_axes(result, inside),
             _keep_axes(result, [at for at in range(len(result.shape)) if at not in inside]),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class MaskSelection(Selection):
+    """Elements that ``mask``, of one axis, selects along the first axes of ``view``.
+
+    These axes are equal to one with steps of ``step`` bytes, more than 0. ``indices`` is empty.
+    """
+
+    mask: NDArray[np.bool_]
+    step: int
+    count: int
+    """The number of selected elements."""
+
+    @property
+    def index_shape(self) -> tuple[int, ...]:
+        return (self.count,)
+
+    @property
+    def offsets(self) -> BlockOffsets:
+        found = MaskedOffsets.of(self.mask, self.step, self.count)
+        return replace(found, first=found.first + self.view.offset)
+
+
+def _select_by_mask(strided: Strided, part: _Part) -> MaskSelection | None:
+    """Return the selection of one mask as the whole index, if its axes are equal to one."""
+    if not isinstance(part, np.ndarray) or part.dtype.kind != "b" or not part.size:
+        return None
+    axes = tuple(range(part.ndim))
+    if not axes or part.shape != strided.shape[: part.ndim]:
+        return None
+    merged = _keep_axes(strided, axes).reshape((part.size,))
+    if merged is None or merged.strides[0] <= 0:
+        return None
+    flat = part.reshape(-1)
+    return MaskSelection(strided, axes, (), 0, flat, merged.strides[0], int(np.count_nonzero(flat)))
 
 
 def _keep_axes(strided: Strided, axes: Sequence[int]) -> Strided:
@@ -113,6 +153,8 @@ def select(strided: Strided, key: Any) -> Selection:
     Raises ``ArrayIndexError``, or what `Strided.index` does.
     """
     parts = [_parse(part) for part in (key if isinstance(key, tuple) else (key,))]
+    if len(parts) == 1 and (by_mask := _select_by_mask(strided, parts[0])):
+        return by_mask
     taken = sum(map(_axes_taken, parts))
     rank = len(strided.shape)
     dots = [at for at, part in enumerate(parts) if isinstance(part, EllipsisType)]

@@ -49,7 +49,7 @@ def gather(source: Value, selection: Selection) -> Value:
     packed = packed_strides(rest.shape, itemsize=rest.itemsize)
     block = MovedBlock(rest.shape, rest.strides, packed, rest.itemsize)
     layout = shape, selection.strides, rest.itemsize
-    node = Selected(source.stored, rest.offset, selection.distances, block, *layout)
+    node = Selected(source.stored, selection.offsets, block, *layout)
     return Value(source.device, source.dtype, node, (source,))
 
 
@@ -89,8 +89,8 @@ def assign(target: Value, key: Any, operand: Operand) -> None:
 def _blocks_of(target: Value, selection: Selection) -> SelectedBlocks:
     """Return the selected blocks of ``target``, whose axes of indices are one."""
     rest = selection.rest
-    first = target.stored.view.address + rest.offset
-    return SelectedBlocks(first, selection.distances, rest.shape, rest.strides, rest.itemsize)
+    base = target.stored.view.address
+    return SelectedBlocks(base, selection.offsets, rest.shape, rest.strides, rest.itemsize)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ class _Assignment:
         given, link = self.packed_for(selection), self._driver.link
         abilities = self._driver.geometry.abilities
         written = blocks.size * blocks.itemsize
-        if prices_of(link).of_moves(len(blocks.distances.steps), written, abilities) > price:
+        if prices_of(link).of_moves(blocks.offsets.count, written, abilities) > price:
             return False
         moves = _moves_of(selection, given, 0, blocks.starts, slice(None))
         if group_moves(moves, prices_of(link).most_commands(price)) is None:

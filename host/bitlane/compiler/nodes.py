@@ -13,7 +13,8 @@ from bitlane_rtl.abi import Op
 
 from ..driver.driver import Storage
 from ..errors import LayoutError, ShapeError
-from ..lowering.moves import Distances, MovedBlock
+from ..lowering.moves import MovedBlock
+from ..lowering.offsets import BlockOffsets
 from ..lowering.routes import Options
 from ..lowering.strided import (
     WIDTHS,
@@ -198,9 +199,8 @@ class Selected(_Computed):
     """
 
     source: Stored
-    offset: int
-    """Bytes from element 0 of ``source`` to a block at distance 0."""
-    distances: Distances
+    offsets: BlockOffsets
+    """From element 0 of ``source`` to element 0 of each block."""
     block: MovedBlock
     shape: tuple[int, ...]
     strides: tuple[int, ...]

@@ -5,7 +5,6 @@ The host copies elements, and computes on none of them.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -16,50 +15,49 @@ from ..driver.commands import Command
 from ..driver.driver import Driver, Storage
 from ..driver.geometry import Abilities
 from ..links.link import Link
-from ..lowering.moves import ByteOffsets, Distances, Moves, group_moves, lower_moves
+from ..lowering.moves import ByteOffsets, Moves, group_moves, lower_moves
+from ..lowering.offsets import BlockOffsets, in_bytes
 from ..lowering.strided import View, span
 from .nodes import Expression, Selected, Stored, reach
 from .prices import prices_of
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class SelectedBlocks:
     """SelectedBlocks of elements at irregular distances, in the device's memory."""
 
-    first: int
-    """The address of element 0 of a block at distance 0."""
-    distances: Distances
+    base: int
+    """The address from which offsets count."""
+    offsets: BlockOffsets
+    """Those of element 0 of each block."""
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     itemsize: int
 
-    @cached_property
-    def _limits(self) -> tuple[int, int]:
-        return int(self.distances.steps.min()), int(self.distances.steps.max())
-
     @property
     def size(self) -> int:
         """The number of elements of all blocks."""
-        return len(self.distances.steps) * prod(self.shape)
+        return self.offsets.count * prod(self.shape)
 
     @property
     def starts(self) -> ByteOffsets:
         """The address of element 0 of each block."""
-        return self.first + self.distances.bytes
+        return in_bytes(self.offsets, self.base)
 
     @property
     def span(self) -> range:
         """The addresses from the lowest byte of the blocks to the highest."""
-        own = span(self.shape, self.strides, self.itemsize, self.first)
-        low, high = (limit * self.distances.unit for limit in self._limits)
-        return range(own.start + low, own.stop + high)
+        first = self.base + self.offsets.first
+        own = span(self.shape, self.strides, self.itemsize, first)
+        return range(own.start, own.stop + self.offsets.last * self.offsets.unit)
 
     def take(self, data: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """Return the bytes of all blocks in sequence, taken from ``data``, the bytes of `span`."""
         table = self._table(data)
         # Faster than an index, but it copies a table that has gaps or overlaps.
-        packed = table.flags.c_contiguous
-        chosen = table.take(self._rows, 0) if packed else table[self._rows]
+        rows = self.offsets.rows
+        numbers = table.flags.c_contiguous and rows.dtype != bool
+        chosen = table.take(rows, 0) if numbers else table[rows]
         return np.ascontiguousarray(chosen).reshape(-1).view(np.uint8)
 
     def put(self, data: NDArray[np.uint8], elements: NDArray[Any]) -> None:
@@ -67,20 +65,13 @@ class SelectedBlocks:
 
         ``elements`` broadcasts to (blocks, *shape); of blocks at one address, the last stays.
         """
-        self._table(data)[self._rows] = elements
+        self._table(data)[self.offsets.rows] = elements
 
     def _table(self, data: NDArray[np.uint8]) -> NDArray[Any]:
         """Return a view of ``data`` with the block at each multiple of the unit."""
         own = span(self.shape, self.strides, self.itemsize)
-        unit = self.distances.unit
-        rows = (len(data) - len(own)) // unit + 1
-        strides = (unit, *self.strides)
+        rows, strides = self.offsets.last + 1, (self.offsets.unit, *self.strides)
         return np.ndarray((rows, *self.shape), f"<u{self.itemsize}", data, -own.start, strides)
-
-    @property
-    def _rows(self) -> NDArray[np.int64]:
-        low, _ = self._limits
-        return self.distances.steps - low if low else self.distances.steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +100,13 @@ def plan_selection(
     `lower` does.
     """
     block = node.block
-    first = node.source.view.address + node.offset
-    blocks = SelectedBlocks(first, node.distances, block.shape, block.read, block.itemsize)
+    base = node.source.view.address
+    blocks = SelectedBlocks(base, node.offsets, block.shape, block.read, block.itemsize)
     price = prices_of(link).of_host((len(blocks.span), node.nbytes), blocks.size)
     commands = None
-    if prices_of(link).of_moves(len(node.distances.steps), node.nbytes, abilities) <= price:
+    if prices_of(link).of_moves(node.offsets.count, node.nbytes, abilities) <= price:
         size = prod(block.shape) * block.itemsize
-        targets = target + size * np.arange(len(node.distances.steps), dtype=np.int64)
+        targets = target + size * np.arange(node.offsets.count, dtype=np.int64)
         moves = Moves(block, blocks.starts, targets)
         commands = commands_within(price, moves, abilities, link)
     return SelectionPlan(node, blocks, commands or ())

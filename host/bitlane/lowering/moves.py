@@ -27,18 +27,6 @@ ByteOffsets: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Distances:
-    """Distances from one address to others: ``steps``, one or more, times ``unit`` bytes."""
-
-    steps: NDArray[np.int64]
-    unit: int
-
-    @property
-    def bytes(self) -> ByteOffsets:
-        return self.steps * self.unit
-
-
-@dataclass(frozen=True, slots=True)
 class MovedBlock:
     """The elements that one move copies: their shape, and their strides on both sides in bytes."""
 

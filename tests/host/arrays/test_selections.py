@@ -123,6 +123,17 @@ def test_a_selection_is_computed_before_its_source_changes(device: Device) -> No
     assert sums.item() == a[chosen].sum()
 
 
+def test_a_selection_keeps_its_indices(device: Device) -> None:
+    a = random((6, 50), "u1")
+    x = device.asarray(a)
+    keys: list[Any] = [np.array([3, 0, 5]), mask((6, 50), 4), mask((6,), 5), np.arange(6) < 4]
+    keys += [(slice(None), np.array([7, 40])), np.array([-1, 2])]
+    for key in keys:
+        wanted, selected = a[key], x[key]
+        (key[1] if isinstance(key, tuple) else key)[...] = 0
+        assert same(selected.get(), wanted)
+
+
 def test_what_does_not_fit_stays_pending(device: Device) -> None:
     a = random(9000, "u1")
     x = device.asarray(a)
