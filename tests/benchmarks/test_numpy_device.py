@@ -83,7 +83,7 @@ def test_smaller_arrays_that_stay_on_the_device(device: bitlane.Device, kib: int
 
 
 def test_a_small_call_and_opening() -> None:
-    """In units of a loop of 300 steps in the interpreter, which takes 7 us on most computers."""
+    """Assert that both times are few times that of a loop of 300 steps, which takes about 7 us."""
     a, b = A[0, :64], B[0, :64]
     unit = fastest(lambda: sum(number for number in range(300)), 300)
     with bitlane.open("numpy") as device:

@@ -90,9 +90,9 @@ def _masks(bitorder: str) -> Expression:
 def packbits(a: Array, axis: int | None = None, bitorder: str = "big") -> Array:
     """Return the truth of elements along ``axis`` as bits of bytes; ``a`` as one row for None.
 
-    Zeros fill the last byte of each row. ``bitorder``: "big" begins with the highest bit. On a
-    device of 64 bits it takes seven passes, and one more unless truth values lie one behind the
-    other; if the length of a row is no multiple of eight, its zeros are written at once. Raises
+    Zeros fill the last byte of each row. ``bitorder``: "big" begins with the highest bit. A device
+    of 64 bits takes seven passes, and one more to bring truth values behind each other. If eight
+    does not divide the length of a row, the row is copied and extended by zeros at once. Raises
     ``AxisError``, ``DataTypeError`` for floats, or ``ShapeError``.
     """
     if a.dtype.kind == "f":

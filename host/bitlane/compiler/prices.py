@@ -18,20 +18,20 @@ class Prices:
     """Prices in one unit, that of the link."""
 
     command: float
-    """Of a command, its record on the way to the device included."""
+    """The price of a command; sending its record is part of it."""
     beat: float
-    """Of a beat of the busiest memory port."""
+    """The price of a beat of the busiest memory port."""
     byte: float
-    """Of a byte that a transfer moves."""
+    """The price of a byte that a transfer moves."""
     transfer: float
-    """Of a transfer of any length."""
+    """The price of a transfer beside its bytes."""
     element: float
-    """Of an element that the host selects."""
+    """The price of an element that the host selects."""
     move: float
-    """Of a move that the host looks at to find those at equal distances."""
+    """The price of the search for moves at equal distances, for each move."""
 
     def of_host(self, transferred: Sequence[int], elements: int) -> float:
-        """Return the price of transfers of so many bytes, and of ``elements`` on the host."""
+        """Return the price of transfers, of ``transferred`` bytes each, and of ``elements``."""
         bytes_moved = sum(transferred)
         return len(transferred) * self.transfer + bytes_moved * self.byte + elements * self.element
 
@@ -42,7 +42,7 @@ class Prices:
         )
 
     def of_moves(self, moves: int, nbytes: int, abilities: Abilities) -> float:
-        """Return the least price of so many moves, of ``nbytes``: that of one command."""
+        """Return the price of ``moves`` of ``nbytes`` in all, if one command does all of them."""
         return self.command + moves * self.move + nbytes / abilities.data_bytes * self.beat
 
     def most_commands(self, price: float) -> int:
@@ -51,17 +51,19 @@ class Prices:
 
 
 _LINE: Final = Prices(command=128, beat=0.5, byte=1, transfer=256, element=0, move=0)
-"""Of a board, in bytes on its line. A record has 128 bytes at most. Beats count on a fast line."""
+"""Prices of a board, in bytes on its line.
+
+A record has 128 bytes at most. Beats matter on a fast line only."""
 
 _MODELLED: Final = Prices(command=27, beat=5e-4, byte=1e-4, transfer=60, element=1e-3, move=0.015)
-"""Of the device ``numpy``, in microseconds, as measured. A transfer is dear so that few elements
-stay on the device."""
+"""Prices of the device ``numpy`` in microseconds, measured but for that of a transfer, which is
+higher, so that few elements stay on the device."""
 
 _SIMULATED: Final = replace(_MODELLED, beat=0.4)
-"""Of a circuit that is simulated by compiled code, in microseconds."""
+"""Prices of a circuit that compiled code simulates, in microseconds."""
 
 _INTERPRETED: Final = replace(_MODELLED, command=20_000, beat=1000)
-"""Of a circuit that Python evaluates, in microseconds."""
+"""Prices of a circuit that Python evaluates, in microseconds."""
 
 
 def prices_of(link: Link | None) -> Prices:
