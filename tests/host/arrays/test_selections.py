@@ -42,7 +42,7 @@ def test_random_selections_beside_guards(
     """The target is a view of a larger array, whose other bytes must not change."""
     choose(monkeypatch, way)
     source = Random(seed)
-    for at in range(40):
+    for at in range(40 if seed else 15):
         shape = tuple(source.choice([1, 2, 3, 5]) for _ in range(source.randrange(1, 4)))
         whole = random([2 * n + 3 for n in shape], source.choice(KINDS), at)
         if whole.dtype.kind == "b":
@@ -149,7 +149,7 @@ def test_what_does_not_fit_stays_pending(device: Device) -> None:
 @pytest.mark.parametrize("seed", range(2))
 def test_groups_hold_all_moves_in_order(seed: int) -> None:
     source = Random(seed)
-    for _ in range(200):
+    for _ in range(80):
         whole = [
             np.array(distances(source, count), np.int64) for count in [source.randrange(25)] * 2
         ]

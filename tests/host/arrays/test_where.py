@@ -11,7 +11,7 @@ from bitlane import DataTypeError, ShapeError
 from bitlane.api.device import Device
 from support.host.arrays import random, same
 
-TYPES = ["u1", "i4", "u8", "?"]
+TYPES = ["i2", "?", *(pytest.param(name, marks=pytest.mark.slow) for name in ("u1", "i4", "u8"))]
 
 REDUCTIONS: list[np.ufunc] = [
     np.bitwise_and,
