@@ -368,6 +368,21 @@ def test_a_computation_on_what_the_device_gave_back_is_caught(
 
 
 @pytest.mark.usefixtures("guard")
+@pytest.mark.parametrize("shape", [(3000,), (300, 7)])
+def test_elements_that_the_host_selects_are_only_copied(
+    device: bitlane.Device, shape: tuple[int, ...]
+) -> None:
+    a, mask = random(shape, "u2", 1), random(shape[:1], "u1", 2) > 99
+    x = device.asarray(a)
+    for key in (mask, np.flatnonzero(mask)[::-1]):
+        assert "host       selects" in bitlane.explain(x[key])
+        assert same(np.asarray(x[key].get()), a[key])
+        x[key] = a[key][:1]
+        a[key] = a[key][:1]
+        assert same(np.asarray(x.get()), a)
+
+
+@pytest.mark.usefixtures("guard")
 def test_a_computation_for_an_array_is_caught(
     device: bitlane.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
