@@ -1,25 +1,14 @@
-"""The rows of a database on the device and the host, and the file that holds them."""
+"""The rows of a database, on the device and on the host."""
 
-import io
-import struct
-import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
-from os import PathLike
-from pathlib import Path
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._typing import AnyArray
 from ..driver.driver import Driver, Storage
-from ..errors import NpyError, OutOfDeviceMemory, SearchError
-from ..files import replacing
-from ..npy import read_array
-from ..text import printable
-from .results import metric_of
+from ..errors import OutOfDeviceMemory
 
 Rows = NDArray[np.uint8]
 
@@ -181,96 +170,3 @@ class Database:
 
 def _count(blocks: Iterable[_Block]) -> int:
     return sum(block.count for block in blocks)
-
-
-_FORMAT: Final = "bitlane.BinaryIndex 1"
-"""Content of the member ``format``, with the version of the format."""
-
-_BROKEN: Final = (
-    AttributeError,
-    EOFError,
-    LookupError,
-    NpyError,
-    OverflowError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-    struct.error,
-    zipfile.BadZipFile,
-)
-"""Errors of Python's archives for a file that is not one, or that is damaged."""
-
-_LONGEST_WORD: Final = 4096
-"""Most bytes of the members ``format`` and ``metric``."""
-
-
-def write_rows(file: str | PathLike[str], rows: Rows, metric: str) -> None:
-    """Write ``file``, in one step. Raises ``SearchError`` if it cannot be written."""
-    members = {"format": np.array(_FORMAT), "metric": np.array(metric), "rows": rows}
-    path = _path(file)
-    try:
-        with replacing(path) as target:
-            np.savez(target, allow_pickle=False, **members)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise SearchError(f"{_named(file)}: {reason}; expected one that can be written") from None
-
-
-def read_rows(file: str | PathLike[str]) -> tuple[Rows, str]:
-    """Rows and metric of ``file``. Raises ``SearchError`` unless `write_rows` wrote it.
-
-    Takes no more memory than the file has bytes.
-    """
-    path = _path(file)
-    try:
-        with path.open("rb") as source, zipfile.ZipFile(source) as archive:
-            size = source.seek(0, io.SEEK_END)
-            written, metric = (_read_word(archive, name) for name in ("format", "metric"))
-            if written != _FORMAT:
-                raise _other(file, f"format {written!r:.60}, not {_FORMAT!r}")
-            rows = _read_member(archive, "rows", size)
-    except OSError as error:
-        raise _other(file, error.strerror or str(error)) from None
-    except MemoryError:
-        raise _other(file, "more rows than this computer's memory holds") from None
-    except SearchError:
-        raise
-    except _BROKEN:
-        raise _other(file, "not an index, or damaged") from None
-    if rows.dtype != np.uint8 or rows.ndim != 2 or not rows.shape[1]:
-        found = f"{rows.dtype!s:.60} and shape {rows.shape!s:.60}"
-        raise _other(file, f"rows of {found}, not uint8 (n, bytes)")
-    return rows, metric_of(metric).name
-
-
-def _read_word(archive: zipfile.ZipFile, name: str) -> str:
-    return str(_read_member(archive, name, _LONGEST_WORD))
-
-
-def _read_member(archive: zipfile.ZipFile, name: str, most: int) -> AnyArray:
-    """Return an array of an archive without compression. Raises one of `_BROKEN`."""
-    info = archive.getinfo(f"{name}.npy")
-    if info.compress_type != zipfile.ZIP_STORED or info.file_size > most:
-        raise NpyError(f"{name}: {info.file_size} bytes, maybe compressed")
-    with archive.open(info) as member:
-        array = read_array(member, info.file_size)
-        # The archive compares its checksum at the end of a member.
-        if member.read(1):
-            raise NpyError(f"{name}: more bytes than elements")
-    return array
-
-
-def _path(file: str | PathLike[str]) -> Path:
-    try:
-        return Path(file)
-    except TypeError:
-        raise SearchError(f"file: of type {type(file).__name__}; expected a path") from None
-
-
-def _other(file: str | PathLike[str], reason: str) -> SearchError:
-    text = printable(reason)
-    return SearchError(f"{_named(file)}: {text}; expected one that BinaryIndex.save wrote")
-
-
-def _named(file: str | PathLike[str]) -> str:
-    return f"file: {printable(str(file))}"

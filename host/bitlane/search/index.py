@@ -1,113 +1,22 @@
 """A database of rows of bits on a device, and searches in it, with FAISS's shapes and order."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from numbers import Real
-from operator import index as as_index
 from os import PathLike
-from typing import Any, Self, SupportsIndex
+from typing import Self, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._typing import AnyArray
-from ..arguments.operands import as_array, shown
 from ..arrays.value import DeviceLike, expect_device
-from ..errors import ArrayIndexError, DataTypeError, SearchError, ShapeError
-from .database import Database, Rows, read_rows, write_rows
-from .results import DistanceSink, Metric, TopK, WithinRadius, expect_rows, metric_of
+from ..errors import ArrayIndexError, SearchError, ShapeError
+from .database import Database, Rows
+from .request import SearchLimits, as_rows, as_whole, check_radius
+from .results import DistanceSink, TopK, WithinRadius, expect_rows, metric_of
+from .saved import read_rows, write_rows
 from .scan import RowSumsBackend, ScanBackend, SearchArrayBackend, scan
-
-
-class SearchRequest:
-    """The arguments of ``Device.search`` but the database, checked. Raises as that does."""
-
-    def __init__(
-        self, queries: ArrayLike, k: int | None, radius: float | None, metric: str
-    ) -> None:
-        self.queries: Rows = as_rows("queries", queries)
-        self._metric = metric_of(metric)
-        self._limits = SearchLimits.of(k, radius, self._metric)
-
-    def expect_rows(self, rows: int) -> None:
-        """Raise ``SearchError`` if ``k`` is far beyond the ``rows`` of the database."""
-        self._limits.expect_rows(len(self.queries), rows)
-
-    def keywords(self, rows: int) -> dict[str, Any]:
-        """Return the keywords of ``Device.search`` for a chunk of ``rows`` of the database."""
-        k = self._limits.k
-        most = None if k is None else min(k, max(1, rows))
-        return {"k": most, "radius": self._limits.radius, "metric": self._metric.name}
-
-    @property
-    def types(self) -> tuple[np.dtype[Any], ...]:
-        """Data types of the arrays of a result."""
-        found = (self._metric.dtype, np.dtype(np.int64))
-        return found if self._limits.k is not None else (np.dtype(np.uint64), *found)
-
-    @property
-    def shapes(self) -> tuple[tuple[float, ...], ...]:
-        """Shapes of the arrays of a result; NaN for an unknown number of rows."""
-        count, k = len(self.queries), self._limits.k
-        return ((count + 1,), (np.nan,), (np.nan,)) if k is None else ((count, k), (count, k))
-
-    def join(
-        self, answers: Iterable[tuple[int, int, tuple[AnyArray, ...]]]
-    ) -> tuple[AnyArray, ...]:
-        """Join the results of chunks to the result of the whole database.
-
-        ``answers``: for each chunk its first query, its first row, and a device's result. The
-        answers for a query are in the order of the rows.
-        """
-        k, radius = self._limits.k, self._limits.radius
-        if k is not None:
-            top = TopK(len(self.queries), k, self._metric)
-            for query, row, (distances, indices) in answers:
-                # Empty entries have the farthest distance: a stable sort leaves them last.
-                top.merge(query, distances, indices + row)
-            return top.distances, top.indices
-        assert radius is not None
-        near = WithinRadius(len(self.queries), radius, self._metric)
-        for query, row, (limits, distances, indices) in answers:
-            near.merge(query, limits, distances, indices + row)
-        return near.result()
-
-
-_MOST_ROWS = 2**31 - 1
-"""Largest ``k``; the result is allocated in full."""
-
-_USUAL_K = 10
-"""Default of ``k`` without a ``radius``."""
-
-_BEYOND_ALL = 2.0**64
-"""A radius beyond all distances."""
 
 Ranges = tuple[NDArray[np.uint64], AnyArray, NDArray[np.int64]]
 """Limits, distances and indices: those of query i from ``limits[i]`` to ``limits[i + 1]``."""
-
-
-@dataclass(frozen=True, slots=True)
-class SearchLimits:
-    """The number of nearest rows that a search returns, and their largest distance."""
-
-    k: int | None
-    """None: all rows that are nearer than ``radius``."""
-    radius: float | None
-
-    @classmethod
-    def of(cls, k: SupportsIndex | None, radius: float | None, metric: Metric) -> Self:
-        """Check the limits of a search; the default is ``k`` = 10. Raises ``SearchError``."""
-        if k is None and radius is None:
-            k = _USUAL_K
-        return cls(
-            None if k is None else check_k(k),
-            None if radius is None else check_radius(radius, metric),
-        )
-
-    def expect_rows(self, queries: int, rows: int) -> None:
-        """Raise ``SearchError`` if ``k`` is far beyond ``rows``."""
-        if self.k is not None:
-            expect_rows(queries, self.k, rows)
 
 
 class BinaryIndex:
@@ -125,7 +34,7 @@ class BinaryIndex:
         expect_device(device)
         self.device = device
         self._metric = metric_of(metric)
-        bits = _as_whole("dimension", dimension)
+        bits = as_whole("dimension", dimension)
         if bits < 8 or bits % 8:
             raise SearchError(f"dimension: {bits} bits; expected a multiple of 8, 8 or more")
         self._array = SearchArrayBackend.sizes(device.driver.geometry, bits // 8, self._metric)
@@ -163,7 +72,7 @@ class BinaryIndex:
 
     def reconstruct(self, i: SupportsIndex) -> Rows:
         """Row ``i``, from 0 to ntotal - 1, as it was added. Raises ``ArrayIndexError``."""
-        row = _as_whole("i", i)
+        row = as_whole("i", i)
         self.device.expect_open()
         with self.device.driver.lock:
             if not 0 <= row < self.ntotal:
@@ -296,48 +205,3 @@ def search_once(
     with device.driver.lock:
         index._database.add(rows, copied=False)
         return index._search(given, limits)
-
-
-def as_rows(name: str, given: ArrayLike) -> Rows:
-    """Return ``given`` as rows of bytes. Raises ``DataTypeError`` or ``ShapeError``."""
-    # A memory-mapped file stays one.
-    array: AnyArray = given if isinstance(given, np.memmap) else as_array(name, given)
-    if array.dtype != np.uint8:
-        raise DataTypeError(
-            f"{name}: data type {array.dtype}; expected uint8, 8 bits a byte (np.packbits packs"
-            " truth values, .view(np.uint8) shows the bytes of others)"
-        )
-    if array.ndim != 2:
-        raise ShapeError(f"{name}: shape {array.shape}; expected (n, bytes): rows of bits")
-    return array
-
-
-def check_k(k: SupportsIndex) -> int:
-    """Return ``k`` as an integer in its range. Raises ``SearchError``."""
-    wanted = _as_whole("k", k)
-    if not 1 <= wanted <= _MOST_ROWS:
-        raise SearchError(f"k: {wanted}; expected 1 to {_MOST_ROWS} rows")
-    return wanted
-
-
-def check_radius(radius: float, metric: Metric) -> float:
-    """Return ``radius`` as a float that no distance exceeds by rounding. Raises ``SearchError``.
-
-    It counts bits for a metric of integers: a whole number, or infinity.
-    """
-    real = isinstance(radius, Real) and not isinstance(radius, bool)
-    # Only NaN differs from itself.
-    if not real or radius != radius:
-        raise SearchError(f"radius: {shown(radius)}; expected a number")
-    # An integer may exceed a float's range.
-    limit = float(max(-1, min(radius, _BEYOND_ALL)))
-    if metric.dtype.kind == "i" and (limit < 0 or not limit.is_integer()):
-        raise SearchError(f"radius: {shown(radius)}; expected a number of bits, 0 or more, whole")
-    return limit
-
-
-def _as_whole(name: str, number: SupportsIndex) -> int:
-    try:
-        return as_index(number)
-    except TypeError:
-        raise SearchError(f"{name}: {shown(number)}; expected a whole number") from None
