@@ -51,6 +51,9 @@ class Link(Closeable):
     remote: bool = False
     """Whether calls travel over a line, so that a long exchange beats many calls, one each way."""
 
+    byte_seconds: float = 0.0
+    """Seconds that a byte takes on the line; 0 if the host takes longer for one."""
+
     predicted: bool = False
     """Whether no circuit runs, so that the counters of cycles and beats are predicted."""
 

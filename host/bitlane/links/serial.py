@@ -37,11 +37,17 @@ def open_link(url: str) -> SerialLink:
     values: dict[str, Any] = {"baud": DEFAULT_BAUD, "timeout": DEFAULT_TIMEOUT}
     values |= parsed.options(_OPTIONS)
     port = _open_port(url, path, values["baud"], values["timeout"])
-    return SerialLink(
+    link = SerialLink(
         port,
         description=f"serial port {printable(path)}, {values['baud']} baud",
         timeout=values["timeout"],
     )
+    link.byte_seconds = _BITS / values["baud"]
+    return link
+
+
+_BITS = 10
+"""Bits of a byte on the line, with its start and stop."""
 
 
 def _is_name(path: str) -> bool:

@@ -29,6 +29,10 @@ _LEAST_FORGOTTEN = 1 << 26
 """Bytes that are worth giving back: pages that come anew cost more than NumPy needs for theirs."""
 
 
+_MANY = 1 << 20
+"""Bytes of which each takes its share of the line alone."""
+
+
 class NumpyLink(Link):
     """A link to a model of the contract in this process. No circuit is simulated.
 
@@ -49,6 +53,8 @@ class NumpyLink(Link):
     ) -> None:
         self._board = board
         self._line_seconds = 0.0
+        if board:
+            self.byte_seconds = board.line.read(_MANY) / _MANY
         self._interpreter = Interpreter(configuration)
         self._recorder = PredictedCommands(records) if records else None
         self._counters = PredictedCounters(configuration, memory or Memory(), self._recorder)

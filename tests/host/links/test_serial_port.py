@@ -61,6 +61,7 @@ def test_options_reach_the_port(board_terminal: Terminal) -> None:
         assert link.description == f"serial port {board_terminal.path}, 115200 baud"
         assert link._timeout == 3.5
         port: Any = link._port
+        assert link.byte_seconds == 10 / 115200
         assert (port.baudrate, port.write_timeout, port.exclusive) == (115200, 3.5, True)
 
 

@@ -107,6 +107,7 @@ def test_each_call_takes_its_time_on_the_line(name: str) -> None:
         link.exchange([(0, bytes(3000))], [(4096, 2000)])
         moved = (prediction_of(link) - waited).line_seconds
         assert moved == pytest.approx(max(line.write(3000), line.read(2000)))
+        assert link.byte_seconds == pytest.approx(line.read(200_000) / 200_000, rel=0.02)
 
 
 @pytest.mark.parametrize(
