@@ -11,6 +11,16 @@ from .arrays import explain as explain
 from .errors import *
 from .pool import Pool as Pool
 from .search import BinaryIndex as BinaryIndex
+from .search import IDSelector as IDSelector
+from .search import IDSelectorAll as IDSelectorAll
+from .search import IDSelectorAnd as IDSelectorAnd
+from .search import IDSelectorArray as IDSelectorArray
+from .search import IDSelectorBatch as IDSelectorBatch
+from .search import IDSelectorBitmap as IDSelectorBitmap
+from .search import IDSelectorNot as IDSelectorNot
+from .search import IDSelectorOr as IDSelectorOr
+from .search import IDSelectorRange as IDSelectorRange
+from .search import IDSelectorXOr as IDSelectorXOr
 from .terminal import progress as progress
 
 open = _open

@@ -163,6 +163,9 @@ def test_what_chunks_have_is_joined(cluster: Client, metric: str) -> None:
     expected = nearest(queries, rows, 7, metric)
     assert same(indices, np.where(expected[0] < near, expected[1], -1))
     assert [x.shape for x in both] == [(3, 7), (3, 7)]
+    ids = 3 * np.arange(len(rows))[::-1]
+    _, named = get(bitlane.dask.search(queries, database, 7, metric=metric, ids=ids), cluster)
+    assert same(named, ids[expected[1]])
     found = get(bitlane.dask.search(queries, database, radius=radius, metric=metric), cluster)
     for one, other in zip(found, within(queries, rows, radius, metric), strict=True):
         assert same(one, other)
@@ -184,6 +187,8 @@ def test_mistakes_are_refused_before_anything_is_sent() -> None:
         (lambda: bitlane.dask.search(x[:, :3], x), ShapeError),
         (lambda: bitlane.dask.search(x, x, 0), SearchError),
         (lambda: bitlane.dask.search(x, x, radius=-1), SearchError),
+        (lambda: bitlane.dask.search(x, x, ids=[1]), ShapeError),
+        (lambda: bitlane.dask.search(x, x, ids=np.zeros(30, int)), SearchError),
         (lambda: bitlane.dask.search(x, x, 2, radius=6.5), SearchError),
         (lambda: bitlane.dask.search(x, x, 2**31 - 1), SearchError),
         (lambda: bitlane.dask.search(x, x[x.sum(axis=1) > 1]), ShapeError),

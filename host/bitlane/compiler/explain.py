@@ -1,7 +1,7 @@
 """Cost tables: the passes of a device for expressions, and estimated cycles. Executes nothing."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from itertools import accumulate
@@ -146,18 +146,23 @@ def table(
     cells = [["pass", "elements", "commands", "runs", "bytes read", "bytes written", "cycles"]]
     cells += [[x.title, x.elements, *map(_grouped, x.numbers)] for x in passes]
     cells += [_total("fused", passes), _total("unfused", plain)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = [
-        "  ".join(
-            cell.ljust(width) if column < 2 else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in cells
-    ]
+    lines = aligned(cells, 2)
     if link is not None and (board := link.prediction):
         seconds = sum(each.cycles for each in passes) / board.clock_hz
         lines.append(f"predicted  {duration(seconds)} at {board.clock}")
     return Explanation("\n".join(lines))
+
+
+def aligned(cells: Sequence[Sequence[str]], left: int) -> list[str]:
+    """Return the lines of a table: the first ``left`` columns of words, the others of numbers."""
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if column < left else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in cells
+    ]
 
 
 def _total(name: str, passes: Sequence[PassCost]) -> list[str]:
@@ -215,13 +220,19 @@ _ADDRESSES = 1 << 32
 
 
 def _cost(name: str, elements: str, commands: Sequence[Command], taken: int) -> PassCost:
+    read, written = traffic(commands)
+    runs = sum(prod(command.counts) for command in commands)
+    return PassCost(name, elements, len(commands), runs, read, written, taken)
+
+
+def traffic(commands: Iterable[Command]) -> tuple[int, int]:
+    """Return the bytes that ``commands`` read and write."""
     read = written = 0
     for command in commands:
         operands = [walk for walk in (command.a, command.b) if walk is not None]
         read += sum(_bytes(command, walk, command.lane.bytes) for walk in operands)
         written += _bytes(command, command.y, command.out_lane.bytes)
-    runs = sum(prod(command.counts) for command in commands)
-    return PassCost(name, elements, len(commands), runs, read, written, taken)
+    return read, written
 
 
 def _bytes(command: Command, walk: Walk, size: int) -> int:

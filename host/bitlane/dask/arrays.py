@@ -89,12 +89,14 @@ class Blocks(Chunked[da.Array]):
         *,
         radius: float | None = None,
         metric: str = "hamming",
+        ids: ArrayLike | None = None,
     ) -> tuple[da.Array, ...]:
         """Search each chunk of the rows of ``database``; join what ``Device.search`` finds in them.
 
-        ``queries`` are sent to every chunk. Raises as ``Device.search`` does.
+        ``queries`` are sent to every chunk; ``ids`` are an array of NumPy's. Raises as
+        ``Device.search`` does.
         """
-        request = SearchRequest(queries, k, radius, metric)
+        request = SearchRequest(queries, k, radius, metric, ids)
         rows = self._operand("database", database)
         _expect_known("database", rows)
         as_rows("database", np.empty((0,) * rows.ndim, rows.dtype))
@@ -105,13 +107,15 @@ class Blocks(Chunked[da.Array]):
             )
         request.expect_rows(rows.shape[0])
         rows = rows.rechunk({1: -1})
-        firsts = accumulate(rows.chunks[0], initial=0)
-        shared = delayed(request)
+        sizes = rows.chunks[0]
+        shared = delayed(request.queries)
         answers = [
-            _search(shared, first, block)
-            for first, block in zip(firsts, rows.to_delayed().ravel(), strict=False)
+            _search(shared, first, block, request.keywords(size))
+            for first, size, block in zip(
+                accumulate(sizes, initial=0), sizes, rows.to_delayed().ravel(), strict=False
+            )
         ]
-        joined = _join(shared, answers)
+        joined = _join(request, answers)
         return tuple(
             da.from_delayed(joined[number], shape, dtype)
             for number, (shape, dtype) in enumerate(zip(request.shapes, request.types, strict=True))
@@ -175,11 +179,10 @@ def _on_blocks(
 
 @delayed
 def _search(
-    request: SearchRequest, first: int, rows: AnyArray
+    queries: AnyArray, first: int, rows: AnyArray, keywords: dict[str, Any]
 ) -> tuple[int, int, tuple[AnyArray, ...]]:
     """Search ``rows``, which begin at row ``first``, on the device of this process."""
-    keywords = request.keywords(len(rows))
-    return 0, first, default_device().search(request.queries, rows, **keywords)
+    return 0, first, default_device().search(queries, rows, **keywords)
 
 
 @delayed

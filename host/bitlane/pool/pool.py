@@ -89,11 +89,12 @@ class Pool(Chunked[AnyArray], Closeable):
         *,
         radius: float | None = None,
         metric: str = "hamming",
+        ids: ArrayLike | None = None,
     ) -> tuple[AnyArray, ...]:
         """See ``Device.search``: each device searches chunks of ``database``."""
         for name, x in (("queries", queries), ("database", database)):
             expect_on_host(name, x, "NumPy's")
-        request = SearchRequest(queries, k, radius, metric)
+        request = SearchRequest(queries, k, radius, metric, ids)
         rows = as_rows("database", database)
         request.expect_rows(len(rows))
         axis = split_axis(rows.shape, (0,))

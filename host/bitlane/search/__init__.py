@@ -5,5 +5,32 @@ The device compares; the host sorts the near rows. Shapes and order are those of
 
 from .index import BinaryIndex, search_once
 from .request import SearchRequest, as_rows
+from .selectors import (
+    IDSelector,
+    IDSelectorAll,
+    IDSelectorAnd,
+    IDSelectorArray,
+    IDSelectorBatch,
+    IDSelectorBitmap,
+    IDSelectorNot,
+    IDSelectorOr,
+    IDSelectorRange,
+    IDSelectorXOr,
+)
 
-__all__ = ["BinaryIndex", "SearchRequest", "as_rows", "search_once"]
+__all__ = [
+    "BinaryIndex",
+    "IDSelector",
+    "IDSelectorAll",
+    "IDSelectorAnd",
+    "IDSelectorArray",
+    "IDSelectorBatch",
+    "IDSelectorBitmap",
+    "IDSelectorNot",
+    "IDSelectorOr",
+    "IDSelectorRange",
+    "IDSelectorXOr",
+    "SearchRequest",
+    "as_rows",
+    "search_once",
+]

@@ -7,13 +7,14 @@ from operator import index as as_index
 from typing import Any, Self, SupportsIndex
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from .._typing import AnyArray
 from ..arguments.operands import as_array, shown
 from ..errors import DataTypeError, SearchError, ShapeError
-from .database import Rows
-from .results import Metric, TopK, WithinRadius, expect_rows, metric_of
+from .blocks import Rows
+from .ids import RowIds, as_own_ids
+from .results import Metric, TopK, WithinRadius, expect_room, metric_of
 
 _MOST_ROWS = 2**31 - 1
 """Largest ``k``; the result is allocated in full."""
@@ -23,6 +24,10 @@ _USUAL_K = 10
 
 _BEYOND_ALL = 2.0**64
 """A radius beyond all distances."""
+
+
+Ranges = tuple[NDArray[np.uint64], AnyArray, NDArray[np.int64]]
+"""Limits, distances and ids: those of query i from ``limits[i]`` to ``limits[i + 1]``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,42 +48,56 @@ class SearchLimits:
             None if radius is None else check_radius(radius, metric),
         )
 
-    def expect_rows(self, queries: int, rows: int) -> None:
-        """Raise ``SearchError`` if ``k`` is far beyond ``rows``."""
+    def expect_room(self, queries: int, rows: int, metric: Metric) -> None:
+        """Raise ``SearchError`` if ``k`` is far beyond ``rows``, or beyond the host's memory."""
         if self.k is not None:
-            expect_rows(queries, self.k, rows)
+            expect_room(queries, self.k, rows, metric)
 
 
 class SearchRequest:
     """The arguments of ``Device.search`` but the database, checked. Raises as that does."""
 
     def __init__(
-        self, queries: ArrayLike, k: int | None, radius: float | None, metric: str
+        self,
+        queries: ArrayLike,
+        k: int | None,
+        radius: float | None,
+        metric: str,
+        ids: ArrayLike | None,
     ) -> None:
         self.queries: Rows = as_rows("queries", queries)
-        self._metric = metric_of(metric)
-        self._limits = SearchLimits.of(k, radius, self._metric)
+        self.metric = metric_of(metric)
+        self.limits = SearchLimits.of(k, radius, self.metric)
+        self._given_ids = ids
+        self.ids = RowIds()
 
     def expect_rows(self, rows: int) -> None:
-        """Raise ``SearchError`` if ``k`` is far beyond the ``rows`` of the database."""
-        self._limits.expect_rows(len(self.queries), rows)
+        """Take the number of ``rows`` of the database.
+
+        Raises ``SearchError`` if ``k`` is too large for it, and what ``add_with_ids`` does for ids.
+        """
+        self.limits.expect_room(len(self.queries), rows, self.metric)
+        if self._given_ids is None:
+            self.ids = RowIds(rows)
+        else:
+            self.ids = RowIds().with_own(as_own_ids("ids", self._given_ids, rows))
 
     def keywords(self, rows: int) -> dict[str, Any]:
         """Return the keywords of ``Device.search`` for a chunk of ``rows`` of the database."""
-        k = self._limits.k
+        k = self.limits.k
         most = None if k is None else min(k, max(1, rows))
-        return {"k": most, "radius": self._limits.radius, "metric": self._metric.name}
+        return {"k": most, "radius": self.limits.radius, "metric": self.metric.name}
 
     @property
     def types(self) -> tuple[np.dtype[Any], ...]:
         """Data types of the arrays of a result."""
-        found = (self._metric.dtype, np.dtype(np.int64))
-        return found if self._limits.k is not None else (np.dtype(np.uint64), *found)
+        found = (self.metric.dtype, np.dtype(np.int64))
+        return found if self.limits.k is not None else (np.dtype(np.uint64), *found)
 
     @property
     def shapes(self) -> tuple[tuple[float, ...], ...]:
         """Shapes of the arrays of a result; NaN for an unknown number of rows."""
-        count, k = len(self.queries), self._limits.k
+        count, k = len(self.queries), self.limits.k
         return ((count + 1,), (np.nan,), (np.nan,)) if k is None else ((count, k), (count, k))
 
     def join(
@@ -89,18 +108,19 @@ class SearchRequest:
         ``answers``: for each chunk its first query, its first row, and a device's result. The
         answers for a query are in the order of the rows.
         """
-        k, radius = self._limits.k, self._limits.radius
+        k, radius = self.limits.k, self.limits.radius
         if k is not None:
-            top = TopK(len(self.queries), k, self._metric)
+            top = TopK(len(self.queries), k, self.metric)
             for query, row, (distances, indices) in answers:
                 # Empty entries have the farthest distance: a stable sort leaves them last.
                 top.merge(query, distances, indices + row)
-            return top.distances, top.indices
+            return top.distances, self.ids.of(top.indices)
         assert radius is not None
-        near = WithinRadius(len(self.queries), radius, self._metric)
+        near = WithinRadius(len(self.queries), radius, self.metric)
         for query, row, (limits, distances, indices) in answers:
             near.merge(query, limits, distances, indices + row)
-        return near.result()
+        limits, distances, indices = near.result()
+        return limits, distances, self.ids.of(indices)
 
 
 def as_rows(name: str, given: ArrayLike) -> Rows:

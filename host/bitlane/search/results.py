@@ -1,8 +1,11 @@
 """Metrics, and the results of a search: the nearest rows, or all rows within a radius."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -69,13 +72,36 @@ _MOST_FILLERS: Final = 1 << 26
 """Most entries without a row in a result: 800 MB. More are a slip, and might fill the memory."""
 
 
-def expect_rows(queries: int, k: int, rows: int) -> None:
-    """Raise ``SearchError`` if most entries of a large result would have no row."""
+_COPIES: Final = 3
+"""Copies of a result that merging the results of tiles takes at most."""
+
+
+def expect_room(queries: int, k: int, rows: int, metric: Metric) -> None:
+    """Raise ``SearchError`` if this computer has no memory for a result, or few entries a row."""
     if k > rows and queries * (k - rows) > _MOST_FILLERS:
         raise SearchError(
             f"k: {k} rows for each of {queries} queries; expected at most {max(rows, 1)}, as there"
             " are rows"
         )
+    entry = metric.dtype.itemsize + np.dtype(np.int64).itemsize
+    most = memory_bytes() // (_COPIES * entry * max(1, queries))
+    if k > most:
+        raise SearchError(
+            f"k: {k} rows for each of {queries} queries; expected at most {most}, for which this"
+            " computer has memory"
+        )
+
+
+def memory_bytes() -> int:
+    """Return the bytes of memory that this process may use."""
+    limits = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    with suppress(OSError, ValueError):
+        limits.append(int(_CONTAINER_LIMIT.read_text()))
+    return min(limits)
+
+
+_CONTAINER_LIMIT: Final = Path("/sys/fs/cgroup/memory.max")
+"""Linux writes the limit of a container's memory there: a number, or ``max``."""
 
 
 class TopK:

@@ -3,6 +3,7 @@
 import io
 import struct
 import zipfile
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Final
@@ -14,11 +15,12 @@ from ..errors import NpyError, SearchError
 from ..files import replacing
 from ..npy import read_array
 from ..text import printable
-from .database import Rows
+from .blocks import Rows
+from .ids import Ids, RowIds, as_own_ids
 from .results import metric_of
 
-_FORMAT: Final = "bitlane.BinaryIndex 1"
-"""Content of the member ``format``, with the version of the format."""
+_FORMATS: Final = ("bitlane.BinaryIndex 1", "bitlane.BinaryIndex 2")
+"""Contents of the member ``format``, with the version: the second one may have ids."""
 
 _BROKEN: Final = (
     AttributeError,
@@ -38,9 +40,21 @@ _LONGEST_WORD: Final = 4096
 """Most bytes of the members ``format`` and ``metric``."""
 
 
-def write_rows(file: str | PathLike[str], rows: Rows, metric: str) -> None:
+@dataclass(frozen=True, slots=True)
+class SavedRows:
+    """The content of a file: rows, the name of a metric, and own ids of the rows, if any."""
+
+    rows: Rows
+    metric: str
+    ids: Ids | None
+
+
+def write_rows(file: str | PathLike[str], saved: SavedRows) -> None:
     """Write ``file``, in one step. Raises ``SearchError`` if it cannot be written."""
-    members = {"format": np.array(_FORMAT), "metric": np.array(metric), "rows": rows}
+    members = {"format": np.array(_FORMATS[-1]), "metric": np.array(saved.metric)}
+    members["rows"] = saved.rows
+    if saved.ids is not None:
+        members["ids"] = saved.ids
     path = _path(file)
     try:
         with replacing(path) as target:
@@ -50,8 +64,8 @@ def write_rows(file: str | PathLike[str], rows: Rows, metric: str) -> None:
         raise SearchError(f"{_named(file)}: {reason}; expected one that can be written") from None
 
 
-def read_rows(file: str | PathLike[str]) -> tuple[Rows, str]:
-    """Rows and metric of ``file``. Raises ``SearchError`` unless `write_rows` wrote it.
+def read_rows(file: str | PathLike[str]) -> SavedRows:
+    """Return the content of ``file``. Raises ``SearchError`` unless `write_rows` wrote it.
 
     Takes no more memory than the file has bytes.
     """
@@ -60,9 +74,13 @@ def read_rows(file: str | PathLike[str]) -> tuple[Rows, str]:
         with path.open("rb") as source, zipfile.ZipFile(source) as archive:
             size = source.seek(0, io.SEEK_END)
             written, metric = (_read_word(archive, name) for name in ("format", "metric"))
-            if written != _FORMAT:
-                raise _other(file, f"format {written!r:.60}, not {_FORMAT!r}")
+            if written not in _FORMATS:
+                expected = " or ".join(map(repr, _FORMATS))
+                raise _other(file, f"format {written!r:.60}, not {expected}")
             rows = _read_member(archive, "rows", size)
+            ids = None
+            if "ids.npy" in archive.namelist():
+                ids = _read_member(archive, "ids", size)
     except OSError as error:
         raise _other(file, error.strerror or str(error)) from None
     except MemoryError:
@@ -74,7 +92,21 @@ def read_rows(file: str | PathLike[str]) -> tuple[Rows, str]:
     if rows.dtype != np.uint8 or rows.ndim != 2 or not rows.shape[1]:
         found = f"{rows.dtype!s:.60} and shape {rows.shape!s:.60}"
         raise _other(file, f"rows of {found}, not uint8 (n, bytes)")
-    return rows, metric_of(metric).name
+    _expect_ids(file, ids, len(rows))
+    return SavedRows(rows, metric_of(metric).name, ids)
+
+
+def _expect_ids(file: str | PathLike[str], ids: AnyArray | None, rows: int) -> None:
+    """Raise ``SearchError`` unless ``ids`` can be those of as many ``rows``."""
+    if ids is None:
+        return
+    if ids.dtype != np.int64 or ids.shape != (rows,):
+        found = f"{ids.dtype!s:.60} and shape {ids.shape!s:.60}"
+        raise _other(file, f"ids of {found}, not int64 ({rows},)")
+    try:
+        RowIds().with_own(as_own_ids("ids", ids, rows))
+    except SearchError as error:
+        raise _other(file, str(error)) from None
 
 
 def _read_word(archive: zipfile.ZipFile, name: str) -> str:

@@ -1,11 +1,11 @@
-"""One pass of a batch of queries over all rows of a database, tile by tile.
+"""One pass of a batch of queries over rows of an index, tile by tile.
 
 Two back ends compare a tile: the circuit's search array, which returns the nearest rows, and sums
 over rows, which return every distance and exist on every device.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,7 @@ from bitlane_rtl.abi import Lane, Mode, Op
 
 from ..driver.allocator import ALIGNMENT, round_up
 from ..driver.commands import Command, Walk
-from ..driver.driver import Driver, Storage
+from ..driver.driver import Storage
 from ..driver.geometry import ArraySizes, Geometry
 from ..driver.queue import Write
 from ..errors import OutOfDeviceMemory
@@ -23,8 +23,10 @@ from ..lowering.lower import lower
 from ..lowering.strided import Streams, View
 from ..streaming.pipeline import Piece, results
 from ..terminal import Percentage, progress_is_wanted
-from .database import Database, RowRange, Rows
+from .blocks import Numbers, Rows
+from .database import Database
 from .results import DistanceSink, Metric, TopK
+from .subsets import HostRows, RowRange
 
 _SHARE = 4
 """The queries, and each of two tiles of the host's rows, take at most 1/4 of the free memory."""
@@ -35,12 +37,16 @@ _SHOWN_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class ScanTile:
-    """Some queries and some rows: the first of each, and their numbers."""
+    """Some queries and some adjacent rows: the first of each, and their numbers.
+
+    ``wanted``: the rows that count, from 0 on; None: all. ``row`` counts only such rows.
+    """
 
     query: int
     queries: int
     row: int
     rows: int
+    wanted: Numbers | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +84,38 @@ class ScanBackend(ABC):
         """Add the results of a tile to the sink."""
 
 
-def scan(driver: Driver, database: Database, queries: Rows, backend: ScanBackend) -> None:
-    """Compare ``queries`` (n, row_bytes) to all rows of ``database``. Raises as ``Device`` does."""
+@dataclass(frozen=True, slots=True)
+class ScannedRows:
+    """The rows of a scan, in order: those of ``database`` in ``ranges``, without gathered ones."""
+
+    database: Database
+    ranges: Sequence[RowRange | HostRows]
+
+    @property
+    def count(self) -> int:
+        """Rows that are compared, also those that do not count."""
+        return sum(each.count if isinstance(each, RowRange) else each.rows for each in self.ranges)
+
+    @property
+    def streamed(self) -> bool:
+        """Whether rows are on the host: each batch of queries sends them."""
+        return any(isinstance(each, HostRows) for each in self.ranges)
+
+    def tiles(self, most: int) -> Iterator[RowRange]:
+        """Iterate over all rows in order; over the host's at most ``most`` at a time."""
+        for each in self.ranges:
+            if isinstance(each, HostRows):
+                yield from each.tiles(most)
+            else:
+                yield each
+
+
+def scan(rows: ScannedRows, queries: Rows, backend: ScanBackend) -> None:
+    """Compare ``queries`` (n, row_bytes) to ``rows``. Raises as ``Device`` does."""
+    driver = rows.database.driver
     with driver.lock:
-        layout = _Layout(driver.allocator.largest(), len(queries), database, backend)
-        distances = len(queries) * database.count
+        layout = ScanLayout(driver.allocator.largest(), len(queries), rows, backend)
+        distances = len(queries) * rows.count
         done = 0
         with (
             Storage(driver, layout.size) as memory,
@@ -90,7 +123,7 @@ def scan(driver: Driver, database: Database, queries: Rows, backend: ScanBackend
         ):
             for first in range(0, len(queries), layout.queries):
                 batch = queries[first : first + layout.queries]
-                driver.write(memory.address, database.padded(batch))
+                driver.write(memory.address, rows.database.padded(batch))
                 tiles = layout.tiles(memory.address, first, len(batch))
                 for tile, data in results(driver, tiles, overlapped=True):
                     backend.add(tile, data)
@@ -99,17 +132,17 @@ def scan(driver: Driver, database: Database, queries: Rows, backend: ScanBackend
                         percentage(done / distances)
 
 
-class _Layout:
+class ScanLayout:
     """The device's memory during a scan: queries, two tiles of the host's rows, two results.
 
     ``size`` in bytes; ``queries`` of a batch.
     """
 
-    def __init__(self, room: int, queries: int, database: Database, backend: ScanBackend) -> None:
-        self._database = database
+    def __init__(self, room: int, queries: int, rows: ScannedRows, backend: ScanBackend) -> None:
+        self._rows = rows
+        self._stride = rows.database.stride
         self._backend = backend
-        tiles = 2 if database.streamed else 0
-        least = (1 + tiles) * round_up(database.stride) + 2 * round_up(backend.result_bytes(1, 1))
+        least = self.least(self._stride, backend, streamed=rows.streamed)
         if room < least:
             raise OutOfDeviceMemory(
                 f"search: {room} bytes of free device memory; expected {least} for a query, rows"
@@ -121,19 +154,25 @@ class _Layout:
         while not self._fits(room, share, most):
             share //= 2
 
+    @staticmethod
+    def least(stride: int, backend: ScanBackend, *, streamed: bool) -> int:
+        """Return the fewest bytes of memory in which rows of ``stride`` can be scanned."""
+        tiles = 2 if streamed else 0
+        return (1 + tiles) * round_up(stride) + 2 * round_up(backend.result_bytes(1, 1))
+
     def _fits(self, room: int, share: int, queries: int) -> bool:
         """Lay out a ``share`` of bytes for queries and each tile, and results behind them."""
-        rows = max(1, share // self._database.stride)
+        rows = max(1, share // self._stride)
         self.queries = min(queries, rows)
-        self._tile_rows = rows if self._database.streamed else 0
-        tile = round_up(self._tile_rows * self._database.stride)
-        start = round_up(self.queries * self._database.stride)
+        self._tile_rows = rows if self._rows.streamed else 0
+        tile = round_up(self._tile_rows * self._stride)
+        start = round_up(self.queries * self._stride)
         self._tiles = (start, start + tile)
         start += 2 * tile
         half = max(0, (room - start) // 2 // ALIGNMENT * ALIGNMENT)
         if progress_is_wanted():
             half = min(half, max(_SHOWN_BYTES, round_up(self._backend.result_bytes(1, 1))))
-        count = max(1, self._database.count)
+        count = max(1, self._rows.count)
         if 0 in self._backend.tile(half, self.queries, count):
             return False
         self._result_room = min(half, round_up(self._backend.result_bytes(self.queries, count)))
@@ -145,7 +184,7 @@ class _Layout:
         """Return the work for a batch of queries at ``address``, from query ``first`` on."""
         host_tiles = [address + offset for offset in self._tiles]
         halves = [address + offset for offset in self._results]
-        for rows in self._database.tiles(max(1, self._tile_rows)):
+        for rows in self._rows.tiles(max(1, self._tile_rows)):
             host_tiles.reverse()
             start, writes = self._load(rows, host_tiles[0])
             some, most = self._backend.tile(self._result_room, queries, rows.count)
@@ -153,13 +192,11 @@ class _Layout:
                 for query in range(0, queries, some):
                     halves.reverse()
                     tile = ScanTile(
-                        first + query,
-                        min(some, queries - query),
-                        rows.first + row,
-                        min(most, rows.count - row),
+                        first + query, min(some, queries - query), *_rows_of(rows, row, most)
                     )
-                    stride = self._database.stride
-                    at = Addresses(address + query * stride, start + row * stride, halves[0])
+                    at = Addresses(
+                        address + query * self._stride, start + row * self._stride, halves[0]
+                    )
                     size = self._backend.result_bytes(tile.queries, tile.rows)
                     yield Piece(tile, writes, self._backend.commands(tile, at), (halves[0], size))
                     writes = []
@@ -168,7 +205,14 @@ class _Layout:
         """Return the address of ``rows``, and the write that brings the host's rows there."""
         if rows.content is None:
             return rows.address, []
-        return address, [(address, self._database.padded(rows.content))]
+        return address, [(address, self._rows.database.padded(rows.content))]
+
+
+def _rows_of(rows: RowRange, start: int, most: int) -> tuple[int, int, Numbers | None]:
+    """Return the rows of the tile from row ``start`` on, as in `ScanTile`."""
+    count = min(most, rows.count - start)
+    first, wanted = rows.within(start, count)
+    return first, count, wanted
 
 
 _ENTRY = np.dtype([("distance", "<u4"), ("row", "<u4")])
@@ -183,7 +227,7 @@ class SearchArrayBackend(ScanBackend):
 
     def __init__(self, geometry: Geometry, array: ArraySizes, top: TopK) -> None:
         self.most_queries = array.queries
-        self._array = array
+        self.array = array
         self._most_rows = ((1 << geometry.length_bits) - 1) // array.row_bytes
         self._top = top
 
@@ -199,7 +243,7 @@ class SearchArrayBackend(ScanBackend):
         return array if row_bytes <= array.row_bytes else None
 
     def result_bytes(self, queries: int, rows: int) -> int:
-        return queries * self._array.nearest * _ENTRY.itemsize
+        return queries * self.array.nearest * _ENTRY.itemsize
 
     def tile(self, room: int, queries: int, rows: int) -> tuple[int, int]:
         if self.result_bytes(queries, rows) > room:
@@ -207,7 +251,7 @@ class SearchArrayBackend(ScanBackend):
         return queries, min(rows, self._most_rows)
 
     def commands(self, tile: ScanTile, at: Addresses) -> Iterable[Command]:
-        stride = self._array.row_bytes
+        stride = self.array.row_bytes
         yield Command(
             op=Op.SEARCH,
             lane=Lane.BITS_8,
@@ -220,6 +264,7 @@ class SearchArrayBackend(ScanBackend):
         )
 
     def add(self, tile: ScanTile, data: NDArray[np.uint8]) -> None:
+        assert tile.wanted is None, "the nearest rows may be others"
         entries = data.view(_ENTRY).reshape(tile.queries, -1)
         empty = entries["row"] == _NO_ROW
         distances = np.where(empty, np.iinfo(np.int32).max, entries["distance"]).astype(np.int32)
@@ -279,4 +324,6 @@ class RowSumsBackend(ScanBackend):
             sums = data.view("<u4").reshape(shape)
         else:
             sums = data.reshape(*shape, self._elements).sum(axis=-1, dtype=np.uint32)
+        if tile.wanted is not None:
+            sums = sums[:, :, tile.wanted]
         self._sink.add(tile.query, self._metric.of(list(sums)), tile.row)

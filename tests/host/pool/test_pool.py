@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bitlane import BitlaneError
 from bitlane.api.device import Device
 from bitlane.pool import Pool
 from support.host.arrays import model, random, same
@@ -101,3 +102,16 @@ def test_chunks_of_a_database_are_searched_and_joined(
     expected = model().search(queries, rows, **options)
     for found, wanted in zip(pool.search(queries, rows, **options), expected, strict=True):
         assert same(found, wanted)
+    ids = np.random.default_rng(3).permutation(len(rows)) - len(rows) - 1
+    found = pool.search(queries, rows, **options, ids=ids)
+    assert same(found[-1], ids[expected[-1]])
+    for one, wanted in zip(found[:-1], expected[:-1], strict=True):
+        assert same(one, wanted)
+
+
+def test_ids_of_a_pool_are_checked_and_stand_for_rows_alone(pool: Pool) -> None:
+    rows = random((3, 2), "u1")
+    assert pool.search(rows[:1], rows, 5, ids=[7, 8, 9])[1][0, 3:].tolist() == [-1, -1]
+    for ids, message in (([7, 8], "ids: 2; expected 3"), ([7, 8, 7], "ids: 7 twice")):
+        with pytest.raises(BitlaneError, match=message):
+            pool.search(rows[:1], rows, 5, ids=ids)

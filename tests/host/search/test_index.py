@@ -18,6 +18,7 @@ import bitlane
 from bitlane import BinaryIndex, BitlaneError
 from bitlane.api.device import Device
 from bitlane.errors import DataTypeError, LinkError, SearchError, ShapeError
+from bitlane.search import results
 from bitlane_rtl.abi import CONTROL_BASE, Mode, Op
 from support.host.arrays import link_of, model, random, same
 from support.host.neighbours import all_distances, nearest, within
@@ -382,6 +383,42 @@ def test_what_makes_no_search_is_refused_before_anything_is_sent(
     assert "\n" not in str(caught.value)
     assert link_of(device).traffic == []
     assert index.ntotal == 20
+
+
+def test_k_that_the_memory_does_not_hold_is_refused_before_any_is_allocated(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = random((900, 8), "u1")
+    index = BinaryIndex(device, 64)
+    index.add(rows)
+    monkeypatch.setattr(results, "memory_bytes", lambda: 3 * 12 * 500 * 800)
+    link_of(device).traffic.clear()
+    many = np.repeat(rows, 2, axis=0)[:500]
+    tracemalloc.start()
+    try:
+        for call in (
+            lambda: index.search(many, 801),
+            lambda: device.search(many, rows, 801),
+            lambda: index.assign(many, 801),
+        ):
+            with pytest.raises(SearchError, match=r"k: 801 rows for each of 500 .* 800, "):
+                call()
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+    assert link_of(device).traffic == []
+    assert same(index.search(many, 800)[1], nearest(many, rows, 800)[1])
+
+
+def test_the_memory_of_this_computer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    limit = tmp_path / "memory.max"
+    monkeypatch.setattr(results, "_CONTAINER_LIMIT", limit)
+    whole = results.memory_bytes()
+    assert whole > 1 << 28
+    limit.write_text("max\n")
+    assert results.memory_bytes() == whole
+    limit.write_text("123456\n")
+    assert results.memory_bytes() == 123456
 
 
 def test_a_closed_device_is_named(device: Device) -> None:

@@ -20,6 +20,7 @@ from support.seeds import stride
 
 WHERE = (
     *("index.py", "database.py", "scan.py", "files.py", "driver.py", "allocator.py"),
+    *("blocks.py", "finding.py", "ids.py", "selectors.py", "subsets.py"),
     *("weakref.py", "<string>"),
 )
 """Sources that keep rows, memory and files; "<string>" is code that dataclasses generate."""
@@ -27,19 +28,43 @@ WHERE = (
 OLD, NEW = random((70, 3), "u1", 1), random((130, 3), "u1", 2)
 """The device has room for the first and a part of the second."""
 
+FEW, MOST = np.arange(70) % 7 == 3, np.arange(70) % 7 != 3
+
 ACTIONS: dict[str, Callable[[BinaryIndex, Path], object]] = {
     "add": lambda index, file: index.add(NEW),
     "save": lambda index, file: index.save(file),
     "load": lambda index, file: BinaryIndex.load(index.device, file),
     "search": lambda index, file: index.search(OLD[:3], 5),
     "search within": lambda index, file: index.range_search(OLD[:3], 5),
+    "search some": lambda index, file: index.search(OLD[:3], 5, select=FEW),
+    "remove few": lambda index, file: index.remove_ids(FEW),
+    "remove most": lambda index, file: index.remove_ids(MOST),
+    "merge": lambda index, file: index.merge_from(other_index()),
+    "merge on the device": lambda index, file: index.merge_from(other_index(index.device)),
 }
+
+AFTER = {
+    "add": np.concatenate([OLD, NEW]),
+    "merge": np.concatenate([OLD, NEW]),
+    "merge on the device": np.concatenate([OLD, NEW]),
+    "remove few": OLD[~FEW],
+    "remove most": OLD[~MOST],
+}
+"""The rows of an index after an action; `OLD` after all others."""
+
+
+def other_index(device: Device | None = None) -> BinaryIndex:
+    """Return an index of `NEW`."""
+    index = BinaryIndex(device or model(), 24)
+    index.add(NEW)
+    return index
 
 
 class Case:
     """An index of `OLD` in memory that holds less than `OLD` and `NEW`, and a file of another."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, name: str = "") -> None:
+        self.after = AFTER.get(name, OLD)
         self.file = folder / "index.npz"
         self.device = model(memory_bytes=1 << 10)
         with model() as other:
@@ -52,8 +77,7 @@ class Case:
 
     def expect(self, where: str) -> None:
         """Assert that the rows and the file are the old ones or the new ones, and can be used."""
-        added = len(self.index) != len(OLD)
-        rows = np.concatenate([OLD, NEW]) if added else OLD
+        rows = OLD if len(self.index) == len(OLD) else self.after
         self._expect_rows(rows, where)
         if self.file.read_bytes() != self.before:
             with np.load(self.file) as archive:
@@ -68,7 +92,7 @@ class Case:
         found, wanted = self.index.search(NEW[-3:], 4), nearest(NEW[-3:], rows, 4)
         for one, other in zip(found, wanted, strict=True):
             assert same(one, other), where
-        assert same(self.index.reconstruct(len(rows) - 1), rows[-1]), where
+        assert same(self.index.reconstruct_n(), rows), where
 
     def close(self, where: str) -> None:
         """Assert that no memory of the device is lost."""
@@ -81,7 +105,7 @@ class Case:
 @pytest.mark.parametrize("name", ACTIONS)
 def test_ctrl_c_anywhere(name: str, tmp_path: Path) -> None:
     for place in count(step=stride(5)):
-        case = Case(tmp_path)
+        case = Case(tmp_path, name)
         came = attempt(ACTIONS[name], WHERE, place, case.index, case.file)
         where = f"{name}, place {place}"
         case.expect(where)
@@ -120,14 +144,14 @@ def test_the_link_fails_at_any_call(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for at in count():
-        case = Case(tmp_path)
+        case = Case(tmp_path, name)
         with monkeypatch.context() as patch:
             broken = Broken(case.device, at, patch)
             try:
                 ACTIONS[name](case.index, case.file)
             except LinkError:
                 assert broken.came
-                if name == "add":
+                if name in AFTER:
                     assert len(case.index) == len(OLD)
             else:
                 assert not broken.came
@@ -137,7 +161,28 @@ def test_the_link_fails_at_any_call(
         case.close(where)
         if not broken.came:
             break
-    assert at > 0
+    assert (at > 0) is (name != "remove few"), "rows that go move no others"
+
+
+def test_a_failed_merge_leaves_both_indexes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for at in count():
+        case, other = Case(tmp_path), other_index()
+        with monkeypatch.context() as patch:
+            broken = Broken(case.device, at, patch)
+            if at % 2:
+                broken = Broken(other.device, at // 2, patch)
+            try:
+                case.index.merge_from(other)
+            except LinkError:
+                assert (len(case.index), len(other)) == (len(OLD), len(NEW))
+                assert same(other.reconstruct_n(), NEW)
+            else:
+                assert (len(case.index), len(other)) == (len(OLD) + len(NEW), 0)
+        if not broken.came:
+            break
+    assert at > 1
 
 
 def test_a_file_stays_if_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

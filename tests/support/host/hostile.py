@@ -201,7 +201,7 @@ def image(choose: Random) -> bytes:
 def index(choose: Random) -> bytes:
     """Return an archive as of a saved index: members and headers of any kind, or damaged."""
     target = io.BytesIO()
-    words = ["bitlane.BinaryIndex 1", "bitlane.BinaryIndex 2", "hamming", "jaccard", *NAMES]
+    words = ["bitlane.BinaryIndex 2", "bitlane.BinaryIndex 1", "hamming", "jaccard", *NAMES]
     members: dict[str, bytes] = {}
     for name, usual in (("format", words[0]), ("metric", "hamming")):
         word = usual if choose.randrange(4) else choose.choice(words)
@@ -211,6 +211,10 @@ def index(choose: Random) -> bytes:
     sound = io.BytesIO()
     np.save(sound, np.ones((3, 8), np.uint8))
     members["rows"] = npy(choose) if choose.randrange(2) else sound.getvalue()
+    if choose.randrange(2):
+        own = io.BytesIO()
+        np.save(own, np.array(choose.choice([[3, 1, 2], [3, 3, 3], [0, -1, 1], [1]])))
+        members["ids"] = npy(choose) if choose.randrange(3) == 0 else own.getvalue()
     members = {name: x for name, x in members.items() if choose.randrange(20)}
     with zipfile.ZipFile(target, "w") as archive:
         for name, whole in members.items():
