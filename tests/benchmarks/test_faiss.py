@@ -1,10 +1,12 @@
 """Searches of FAISS on one core, beside what the device ``numpy`` predicts for boards.
 
-``python -m pytest -s tests/benchmarks/test_faiss.py`` prints the table of docs/distances.md. Not
+``python -m pytest -s tests/benchmarks/test_faiss.py`` prints the tables of docs/distances.md. Not
 part of `make test`, because a test that runs at the same time makes FAISS slower.
 """
 
+from itertools import product
 from time import perf_counter
+from typing import Any
 
 import faiss
 import numpy as np
@@ -69,4 +71,87 @@ def test_a_search_beside_faiss() -> None:
             cells = [f"{count:,}", str(size), str(queries), str(k), duration(seconds), board]
             cells += [duration(upload.line_seconds), duration(search.circuit_seconds)]
             cells += [duration(search.line_seconds), "yes" if wins else "no"]
+            print("| " + " | ".join(cells) + " |")
+
+
+ROWS, BYTES, K = 100_000, 64, 10
+
+SUBSETS = {
+    "all rows": lambda rows, random: rows >= 0,
+    "the first half": lambda rows, random: rows < ROWS // 2,
+    "every second row": lambda rows, random: rows % 2 == 0,
+    "half, at random": lambda rows, random: random.random(ROWS) < 0.5,
+    "1 %, at random": lambda rows, random: random.random(ROWS) < 0.01,
+    "100 rows": lambda rows, random: rows % (ROWS // 100) == 5,
+}
+"""Truth values of rows by a name."""
+
+
+def in_faiss(
+    rows: NDArray[np.uint8], queries: NDArray[np.uint8], select: NDArray[np.bool_]
+) -> tuple[float, Any]:
+    """Return the seconds of the fastest of five searches of FAISS in a subset, and the result."""
+    index = faiss.IndexBinaryFlat(8 * BYTES)
+    index.add(rows)
+    bitmap = np.packbits(select, bitorder="little")
+    params = faiss.SearchParameters(sel=faiss.IDSelectorBitmap(bitmap))
+    seconds = []
+    for _ in range(5):
+        started = perf_counter()
+        found = index.search(queries, K, params=params)
+        seconds.append(perf_counter() - started)
+    return min(seconds), found
+
+
+def test_a_search_in_a_subset_beside_faiss() -> None:
+    faiss.omp_set_num_threads(1)
+    print("\n| Queries | Subset | FAISS | Board | `numpy` | Circuit | Line | Access |")
+    print("|---:|---|---:|---|---:|---:|---:|---|")
+    random = np.random.default_rng(1)
+    rows = random.integers(0, 256, (ROWS, BYTES), np.uint8)
+    many = random.integers(0, 256, (20, BYTES), np.uint8)
+    for board in BOARDS:
+        with bitlane.open(f"numpy?board={board}") as device:
+            link = device.driver.link
+            index = bitlane.BinaryIndex(device, 8 * BYTES)
+            index.add(rows)
+            for queries, (name, choose) in product((many[:1], many), SUBSETS.items()):
+                select = choose(np.arange(ROWS), random)
+                seconds, want = in_faiss(rows, queries, select)
+                before, started = link.prediction, perf_counter()
+                found = index.search(queries, K, select=select)
+                host = perf_counter() - started
+                after = link.prediction
+                assert before is not None
+                assert after is not None
+                assert all(map(np.array_equal, found, want)), name
+                lines = str(index.explain(queries, K, select=select)).splitlines()[1:-1]
+                spent = after - before
+                cells = [str(len(queries)), name, duration(seconds), board, duration(host)]
+                cells += [duration(spent.circuit_seconds), duration(spent.line_seconds)]
+                cells.append(", ".join(line.split("  ")[0] for line in lines))
+                print("| " + " | ".join(cells) + " |", flush=True)
+
+
+def test_removal_on_the_device() -> None:
+    """Print what the removal of a random half costs a board, and the first search after it."""
+    print("\n| Board | Removal | Circuit | Line | First search, circuit | line |")
+    print("|---|---|---:|---:|---:|---:|")
+    random = np.random.default_rng(1)
+    rows = random.integers(0, 256, (20_000, BYTES), np.uint8)
+    for board, share in product(BOARDS, (0.1, 0.6)):
+        with bitlane.open(f"numpy?board={board}") as device:
+            link = device.driver.link
+            index = bitlane.BinaryIndex(device, 8 * BYTES)
+            index.add(rows)
+            times = [link.prediction]
+            index.remove_ids(random.random(len(rows)) < share)
+            times.append(link.prediction)
+            index.search(rows[:1], K)
+            times.append(link.prediction)
+            start, removed, searched = (time for time in times if time is not None)
+            assert ((removed - start).line_seconds > 0) is (share > 0.5)
+            cells = [board, f"{share:.0%}"]
+            for spent in (removed - start, searched - removed):
+                cells += [duration(spent.circuit_seconds), duration(spent.line_seconds)]
             print("| " + " | ".join(cells) + " |")
