@@ -7,7 +7,17 @@ from typing import Final, TypeAlias
 from bitlane_rtl.abi import Op
 
 from ..lowering.routes import Options
-from .nodes import Applied, Constant, Expression, HostSum, Selected, Stored, Viewed, Widened
+from .nodes import (
+    Applied,
+    Constant,
+    Expression,
+    HostSum,
+    Joined,
+    Selected,
+    Stored,
+    Viewed,
+    Widened,
+)
 
 Known: TypeAlias = Callable[[Stored], int | None]
 """Returns a mask of the bits that may be 1 in elements of a stored tensor; None for all."""
@@ -38,6 +48,11 @@ def possible_bits(node: Expression, known: Known, depth: int = _DEEPEST) -> int:
         return possible_bits(node.source, known, depth)
     if isinstance(node, HostSum):
         return _of_host_sum(node, known, depth - 1)
+    if isinstance(node, Joined):
+        bits = 0
+        for part in node.parts:
+            bits |= possible_bits(part, known, depth - 1)
+        return bits
     return _of_operation(node, known, depth - 1) if isinstance(node, Applied) else every
 
 

@@ -11,11 +11,11 @@ from ..driver.driver import Driver, Storage
 from ..errors import LayoutError, OutOfDeviceMemory
 from .compiled import CompiledForm, PlacedPlan, compile_form
 from .forms import describe
-from .nodes import Applied, Expression, Stored, Widened, broadcast
+from .nodes import Applied, Expression, Joined, Stored, Widened, broadcast
 from .selections import compute_selections
 from .stages import compute_in_stages, compute_sums_below
 
-_COMPUTED: Final = (Applied, Widened)
+_COMPUTED: Final = (Applied, Widened, Joined)
 
 
 def evaluate(driver: Driver, roots: Sequence[Expression]) -> list[Stored]:

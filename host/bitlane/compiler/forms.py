@@ -17,10 +17,12 @@ from .nodes import (
     Argument,
     Constant,
     Expression,
+    Joined,
     Stored,
     Viewed,
     VirtualBuffer,
     Widened,
+    join,
     window,
 )
 
@@ -63,6 +65,8 @@ def _node(
     if kind is Constant:
         return Constant(*fields)
     first, *rest = fields
+    if kind is Joined:
+        return join([nodes[part] for part in first], *rest)
     if kind is Viewed:
         return window(nodes[first], *rest)
     if kind is Widened:
@@ -112,6 +116,12 @@ def describe(
                 waiting += (node, node.source)
                 continue
             row = _row_of(node, numbers[node.source])
+        elif isinstance(node, Joined):
+            if missing := [part for part in node.parts if part not in numbers]:
+                waiting += (node, *reversed(missing))
+                continue
+            parts = tuple([numbers[part] for part in node.parts])
+            row = (Joined, parts, node.axis)
         else:
             assert isinstance(node, Constant), "others are bound or computed before"
             row = (Constant, node.content)

@@ -57,6 +57,7 @@ from .nodes import (
     Constant,
     Expression,
     HostSum,
+    Joined,
     Selected,
     Stored,
     Viewed,
@@ -364,6 +365,9 @@ class _Rewriting:
                 new = replace(node, op=candidate.op, a=a, b=b, options=candidate.options)
         elif isinstance(node, Widened):
             new = replace(node, source=self._built[self._graph.canonical[node.source]])
+        elif isinstance(node, Joined):
+            parts = [self._built[self._graph.canonical[part]] for part in node.parts]
+            new = replace(node, parts=tuple(parts))
         elif isinstance(node, Viewed):
             new = self._window(node)
         self._built[node, polarity] = new
@@ -377,8 +381,8 @@ class _Rewriting:
         return replace(node, source=self._in_layout(node.source))
 
     def _in_layout(
-        self, node: Applied | Widened | HostSum | Selected | Constant
-    ) -> Applied | Widened | Constant:
+        self, node: Applied | Widened | Joined | HostSum | Selected | Constant
+    ) -> Applied | Widened | Joined | Constant:
         """Return a node with the value and the layout of ``node``, in memory of its own."""
         inner, same = self._graph.canonical[node]
         new = self._built[inner, same]
@@ -412,7 +416,7 @@ class _Rewriting:
             if isinstance(node, Stored | Argument | Constant):
                 roots.append(root)
                 continue
-            new: Applied | Widened | Constant = self._in_layout(node)
+            new: Applied | Widened | Joined | Constant = self._in_layout(node)
             if owners.setdefault(new, root) is not root or isinstance(new, Constant):
                 new = _copy(Op.COPY, new, node)
                 owners[new] = root
@@ -433,6 +437,6 @@ def _narrow_logic(view: Viewed) -> Applied | None:
 
 def _copy(op: Op, source: Expression, like: Expression) -> Applied:
     """Return COPY or NOT of ``source``, in the layout of ``like`` if that is packed."""
-    if not isinstance(like, Applied | Widened | HostSum):
+    if not isinstance(like, Applied | Widened | Joined | HostSum):
         return apply(op, source)
     return Applied(op, source, None, like.shape, like.strides, like.itemsize)

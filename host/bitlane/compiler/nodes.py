@@ -171,6 +171,22 @@ class Widened(_Computed):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
+class Joined(_Computed):
+    """The elements of ``parts`` one part behind the other along ``axis``, packed. See `join`."""
+
+    parts: "tuple[Expression, ...]"
+    axis: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    itemsize: int
+    _cached: "ref[Stored] | None" = field(default=None, init=False)
+
+    @property
+    def operands(self) -> "tuple[Expression, ...]":
+        return self.parts
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
 class HostSum(_Computed):
     """Sums of ``parts``, each times its weight, which the host adds up; packed.
 
@@ -217,7 +233,7 @@ class Selected(_Computed):
 class Viewed(_Node):
     """The memory of ``source`` from ``offset`` bytes on, as other elements. Made by ``window``."""
 
-    source: "Applied | Widened | HostSum | Selected | Constant"
+    source: "Applied | Widened | Joined | HostSum | Selected | Constant"
     offset: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -229,10 +245,10 @@ class Viewed(_Node):
 
 
 Expression: TypeAlias = (
-    Stored | Argument | Constant | Applied | Widened | HostSum | Selected | Viewed
+    Stored | Argument | Constant | Applied | Widened | Joined | HostSum | Selected | Viewed
 )
 
-COMPUTED: Final = (Applied, Widened, HostSum, Selected)
+COMPUTED: Final = (Applied, Widened, Joined, HostSum, Selected)
 """The nodes that cache their values. A tuple: `isinstance` takes three times as long for a union of
 types."""
 
@@ -327,6 +343,32 @@ def widen(source: Expression, itemsize: int, *, signed: bool) -> Expression:
     order = _order(source.shape, (source,))
     strides = packed_strides(source.shape, order, itemsize)
     return Widened(source, source.shape, strides, itemsize, signed)
+
+
+def join(parts: Sequence[Expression], axis: int) -> Joined:
+    """Return ``parts``, one or more, one behind the other along ``axis``, 0 or more.
+
+    Raises ``ShapeError`` for shapes that differ along other axes, ``LayoutError`` for elements of
+    different sizes.
+    """
+    first = parts[0]
+    for part in parts:
+        alike = len(part.shape) == len(first.shape) > axis and all(
+            n == m or at == axis
+            for at, (n, m) in enumerate(zip(part.shape, first.shape, strict=True))
+        )
+        if not alike:
+            raise ShapeError(
+                f"parts: shapes {first.shape} and {part.shape}; expected alike but for axis {axis}"
+            )
+        if part.itemsize != first.itemsize:
+            raise LayoutError(
+                f"parts: elements of {first.itemsize} and {part.itemsize} bytes; expected alike"
+            )
+    length = sum(part.shape[axis] for part in parts)
+    shape = (*first.shape[:axis], length, *first.shape[axis + 1 :])
+    strides = packed_strides(shape, itemsize=first.itemsize)
+    return Joined(tuple(parts), axis, shape, strides, first.itemsize)
 
 
 def window(
@@ -457,4 +499,4 @@ def _depth_first(
 
 def _size(node: Expression) -> int:
     """Return the bytes of temporary memory that a node's value takes."""
-    return prod(node.shape) * node.itemsize if isinstance(node, Applied | Widened) else 0
+    return prod(node.shape) * node.itemsize if isinstance(node, Applied | Widened | Joined) else 0

@@ -23,6 +23,7 @@ from .nodes import (
     Constant,
     Expression,
     HostSum,
+    Joined,
     Selected,
     Stored,
     Viewed,
@@ -182,6 +183,8 @@ class _Writer:
             self.locations[node] = y
             if isinstance(node, Applied):
                 self._apply(node, y)
+            elif isinstance(node, Joined):
+                self._join(node, y)
             else:
                 self._widen(node, y)
 
@@ -193,6 +196,16 @@ class _Writer:
             self.passes += self._sum(Pass(node.op, shape, a, b, y, node.options), node)
         else:
             self.passes.append(Pass(node.op, shape, a, b, y, node.options))
+
+    def _join(self, node: Joined, y: Location) -> None:
+        """Append a pass for each part that has elements, which copies it to its range."""
+        start = 0
+        for part in node.parts:
+            if 0 not in part.shape:
+                source = self.locations[part].broadcast(part.shape, part.shape)
+                target = y.window(start * node.strides[node.axis], node.strides, node.itemsize)
+                self.passes.append(Pass(Op.COPY, part.shape, source, None, target))
+            start += part.shape[node.axis]
 
     def _sum(self, count: Pass, node: Applied) -> list[Pass]:
         """Return the pass that adds ``count`` up, perhaps after one that packs the rows."""

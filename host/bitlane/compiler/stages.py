@@ -20,6 +20,7 @@ from .nodes import (
     Applied,
     Expression,
     HostSum,
+    Joined,
     Stored,
     Viewed,
     Widened,
@@ -182,6 +183,8 @@ def _rebuild(node: Expression, given: Sequence[Expression]) -> Expression:
     if isinstance(node, HostSum):
         parts = tuple([part for part in given if isinstance(part, Applied)])
         return replace(node, parts=parts)
+    if isinstance(node, Joined):
+        return replace(node, parts=tuple(given))
     (source,) = given
     if isinstance(node, Widened):
         return replace(node, source=source)

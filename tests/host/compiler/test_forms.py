@@ -14,12 +14,14 @@ from bitlane.compiler.nodes import (
     Applied,
     Constant,
     Expression,
+    Joined,
     Stored,
     Viewed,
     Widened,
     add_up,
     apply,
     copy_ordered,
+    join,
     widen,
     window,
 )
@@ -38,6 +40,7 @@ FIELDS: dict[Any, str] = {
     Applied: "a op b shape strides itemsize options summed",
     Viewed: "source offset shape strides itemsize",
     Widened: "source shape strides itemsize signed",
+    Joined: "parts axis",
     Form: "areas roots target",
 }
 """The fields of rows and of forms. Abilities are a field of their own."""
@@ -133,6 +136,14 @@ PAIRS: dict[tuple[Any, str], list[Callable[[Storage, Storage], list[Expression]]
     ],
     (Widened, "itemsize"): [
         lambda s, t, n=n: [widen(x(s, 0, (), ()), n, signed=False)] for n in (2, 4)
+    ],
+    (Joined, "parts"): [
+        lambda s, t: with_two(s, t, lambda a, b: join([a, b], 0)),
+        lambda s, t: with_two(s, t, lambda a, b: join([b, a], 0)),
+    ],
+    (Joined, "axis"): [
+        lambda s, t, axis=axis: [join([x(s, 0, *SQUARE), x(t, 0, *SQUARE)], axis)]
+        for axis in (0, 1)
     ],
     (Widened, "signed"): [lambda s, t, n=n: [widen(x(s), 2, signed=n)] for n in (False, True)],
 }

@@ -11,6 +11,7 @@ from bitlane.compiler.nodes import (
     apply,
     broadcast,
     copy_ordered,
+    join,
     narrow,
     widen,
     window,
@@ -116,3 +117,13 @@ def test_nodes_show_briefly_what_they_are(storage: Storage) -> None:
     for _ in range(100):
         x = apply(Op.XOR, x, x)
     assert repr(x).startswith("<bitlane expression: Applied at 0x")
+
+
+def test_parts_that_do_not_fit_are_refused(storage: Storage) -> None:
+    x, row = tensor(storage, (4, 5), (10, 2)), tensor(storage, (5,), (2,))
+    assert (join([x, x], 1).shape, join([x, x], 1).strides) == ((4, 10), (20, 2))
+    for parts, axis in (([x, x], 2), ([x, row], 0), ([x, window(x, 0, (4, 3), (10, 2))], 0)):
+        with pytest.raises(ShapeError, match=f"parts: shapes .*alike but for axis {axis}"):
+            join(parts, axis)
+    with pytest.raises(LayoutError, match="parts: elements of 2 and 1 bytes; expected alike"):
+        join([x, window(x, 0, (4, 5), (10, 2), 1)], 0)

@@ -19,6 +19,7 @@ from bitlane.compiler.nodes import (
     add_up,
     apply,
     broadcast,
+    join,
     truth_of,
     widen,
     window,
@@ -263,6 +264,18 @@ def _broadcast(step: Step, x: Value, values: list[Value]) -> Value:
     return np.broadcast_to(array, shape), broadcast(node, shape)
 
 
+def _join(step: Step, x: Value, values: list[Value]) -> Value | None:
+    """Join two or three values along an axis; the flags choose their order and the third."""
+    array, (other, second) = x[0], _partner(step, x, values)
+    if not array.shape or np.broadcast_shapes(array.shape, other.shape) != array.shape:
+        return None
+    parts = [x, (np.broadcast_to(other, array.shape), broadcast(second, array.shape))]
+    parts += [x] if step.flags[0] else []
+    parts = parts[::-1] if step.flags[1] else parts
+    axis = step.choice % array.ndim
+    return np.concatenate([part for part, _ in parts], axis), join([y for _, y in parts], axis)
+
+
 _STEPS: dict[str, Callable[[Step, Value, list[Value]], Value | None]] = {
     "logic": _logic,
     "shift": _shift,
@@ -276,4 +289,5 @@ _STEPS: dict[str, Callable[[Step, Value, list[Value]], Value | None]] = {
     "slice": _slice,
     "transpose": _transpose,
     "broadcast": _broadcast,
+    "join": _join,
 }

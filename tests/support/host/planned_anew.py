@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from bitlane.compiler.fusion import fuse
 from bitlane.compiler.memory import allocate, write_into
-from bitlane.compiler.nodes import Applied, Expression, Stored, Widened, broadcast
+from bitlane.compiler.nodes import Applied, Expression, Joined, Stored, Widened, broadcast
 from bitlane.compiler.passes import Location, Plan, plan_passes
 from bitlane.compiler.stages import compute_in_stages, compute_sums_below
 from bitlane.driver.driver import Driver, Storage
@@ -25,7 +25,7 @@ def _evaluate(driver: Driver, roots: Sequence[Expression]) -> list[Stored]:
     results = []
     for root, location in zip(roots, plan.results, strict=True):
         results.append(Stored(*find(location), root.shape))
-        if isinstance(root, Applied | Widened):
+        if isinstance(root, Applied | Widened | Joined):
             root.cache(results[-1])
     return results
 
