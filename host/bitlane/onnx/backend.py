@@ -23,7 +23,8 @@ from ..compiler.nodes import Expression, truth_of
 from ..errors import LayoutError, OnnxError, SettingError, ShapeError
 from ..links.link import is_known
 from .model import BitGraph, BitNode, BitTensor, Tensor, quoted
-from .parse import expect_opset, newest_opset, read_graph, read_node
+from .nodes import expect_opset, newest_opset, read_node
+from .parse import read_graph
 
 
 def build_outputs(graph: BitGraph, device: Device, tensors: Mapping[str, Array]) -> list[Array]:

@@ -10,7 +10,8 @@ from onnx.reference.op_run import OpRun
 
 from .._typing import AnyArray
 from ..arguments.operands import as_zeros_and_ones
-from .parse import OWN_DOMAINS, read_type
+from .nodes import OWN_DOMAINS
+from .types import read_type
 
 
 class BitCast(OpRun):
