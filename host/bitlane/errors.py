@@ -282,8 +282,12 @@ class OnnxError(BitlaneError, ValueError):
     """A model that cannot be run, or inputs that do not fit it. Nothing has been executed."""
 
 
+class OnnxLackingError(OnnxError):
+    """A part of a valid model that devices do not compute: ``rest`` names a backend that may."""
+
+
 class OnnxMissingError(BitlaneError, ImportError):
-    """The package `onnx` is not installed."""
+    """A package for models of ONNX is not installed."""
 
 
 class WorkerLostError(BitlaneError):
@@ -298,4 +302,5 @@ for _name in __all__:
     # Tracebacks show the name that users write: ``bitlane.ShapeError``.
     globals()[_name].__module__ = "bitlane"
 ModelFileError.__module__ = "bitlane.model_file"
-OnnxError.__module__ = OnnxMissingError.__module__ = "bitlane.onnx"
+for _kind in (OnnxError, OnnxLackingError, OnnxMissingError):
+    _kind.__module__ = "bitlane.onnx"

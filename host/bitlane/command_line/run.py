@@ -48,7 +48,8 @@ def add_run(subparsers: Subparsers) -> None:
         help="run a model file of DxDispatch, or an ONNX model",
         description="Execute a model file (the JSON of Microsoft's DxDispatch) of DirectML's"
         " element-wise bit operators: its dispatch, print and writeFile commands in order. Or"
-        " execute a graph of ONNX's bit operators, MODEL.onnx, on arrays from files."
+        " execute a model of ONNX, MODEL.onnx, on arrays from files; --rest names what computes the"
+        " operators that the device lacks."
         " Everything in it is checked before anything is executed. Files that it writes are"
         " relative to the current folder.",
         epilog="exit codes: 0 done, 1 a check failed, 2 bad input or no usable device",
@@ -87,6 +88,12 @@ def add_run(subparsers: Subparsers) -> None:
             metavar="NAME=FILE.npy",
             help=f"of MODEL.onnx: the file that {what}; once for each",
         )
+    parser.add_argument(
+        "--rest",
+        metavar="BACKEND",
+        help="of MODEL.onnx: what computes the nodes that the device lacks, onnxruntime or"
+        " reference; without it they are refused",
+    )
     parser.set_defaults(run=_run, group=Group.USE)
 
 
@@ -146,9 +153,10 @@ def _run(arguments: argparse.Namespace) -> int:
         ):
             if given:
                 raise BitlaneError(f"{option}: {path} is an ONNX model; expected a model file")
-        return run_onnx(path, url, inputs, outputs, check=arguments.check)
-    if inputs or outputs:
-        raise BitlaneError(f"--input, --output: {path} is not an ONNX model; expected MODEL.onnx")
+        return run_onnx(path, url, inputs, outputs, rest=arguments.rest, check=arguments.check)
+    if inputs or outputs or arguments.rest:
+        option = "--rest" if arguments.rest else "--input, --output"
+        raise BitlaneError(f"{option}: {path} is not an ONNX model; expected MODEL.onnx")
     if arguments.iterations < 1:
         raise BitlaneError(f"--iterations: {arguments.iterations}; expected 1 or more")
     if (arguments.trace or arguments.report) and arguments.iterations > 1:

@@ -1,53 +1,65 @@
 """`bitlane run MODEL.onnx`: executes a graph of ONNX's bit operators on arrays from files."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from os.path import realpath
 from pathlib import Path
 
+import numpy as np
+from onnx import ModelProto
+
 from .._typing import AnyArray
 from ..api.device import open_device
-from ..arrays import compute, explain
 from ..errors import BitlaneError, NpyError
 from ..files import expected_instead
 from ..model_file.images import encode_npy, write_file
 from ..model_file.results import busy_cycles, compare, measure
 from ..npy import read_npy
 from ..onnx import OnnxError, PreparedGraph, load
-from ..onnx.golden import reference_outputs
-from ..onnx.model import BitGraph, quoted
-from ..onnx.parse import read_graph
+from ..onnx.cut import cut_model
+from ..onnx.golden import reference_group
+from ..onnx.model import BitGraph, RestGroup, quoted
+from ..onnx.parse import read_model
+from ..onnx.prepared import load_rest
+from ..onnx.rest import expect_rest
+from ..onnx.values import Values
 from .cli import CHECK_FAILED, DONE
 
 
 def run_onnx(
-    path: str, url: str, inputs: Sequence[str], outputs: Sequence[str], *, check: bool = True
+    path: str,
+    url: str,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    *,
+    rest: str | None = None,
+    check: bool = True,
 ) -> int:
     """Run the model ``path`` on the device ``url``; return the exit code.
 
-    ``inputs`` and ``outputs``: NAME=FILE.npy. Outputs without a file are printed. Raises
-    ``OnnxError`` and ``BitlaneError`` for a wrong model, name or file before the device is opened.
+    ``inputs`` and ``outputs``: NAME=FILE.npy. Outputs without a file are printed. ``rest``: the
+    backend of the nodes that the device lacks; its results are not checked. Raises ``OnnxError``
+    and ``BitlaneError`` for a wrong model, name or file before the device is opened.
     """
-    model = load(path)
     try:
-        graph = read_graph(model)
+        whole = read_model(load(path))
+        graph = cut_model(whole, expect_rest(rest))
+        models = load_rest(graph, rest)
     except OnnxError as error:
-        raise OnnxError(f"{path}: {error}") from error
+        raise type(error)(f"{path}: {error}") from error
     targets = _targets(path, graph, outputs)
     arrays = {name: _read(file) for name, file in _files("--input", inputs).items()}
     graph.bind(arrays, {})
     with open_device(url) as device:
-        results = PreparedGraph(graph, device).arrays(arrays)
+        prepared = PreparedGraph(graph, device, models)
         print(f"Running on '{device.description}'", flush=True)
-        print(explain(*results))
-        timing = measure(lambda: compute(*results), busy_cycles(device.driver))
+        print(prepared.explain(arrays))
+        run = _Run(prepared, arrays)
+        timing = measure(run.compute, busy_cycles(device.driver))
         print(f"Graph {quoted(graph.name)}: {timing}")
-        tensors = [x.get() for x in results]
         if predicted := device.driver.link.prediction:
             print(predicted)
-    passed = True
-    if check:
-        want = reference_outputs(model, {**graph.constants, **arrays})
-        passed = _check(graph, tensors, want)
+        passed = not check or _check(whole.proto, run)
+        tensors = [run.host(x.name) for x in graph.outputs]
     for x, tensor in zip(graph.outputs, tensors, strict=True):
         if x.name in targets:
             write_file(targets[x.name], encode_npy(tensor))
@@ -95,11 +107,40 @@ def _read(file: Path) -> AnyArray:
         raise BitlaneError(f"--input: {file}; expected one that fits this memory") from None
 
 
-def _check(graph: BitGraph, got: Sequence[AnyArray], want: Sequence[AnyArray]) -> bool:
-    """Print the comparison of each output with the golden model; return whether all are equal."""
+class _Run:
+    """One run of ``prepared`` on ``inputs``, and all values of it."""
+
+    def __init__(self, prepared: PreparedGraph, inputs: Mapping[str, AnyArray]) -> None:
+        self.graph = prepared.graph
+        self._prepared = prepared
+        self._inputs = inputs
+        self._values: Values | None = None
+
+    def compute(self) -> None:
+        """Compute all outputs on the device, and leave them there."""
+        self._values = self._prepared.compute(self._inputs)
+        self._values.settle()
+
+    def host(self, name: str) -> AnyArray:
+        """Return a value, once all are computed."""
+        assert self._values is not None
+        return np.asarray(self._values.host(name))
+
+
+def _check(model: ModelProto, run: _Run) -> bool:
+    """Print the comparison of each group's outputs with the golden model; return if all are equal.
+
+    The golden model gets the group's inputs as another backend has computed them.
+    """
     passed = True
-    for x, left, right in zip(graph.outputs, got, want, strict=True):
-        comparison = compare(left, right)
-        passed = passed and not comparison.different
-        print(f"Check {quoted(x.name)}: {comparison}")
+    for group in run.graph.groups:
+        if isinstance(group, RestGroup):
+            names = ", ".join(map(quoted, group.outputs))
+            print(f"Not checked: {names} of another backend")
+            continue
+        given = {name: run.host(name) for name in group.inputs}
+        for name, right in zip(group.outputs, reference_group(model, group, given), strict=True):
+            comparison = compare(run.host(name), right)
+            passed = passed and not comparison.different
+            print(f"Check {quoted(name)}: {comparison}")
     return passed

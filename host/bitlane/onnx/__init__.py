@@ -9,13 +9,12 @@ For example::
 Reads and checks models; opens no file but the path of `load`. Needs the package `onnx`.
 """
 
-from ..errors import OnnxError, OnnxMissingError
+from ..errors import OnnxError, OnnxLackingError, OnnxMissingError
 from ..installation import how_to_install
 
 try:
     from .backend import (
         Backend,
-        PreparedGraph,
         is_compatible,
         prepare,
         run_model,
@@ -23,6 +22,7 @@ try:
         supports_device,
     )
     from .parse import load
+    from .prepared import PreparedGraph
 except ModuleNotFoundError as error:
     if (error.name or "").startswith("bitlane"):
         raise
@@ -34,6 +34,7 @@ except ModuleNotFoundError as error:
 __all__ = [
     "Backend",
     "OnnxError",
+    "OnnxLackingError",
     "OnnxMissingError",
     "PreparedGraph",
     "is_compatible",

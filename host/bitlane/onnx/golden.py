@@ -10,6 +10,7 @@ from onnx.reference.op_run import OpRun
 
 from .._typing import AnyArray
 from ..arguments.operands import as_zeros_and_ones
+from .model import DeviceGroup, HostValue
 from .nodes import OWN_DOMAINS
 from .types import read_type
 
@@ -38,6 +39,26 @@ def reference_outputs(model: ModelProto, tensors: Mapping[str, AnyArray]) -> lis
             each.domain = ""
     values = {name: _view_bits(*_native(x)) for name, x in tensors.items()}
     results = ReferenceEvaluator(named, new_ops=[BitCast]).run(None, values)
+    return [np.asarray(x) for x in results]
+
+
+def reference_group(
+    model: ModelProto, group: DeviceGroup, tensors: Mapping[str, HostValue]
+) -> list[AnyArray]:
+    """Return the outputs of ``group``, cut from ``model``, by onnx's reference.
+
+    ``tensors``: its inputs by name. See `reference_outputs`.
+    """
+    own = {node.output for node in group.nodes}
+    part = ModelProto()
+    part.CopyFrom(model)
+    del part.graph.node[:], part.graph.output[:]
+    # Constants stay: shapes and axes are no inputs of the group.
+    part.graph.node.extend(
+        node for node in model.graph.node if node.op_type == "Constant" or own & {*node.output}
+    )
+    values = {name: _view_bits(*_native(np.asarray(x))) for name, x in tensors.items()}
+    results = ReferenceEvaluator(part, new_ops=[BitCast]).run(list(group.outputs), values)
     return [np.asarray(x) for x in results]
 
 

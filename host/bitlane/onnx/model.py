@@ -1,12 +1,10 @@
-"""A graph of bit operators that has been checked. Needs no `onnx`."""
+"""A model that has been checked, and cut into groups. Needs no `onnx`."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
-
-from bitlane_rtl.abi import Op
 
 from .._typing import AnyArray
 from ..arguments.operands import little_endian
@@ -28,6 +26,10 @@ Dimension: TypeAlias = int | str | None
 
 Tensor: TypeAlias = AnyArray | Array
 """Elements on the host or on a device."""
+
+
+HostValue: TypeAlias = AnyArray | list[Any] | None
+"""A value on the host: an array, a sequence of ONNX's, or an optional one that has no value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,31 +61,61 @@ class BitTensor:
             raise ShapeError(f"{quoted(self.name)}: shape {shape}; expected {self}{where}")
 
 
+Settings: TypeAlias = Mapping[str, Any]
+"""Attributes of a node by name, and its inputs that have to be constants, as NumPy arrays."""
+
+
 @dataclass(frozen=True, slots=True)
 class BitNode:
-    """``op`` of ``inputs``; without ``op`` the same bits as another type, ``dtype``.
-
-    COUNT_XOR stands for the test of its counts: whether the inputs are equal.
-    """
+    """A node that the device computes from ``inputs``."""
 
     label: str
     """The node in messages: ``node 'name' (Xor)``."""
-    op: Op | None
+    operator: str
     inputs: tuple[str, ...]
     output: str
     dtype: np.dtype[Any]
     """The type of the output."""
+    settings: Settings = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceGroup:
+    """Connected nodes that the device computes as one plan, each after those that it reads."""
+
+    nodes: tuple[BitNode, ...]
+    inputs: tuple[str, ...]
+    """Values from outside, constants among them."""
+    outputs: tuple[str, ...]
+    """Values that other groups read, or the caller."""
+
+
+@dataclass(frozen=True, slots=True)
+class RestGroup:
+    """Nodes that another backend computes, as a model of their own."""
+
+    reasons: tuple[str, ...]
+    """The label of each node, and why the device does not compute it."""
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    content: bytes
+    """The model, as ONNX writes it."""
+    types: Mapping[str, np.dtype[Any]]
+    """The types of those ``outputs`` that are tensors of a device's types."""
+
+
+Group: TypeAlias = DeviceGroup | RestGroup
 
 
 @dataclass(frozen=True, slots=True)
 class BitGraph:
-    """Nodes in an order in which they can be computed; each name is defined once."""
+    """A model that has been checked, in groups in an order in which they can be computed."""
 
     name: str
     inputs: tuple[BitTensor, ...]
     constants: Mapping[str, AnyArray]
-    """ONNX's initializers. An initializer of an input is the default of that input."""
-    nodes: tuple[BitNode, ...]
+    """ONNX's initializers and constants. One of an input is the default of that input."""
+    groups: tuple[Group, ...]
     outputs: tuple[BitTensor, ...]
 
     def bind(

@@ -1,19 +1,21 @@
-"""Reads ONNX models into graphs of bit operators; other operators are refused by name."""
+"""Reads ONNX models: each node is one that the device computes, or has a reason against it."""
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from google.protobuf.message import DecodeError
-from onnx import GraphProto, ModelProto, ValueInfoProto, checker
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, inliner
 
 from .._typing import AnyArray
-from ..errors import OnnxError
-from .model import BitGraph, BitTensor, quoted
-from .nodes import OWN_DOMAINS, expect_opset, read_node
-from .tensors import read_initializer
+from ..errors import OnnxError, OnnxLackingError
+from .inference import Inference, check_model, one_line
+from .model import BitTensor, quoted
+from .nodes import OWN_DOMAINS, UNDEFINED, expect_opset, label_of, read_node
+from .tensors import constant_tensor, expect_no_files, read_tensor
 from .types import read_declaration
+from .whole import WholeModel, WholeNode
 
 
 def load(path: str | Path) -> ModelProto:
@@ -28,29 +30,62 @@ def load(path: str | Path) -> ModelProto:
     return model
 
 
-def read_graph(model: ModelProto) -> BitGraph:
-    """Read the graph of ``model``, checked down to the type of every name.
+def read_model(model: ModelProto) -> WholeModel:
+    """Read ``model``, checked down to the type of every name that the device computes.
 
-    Raises ``OnnxError`` for anything but a model, and for unsupported operators. Opens no file.
+    Raises ``OnnxError`` for anything but a model; the result has the error of a model that ONNX's
+    own checker refuses. Opens no file.
     """
     if not isinstance(model, ModelProto):
         kind = type(model).__name__
         raise OnnxError(
             f"model: of type {kind}; expected a ModelProto (bitlane.onnx.load reads one)"
         )
-    for name in ("functions", "training_info"):
-        if getattr(model, name):
-            raise OnnxError(f"model: {name}; expected a graph alone")
-    opset = _opset(model)
-    graph = _graph(model.graph, opset)
-    # Last, after the refusal of all references to other files.
-    try:
-        checker.check_model(model)
-    except (checker.ValidationError, UnicodeDecodeError) as error:
-        # Its words span lines, and hold names as they are.
-        words = repr(" ".join(str(error).split()))[1:-1]
-        raise OnnxError(f"model: onnx.checker: {words:.200}") from None
-    return graph
+    if model.training_info:
+        raise OnnxError("model: training_info; expected a graph alone")
+    # First: nothing below may follow a reference to another file.
+    expect_no_files(model)
+    flat = _without_functions(model)
+    opset = _opset(flat)
+    return _Reader(flat, opset).read()
+
+
+def _without_functions(model: ModelProto) -> ModelProto:
+    """Return a copy of ``model`` with the nodes of its functions, and one name of ONNX's domain."""
+    if model.functions:
+        check_model(model)
+        try:
+            model = inliner.inline_local_functions(model)
+        except (RuntimeError, ValueError) as error:
+            raise OnnxError(f"model: functions: onnx.inliner: {one_line(error)}") from None
+        if model.functions:
+            raise OnnxError("model: functions that onnx.inliner leaves; expected a graph alone")
+    flat = ModelProto()
+    flat.CopyFrom(model)
+    # Other packages know ONNX's own operators by the empty domain alone.
+    own = {name for name in OWN_DOMAINS if name}
+    for each in flat.opset_import:
+        each.domain = "" if each.domain in own else each.domain
+    for node in _all_nodes(flat.graph):
+        node.domain = "" if node.domain in own else node.domain
+    return flat
+
+
+def _all_nodes(graph: GraphProto) -> Iterable[NodeProto]:
+    """Yield the nodes of ``graph`` and of its subgraphs."""
+    graphs = [graph]
+    while graphs:
+        for node in graphs.pop().node:
+            yield node
+            graphs += _subgraphs(node)
+
+
+def _subgraphs(node: NodeProto) -> list[GraphProto]:
+    found = []
+    for attribute in node.attribute:
+        found += [attribute.g] if attribute.HasField("g") else []
+        found += attribute.graphs
+    return found
 
 
 def _opset(model: ModelProto) -> int:
@@ -61,49 +96,142 @@ def _opset(model: ModelProto) -> int:
     return expect_opset("model", versions[0])
 
 
-def _graph(graph: GraphProto, opset: int) -> BitGraph:
-    if graph.sparse_initializer:
-        raise OnnxError("graph: sparse initializers; expected dense ones")
-    constants: dict[str, AnyArray] = {}
-    types: dict[str, np.dtype[Any]] = {}
-    for tensor in graph.initializer:
-        _expect_new(tensor.name, "initializer", types)
-        constants[tensor.name] = read_initializer(tensor)
-        types[tensor.name] = constants[tensor.name].dtype
-    inputs = tuple(_input(info, constants) for info in graph.input)
-    for x in inputs:
-        if x.name not in constants:
-            _expect_new(x.name, "input", types)
-            types[x.name] = x.dtype
-    nodes = []
-    for number, each in enumerate(graph.node):
-        node = read_node(each, number, types, opset)
-        _expect_new(node.output, f"{node.label}: output", types)
-        types[node.output] = node.dtype
-        nodes.append(node)
-    outputs = [read_declaration("output", info) for info in graph.output]
-    if not outputs:
-        raise OnnxError("graph: no outputs; expected one at least")
-    given = set()
-    for x in outputs:
-        if x.name in given:
-            raise OnnxError(f"output {quoted(x.name)}: there twice; expected it once")
-        given.add(x.name)
-        if x.name not in types:
-            raise OnnxError(f"output {quoted(x.name)}: nothing in the graph gives it")
-        if types[x.name] != x.dtype:
-            raise OnnxError(f"output {quoted(x.name)}: it is {types[x.name]}; declared as {x}")
-    return BitGraph(graph.name, inputs, constants, tuple(nodes), tuple(outputs))
+class _Reader:
+    """Reads the graph of a model, in the order initializers, inputs, nodes, outputs."""
+
+    def __init__(self, model: ModelProto, opset: int) -> None:
+        self._model = model
+        self._opset = opset
+        self._inference = Inference(model)
+        self._types: dict[str, np.dtype[Any] | str] = {}
+        self._constants: dict[str, AnyArray] = {}
+        self._tensors: dict[str, TensorProto] = {}
+
+    def read(self) -> WholeModel:
+        graph = self._model.graph
+        if graph.sparse_initializer:
+            raise OnnxError("graph: sparse initializers; expected dense ones")
+        for tensor in graph.initializer:
+            self._add_constant(tensor, "initializer")
+        inputs = tuple(_input(info, self._tensors, self._constants) for info in graph.input)
+        defaults = {}
+        for x in inputs:
+            if x.name in self._tensors:
+                defaults[x.name] = self._constants.pop(x.name)
+                del self._tensors[x.name]
+            else:
+                _expect_new(x.name, "input", self._types)
+                self._types[x.name] = x.dtype
+        nodes = [
+            node
+            for number, each in enumerate(graph.node)
+            if (node := self._node(each, number)) is not None
+        ]
+        outputs = self._outputs()
+        return WholeModel(
+            graph.name,
+            inputs,
+            defaults,
+            self._constants,
+            self._tensors,
+            tuple(nodes),
+            outputs,
+            self._inference,
+            self._model,
+            self._error(),
+        )
+
+    def _error(self) -> OnnxError | None:
+        """Return why ONNX's own checker refuses the model, if it does."""
+        try:
+            check_model(self._model)
+        except OnnxError as error:
+            return error
+        return self._inference.error
+
+    def _add_constant(self, tensor: TensorProto, what: str) -> None:
+        """Add an initializer or the value of a Constant node."""
+        _expect_new(tensor.name, what, self._types)
+        self._tensors[tensor.name] = tensor
+        try:
+            array = read_tensor(f"{what} {quoted(tensor.name)}", tensor)
+        except OnnxLackingError as error:
+            # Another backend may know the type; nodes that read it are not the device's.
+            self._types[tensor.name] = str(error)
+        else:
+            self._constants[tensor.name] = array
+            self._types[tensor.name] = array.dtype
+
+    def _node(self, proto: NodeProto, number: int) -> WholeNode | None:
+        """Read a node; None for a constant."""
+        label = label_of(proto, number)
+        if proto.op_type == "Constant" and proto.domain in OWN_DOMAINS and len(proto.output) == 1:
+            tensor = constant_tensor(proto)
+            if tensor is not None:
+                self._add_constant(tensor, f"{label}: output")
+                return None
+        try:
+            device = read_node(proto, number, self._types, self._opset, self._constants)
+        except OnnxLackingError as error:
+            return self._lacking(proto, label, str(error))
+        _expect_new(device.output, f"{label}: output", self._types)
+        self._types[device.output] = device.dtype
+        return WholeNode(label, proto, tuple(filter(None, proto.input)), (device.output,), device)
+
+    def _lacking(self, proto: NodeProto, label: str, reason: str) -> WholeNode:
+        inputs = dict.fromkeys([*filter(None, proto.input), *captured(proto)])
+        for name in inputs:
+            if name not in self._types:
+                raise OnnxError(f"{label}: input {quoted(name)}: {UNDEFINED}")
+        outputs = tuple(filter(None, proto.output))
+        for name in outputs:
+            _expect_new(name, f"{label}: output", self._types)
+            self._types[name] = self._inference.type_of(name)
+        return WholeNode(label, proto, tuple(inputs), outputs, None, reason)
+
+    def _outputs(self) -> tuple[BitTensor, ...]:
+        outputs = [read_declaration("output", info) for info in self._model.graph.output]
+        if not outputs:
+            raise OnnxError("graph: no outputs; expected one at least")
+        given = set()
+        for x in outputs:
+            if x.name in given:
+                raise OnnxError(f"output {quoted(x.name)}: there twice; expected it once")
+            given.add(x.name)
+            if x.name not in self._types:
+                raise OnnxError(f"output {quoted(x.name)}: nothing in the graph gives it")
+            known = self._types[x.name]
+            if known != x.dtype and not isinstance(known, str):
+                raise OnnxError(f"output {quoted(x.name)}: it is {known}; declared as {x}")
+        return tuple(outputs)
 
 
-def _input(info: ValueInfoProto, constants: Mapping[str, AnyArray]) -> BitTensor:
+def captured(node: NodeProto) -> list[str]:
+    """Return the values from outside that the subgraphs of ``node`` read, each once."""
+    found: dict[str, None] = {}
+    waiting = [(graph, frozenset[str]()) for graph in _subgraphs(node)]
+    while waiting:
+        graph, outer = waiting.pop()
+        known = {*outer, *(x.name for x in graph.input), *(x.name for x in graph.initializer)}
+        known.update(x.values.name for x in graph.sparse_initializer)
+        for each in graph.node:
+            found.update(dict.fromkeys(name for name in each.input if name and name not in known))
+            waiting += [(inner, frozenset(known)) for inner in _subgraphs(each)]
+            known.update(each.output)
+        found.update(dict.fromkeys(x.name for x in graph.output if x.name not in known))
+    return list(found)
+
+
+def _input(
+    info: ValueInfoProto, tensors: Container[str], constants: Mapping[str, AnyArray]
+) -> BitTensor:
     """Read an input, and check its initializer if it has one."""
     result = read_declaration("input", info)
-    default = constants.get(result.name)
-    if default is not None:
-        if default.dtype != result.dtype:
-            name = quoted(result.name)
-            raise OnnxError(f"initializer {name}: {default.dtype}; declared as {result}")
+    if result.name in tensors:
+        default = constants.get(result.name)
+        if default is None or default.dtype != result.dtype:
+            name, found = quoted(result.name), "another type" if default is None else default.dtype
+            raise OnnxError(f"initializer {name}: {found}; declared as {result}")
         result.expect_shape(default.shape, {})
     return result
 

@@ -1,6 +1,9 @@
-"""Reads tensors that a model holds. Opens no file."""
+"""Reads tensors that a model holds. Opens no file, and refuses tensors that lie in one."""
 
-from onnx import TensorProto, numpy_helper
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+from onnx import GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto, numpy_helper
 
 from .._typing import AnyArray
 from ..errors import OnnxError
@@ -8,14 +11,54 @@ from .model import quoted
 from .types import read_type
 
 
-def read_initializer(tensor: TensorProto) -> AnyArray:
-    """Read an initializer. Raises ``OnnxError``, also for data outside the model."""
-    where = f"initializer {quoted(tensor.name)}"
-    if tensor.data_location == TensorProto.EXTERNAL or tensor.external_data:
-        raise OnnxError(
-            f"{where}: its data lies in another file; expected it in the model (onnx.load"
-            " and onnx.save bring it there)"
-        )
+def expect_no_files(model: ModelProto) -> None:
+    """Raise ``OnnxError`` if any tensor of ``model`` lies in another file."""
+    for what, tensor in _tensors(model):
+        if tensor.data_location == TensorProto.EXTERNAL or tensor.external_data:
+            raise OnnxError(
+                f"{what} {quoted(tensor.name)}: its data lies in another file; expected it in the"
+                " model (onnx.load and onnx.save bring it there)"
+            )
+
+
+def _tensors(model: ModelProto) -> Iterator[tuple[str, TensorProto]]:
+    """Yield all tensors of ``model`` and what each is, those of subgraphs and functions, too."""
+    graphs: list[GraphProto] = [model.graph]
+    for info in model.training_info:
+        graphs += (info.initialization, info.algorithm)
+    nodes: list[NodeProto] = [node for function in model.functions for node in function.node]
+    protos = [each for function in model.functions for each in function.attribute_proto]
+    while graphs or nodes or protos:
+        while graphs:
+            graph = graphs.pop()
+            yield from (("initializer", tensor) for tensor in graph.initializer)
+            yield from _of_sparse(graph.sparse_initializer)
+            nodes += graph.node
+        while nodes:
+            protos += nodes.pop().attribute
+        while protos:
+            # Each field, whatever type the attribute says it has.
+            attribute = protos.pop()
+            where = f"attribute {quoted(attribute.name)}: tensor"
+            yield from ((where, tensor) for tensor in (attribute.t, *attribute.tensors))
+            sparse = (attribute.sparse_tensor, *attribute.sparse_tensors)
+            yield from _of_sparse(sparse)
+            graphs += (attribute.g, *attribute.graphs)
+    return
+
+
+def _of_sparse(tensors: Iterable[SparseTensorProto]) -> Iterator[tuple[str, TensorProto]]:
+    for sparse in tensors:
+        yield "sparse tensor", sparse.values
+        yield "sparse tensor", sparse.indices
+
+
+def read_tensor(where: str, tensor: TensorProto) -> AnyArray:
+    """Read a tensor; ``where`` names it.
+
+    Raises ``OnnxLackingError`` for types that no device has, ``OnnxError`` for other bytes than
+    its type and shape expect.
+    """
     dtype = read_type(where, tensor.data_type)
     shape = tuple(tensor.dims)
     if min(shape, default=0) < 0:
@@ -27,3 +70,25 @@ def read_initializer(tensor: TensorProto) -> AnyArray:
     if array.shape != shape or array.dtype != dtype:
         raise OnnxError(f"{where}: {array.dtype} of {array.shape}; expected {dtype} of {shape}")
     return array
+
+
+def constant_tensor(node: NodeProto) -> TensorProto | None:
+    """Return the tensor of a node ``Constant``; None if it holds strings or a sparse tensor."""
+    if len(node.attribute) != 1:
+        return None
+    (attribute,) = node.attribute
+    values = {
+        "value_int": lambda: np.array(attribute.i, np.int64),
+        "value_ints": lambda: np.array(attribute.ints, np.int64),
+        "value_float": lambda: np.array(attribute.f, np.float32),
+        "value_floats": lambda: np.array(attribute.floats, np.float32),
+    }
+    if attribute.name == "value":
+        tensor = TensorProto()
+        tensor.CopyFrom(attribute.t)
+    elif attribute.name in values:
+        tensor = numpy_helper.from_array(values[attribute.name]())
+    else:
+        return None
+    tensor.name = node.output[0]
+    return tensor

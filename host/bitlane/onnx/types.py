@@ -5,13 +5,15 @@ from typing import Any, Final
 import numpy as np
 from onnx import TensorProto, TensorShapeProto, ValueInfoProto
 
-from ..errors import OnnxError
+from ..errors import OnnxError, OnnxLackingError
 from .model import BitTensor, Dimension, quoted
 
 _INTEGERS: Final = tuple(f"{sign}INT{bits}" for sign in ("U", "") for bits in (8, 16, 32, 64))
 
+BOOL: Final = np.dtype(np.bool_)
+
 TYPES: Final = {
-    "BOOL": np.dtype(np.bool_),
+    "BOOL": BOOL,
     **{name: np.dtype(name.lower()) for name in _INTEGERS},
     "FLOAT16": np.dtype(np.float16),
     "FLOAT": np.dtype(np.float32),
@@ -23,11 +25,15 @@ _NAMES: Final = {dtype: f"tensor({name.lower()})" for name, dtype in TYPES.items
 
 
 def read_type(where: str, code: int) -> np.dtype[Any]:
-    """Return the type of ONNX's number ``code``. Raises ``OnnxError`` for other types."""
+    """Return the type of ONNX's number ``code``.
+
+    Raises ``OnnxLackingError`` for other types of ONNX's, ``OnnxError`` for other numbers.
+    """
     known = code in TensorProto.DataType.values()
     name = TensorProto.DataType.Name(code) if known else str(code)
     if name not in TYPES:
-        raise OnnxError(f"{where}: data type {name}; expected one of {', '.join(TYPES)}")
+        kind = OnnxLackingError if known else OnnxError
+        raise kind(f"{where}: data type {name}; expected one of {', '.join(TYPES)}")
     return TYPES[name]
 
 

@@ -1,0 +1,143 @@
+"""A model that is ready to run: constants on the device, other models with their backend."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+from onnx.backend import base
+
+from ..api.device import Device
+from ..arguments.operands import as_array
+from ..arrays import Array, explain
+from ..closeable import Closeable
+from ..errors import OnnxError, SettingError
+from .build import build_group
+from .model import BitGraph, DeviceGroup, Group, RestGroup, Tensor
+from .operators import OPERATORS
+from .rest import RestModel
+from .values import Values
+
+Inputs: TypeAlias = Mapping[str, ArrayLike] | Sequence[ArrayLike]
+"""Inputs by name, or in the order of those without an initializer; also arrays on the device."""
+
+Note: TypeAlias = Callable[[Group, Values], None]
+"""A function that is called with each group behind it, and with the values so far."""
+
+_BUILDS = {name: operator.build for name, operator in OPERATORS.items()}
+
+
+def load_rest(graph: BitGraph, rest: str | None) -> list[RestModel]:
+    """Return the models that ``rest`` computes, loaded. Raises ``OnnxError``."""
+    groups = [group for group in graph.groups if isinstance(group, RestGroup)]
+    if not groups:
+        return []
+    assert rest is not None, "nothing is cut without one"
+    return [RestModel(group, rest) for group in groups]
+
+
+class PreparedGraph(base.BackendRep, Closeable):
+    """A graph whose constants are on ``device``; it may be run any number of times.
+
+    ``models`` are those of the groups that another backend computes, in order. Where a device was
+    opened for it, ``close`` and the end of a ``with`` statement close that.
+    """
+
+    def __init__(
+        self,
+        graph: BitGraph,
+        device: Device,
+        models: Sequence[RestModel] = (),
+        *,
+        owned: bool = False,
+    ) -> None:
+        self.graph = graph
+        self.device = device
+        self._owned = owned
+        self._models = {id(model.group): model for model in models}
+        self._made = {name for group in graph.groups for name in group.outputs}
+        own = [group for group in graph.groups if isinstance(group, DeviceGroup)]
+        read = dict.fromkeys(name for group in own for name in group.inputs)
+        self._constants = {
+            name: device.asarray(graph.constants[name]) for name in read if name in graph.constants
+        }
+
+    def arrays(self, inputs: Inputs) -> list[Array]:
+        """Return the outputs as arrays on the device, which are computed when they are needed.
+
+        Groups in front of another backend's are computed at once, and its results are sent to the
+        device. Raises ``OnnxError``, ``DataTypeError`` or ``ShapeError`` for other inputs than the
+        model's; ``OutOfDeviceMemory`` or ``LinkError``.
+        """
+        values = self.compute(inputs)
+        return [
+            values.array(x.name) if x.name in self._made else values.array(x.name).copy()
+            for x in self.graph.outputs
+        ]
+
+    def compute(self, inputs: Inputs, note: Note = lambda *_: None) -> Values:
+        """Return all values of a run. Those of the last groups of the device are pending.
+
+        ``note`` is called with each group behind it, and with the values. Raises as `arrays` does.
+        """
+        lengths: dict[str, int] = {}
+        given = self.graph.bind(_as_arrays(inputs), lengths)
+        values = Values(self.device, {**self.graph.constants, **self._constants, **given})
+        for group in self.graph.groups:
+            self._compute_group(group, values)
+            note(group, values)
+        for x in self.graph.outputs:
+            x.expect_shape(values.shape(x.name), lengths)
+        return values
+
+    def _compute_group(self, group: Group, values: Values) -> None:
+        """Compute ``group``, whose inputs are in ``values``; add its outputs there."""
+        if isinstance(group, RestGroup):
+            given = {name: values.host(name) for name in group.inputs}
+            values.add_host(self._models[id(group)].run(given))
+            return
+        arrays = {name: values.array(name) for name in group.inputs}
+        results = build_group(group, self.device, arrays, _BUILDS)
+        values.add_arrays(dict(zip(group.outputs, results, strict=True)))
+
+    def run(self, inputs: Inputs, **options: object) -> tuple[Any, ...]:
+        """Return the outputs as NumPy arrays, in a named tuple.
+
+        All outputs of a group are computed as one job. Takes no options. Raises what `arrays` and
+        ``Device`` do.
+        """
+        expect_no_options(options)
+        values = self.compute(inputs)
+        names = [x.name for x in self.graph.outputs]
+        results = [
+            values.host(name) if name in self._made else np.array(values.host(name))
+            for name in names
+        ]
+        return base.namedtupledict("Outputs", names)(*results)
+
+    def explain(self, inputs: Inputs) -> str:
+        """Return ``bitlane.explain`` of the outputs. Raises what `arrays` does."""
+        return explain(*self.arrays(inputs))
+
+    def close(self) -> None:
+        """Close the device, if it was opened for this graph. May be called again."""
+        if self._owned:
+            self.device.close()
+
+
+def _as_arrays(inputs: Inputs) -> Mapping[str, Tensor] | Sequence[Tensor]:
+    if isinstance(inputs, Array | np.ndarray):
+        raise OnnxError("inputs: one array; expected a list of arrays, or arrays by name")
+
+    def as_tensor(x: ArrayLike) -> Tensor:
+        return x if isinstance(x, Array) else as_array("inputs", x)
+
+    if isinstance(inputs, Mapping):
+        return {name: as_tensor(x) for name, x in inputs.items()}
+    return [as_tensor(x) for x in inputs]
+
+
+def expect_no_options(options: Mapping[str, object]) -> None:
+    """Raise ``SettingError`` for options that are not known."""
+    if options:
+        raise SettingError(f"options: {', '.join(options)}; expected none")
