@@ -1,4 +1,7 @@
-"""`bitlane check MODEL`: reports the errors of a model file, by a dry run."""
+"""`bitlane check MODEL`: reports the errors of a model file, by a dry run.
+
+`check_onnx` checks models in ONNX's format.
+"""
 
 import argparse
 from pathlib import Path
@@ -7,23 +10,31 @@ from .. import dml
 from ..driver.control import Control
 from ..driver.dry_run import LARGEST, DryRunDriver
 from ..driver.geometry import Geometry
-from ..errors import ModelFileError
+from ..errors import BitlaneError, ModelFileError
 from ..links.link import open_link
 from ..model_file import prepare
 from ..model_file.parse import read_model
 from ..text import printable
 from .cli import DONE, Group, Subparsers, report_error
-from .run import add_feature_level, feature_level
+from .run import (
+    add_feature_level,
+    add_rest,
+    expect_no_level,
+    expect_no_rest,
+    feature_level,
+    is_onnx,
+)
 
 
 def add_check(subparsers: Subparsers) -> None:
     """Add the subcommand `check`."""
     parser = subparsers.add_parser(
         "check",
-        help="check a model file of DxDispatch without running it",
+        help="check a model file of DxDispatch, or an ONNX model, without running it",
         description="Read a model file and everything that it names, and list what `bitlane"
         " run` refuses before it executes anything: broken rules of DirectML, bindings, and results"
-        " that cannot be written, one a line. Needs a device only for --device.",
+        " that cannot be written, one a line. Of MODEL.onnx, list the nodes that the device lacks,"
+        " and the groups into which --rest cuts it. Needs a device only for --device.",
         epilog="exit codes: 0 nothing is wrong, 2 bad input or no usable device",
     )
     parser.add_argument("model", metavar="MODEL", help="the model file")
@@ -33,12 +44,23 @@ def add_check(subparsers: Subparsers) -> None:
         help="check too that this device has the memory and the operations; it does nothing",
     )
     add_feature_level(parser)
+    add_rest(parser)
     parser.set_defaults(run=_run, group=Group.USE)
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    path = arguments.model
+    if is_onnx(path):
+        # What it needs is an extra.
+        from .check_onnx import check_onnx
+
+        expect_no_level(path, arguments)
+        if arguments.device is not None:
+            raise BitlaneError(f"--device: {path} is an ONNX model; expected a model file")
+        return check_onnx(path, arguments.rest)
+    expect_no_rest(path, arguments)
     try:
-        return check_model(arguments.model, arguments.device, feature_level(arguments))
+        return check_model(path, arguments.device, feature_level(arguments))
     except ModelFileError as error:
         if not error.others:
             raise

@@ -88,12 +88,7 @@ def add_run(subparsers: Subparsers) -> None:
             metavar="NAME=FILE.npy",
             help=f"of MODEL.onnx: the file that {what}; once for each",
         )
-    parser.add_argument(
-        "--rest",
-        metavar="BACKEND",
-        help="of MODEL.onnx: what computes the nodes that the device lacks, onnxruntime or"
-        " reference; without it they are refused",
-    )
+    add_rest(parser)
     parser.set_defaults(run=_run, group=Group.USE)
 
 
@@ -127,6 +122,33 @@ def add_feature_level(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_rest(parser: argparse.ArgumentParser) -> None:
+    """Add the option `--rest`."""
+    parser.add_argument(
+        "--rest",
+        metavar="BACKEND",
+        help="of MODEL.onnx: what computes the nodes that the device lacks, onnxruntime or"
+        " reference; without it they are refused",
+    )
+
+
+def is_onnx(path: str) -> bool:
+    """Return whether ``path`` names a model of ONNX."""
+    return Path(path).suffix.lower() == ".onnx"
+
+
+def expect_no_level(path: str, arguments: argparse.Namespace) -> None:
+    """Raise ``BitlaneError`` for `--feature-level` beside the ONNX model ``path``."""
+    if arguments.feature_level is not None:
+        raise BitlaneError(f"--feature-level: {path} is an ONNX model; expected a model file")
+
+
+def expect_no_rest(path: str, arguments: argparse.Namespace) -> None:
+    """Raise ``BitlaneError`` for `--rest` beside the model file ``path``."""
+    if arguments.rest is not None:
+        raise BitlaneError(f"--rest: {path} is not an ONNX model; expected MODEL.onnx")
+
+
 def feature_level(arguments: argparse.Namespace) -> dml.FeatureLevel:
     """Return the level of the option `--feature-level`."""
     return _LEVELS[arguments.feature_level or _DEFAULT_LEVEL]
@@ -140,23 +162,23 @@ def _run(arguments: argparse.Namespace) -> int:
         url = parsed.with_option("vcd", arguments.vcd)
     path, inputs, outputs = arguments.model, arguments.input, arguments.output
     _expect_distinct(path, arguments)
-    if Path(path).suffix.lower() == ".onnx":
+    if is_onnx(path):
         # What it needs is an extra.
         from .run_onnx import run_onnx
 
+        expect_no_level(path, arguments)
         for option, given in (
             ("--trace", arguments.trace),
             ("--report", arguments.report),
             ("--json", arguments.json),
             ("--iterations", arguments.iterations != 1),
-            ("--feature-level", arguments.feature_level is not None),
         ):
             if given:
                 raise BitlaneError(f"{option}: {path} is an ONNX model; expected a model file")
         return run_onnx(path, url, inputs, outputs, rest=arguments.rest, check=arguments.check)
-    if inputs or outputs or arguments.rest:
-        option = "--rest" if arguments.rest else "--input, --output"
-        raise BitlaneError(f"{option}: {path} is not an ONNX model; expected MODEL.onnx")
+    expect_no_rest(path, arguments)
+    if inputs or outputs:
+        raise BitlaneError(f"--input, --output: {path} is not an ONNX model; expected MODEL.onnx")
     if arguments.iterations < 1:
         raise BitlaneError(f"--iterations: {arguments.iterations}; expected 1 or more")
     if (arguments.trace or arguments.report) and arguments.iterations > 1:

@@ -84,7 +84,7 @@ def explain(
     plain = list(fused)
     added = 0
     waiting = [root for root in roots if root not in known]
-    for stage in _stages(replace_nodes(waiting, known), leaves):
+    for stage in stages(replace_nodes(waiting, known), leaves):
         wanted, buffers = stage.wanted, tuple([leaf.buffer for leaf in leaves])
         for costs, nodes in ((fused, fuse(wanted, abilities)), (plain, wanted)):
             plan = replace(plan_passes(nodes, abilities), arguments=buffers)
@@ -116,7 +116,7 @@ def _joined(passes: Sequence[PassCost]) -> list[PassCost]:
     return joined
 
 
-def _stages(roots: Sequence[Expression], leaves: list[Argument]) -> Iterator[SumStage]:
+def stages(roots: Sequence[Expression], leaves: list[Argument]) -> Iterator[SumStage]:
     """Yield the stages of ``roots``; append the sums of the host to ``leaves`` behind each one."""
     waiting = list(roots)
     while waiting:

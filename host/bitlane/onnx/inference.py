@@ -66,3 +66,35 @@ class Inference:
             return read_declaration("value", self._infos[name]).dtype
         except OnnxError as error:
             return str(error)
+
+
+def infer_shapes(
+    content: bytes, shapes: Mapping[str, tuple[int, ...]]
+) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of those outputs of a model that follow from ``shapes`` of its inputs.
+
+    ``content``: the model, as ONNX writes it.
+    """
+    model = ModelProto.FromString(content)
+    for info in model.graph.input:
+        if info.name in shapes:
+            tensor = info.type.tensor_type
+            tensor.ClearField("shape")
+            tensor.shape.SetInParent()
+            for length in shapes[info.name]:
+                tensor.shape.dim.add(dim_value=length)
+    for info in model.graph.output:
+        if info.type.HasField("tensor_type"):
+            # As inferred before, from less.
+            info.type.tensor_type.ClearField("shape")
+    try:
+        graph = shape_inference.infer_shapes(model, data_prop=True).graph
+    except (shape_inference.InferenceError, ValueError, RuntimeError):
+        return {}
+    found = {}
+    for info in graph.output:
+        tensor = info.type.tensor_type
+        axes = tensor.shape.dim
+        if tensor.HasField("shape") and all(axis.HasField("dim_value") for axis in axes):
+            found[info.name] = tuple([int(axis.dim_value) for axis in axes])
+    return found

@@ -123,3 +123,6 @@ OPERATORS: Final[Mapping[str, Operator]] = {
     "Where": Operator((9, 16), logic.read_where, logic.build_where),
     "Xor": _logical(Op.XOR),
 }
+
+BUILDS: Final[Mapping[str, Build]] = {name: each.build for name, each in OPERATORS.items()}
+"""The function that makes the expressions of each operator."""

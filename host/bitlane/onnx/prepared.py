@@ -11,10 +11,14 @@ from ..api.device import Device
 from ..arguments.operands import as_array
 from ..arrays import Array, explain
 from ..closeable import Closeable
+from ..compiler.explain import explain as explain_nodes
+from ..compiler.nodes import Expression
 from ..errors import OnnxError, SettingError
 from .build import build_group
+from .dry import run_dry
 from .model import BitGraph, DeviceGroup, Group, RestGroup, Tensor
-from .operators import OPERATORS
+from .operators import BUILDS
+from .picture import draw_groups
 from .rest import RestModel
 from .values import Values
 
@@ -23,8 +27,6 @@ Inputs: TypeAlias = Mapping[str, ArrayLike] | Sequence[ArrayLike]
 
 Note: TypeAlias = Callable[[Group, Values], None]
 """A function that is called with each group behind it, and with the values so far."""
-
-_BUILDS = {name: operator.build for name, operator in OPERATORS.items()}
 
 
 def load_rest(graph: BitGraph, rest: str | None) -> list[RestModel]:
@@ -55,6 +57,7 @@ class PreparedGraph(base.BackendRep, Closeable):
         self.device = device
         self._owned = owned
         self._models = {id(model.group): model for model in models}
+        self._rest = models[0].rest if models else None
         self._made = {name for group in graph.groups for name in group.outputs}
         own = [group for group in graph.groups if isinstance(group, DeviceGroup)]
         read = dict.fromkeys(name for group in own for name in group.inputs)
@@ -97,7 +100,7 @@ class PreparedGraph(base.BackendRep, Closeable):
             values.add_host(self._models[id(group)].run(given))
             return
         arrays = {name: values.array(name) for name in group.inputs}
-        results = build_group(group, self.device, arrays, _BUILDS)
+        results = build_group(group, self.device, arrays, BUILDS)
         values.add_arrays(dict(zip(group.outputs, results, strict=True)))
 
     def run(self, inputs: Inputs, **options: object) -> tuple[Any, ...]:
@@ -116,8 +119,23 @@ class PreparedGraph(base.BackendRep, Closeable):
         return base.namedtupledict("Outputs", names)(*results)
 
     def explain(self, inputs: Inputs) -> str:
-        """Return ``bitlane.explain`` of the outputs. Raises what `arrays` does."""
-        return explain(*self.arrays(inputs))
+        """Return the passes of each group, and the reason of each node that is not the device's.
+
+        Without other nodes it is ``bitlane.explain`` of the outputs. Executes nothing. Raises what
+        `arrays` does.
+        """
+        if not self._models:
+            return explain(*self.arrays(inputs))
+        given = self.graph.bind(_as_arrays(inputs), {})
+        shapes = {name: tuple(x.shape) for name, x in given.items()}
+        driver = self.device.driver
+        abilities = driver.geometry.abilities
+
+        def show(roots: Sequence[Expression]) -> str:
+            return explain_nodes(abilities, roots, driver.link)
+
+        groups = run_dry(self.graph, driver.geometry, shapes)
+        return draw_groups(groups, self._rest, show)
 
     def close(self) -> None:
         """Close the device, if it was opened for this graph. May be called again."""

@@ -81,21 +81,21 @@ class RestModel:
 
     def __init__(self, group: RestGroup, rest: str) -> None:
         self.group = group
-        self._rest = rest
+        self.rest = rest
         with _named(rest):
             self._compute = _BACKENDS[rest](group.content, group.outputs)
 
     def run(self, inputs: Mapping[str, HostValue]) -> dict[str, HostValue]:
         """Return the outputs by name. Raises ``OnnxError``, also for results of other types."""
         given = {name: _plain(x) for name, x in inputs.items()}
-        with _named(self._rest):
+        with _named(self.rest):
             results = self._compute(given)
         found = dict(zip(self.group.outputs, results, strict=True))
         for name, dtype in self.group.types.items():
             x = np.asarray(found[name])
             if x.dtype != dtype:
                 raise OnnxError(
-                    f"rest {self._rest!r}: value {quoted(name)}: {x.dtype}; expected {dtype}, as"
+                    f"rest {self.rest!r}: value {quoted(name)}: {x.dtype}; expected {dtype}, as"
                     " ONNX infers"
                 )
             found[name] = x

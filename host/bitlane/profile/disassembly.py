@@ -30,9 +30,7 @@ def lower_model(
 
 def disassemble(dispatches: Sequence[LabelledCommands], geometry: Geometry) -> str:
     """Return all commands as text, grouped by dispatch, after a line on the device."""
-    ports = "1 read port" if geometry.read_ports == 1 else f"{geometry.read_ports} read ports"
-    sizes = f"beats of {8 * geometry.data_bytes} bits, {ports}, {geometry.loops} nested loops"
-    lines = [f"For {sizes}, {geometry.slots} slots"]
+    lines = [geometry_text(geometry)]
     number = 0
     for each in dispatches:
         what = f"Dispatch '{printable(each.label)}'" if each.label else "Initialization"
@@ -42,6 +40,13 @@ def disassemble(dispatches: Sequence[LabelledCommands], geometry: Geometry) -> s
             lines.append(command_text(command, number))
             number += 1
     return "\n".join(lines)
+
+
+def geometry_text(geometry: Geometry) -> str:
+    """Return a line on the device: what its commands depend on."""
+    ports = "1 read port" if geometry.read_ports == 1 else f"{geometry.read_ports} read ports"
+    sizes = f"beats of {8 * geometry.data_bytes} bits, {ports}, {geometry.loops} nested loops"
+    return f"For {sizes}, {geometry.slots} slots"
 
 
 def command_text(command: Command, number: int) -> str:

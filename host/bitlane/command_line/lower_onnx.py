@@ -1,0 +1,79 @@
+"""`bitlane lower MODEL.onnx`: prints the commands of each group, for inputs of given lengths."""
+
+from collections.abc import Mapping, Sequence
+
+from ..compiler.listing import list_commands
+from ..compiler.nodes import Expression
+from ..driver.control import Control
+from ..driver.geometry import Geometry
+from ..errors import BitlaneError
+from ..links.link import open_link
+from ..onnx import OnnxError, load
+from ..onnx.cut import read_graph
+from ..onnx.dry import run_dry
+from ..onnx.model import BitTensor, quoted
+from ..onnx.picture import draw_groups
+from ..profile.disassembly import command_text, geometry_text
+from .cli import DONE
+
+
+def lower_onnx(path: str, url: str, rest: str | None, lengths: Sequence[str]) -> int:
+    """Print the commands of the model ``path`` for the device ``url``; return the exit code.
+
+    ``rest`` names the backend of the nodes that the device lacks. ``lengths``: NAME=LENGTH of the
+    axes that the model names. Raises ``OnnxError``, also for an axis without a length, and
+    ``BitlaneError``.
+    """
+    known = _lengths(lengths)
+    try:
+        graph = read_graph(load(path), rest)
+        wanted = [x for x in graph.inputs if x.name not in graph.constants]
+        shapes = {x.name: _shape(x, known) for x in wanted}
+    except OnnxError as error:
+        raise type(error)(f"{path}: {error}") from error
+    with open_link(url) as link:
+        geometry = Control(link).geometry()
+
+    def show(roots: Sequence[Expression]) -> str:
+        return _listing(geometry, roots)
+
+    print(geometry_text(geometry))
+    print(draw_groups(run_dry(graph, geometry, shapes), rest, show))
+    return DONE
+
+
+def _listing(geometry: Geometry, roots: Sequence[Expression]) -> str:
+    lines = []
+    for run in list_commands(geometry.abilities, roots, geometry.memory_base):
+        lines += [command_text(command, number) for number, command in enumerate(run)]
+    return "\n".join(lines)
+
+
+def _lengths(words: Sequence[str]) -> dict[str, int]:
+    """Return the lengths of ``words`` by name. Raises ``BitlaneError``."""
+    found: dict[str, int] = {}
+    for word in words:
+        name, joint, length = word.partition("=")
+        if not (name and joint and length.isascii() and length.isdigit()):
+            raise BitlaneError(f"--length {word}: expected NAME=LENGTH")
+        if name in found:
+            raise BitlaneError(f"--length {word}: {name} is there already; expected it once")
+        found[name] = int(length)
+    return found
+
+
+def _shape(x: BitTensor, lengths: Mapping[str, int]) -> tuple[int, ...]:
+    """Return the shape of an input. Raises ``OnnxError`` for an axis without a length."""
+    if x.shape is None:
+        raise OnnxError(f"input {quoted(x.name)}: any shape; expected one in the model")
+    shape = []
+    for axis in x.shape:
+        length = lengths.get(axis) if isinstance(axis, str) else axis
+        if length is None:
+            option = f" (--length {axis}=LENGTH)" if isinstance(axis, str) else " in the model"
+            raise OnnxError(
+                f"input {quoted(x.name)}: {x}, without a length of {axis or 'an axis'}; expected"
+                f" one{option}"
+            )
+        shape.append(length)
+    return tuple(shape)

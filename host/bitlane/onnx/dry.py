@@ -1,0 +1,80 @@
+"""A dry run of a model: the expressions of each group for inputs of given shapes."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..api.device import Device
+from ..compiler.nodes import Expression
+from ..driver.dry_run import DryRunDriver
+from ..driver.geometry import Geometry
+from .build import build_group
+from .inference import infer_shapes
+from .model import BitGraph, DeviceGroup, Group
+from .operators import BUILDS
+
+
+@dataclass(frozen=True, slots=True)
+class DryGroup:
+    """A group, the bytes that it reads and gives, and how the device would compute it."""
+
+    number: int
+    group: Group
+    read: int | None
+    """Bytes of its inputs; None if their shapes are known only when the model runs."""
+    written: int | None
+    roots: tuple[Expression, ...] | None
+    """The outputs of a group of the device; None if its shapes are not known, and for others."""
+
+
+def run_dry(
+    graph: BitGraph, geometry: Geometry, shapes: Mapping[str, tuple[int, ...]]
+) -> Iterator[DryGroup]:
+    """Yield the groups of ``graph`` for inputs of ``shapes``. The expressions of a group are for
+    a device of ``geometry``, and hold until the next one is taken.
+
+    Raises ``ShapeError``, ``LayoutError`` or ``OutOfDeviceMemory`` as a run does.
+    """
+    with DryRunDriver(geometry) as driver:
+        run = _DryRun(graph, Device(driver), shapes)
+        for number, group in enumerate(graph.groups, 1):
+            yield run.compute(number, group)
+
+
+class _DryRun:
+    """The shapes and types of values so far."""
+
+    def __init__(
+        self, graph: BitGraph, device: Device, shapes: Mapping[str, tuple[int, ...]]
+    ) -> None:
+        self._device = device
+        self._shapes = {name: x.shape for name, x in graph.constants.items()} | dict(shapes)
+        self._types: dict[str, np.dtype[Any]] = {
+            name: x.dtype for name, x in graph.constants.items()
+        }
+        self._types |= {x.name: x.dtype for x in graph.inputs}
+
+    def compute(self, number: int, group: Group) -> DryGroup:
+        """Return ``group``, and note the shapes and types of its outputs."""
+        roots = None
+        if not isinstance(group, DeviceGroup):
+            self._shapes |= infer_shapes(group.content, self._shapes)
+            self._types |= group.types
+        elif self._shapes.keys() >= set(group.inputs):
+            arrays = {
+                name: self._device.asarray(np.zeros(self._shapes[name], self._types[name]))
+                for name in group.inputs
+            }
+            results = build_group(group, self._device, arrays, BUILDS)
+            self._shapes |= {name: x.shape for name, x in zip(group.outputs, results, strict=True)}
+            self._types |= {name: x.dtype for name, x in zip(group.outputs, results, strict=True)}
+            roots = tuple([x._value.node for x in results])
+        return DryGroup(number, group, self._bytes(group.inputs), self._bytes(group.outputs), roots)
+
+    def _bytes(self, names: tuple[str, ...]) -> int | None:
+        if not all(name in self._shapes and name in self._types for name in names):
+            return None
+        sizes = (int(np.prod(self._shapes[x])) * self._types[x].itemsize for x in names)
+        return sum(sizes)
