@@ -16,8 +16,9 @@ def check_onnx(path: str, rest: str | None) -> int:
     ``OnnxError`` for the last error, ``OSError`` if the file cannot be read, and ``SettingError``.
     """
     expect_rest(rest)
+    model = load(path)
     try:
-        whole = read_model(load(path))
+        whole = read_model(model)
         errors = [] if whole.error is None else [whole.error]
         if rest is None:
             errors += [OnnxError(node.reason) for node in whole.lacking]

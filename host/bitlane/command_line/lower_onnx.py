@@ -24,9 +24,9 @@ def lower_onnx(path: str, url: str, rest: str | None, lengths: Sequence[str]) ->
     axes that the model names. Raises ``OnnxError``, also for an axis without a length, and
     ``BitlaneError``.
     """
-    known = _lengths(lengths)
+    known, model = _lengths(lengths), load(path)
     try:
-        graph = read_graph(load(path), rest)
+        graph = read_graph(model, rest)
         wanted = [x for x in graph.inputs if x.name not in graph.constants]
         shapes = {x.name: _shape(x, known) for x in wanted}
     except OnnxError as error:

@@ -40,8 +40,9 @@ def run_onnx(
     backend of the nodes that the device lacks; its results are not checked. Raises ``OnnxError``
     and ``BitlaneError`` for a wrong model, name or file before the device is opened.
     """
+    model = load(path)
     try:
-        whole = read_model(load(path))
+        whole = read_model(model)
         graph = cut_model(whole, expect_rest(rest))
         models = load_rest(graph, rest)
     except OnnxError as error:

@@ -19,7 +19,7 @@ from .dry import run_dry
 from .model import BitGraph, DeviceGroup, Group, RestGroup, Tensor
 from .operators import BUILDS
 from .picture import draw_groups
-from .rest import RestModel
+from .rest import RestModel, plain
 from .values import Values
 
 Inputs: TypeAlias = Mapping[str, ArrayLike] | Sequence[ArrayLike]
@@ -113,7 +113,7 @@ class PreparedGraph(base.BackendRep, Closeable):
         values = self.compute(inputs)
         names = [x.name for x in self.graph.outputs]
         results = [
-            values.host(name) if name in self._made else np.array(values.host(name))
+            values.host(name) if name in self._made else np.array(plain(values.host(name)))
             for name in names
         ]
         return base.namedtupledict("Outputs", names)(*results)

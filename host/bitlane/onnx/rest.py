@@ -87,7 +87,7 @@ class RestModel:
 
     def run(self, inputs: Mapping[str, HostValue]) -> dict[str, HostValue]:
         """Return the outputs by name. Raises ``OnnxError``, also for results of other types."""
-        given = {name: _plain(x) for name, x in inputs.items()}
+        given = {name: plain(x) for name, x in inputs.items()}
         with _named(self.rest):
             results = self._compute(given)
         found = dict(zip(self.group.outputs, results, strict=True))
@@ -113,7 +113,7 @@ def _named(rest: str) -> Iterator[None]:
         raise OnnxError(f"rest {rest!r}: {one_line(error)}") from error
 
 
-def _plain(x: HostValue) -> HostValue:
+def plain(x: HostValue) -> HostValue:
     """Return ``x`` with booleans of the bytes 0 and 1, in this machine's byte order."""
     if not isinstance(x, np.ndarray):
         return x

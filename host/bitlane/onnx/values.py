@@ -20,11 +20,13 @@ class Values:
         }
 
     def add_arrays(self, arrays: Mapping[str, Array]) -> None:
-        """Add arrays on the device, which may be pending."""
+        """Add arrays on the device, which may be pending; they replace values of their names."""
         self._arrays.update(arrays)
+        for name in arrays:
+            self._host.pop(name, None)
 
     def add_host(self, results: Mapping[str, HostValue]) -> None:
-        """Add what another backend has computed: arrays, or sequences of ONNX's."""
+        """Add values that another backend has computed."""
         self._host.update(results)
 
     def array(self, name: str) -> Array:

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from bitlane.onnx.cut import read_graph
 from bitlane.onnx.golden import reference_outputs
 from bitlane.onnx.nodes import newest_opset
-from bitlane.onnx.parse import read_graph
 from support.host.arrays import same
 from support.host.onnx_models import model_of, node
 
