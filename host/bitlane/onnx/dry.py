@@ -1,11 +1,12 @@
 """A dry run of a model: the expressions of each group for inputs of given shapes."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from .._typing import AnyArray
 from ..api.device import Device
 from ..compiler.nodes import Expression
 from ..driver.dry_run import DryRunDriver
@@ -13,7 +14,7 @@ from ..driver.geometry import Geometry
 from .build import build_group
 from .inference import infer_shapes
 from .model import BitGraph, DeviceGroup, Group
-from .operators import BUILDS
+from .packing import PACKED_BUILDS, pack_bits, pack_group
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +31,19 @@ class DryGroup:
 
 
 def run_dry(
-    graph: BitGraph, geometry: Geometry, shapes: Mapping[str, tuple[int, ...]]
+    graph: BitGraph,
+    geometry: Geometry,
+    shapes: Mapping[str, tuple[int, ...]],
+    on_device: Iterable[str] = (),
 ) -> Iterator[DryGroup]:
-    """Yield the groups of ``graph`` for inputs of ``shapes``. The expressions of a group are for
-    a device of ``geometry``, and hold until the next one is taken.
+    """Yield the groups of ``graph`` for inputs of ``shapes``.
 
-    Raises ``ShapeError``, ``LayoutError`` or ``OutOfDeviceMemory`` as a run does.
+    The expressions of a group are for a device of ``geometry``, and hold until the next one is
+    taken. ``on_device``: the inputs that are on the device already. Raises ``ShapeError``, ``LayoutError`` or ``OutOfDeviceMemory`` as a run does.
     """
     with DryRunDriver(geometry) as driver:
         run = _DryRun(graph, Device(driver), shapes)
+        run.ours.update(on_device)
         for number, group in enumerate(graph.groups, 1):
             yield run.compute(number, group)
 
@@ -55,26 +60,33 @@ class _DryRun:
             name: x.dtype for name, x in graph.constants.items()
         }
         self._types |= {x.name: x.dtype for x in graph.inputs}
+        self.ours: set[str] = set()
+        """Values that are on the device before they are read."""
+        self._packed = frozenset[str]()
 
     def compute(self, number: int, group: Group) -> DryGroup:
         """Return ``group``, and note the shapes and types of its outputs."""
-        roots = None
+        roots, self._packed = None, frozenset()
         if not isinstance(group, DeviceGroup):
             self._shapes |= infer_shapes(group.content, self._shapes)
             self._types |= group.types
         elif self._shapes.keys() >= set(group.inputs):
-            arrays = {
-                name: self._device.asarray(np.zeros(self._shapes[name], self._types[name]))
-                for name in group.inputs
-            }
-            results = build_group(group, self._device, arrays, BUILDS)
+            truths = {name for name in group.inputs if self._types[name].kind == "b"} - self.ours
+            part, self._packed = pack_group(group, self._shapes, truths)
+            arrays = {name: self._device.asarray(self._zeros(name)) for name in group.inputs}
+            results = build_group(part, self._device, arrays, PACKED_BUILDS)
+            self.ours.update(group.outputs)
             self._shapes |= {name: x.shape for name, x in zip(group.outputs, results, strict=True)}
             self._types |= {name: x.dtype for name, x in zip(group.outputs, results, strict=True)}
             roots = tuple([x._value.node for x in results])
         return DryGroup(number, group, self._bytes(group.inputs), self._bytes(group.outputs), roots)
 
+    def _zeros(self, name: str) -> AnyArray:
+        """Return an array like the one that is sent."""
+        array = np.zeros(self._shapes[name], self._types[name])
+        return pack_bits(array) if name in self._packed else array
+
     def _bytes(self, names: tuple[str, ...]) -> int | None:
         if not all(name in self._shapes and name in self._types for name in names):
             return None
-        sizes = (int(np.prod(self._shapes[x])) * self._types[x].itemsize for x in names)
-        return sum(sizes)
+        return sum(self._zeros(name).nbytes for name in names)

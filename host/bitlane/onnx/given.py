@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from .._typing import AnyArray
-from ..errors import OnnxError, OnnxLackingError
+from ..errors import OnnxLackingError
 from .model import Settings, quoted
 
 _NONE: Final[Settings] = MappingProxyType({})
@@ -60,10 +60,10 @@ class Given:
         return self.constants[given]
 
     def integers(self, number: int, name: str) -> tuple[int, ...]:
-        """Return the integers of input ``number``, of one axis. Raises ``OnnxError``."""
+        """Return the integers of input ``number``, of one axis. Raises ``OnnxLackingError``."""
         array = self.constant(number, name)
         if array.ndim != 1 or array.dtype.kind not in "iu":
-            raise OnnxError(
+            raise OnnxLackingError(
                 f"{self.label}: {name} of {array.dtype} and shape {array.shape}; expected integers"
                 " along one axis"
             )

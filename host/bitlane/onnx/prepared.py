@@ -17,10 +17,10 @@ from ..errors import OnnxError, SettingError
 from .build import build_group
 from .dry import run_dry
 from .model import BitGraph, DeviceGroup, Group, RestGroup, Tensor
-from .operators import BUILDS
+from .packing import PACKED_BUILDS, find_packable, pack_group
 from .picture import draw_groups
 from .rest import RestModel, plain
-from .values import Values
+from .values import Values, Weights
 
 Inputs: TypeAlias = Mapping[str, ArrayLike] | Sequence[ArrayLike]
 """Inputs by name, or in the order of those without an initializer; also arrays on the device."""
@@ -60,10 +60,12 @@ class PreparedGraph(base.BackendRep, Closeable):
         self._rest = models[0].rest if models else None
         self._made = {name for group in graph.groups for name in group.outputs}
         own = [group for group in graph.groups if isinstance(group, DeviceGroup)]
-        read = dict.fromkeys(name for group in own for name in group.inputs)
-        self._constants = {
-            name: device.asarray(graph.constants[name]) for name in read if name in graph.constants
-        }
+        self._packable = {id(group): find_packable(group) for group in own}
+        self._weights = Weights(device, graph.constants)
+        for group in own:
+            for name in group.inputs:
+                if name in self._weights and name not in self._packable[id(group)]:
+                    self._weights.array(name)
 
     def arrays(self, inputs: Inputs) -> list[Array]:
         """Return the outputs as arrays on the device, which are computed when they are needed.
@@ -85,7 +87,7 @@ class PreparedGraph(base.BackendRep, Closeable):
         """
         lengths: dict[str, int] = {}
         given = self.graph.bind(_as_arrays(inputs), lengths)
-        values = Values(self.device, {**self.graph.constants, **self._constants, **given})
+        values = Values(self.device, self._weights, given)
         for group in self.graph.groups:
             self._compute_group(group, values)
             note(group, values)
@@ -99,8 +101,16 @@ class PreparedGraph(base.BackendRep, Closeable):
             given = {name: values.host(name) for name in group.inputs}
             values.add_host(self._models[id(group)].run(given))
             return
-        arrays = {name: values.array(name) for name in group.inputs}
-        results = build_group(group, self.device, arrays, BUILDS)
+        part, packed = group, frozenset[str]()
+        if self._packable[id(group)]:
+            shapes = {name: values.shape(name) for name in group.inputs}
+            truths = {name for name in group.inputs if values.is_truth_on_host(name)}
+            part, packed = pack_group(group, shapes, truths)
+        arrays = {
+            name: values.packed(name) if name in packed else values.array(name)
+            for name in group.inputs
+        }
+        results = build_group(part, self.device, arrays, PACKED_BUILDS)
         values.add_arrays(dict(zip(group.outputs, results, strict=True)))
 
     def run(self, inputs: Inputs, **options: object) -> tuple[Any, ...]:
@@ -134,7 +144,8 @@ class PreparedGraph(base.BackendRep, Closeable):
         def show(roots: Sequence[Expression]) -> str:
             return explain_nodes(abilities, roots, driver.link)
 
-        groups = run_dry(self.graph, driver.geometry, shapes)
+        ours = [name for name, x in given.items() if isinstance(x, Array)]
+        groups = run_dry(self.graph, driver.geometry, shapes, ours)
         return draw_groups(groups, self._rest, show)
 
     def close(self) -> None:
