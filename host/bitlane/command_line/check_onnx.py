@@ -18,7 +18,7 @@ def check_onnx(path: str, rest: str | None) -> int:
     expect_rest(rest)
     model = load(path)
     try:
-        whole = read_model(model)
+        whole = read_model(model, binary=rest is not None)
         errors = [] if whole.error is None else [whole.error]
         if rest is None:
             errors += [OnnxError(node.reason) for node in whole.lacking]

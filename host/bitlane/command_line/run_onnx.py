@@ -41,9 +41,10 @@ def run_onnx(
     and ``BitlaneError`` for a wrong model, name or file before the device is opened.
     """
     model = load(path)
+    expect_rest(rest)
     try:
-        whole = read_model(model)
-        graph = cut_model(whole, expect_rest(rest))
+        whole = read_model(model, binary=rest is not None)
+        graph = cut_model(whole, rest)
         models = load_rest(graph, rest)
     except OnnxError as error:
         raise type(error)(f"{path}: {error}") from error

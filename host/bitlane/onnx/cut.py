@@ -21,7 +21,8 @@ def read_graph(model: ModelProto, rest: str | None = None) -> BitGraph:
 
     Raises ``OnnxError``, or ``SettingError`` for an unknown ``rest``.
     """
-    return cut_model(read_model(model), expect_rest(rest))
+    expect_rest(rest)
+    return cut_model(read_model(model, binary=rest is not None), rest)
 
 
 def cut_model(model: WholeModel, rest: str | None) -> BitGraph:

@@ -39,7 +39,9 @@ def run_dry(
     """Yield the groups of ``graph`` for inputs of ``shapes``.
 
     The expressions of a group are for a device of ``geometry``, and hold until the next one is
-    taken. ``on_device``: the inputs that are on the device already. Raises ``ShapeError``, ``LayoutError`` or ``OutOfDeviceMemory`` as a run does.
+    taken. ``on_device``: the inputs that are on the device already.
+
+    Raises ``ShapeError``, ``LayoutError`` or ``OutOfDeviceMemory`` as a run does.
     """
     with DryRunDriver(geometry) as driver:
         run = _DryRun(graph, Device(driver), shapes)

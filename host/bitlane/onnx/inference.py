@@ -8,7 +8,7 @@ import numpy as np
 from onnx import ModelProto, ValueInfoProto, checker, shape_inference
 
 from ..errors import OnnxError
-from .model import quoted
+from .model import BitTensor, quoted
 from .types import read_declaration
 
 
@@ -57,6 +57,15 @@ class Inference:
                 " expected a value_info with its type in the model"
             )
         return info
+
+    def declaration(self, name: str) -> BitTensor | None:
+        """Return the type and shape of a tensor; None if it has none that a device has."""
+        if name not in self._infos:
+            return None
+        try:
+            return read_declaration("value", self._infos[name])
+        except OnnxError:
+            return None
 
     def type_of(self, name: str) -> np.dtype[Any] | str:
         """Return the type of a tensor, or why it has none that a device has."""

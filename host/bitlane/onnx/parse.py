@@ -10,6 +10,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
 
 from .._typing import AnyArray
 from ..errors import OnnxError, OnnxLackingError
+from .binary import rewrite_binary
 from .inference import Inference, check_model, one_line
 from .model import BitTensor, quoted
 from .nodes import OWN_DOMAINS, UNDEFINED, expect_opset, label_of, read_node
@@ -30,9 +31,10 @@ def load(path: str | Path) -> ModelProto:
     return model
 
 
-def read_model(model: ModelProto) -> WholeModel:
+def read_model(model: ModelProto, *, binary: bool = False) -> WholeModel:
     """Read ``model``, checked down to the type of every name that the device computes.
 
+    ``binary``: rewrite binary layers, which then need another backend for the rest of them.
     Raises ``OnnxError`` for anything but a model; the result has the error of a model that ONNX's
     own checker refuses. Opens no file.
     """
@@ -46,6 +48,8 @@ def read_model(model: ModelProto) -> WholeModel:
     # First: nothing below may follow a reference to another file.
     expect_no_files(model)
     flat = _without_functions(model)
+    if binary:
+        flat = rewrite_binary(flat)
     opset = _opset(flat)
     return _Reader(flat, opset).read()
 
