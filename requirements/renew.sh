@@ -20,7 +20,7 @@ pin() {
 
 # The largest set first: the others take their versions from it.
 pin dev --extra demo --extra readback --extra plot --extra completion \
-    --extra onnx --extra dask --extra report --extra litex --group dev
+    --extra onnxruntime --extra dask --extra report --extra litex --group dev
 pin test --extra demo --extra serial --extra plot --extra completion \
     --extra onnx --extra dask --extra report --group test --constraints requirements/dev.txt
 pin demo --extra demo --group build --constraints requirements/dev.txt

@@ -74,12 +74,12 @@ def build_group(
         operands[node.output] = made
     results, taken = [], {value.node for value in sources}
     for name in group.outputs:
-        node, dtype = operands[name].node, operands[name].dtype
-        if node in taken or not _is_separate(node):
+        root, dtype = operands[name].node, operands[name].dtype
+        if root in taken or not _is_separate(root):
             # Writing to one array must not change another, or an element that it repeats.
-            node = apply(Op.COPY, node)
-        taken.add(node)
-        results.append(Array(Value(device, dtype, node, sources)))
+            root = apply(Op.COPY, root)
+        taken.add(root)
+        results.append(Array(Value(device, dtype, root, sources)))
     return results
 
 

@@ -122,7 +122,7 @@ class PreparedGraph(base.BackendRep, Closeable):
         expect_no_options(options)
         values = self.compute(inputs)
         names = [x.name for x in self.graph.outputs]
-        results = [
+        results: list[Any] = [
             values.host(name) if name in self._made else np.array(plain(values.host(name)))
             for name in names
         ]

@@ -50,8 +50,7 @@ def _load_reference(content: bytes, outputs: Sequence[str]) -> Compute:
     evaluator = ReferenceEvaluator(content, new_ops=[BitCast])
 
     def compute(inputs: Mapping[str, HostValue]) -> Sequence[HostValue]:
-        results: Sequence[HostValue] = evaluator.run(list(outputs), dict(inputs))
-        return results
+        return list(evaluator.run(list(outputs), dict(inputs)))
 
     return compute
 

@@ -1,6 +1,7 @@
 """Reads tensors that a model holds. Opens no file, and refuses tensors that lie in one."""
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto, numpy_helper
@@ -72,22 +73,26 @@ def read_tensor(where: str, tensor: TensorProto) -> AnyArray:
     return array
 
 
+_NUMBERS: Final = {
+    "value_int": ("i", np.int64),
+    "value_ints": ("ints", np.int64),
+    "value_float": ("f", np.float32),
+    "value_floats": ("floats", np.float32),
+}
+"""The field and the type of attributes of numbers."""
+
+
 def constant_tensor(node: NodeProto) -> TensorProto | None:
     """Return the tensor of a node ``Constant``; None if it holds strings or a sparse tensor."""
     if len(node.attribute) != 1:
         return None
     (attribute,) = node.attribute
-    values = {
-        "value_int": lambda: np.array(attribute.i, np.int64),
-        "value_ints": lambda: np.array(attribute.ints, np.int64),
-        "value_float": lambda: np.array(attribute.f, np.float32),
-        "value_floats": lambda: np.array(attribute.floats, np.float32),
-    }
+    tensor = TensorProto()
     if attribute.name == "value":
-        tensor = TensorProto()
         tensor.CopyFrom(attribute.t)
-    elif attribute.name in values:
-        tensor = numpy_helper.from_array(values[attribute.name]())
+    elif attribute.name in _NUMBERS:
+        field, dtype = _NUMBERS[attribute.name]
+        tensor = numpy_helper.from_array(np.array(getattr(attribute, field), dtype))
     else:
         return None
     tensor.name = node.output[0]

@@ -94,7 +94,8 @@ class Values:
         """Return the shape of a value that is an array."""
         if name in self._arrays:
             return self._arrays[name].shape
-        return np.shape(self._weights.host(name) if self._is_weight(name) else self._host[name])
+        x = self._weights.host(name) if self._is_weight(name) else self._host[name]
+        return np.asarray(x).shape
 
     def settle(self) -> None:
         """Compute all pending arrays as one job. Raises as ``bitlane.compute``."""

@@ -50,10 +50,7 @@ def train(
     """
     choose = np.random.default_rng(0)
     widths = [rows.shape[1], *sizes]
-    latent = [
-        choose.normal(0, 0.5, (n, m)).astype(np.float32)
-        for n, m in pairwise(widths)
-    ]
+    latent = [choose.normal(0, 0.5, (n, m)).astype(np.float32) for n, m in pairwise(widths)]
     shifts = [np.zeros(m, np.float32) for m in sizes[:-1]]
     for _ in range(steps):
         batch = choose.integers(0, len(rows), 128)
