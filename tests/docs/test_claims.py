@@ -73,7 +73,11 @@ def test_pages_and_messages_add_an_extra_by_one_command() -> None:
         new = re.findall(r"'\.\[(\w+)\]'", text)
         assert new == re.findall(r"pip install \./cppsim '\.\[(sim|demo)\]'", text), path
         added |= set(re.findall(r"'bitlane\[(\w+)\]'", text))
-    assert {"boards", "compiler", "completion", "litex", "onnx", "report"} <= added <= extras
+    assert (
+        {"boards", "compiler", "completion", "litex", "onnx", "onnxruntime", "report"}
+        <= added
+        <= extras
+    )
 
 
 def test_the_tools_of_the_figures_are_those_that_are_pinned() -> None:

@@ -16,6 +16,13 @@ _CHIP = "from bitlane_boards.readback.chipdb import ChipDatabase; print(ChipData
 _VERILATE = "from bitlane_boards.litex.simulated import *; verilate(Path('.'), [])"
 _CUPY = "from cppsim.stored import find_cupy; print(find_cupy('this', 'that'))"
 _WORKER = "from bitlane.dask.workers import _expect_version; _expect_version('w', None, '0.2.0')"
+_REST = (
+    "import bitlane.onnx as b; from onnx import helper as h;"
+    " v = [h.make_tensor_value_info(x, 7, [1]) for x in 'ay'];"
+    " g = h.make_graph([h.make_node('Neg', ['a'], ['y'])], 'g', v[:1], v[1:]);"
+    " m = h.make_model(g, opset_imports=[h.make_opsetid('', 18)]);"
+    " print(*b.run_model(m, [[1]], 'numpy', rest='onnxruntime'))"
+)
 
 
 @dataclass(frozen=True)
@@ -170,6 +177,13 @@ MESSAGES = (
         "host/bitlane/onnx/__init__.py", "bitlane[onnx]", "bitlane run none.onnx", "No such file"
     ),
     Message(
+        "host/bitlane/onnx/rest.py",
+        "bitlane[onnxruntime]",
+        f'python -c "{_REST}"',
+        r"^\[-1\]$",
+        before=(*BITLANE, "install 'bitlane[onnx]'"),
+    ),
+    Message(
         "host/bitlane/profile/profile.py",
         "bitlane[report]",
         f"bitlane run {_XOR} --report report.html",
@@ -238,6 +252,7 @@ SHOWN = (
     Shown("docs/first_hour_numpy.md", "bitlane[completion]", "bitlane completion bash", "complete"),
     Shown("docs/first_hour_numpy.md", "bitlane[onnx]", "bitlane run none.onnx", "No such file"),
     Shown("docs/models.md", "bitlane[onnx]", "bitlane run none.onnx", "No such file"),
+    Shown("docs/models.md", "bitlane[onnxruntime]", f'python -c "{_REST}"', r"^\[-1\]$"),
     Shown(
         "docs/litex.md", "bitlane[litex]", "bitlane build litex:radiona_ulx3s", "the tools|synth"
     ),

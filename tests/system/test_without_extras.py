@@ -85,6 +85,8 @@ def test_the_help_knows_every_command(tmp_path: Path) -> None:
         (("info", "sim"), "sim"),
         (("info", "serial:/dev/ttyUSB1"), "serial"),
         (("run", "model.onnx"), "onnx"),
+        (("check", "model.onnx"), "onnx"),
+        (("lower", "model.onnx"), "onnx"),
         (("simulate", "hx8k"), "boards"),
         (("soak", "--replay", "1:width=32"), "sim"),
         (("soak", "--cluster", "tcp://127.0.0.1:9"), "dask"),

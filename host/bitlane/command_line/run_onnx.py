@@ -21,7 +21,7 @@ from ..onnx.model import BitGraph, RestGroup, quoted
 from ..onnx.parse import read_model
 from ..onnx.prepared import load_rest
 from ..onnx.rest import expect_rest
-from ..onnx.values import Values
+from ..onnx.values import RunValues
 from .cli import CHECK_FAILED, DONE
 
 
@@ -116,7 +116,7 @@ class _Run:
         self.graph = prepared.graph
         self._prepared = prepared
         self._inputs = inputs
-        self._values: Values | None = None
+        self._values: RunValues | None = None
 
     def compute(self) -> None:
         """Compute all outputs on the device, and leave them there."""

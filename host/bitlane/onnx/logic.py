@@ -124,8 +124,6 @@ def build_where(node: BitNode, operands: Sequence[Operand], place: Workplace) ->
 
 
 def read_sum(given: Given) -> Reading:
-    if given.dtype.kind == "f":
-        raise OnnxLackingError(f"{given.label}: of {given.dtype}, which takes arithmetic")
     axes = given.integers(1, "axes") if given.has(1) else ()
     settings = {
         "axes": axes,

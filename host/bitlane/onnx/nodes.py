@@ -79,6 +79,8 @@ def read_node(
     if len(node.output) != 1 or not node.output[0]:
         raise OnnxError(f"{label}: {len(node.output)} outputs; expected one, with a name")
     given = Given(label, tuple(node.input), tuple(dtypes), attributes, constants or {})
+    if given.dtype.kind not in OPERATORS[name].kinds:
+        raise OnnxLackingError(f"{label}: of {given.dtype}, which takes arithmetic")
     inputs, dtype, settings = OPERATORS[name].read(given)
     return BitNode(label, name, inputs, node.output[0], dtype, settings)
 

@@ -20,12 +20,12 @@ from .model import BitGraph, DeviceGroup, Group, RestGroup, Tensor
 from .packing import PACKED_BUILDS, find_packable, pack_group
 from .picture import draw_groups
 from .rest import RestModel, plain
-from .values import Values, Weights
+from .values import RunValues, Weights
 
 Inputs: TypeAlias = Mapping[str, ArrayLike] | Sequence[ArrayLike]
 """Inputs by name, or in the order of those without an initializer; also arrays on the device."""
 
-Note: TypeAlias = Callable[[Group, Values], None]
+Note: TypeAlias = Callable[[Group, RunValues], None]
 """A function that is called with each group behind it, and with the values so far."""
 
 
@@ -80,14 +80,14 @@ class PreparedGraph(base.BackendRep, Closeable):
             for x in self.graph.outputs
         ]
 
-    def compute(self, inputs: Inputs, note: Note = lambda *_: None) -> Values:
+    def compute(self, inputs: Inputs, note: Note = lambda *_: None) -> RunValues:
         """Return all values of a run. Those of the last groups of the device are pending.
 
         ``note`` is called with each group behind it, and with the values. Raises as `arrays` does.
         """
         lengths: dict[str, int] = {}
         given = self.graph.bind(_as_arrays(inputs), lengths)
-        values = Values(self.device, self._weights, given)
+        values = RunValues(self.device, self._weights, given)
         for group in self.graph.groups:
             self._compute_group(group, values)
             note(group, values)
@@ -95,7 +95,7 @@ class PreparedGraph(base.BackendRep, Closeable):
             x.expect_shape(values.shape(x.name), lengths)
         return values
 
-    def _compute_group(self, group: Group, values: Values) -> None:
+    def _compute_group(self, group: Group, values: RunValues) -> None:
         """Compute ``group``, whose inputs are in ``values``; add its outputs there."""
         if isinstance(group, RestGroup):
             given = {name: values.host(name) for name in group.inputs}

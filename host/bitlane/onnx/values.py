@@ -39,7 +39,7 @@ class Weights:
         return self._packed[name]
 
 
-class Values:
+class RunValues:
     """Values by name. Each is sent to the device, or brought from it, once at most.
 
     Values ``given`` take the place of ``weights`` of their names.

@@ -6,11 +6,8 @@ from typing import Final
 from .model import BitNode
 from .operators import OPERATORS
 
-RULE: Final = (
-    "a group is computed on the device if one of its nodes at least computes bits: any operator but"
-    f" {', '.join(name for name, each in OPERATORS.items() if each.moves)}, which move elements"
-)
-"""The rule in words, for `explain` and pages."""
+RULE: Final = "a group that only moves elements is not worth a transfer to the device"
+"""The rule in words, for `explain` and pages. Operators that move elements are marked so."""
 
 NOT_WORTH: Final = "its group only moves elements, which is not worth a transfer to the device"
 

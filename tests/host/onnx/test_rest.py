@@ -110,7 +110,7 @@ def test_each_group_is_explained(device: Device) -> None:
     ]
     assert "group 2, reference: 2 nodes" in lines
     assert "  node 5 (Neg): an operator that bitlane does not have" in lines
-    assert lines[-1].startswith("rule: a group is computed on the device if one of its nodes")
+    assert lines[-1].startswith("rule: a group that only moves elements is not worth a transfer")
 
 
 def test_shapes_that_the_values_decide_are_explained_as_such(device: Device) -> None:
