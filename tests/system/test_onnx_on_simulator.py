@@ -14,9 +14,8 @@ from onnx.reference import ReferenceEvaluator
 
 import bitlane
 from bitlane.onnx import Backend, OnnxError
-from bitlane.onnx.golden import reference_outputs
 from bitlane.onnx.operators import OPERATORS
-from support.host.onnx_models import made_up
+from support.host.onnx_models import golden, made_up
 from support.system.devices import DEFAULT, NARROW, opened
 
 pytestmark = pytest.mark.slow
@@ -88,7 +87,7 @@ class Checked:
         model = with_constants(self._model, given)
         tensors = {x.name: given[x.name] for x in model.graph.input}
         results = Backend.run_model(model, tensors, self._device)
-        expect_same(results, reference_outputs(self._model, given))
+        expect_same(results, golden(model, tensors))
         return results
 
 

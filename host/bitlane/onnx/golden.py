@@ -11,7 +11,6 @@ from onnx.reference.op_run import OpRun
 from .._typing import AnyArray
 from ..arguments.operands import as_zeros_and_ones
 from .model import DeviceGroup, HostValue
-from .nodes import OWN_DOMAINS
 from .types import read_type
 
 
@@ -25,29 +24,13 @@ class BitCast(OpRun):
         return (_view_bits(x, read_type("to", to)),)
 
 
-def reference_outputs(model: ModelProto, tensors: Mapping[str, AnyArray]) -> list[AnyArray]:
-    """Return the outputs of ``model``, which `read_graph` accepts, by onnx's reference.
-
-    ``tensors``: its inputs and constants by name. Any byte of a boolean but 0 is True; those of
-    results are 0 and 1.
-    """
-    named = ModelProto()
-    named.CopyFrom(model)
-    # onnx's reference knows its own operators by the empty domain alone.
-    for each in (*named.opset_import, *named.graph.node):
-        if each.domain in OWN_DOMAINS:
-            each.domain = ""
-    values = {name: _view_bits(*_native(x)) for name, x in tensors.items()}
-    results = ReferenceEvaluator(named, new_ops=[BitCast]).run(None, values)
-    return [np.asarray(x) for x in results]
-
-
 def reference_group(
     model: ModelProto, group: DeviceGroup, tensors: Mapping[str, HostValue]
 ) -> list[AnyArray]:
     """Return the outputs of ``group``, cut from ``model``, by onnx's reference.
 
-    ``tensors``: its inputs by name. See `reference_outputs`.
+    ``model``: as `read_model` has read it. ``tensors``: the inputs of the group by name. Any byte
+    of a boolean but 0 is True; those of results are 0 and 1.
     """
     own = {node.output for node in group.nodes}
     part = ModelProto()

@@ -1,6 +1,6 @@
 """A model that is ready to run: constants on the device, other models with their backend."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,9 +24,6 @@ from .values import RunValues, Weights
 
 Inputs: TypeAlias = Mapping[str, ArrayLike] | Sequence[ArrayLike]
 """Inputs by name, or in the order of those without an initializer; also arrays on the device."""
-
-Note: TypeAlias = Callable[[Group, RunValues], None]
-"""A function that is called with each group behind it, and with the values so far."""
 
 
 def load_rest(graph: BitGraph, rest: str | None) -> list[RestModel]:
@@ -80,17 +77,16 @@ class PreparedGraph(base.BackendRep, Closeable):
             for x in self.graph.outputs
         ]
 
-    def compute(self, inputs: Inputs, note: Note = lambda *_: None) -> RunValues:
+    def compute(self, inputs: Inputs) -> RunValues:
         """Return all values of a run. Those of the last groups of the device are pending.
 
-        ``note`` is called with each group behind it, and with the values. Raises as `arrays` does.
+        Raises as `arrays` does.
         """
         lengths: dict[str, int] = {}
         given = self.graph.bind(_as_arrays(inputs), lengths)
         values = RunValues(self.device, self._weights, given)
         for group in self.graph.groups:
             self._compute_group(group, values)
-            note(group, values)
         for x in self.graph.outputs:
             x.expect_shape(values.shape(x.name), lengths)
         return values

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from bitlane.onnx.cut import read_graph
-from bitlane.onnx.golden import reference_outputs
 from bitlane.onnx.nodes import newest_opset
 from support.host.arrays import same
-from support.host.onnx_models import model_of, node
+from support.host.onnx_models import golden, model_of, node
 
 BINARY = {
     "And": (np.bitwise_and, "?", 7),
@@ -30,7 +29,7 @@ def test_operators_of_two_inputs_in_every_opset(operator: str) -> None:
     for opset in range(first, newest_opset() + 1):
         model = model_of([node(operator, "a b", "y")], declared, output, opset=opset)
         read_graph(model)
-        assert same(reference_outputs(model, {"a": a, "b": b})[0], wanted), opset
+        assert same(golden(model, {"a": a, "b": b})[0], wanted), opset
 
 
 @pytest.mark.parametrize("direction", ["LEFT", "RIGHT"])
@@ -42,12 +41,12 @@ def test_shifts_in_every_opset(direction: str) -> None:
     for opset in range(11, newest_opset() + 1):
         model = model_of([shift], declared, {"y": ("u1", [4])}, opset=opset)
         read_graph(model)
-        got = reference_outputs(model, {"a": a, "b": b})[0]
+        got = golden(model, {"a": a, "b": b})[0]
         assert same(got, np.array(wanted, np.uint8)), opset
 
 
 def test_both_names_of_the_domain_and_any_byte_order() -> None:
     model = model_of([node("BitwiseNot", "a", "y")], {"a": ("u2", [2])}, {"y": ("u2", [2])})
     model.graph.node[0].domain = model.opset_import[0].domain = "ai.onnx"
-    got = reference_outputs(model, {"a": np.array([1, 2], ">u2")})[0]
+    got = golden(model, {"a": np.array([1, 2], ">u2")})[0]
     assert same(got, np.array([0xFFFE, 0xFFFD], np.uint16))

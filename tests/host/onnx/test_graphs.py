@@ -13,9 +13,8 @@ from bitlane.api.device import Device
 from bitlane.arrays.value import Value
 from bitlane.errors import DataTypeError, ShapeError
 from bitlane.onnx import OnnxError, prepare
-from bitlane.onnx.golden import reference_outputs
 from support.host.arrays import link_of, random, same
-from support.host.onnx_models import code, made_up, model_of, node, tensor
+from support.host.onnx_models import code, golden, made_up, model_of, node, tensor
 from support.seeds import seeds
 
 XOR_NOT_AND = [
@@ -32,10 +31,12 @@ def test_any_graph_gives_what_onnxs_reference_gives(seed: int, device: Device) -
     wanted = ReferenceEvaluator(graph).run(None, given)
     given = {name: _with_other_bytes(x, seed) for name, x in given.items()}
     prepared = prepare(graph, device)
-    golden = reference_outputs(graph, {**prepared.graph.constants, **given})
+    says_golden = golden(graph, given)
     got = prepared.run(given)
-    assert len(got) == len(wanted) == len(golden) == len(graph.graph.output)
-    for x, mine, theirs, model_says in zip(graph.graph.output, got, wanted, golden, strict=True):
+    assert len(got) == len(wanted) == len(says_golden) == len(graph.graph.output)
+    for x, mine, theirs, model_says in zip(
+        graph.graph.output, got, wanted, says_golden, strict=True
+    ):
         assert same(mine, np.asarray(theirs)), f"seed {seed}: {x.name}\n{graph}"
         assert same(mine, model_says), f"seed {seed}: {x.name}, the golden model"
 
@@ -91,7 +92,7 @@ def test_floats_are_equal_as_onnxs_reference_says(device: Device, kind: str) -> 
     prepared = prepare(graph, device)
     (wanted,) = ReferenceEvaluator(graph).run(None, {"a": a, "b": b})
     assert same(prepared.run([a, b]).y, np.asarray(wanted))
-    assert same(reference_outputs(graph, {"a": a, "b": b})[0], np.asarray(wanted))
+    assert same(golden(graph, {"a": a, "b": b})[0], np.asarray(wanted))
 
 
 def test_a_bitcast_takes_no_pass_and_parts_none(device: Device) -> None:
@@ -215,9 +216,11 @@ def test_any_byte_of_a_boolean_but_0_is_true(device: Device, on_device: bool) ->
     graph = model_of(BOOLEANS, inputs, outputs, [constant])
     prepared = prepare(graph, device)
     given = {"a": a, "b": b, "u": numbers}
-    golden = reference_outputs(graph, {**prepared.graph.constants, **given})
+    says_golden = golden(graph, given)
     sent = {name: device.asarray(x) if on_device else x for name, x in given.items()}
-    for (name, expected), got, says in zip(wanted.items(), prepared.run(sent), golden, strict=True):
+    for (name, expected), got, says in zip(
+        wanted.items(), prepared.run(sent), says_golden, strict=True
+    ):
         assert same(got, expected), name
         assert same(says, expected), f"{name}, the golden model"
 

@@ -12,11 +12,10 @@ from onnx.reference import ReferenceEvaluator
 from bitlane.api.device import Device
 from bitlane.errors import ShapeError
 from bitlane.onnx import OnnxError, prepare
-from bitlane.onnx.golden import reference_outputs
 from bitlane.onnx.nodes import newest_opset
 from bitlane.onnx.operators import OPERATORS
 from support.host.arrays import link_of, random, same
-from support.host.onnx_models import code, model_of, node, tensor
+from support.host.onnx_models import code, golden, model_of, node, tensor
 
 KINDS = ["?", "u1", "i2", "u4", "i8", "f2", "f4", "f8"]
 
@@ -235,7 +234,7 @@ def test_truth_values_are_counted_in_one_pass(kind: str, device: Device) -> None
     assert lines[1].startswith("COUNT_XOR SUM ")
     assert same(prepared.run([a, b])[0], (a ^ b).sum(1).astype(kind))
     given = {"a": a, "b": b}
-    assert same(reference_outputs(model, given)[0], (a ^ b).sum(1).astype(kind))
+    assert same(golden(model, given)[0], (a ^ b).sum(1).astype(kind))
 
 
 @pytest.mark.parametrize(

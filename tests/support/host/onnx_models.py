@@ -7,6 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
+from bitlane.onnx.cut import cut_model
+from bitlane.onnx.golden import reference_group
+from bitlane.onnx.model import DeviceGroup
+from bitlane.onnx.parse import read_model
 from support.host.arrays import INTEGERS, random
 
 Declared: TypeAlias = Mapping[str, tuple[str, Sequence[int | str | None]]]
@@ -50,6 +54,15 @@ def model_of(
 
     graph = helper.make_graph(nodes, "graph", infos(inputs), infos(outputs), constants)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+
+
+def golden(model: ModelProto, given: Mapping[str, NDArray[Any]]) -> list[NDArray[Any]]:
+    """Return the outputs of a model that is one group of a device, by the golden model."""
+    whole = read_model(model)
+    graph = cut_model(whole, None)
+    (group,) = graph.groups
+    assert isinstance(group, DeviceGroup)
+    return reference_group(whole.proto, group, {**graph.constants, **given})
 
 
 def made_up(seed: int) -> tuple[ModelProto, dict[str, NDArray[Any]]]:
