@@ -3,7 +3,7 @@
 A backend is loaded when a model needs it.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final, Protocol, TypeAlias
 
@@ -98,7 +98,18 @@ class RestModel:
                     " ONNX infers"
                 )
             found[name] = x
-        return found
+        return _apart(found, given.values())
+
+
+def _apart(found: dict[str, HostValue], given: Iterable[HostValue]) -> dict[str, HostValue]:
+    """Return results that share no memory with the inputs, nor with each other."""
+    known = [x for x in given if isinstance(x, np.ndarray)]
+    for name, x in found.items():
+        if isinstance(x, np.ndarray):
+            if any(np.may_share_memory(x, other) for other in known):
+                found[name] = x = x.copy()
+            known.append(x)
+    return found
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """Binary layers: products of 1 and -1 are counted on the device, with equal results."""
 
 from itertools import pairwise
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from onnx.reference import ReferenceEvaluator
 
 import bitlane
 from bitlane.api.device import Device
+from bitlane.model_file.results import busy_cycles
 from bitlane.onnx import OnnxError, OnnxLackingError, PreparedGraph, prepare
 from bitlane.onnx.model import DeviceGroup
 from support.host.arrays import model, same
@@ -146,23 +148,37 @@ def test_a_scale_that_is_computed_is_refused_by_name(device: Device) -> None:
         prepare(graph, device, rest="reference")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("url", ["numpy", "numpy?board=colorlight-i9", "sim"])
-@pytest.mark.parametrize("bipolar", [False, True])
-def test_digits_are_read_as_the_reference_reads_them(url: str, bipolar: bool) -> None:
+@pytest.fixture(scope="module")
+def trained() -> Network:
     rows, labels = digits()
-    network = train(rows[:1297], labels[:1297], [256, 256, 10])
-    count = 500 if url != "sim" else 50
+    return train(rows[:1297], labels[:1297], [256, 256, 10], 200)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("url", "count"), [("numpy", 500), ("numpy?board=colorlight-i9", 500), ("sim", 20)]
+)
+def test_digits_are_read_as_the_reference_reads_them(
+    url: str, count: int, trained: Network
+) -> None:
+    rows, labels = digits()
     test, wanted = rows[1297 : 1297 + count], labels[1297 : 1297 + count]
-    *layers, scores = network.activations(test)
+    *layers, scores = trained.activations(test)
     right = float((scores.argmax(1) == wanted).mean())
     assert right > 0.8
     pixels = np.where(test, 12, 3).astype(np.float32)
-    with bitlane.open(url) as device:
-        prepared = prepare(as_where(network, bipolar=bipolar), device, rest="reference")
-        got = prepared.run([pixels])
-        cycles = device.driver.link.prediction
-    assert same(got[-1], scores.astype(np.float32))
-    if not bipolar:
-        assert [same(x, y) for x, y in zip(got[1:-1], layers, strict=True)] == [True, True]
-    print(f"{url}: {count} digits, {right:.1%} right, every bit equal; {cycles}")
+    for bipolar in (False, True):
+        with bitlane.open(url) as device:
+            prepared = prepare(as_where(trained, bipolar=bipolar), device, rest="reference")
+            cycles = busy_cycles(device.driver)
+            before, start = cycles(), perf_counter()
+            got = prepared.run([pixels])
+            spent, taken = perf_counter() - start, cycles()
+            predicted = device.driver.link.prediction
+        assert same(got[-1], scores.astype(np.float32))
+        if not bipolar:
+            assert [same(x, y) for x, y in zip(got[1:-1], layers, strict=True)] == [True, True]
+        print(
+            f"{url}: {count} digits, {right:.1%} right, every bit equal, {spent:.3f} s,"
+            f" cycles {before} to {taken}, {predicted}"
+        )

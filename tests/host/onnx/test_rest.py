@@ -269,6 +269,19 @@ def test_an_output_that_no_group_computes_is_a_copy(device: Device) -> None:
     assert same(sent.get(), A)
 
 
+def test_results_of_the_rest_share_no_memory(device: Device) -> None:
+    # onnx's reference returns views of its inputs.
+    text = """g (int32[2,3] a) => (int32[3,2] y, int32[3,2] z, int32[2,3] n)
+    { n = BitwiseNot(a) y = Transpose(a) z = Transpose(a) }"""
+    prepared = prepare(parsed(text), device, rest="reference")
+    a = random((2, 3), "i4", 5)
+    before = a.copy()
+    got = prepared.run([a])
+    got.y[...] = 0
+    assert same(a, before)
+    assert same(got.z, before.T)
+
+
 # --- what is refused ------------------------------------------------------------------------------
 
 
