@@ -66,10 +66,8 @@ class _Chain:
             return False
         if not first or not second or axes != (rank - 1,) or first[-1] != second[-1]:
             return False
-        inputs = (shapes[name] for name in self.inputs)
         # The bits that fill the last byte up differ nowhere; they would count as equal.
-        whole = first[-1] > 0 and not (self.equal and first[-1] % 8)
-        return whole and all(shape and shape[-1] == first[-1] for shape in inputs)
+        return first[-1] > 0 and not (self.equal and first[-1] % 8)
 
 
 def _unsqueezed(shape: tuple[int, ...], views: Sequence[tuple[int, ...]]) -> tuple[int, ...]:

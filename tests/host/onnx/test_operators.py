@@ -300,6 +300,31 @@ def test_settings_that_are_computed_are_refused(case: Case, device: Device) -> N
         prepare(model, device)
 
 
+@pytest.mark.parametrize("kind", ["f2", "f4", "f8"])
+def test_sums_of_floats_are_refused(kind: str, device: Device) -> None:
+    model, _ = built(Case("ReduceSum", (3, 4)), kind)
+    with pytest.raises(OnnxError, match=r"\(ReduceSum\): of float\d\d, which takes arithmetic"):
+        prepare(model, device)
+
+
+def test_sums_of_the_host_are_joined_and_read_again(device: Device) -> None:
+    nodes = [
+        node("ReduceSum", "a axes", "s"),
+        node("ReduceSum", "b axes", "t"),
+        node("Concat", "s t", "c", axis=0),
+        node("BitwiseXor", "c k", "x"),
+        node("Concat", "x x", "y", axis=1),
+    ]
+    declared = {"a": ("u4", [2, 9]), "b": ("u4", [3, 9])}
+    constants = [tensor("axes", np.array([1])), tensor("k", np.array(0x55, np.uint32))]
+    model = model_of(nodes, declared, {"y": ("u4", [5, 2])}, constants)
+    a, b = elements((2, 9), "u4", 1), elements((3, 9), "u4", 2)
+    sums = np.concatenate([a.sum(1, "u4"), b.sum(1, "u4")])[:, None] ^ np.uint32(0x55)
+    prepared = prepare(model, device)
+    assert same(prepared.run([a, b])[0], np.concatenate([sums, sums], 1))
+    assert "host       adds up" in prepared.explain([a, b])
+
+
 @pytest.mark.parametrize(("kind", "to"), [("f4", 2), ("u1", 1), ("f4", 11), ("f8", 1), ("?", 10)])
 def test_casts_that_take_arithmetic_are_refused(kind: str, to: int, device: Device) -> None:
     model = model_of([node("Cast", "x", "y", to=to)], {"x": (kind, [4])}, {"y": ("u1", [4])})

@@ -269,17 +269,52 @@ def test_an_output_that_no_group_computes_is_a_copy(device: Device) -> None:
     assert same(sent.get(), A)
 
 
-def test_results_of_the_rest_share_no_memory(device: Device) -> None:
-    # onnx's reference returns views of its inputs.
-    text = """g (int32[2,3] a) => (int32[3,2] y, int32[3,2] z, int32[2,3] n)
-    { n = BitwiseNot(a) y = Transpose(a) z = Transpose(a) }"""
+@pytest.fixture
+def echo(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Let the backend return its first input for each output; return the inputs that it gets."""
+    inputs: list[Any] = []
+
+    def load(content: bytes, outputs: Sequence[str]) -> Any:
+        def compute(given: Mapping[str, Any]) -> list[Any]:
+            inputs.extend(given.values())
+            return [next(iter(given.values()))] * len(outputs)
+
+        return compute
+
+    monkeypatch.setitem(bitlane.onnx.rest._BACKENDS, "reference", load)
+    return inputs
+
+
+def test_results_of_the_rest_share_no_memory(device: Device, echo: list[Any]) -> None:
+    text = """g (int32[4] a) => (int32[4] y, int32[4] z, int32[4] n)
+    { n = BitwiseNot(a) y = Abs(a) z = Abs(a) }"""
     prepared = prepare(parsed(text), device, rest="reference")
-    a = random((2, 3), "i4", 5)
-    before = a.copy()
+    a = A.copy()
     got = prepared.run([a])
     got.y[...] = 0
-    assert same(a, before)
-    assert same(got.z, before.T)
+    assert same(a, A)
+    assert same(got.z, A)
+    assert len(echo) == 1
+
+
+def test_the_rest_gets_booleans_of_0_and_1(device: Device, echo: list[Any]) -> None:
+    graph = parsed("g (bool[4] a) => (bool[1,4] y) { y = Flatten <axis = 0>(a) }")
+    prepared = prepare(graph, device, rest="reference")
+    with pytest.raises(ShapeError):
+        prepared.run([np.array([0, 1, 2, 255], np.uint8).view(bool)])
+    (sent,) = echo
+    assert sent.view(np.uint8).tolist() == [0, 1, 1, 1]
+
+
+def test_a_constant_of_another_type_is_the_rests(device: Device) -> None:
+    words = helper.make_tensor("k", TensorProto.STRING, [4], [b"a", b"b", b"a", b"c"])
+    nodes = [node("Equal", "k k", "e"), node("And", "e b", "y")]
+    graph = model_of(nodes, {"b": ("?", [4])}, {"y": ("?", [4])}, [words], opset=19)
+    with pytest.raises(OnnxLackingError, match="input 'k': initializer 'k': data type STRING; exp"):
+        prepare(graph, device)
+    prepared = prepare(graph, device, rest="reference")
+    assert [kind for kind, *_ in kinds(prepared)] == ["rest", "device"]
+    assert prepared.run([np.array([1, 0, 1, 0], bool)])[0].tolist() == [True, False, True, False]
 
 
 # --- what is refused ------------------------------------------------------------------------------
