@@ -19,6 +19,9 @@ _BIPOLAR: Final = "BipolarQuant"
 _DOMAINS: Final = ("qonnx.custom_op.general", "onnx.brevitas", "finn.custom_op.general")
 """The domains in which exports have `_BIPOLAR`."""
 
+_FIRST: Final = 13
+"""The opset as of which axes are inputs of nodes."""
+
 _EXACT: Final = {np.dtype(np.float32): 1 << 24, np.dtype(np.float64): 1 << 53}
 """The terms of 1 and -1 whose sum each float type holds, in whatever order they are added."""
 
@@ -26,9 +29,11 @@ _EXACT: Final = {np.dtype(np.float32): 1 << 24, np.dtype(np.float64): 1 << 53}
 def rewrite_binary(model: ModelProto) -> ModelProto:
     """Return a copy of ``model`` with its binary layers as counts of bits.
 
-    ``model`` has no functions. A model without such layers, or that ONNX's checker refuses, stays
-    as it is.
+    ``model`` has no functions. A model without such layers, of an older opset than 13, or that
+    ONNX's checker refuses, stays as it is.
     """
+    if not any(not x.domain and x.version >= _FIRST for x in model.opset_import):
+        return model
     rewriter = _Rewriter(model)
     rewriter.expand()
     rewriter.count()

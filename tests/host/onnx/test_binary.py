@@ -82,6 +82,8 @@ def product(
     sides: tuple[Any, Any] = (1, -1),
     columns: int | str = 4,
     kind: str = "f4",
+    rows: tuple[int | str, ...] = ("n",),
+    opset: int = 18,
 ) -> ModelProto:
     """Return a model of one product of signs of c."""
     nodes = [node("Where", "c one other", "s"), node("MatMul", "s w", "y")]
@@ -90,8 +92,9 @@ def product(
         tensor("other", np.array(sides[1], kind)),
         tensor("w", weights.astype(kind)),
     ]
-    declared: Any = {"c": ("?", ["n", columns])}
-    return model_of(nodes, declared, {"y": (kind, ["n", weights.shape[1]])}, constants, opset=18)
+    declared: Any = {"c": ("?", [*rows, columns])}
+    output = kind, [*rows, weights.shape[1]]
+    return model_of(nodes, declared, {"y": output}, constants, opset=opset)
 
 
 NOT_SIGNS = signs((4, 3), 1)
@@ -109,6 +112,7 @@ NOT_SIGNS[2, 1] = 0
         product(signs((4, 3), 1), sides=([[1]], [[-1]])),
         product(signs((4, 3), 1), sides=([1, 1, 1, 1], -1)),
         product(signs((4, 3), 1), columns="m"),
+        product(signs((4, 3), 1), opset=12),
     ],
 )
 def test_other_products_stay_as_they_are(graph: ModelProto, device: Device) -> None:
@@ -126,6 +130,16 @@ def test_products_of_signs_are_counts(kind: str, one: Any, device: Device) -> No
     prepared = prepare(graph, device, rest="reference")
     assert groups_of(prepared) == [LAYER]
     c = np.random.default_rng(2).integers(0, 2, (5, 4)) == 1
+    (wanted,) = ReferenceEvaluator(graph).run(None, {"c": c})
+    assert same(prepared.run([c])[0], np.asarray(wanted))
+
+
+@pytest.mark.parametrize("rows", [(), (2,), (2, 3)])
+def test_products_of_any_rank_are_counts(rows: tuple[int, ...], device: Device) -> None:
+    graph = product(signs((4, 3), 1), rows=rows)
+    prepared = prepare(graph, device, rest="reference")
+    assert groups_of(prepared) == [LAYER]
+    c = np.random.default_rng(2).integers(0, 2, (*rows, 4)) == 1
     (wanted,) = ReferenceEvaluator(graph).run(None, {"c": c})
     assert same(prepared.run([c])[0], np.asarray(wanted))
 
