@@ -5,7 +5,7 @@ A backend is loaded when a model needs it.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 from onnx.reference import ReferenceEvaluator
@@ -40,8 +40,8 @@ def _load_onnxruntime(content: bytes, outputs: Sequence[str]) -> Compute:
     session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
 
     def compute(inputs: Mapping[str, HostValue]) -> Sequence[HostValue]:
-        results: Sequence[HostValue] = session.run(list(outputs), dict(inputs))
-        return results
+        results: Any = session.run(list(outputs), dict(inputs))
+        return list(results)
 
     return compute
 
@@ -50,7 +50,8 @@ def _load_reference(content: bytes, outputs: Sequence[str]) -> Compute:
     evaluator = ReferenceEvaluator(content, new_ops=[BitCast])
 
     def compute(inputs: Mapping[str, HostValue]) -> Sequence[HostValue]:
-        return list(evaluator.run(list(outputs), dict(inputs)))
+        results: Any = evaluator.run(list(outputs), dict(inputs))
+        return list(results)
 
     return compute
 
