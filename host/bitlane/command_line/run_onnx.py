@@ -5,7 +5,6 @@ from os.path import realpath
 from pathlib import Path
 
 import numpy as np
-from onnx import ModelProto
 
 from .._typing import AnyArray
 from ..api.device import open_device
@@ -22,6 +21,7 @@ from ..onnx.parse import read_model
 from ..onnx.prepared import load_rest
 from ..onnx.rest import expect_rest
 from ..onnx.values import RunValues
+from ..onnx.whole import WholeModel
 from .cli import CHECK_FAILED, DONE
 
 
@@ -60,7 +60,7 @@ def run_onnx(
         print(f"Graph {quoted(graph.name)}: {timing}")
         if predicted := device.driver.link.prediction:
             print(predicted)
-        passed = not check or _check(whole.proto, run)
+        passed = not check or _check(whole, run)
         tensors = [run.host(x.name) for x in graph.outputs]
     for x, tensor in zip(graph.outputs, tensors, strict=True):
         if x.name in targets:
@@ -129,7 +129,7 @@ class _Run:
         return np.asarray(self._values.host(name))
 
 
-def _check(model: ModelProto, run: _Run) -> bool:
+def _check(whole: WholeModel, run: _Run) -> bool:
     """Print the comparison of each group's outputs with the golden model; return if all are equal.
 
     The golden model gets the group's inputs as another backend has computed them.
@@ -141,7 +141,8 @@ def _check(model: ModelProto, run: _Run) -> bool:
             print(f"Not checked: {names} of another backend")
             continue
         given = {name: run.host(name) for name in group.inputs}
-        for name, right in zip(group.outputs, reference_group(model, group, given), strict=True):
+        wanted = reference_group(whole.proto, group, given)
+        for name, right in zip(group.outputs, wanted, strict=True):
             comparison = compare(run.host(name), right)
             passed = passed and not comparison.different
             print(f"Check {quoted(name)}: {comparison}")
