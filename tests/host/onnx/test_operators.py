@@ -1,6 +1,7 @@
 """Operators that move, cast, choose and add up elements: each as onnx's reference computes it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -130,6 +131,7 @@ def test_elements_are_moved_bit_by_bit(case: Case, kind: str, device: Device) ->
     assert got.tobytes() == np.asarray(wanted).tobytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", MOVES, ids=lambda case: case.title)
 def test_elements_are_moved_in_every_opset(case: Case, device: Device) -> None:
     for opset in sorted({*OPERATORS[case.operator].versions, newest_opset()}):
@@ -168,8 +170,15 @@ def test_a_view_of_a_result_is_a_value_of_its_own(case: Case, device: Device) ->
 CASTS = ["?", "u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8"]
 
 
-@pytest.mark.parametrize("to", CASTS)
-@pytest.mark.parametrize("kind", CASTS)
+def some(items: Iterable[tuple[Any, ...]], every: int) -> list[Any]:
+    """Return parameters of which one in so many is quick."""
+    return [
+        pytest.param(*item, marks=[] if number % every == 0 else [pytest.mark.slow])
+        for number, item in enumerate(items)
+    ]
+
+
+@pytest.mark.parametrize(("kind", "to"), some(product(CASTS, CASTS), 4))
 def test_casts_between_integers_and_bool(kind: str, to: str, device: Device) -> None:
     cast = node("Cast", "x", "y", to=code(to))
     model = model_of([cast], {"x": (kind, [40])}, {"y": (to, [40])})
@@ -204,9 +213,13 @@ SUMS: list[tuple[dict[str, Any], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("constants", "attributes"), SUMS)
-@pytest.mark.parametrize("kind", ["u4", "i4", "u8", "i8"])
-@pytest.mark.parametrize("shape", [(3, 5, 4), (2, 0, 3)])
+SUMMED = [
+    (shape, kind, *case)
+    for case, kind, shape in product(SUMS, ("u4", "i4", "u8", "i8"), ((3, 5, 4), (2, 0, 3)))
+]
+
+
+@pytest.mark.parametrize(("shape", "kind", "constants", "attributes"), some(SUMMED, 5))
 def test_integers_are_added_modulo_their_range(
     shape: tuple[int, ...],
     kind: str,

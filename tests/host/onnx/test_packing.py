@@ -1,5 +1,6 @@
 """Differences of truth values are counted from packed bits, with equal sums and fewer bytes."""
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -47,9 +48,16 @@ def layer(
     return model_of(nodes, declared, wanted, constants)
 
 
-@pytest.mark.parametrize("operator", ["Xor", "Equal"])
-@pytest.mark.parametrize("kind", ["i4", "i8", "u4", "u8"])
-@pytest.mark.parametrize("width", [1, 7, 8, 24, 64, 65, 128])
+PACKED = list(product(("Xor", "Equal"), ("i4", "i8", "u4", "u8"), (1, 7, 8, 24, 64, 65, 128)))
+
+
+@pytest.mark.parametrize(
+    ("operator", "kind", "width"),
+    [
+        pytest.param(*case, marks=[] if number % 5 == 0 else [pytest.mark.slow])
+        for number, case in enumerate(PACKED)
+    ],
+)
 def test_sums_are_those_of_bytes(width: int, kind: str, operator: str, device: Device) -> None:
     a, w = bits((6, width), 1), bits((5, width), 2)
     wanted = (a[:, None] != w if operator == "Xor" else a[:, None] == w).sum(-1).astype(kind)

@@ -86,12 +86,13 @@ def test_groups_are_connected_and_no_two_can_be_one(seed: int) -> None:
     expect_valid(reads, ours, group_nodes(reads, ours))
 
 
-@pytest.mark.parametrize("seed", seeds(100, 2000))
+@pytest.mark.parametrize("seed", seeds(40, 2000))
 def test_small_graphs_have_the_fewest_groups(seed: int) -> None:
     reads, ours = made_up(seed)
     assert len(group_nodes(reads, ours)) == fewest(reads, ours)
 
 
+@pytest.mark.slow
 @pytest.mark.xfail(strict=True, reason="the order of merging decides, and all orders are too many")
 def test_some_graphs_have_a_group_more_than_the_fewest() -> None:
     reads, ours = made_up(7163, 10)
