@@ -11,9 +11,10 @@ import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from .._typing import AnyArray
-from .inference import Inference
+from ..errors import OnnxError
+from .inference import Inference, check_model
 from .model import BitTensor
-from .tensors import constant_tensor
+from .tensors import constant_tensor, read_tensor
 
 _BIPOLAR: Final = "BipolarQuant"
 _DOMAINS: Final = ("qonnx.custom_op.general", "onnx.brevitas", "finn.custom_op.general")
@@ -33,6 +34,11 @@ def rewrite_binary(model: ModelProto) -> ModelProto:
     ONNX's checker refuses, stays as it is.
     """
     if not any(not x.domain and x.version >= _FIRST for x in model.opset_import):
+        return model
+    try:
+        check_model(model)
+    except OnnxError:
+        # Whoever reads it says so.
         return model
     rewriter = _Rewriter(model)
     rewriter.expand()
@@ -186,7 +192,7 @@ class _Constants:
         """Return a constant; None for other values, and for tensors that cannot be read."""
         if name not in self._arrays and name in self._tensors:
             try:
-                self._arrays[name] = numpy_helper.to_array(self._tensors[name])
-            except (ValueError, TypeError, OverflowError):
+                self._arrays[name] = read_tensor("constant", self._tensors[name])
+            except OnnxError:
                 return None
         return self._arrays.get(name)

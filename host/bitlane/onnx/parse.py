@@ -43,6 +43,13 @@ def read_model(model: ModelProto, *, binary: bool = False) -> WholeModel:
         raise OnnxError(
             f"model: of type {kind}; expected a ModelProto (bitlane.onnx.load reads one)"
         )
+    try:
+        return _read(model, binary=binary)
+    except UnicodeDecodeError as error:
+        raise OnnxError(f"model: {one_line(error)}; expected text in UTF-8") from None
+
+
+def _read(model: ModelProto, *, binary: bool) -> WholeModel:
     if model.training_info:
         raise OnnxError("model: training_info; expected a graph alone")
     # First: nothing below may follow a reference to another file.

@@ -122,6 +122,14 @@ def test_a_node_runs_by_itself(opened: dict[str, list[Device]]) -> None:
         bitlane.onnx.run_node(shift, [a, b], opset_version=1000)
 
 
+def test_the_settings_of_a_node_are_its_inputs(opened: dict[str, list[Device]]) -> None:
+    shape, wanted = np.array([3, 1]), [[0], [1], [255]]
+    got = bitlane.onnx.run_node(node("Reshape", "a s", "y"), [A, shape])
+    assert got[0].tolist() == wanted
+    with pytest.raises(OnnxError, match=r"\(Add\): an operator that bitlane does not have"):
+        bitlane.onnx.run_node(node("Add", "a a", "y"), [A, A])
+
+
 def test_a_node_of_one_array_twice_gets_one_array(opened: dict[str, list[Device]]) -> None:
     xor = node("BitwiseXor", "a a", "y")
     assert bitlane.onnx.run_node(xor, [A, A])[0].tolist() == [0, 0, 0]

@@ -6,12 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import onnx.parser
 import pytest
+from google.protobuf.message import DecodeError
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
 from bitlane.errors import BitlaneError, ShapeError
 from bitlane.onnx import OnnxError, is_compatible, load, prepare
 from support.host.arrays import link_of, model
+from support.host.onnx_binary import Network, as_where
 from support.host.onnx_models import model_of, node, tensor
 from support.seeds import seeds
 
@@ -250,3 +253,38 @@ def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
             prepare(load(file), model())
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "none.onnx")
+
+
+MIXED = """<ir_version: 10, opset_import: ["": 18, "own": 1]>
+g (bool c, int32[n] a, int32[n] b) => (int32[n] y) {
+    x = BitwiseXor(a, b)
+    t = If (c) <
+        then_branch = one () => (int32[n] p) { q = Neg(x) p = Add(q, b) },
+        else_branch = two () => (int32[n] r) { r = own.Twisted(a, x) }
+    >
+    y = BitwiseNot(t)
+}
+<domain: "own", opset_import: ["": 18]>
+Twisted (a, b) => (y) { x = BitwiseXor(a, b) s = Add(x, b) y = BitwiseNot(s) }"""
+
+
+@pytest.mark.parametrize("seed", seeds(1, 4))
+def test_a_damaged_model_for_two_backends_is_refused_or_another_model(seed: int) -> None:
+    choose = np.random.default_rng(seed)
+    signs = np.array([[1, -1]] * 8, np.float32)
+    binary = as_where(Network([signs, signs[:2]], [np.zeros(2, np.float32)]), bipolar=True)
+    models = [onnx.parser.parse_model(MIXED), binary]
+    whole = [np.frombuffer(each.SerializeToString(), np.uint8) for each in models]
+    messages = []
+    for number in range(200):
+        damaged = whole[number % 2].copy()
+        for at in choose.integers(0, damaged.size, choose.integers(1, 3)):
+            damaged[at] ^= 1 << choose.integers(8)
+        try:
+            prepare(ModelProto.FromString(damaged.tobytes()), model(), rest="reference")
+        except DecodeError:
+            continue
+        except BitlaneError as error:
+            messages.append(str(error))
+    assert len(messages) > 80
+    assert [x for x in messages if not x.isprintable()] == []
