@@ -86,7 +86,8 @@ class _DryRun:
     def _zeros(self, name: str) -> AnyArray:
         """Return an array like the one that is sent."""
         array = np.zeros(self._shapes[name], self._types[name])
-        return pack_bits(array) if name in self._packed else array
+        packed = name in self._packed
+        return pack_bits(array, self._device.driver.geometry) if packed else array
 
     def _bytes(self, names: tuple[str, ...]) -> int | None:
         if not all(name in self._shapes and name in self._types for name in names):

@@ -18,6 +18,7 @@ from ..arguments.operands import as_zeros_and_ones
 from ..arrays.strided import Strided
 from ..arrays.sums import sum_ones
 from ..compiler.nodes import Expression, apply, window
+from ..driver.geometry import Geometry
 from ..errors import ShapeError
 from .build import Build, Operand, Workplace
 from .model import BitNode, DeviceGroup
@@ -25,8 +26,6 @@ from .operators import BUILDS
 
 DISTANCE: Final = "distance of packed bits"
 """The operator of nodes that count the differences of packed inputs."""
-
-_WIDTHS: Final = (8, 4, 2, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,10 +165,14 @@ def _chain(total: BitNode, made: Mapping[str, BitNode]) -> _Chain | None:
     )
 
 
-def pack_bits(array: AnyArray) -> AnyArray:
-    """Return truth values along the last axis as words of unsigned integers, filled up with 0."""
+def pack_bits(array: AnyArray, geometry: Geometry) -> AnyArray:
+    """Return truth values along the last axis as words of unsigned integers, filled up with 0.
+
+    The words are as wide as a device of ``geometry`` counts at once, or narrower.
+    """
     packed = np.packbits(as_zeros_and_ones(array), axis=-1, bitorder="little")
-    size = next(width for width in _WIDTHS if packed.shape[-1] % width == 0)
+    lanes = [lane.bytes for lane in geometry.lanes if lane.bytes <= geometry.data_bytes]
+    size = max(width for width in (*lanes, 1) if packed.shape[-1] % width == 0)
     return packed.view(f"<u{size}").astype(f"u{size}", copy=False)
 
 

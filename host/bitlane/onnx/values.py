@@ -11,6 +11,12 @@ from .model import HostValue, Tensor
 from .packing import pack_bits
 
 
+def send_packed(device: Device, array: AnyArray) -> Array:
+    """Return truth values as packed bits on ``device``."""
+    sent: Array = device.asarray(pack_bits(array, device.driver.geometry))
+    return sent
+
+
 class Weights:
     """The constants of a model on the device. Each is sent once, when it is first read."""
 
@@ -35,7 +41,7 @@ class Weights:
     def packed(self, name: str) -> Array:
         """Return truth values as packed bits on the device. Raises as `array`."""
         if name not in self._packed:
-            self._packed[name] = self._device.asarray(pack_bits(self._constants[name]))
+            self._packed[name] = send_packed(self._device, self._constants[name])
         return self._packed[name]
 
 
@@ -80,7 +86,7 @@ class RunValues:
         if self._is_weight(name):
             return self._weights.packed(name)
         if name not in self._packed:
-            self._packed[name] = self._device.asarray(pack_bits(np.asarray(self._host[name])))
+            self._packed[name] = send_packed(self._device, np.asarray(self._host[name]))
         return self._packed[name]
 
     def is_truth_on_host(self, name: str) -> bool:

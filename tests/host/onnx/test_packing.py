@@ -11,7 +11,8 @@ from onnx import ModelProto
 from bitlane.api.device import Device
 from bitlane.onnx import prepare
 from bitlane.onnx.packing import pack_bits
-from support.host.arrays import random, same, uploads
+from bitlane_rtl.abi import Lane
+from support.host.arrays import model, random, same, uploads
 from support.host.onnx_models import code, model_of, node, tensor
 
 
@@ -150,7 +151,7 @@ def test_a_repeated_last_axis_is_not_packed(device: Device) -> None:
 
 @pytest.mark.parametrize(("count", "size"), [(1, 1), (8, 1), (16, 2), (24, 1), (32, 4), (64, 8)])
 def test_the_widest_words_without_a_rest(count: int, size: int) -> None:
-    packed = pack_bits(bits((3, count), 1))
+    packed = pack_bits(bits((3, count), 1), model().driver.geometry)
     assert packed.dtype == np.dtype(f"u{size}")
     found = np.unpackbits(packed.view("u1"), axis=-1, bitorder="little", count=count)
     assert np.array_equal(found == 1, bits((3, count), 1))
@@ -158,4 +159,16 @@ def test_the_widest_words_without_a_rest(count: int, size: int) -> None:
 
 def test_other_bytes_of_true_are_one_bit() -> None:
     truth = np.array([0, 1, 2, 255], np.uint8).view(bool)
-    assert pack_bits(truth).tolist() == [0b1110]
+    assert pack_bits(truth, model().driver.geometry).tolist() == [0b1110]
+
+
+@pytest.mark.parametrize(
+    "lanes", [(Lane.BITS_8,), (Lane.BITS_8, Lane.BITS_16), (Lane.BITS_8, Lane.BITS_32)]
+)
+def test_words_are_as_wide_as_the_circuit_counts(lanes: tuple[Lane, ...]) -> None:
+    device = model(lanes=frozenset(lanes))
+    a, w = bits((6, 128), 1), bits((5, 128), 2)
+    prepared = prepare(layer(128, weights=w), device)
+    assert same(prepared.run([a])[0], (a[:, None] ^ w).sum(-1).astype("i4"))
+    widest = 8 * max(lane.bytes for lane in lanes)
+    assert f"6 x 5 x {128 // widest} of {widest} bits" in prepared.explain([a])
