@@ -1,6 +1,6 @@
 """Elements chosen by truth values: ``np.where``, and the option ``where`` of other functions."""
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -37,9 +37,16 @@ def choose(chosen: Value, x: Value, y: Value) -> Value:
 
     Raises ``ShapeError`` if they do not broadcast.
     """
-    mask = _all_bits(chosen, x.dtype.itemsize) if x.dtype.kind != "b" else chosen.node
-    differences = apply(Op.AND, apply(Op.XOR, x.node, y.node), mask)
-    return Value(x.device, x.dtype, apply(Op.XOR, y.node, differences), (chosen, x, y))
+    node = choose_typed(x.dtype, chosen.node, x.node, y.node)
+    return Value(x.device, x.dtype, node, (chosen, x, y))
+
+
+def choose_typed(
+    dtype: np.dtype[Any], chosen: Expression, x: Expression, y: Expression
+) -> Expression:
+    """Return `choose` of the expressions of elements of ``dtype``. Raises ``ShapeError``."""
+    differences = apply(Op.AND, apply(Op.XOR, x, y), _mask_of(dtype, chosen))
+    return apply(Op.XOR, y, differences)
 
 
 def replace_unchosen(value: Value, chosen: Value, *, ones: bool) -> Value:
@@ -53,7 +60,7 @@ def replace_unchosen(value: Value, chosen: Value, *, ones: bool) -> Value:
         raise ShapeError(
             f"where: shape {chosen.shape}; expected one that broadcasts to {value.shape}"
         ) from None
-    mask = _all_bits(chosen, value.dtype.itemsize) if value.dtype.kind != "b" else chosen.node
+    mask = _mask_of(value.dtype, chosen.node)
     if ones:
         node = apply(Op.OR, value.node, apply_typed(Op.NOT, value.dtype, mask))
     else:
@@ -61,12 +68,14 @@ def replace_unchosen(value: Value, chosen: Value, *, ones: bool) -> Value:
     return Value(value.device, value.dtype, node, (value, chosen))
 
 
-def _all_bits(chosen: Value, itemsize: int) -> Expression:
-    """Return elements with all bits 1 where ``chosen`` is true, else 0."""
+def _mask_of(dtype: np.dtype[Any], chosen: Expression) -> Expression:
+    """Return elements of ``dtype`` with all bits that it has 1 where ``chosen`` is true, else 0."""
+    if dtype.kind == "b":
+        return chosen
     # The truth moves to the sign and back, which sets all bits of the byte or none.
-    signs = apply(Op.SHIFT_LEFT, chosen.node, _SEVEN)
+    signs = apply(Op.SHIFT_LEFT, chosen, _SEVEN)
     filled = apply(Op.SHIFT_RIGHT, signs, _SEVEN, options=Options.of(arithmetic=True))
-    return widen(filled, itemsize, signed=True)
+    return widen(filled, dtype.itemsize, signed=True)
 
 
 def _beside(x: Compared, other: Compared) -> Operand:

@@ -7,19 +7,17 @@ from bitlane_rtl.abi import Op
 
 from ..arrays.elementwise import apply_typed
 from ..arrays.floats import magnitude
+from ..arrays.masks import choose_typed
 from ..arrays.sums import sum_elements
 from ..arrays.truth import equal_typed
-from ..compiler.nodes import Constant, apply, narrow, truth_of, widen
+from ..compiler.nodes import narrow, truth_of, widen
 from ..errors import OnnxError, OnnxLackingError
-from ..lowering.routes import Options
 from .build import Build, Operand, Workplace
 from .given import Given, Reading
 from .model import BitNode, quoted
 from .types import BOOL, read_type
 
 _DIRECTIONS: Final = {b"LEFT": Op.SHIFT_LEFT, b"RIGHT": Op.SHIFT_RIGHT}
-
-_SEVEN: Final = Constant(b"\7")
 
 
 # --- logic ----------------------------------------------------------------------------------------
@@ -115,12 +113,7 @@ def read_where(given: Given) -> Reading:
 
 def build_where(node: BitNode, operands: Sequence[Operand], place: Workplace) -> Operand:
     condition, x, y = operands
-    # The truth moves to the sign and back, which sets all bits of the byte or none.
-    signs = apply(Op.SHIFT_LEFT, condition.node, _SEVEN)
-    filled = apply(Op.SHIFT_RIGHT, signs, _SEVEN, options=Options.of(arithmetic=True))
-    mask = widen(filled, node.dtype.itemsize, signed=True)
-    differences = apply(Op.AND, apply(Op.XOR, x.node, y.node), mask)
-    return Operand(apply(Op.XOR, y.node, differences), node.dtype)
+    return Operand(choose_typed(node.dtype, condition.node, x.node, y.node), node.dtype)
 
 
 def read_sum(given: Given) -> Reading:
