@@ -101,10 +101,24 @@ def test_page_tells_an_integrator_what_the_buses_carry_and_how_to_start(small: P
     assert f"{CONTROL_BASE:#x}" not in page
 
 
+def test_a_constant_part_of_a_signal_is_assigned_at_the_start() -> None:
+    """With lanes of 8 bits alone, no count fills a part of a beat."""
+    words = ["--data-width", "32", "--ops", "count", "--lanes", "8", "--modes", "dense"]
+    assert main(["export", *words, "--loops", "1", "-o", "core.v"]) == DONE
+    text = Path("core.v").read_text(encoding="utf-8")
+    modules = text.split("\nmodule ")
+    module = next(x for x in modules if x.startswith("\\core.engine.data_path.decode"))
+    constant = re.findall(r"  always @\* begin\n    if \(\S+ \) begin end\n    \S+ = 4'hf;", module)
+    assert len(constant) == 1
+    assert not re.search(r"always @\*\n +\S+ = \d+'h", text)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", list(NAMED))
-def test_linters_report_nothing(name: str) -> None:
-    assert main(["export", "--configuration", name, "-o", "core.v"]) == DONE
+@pytest.mark.parametrize(
+    "options", [*(f"--configuration {name}" for name in NAMED), "--ops count --lanes 8"]
+)
+def test_linters_report_nothing(options: str) -> None:
+    assert main(["export", *options.split(), "-o", "core.v"]) == DONE
     simulator = verilator()
     command = (simulator.folder / "verilator_bin", "--lint-only", "-Wall", "core.v")
     done = run(*command, **simulator.variables)

@@ -44,6 +44,9 @@ Verilator 5.30 refuses names that are newer than itself; UNUSED and WIDTH includ
 _REASON = re.compile(r"^\S*error: .+$", re.MULTILINE | re.IGNORECASE)
 _START = re.compile(r"^(  reg (?:\[\d+:\d+\] )?)(\S+ ?) = ([^;]+);$", re.MULTILINE)
 _SOURCES = re.compile(r'( *)\(\* src = "([^"]*)" \*\)(\n?)')
+_MODULE = re.compile(r"^(?=module )", re.MULTILINE)
+_TRIGGER = re.compile(r"^  reg (\\\$auto\$verilog_backend\S*dump_module\S*) ;$", re.MULTILINE)
+_CONSTANT = re.compile(r"^  always @\*\n    (\S+(?: \[[\d:]+\])? = \d+'h[0-9a-f]+;)$", re.MULTILINE)
 _PACKAGE = "bitlane_rtl/"
 """The folder that source locations start from."""
 
@@ -88,7 +91,8 @@ def verilog(component: Elaboratable, name: str, ports: Mapping[str, Port]) -> st
     except amaranth_verilog.YosysError as error:
         found = _REASON.search(str(error))
         raise SimulationError(f"Yosys failed: {found[0] if found else error}") from error
-    return _lint_comments() + _SOURCES.sub(_relative, _START.sub(_separate, text))
+    text = _SOURCES.sub(_relative, _START.sub(_separate, text))
+    return _lint_comments() + "".join(map(_triggered, _MODULE.split(text)))
 
 
 @contextmanager
@@ -128,6 +132,21 @@ def _separate(declaration: re.Match[str]) -> str:
     """
     declared, register, value = declaration.groups()
     return f"{declared}{register};\n  initial {register} = {value};"
+
+
+def _triggered(module: str) -> str:
+    """Let blocks that assign a constant to a part of a signal run at the start.
+
+    They read nothing, so no change would trigger them, and the part would be undefined. Yosys
+    writes a register for this, which it reads in other blocks.
+    """
+    if not _CONSTANT.search(module):
+        return module
+    trigger = _TRIGGER.search(module)
+    if trigger is None:
+        raise SimulationError("Yosys wrote a constant that no change triggers")
+    block = "  always @* begin\n    if ({} ) begin end\n    {}\n  end"
+    return _CONSTANT.sub(lambda found: block.format(trigger[1], found[1]), module)
 
 
 def _relative(attribute: re.Match[str]) -> str:
