@@ -75,6 +75,8 @@ class Popcount(wiring.Component):
             for lane in sorted(self._lanes)
         }
         for lane in (Lane.BITS_16, Lane.BITS_32):
+            if lane.bits > len(self.a):
+                break
             parts = sums[Lane(lane - 1)]
             sums[lane] = []
             for low, high in zip(parts[::2], parts[1::2], strict=True):

@@ -47,7 +47,7 @@ class Work:
             ctx.set(getattr(circuit, name), getattr(self, name))
 
 
-@pytest.mark.parametrize("width", [32, 64])
+@pytest.mark.parametrize("width", [8, 16, 32, 64])
 @pytest.mark.parametrize(
     "lanes",
     [ALL, *(frozenset({lane}) for lane in Lane), frozenset({Lane.BITS_8, Lane.BITS_32})],
