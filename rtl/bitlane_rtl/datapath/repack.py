@@ -5,7 +5,7 @@ It needs no address, because each beat carries the part of the output beat in wh
 
 from collections.abc import Collection
 
-from amaranth.hdl import Array, Module, Mux, Signal, Value
+from amaranth.hdl import Array, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -33,6 +33,8 @@ class Repack(wiring.Component):
     ----------
     data_width, lanes, ops
         Bits of a beat, and lanes and operations of the bit unit.
+    widens
+        Whether counts can widen. Needs beats of 32 bits or more.
 
     Members
     -------
@@ -43,7 +45,14 @@ class Repack(wiring.Component):
         ``edge.slot`` and those of its last beat behind its end are undefined.
     """
 
-    def __init__(self, data_width: int, lanes: Collection[Lane], ops: Collection[Op]) -> None:
+    def __init__(
+        self,
+        data_width: int,
+        lanes: Collection[Lane],
+        ops: Collection[Op],
+        *,
+        widens: bool = True,
+    ) -> None:
         super().__init__(
             {
                 "i": In(stream.Signature(DecodedResult(data_width))),
@@ -53,6 +62,7 @@ class Repack(wiring.Component):
         self._data_width = data_width
         self._lanes = lanes_of_results(data_width, lanes)
         self._changes_lanes = any(op.counts for op in ops)
+        self._widens = widens
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -60,7 +70,8 @@ class Repack(wiring.Component):
         if not self._changes_lanes:
             self._pass(m)
             return m
-        narrows, widens = self.i.p.narrows, self.i.p.widens
+        narrows: Value = self.i.p.narrows
+        widens: Value = self.i.p.widens if self._widens else Const(0)
         size = self._data_width // 8
 
         # The part of the wider beat that belongs to this one, and whether it is the last part.
@@ -141,7 +152,7 @@ class Repack(wiring.Component):
             (Lane.BITS_8, self.i.p.quarters),
             (Lane.BITS_16, self.i.p.halves),
         ):
-            if lane in self._lanes:
+            if self._widens and lane in self._lanes:
                 with m.If(widens):
                     m.d.comb += value.eq(0)
                     if byte % 4 == 0:

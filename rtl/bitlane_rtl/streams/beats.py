@@ -67,7 +67,8 @@ class Result(data.StructLayout):
     """A beat of results of the bit unit; a count is in the low bits of its input lane.
 
     ``partial``: more beats follow before the count of the element, or the sum of the run, is
-    complete; ``data`` is undefined. The last of these beats has the sum, in every 32 bits.
+    complete. Of a count of which half is missing ``data`` is undefined; of a run it has the sum so
+    far, modulo 2**32, in every 32 bits.
     """
 
     def __init__(self, data_width: int) -> None:
