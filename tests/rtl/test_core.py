@@ -1,4 +1,4 @@
-"""The core behind AXI4 has no combinational path from any input to any output (A3.1.1)."""
+"""No core has a combinational path from any input to any output (AXI4 A3.1.1)."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,6 +11,8 @@ from amaranth.lib.wiring import In, Out
 from bitlane_rtl.abi import Op
 from bitlane_rtl.configurations import copy, full, one_port, small
 from bitlane_rtl.core import Core
+from bitlane_rtl.stream_unit.configuration import StreamConfiguration
+from bitlane_rtl.stream_unit.core import StreamCore
 from cppsim.circuits import Circuit
 from cppsim.netlist.design import CellKind, PlainCell
 from support.seeds import slow
@@ -82,6 +84,13 @@ QUICK = {"32 bits, one read port", "32 bits, NOT of dense runs"}
 @pytest.mark.parametrize("name", [name if name in QUICK else slow(name) for name in CONFIGURATIONS])
 def test_no_combinational_path_leads_from_an_input_to_an_output(name: str) -> None:
     assert paths(Core(CONFIGURATIONS[name])) == set()
+
+
+@pytest.mark.parametrize("registers", [False, True])
+@pytest.mark.parametrize("width", [8, slow(64)])
+def test_no_combinational_path_leads_through_a_stream_core(width: int, registers: bool) -> None:
+    core = StreamCore(StreamConfiguration(data_width=width), registers=registers)
+    assert paths(core) == set()
 
 
 def test_runs_are_single_only_where_nothing_else_is_built() -> None:

@@ -27,6 +27,8 @@ from bitlane_rtl.core import Core
 from bitlane_rtl.ethernet.board_addresses import BoardAddresses
 from bitlane_rtl.ethernet.network_bridge import NetworkBridge
 from bitlane_rtl.ethernet.rgmii import RgmiiReceiver, RgmiiTransmitter
+from bitlane_rtl.stream_unit.configuration import StreamConfiguration
+from bitlane_rtl.stream_unit.core import StreamCore
 from support.ethernet.pins import PLATFORM
 
 
@@ -45,6 +47,8 @@ CIRCUITS = {
     "search, one read port": lambda: Core(replace(full(), search=Search(units=1), read_ports=1)),
     "Ethernet": lambda: NetworkBridge(full(), BoardAddresses(), 100_000_000),
     "pins of Ethernet": rgmii,
+    "stream": lambda: StreamCore(StreamConfiguration()),
+    "stream with registers": lambda: StreamCore(StreamConfiguration(), registers=True),
     "whole beats": lambda: Axi4WholeBeats(32, 32),
     **{
         name: partial(Top, board)

@@ -1,0 +1,198 @@
+"""The stream unit: a packet of results for each packet, whatever is wrong with it, at full rate."""
+
+import random
+import re
+from typing import Any
+
+import pytest
+
+from bitlane_rtl.abi import COUNT_OPS, LOGIC_OPS, SHIFT_OPS, Lane, Op
+from bitlane_rtl.stream_unit.configuration import PacketReduction, StreamConfiguration
+from bitlane_rtl.stream_unit.unit import StreamUnit
+from support.rtl.packets import (
+    EMPTY,
+    HOLES,
+    REFUSED,
+    UNEQUAL,
+    Beat,
+    Traffic,
+    control,
+    exchange,
+)
+from support.rtl.streams import ALL_STALLS, Stalls, compiled, elaborated
+from support.seeds import slow
+
+ALL = StreamConfiguration()
+LOGIC = StreamConfiguration(ops=LOGIC_OPS)
+UNITS = {
+    "logic, 64 bits": LOGIC,
+    "all, 64 bits": ALL,
+    "counts, 16 bits": StreamConfiguration(data_width=16, ops=LOGIC_OPS | COUNT_OPS),
+    "NOT, 8 bits": StreamConfiguration(data_width=8, ops=frozenset({Op.NOT}), user_width=0),
+}
+SLOW_UNITS = {
+    "all, 8 bits": StreamConfiguration(data_width=8),
+    "all, 16 bits": StreamConfiguration(data_width=16, user_width=3),
+    "all, 32 bits": StreamConfiguration(data_width=32),
+    "all, 128 bits": StreamConfiguration(data_width=128),
+    "shifts, 16 bits": StreamConfiguration(data_width=16, ops=SHIFT_OPS),
+    "one count": StreamConfiguration(ops=frozenset({Op.COUNT_XOR})),
+    "one count of 16 bits, no sums": StreamConfiguration(
+        ops=frozenset({Op.COUNT}), lanes=frozenset({Lane.BITS_16}), reduces=False
+    ),
+}
+NAMES = [*UNITS, *map(slow, SLOW_UNITS)]
+
+
+def unit(config: StreamConfiguration) -> StreamUnit:
+    return (compiled if config == ALL else elaborated)(StreamUnit, config)
+
+
+@pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
+@pytest.mark.parametrize("name", NAMES)
+def test_packets_of_any_kind(name: str, stalls: Stalls) -> None:
+    config = (UNITS | SLOW_UNITS)[name]
+    traffic = Traffic(config, random.Random(f"{name} {stalls}"))
+    for _ in range(60 if config == ALL else 25):
+        traffic.random(traffic.random_control(wrong=0.15), faults=0.3)
+    exchange(unit(config), traffic, stalls)
+
+
+XOR = StreamConfiguration(ops=frozenset({Op.XOR}))
+FULL = 0xFF
+
+
+def beats(*keeps: int, data: int = 0x0102_0304_0506_0708, user: int = 0) -> list[Beat]:
+    return [Beat(data * (number + 1), keep, user) for number, keep in enumerate(keeps)]
+
+
+FAULTS = {
+    "A is shorter": (beats(FULL), beats(FULL, FULL, FULL), UNEQUAL),
+    "B is shorter": (beats(FULL, FULL, FULL), beats(FULL), UNEQUAL),
+    "B ends in the beat before": (beats(FULL, 0x01), beats(FULL), UNEQUAL),
+    "B is shorter by a byte": (beats(FULL, 0x0F), beats(FULL, 0x07), UNEQUAL),
+    "a hole in both": (beats(FULL, 0x05), beats(FULL, 0x05), HOLES),
+    "null bytes before the last beat": (beats(0x0F, FULL), beats(0x0F, FULL), HOLES),
+    "a null beat in the middle": (beats(FULL, 0, FULL), beats(FULL, 0, FULL), HOLES),
+    "a null beat at the end": (beats(FULL, 0), beats(FULL, 0), 0),
+    "no byte": (beats(0), beats(0), EMPTY),
+    "no byte of A": (beats(0), beats(FULL), UNEQUAL | EMPTY),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_flagged_and_the_next_packet_is_not(fault: str) -> None:
+    a, b, flags = FAULTS[fault]
+    traffic = Traffic(XOR, random.Random(fault))
+    traffic.add(control(Op.XOR), a, b)
+    assert traffic.expected[-1].flags == flags
+    traffic.add(control(Op.XOR), beats(FULL, 0x7F), beats(FULL, 0x7F, data=0xFEDC))
+    assert traffic.expected[-1].flags == 0
+    exchange(unit(XOR), traffic)
+
+
+REFUSALS = {
+    "an operation that was not built": control(Op.COUNT_AND),
+    "no operation": control(10),  # type: ignore[arg-type]
+    "a lane that was not built": control(Op.COUNT, Lane.BITS_64),
+    "a wider output": control(Op.COUNT, out_lane=Lane.BITS_32),
+    "16 bits of 32": control(Op.COUNT, Lane.BITS_32, out_lane=Lane.BITS_16),
+    "a sum of no counts": control(Op.NOT, reduction=PacketReduction.SUM),
+    "no reduction": control(Op.COUNT, reduction=3),
+    "a test of no count": control(Op.NOT, test=1),
+    "a test of a truth value": control(Op.COUNT, test=1, reduction=PacketReduction.ANY),
+    "nothing to negate": control(Op.COUNT, negate=1),
+}
+
+
+@pytest.mark.parametrize("refusal", REFUSALS)
+def test_a_refused_packet_is_null_and_keeps_its_length(refusal: str) -> None:
+    lanes = frozenset({Lane.BITS_8, Lane.BITS_32})
+    config = StreamConfiguration(
+        ops=frozenset({Op.NOT, Op.AND, Op.COUNT}), lanes=lanes, data_width=32
+    )
+    inputs = REFUSALS[refusal]
+    traffic = Traffic(config, random.Random(refusal))
+    two = inputs["op"] == Op.COUNT_AND
+    traffic.add(inputs, beats(0xF, 0xF, 0x3), beats(0xF, 0xF, 0x3) if two else None)
+    assert [(beat.keep, beat.flags) for beat in traffic.expected] == [(0, REFUSED)] * 3
+    traffic.add(control(Op.AND), beats(0xF), beats(0xF))
+    exchange(unit(config), traffic)
+
+
+def test_elements_that_are_cut_have_no_result() -> None:
+    config = StreamConfiguration(ops=frozenset({Op.COUNT, Op.NOT}), data_width=32)
+    traffic = Traffic(config, random.Random(0))
+    traffic.add(control(Op.COUNT, Lane.BITS_16), beats(0xF, 0x7))
+    assert [(beat.keep, beat.flags) for beat in traffic.expected] == [(0xF, 0), (0x3, HOLES)]
+    traffic.add(control(Op.COUNT, Lane.BITS_16, reduction=PacketReduction.SUM), beats(0xF, 0x7))
+    assert traffic.expected[-1].flags == 0
+    traffic.add(control(Op.NOT, Lane.BITS_16), beats(0xF, 0x7))
+    assert traffic.expected[-1].keep == 0x7
+    exchange(unit(config), traffic)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_beat_a_cycle_at_the_latency_that_is_stated(name: str) -> None:
+    config = (UNITS | SLOW_UNITS)[name]
+    traffic = Traffic(config, random.Random(name))
+    for _ in range(30):
+        inputs = traffic.random_control()
+        if config.counts:
+            inputs["out_lane"], inputs["reduction"] = inputs["lane"], 0
+        two = {op for op in config.ops if op.reads_b}
+        if two and inputs["op"] not in two:
+            inputs["op"] = min(two)
+            inputs["test"] = inputs["negate"] = 0
+        traffic.random(inputs)
+    circuit = unit(config)
+    sources, sink = exchange(circuit, traffic)
+    count = len(traffic.a)
+    for source in sources.values():
+        assert source.cycles == list(range(count))
+    assert sink.cycles == list(range(circuit.latency, circuit.latency + count))
+
+
+@pytest.mark.parametrize("reduction", [PacketReduction.NONE, PacketReduction.SUM])
+def test_narrowed_and_summed_counts_leave_as_their_last_beat_is_counted(
+    reduction: PacketReduction,
+) -> None:
+    traffic = Traffic(ALL, random.Random(reduction))
+    inputs = control(Op.COUNT_XOR, Lane.BITS_64, out_lane=Lane.BITS_8, reduction=reduction)
+    due = []
+    for length in (8, 1, 3, 16, 9, 2):
+        first = len(traffic.a)
+        traffic.add(inputs, beats(*[FULL] * length), beats(*[FULL] * length, data=77))
+        step = length if reduction else 8
+        due += [first + min(at + step, length) - 1 for at in range(0, length, step)]
+    circuit = unit(ALL)
+    sources, sink = exchange(circuit, traffic)
+    assert sources["a"].cycles == sources["b"].cycles == list(range(len(traffic.a)))
+    assert sink.cycles == [cycle + circuit.latency for cycle in due]
+
+
+def test_a_packet_that_needs_no_b_passes_while_the_rest_of_b_is_missing() -> None:
+    config = StreamConfiguration(ops=frozenset({Op.XOR, Op.NOT}))
+    traffic = Traffic(config, random.Random(0))
+    traffic.add(control(Op.XOR), beats(FULL), beats(FULL, FULL, FULL))
+    traffic.add(control(Op.NOT), beats(FULL, FULL))
+    pauses = Stalls(seed=5, probability=0.8, longest=30)
+    sources, sink = exchange(unit(config), traffic, stalls_of_b=pauses)
+    assert sink.cycles[-1] < sources["b"].cycles[-1]
+
+
+REFUSED_CONFIGURATIONS = [
+    ({"data_width": 24}, "data_width: 24 is not supported; expected 8, 16, 32, 64 or 128"),
+    ({"user_width": 33}, "user_width: 33 is outside 0 to 32"),
+    ({"ops": frozenset()}, "ops: empty"),
+    ({"ops": frozenset({Op.SEARCH})}, "ops: SEARCH needs memory"),
+    ({"data_width": 8, "lanes": frozenset({Lane.BITS_16})}, "lanes: none fits into a beat of 8"),
+    ({"data_width": 16, "reduces": True}, "reduces: a sum has 32 bits, and a beat 16"),
+    ({"ops": LOGIC_OPS, "reduces": True}, "reduces: no operation counts"),
+]
+
+
+@pytest.mark.parametrize(("fields", "message"), REFUSED_CONFIGURATIONS, ids=str)
+def test_a_unit_that_cannot_be_built_is_refused(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        StreamConfiguration(**fields)
