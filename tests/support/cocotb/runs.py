@@ -33,7 +33,7 @@ _PUBLIC = "".join(
     ["`verilator_config\n"]
     + [
         f'public_flat_rw -module "{_TOP}" -var "{name}"\n'
-        for name in ("clk", "rst", "irq", "m_axi_*", "s_axil_*")
+        for name in ("clk", "rst", "irq", "m_axi*", "s_axi*", "control_*")
     ]
 )
 _KEPT = (_TOP, "sim.vvp")
@@ -94,12 +94,16 @@ def run_verilog(
     variables: Mapping[str, str],
     *,
     only: str | None = None,
+    options: Sequence[str] = (),
 ) -> Outcome:
-    """Run ``suite`` on the module ``core`` of ``text``, with environment ``variables``."""
+    """Run ``suite`` on the module ``core`` of ``text``, with environment ``variables``.
+
+    ``options``: more arguments with which the simulator builds the module.
+    """
     with mock.patch.dict(os.environ, simulator.environment):
         # Under pytest the runner ends the process when a test fails; here some have to.
         os.environ.pop("PYTEST_CURRENT_TEST", None)
-        built = _built(simulator, text)
+        built = _built(simulator, text, options)
         log = folder / "log"
         results = get_runner(simulator.name).test(
             test_module=f"support.cocotb.{suite}",
@@ -115,9 +119,9 @@ def run_verilog(
     return _outcome(results, log.read_text(errors="replace"))
 
 
-def _built(simulator: Simulator, text: str) -> Path:
+def _built(simulator: Simulator, text: str, options: Sequence[str]) -> Path:
     """Return the folder that ``simulator`` runs from, built once per text and version."""
-    arguments = _ARGUMENTS[simulator.name]
+    arguments = [*_ARGUMENTS[simulator.name], *options]
     content = "\n".join([simulator.version, str(simulator.variables), *arguments, _PUBLIC, text])
 
     def build(folder: Path) -> None:
