@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from amaranth.lib import wiring
 
+from bitlane_rtl.abi import BIT_OPS, COUNT_OPS, LOGIC_OPS, Op
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.configurations import copy, full, small
 from bitlane_rtl.core import Core
@@ -12,9 +13,12 @@ from bitlane_rtl.ethernet.board_addresses import BoardAddresses
 from bitlane_rtl.ethernet.network_bridge import NetworkBridge
 from bitlane_rtl.ethernet.udp_stack import UdpStack
 from bitlane_rtl.search.unit import Unit
+from bitlane_rtl.stream_unit.configuration import StreamConfiguration
+from bitlane_rtl.stream_unit.core import StreamCore
 
 from .chips import CHIPS
 from .copier import Copier
+from .peers import DMA, STREAM
 
 __all__ = ["DESIGNS", "ON_REQUEST", "Design"]
 
@@ -24,8 +28,9 @@ class Design:
     """A circuit to place.
 
     ``family``: a key of `CHIPS`; ``scope`` says in words what it comprises; ``most_lut4`` and
-    ``least_mhz``: the goals, None where the contract has none; ``beside``: whether peers of its
-    width are comparable; ``clocks``: its clock domains, of which the slowest has to meet the goal.
+    ``least_mhz``: the goals, None where the contract has none; ``beside``: the kind of peers that
+    are comparable, if any; ``clocks``: its clock domains, of which the slowest has to meet the
+    goal.
     """
 
     name: str
@@ -35,12 +40,16 @@ class Design:
     build: Callable[[], wiring.Component]
     most_lut4: int | None = None
     least_mhz: float | None = None
-    beside: bool = False
+    beside: str = ""
     clocks: tuple[str, ...] = ("sync",)
 
     @property
     def has_goal(self) -> bool:
         return self.most_lut4 is not None or self.least_mhz is not None
+
+
+def _stream(width: int, ops: frozenset[Op], *, reduces: bool | None = None) -> StreamCore:
+    return StreamCore(StreamConfiguration(data_width=width, ops=ops, reduces=reduces))
 
 
 _KINDS: Mapping[str, tuple[str, Callable[[int, bool], wiring.Component]]] = {
@@ -73,12 +82,28 @@ _KINDS: Mapping[str, tuple[str, Callable[[int, bool], wiring.Component]]] = {
         ),
         lambda width, block_ram: Core(full(width, block_ram=block_ram)),
     ),
+    "stream-logic-{}": (
+        "the bit unit between AXI4-Stream buses: packets, skid buffers, flags; logic alone",
+        lambda width, block_ram: _stream(width, LOGIC_OPS),
+    ),
+    "stream-count-{}": (
+        "the same with counts in all lanes that narrow, without reductions",
+        lambda width, block_ram: _stream(width, LOGIC_OPS | COUNT_OPS, reduces=False),
+    ),
+    "stream-{}": (
+        "the same with all operators and lanes, and one sum or truth value a packet",
+        lambda width, block_ram: _stream(width, BIT_OPS),
+    ),
     "unit-{}": (
         "of a search array: W bits of a row, compared with a query in each cycle",
         lambda width, block_ram: Unit(width),
     ),
 }
 """By name: what it comprises, and how it is made of a width and of whether FIFOs are block RAM."""
+
+
+_BESIDE = {"copy-{}": DMA, "stream-logic-{}": STREAM, "stream-count-{}": STREAM}
+"""Kinds of the peers of these designs."""
 
 
 def _design(
@@ -94,7 +119,7 @@ def _design(
         return make(width, CHIPS[family].block_ram)
 
     name = kind.format(width)
-    return Design(name, family, width, scope, build, most_lut4, least_mhz, kind == "copy-{}")
+    return Design(name, family, width, scope, build, most_lut4, least_mhz, _BESIDE.get(kind, ""))
 
 
 _ETHERNET = Design(
@@ -137,8 +162,11 @@ DESIGNS = (
     _design("copy-{}-core", 64, "ecp5"),
     _design("full-{}", 64, "ecp5", most_lut4=5300, least_mhz=130.0),
     _design("unit-{}", 512, "ecp5", least_mhz=140.0),
+    _design("stream-logic-{}", 64, "ecp5", most_lut4=350, least_mhz=180.0),
+    _design("stream-{}", 64, "ecp5", most_lut4=1550, least_mhz=140.0),
     _design("copy-{}", 32, "ice40"),
     _design("small-{}", 32, "ice40", most_lut4=3000, least_mhz=95.0),
+    _design("stream-count-{}", 32, "ice40", most_lut4=600, least_mhz=100.0),
     _design("copy-{}", 32, "gowin"),
     _design("copy-{}-core", 32, "gowin"),
 )

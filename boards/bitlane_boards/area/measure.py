@@ -64,7 +64,7 @@ class AreaRow:
         return [
             peer
             for peer in PEERS
-            if design.beside and (peer.family, peer.width) == (design.family, design.width)
+            if (peer.kind, peer.family, peer.width) == (design.beside, design.family, design.width)
         ]
 
     def as_dict(self) -> dict[str, object]:

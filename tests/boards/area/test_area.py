@@ -213,6 +213,9 @@ def test_lines_show_peers_and_paths() -> None:
     assert [peer.split(",")[0].strip() for peer in peers] == ["axi_cdma", "axidma"]
     assert " 522 " in peers[0]
     assert " 76.3 " in peers[0]
+    (stream,) = (each for each in DESIGNS if each.name == "stream-logic-64")
+    peers = table.lines(_row(stream, 346, 200.0))[1:]
+    assert [peer.split()[0] for peer in peers] == ["axis_register", "axis_broadcast"]
     title, *steps = table.path_lines(row)
     assert "2.25 ns, 1.50 of it on wires, 1 cells" in title
     assert len(steps) == 3
