@@ -22,15 +22,15 @@ def open_link(url: str) -> UdpLink:
     """Open ``udp://ADDRESS[:PORT][?OPTION=VALUE[&OPTION=VALUE]]``.
 
     ADDRESS is an IPv4 address or the name of a host. The options are ``timeout``, seconds of
-    silence after which the link fails (default 10), and ``takeover``, 1 to end another host's
-    session.
+    silence after which the link fails (default 10), ``takeover``, 1 to end another host's session,
+    and ``keepalive``, 0 to let the session expire while nothing is called.
 
     Raises ``LinkError`` for an unknown option or a bad value, and if no board of this link version
     answers; ``NoAddressError`` for a name without an address; ``BoardInUseError`` if another host
     uses the board.
     """
     parsed = DeviceUrl.parse(url)
-    values: dict[str, Any] = {"timeout": DEFAULT_TIMEOUT, "takeover": False}
+    values: dict[str, Any] = {"timeout": DEFAULT_TIMEOUT, "takeover": False, "keepalive": True}
     values |= parsed.options(_OPTIONS)
     host, port = parse_target(url, parsed.target, FORM, DEFAULT_PORT)
     address = _resolve(url, host, port)
@@ -39,12 +39,15 @@ def open_link(url: str) -> UdpLink:
         opened = DatagramSocket((address, port))
     except OSError as error:
         raise LinkError(f"device {url!r}: {reason(error)}") from error
-    return UdpLink(
+    link = UdpLink(
         opened,
         description=f"network address {name}, port {port}, {opened.description}",
         take_over=values["takeover"],
         timeout=values["timeout"],
     )
+    if values["keepalive"]:
+        link.keep_alive()
+    return link
 
 
 def _resolve(url: str, host: str, port: int) -> str:
@@ -70,4 +73,5 @@ _OPTIONS: Final[Options] = {
         f"seconds of silence, up to {LONGEST_SECONDS} (default {DEFAULT_TIMEOUT:g})",
     ),
     "takeover": (_flag, "0 or 1, to end another host's session (default 0)"),
+    "keepalive": (_flag, "0 or 1, to keep the session while nothing is called (default 1)"),
 }

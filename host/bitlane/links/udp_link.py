@@ -9,13 +9,18 @@ from time import monotonic
 from typing import Final
 from weakref import finalize
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bitlane_rtl.abi.datagrams import BUSY, SESSION_SECONDS, TAKE_OVER
 from bitlane_rtl.abi.frames import SEQUENCES, Answer
 
 from ..errors import BoardInUseError, LinkError
 from .datagram_socket import DatagramSocket
 from .datagrams import DatagramLine
+from .keep_alive import KEEP_SECONDS, KeepAlive
 from .line import Batch, Reply
+from .link import BytesLike
 from .remote_link import DEFAULT_TIMEOUT, RemoteLink
 from .transfer_queue import TransferQueue
 from .write_stream import STREAM_PACKETS, WriteStream
@@ -26,11 +31,17 @@ _ALONE: Final = 1 / 32
 answer before it is sent again."""
 _LONGEST_ALONE: Final = 0.1
 
+_KEPT_WAIT: Final = 0.05
+"""Seconds for which a request that keeps the session waits for its answer. A call waits as long."""
+
+_LEAVING_WAIT: Final = 1.0
+"""Most seconds for which the end of Python waits for a call of another thread."""
+
 
 class UdpLink(RemoteLink):
     """A link over ``socket``. ``RemoteLink`` says more.
 
-    ``take_over``: end the session of another host, if one is alive.
+    ``take_over``: end the session of another host, if one is alive. Threads may share the link.
 
     Raises ``BoardInUseError`` if another host's session is alive.
     """
@@ -50,8 +61,27 @@ class UdpLink(RemoteLink):
         # A HELLO may have started the session even if no answer to it arrives.
         self._started = True
         self._unread: list[Batch] = []
-        finalize(self, _leave, socket, self._session, getpid())
+        self._keeper = KeepAlive()
+        self._kept_bytes = 0
+        finalize(self, _leave, socket, self._session, self._keeper, getpid())
         super().__init__(self._session, description=description, timeout=timeout, clock=clock)
+
+    def exchange(
+        self,
+        writes: Sequence[tuple[int, BytesLike]],
+        reads: Sequence[tuple[int, int]],
+    ) -> list[NDArray[np.uint8]]:
+        with self._keeper.turn:
+            return super().exchange(writes, reads)
+
+    def wait(self, timeout: float) -> bool:
+        with self._keeper.turn:
+            return super().wait(timeout)
+
+    def close(self) -> None:
+        with self._keeper.turn:
+            self._keeper.stop()
+            super().close()
 
     def _stream(self, transfers: TransferQueue) -> float | None:
         window, line = self._window, self._session
@@ -137,10 +167,34 @@ class UdpLink(RemoteLink):
 
     def disown(self) -> None:
         super().disown()
-        # The session is the parent's: `close` must not end it.
+        # The session is the parent's: `close` must not end it. The parent's thread, which this
+        # process has not, may hold the lock.
         self._started = False
+        self._keeper = KeepAlive()
 
     # --- the session ------------------------------------------------------------------------------
+
+    def keep_alive(self, seconds: float = KEEP_SECONDS) -> None:
+        """Keep the session alive from now on: call `keep` every ``seconds``, in a thread."""
+        self._keeper.start(self, seconds)
+
+    def keep(self) -> None:
+        """Send a READ of no bytes, unless something was sent since the last call.
+
+        The board drops it if another host has taken it over, or if it was restarted. Without an
+        answer, the request stays the oldest one: it is sent again, also by the next call of the
+        link, which reports why no answer arrives. Raises nothing.
+        """
+        used = self.counts.sent_bytes != self._kept_bytes
+        if not (used or self.closed):
+            window = self._window
+            window.on_timeout()
+            look = [(0, memoryview(b""))] if window.empty else []
+            with suppress(LinkError):
+                self._send(window.batches(TransferQueue(reads=look)))
+                for reply in self._receive(_KEPT_WAIT):
+                    window.take(reply)
+        self._kept_bytes = self.counts.sent_bytes
 
     def _greeting_number(self) -> int:
         return randbits(32) & ~(1 << TAKE_OVER) | self._take_over << TAKE_OVER
@@ -205,16 +259,21 @@ class UdpLink(RemoteLink):
         )
 
 
-def _leave(socket: DatagramSocket, session: DatagramLine, process: int) -> None:
+def _leave(socket: DatagramSocket, session: DatagramLine, keeper: KeepAlive, process: int) -> None:
     """End the session of a link that is not closed when it is dropped, or when Python ends.
 
     A child process that drops its copy of the link does not end its parent's session. The socket of
     a link that is closed sends nothing.
     """
     if process == getpid():
+        keeper.stop()
+        # A request behind the GOODBYE would keep the board busy.
+        idle = keeper.turn.acquire(timeout=_LEAVING_WAIT)
         packet = session.encode_goodbye(randbits(8))
         with suppress(OSError):
             socket.send([Batch(packet, len(packet))])
+        if idle:
+            keeper.turn.release()
     socket.close()
 
 

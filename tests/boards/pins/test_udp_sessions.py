@@ -94,7 +94,7 @@ def test_the_session_of_a_killed_client_ends(lost: int, monkeypatch: pytest.Monk
 
 
 def test_an_idle_client_goes_on_unless_another_host_came(monkeypatch: pytest.MonkeyPatch) -> None:
-    with served() as (network, url), open_link(url) as link:
+    with served() as (network, url), open_link(f"{url}?keepalive=0") as link:
         link.write(BASE, b"mine")
         monkeypatch.setattr(udp, "SESSION_SECONDS", 0.02)
         for _ in range(100 * SECONDS):

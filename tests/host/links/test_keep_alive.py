@@ -1,0 +1,287 @@
+"""A thread keeps the session of an idle link alive, and ends with the link and with Python."""
+
+import gc
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from functools import partial
+from multiprocessing import get_context
+from random import Random
+from time import monotonic, sleep
+
+import pytest
+
+from bitlane.errors import LinkError
+from bitlane.links import udp_link
+from bitlane.links.datagram_socket import DatagramSocket
+from bitlane.links.udp import open_link
+from bitlane.links.udp_link import UdpLink
+from bitlane_rtl.abi.datagrams import SESSION_SECONDS
+from support.host.network import NetworkBoard, network_board
+
+BASE = 0x1000
+SECONDS = 20.0
+"""Seconds within which a busy computer runs a thread."""
+
+SOON = 0.005
+"""Seconds between two looks of the thread."""
+
+
+@pytest.fixture
+def board() -> Iterator[NetworkBoard]:
+    with network_board() as board:
+        yield board
+
+
+def opened(board: NetworkBoard) -> UdpLink:
+    return UdpLink(DatagramSocket(("127.0.0.1", board.port)), description="model board")
+
+
+def later(seconds: float) -> float:
+    """Return a time that is ahead by ``seconds``."""
+    return monotonic() + seconds
+
+
+def keepers() -> list[threading.Thread]:
+    """Return the threads that keep a session."""
+    return [each for each in threading.enumerate() if each.name == "bitlane keep-alive"]
+
+
+def expect_within(seconds: float, condition: object) -> None:
+    """Wait until ``condition()`` is true."""
+    assert callable(condition)
+    end = monotonic() + seconds
+    while not condition():
+        assert monotonic() < end
+        sleep(0.001)
+
+
+# --- what is sent ---------------------------------------------------------------------------------
+
+
+def test_an_idle_link_asks_for_nothing_once_each_time(board: NetworkBoard) -> None:
+    with opened(board) as link:
+        link.write(BASE, b"before")
+        link.keep()
+        served, counts = board.served, link.counts.requests
+        for turn in range(300):
+            board.rules.clock = partial(later, (turn + 1) * 0.9 * SESSION_SECONDS)
+            assert board.rules.alive
+            link.keep()
+        assert board.served - served == 300
+        assert link.counts.requests - counts == 300
+        assert link.counts.repeated == 0
+        # The numbers of the requests have passed their end.
+        link.write(BASE, b"after.")
+        assert link.read(BASE, 6).tobytes() == b"after."
+        # A link in use sends nothing more.
+        served = board.served
+        link.keep()
+        assert board.served == served
+
+
+def test_the_thread_keeps_the_session(board: NetworkBoard) -> None:
+    with opened(board) as link:
+        link.keep_alive(SOON)
+        for turn in range(5):
+            served = board.served
+            expect_within(SECONDS, lambda served=served: board.served > served + 1)
+            board.rules.clock = partial(later, (turn + 1) * 0.9 * SESSION_SECONDS)
+        assert board.rules.alive
+        assert link.counts.repeated == 0
+
+
+def test_a_url_has_the_option(board: NetworkBoard, monkeypatch: pytest.MonkeyPatch) -> None:
+    started = []
+    monkeypatch.setattr(UdpLink, "keep_alive", lambda link: started.append(link.description))
+    for option, expected in (("", 1), ("?keepalive=0", 1), ("?keepalive=1", 2)):
+        open_link(board.url + option).close()
+        assert len(started) == expected
+    with pytest.raises(LinkError, match="option keepalive is 'no'; expected 0 or 1, to keep the"):
+        open_link(f"{board.url}?keepalive=no")
+
+
+# --- boards that are gone -------------------------------------------------------------------------
+
+
+def test_a_board_that_was_taken_over_is_not_stolen_back(
+    board: NetworkBoard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(udp_link, "_KEPT_WAIT", 0.001)
+    mine = opened(board)
+    mine.write(BASE, b"mine")
+    mine.keep()
+    for turn in range(3):
+        other = open_link(f"{board.url}?takeover=1&keepalive=0")
+        other.write(BASE, b"other %d" % turn)
+        session = board.rules.session
+        for _ in range(20):
+            mine.keep()
+        assert board.rules.session == session
+        assert other.read(BASE, 7).tobytes() == b"other %d" % turn
+        if turn:
+            # Nor when nobody uses it any more.
+            other.close()
+            mine.keep()
+            assert (board.rules.session, board.rules.alive) == (session, False)
+    vars(mine)["_timeout"] = 0.3
+    with pytest.raises(LinkError, match=r"taken the board over|another host used it in between"):
+        mine.read(BASE, 4)
+
+
+def test_a_board_that_lost_power_is_left_alone(
+    board: NetworkBoard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(udp_link, "_KEPT_WAIT", 0.001)
+    link = opened(board)
+    link.write(BASE, b"before")
+    link.keep()
+    board.rules.restart()
+    for _ in range(20):
+        link.keep()
+    assert (board.rules.session, board.rules.alive) == (0, False)
+
+
+def test_a_cable_that_was_pulled_for_a_while_costs_nothing(
+    board: NetworkBoard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(udp_link, "_KEPT_WAIT", 0.001)
+    data = Random(1).randbytes(60_000)
+    with opened(board) as link:
+        link.write(BASE, data)
+        link.keep()
+        for pulled in ("up", "down"):
+            getattr(board, pulled).pulled = True
+            for _ in range(100):
+                link.keep()
+            getattr(board, pulled).pulled = False
+            assert link.read(BASE, len(data)).tobytes() == data
+            link.keep()
+            link.keep()
+        link.write(BASE, data[::-1])
+        assert link.read(BASE, len(data)).tobytes() == data[::-1]
+
+
+def test_a_board_that_is_gone_is_reported_by_the_next_call() -> None:
+    with network_board() as board:
+        link = opened(board)
+    for _ in range(3):
+        link.keep()
+    assert not link.closed
+    with pytest.raises(LinkError, match="nothing listens at this address and port; expected a"):
+        link.read(BASE, 4)
+    link.keep()
+
+
+# --- threads and processes ------------------------------------------------------------------------
+
+
+def test_calls_and_the_thread_take_turns(board: NetworkBoard) -> None:
+    data = [Random(seed).randbytes(3_000) for seed in range(4)]
+    errors: list[object] = []
+    with opened(board) as link:
+        link.keep_alive(1e-5)
+
+        def use(number: int) -> None:
+            try:
+                for _ in range(60):
+                    link.write(BASE + 4_000 * number, data[number])
+                    got = link.read(BASE + 4_000 * number, len(data[number])).tobytes()
+                    assert got == data[number]
+                    sleep(0.0005)
+            except BaseException as error:  # noqa: BLE001, the test's own thread raises it
+                errors.append(error)
+
+        users = [threading.Thread(target=use, args=(number,)) for number in range(4)]
+        for each in users:
+            each.start()
+        for each in users:
+            each.join(SECONDS)
+        assert not errors
+        assert link.counts.damaged == 0
+
+
+def test_the_thread_ends_with_the_link(board: NetworkBoard) -> None:
+    assert not keepers()
+    link = opened(board)
+    link.keep_alive()
+    (keeper,) = keepers()
+    link.close()
+    keeper.join(SECONDS)
+    assert not keeper.is_alive()
+    assert not board.rules.alive
+
+
+def test_the_thread_ends_with_the_last_reference(board: NetworkBoard) -> None:
+    link = opened(board)
+    link.keep_alive()
+    (keeper,) = keepers()
+    cycle = [link]
+    cycle.append(cycle)  # type: ignore[arg-type]
+    del link, cycle
+    gc.collect()
+    keeper.join(SECONDS)
+    assert not keeper.is_alive()
+    expect_within(SECONDS, lambda: not board.rules.alive)
+
+
+_UNCLOSED = """
+import sys, time
+from bitlane.links.udp import open_link
+link = open_link(sys.argv[1])
+link._keeper.start(link, 1e-4)
+link.write(0x1000, b"last")
+time.sleep(0.05)
+"""
+
+
+def test_a_program_that_closes_nothing_ends_and_leaves_the_board_free(board: NetworkBoard) -> None:
+    """A request behind its GOODBYE would keep the session alive."""
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", _UNCLOSED, board.url],
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+        expect_within(SECONDS, lambda: not board.rules.alive)
+    assert bytes(board.rules.memory_device.memory[:4]) == b"last"
+
+
+def test_a_forked_process_keeps_nothing(board: NetworkBoard) -> None:
+    """It has no such thread, and is not stopped by a lock that another thread held in the fork."""
+    held, forked = threading.Event(), threading.Event()
+    context = get_context("fork")
+    here, there = context.Pipe(duplex=False)
+
+    def hold() -> None:
+        with link._keeper.turn:
+            held.set()
+            forked.wait(SECONDS)
+
+    def child() -> None:
+        signal.alarm(int(SECONDS))
+        threads = len(keepers())
+        link.close()
+        there.send(threads)
+
+    with opened(board) as link:
+        link.keep_alive(SOON)
+        link.write(BASE, b"mine")
+        holder = threading.Thread(target=hold)
+        holder.start()
+        assert held.wait(SECONDS)
+        process = context.Process(target=child)
+        process.start()
+        assert here.poll(SECONDS)
+        assert here.recv() == 0
+        process.join(SECONDS)
+        assert process.exitcode == 0
+        forked.set()
+        assert board.rules.alive
+        assert link.read(BASE, 4).tobytes() == b"mine"
+        assert len(keepers()) == 1
