@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Module
+from amaranth.hdl import Module, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -45,7 +45,8 @@ class Top(wiring.Component):
     received : ``In(Gmii())``, in the domain ``rx``; sent : ``Out(Gmii())``, in the domain ``tx``
         In place of these with an Ethernet port: the bytes from and to the PHY.
     busy, fault : ``Out(1)``
-        The state of the engine, for LEDs.
+        The state of the engine, for LEDs. On a network, the last of the board's LEDs also blinks
+        while the PHY reports a link that is not a gigabit.
     sdram : ``Out(SdramPins(board.sdram))``
         Only with such a chip.
 
@@ -77,11 +78,11 @@ class Top(wiring.Component):
             wiring.connect(m, engine.write, memory.write)
         if configuration.two_ports:
             wiring.connect(m, engine.read_b, memory.b)
-        m.d.comb += [
-            bridge.interrupt.eq(engine.irq),
-            self.busy.eq(engine.busy),
-            self.fault.eq(engine.fault),
-        ]
+        lights: dict[str, Value] = {"busy": engine.busy, "fault": engine.fault}
+        if self._board.ethernet:
+            lights["busy" if self._board.fault_led is None else "fault"] |= bridge.blink
+        m.d.comb += bridge.interrupt.eq(engine.irq)
+        m.d.comb += [getattr(self, name).eq(light) for name, light in lights.items()]
         return m
 
     def _share(self, m: Module, engine: Engine, bridge: NetworkBridge, memory: Any) -> None:

@@ -33,7 +33,7 @@ enum Stop { BROKEN = -1, TIME, RECEIVED, QUIET };
 
 const uint8_t PREAMBLE = 0x55, START = 0xD5;
 const size_t PREAMBLE_BYTES = 7, GAP_BYTES = 12;
-const uint8_t STATUS = 0xD; // between frames: link is up, 125 MHz, full duplex
+const uint8_t STATUS = 0xD; // between frames, until set_status: link is up, 125 MHz, full duplex
 
 // A frame on the line, from the destination address to the FCS.
 struct Frame {
@@ -50,7 +50,13 @@ public:
       this->periods[i] = periods[i];
       next[i] = periods[i] * uint64_t(3 + i) / 7; // no two edges at once at the beginning
     }
-    put(STATUS | STATUS << 4, false);
+    set_status(STATUS);
+  }
+
+  // The four bits between frames.
+  void set_status(uint8_t bits) {
+    status = bits;
+    if (place == 0) put(status | status << 4, false);
   }
 
   // Runs for `time`, until `count` frames of the circuit have arrived that were not taken, or until
@@ -114,7 +120,7 @@ private:
     else if (place - PREAMBLE_BYTES - 1 < frame.size())
       put(frame[place - PREAMBLE_BYTES - 1], true);
     else {
-      put(STATUS | STATUS << 4, false);
+      put(status | status << 4, false);
       unsent_bytes -= frame.size();
       frames.push_back({began, 0, frame});
       unsent.pop_front();
@@ -159,6 +165,7 @@ private:
   }
 
   Model model;
+  uint8_t status = STATUS;
   uint64_t periods[DOMAINS], next[DOMAINS];
   uint64_t moved = 0;
   std::deque<std::vector<uint8_t>> unsent;
@@ -175,6 +182,7 @@ EXPORT Phy *phy_create(const Model *model, const uint64_t *periods) {
 }
 EXPORT void phy_destroy(Phy *phy) { delete phy; }
 EXPORT void phy_send(Phy *phy, const uint8_t *bytes, size_t count) { phy->send(bytes, count); }
+EXPORT void phy_set_status(Phy *phy, uint8_t bits) { phy->set_status(bits); }
 EXPORT uint64_t phy_unsent(Phy *phy) { return phy->unsent_bytes; }
 EXPORT uint64_t phy_now(Phy *phy) { return phy->now; }
 EXPORT uint64_t phy_edges(Phy *phy, int domain) { return phy->edges[domain]; }

@@ -7,6 +7,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import NamedTuple
 
+from bitlane_rtl.abi.line_status import SPEEDS
 from cppsim.build import Signatures
 from cppsim.errors import SimulationError
 
@@ -18,6 +19,7 @@ _SIGNATURES: Signatures = {
     "phy_create": (POINTER, [POINTER, POINTER]),
     "phy_destroy": (None, [POINTER]),
     "phy_send": (None, [POINTER, ctypes.c_char_p, SIZE]),
+    "phy_set_status": (None, [POINTER, ctypes.c_uint8]),
     "phy_unsent": (NUMBER, [POINTER]),
     "phy_now": (NUMBER, [POINTER]),
     "phy_edges": (NUMBER, [POINTER, ctypes.c_int]),
@@ -134,6 +136,13 @@ class PhySimulation:
     def send(self, frame: bytes) -> None:
         """Queue a frame with its FCS; frames go out with the least gap while time passes."""
         self._phy("send", frame, len(frame))
+
+    def report(self, *, up: bool = True, mbits: int = 1000, full_duplex: bool = True) -> None:
+        """Report this status between frames from now on, as a PHY that has negotiated it.
+
+        ``mbits``: 10, 100 or 1000. Frames are a gigabit's all the same.
+        """
+        self._phy("set_status", up | SPEEDS.index(mbits) << 1 | full_duplex << 3)
 
     def frames(self) -> list[LineFrame]:
         """Return the frames that ended on the line since the last call, in both directions."""

@@ -12,6 +12,7 @@ from textwrap import fill
 from typing import Final
 
 from bitlane_rtl import abi
+from bitlane_rtl.abi.line_status import GIGABIT, LINE_STATUS, LINE_STATUS_OFFSET, SPEEDS
 
 from ..api.default import default_url
 from ..driver.control import Control, status_name
@@ -197,4 +198,30 @@ def _device(link: Link) -> list[str]:
     if geometry.counters:
         how = " predicted" if link.predicted else ""
         lines += [_line(name, f"{value:,}{how}") for name, value in control.counters().items()]
+    return lines + _link_lines(link)
+
+
+def _link_lines(link: Link) -> list[str]:
+    """Return the state of the board's line, and the link's statistics, of a link over a line."""
+    if link.statistics is None:
+        return []
+    data = link.read(abi.CONTROL_BASE + LINE_STATUS_OFFSET, abi.WORD_BYTES)
+    word = int.from_bytes(data.tobytes(), "little")
+    state = {name: bits.extract(word) for name, bits in LINE_STATUS.items()}
+    lines = []
+    if state["PRESENT"]:
+        shown = "its PHY reports no link"
+        if state["UP"]:
+            speed = SPEEDS[state["SPEED"]] if state["SPEED"] <= GIGABIT else "unknown"
+            duplex = "full" if state["FULL_DUPLEX"] else "half"
+            shown = f"{speed} Mbit/s, {duplex} duplex"
+        lines.append(_line("line", f"{shown}; {state['DAMAGED']:,} damaged frames at the board"))
+    counts = link.statistics
+    lines.append(
+        _line(
+            "link",
+            f"{counts.requests:,} requests, {counts.repeated:,} datagrams or frames repeated;"
+            f" {counts.answers:,} answers, {counts.damaged:,} damaged",
+        )
+    )
     return lines

@@ -18,6 +18,7 @@ from .url import DeviceUrl
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+    from .counts import Counts
     from .predicted import Predicted
     from .recording import Recording
 
@@ -78,6 +79,11 @@ class Link(Closeable):
     @property
     def cycles(self) -> int | None:
         """Simulated clock cycles since power-on; None if the device's clock is a real one."""
+        return None
+
+    @property
+    def statistics(self) -> "Counts | None":
+        """Bytes, requests and answers since the link was opened; None if there is no line."""
         return None
 
     @property

@@ -143,6 +143,10 @@ class RemoteLink(Link):
     def _advice(self) -> str:
         """Return the end of the error when a board has fallen silent: likely causes, remedy."""
 
+    @property
+    def statistics(self) -> Counts:
+        return self.counts
+
     # --- what a link does -------------------------------------------------------------------------
 
     def read(self, address: int, size: int) -> NDArray[np.uint8]:

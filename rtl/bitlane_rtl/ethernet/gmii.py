@@ -37,7 +37,8 @@ class Gmii(wiring.Signature):
     data : ``Out(8)``
     valid : ``Out(1)``
     error : ``Out(1)``
-        With ``valid``: the byte is damaged. Without: ignored.
+        With ``valid``: the byte is damaged. While both are 0, the lower half of ``data`` from a PHY
+        is the in-band status of RGMII 2.0: link, speed (2 bits), full duplex.
     """
 
     def __init__(self) -> None:

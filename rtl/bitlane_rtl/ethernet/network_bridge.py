@@ -14,6 +14,7 @@ from .answer_packer import AnswerPacker
 from .board_addresses import BoardAddresses
 from .data_mover import DataMover
 from .gmii import Gmii
+from .line_status import LineStatus
 from .packet_fifo import PACKET_WORDS
 from .request_reader import RequestReader
 from .udp_stack import UdpStack
@@ -50,8 +51,11 @@ class NetworkBridge(wiring.Component):
     write : ``Out(WritePort(address_width, data_width))``
     control : ``In(ControlPort())``
         Port of the controlled circuit.
+        The bridge adds the word of `abi.line_status`.
     interrupt : ``In(1)``
         Level of the interrupt line of that circuit.
+    blink : ``Out(1)``
+        Blinks while the PHY reports a link that is not a gigabit. See `LineStatus`.
 
     The domains and their clocks are those of `UdpStack`.
 
@@ -78,6 +82,7 @@ class NetworkBridge(wiring.Component):
     write: Any
     control: Any
     interrupt: Signal
+    blink: Signal
 
     def __init__(
         self, configuration: Configuration, addresses: BoardAddresses, clock_hz: int
@@ -86,6 +91,7 @@ class NetworkBridge(wiring.Component):
         self._reader = RequestReader(clock_hz)
         self._executor = RequestExecutor(configuration, DATAGRAM_RECEIVE_BYTES, transfers=True)
         self._mover = DataMover(configuration)
+        self._line = LineStatus(clock_hz)
         widths = configuration.address_width, configuration.data_width
         super().__init__(
             {
@@ -95,6 +101,7 @@ class NetworkBridge(wiring.Component):
                 "write": Out(WritePort(*widths)),
                 "control": In(ControlPort()),
                 "interrupt": In(1),
+                "blink": Out(1),
             }
         )
 
@@ -105,6 +112,7 @@ class NetworkBridge(wiring.Component):
         m.submodules.executor = executor = self._executor
         m.submodules.mover = mover = self._mover
         m.submodules.packer = packer = AnswerPacker()
+        m.submodules.line = line = self._line
         wiring.connect(m, wiring.flipped(self.rx), stack.rx)
         wiring.connect(m, stack.received, reader.i)
         wiring.connect(m, reader.o, executor.i)
@@ -118,10 +126,16 @@ class NetworkBridge(wiring.Component):
         wiring.connect(m, stack.tx, wiring.flipped(self.tx))
         wiring.connect(m, mover.read, wiring.flipped(self.read))
         wiring.connect(m, mover.write, wiring.flipped(self.write))
-        wiring.connect(m, executor.control, wiring.flipped(self.control))
+        wiring.connect(m, executor.control, line.i)
+        wiring.connect(m, line.o, wiring.flipped(self.control))
         answers = (executor.o, mover.o)
         m.d.comb += [
             reader.answered.eq(Cat(o.valid & o.ready & o.p.last for o in answers).any()),
             executor.interrupt.eq(self.interrupt),
+            Cat(line.rx.data, line.rx.valid, line.rx.error).eq(
+                Cat(self.rx.data, self.rx.valid, self.rx.error)
+            ),
+            line.damaged.eq(stack.damaged),
+            self.blink.eq(line.blink),
         ]
         return m

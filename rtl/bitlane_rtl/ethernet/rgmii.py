@@ -16,7 +16,7 @@ __all__ = ["RgmiiReceiver", "RgmiiTransmitter"]
 
 
 class RgmiiReceiver(wiring.Component):
-    """Joins the nibbles that a PHY sends. The status that it sends between frames is ignored.
+    """Joins the nibbles that a PHY sends, also between frames, where they are its status.
 
     Parameters
     ----------

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import DomainRenamer, Module
+from amaranth.hdl import DomainRenamer, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -40,6 +40,8 @@ class UdpStack(wiring.Component):
     -------
     rx : ``In(Gmii())``
         From the PHY, in the domain ``rx``.
+    damaged : ``Out(1)``
+        In the domain ``rx``: a frame ended that is not legal, or is damaged.
     tx : ``Out(Gmii())``
         To the PHY, in the domain ``tx``.
     received : ``Out(stream.Signature(PacketWord))``
@@ -55,6 +57,7 @@ class UdpStack(wiring.Component):
     """
 
     rx: Any
+    damaged: Signal
     tx: Any
     received: Any
     sent: Any
@@ -68,6 +71,7 @@ class UdpStack(wiring.Component):
         super().__init__(
             {
                 "rx": In(Gmii()),
+                "damaged": Out(1),
                 "tx": Out(Gmii()),
                 "received": Out(stream.Signature(PacketWord)),
                 "sent": In(stream.Signature(PacketWord)),
@@ -94,6 +98,7 @@ class UdpStack(wiring.Component):
         m.submodules.transmitter = DomainRenamer("tx")(transmitter)
         wiring.connect(m, wiring.flipped(self.rx), receiver.i)
         wiring.connect(m, receiver.o, parser.i)
+        m.d.comb += self.damaged.eq(receiver.o.end & ~receiver.o.good)
         wiring.connect(m, parser.o, to_user.i)
         wiring.connect(m, to_user.o, registered.i)
         wiring.connect(m, registered.o, router.i)

@@ -147,3 +147,25 @@ class Plain(wiring.Component):
         m = Module()
         m.d.sync += self.busy.eq(~self.busy)
         return m
+
+
+def test_the_status_between_frames_is_settable(phy: PhySimulation) -> None:
+    """A status in the middle of a frame waits for its end, and damages nothing."""
+    packets = [datagram(bytes(range(200))) for _ in range(4)]
+    levels, back = [], []
+    for mbits, packet in zip((10, 100, 1000, 100), packets, strict=True):
+        phy.send(frame(bytes(packet)))
+        phy.run(5e-7)
+        phy.report(mbits=mbits)
+        assert phy.wait(1e-3)
+        phy.run(1e-6)
+        back += [each.frame for each in phy.frames() if each.sent]
+        levels.append(
+            phy.model.get("rgmii_rx_data_0_rise")
+            | phy.model.get("rgmii_rx_data_1_rise") << 1
+            | phy.model.get("rgmii_rx_data_2_rise") << 2
+        )
+    assert levels == [0b001, 0b011, 0b101, 0b011]
+    assert back == [frame(answer(packet)) for packet in packets]
+    phy.report(up=False, full_duplex=False)
+    assert phy.model.get("rgmii_rx_data_0_rise") == phy.model.get("rgmii_rx_data_3_rise") == 0

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from bitlane.command_line import cli
 from bitlane.command_line import info as info_command
+from bitlane.links.counts import Counts
 from bitlane.links.link import BytesLike, Link
 from bitlane_rtl import abi
+from bitlane_rtl.abi.line_status import LINE_STATUS, LINE_STATUS_OFFSET
 from support.command_line import CommandLine
 from support.docs.pages import ROOT
 
@@ -32,6 +34,9 @@ class Registers(Link):
     """A device made of register values; writing to it fails the test."""
 
     description = "registers in a test"
+    counts: Counts | None = None
+    line = 0
+    """The word `LINE_STATUS`."""
 
     def __init__(self, **values: int) -> None:
         self.values = {
@@ -54,8 +59,14 @@ class Registers(Link):
         } | values
         self.closed = False
 
+    @property
+    def statistics(self) -> Counts | None:
+        return self.counts
+
     def read(self, address: int, size: int) -> NDArray[np.uint8]:
         names = {abi.CONTROL_BASE + entry.offset: entry.name for entry in abi.REGISTERS}
+        if address == abi.CONTROL_BASE + LINE_STATUS_OFFSET:
+            return np.array([self.line], "<u4").view(np.uint8)
         places = range(address, address + size, abi.WORD_BYTES)
         return np.array([self.values.get(names[x], 0) for x in places], "<u4").view(np.uint8)
 
@@ -161,6 +172,38 @@ ARRAY = word("SEARCH", UNITS=8, ROW_BYTES_LOG2=6, QUERIES_LOG2=9, NEAREST_LOG2=4
 )
 def test_other_devices(info: Info, values: dict[str, int], name: str, expected: str) -> None:
     assert info(**values)[name] == expected
+
+
+def line_word(**values: int) -> int:
+    return sum(LINE_STATUS[name].insert(value) for name, value in values.items())
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        ({}, None),
+        ({"PRESENT": 1}, "its PHY reports no link; 0 damaged frames at the board"),
+        (
+            {"PRESENT": 1, "UP": 1, "SPEED": 2, "FULL_DUPLEX": 1, "DAMAGED": 1234},
+            "1000 Mbit/s, full duplex; 1,234 damaged frames at the board",
+        ),
+        ({"PRESENT": 1, "UP": 1, "SPEED": 1}, "100 Mbit/s, half duplex; 0 damaged frames at the"),
+        ({"PRESENT": 1, "UP": 1, "SPEED": 3}, "unknown Mbit/s, half duplex; 0 damaged frames at"),
+    ],
+)
+def test_the_state_of_a_line(
+    info: Info, monkeypatch: pytest.MonkeyPatch, values: dict[str, int], shown: str | None
+) -> None:
+    counts = Counts(requests=12_345, repeated=3, answers=12_344, damaged=7)
+    monkeypatch.setattr(Registers, "line", line_word(**values))
+    assert "link" not in info()
+    monkeypatch.setattr(Registers, "counts", counts)
+    lines = info()
+    assert lines["link"] == (
+        "12,345 requests, 3 datagrams or frames repeated; 12,344 answers, 7 damaged"
+    )
+    assert lines.get("line", "").startswith(shown or "")
+    assert ("line" in lines) == (shown is not None)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_rtl.abi.frames import INTERRUPT_BIT, Answer, Request
+from bitlane_rtl.abi.line_status import LINE_STATUS_OFFSET
 
 DELIMITER = b"\0"
 
@@ -138,6 +139,9 @@ def random_request(rng: random.Random, number: int, longest: int = 100) -> bytes
     if rng.random() < 0.3:
         size -= size % 4
         address = CONTROL_BASE + rng.randrange(0, 0x4010 - size, 4)
+        # A board on a network has a word of its own there.
+        if address <= CONTROL_BASE + LINE_STATUS_OFFSET < address + size:
+            address = CONTROL_BASE
     else:
         address = rng.randrange(0x1_0004 - size)
     if rng.random() < 0.5:
