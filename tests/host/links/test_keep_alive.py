@@ -1,11 +1,12 @@
 """A thread keeps the session of an idle link alive, and ends with the link and with Python."""
 
 import gc
+import os
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from multiprocessing import get_context
 from random import Random
@@ -16,6 +17,7 @@ import pytest
 from bitlane.errors import LinkError
 from bitlane.links import udp_link
 from bitlane.links.datagram_socket import DatagramSocket
+from bitlane.links.line import Batch
 from bitlane.links.udp import open_link
 from bitlane.links.udp_link import UdpLink
 from bitlane_rtl.abi.datagrams import SESSION_SECONDS
@@ -47,6 +49,14 @@ def later(seconds: float) -> float:
 def keepers() -> list[threading.Thread]:
     """Return the threads that keep a session."""
     return [each for each in threading.enumerate() if each.name == "bitlane keep-alive"]
+
+
+def kept(link: UdpLink, seconds: float) -> threading.Thread:
+    """Keep the session of ``link``; return the thread."""
+    before = keepers()
+    link.keep_alive(seconds)
+    (keeper,) = (each for each in keepers() if each not in before)
+    return keeper
 
 
 def expect_within(seconds: float, condition: object) -> None:
@@ -152,11 +162,15 @@ def test_a_cable_that_was_pulled_for_a_while_costs_nothing(
     with opened(board) as link:
         link.write(BASE, data)
         link.keep()
-        for pulled in ("up", "down"):
+        for turn, pulled in enumerate(("up", "down")):
             getattr(board, pulled).pulled = True
             for _ in range(100):
                 link.keep()
             getattr(board, pulled).pulled = False
+            board.rules.clock = partial(later, 10 * SESSION_SECONDS * (turn + 1))
+            assert not board.rules.alive
+            link.keep()
+            expect_within(SECONDS, lambda: board.rules.alive)
             assert link.read(BASE, len(data)).tobytes() == data
             link.keep()
             link.keep()
@@ -203,11 +217,53 @@ def test_calls_and_the_thread_take_turns(board: NetworkBoard) -> None:
         assert link.counts.damaged == 0
 
 
-def test_the_thread_ends_with_the_link(board: NetworkBoard) -> None:
-    assert not keepers()
+def test_the_thread_finds_a_link_in_use(board: NetworkBoard) -> None:
+    """Each wait of a call for the board tries to take the turn, as the thread does."""
+    taken: list[bool] = []
+
+    class Watching(DatagramSocket):
+        link: UdpLink | None = None
+
+        def receive(self, seconds: float) -> list[Batch]:
+            if self.link:
+                turn = self.link._keeper.turn
+                thread = threading.Thread(target=lambda: taken.append(turn.acquire(blocking=False)))
+                thread.start()
+                thread.join()
+            return super().receive(seconds)
+
+    watching = Watching(("127.0.0.1", board.port))
+    with UdpLink(watching, description="model board") as link:
+        watching.link = link
+        calls: list[Callable[[], object]] = [
+            lambda: link.exchange([(BASE, b"fine")], [(BASE + 8, 4)]),
+            lambda: link.read(BASE, 4),
+            lambda: link.write(BASE, b"fine"),
+            lambda: link.wait(0.0),
+            link.close,
+        ]
+        for call in calls:
+            before = len(taken)
+            call()
+            assert taken[before:]
+        assert not any(taken)
+
+
+def test_nothing_follows_the_end_of_the_session(board: NetworkBoard) -> None:
+    """As when Python ends while the link is referenced."""
     link = opened(board)
-    link.keep_alive()
-    (keeper,) = keepers()
+    keeper = kept(link, 1e-4)
+    served = board.served
+    expect_within(SECONDS, lambda: board.served > served)
+    udp_link._leave(link._socket, link._session, link._keeper, os.getpid())
+    keeper.join(SECONDS)
+    assert not keeper.is_alive()
+    expect_within(SECONDS, lambda: not board.rules.alive)
+
+
+def test_the_thread_ends_with_the_link(board: NetworkBoard) -> None:
+    link = opened(board)
+    keeper = kept(link, 1.0)
     link.close()
     keeper.join(SECONDS)
     assert not keeper.is_alive()
@@ -216,8 +272,9 @@ def test_the_thread_ends_with_the_link(board: NetworkBoard) -> None:
 
 def test_the_thread_ends_with_the_last_reference(board: NetworkBoard) -> None:
     link = opened(board)
-    link.keep_alive()
-    (keeper,) = keepers()
+    keeper = kept(link, SOON)
+    served = board.served
+    expect_within(SECONDS, lambda: board.served > served)
     cycle = [link]
     cycle.append(cycle)  # type: ignore[arg-type]
     del link, cycle
@@ -270,7 +327,7 @@ def test_a_forked_process_keeps_nothing(board: NetworkBoard) -> None:
         there.send(threads)
 
     with opened(board) as link:
-        link.keep_alive(SOON)
+        keeper = kept(link, SOON)
         link.write(BASE, b"mine")
         holder = threading.Thread(target=hold)
         holder.start()
@@ -284,4 +341,4 @@ def test_a_forked_process_keeps_nothing(board: NetworkBoard) -> None:
         forked.set()
         assert board.rules.alive
         assert link.read(BASE, 4).tobytes() == b"mine"
-        assert len(keepers()) == 1
+        assert keeper.is_alive()
