@@ -11,7 +11,7 @@ import cppsim
 from bitlane_boards import boards
 from bitlane_boards.board import MemoryKind
 from bitlane_boards.flow.top import Top
-from bitlane_rtl.configurations import full
+from bitlane_boards.full_circuit import full_on_block_ram
 
 pytestmark = pytest.mark.slow
 
@@ -22,9 +22,7 @@ BOARD = replace(
     boards()["ecpix5"],
     clock_hz=CLOCK_HZ,
     memory=MemoryKind.BLOCK,
-    configuration=replace(
-        full(), address_width=12, memory_bytes=1 << 12, length_bits=13, count_bits=12
-    ),
+    configuration=full_on_block_ram(16),
 )
 
 

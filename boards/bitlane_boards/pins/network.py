@@ -1,15 +1,26 @@
 """A simulated board on a network with one host, and the socket of a link, in simulated time."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from errno import EBADF
+from ipaddress import IPv4Address
 from pathlib import Path
 
 from bitlane_rtl.ethernet.board_addresses import BoardAddresses
+from bitlane_rtl.ethernet.gmii import PREAMBLE_BYTES
 from cppsim.errors import SimulationError
 
 from .cable import Cable, CableFaults
-from .packets import DATAGRAM_BYTES, HostAddresses, PcapWriter, content_of, framed
-from .phy import PhySimulation
+from .packets import (
+    BROADCAST_IP,
+    BROADCAST_MAC,
+    DATAGRAM_BYTES,
+    HostAddresses,
+    PcapWriter,
+    content_of,
+    framed,
+)
+from .phy import LINE_HZ, PhySimulation
 
 _REST_SECONDS = 500e-6
 """Simulated time in which nothing may move before all is quiet: many times what a board takes to
@@ -73,14 +84,24 @@ class SimulatedNetwork:
         self.sent = self.received = 0
         self.quiet = False
 
-    def resolve(self) -> None:
+    @property
+    def unsent(self) -> int:
+        """Bytes of frames that wait for the cable to the board."""
+        return self.simulation.unsent
+
+    def move(self, ip: IPv4Address) -> None:
+        """Send to the board's address ``ip`` from now on, after `resolve`."""
+        self._host = HostAddresses(replace(self._host.board, ip=ip))
+        self._mac = None
+
+    def resolve(self, requests: int = _RESOLVES) -> None:
         """Run until the circuit is at rest and has answered ARP.
 
-        Raises ``NoAnswerError`` if it does not.
+        Raises ``NoAnswerError`` if it answers none of the ``requests``.
         """
         self.simulation.advance(1.0, quiet=_REST_SECONDS)
-        for _ in range(_RESOLVES):
-            self._send(self._host.arp_request())
+        for _ in range(requests):
+            self.send_frame(framed(self._host.arp_request()))
             while not self.quiet:
                 self.advance(1.0)
                 if self._mac is not None:
@@ -92,32 +113,56 @@ class SimulatedNetwork:
 
         One that would come in fragments is dropped, as by a board.
         """
+        frame = self.frame_of(port, data)
+        if frame:
+            self.send_frame(frame)
+
+    def send_to_all(self, port: int, data: bytes) -> None:
+        """Send a datagram from the host's ``port`` to all stations of the network."""
+        self.sent += 1
+        self.send_frame(framed(self._host.datagram(BROADCAST_MAC, port, data, BROADCAST_IP)))
+
+    def frame_of(self, port: int, data: bytes | bytearray | memoryview) -> bytes | None:
+        """Return the frame of a datagram to send; None if it would come in fragments."""
         assert self._mac is not None
-        if len(data) <= DATAGRAM_BYTES:
-            self.sent += 1
-            self._send(self._host.datagram(self._mac, port, bytes(data)))
+        if len(data) > DATAGRAM_BYTES:
+            return None
+        self.sent += 1
+        return framed(self._host.datagram(self._mac, port, bytes(data)))
+
+    def send_frame(self, frame: bytes) -> None:
+        """Send a frame with its FCS over the cable to the board."""
+        for each in self.outward.through(frame):
+            self.simulation.send(each)
+        self.quiet = False
 
     def advance(self, seconds: float) -> list[tuple[int, bytes]]:
         """Run until a frame of the board has ended or all is quiet, for ``seconds`` at most.
 
         Returns the datagrams that came, each with the port that it is for.
         """
-        self.quiet = self.simulation.advance(seconds, quiet=_REST_SECONDS)
+        return self.datagrams_in([frame for _, frame in self._ended(seconds)])
+
+    def run(self, seconds: float) -> list[tuple[float, bytes]]:
+        """Run for ``seconds``, or until all is quiet.
+
+        Returns the frames that came, each with the seconds from the call until it ended.
+        """
+        start = self.simulation.seconds
+        found: list[tuple[float, bytes]] = []
+        while not self.quiet and (left := start + seconds - self.simulation.seconds) > 0:
+            found += self._ended(left)
+        return [(end - start, frame) for end, frame in found]
+
+    def datagrams_in(self, frames: Sequence[bytes]) -> list[tuple[int, bytes]]:
+        """Return the datagrams to the host in ``frames``, and learn from answers of ARP."""
         found = []
-        for time, sent, frame in self.simulation.frames():
-            content = content_of(frame)
-            if self._pcap and content is not None:
-                self._pcap.write(time, content)
-            if sent:
-                found += self._received(self.inward.through(frame))
-        if self.quiet:
-            if self._pcap:
-                self._pcap.flush()
-            late = self.outward.release()
-            for frame in late:
-                self.simulation.send(frame)
-            self.quiet = not late
-            found += self._received(self.inward.release())
+        for content in filter(None, map(content_of, frames)):
+            self._mac = self._mac or self._host.arp_answer(content)
+            datagram = self._host.datagram_in(content)
+            if datagram:
+                self.received += 1
+                found.append(datagram)
         return found
 
     def close(self) -> None:
@@ -126,20 +171,25 @@ class SimulatedNetwork:
         if self._pcap:
             self._pcap.close()
 
-    def _send(self, content: bytes) -> None:
-        for frame in self.outward.through(framed(content)):
-            self.simulation.send(frame)
-        self.quiet = False
-
-    def _received(self, frames: list[bytes]) -> list[tuple[int, bytes]]:
-        """Return the datagrams in ``frames``, and learn from answers of ARP."""
+    def _ended(self, seconds: float) -> list[tuple[float, bytes]]:
+        """Run as `advance`. Return the frames that came, each with the time of its end."""
+        self.quiet = self.simulation.advance(seconds, quiet=_REST_SECONDS)
         found = []
-        for content in filter(None, map(content_of, frames)):
-            self._mac = self._mac or self._host.arp_answer(content)
-            datagram = self._host.datagram_in(content)
-            if datagram:
-                self.received += 1
-                found.append(datagram)
+        for time, sent, frame in self.simulation.frames():
+            content = content_of(frame)
+            if self._pcap and content is not None:
+                self._pcap.write(time, content)
+            if sent:
+                end = time + (len(frame) + PREAMBLE_BYTES + 1) / LINE_HZ
+                found += [(end, each) for each in self.inward.through(frame)]
+        if self.quiet:
+            if self._pcap:
+                self._pcap.flush()
+            late = self.outward.release()
+            for frame in late:
+                self.simulation.send(frame)
+            self.quiet = not late
+            found += [(self.simulation.seconds, each) for each in self.inward.release()]
         return found
 
 

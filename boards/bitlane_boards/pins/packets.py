@@ -13,7 +13,8 @@ DATAGRAM_BYTES = 1472
 """The most bytes of a datagram without fragments."""
 
 _ARP, _IPV4, _UDP = 0x0806, 0x0800, 17
-_BROADCAST = b"\xff" * 6
+BROADCAST_MAC = b"\xff" * 6
+BROADCAST_IP = IPv4Address("255.255.255.255")
 _DO_NOT_FRAGMENT = 0x4000
 _LEAST_BYTES = 60
 
@@ -34,7 +35,7 @@ class HostAddresses:
         """Return a request for the board's MAC address, without padding and FCS."""
         head = struct.pack(">HHBBH", 1, _IPV4, 6, 4, 1)
         asked = self.mac + self.ip.packed + bytes(6) + self.board.ip.packed
-        return _BROADCAST + self.mac + struct.pack(">H", _ARP) + head + asked
+        return BROADCAST_MAC + self.mac + struct.pack(">H", _ARP) + head + asked
 
     def arp_answer(self, frame: bytes) -> bytes | None:
         """Return the board's MAC address if ``frame``, without FCS, answers the request."""
@@ -43,13 +44,13 @@ class HostAddresses:
         answers = frame[20:22] == b"\0\2" and frame[28:32] == self.board.ip.packed
         return frame[22:28] if answers else None
 
-    def datagram(self, mac: bytes, port: int, data: bytes) -> bytes:
-        """Return a datagram from the host's ``port`` to the board, which has the address ``mac``.
+    def datagram(self, mac: bytes, port: int, data: bytes, to: IPv4Address | None = None) -> bytes:
+        """Return a datagram from the host's ``port`` to the MAC address ``mac``.
 
-        Without padding and FCS.
+        ``to``: its IPv4 address, by default the board's. Without padding and FCS.
         """
         size = 8 + len(data)
-        addresses = self.ip.packed + self.board.ip.packed
+        addresses = self.ip.packed + (to or self.board.ip).packed
         pseudo = addresses + struct.pack(">HH", _UDP, size)
         udp = struct.pack(">HHH", port, self.board.port, size)
         # A sum of 0 would mean that there is none.

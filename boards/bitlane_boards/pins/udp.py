@@ -6,14 +6,14 @@ Must not use the processor while nothing happens.
 import select
 import socket
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from secrets import randbits
+from typing import Protocol
 
 from bitlane.links.datagrams import DatagramLine
 from bitlane_rtl.abi.datagrams import BUSY, SESSION_BYTES, SESSION_SECONDS
 from bitlane_rtl.abi.frames import INTERRUPT_BIT
-
-from .network import SimulatedNetwork
 
 _QUEUE_BYTES = 1 << 16
 """Most bytes of frames that wait for the line; further datagrams wait in the kernel."""
@@ -48,6 +48,19 @@ def bound_socket(port: int = 0) -> socket.socket:
     return opened
 
 
+class ServedNetwork(Protocol):
+    """The part of a `SimulatedNetwork` that a server uses."""
+
+    port: int
+
+    @property
+    def quiet(self) -> bool: ...
+    @property
+    def unsent(self) -> int: ...
+    def send(self, port: int, data: bytes | bytearray | memoryview) -> None: ...
+    def advance(self, seconds: float) -> list[tuple[int, bytes]]: ...
+
+
 class UdpServer:
     """Passes datagrams of clients' ports between ``bound``, a `bound_socket`, and ``network``.
 
@@ -63,7 +76,7 @@ class UdpServer:
         For ``--device``.
     """
 
-    def __init__(self, network: SimulatedNetwork, bound: socket.socket) -> None:
+    def __init__(self, network: ServedNetwork, bound: socket.socket) -> None:
         self.network = network
         self._clients: dict[int, tuple[str, int]] = {}
         self._socket = bound
@@ -79,40 +92,37 @@ class UdpServer:
 
         Raises ``SimulationError`` if the circuit breaks a rule, and ``OSError`` of the recording.
         """
-        end = None if seconds is None else time.monotonic() + seconds
-        while end is None or time.monotonic() < end:
-            patience = self._patience(end) if self.network.quiet else 0
-            if self._has_room and select.select([self._socket], [], [], patience)[0]:
-                self._send()
-            elif self.network.quiet:
-                self._end_session()
-            if not self.network.quiet:
-                self._receive()
+        serve_all([self], seconds)
 
     def close(self) -> None:
         """Close the socket. May be called twice. The network stays."""
         self._socket.close()
 
     @property
-    def _has_room(self) -> bool:
-        return self.network.simulation.unsent < _QUEUE_BYTES
+    def has_room(self) -> bool:
+        """Whether the line has room for datagrams of clients."""
+        return self.network.unsent < _QUEUE_BYTES
 
-    def _patience(self, end: float | None) -> float | None:
+    def fileno(self) -> int:
+        """Return the descriptor of the socket, for `select`."""
+        return self._socket.fileno()
+
+    def patience(self, end: float | None) -> float | None:
         """Return the most seconds to wait for a client; None: for ever."""
         expiry = self._heard + SESSION_SECONDS if self._session else None
         times = [x for x in (end, expiry) if x is not None]
         return max(0.0, min(times) - time.monotonic()) if times else None
 
-    def _end_session(self) -> None:
+    def end_session(self) -> None:
         """End the session if its client has sent nothing for SESSION_SECONDS."""
         if self._session and time.monotonic() >= self._heard + SESSION_SECONDS:
             line = DatagramLine(int.from_bytes(self._session, "little"))
             self.network.send(_GOODBYE_PORT, line.encode_goodbye(randbits(8)))
             self._heard = time.monotonic()
 
-    def _send(self) -> None:
+    def accept(self) -> None:
         """Send the datagrams of clients to the board."""
-        while self._has_room:
+        while self.has_room:
             try:
                 data, client = self._socket.recvfrom(_READ_BYTES)
             except BlockingIOError:
@@ -123,7 +133,7 @@ class UdpServer:
                 self._heard = time.monotonic()
             self.network.send(port, data)
 
-    def _receive(self) -> None:
+    def deliver(self) -> None:
         """Run for one turn, and pass on the datagrams that came."""
         for port, data in self.network.advance(_TURN_SECONDS):
             if port == _GOODBYE_PORT:
@@ -135,3 +145,22 @@ class UdpServer:
                 # Where the system has no room, it is as lost on the way.
                 with suppress(BlockingIOError):
                     self._socket.sendto(data, self._clients[port])
+
+
+def serve_all(servers: Sequence[UdpServer], seconds: float | None = None) -> None:
+    """Serve as `UdpServer.serve`: boards whose time passes together, as on a `SimulatedSwitch`."""
+    end = None if seconds is None else time.monotonic() + seconds
+    while end is None or time.monotonic() < end:
+        quiet = all(server.network.quiet for server in servers)
+        waits = [server.patience(end) for server in servers] if quiet else [0.0]
+        patience = min((wait for wait in waits if wait is not None), default=None)
+        listening = [server for server in servers if server.has_room]
+        ready = select.select(listening, [], [], patience)[0]
+        for server in ready:
+            server.accept()
+        if quiet and not ready:
+            for server in servers:
+                server.end_session()
+        for server in servers:
+            if not server.network.quiet:
+                server.deliver()

@@ -5,7 +5,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import sleep
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -28,7 +27,7 @@ class StillNetwork:
     def __init__(self) -> None:
         self.rules = NetworkRules(clock=lambda: 0.0)
         self.port = DEFAULT_PORT
-        self.simulation = SimpleNamespace(unsent=0)
+        self.unsent = 0
         self.quiet = True
         self.lost = 0
         self.farewells = 0
