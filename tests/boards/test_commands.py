@@ -12,6 +12,7 @@ import pytest
 
 from bitlane.command_line.cli import CHECK_FAILED, DONE, UNUSABLE, main
 from bitlane_boards import Board, boards
+from bitlane_boards.command_line import devices
 from bitlane_boards.command_line.devices import connected, url_of
 from bitlane_boards.flow.families import FLOWS
 
@@ -197,8 +198,11 @@ def test_devices_finds_the_port_of_a_bridge_that_has_the_link() -> None:
 
 def test_devices_with_nothing_connected(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.setattr("serial.tools.list_ports.comports", lambda: [Port("/dev/ttyS0")])
+    monkeypatch.setattr(devices, "broadcast_interfaces", list)
     assert main(["devices"]) == DONE
-    assert "no board found: none of 1 serial ports" in complaint(capsys)
+    on_networks, at_ports = capsys.readouterr().err.splitlines()
+    assert "no query for boards can be sent: no interface is up; expected an" in on_networks
+    assert "no board found: none of 1 serial ports" in at_ports
 
 
 def test_the_url_says_the_rate_only_where_it_is_not_the_usual() -> None:

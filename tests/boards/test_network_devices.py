@@ -1,7 +1,10 @@
-"""`bitlane devices ADDRESS` lists boards on the network, and takes no session from anyone."""
+"""`bitlane devices` lists boards on the network, takes no session from anyone, sets addresses."""
 
 import socket
+import sys
 from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -9,11 +12,12 @@ from bitlane.command_line.cli import DONE, UNUSABLE, main
 from bitlane.errors import BitlaneError
 from bitlane.links.udp import open_link
 from bitlane_boards import boards
-from bitlane_boards.command_line import network
+from bitlane_boards.command_line import devices, network
 from bitlane_boards.command_line.common import addressed
 from bitlane_boards.command_line.network import expand
 from support.board.driver import DriverDevice
 from support.host.network import Cable, network_board
+from support.host.queries import LOOPBACK, LocalBoard, LocalNetwork
 
 Capture = pytest.CaptureFixture[str]
 
@@ -122,3 +126,189 @@ def test_what_names_no_addresses(texts: list[str], message: str, capsys: Capture
         expand(texts)
     assert main(["devices", *texts]) == UNUSABLE
     assert capsys.readouterr().err.count("\n") == 1
+
+
+# --- boards on the local networks -----------------------------------------------------------------
+
+
+MACS = [bytes.fromhex(f"02626974{number:04x}") for number in range(3)]
+
+
+@contextmanager
+def local_network(monkeypatch: pytest.MonkeyPatch, *boards: LocalBoard) -> Iterator[LocalNetwork]:
+    """Serve ``boards`` on the loopback interface, the only one that the command finds."""
+    with LocalNetwork(*boards) as served:
+        monkeypatch.setattr(network, "_PORT", served.port)
+        monkeypatch.setattr(devices, "broadcast_interfaces", lambda: [LOOPBACK])
+        monkeypatch.setattr("serial.tools.list_ports.comports", list)
+        monkeypatch.setattr(network, "find_boards", lambda found, _, port: served.find(found))
+        # The addresses of the loopback interface are not those of stations.
+        monkeypatch.setattr(network, "is_settable", lambda ip: ip[0] in (127, 192))
+        yield served
+
+
+WAIT = ("--wait", "0.1")
+
+
+def test_boards_on_the_local_networks_are_listed(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    free = LocalBoard("127.0.0.7", MACS[0], DriverDevice())
+    used = LocalBoard("127.0.0.6", MACS[1])
+    with (
+        local_network(monkeypatch, free, used) as served,
+        open_link(f"udp://127.0.0.6:{served.port}") as link,
+    ):
+        assert main(["devices", *WAIT]) == DONE
+        captured = capsys.readouterr()
+        first, second = captured.out.splitlines()
+        assert first.split() == f"{link_url(used, served)} 02:62:69:74:00:01 {IN_USE}".split()
+        assert second.split()[:3] == [link_url(free, served), "02:62:69:74:00:00", "free,"]
+        assert captured.err == "bitlane devices: 2 boards answer on lo (127.0.0.1) in 0.1 s\n"
+        # Whoever used a board goes on, and the other one is free.
+        link.write(0x1000, b"fine")
+        assert not free.rules.alive
+
+
+IN_USE = "in use by another host"
+
+
+def link_url(board: LocalBoard, served: LocalNetwork) -> str:
+    return f"udp://{board.ip}:{served.port}"
+
+
+def test_nothing_on_the_local_networks(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    with local_network(monkeypatch):
+        assert main(["devices", "--wait", "0.01"]) == DONE
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "bitlane devices: no board answers on lo (127.0.0.1) in 0.01 s"
+    assert lines[1].startswith("bitlane devices: no board found: none of 0 serial ports")
+    assert len(lines) == 2
+
+
+def test_serial_ports_need_pyserial_and_boards_on_the_network_do_not(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    board = LocalBoard("127.0.0.7", MACS[0])
+    with local_network(monkeypatch, board) as served:
+        monkeypatch.setitem(sys.modules, "serial.tools.list_ports", None)
+        assert main(["devices", *WAIT]) == DONE
+        captured = capsys.readouterr()
+        assert captured.out.split()[0] == link_url(board, served)
+        assert "serial ports are not listed: the Python package pyserial is not" in captured.err
+        monkeypatch.setattr(devices, "broadcast_interfaces", list)
+        assert main(["devices", *WAIT]) == UNUSABLE
+        captured = capsys.readouterr()
+        assert captured.err.startswith("bitlane: devices: no query for boards can be sent: no in")
+        assert "; for serial ports, the Python package pyserial is not installed: " in captured.err
+
+
+def test_boards_with_one_address_are_both_shown(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    boards = [LocalBoard("127.0.0.7", mac) for mac in MACS[:2]]
+    with local_network(monkeypatch, *boards):
+        assert main(["devices", *WAIT]) == DONE
+        rows = capsys.readouterr().out.splitlines()
+        assert len(rows) == 2
+        assert all("the address of several boards; set others with --mac and" in x for x in rows)
+
+
+def set_words(mac: bytes, ip: str, wait: float = 20) -> list[str]:
+    return ["devices", "--mac", mac.hex(":"), "--ip", ip, "--wait", str(wait)]
+
+
+def test_a_board_gets_another_address(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    boards = [LocalBoard(f"127.0.0.{7 + number}", mac) for number, mac in enumerate(MACS[:2])]
+    with local_network(monkeypatch, *boards) as served:
+        assert main(set_words(MACS[1], "127.0.0.99")) == DONE
+        captured = capsys.readouterr()
+        url = f"udp://127.0.0.99:{served.port}"
+        assert captured.out.split() == [url, "02:62:69:74:00:01"]
+        assert captured.err == "bitlane devices: the board has 127.0.0.99 until it loses power\n"
+        assert [board.ip for board in boards] == ["127.0.0.7", "127.0.0.99"]
+        with open_link(url) as link:
+            link.write(0x1000, b"fine")
+
+
+@pytest.mark.parametrize(
+    ("mac", "ip", "message"),
+    [
+        (
+            MACS[2],
+            "127.0.0.99",
+            "--mac: no board with the MAC address 02:62:69:74:00:02 answers on",
+        ),
+        (MACS[0], "127.0.0.8", "--ip: the board with the MAC address 02:62:69:74:00:01 has 127.0."),
+        (MACS[0], "224.0.0.1", "--ip: 224.0.0.1 is not the address of one board; expected one li"),
+        (MACS[0], "1.2.3", "--ip: '1.2.3'; expected an address like 192.168.1.50"),
+        (MACS[0][:5], "127.0.0.99", "--mac: '02:62:69:74:00'; expected six bytes like 02:00:00:0"),
+        (
+            MACS[1],
+            "127.0.0.99",
+            f"--mac: the board with the MAC address 02:62:69:74:00:01 is {IN_USE}",
+        ),
+    ],
+)
+def test_an_address_that_cannot_be_set(
+    mac: bytes, ip: str, message: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    boards = [LocalBoard(f"127.0.0.{7 + number}", mac) for number, mac in enumerate(MACS[:2])]
+    with (
+        local_network(monkeypatch, *boards) as served,
+        open_link(link_url(boards[1], served)) as link,
+    ):
+        assert main(set_words(mac, ip)) == UNUSABLE
+        captured = capsys.readouterr()
+        assert captured.err.startswith(f"bitlane: {message}")
+        assert (captured.out, captured.err.count("\n")) == ("", 1)
+        assert [board.ip for board in boards] == ["127.0.0.7", "127.0.0.8"]
+        link.write(0x1000, b"fine")
+
+
+def test_two_boards_with_one_mac_address_are_not_set(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    boards = [LocalBoard(f"127.0.0.{7 + number}", MACS[0]) for number in range(2)]
+    with local_network(monkeypatch, *boards):
+        assert main(set_words(MACS[0], "127.0.0.99")) == UNUSABLE
+    message = "bitlane: --mac: the boards at 127.0.0.7 and 127.0.0.8 have the MAC address 02:62:69"
+    assert capsys.readouterr().err.startswith(message)
+    assert [board.ip for board in boards] == ["127.0.0.7", "127.0.0.8"]
+
+
+def test_a_board_that_does_not_take_the_address(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    class Old(LocalBoard):
+        def answer(self, query: bytes) -> bytes | None:
+            return None if any(query[16:]) else super().answer(query)
+
+    with local_network(monkeypatch, Old("127.0.0.7", MACS[0])):
+        assert main(set_words(MACS[0], "127.0.0.99", 0.05)) == UNUSABLE
+    assert "does not answer from 127.0.0.99; it answered from 127.0.0.7; try again" in (
+        capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--mac", "02:00:00:00:00:01"], "--mac: expected --ip, too: the board, and its new addre"),
+        (["--ip", "10.0.0.9"], "--ip: expected --mac, too: the board, and its new address"),
+        (
+            ["--mac", "02:00:00:00:00:01", "--ip", "10.0.0.9", "10.0.0.7"],
+            "--mac: the board is found by its MAC address; expected no '10.0.0.7'",
+        ),
+    ],
+)
+def test_options_that_do_not_go_together(words: list[str], message: str, capsys: Capture) -> None:
+    assert main(["devices", *words]) == UNUSABLE
+    assert capsys.readouterr().err.startswith(f"bitlane: {message}")
+
+
+@pytest.mark.parametrize("wait", ["0", "-1", "61", "inf", "nan", "soon"])
+def test_a_wait_that_is_none(wait: str, capsys: Capture) -> None:
+    with pytest.raises(SystemExit):
+        main(["devices", "--wait", wait])
+    assert f"{wait!r}: expected seconds, more than 0 and at most 60" in capsys.readouterr().err

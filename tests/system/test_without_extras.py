@@ -90,7 +90,7 @@ def test_the_help_knows_every_command(tmp_path: Path) -> None:
         (("completion", "bash"), "completion"),
         (("demo",), "demo"),
         (("demo", "examples"), "sim"),
-        (("devices",), "serial"),
+        (("devices", "--wait", "0.01"), "serial"),
         (("export", "-o", "core.v"), "sim"),
         (("info", "sim"), "sim"),
         (("info", "serial:/dev/ttyUSB1"), "serial"),

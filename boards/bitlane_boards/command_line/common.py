@@ -12,7 +12,7 @@ from bitlane.errors import BitlaneError
 
 from .. import Board, boards
 
-__all__ = ["add_addresses", "add_board", "addressed", "progress_of"]
+__all__ = ["add_addresses", "add_board", "addressed", "parse_ip", "parse_mac", "progress_of"]
 
 
 class _Names(list[str]):
@@ -66,10 +66,10 @@ def addressed(board: Board, arguments: argparse.Namespace) -> Board:
     """
     changes: dict[str, Any] = {}
     if arguments.ip is not None:
-        changes["ip"] = _ip(arguments.ip)
+        changes["ip"] = parse_ip(arguments.ip)
         changes["mac"] = _LOCAL + changes["ip"].packed
     if arguments.mac is not None:
-        changes["mac"] = _mac(arguments.mac)
+        changes["mac"] = parse_mac(arguments.mac)
     if not changes:
         return board
     if board.ethernet is None:
@@ -85,14 +85,16 @@ _LOCAL = bytes.fromhex("0262")
 """The first bytes of a derived MAC address, with the bit that an administrator chose it."""
 
 
-def _ip(text: str) -> IPv4Address:
+def parse_ip(text: str) -> IPv4Address:
+    """Return the value of ``--ip``. Raises ``BitlaneError``."""
     try:
         return IPv4Address(text)
     except AddressValueError as error:
         raise BitlaneError(f"--ip: {text!r}; expected an address like 192.168.1.50") from error
 
 
-def _mac(text: str) -> bytes:
+def parse_mac(text: str) -> bytes:
+    """Return the 6 bytes of the value of ``--mac``. Raises ``BitlaneError``."""
     parts = text.split(":")
     digits = set("0123456789abcdefABCDEF")
     if len(parts) != 6 or any(len(part) != 2 or not set(part) <= digits for part in parts):

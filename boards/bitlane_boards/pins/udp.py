@@ -140,7 +140,9 @@ class UdpServer:
                 # Without this answer, the cable lost it: once more, later.
                 self._session = b""
             elif port in self._clients:
-                if len(data) > _KIND_OFFSET and data[_KIND_OFFSET] & _KIND_MASK != BUSY:
+                served = len(data) > _KIND_OFFSET and data[_KIND_OFFSET] & _KIND_MASK != BUSY
+                # The answer to a query has no session.
+                if served and any(data[:SESSION_BYTES]):
                     self._session, self._heard = data[:SESSION_BYTES], time.monotonic()
                 # Where the system has no room, it is as lost on the way.
                 with suppress(BlockingIOError):

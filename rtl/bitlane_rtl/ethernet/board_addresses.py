@@ -10,7 +10,7 @@ __all__ = ["BoardAddresses"]
 
 @dataclass(frozen=True, kw_only=True)
 class BoardAddresses:
-    """The addresses at which a board answers; they are fixed when it is built.
+    """The addresses at which a board answers. A query may change ``ip``: see `abi.queries`.
 
     Parameters
     ----------

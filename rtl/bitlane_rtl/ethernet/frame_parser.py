@@ -10,6 +10,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from ..abi.queries import QUERY, QUERY_BYTES
 from .board_addresses import BoardAddresses
 from .byte_sum import ByteSum
 from .datagram_check import DatagramCheck
@@ -35,6 +36,9 @@ _TYPE, _ARP_TYPE, _TAG_TYPE = 0x08, 0x06, 0x81
 _ECHO_PROTOCOL, _UDP_PROTOCOL = 1, 17
 _MOST_PACKET_BYTES = 1500
 _TYPE_POSITION = 12
+_DATA_POSITION = 42
+"""Of the first byte of a datagram."""
+
 _PSEUDO_HEADER = (1 << 16) - 1 - 20
 """Minus the length of the IPv4 header, in ones' complement: with the total length, that of UDP."""
 
@@ -42,9 +46,8 @@ _PSEUDO_HEADER = (1 << 16) - 1 - 20
 def _fields(addresses: BoardAddresses) -> tuple[Sequence[_Field], Sequence[_Field]]:
     """Return the fields of an ARP request, and of a UDP datagram or an echo request in IPv4.
 
-    Fields whose rule depends on more than the byte have no value.
+    Fields whose rule depends on more than the byte have no value. The datagram is a query.
     """
-    ip = addresses.ip.packed
     ethernet = [
         _Field(4, addresses.mac[:4]),
         _Field(2, addresses.mac[4:], stored=True),
@@ -57,7 +60,7 @@ def _fields(addresses: BoardAddresses) -> tuple[Sequence[_Field], Sequence[_Fiel
         _Field(6),  # MAC address of the sender: as the source
         _Field(4, stored=True),  # IPv4 address of the sender
         _Field(6),
-        _Field(4, ip),
+        _Field(4),  # IPv4 address of the board
     ]
     ipv4 = [
         _Field(1, b"\x45", stored=True),
@@ -68,10 +71,13 @@ def _fields(addresses: BoardAddresses) -> tuple[Sequence[_Field], Sequence[_Fiel
         _Field(1, b"\0"),
         _Field(4),
         _Field(4, stored=True),  # source
-        _Field(2, ip[:2]),
-        _Field(2, ip[2:], stored=True),
+        _Field(2),  # IPv4 address of the board
+        _Field(2, stored=True),
         _Field(2, b"\x08\0", stored=True),  # type and code of ICMP, or source port
         _Field(2, addresses.port.to_bytes(2, "big")),
+        _Field(4),
+        _Field(len(QUERY), QUERY),
+        _Field(6, addresses.mac),
     ]
     return [*ethernet, *arp], [*ethernet, *ipv4]
 
@@ -107,7 +113,8 @@ def _tables(fields: Iterable[_Field]) -> _Tables:
 class FrameParser(wiring.Component):
     """Stores the packets of requests of ARP, of echo requests of ICMP and of UDP datagrams.
 
-    A frame is dropped unless it is good and for ``addresses``; a request of ARP may be for all. The
+    A frame is dropped unless it is good and for ``addresses``; a request of ARP may be for all, and
+    so may a query of `abi.queries`. The
     source is the MAC address of one station, not of a group, to which an answer would go. A tag of
     VLAN 0, which has only a priority (IEEE 802.1Q-2022, 9.6), is removed; other tags are dropped.
     IPv4 headers have no options, and datagrams are not fragments. The checksum of IPv4, and that of
@@ -119,9 +126,9 @@ class FrameParser(wiring.Component):
     Parameters
     ----------
     addresses
-        The addresses of the board.
+        The addresses of the board. A query may change the IPv4 address until the next reset.
     check
-        Drop the datagrams that `DatagramCheck` finds bad.
+        Drop the datagrams that `DatagramCheck` finds bad, and accept queries.
 
     Members
     -------
@@ -163,10 +170,15 @@ class FrameParser(wiring.Component):
         legal = Signal(reset_less=True)
         self._follow_length(m, byte, last, ended)
         sums = self._sums(m, byte, ended)
-        ours = self._compare(m, byte)
-        whole = self._store(m, byte, last, ended)
-        m.d.sync += legal.eq(sums & ours & whole & self._datagram(m, byte))
+        differs = self._differs(m, byte)
+        query = _Query(m, byte, differs, last) if self._check else None
+        ours = self._compare(m, byte, differs, query)
+        whole = self._store(m, byte, last, ended, query)
+        m.d.sync += legal.eq(sums & ours & whole & self._datagram(m, byte, query))
         m.d.comb += self.o.commit.eq(end[2] & good[2] & legal)
+        if query:
+            with m.If(self.o.commit & query.sets):
+                m.d.sync += self._ip.eq(query.address)
         return m
 
     def _follow_length(self, m: Module, byte: "_Byte", last: Signal, ended: Signal) -> None:
@@ -218,9 +230,9 @@ class FrameParser(wiring.Component):
             m.d.sync += none.eq(none & (byte.value == 0))
         return byte.arp | (header.complete & (data.complete | none))
 
-    def _datagram(self, m: Module, byte: "_Byte") -> Value:
+    def _datagram(self, m: Module, byte: "_Byte", query: "_Query | None") -> Value:
         """Return whether the packet is not a bad datagram."""
-        if not self._check:
+        if query is None:
             return Const(1)
         m.submodules.check = check = DatagramCheck()
         m.d.comb += [
@@ -228,17 +240,19 @@ class FrameParser(wiring.Component):
             check.valid.eq(byte.payload),
             check.byte.eq(byte.value),
         ]
-        return byte.arp | byte.echo | check.good
+        return byte.arp | byte.echo | query.valid | check.good
 
-    def _compare(self, m: Module, byte: "_Byte") -> Value:
+    def _differs(self, m: Module, byte: "_Byte") -> Value:
+        """Return whether the byte is not its field's value. Drive ``byte.expected``."""
+        tables = zip(self._arp_tables.values, self._ipv4_tables.values, strict=True)
+        expected = [byte.of_type(m, of_arp, of_ipv4) for of_arp, of_ipv4 in tables]
+        m.d.comb += byte.expected.eq(Cat(expected))
+        return byte.value != byte.expected
+
+    def _compare(self, m: Module, byte: "_Byte", differs: Value, query: "_Query | None") -> Value:
         """Return whether the headers are those of a frame for this board."""
         arp, ipv4 = self._arp_tables, self._ipv4_tables
         value = byte.value
-        expected = Cat(
-            byte.of_type(m, of_arp, of_ipv4)
-            for of_arp, of_ipv4 in zip(arp.values, ipv4.values, strict=True)
-        )
-        differs = value != expected
         destination = byte.at(m, range(6))
         either = [place for place in ipv4.checked if 6 <= place < 34]
         checked = byte.of_type(m, [place for place in arp.checked if place >= 6], either)
@@ -258,16 +272,38 @@ class FrameParser(wiring.Component):
             byte.at(m, [20]) & ~byte.arp & (value & 0xBF).any(),
             byte.at(m, [23]) & ~byte.arp & (value != _UDP_PROTOCOL) & (value != _ECHO_PROTOCOL),
         ]
+        ip_differs = self._ip_differs(m, byte)
+        of_arp, of_ipv4 = (
+            byte.of_type(m, *ranges) for ranges in ((range(38, 42), ()), ((), range(30, 34)))
+        )
+        byte.wrong += [of_arp & ip_differs]
         wrong, elsewhere, not_all = Signal(), Signal(), Signal()
+        other = (destination & differs) | (of_ipv4 & ip_differs)
+        not_one = (destination | of_ipv4) & (value != 0xFF)
         m.d.sync += [
             wrong.eq((wrong | Cat(byte.wrong).any()) & ~byte.reset),
-            elsewhere.eq((elsewhere | (destination & differs)) & ~byte.reset),
-            not_all.eq((not_all | (destination & (value != 0xFF))) & ~byte.reset),
+            elsewhere.eq((elsewhere | other) & ~byte.reset),
+            not_all.eq((not_all | not_one) & ~byte.reset),
         ]
-        return ~wrong & (~elsewhere | (byte.arp & ~not_all))
+        may_be_for_all = byte.arp | query.valid if query else byte.arp
+        return ~wrong & (~elsewhere | (may_be_for_all & ~not_all))
 
-    def _store(self, m: Module, byte: "_Byte", last: Signal, ended: Signal) -> Value:
+    def _ip_differs(self, m: Module, byte: "_Byte") -> Value:
+        """Return whether the byte is another one than that of the board's IPv4 address.
+
+        It is valid in the fields of that address, whose positions in both types of frame have the
+        same lowest bits.
+        """
+        self._ip = Signal(32, init=int.from_bytes(self._addresses.ip.packed, "little"))
+        own = Signal(8, reset_less=True)
+        m.d.sync += own.eq(self._ip.word_select(byte.position[:2] ^ 2, 8))
+        return byte.value != own
+
+    def _store(
+        self, m: Module, byte: "_Byte", last: Signal, ended: Signal, query: "_Query | None"
+    ) -> Value:
         """Write the stored bytes. Return whether the packet fitted, and its frame is complete."""
+        value: Value = byte.value | query.mac if query else byte.value
         stored = byte.payload | byte.of_type(m, self._arp_tables.stored, self._ipv4_tables.stored)
         lane = Signal(2)
         trailer = Signal(4)  # number of bytes behind the packet, one hot: the FCS at least
@@ -283,10 +319,12 @@ class FrameParser(wiring.Component):
         for number in range(4):
             with m.If(stored & ((lane == number) | (lane == 0))):
                 m.d.sync += self.o.word.data.word_select(number, 8).eq(
-                    byte.value & (lane == number).replicate(8)
+                    value & (lane == number).replicate(8)
                 )
+        of_query = (query.valid, query.sets) if query else (Const(0), Const(0))
+        kind = Cat(byte.arp, byte.echo, *of_query)
         with m.If(byte.ended):
-            m.d.sync += self.o.word.data[:2].eq(Cat(byte.arp, byte.echo))
+            m.d.sync += self.o.word.data[: len(kind)].eq(kind)
         with m.If(stored):
             m.d.sync += lane.eq(lane + 1)
         with m.If(last):
@@ -306,13 +344,15 @@ class FrameParser(wiring.Component):
 class _Byte:
     """The byte that was at the input a cycle before, and the state of its frame.
 
+    ``position``: of the byte at the input. ``expected``: the value of the byte's field.
     ``ended``: the frame ended with the byte before. ``reset``: the frame is committed or dropped.
     ``wrong``: conditions to drop the frame. ``starts_tag``: the byte is a tag's first one.
     ``skipped``: the byte at the input is the third or fourth of a tag, and has no position.
     """
 
     def __init__(self, m: Module, i: Any, position: Signal, end: Signal) -> None:
-        self._position = position
+        self.position = position
+        self.expected = Signal(8, name="expected")
         self.ended, self.reset = end[0], end[2]
         self.value = Signal(8, name="byte", reset_less=True)
         self.valid = Signal(name="valid")
@@ -347,9 +387,46 @@ class _Byte:
 
     def _table(self, positions: Iterable[int]) -> Value:
         chosen = set(positions)
-        return look_up(self._position, [place in chosen for place in range(64)], 1)
+        return look_up(self.position, [place in chosen for place in range(64)], 1)
 
     def _register(self, m: Module, value: Value) -> Signal:
         flag = Signal(name="flag", reset_less=True)
         m.d.sync += flag.eq(value & self._entering)
         return flag
+
+
+class _Query:
+    """Recognises a query of `abi.queries` in a datagram.
+
+    ``valid``: the datagram is a query that the board answers. ``sets``: it sets the board's IPv4
+    address to ``address``. All are valid behind the datagram's last byte. ``mac``: a byte of the
+    board's MAC address, where the answer has it; else 0.
+    """
+
+    def __init__(self, m: Module, byte: _Byte, differs: Value, last: Signal) -> None:
+        mac, ip = _DATA_POSITION + len(QUERY), _DATA_POSITION + QUERY_BYTES - 4
+        in_query = byte.at(m, range(_DATA_POSITION, mac))
+        in_mac, in_ip = byte.at(m, range(mac, mac + 6)), byte.at(m, range(ip, ip + 4))
+        first, at_end = byte.at(m, [ip]), byte.at(m, [ip + 3])
+        value = byte.value
+        # As `abi.queries.is_settable`.
+        settable = (value[:7].any() & ~value[:7].all() & ~value[7]) | (value[7] & ~value[5:7].all())
+        other = Signal(name="no_query")
+        named = Signal(name="named")  # an address that is not 0
+        refused = Signal(name="refused")  # another board's MAC address, or a bad IPv4 address
+        whole = Signal(name="whole_query")
+        self.address = Signal(32, name="new_ip", reset_less=True)
+        with m.If(in_ip):
+            m.d.sync += self.address.eq(Cat(self.address[8:], value))
+        with m.If(last):
+            m.d.sync += whole.eq(at_end)
+        m.d.sync += [
+            other.eq((other | (in_query & (differs | byte.echo))) & ~byte.reset),
+            named.eq((named | ((in_mac | in_ip) & value.any())) & ~byte.reset),
+            refused.eq((refused | (in_mac & differs) | (first & ~settable)) & ~byte.reset),
+        ]
+        query = whole & ~other & ~byte.arp & ~byte.echo
+        self.valid = Signal(name="is_query")
+        self.sets = Signal(name="sets_ip")
+        m.d.comb += [self.valid.eq(query & ~(named & refused)), self.sets.eq(query & ~refused)]
+        self.mac = byte.expected & (in_mac & ~other).replicate(8)

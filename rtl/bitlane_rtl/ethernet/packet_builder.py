@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from ..primitives import Ram
 from .board_addresses import BoardAddresses
 from .packet_fifo import PacketWrites
-from .packets import HEADER_WORDS, PacketWord
+from .packets import HEADER_WORDS, PacketKind, PacketWord
 from .tables import look_up
 
 __all__ = ["PacketBuilder"]
@@ -32,14 +32,16 @@ _UDP_HEADER, _IPV4_HEADER, _ETHERNET_HEADER, _ARP_BYTES = 8, 20, 14, 28
 class _Word(NamedTuple):
     """The sources of a word of the headers.
 
-    ``constant``: bytes; a bit that is 0 may come from another source. ``lower`` and ``upper``: the
-    halves that are a length or a part of the peer's header, word ``peer``.
+    ``constant``: bytes; a bit that is 0 may come from another source. Of its lower and its upper
+    half: whether it is a part of the peer's header, word ``peer``; a length; or a part of the
+    board's IPv4 address, in ARP the other half.
     """
 
     constant: bytes = bytes(4)
     peer: int = 0
     from_peer: tuple[bool, bool] = (False, False)
     length: tuple[bool, bool] = (False, False)
+    from_board: tuple[bool, bool] = (False, False)
 
 
 _LOWER, _UPPER, _BOTH = (True, False), (False, True), (True, True)
@@ -47,7 +49,7 @@ _LOWER, _UPPER, _BOTH = (True, False), (False, True), (True, True)
 
 def _headers(addresses: BoardAddresses) -> tuple[list[_Word], list[_Word], list[_Word]]:
     """Return the words of UDP and of its pseudo-header, of an echo reply, and of ARP."""
-    mac, ip = addresses.mac, addresses.ip.packed
+    mac = addresses.mac
     common = [
         _Word(peer=1, from_peer=_UPPER, length=_LOWER),
         _Word(peer=2, from_peer=_BOTH),
@@ -59,7 +61,7 @@ def _headers(addresses: BoardAddresses) -> tuple[list[_Word], list[_Word], list[
         _Word(b"\x45\0\0\0", length=_UPPER),
         _Word(b"\0\0\x40\0"),  # do not fragment
     ]
-    ends = [_Word(ip), _Word(peer=4, from_peer=_BOTH)]
+    ends = [_Word(from_board=_BOTH), _Word(peer=4, from_peer=_BOTH)]
     udp = [
         *ipv4,
         _Word(b"\x40\x11\0\0"),  # time to live, protocol
@@ -75,8 +77,8 @@ def _headers(addresses: BoardAddresses) -> tuple[list[_Word], list[_Word], list[
         _Word(b"\0\1\x08\0"),
         _Word(b"\6\4\0\2"),
         _Word(mac[:4]),
-        _Word(mac[4:] + ip[:2]),
-        _Word(ip[2:] + bytes(2), peer=1, from_peer=_UPPER),
+        _Word(mac[4:] + bytes(2), from_board=_UPPER),
+        _Word(peer=1, from_peer=_UPPER, from_board=_LOWER),
         _Word(peer=2, from_peer=_BOTH),
         _Word(peer=4, from_peer=_BOTH),
     ]
@@ -149,7 +151,8 @@ class PacketBuilder(wiring.Component):
     Members
     -------
     i : ``In(stream.Signature(PacketWord))``
-        Packets to reply to, or datagrams to send, which have whole words.
+        Packets to reply to, or datagrams to send, which have whole words. A query may change the
+        IPv4 address until the next reset.
     o : ``Out(PacketWrites(32))``
 
     Latency: 22 cycles from a packet's last word to ``commit``. Throughput: a word a cycle, and 23
@@ -162,11 +165,12 @@ class PacketBuilder(wiring.Component):
 
     def __init__(self, addresses: BoardAddresses) -> None:
         self._headers = _headers(addresses)
+        self._ip = int.from_bytes(addresses.ip.packed, "little")
         super().__init__()
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        packet = _Packet()
+        packet = _Packet(self._ip)
         step: Any = Signal(_Step)
         total = Signal(32)
         self._sequence(m, packet, step)
@@ -210,7 +214,12 @@ class PacketBuilder(wiring.Component):
             with m.State("header"):
                 m.d.comb += i.ready.eq(self.o.room)
                 with m.If(packet.index == 0):
-                    m.d.sync += Cat(packet.arp, packet.echo).eq(i.payload.data)
+                    kind: Any = data.View(PacketKind, i.payload.data[: PacketKind.as_shape().size])
+                    m.d.sync += [
+                        packet.arp.eq(kind.arp),
+                        packet.echo.eq(kind.echo),
+                        packet.sets.eq(kind.sets),
+                    ]
                 m.d.sync += [words.eq(Mux(packet.echo, _ECHO_WORDS, _WORDS)), place.eq(0)]
                 with m.If(accepted):
                     m.d.sync += packet.index.eq(packet.index + 1)
@@ -224,6 +233,8 @@ class PacketBuilder(wiring.Component):
                     m.d.sync += words.eq(words + 1)
                     with m.If(i.payload.last):
                         m.next = "script"
+                    with m.If(i.payload.last & packet.sets):
+                        m.d.sync += packet.ip.eq(i.payload.data)
             with m.State("script"):
                 following: Any = Signal(_Step)
                 m.d.comb += following.eq(look_up(place, _SCRIPT, len(following.as_value())))
@@ -275,14 +286,17 @@ class PacketBuilder(wiring.Component):
         words = self._words()
         constant = look_up(index, [int.from_bytes(word.constant, "little") for word in words], 32)
         peer = packet.header.read.data
+        board = Mux(packet.arp, packet.ip.rotate_left(16), packet.ip)
         big_endian = Cat(packet.length[8:], Const(0, 5), packet.length[:8])
         halves = []
         for half in range(2):
             from_peer = look_up(index, [word.from_peer[half] for word in words], 1)
             is_length = look_up(index, [word.length[half] for word in words], 1)
+            from_board = look_up(index, [word.from_board[half] for word in words], 1)
             halves.append(
                 (peer.word_select(half, 16) & from_peer.replicate(16))
                 | (big_endian & is_length.replicate(16))
+                | (board.word_select(half, 16) & from_board.replicate(16))
             )
         return constant | Cat(*halves) | Cat(Const(0, 16), total)
 
@@ -290,9 +304,13 @@ class PacketBuilder(wiring.Component):
 class _Packet:
     """Signals of the packet that is built."""
 
-    def __init__(self) -> None:
+    def __init__(self, ip: int) -> None:
+        self.ip = Signal(32, name="ip", init=ip)
+        """The board's IPv4 address."""
         self.arp = Signal(name="arp", reset_less=True)
         self.echo = Signal(name="echo", reset_less=True)
+        self.sets = Signal(name="sets", reset_less=True)
+        """The last word is the board's IPv4 address from now on."""
         self.header = Ram(32, 8, style="distributed")
         """The words of the packet's header. Words of the payload are written behind them."""
         self.index = Signal(3, name="index")

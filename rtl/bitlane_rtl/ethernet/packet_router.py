@@ -12,7 +12,7 @@ __all__ = ["PacketRouter"]
 
 
 class PacketRouter(wiring.Component):
-    """Routes requests of ARP and echoes to the builder, and datagrams to the user and back.
+    """Routes requests of ARP, echoes and queries to the builder, datagrams to the user and back.
 
     Packets are never interleaved. Replies and the user's datagrams take turns, so that neither can
     keep the other from the line.
@@ -55,7 +55,7 @@ class PacketRouter(wiring.Component):
             self.o.payload.eq(Mux(of_user, self.sent.payload, self.i.payload)),
         ]
         with m.If(~known):
-            m.d.sync += [known.eq(self.i.valid), reply.eq(kind.arp | kind.echo)]
+            m.d.sync += [known.eq(self.i.valid), reply.eq(kind.arp | kind.echo | kind.query)]
         with m.Elif(self.i.valid & self.i.ready & self.i.payload.last):
             m.d.sync += known.eq(0)
         with m.If(~busy):

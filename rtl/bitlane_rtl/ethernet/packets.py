@@ -25,10 +25,16 @@ HEADER_WORDS = 6
 
 
 class PacketKind(data.Struct):
-    """The kind of a packet: a request of ARP, an echo request of ICMP, or else a datagram."""
+    """The kind of a packet: a request of ARP, an echo request of ICMP, a query, else a datagram.
+
+    ``query``: a datagram of `abi.queries`, to be sent back as it is. ``sets``: it is one whose last
+    word is the IPv4 address of the board from now on.
+    """
 
     arp: 1
     echo: 1
+    query: 1
+    sets: 1
 
 
 class PacketWord(data.Struct):

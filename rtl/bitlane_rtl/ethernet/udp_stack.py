@@ -29,12 +29,13 @@ class UdpStack(wiring.Component):
     Parameters
     ----------
     addresses
-        The addresses of the board.
+        The addresses of the board. With ``check``, a query may change the IPv4 address until the
+        next reset.
     receive_words
         Words of the FIFO of packets that were received: a power of two, 1,024 or more. A frame is
         dropped if less than 512 of them are free when it begins.
     check
-        Drop the datagrams that `DatagramCheck` finds bad.
+        Drop the datagrams that `DatagramCheck` finds bad, and answer the queries of `abi.queries`.
 
     Members
     -------

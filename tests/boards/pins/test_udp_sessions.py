@@ -15,6 +15,7 @@ from bitlane.links.udp import open_link
 from bitlane_boards.pins import udp
 from bitlane_boards.pins.udp import UdpServer, bound_socket
 from bitlane_rtl.abi.datagrams import DEFAULT_PORT
+from bitlane_rtl.abi.queries import QUERY
 from support.host.network import NetworkRules
 
 SECONDS = 20
@@ -36,7 +37,9 @@ class StillNetwork:
     def send(self, port: int, data: bytes) -> None:
         self.quiet = False
         self.farewells += port == udp._GOODBYE_PORT
-        if port != self.port and (port != udp._GOODBYE_PORT or self.farewells > self.lost):
+        if data.startswith(QUERY):
+            self._arrived.append((port, data))
+        elif port != self.port and (port != udp._GOODBYE_PORT or self.farewells > self.lost):
             self._arrived += [(port, answer) for answer in self.rules.datagrams(data)]
 
     def advance(self, seconds: float) -> list[tuple[int, bytes]]:
@@ -104,6 +107,19 @@ def test_an_idle_client_goes_on_unless_another_host_came(monkeypatch: pytest.Mon
         monkeypatch.undo()  # it would end again before a busy computer comes to look
         assert link.read(BASE, 4).tobytes() == b"mine"
         assert network.rules.alive
+
+
+def test_a_query_is_no_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    with served() as (_, url), open_link(f"{url}?keepalive=0") as link:
+        link.write(BASE, b"mine")
+        query = QUERY + bytes(12)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+            asking.settimeout(SECONDS)
+            asking.sendto(query, ("127.0.0.1", int(url.rpartition(":")[2])))
+            assert asking.recv(100) == query
+        monkeypatch.setattr(udp, "SESSION_SECONDS", 0.05)
+        link._socket.close()
+        assert freed(url)
 
 
 @pytest.mark.parametrize("of_the_url", [True, False])

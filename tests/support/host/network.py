@@ -245,10 +245,18 @@ def send_batch(port: socket.socket, datagrams: Sequence[bytes], size: int, *to: 
 
 
 class NetworkBoard:
-    """A board at the UDP port ``port`` of the loopback interface, served by a thread."""
+    """A board at the UDP port ``port`` of the loopback interface, served by a thread.
+
+    ``at``: its address and port; 0 lets the system choose the port.
+    """
 
     def __init__(
-        self, rules: NetworkRules, up: Cable | None = None, down: Cable | None = None
+        self,
+        rules: NetworkRules,
+        up: Cable | None = None,
+        down: Cable | None = None,
+        *,
+        at: tuple[str, int] = ("127.0.0.1", 0),
     ) -> None:
         self.rules = rules
         self.up, self.down = up or Cable(), down or Cable()
@@ -257,11 +265,13 @@ class NetworkBoard:
         """Datagrams that have arrived."""
         self._end = Event()
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self._socket.bind(("127.0.0.1", 0))
+        # Beside sockets for the datagrams to all.
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, at[1] != 0)
+        self._socket.bind(at)
         self._socket.setblocking(False)
         self._socket.setsockopt(socket.IPPROTO_UDP, UDP_GRO, 1)
         self.port: int = self._socket.getsockname()[1]
-        self.url = f"udp://127.0.0.1:{self.port}"
+        self.url = f"udp://{at[0]}:{self.port}"
         self._thread = Thread(target=self._run, daemon=True)
         self._thread.start()
 
@@ -276,6 +286,10 @@ class NetworkBoard:
         self._socket.close()
         if self.error is not None:
             raise self.error
+
+    def send(self, data: bytes, to: tuple[str, int]) -> None:
+        """Send a datagram from the board's address."""
+        self._socket.sendto(data, to)
 
     def _run(self) -> None:
         try:
