@@ -136,8 +136,8 @@ class FrameParser(wiring.Component):
     o : ``Out(PacketWrites(PacketWord))``
 
     Latency: ``commit`` 3 cycles after ``i.end``. Throughput: a byte a cycle.
-    Area: 323 LUT4, 31 CCU2C and 166 flip-flops on ECP5. Clock: 156 MHz on ECP5-6
-    (median of 3 seeds).
+    Area: 334 LUT4, 31 CCU2C and 174 flip-flops on ECP5; with ``check`` 518, 37 and 313.
+    Clock: 156 MHz on ECP5-6 (median of 3 seeds).
     """
 
     i: In(FrameBytes())

