@@ -30,6 +30,7 @@ from bitlane_rtl.abi import (
     Status,
     register,
 )
+from bitlane_rtl.abi.line_status import LINE_STATUS_OFFSET
 from bitlane_rtl.abi.rows import Rows
 from bitlane_rtl.configuration import Configuration, Search
 from bitlane_sim.numpy_device.control import ControlWindow
@@ -225,6 +226,8 @@ class ModelLink(Link):
         if offset >= COMPLETION_OFFSET:
             assert offset < RING_OFFSET, "the ring is write-only"
             return self._window.read(offset)
+        if offset == LINE_STATUS_OFFSET:
+            return 0
         assert offset in _READABLE, f"{offset:#x} cannot be read"
         name = _READABLE[offset]
         if name in self.registers:

@@ -82,6 +82,9 @@ def test_validate_through_a_socket(tmp_path: Path, capsys: pytest.CaptureFixture
         try:
             url = simulated.stdout.readline().strip()
             assert url.startswith("udp://127.0.0.1:")
+            assert main(["info", url]) == DONE
+            line = "line            1000 Mbit/s, full duplex; 0 damaged frames at the board\n"
+            assert line in capsys.readouterr().out
             assert main(["validate", "--quick", "--memory", "1KiB", url]) == DONE
         finally:
             simulated.send_signal(signal.SIGINT)
