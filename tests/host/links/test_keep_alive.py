@@ -294,6 +294,7 @@ time.sleep(0.05)
 """
 
 
+@pytest.mark.slow
 def test_a_program_that_closes_nothing_ends_and_leaves_the_board_free(board: NetworkBoard) -> None:
     """A request behind its GOODBYE would keep the session alive."""
     for _ in range(2):

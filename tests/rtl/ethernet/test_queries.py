@@ -171,6 +171,7 @@ def test_the_addresses_that_a_station_can_have(bench: _Bench) -> None:
         assert bytes(got) == padded(answered(to_one(content())))
 
 
+@pytest.mark.slow
 def test_every_first_byte(bench: _Bench) -> None:
     """The last one that a station can have is the address."""
     frames = [to_all(content(BOARD.mac, f"{first}.3.2.1")) for first in range(256)]
@@ -256,6 +257,7 @@ def test_data_that_look_like_a_query_are_sent_back_unchanged(bench: _Bench) -> N
     assert [bytes(each) for each in got] == [padded(answer(each)) for each in (*pings, *links)]
 
 
+@pytest.mark.slow
 def test_a_stack_without_the_link_has_no_queries() -> None:
     bench = StackBench()
     queries = [datagram(data) for data in (content(), SET)]
@@ -264,6 +266,7 @@ def test_a_stack_without_the_link_has_no_queries() -> None:
     assert bench.run([line(to_all(content())), line(to_all(SET))]) == []
 
 
+@pytest.mark.slow
 def test_random_queries(bench: _Bench) -> None:
     """Some are right, some have a wrong byte. The board has the address that was set last."""
     random = Random(4)
