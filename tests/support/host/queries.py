@@ -106,6 +106,7 @@ class LocalNetwork:
         self, interfaces: Sequence[Interface] = (LOOPBACK,), seconds: float = SHORT
     ) -> list[FoundBoard]:
         """Return what is found; look again until it is all boards, for a busy computer."""
+        found: list[FoundBoard] = []
         for _ in range(200):
             found = find_boards(interfaces, seconds, port=self.port)
             if len(found) >= len(self.boards):
