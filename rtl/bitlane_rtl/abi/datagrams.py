@@ -2,8 +2,7 @@
 
 A datagram is the payload of UDP: SESSION (4 bytes), frames, and the CRC-32 of all bytes before it
 (least significant byte first, the one of zlib and Ethernet). Numbers are little-endian. Frames have
-the headers, the numbers and the rules of `frames`, without their CRCs and without COBS. Zeros fill
-the data of a frame, and the header of an answer, to whole words of 4 bytes.
+the words, the numbers and the rules of `frames`, without their CRCs and without COBS.
 
 A datagram carries one or more requests. The board executes them in order. Their answers make one
 datagram with the same SESSION, which goes to the address from which the requests came; an answer
@@ -28,7 +27,6 @@ Units: bytes unless a name says otherwise.
 
 __all__ = [
     "BUSY",
-    "DATAGRAM_ANSWER_HEADER_BYTES",
     "DATAGRAM_BYTES",
     "DATAGRAM_RECEIVE_BYTES",
     "DEFAULT_PORT",
@@ -47,11 +45,7 @@ SESSION_BYTES = 4
 DATAGRAM_BYTES = 1472
 """The most bytes of a datagram: what an Ethernet frame carries without fragments."""
 
-DATAGRAM_ANSWER_HEADER_BYTES = 4
-"""Bytes of an answer's header: SEQUENCE (1 byte), kind and INTERRUPT_BIT (1), SIZE of the data that
-follow, without the zeros that fill them (2)."""
-
-DATAGRAM_RECEIVE_BYTES = 16384
+DATAGRAM_RECEIVE_BYTES = 28_672
 """Bytes that a board can buffer until it answers them; in the answer to a HELLO in place of
 RECEIVE_BYTES. Of each datagram it holds the bytes and STORED_HEADER_BYTES."""
 
