@@ -16,10 +16,11 @@ from bitlane_rtl.abi.frames import (
     LINK_VERSION,
     RECEIVE_BYTES,
     REPETITIONS,
+    SEQUENCES,
     Answer,
     Request,
 )
-from support.serial.frames import DELIMITER, Reply, answer_line, request_in
+from support.serial.frames import DELIMITER, Reply, answer_line, asked, request_in
 
 
 class Device(Protocol):
@@ -111,11 +112,12 @@ class BoardRules:
 
     def is_new(self, request: bytes) -> bool | None:
         """Return True for the next request, False for a repetition, and ``None`` for any other."""
+        number = asked(request).number
         if request[1] == Request.HELLO:
-            self.expected = request[0]
+            self.expected = number
             if self.accepted is not None:
                 self.accepted = -1
-        behind = (self.expected - request[0]) % 256
+        behind = (self.expected - number) % SEQUENCES
         most = REPETITIONS if self.accepted is None else min(self.accepted, REPETITIONS)
         return behind == 0 if behind <= max(most, 0) else None
 
@@ -123,7 +125,7 @@ class BoardRules:
         self.complained = False
         if self.accepted is not None:
             self.accepted += new
-        self.expected = (self.expected + new) % 256
+        self.expected = (self.expected + new) % SEQUENCES
 
     def complaint(self) -> Reply | None:
         """Return the answer to a dropped frame: a complaint about the first one in a row."""
@@ -134,9 +136,7 @@ class BoardRules:
 
     def answer(self, request: bytes, new: bool) -> Reply:
         """Execute a request and return its answer."""
-        number, kind = request[0], request[1]
-        size = int.from_bytes(request[2:4], "little")
-        address = int.from_bytes(request[4:8], "little")
+        number, kind, size, address, written = asked(request)
         data = b""
         interrupt = self.device.interrupt
         if kind == Request.HELLO and size == 0:
@@ -147,9 +147,10 @@ class BoardRules:
         elif kind == Request.READ:
             data = self.device.read(address, size) if size else b""
         elif new:
-            self.device.write(address, request[8:])
+            self.device.write(address, written)
             interrupt = self.device.interrupt
-        return Reply(number, Answer.DONE, data, interrupt)
+        offset_of = address if kind == Request.READ else 0
+        return Reply(number, Answer.DONE, data, interrupt, offset_of)
 
     def _has(self, address: int, size: int) -> bool:
         if size == 0 or size > FRAME_DATA_BYTES:
@@ -205,10 +206,12 @@ class BoardModel(BoardRules):
         self.taken_in(new)
         if new:
             self.taken += 1
-            self._first[request[0]] = request
+            self._first[asked(request).number] = request
         else:
             self.repetitions += 1
-            assert self._first[request[0]] == request, "a repetition differs from the first time"
+            assert self._first[asked(request).number] == request, (
+                "a repetition differs from the first time"
+            )
         self._waiting.append((request, new))
         return b""
 
@@ -217,7 +220,7 @@ class BoardModel(BoardRules):
         request, new = self._waiting.popleft()
         answer = self.answer(request, new)
         if request[1] == Request.READ:
-            number, address = request[0], int.from_bytes(request[4:8], "little")
+            number, _, _, address, _ = asked(request)
             if not new and (self.device.steady or address < CONTROL_BASE):
                 assert answer.data == self._given[number], "a repeated read gives something else"
             self._given[number] = answer.data

@@ -3,8 +3,9 @@
 Written apart from both the circuit and the driver, so that neither checks itself. Slow and plain.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, repeat
 
 from bitlane_rtl.abi.datagrams import (
     BUSY,
@@ -13,9 +14,9 @@ from bitlane_rtl.abi.datagrams import (
     GOODBYE,
     TAKE_OVER,
 )
-from bitlane_rtl.abi.frames import INTERRUPT_BIT, Answer, Request
+from bitlane_rtl.abi.frames import Answer, Request
 from support.board.model import BoardRules, MemoryDevice
-from support.serial.frames import request, with_crc
+from support.serial.frames import Reply, asked, reply_in, request, request_bytes, with_crc
 
 _ALONE = (Request.HELLO, GOODBYE)
 """Kinds that are the only frame of their datagram."""
@@ -24,50 +25,28 @@ _ROOM = DATAGRAM_BYTES - 8
 """Bytes of answers in a datagram."""
 
 
-def padded(content: bytes) -> bytes:
-    return content + bytes(-len(content) % 4)
-
-
 def datagram_of(session: int, contents: Iterable[bytes]) -> bytes:
-    """Return the datagram of frames, each of which is a header and data."""
-    frames = b"".join(map(padded, contents))
-    return with_crc(session.to_bytes(4, "little") + frames)
+    """Return the datagram of frames, each of which is whole words."""
+    return with_crc(session.to_bytes(4, "little") + b"".join(contents))
 
 
 def goodbye(number: int) -> bytes:
     return request(number, GOODBYE, 0, 0)
 
 
-@dataclass(frozen=True)
-class Answered:
-    """An answer of a datagram, taken apart."""
+def answers_in(payload: bytes, like: Sequence[Reply] = ()) -> tuple[int, list[Reply]]:
+    """Return SESSION and answers of a datagram. Raises ``AssertionError`` if it is not one.
 
-    number: int
-    kind: int
-    data: bytes = b""
-    interrupt: bool = False
-
-    @property
-    def frame(self) -> bytes:
-        head = bytes([self.number % 256, self.kind | self.interrupt << INTERRUPT_BIT])
-        return padded(head + len(self.data).to_bytes(2, "little") + self.data)
-
-
-def answers_in(payload: bytes) -> tuple[int, list[Answered]]:
-    """Return SESSION and answers of a datagram. Raises ``AssertionError`` if it is not one."""
+    ``like``: the expected answers, from whose addresses their data's offsets are taken.
+    """
     assert 12 <= len(payload) <= DATAGRAM_BYTES, len(payload)
     assert with_crc(payload[:-4]) == payload
     found = []
-    place = 4
-    while place < len(payload) - 4:
-        number, status = payload[place : place + 2]
-        size = int.from_bytes(payload[place + 2 : place + 4], "little")
-        data = payload[place + 4 :][:size]
-        answer = Answered(number, status & 0x7F, data, bool(status >> INTERRUPT_BIT))
-        assert payload[place:].startswith(answer.frame), "SIZE or padding"
+    addresses = chain((each.address for each in like), repeat(0))
+    rest = payload[4:-4]
+    while rest:
+        answer, rest = reply_in(rest, next(addresses))
         found.append(answer)
-        place += len(answer.frame)
-    assert place == len(payload) - 4
     return int.from_bytes(payload[:4], "little"), found
 
 
@@ -78,13 +57,11 @@ def frames_in(payload: bytes) -> list[bytes] | None:
     frames = []
     rest = payload[4:-4]
     while rest:
-        size = int.from_bytes(rest[2:4], "little")
-        length = 8 + (size if rest[1] == Request.WRITE else 0)
+        length = request_bytes(rest)
         frames.append(rest[:length])
-        # The contract lets a board refuse a SIZE above 512, or drop it: this one does both.
-        if len(frames[-1]) < length or length >= 8 + 1024 or (rest[1] in _ALONE and size):
+        if len(rest) < length or (rest[1] in _ALONE and asked(rest).size):
             return None
-        rest = rest[length + -length % 4 :]
+        rest = rest[length:]
     alone = len(frames) == 1 or not any(each[1] in _ALONE for each in frames)
     return frames if frames and alone else None
 
@@ -104,41 +81,40 @@ class NetworkRules:
 
     def answers(self, payload: bytes) -> list[bytes]:
         """Return the datagrams that answer ``payload``."""
+        session = int.from_bytes(payload[:4], "little")
+        return [datagram_of(session, [x.content for x in each]) for each in self.replies(payload)]
+
+    def replies(self, payload: bytes) -> list[list[Reply]]:
+        """Return the answers in each datagram that answers ``payload``."""
         frames = frames_in(payload)
         if frames is None:
             return []
-        session = int.from_bytes(payload[:4], "little")
-        packed: list[list[Answered]] = []
-        for answer in self._answers(session, frames):
-            fits = packed and sum(len(x.frame) for x in packed[-1]) + len(answer.frame) <= _ROOM
-            if not fits:
+        packed: list[list[Reply]] = []
+        for answer in self._answers(int.from_bytes(payload[:4], "little"), frames):
+            if not packed or sum(len(x.content) for x in [*packed[-1], answer]) > _ROOM:
                 packed.append([])
             packed[-1].append(answer)
-        return [
-            with_crc(session.to_bytes(4, "little") + b"".join(x.frame for x in answers))
-            for answers in packed
-        ]
+        return packed
 
-    def _answers(self, session: int, frames: list[bytes]) -> Iterator[Answered]:
+    def _answers(self, session: int, frames: list[bytes]) -> Iterator[Reply]:
         rules, interrupt = self.rules, self.device.interrupt
-        if frames[0][1] == Request.HELLO:
-            [hello] = frames
-            other = self.alive and self.session != session and not hello[4] >> TAKE_OVER & 1
+        first = asked(frames[0])
+        if first.kind == Request.HELLO:
+            other = self.alive and self.session != session and not first.address >> TAKE_OVER & 1
             if other or session == self.former:
-                yield Answered(hello[0], BUSY, interrupt=interrupt)
+                yield Reply(first.number, BUSY, interrupt=interrupt)
                 return
             if session == self.session:
-                reply = rules.answer(hello, True)
-                yield Answered(reply.number, reply.answer, reply.data, reply.interrupt)
+                yield rules.answer(frames[0], True)
                 self.alive = True
                 return
             self.former, self.session = self.session, session
         if session != self.session:
             return
         self.alive = True
-        if frames[0][1] == GOODBYE:
+        if first.kind == GOODBYE:
             self.alive = False
-            yield Answered(frames[0][0], Answer.DONE, interrupt=interrupt)
+            yield Reply(first.number, Answer.DONE, interrupt=interrupt)
             return
         for each in frames:
             new = rules.is_new(each)
@@ -146,6 +122,6 @@ class NetworkRules:
             if new is not None:
                 rules.taken_in(new)
             if reply:
-                yield Answered(reply.number, reply.answer, reply.data, reply.interrupt)
+                yield reply
             if new is None:
                 return

@@ -16,7 +16,9 @@ from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_rtl.abi.datagrams import GOODBYE
 from bitlane_rtl.abi.frames import SEQUENCES
 from support.board.model import MemoryDevice
-from support.host.network import Cable, NetworkRules, requests_in
+from support.ethernet.datagrams import frames_in
+from support.host.network import Cable, NetworkRules
+from support.serial.frames import asked
 
 LATE = 0.05
 """Share of the datagrams of which a copy is late."""
@@ -64,9 +66,9 @@ class LateNetwork:
     def send(self, batches: Sequence[Batch]) -> None:
         """Send the datagrams of ``batches``."""
         for packet in (bytes(x) for batch in batches for x in batch.packets()):
-            found = requests_in(packet)
+            found = frames_in(packet)
             assert found is not None
-            index = self._count(found[1])
+            index = self._count(found)
             self._up += self.cables[0]([packet])
             self._delay("up", index, packet)
 
@@ -96,12 +98,12 @@ class LateNetwork:
 
     def _count(self, requests: list[bytes]) -> int:
         """Count new requests; return the index of the first one of ``requests``."""
-        for number in (request[0] for request in requests if request[1] != GOODBYE):
+        for number in (asked(each).number for each in requests if each[1] != GOODBYE):
             ahead = (number - self._next) % SEQUENCES
             if ahead < SEQUENCES // 2 or not self._issued:
                 self._issued += ahead + 1
                 self._next = (number + 1) % SEQUENCES
-        return self._issued - self._behind(requests[0][0])
+        return self._issued - self._behind(asked(requests[0]).number)
 
     def _behind(self, number: int) -> int:
         """Return how many requests ago the host used ``number``; 0 if it is the next one."""
@@ -124,9 +126,10 @@ class LateNetwork:
             # The cable may hold an answer back: one to a late copy would lose its index there.
             passed = self.cables[1]([answer]) if late is None else [answer]
             self._down += ((x, late) for x in passed)
-            # The board's own count: the host may have sent 256 requests since this one.
+            # The board's own count: the host may have sent SEQUENCES requests since this one.
             executed = self._issued - self._behind(self.rules.expected)
-            index = executed - (self.rules.expected - answer[4]) % SEQUENCES
+            number = asked(answer[4:12]).number
+            index = executed - (self.rules.expected - number) % SEQUENCES
             self._delay("down", index, answer)
 
 

@@ -17,7 +17,6 @@ from select import select
 from threading import Event, Thread
 from time import monotonic
 from typing import Any
-from zlib import crc32
 
 from bitlane_rtl.abi.datagrams import (
     BUSY,
@@ -27,43 +26,14 @@ from bitlane_rtl.abi.datagrams import (
     SESSION_SECONDS,
     TAKE_OVER,
 )
-from bitlane_rtl.abi.frames import Request
+from bitlane_rtl.abi.frames import Answer, Request
 from bitlane_sim.device.link import SimulatorLink
-from support.board.model import BoardRules, Device, Reply
+from support.board.model import BoardRules, Device
+from support.ethernet.datagrams import datagram_of, frames_in
+from support.serial.frames import Reply, asked
 
 UDP_SEGMENT, UDP_GRO = 103, 104
 """The system cuts the bytes of one call into datagrams of equal size, and joins them again."""
-
-
-def datagram(session: int, *frames: bytes) -> bytes:
-    """Return the datagram of ``frames``, whose data are filled to whole words."""
-    body = session.to_bytes(4, "little") + b"".join(x + bytes(-len(x) % 4) for x in frames)
-    return body + crc32(body).to_bytes(4, "little")
-
-
-def requests_in(data: bytes) -> tuple[int, list[bytes]] | None:
-    """Return session and requests of a datagram; None if its CRC or its length is wrong."""
-    if len(data) % 4 or not 16 <= len(data) <= DATAGRAM_BYTES:
-        return None
-    body = data[:-4]
-    if crc32(body).to_bytes(4, "little") != data[-4:]:
-        return None
-    requests = []
-    place = 4
-    while place < len(body):
-        kind, size = body[place + 1], int.from_bytes(body[place + 2 : place + 4], "little")
-        end = place + 8 + (size if kind == Request.WRITE else 0)
-        alone = place == 4 and end == len(body)
-        if end > len(body) or (kind in (Request.HELLO, GOODBYE) and (size or not alone)):
-            return None
-        requests.append(body[place:end])
-        place = end + -end % 4
-    return int.from_bytes(body[:4], "little"), requests
-
-
-def header_of(number: int, kind: int, size: int) -> bytes:
-    """Return an answer's header."""
-    return bytes((number % 256, kind)) + size.to_bytes(2, "little")
 
 
 @dataclass
@@ -105,21 +75,20 @@ class NetworkRules(BoardRules):
 
     def datagrams(self, data: bytes) -> list[bytes]:
         """Return the datagrams that answer ``data``."""
-        found = requests_in(data)
-        if found is None or found[0] == 0:
+        requests = frames_in(data)
+        if requests is None or len(data) > DATAGRAM_BYTES:
             self.dropped += 1
             return []
-        session, requests = found
-        kind = requests[0][1]
-        if kind == Request.HELLO:
-            taking = requests[0][4] >> TAKE_OVER & 1
+        session = int.from_bytes(data[:4], "little")
+        first = asked(requests[0])
+        if first.kind == Request.HELLO:
+            taking = first.address >> TAKE_OVER & 1
             other = self.alive and session != self.session and not taking
             if other or session == self.former:
-                return [datagram(session, header_of(requests[0][0], BUSY, 0))]
+                return [datagram_of(session, [Reply(first.number, BUSY).content])]
             if session == self.session:
                 self.alive_until = self.clock() + SESSION_SECONDS
-                reply = self.answer(requests[0], True)
-                return self._packed(session, [self._answer_frame(requests[0], reply)])
+                return [datagram_of(session, [self.answer(requests[0], True).content])]
             self.former, self.session = self.session, session
             self._first.clear()
             self._given.clear()
@@ -127,39 +96,34 @@ class NetworkRules(BoardRules):
             self.dropped += 1
             return []
         self.alive_until = self.clock() + SESSION_SECONDS
-        if kind == GOODBYE:
+        if first.kind == GOODBYE:
             self.alive_until = 0.0
-            return [datagram(session, header_of(requests[0][0], 0, 0))]
-        return self._packed(session, [x for x in self._executed(requests) if x is not None])
+            return [datagram_of(session, [Reply(first.number, Answer.DONE).content])]
+        return self._packed(session, [x.content for x in self._executed(requests)])
 
-    def _executed(self, requests: list[bytes]) -> Iterator[bytes | None]:
+    def _executed(self, requests: list[bytes]) -> Iterator[Reply]:
         """Yield the answer to each request in its turn."""
-        out_of_turn = False
         for request in requests:
-            new = None if out_of_turn else self.is_new(request)
+            new = self.is_new(request)
             if new is None:
-                out_of_turn = True
-                complaint = self.complaint()
-                yield complaint and header_of(self.expected, complaint.content[1], 0)
-                continue
+                if complaint := self.complaint():
+                    yield complaint
+                return
             self._check(request, new)
             self.taken_in(new)
             reply = self.answer(request, new)
             if request[1] == Request.READ and self.device.steady and self.in_order:
-                assert new or self._given[request[0]] == reply.data, "a repeated read differs"
-                self._given[request[0]] = reply.data
-            yield self._answer_frame(request, reply)
-
-    @staticmethod
-    def _answer_frame(request: bytes, reply: Reply) -> bytes:
-        return header_of(request[0], reply.content[1], len(reply.data)) + reply.data
+                assert new or self._given[reply.number] == reply.data, "a repeated read differs"
+                self._given[reply.number] = reply.data
+            yield reply
 
     def _check(self, request: bytes, new: bool) -> None:
+        number = asked(request).number
         if new:
-            self._first[request[0]] = request
+            self._first[number] = request
         else:
             self.repetitions += 1
-            assert self._first[request[0]] == request, "a repetition differs from the first time"
+            assert self._first[number] == request, "a repetition differs from the first time"
 
     @staticmethod
     def _packed(session: int, answers: list[bytes]) -> list[bytes]:
@@ -167,13 +131,12 @@ class NetworkRules(BoardRules):
         packed: list[list[bytes]] = []
         room = 0
         for answer in answers:
-            size = len(answer) + -len(answer) % 4
-            if not packed or size > room:
+            if not packed or len(answer) > room:
                 packed.append([])
                 room = DATAGRAM_BYTES - 8
             packed[-1].append(answer)
-            room -= size
-        return [datagram(session, *group) for group in packed]
+            room -= len(answer)
+        return [datagram_of(session, group) for group in packed]
 
 
 @dataclass

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from bitlane.links.line import Batch, Reply
+from bitlane_rtl.abi.frames import SEQUENCES
 
 Answered = tuple[int, int, bool, bytes]
 """Number, kind, interrupt line and data of an answer."""
@@ -22,6 +23,6 @@ def answers_of(reply: Reply) -> list[Answered]:
     """Return each answer of ``reply``."""
     found = [bytes(reply.packet(row)[span]) for row in range(reply.packets) for span in reply.spans]
     return [
-        ((reply.sequence + k) % 256, reply.kind, reply.interrupt, data)
+        ((reply.sequence + k) % SEQUENCES, reply.kind, reply.interrupt, data)
         for k, data in enumerate(found)
     ]

@@ -12,7 +12,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE
-from bitlane_rtl.abi.frames import Answer
+from bitlane_rtl.abi.frames import LINK_VERSION, Answer
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.serial.serial_bridge import SerialBridge
 from cppsim import Model, StorageAccess, StoragePort
@@ -239,7 +239,8 @@ def _memory_of(rules: BoardRules) -> MemoryDevice:
 
 def assert_same_answers(bench: SerialBench, rules: BoardRules, line: bytes, gap: int = 0) -> None:
     """Send ``line``, and assert that the answers follow the rules."""
-    assert replies(bench.exchange(line, gap)) == rules.answers(line), line.hex()
+    expected = rules.answers(line)
+    assert replies(bench.exchange(line, gap), expected) == expected, line.hex()
 
 
 def assert_same_storage(bench: SerialBench, rules: BoardRules) -> None:
@@ -260,8 +261,8 @@ def assert_same_events(bench: SerialBench, rules: BoardRules) -> None:
 def start(bench: SerialBench, expected: int = 0) -> BoardRules:
     """Begin a session in which ``expected`` is the next number."""
     nonce = 0x1234_5678
-    [answer] = replies(bench.exchange(b"\0" + frame(hello(expected - 1, nonce))))
-    data = bytes([1, 0, 0, 8]) + nonce.to_bytes(4, "little")
+    [answer] = replies(bench.exchange(b"\0" + frame(hello((expected - 1) % 256, nonce))))
+    data = bytes([LINK_VERSION, 0, 0, 8]) + nonce.to_bytes(4, "little")
     assert answer == Reply((expected - 1) % 256, Answer.DONE, data)
     bench.events()
     device = MemoryDevice(bench.configuration.memory_base, bench.configuration.memory_bytes)

@@ -1,19 +1,20 @@
-"""Lines and frames of the serial link, byte by byte, as `abi.frames` describes them.
+"""Frames in words, and the serial line byte by byte, as `abi.frames` describes them.
 
 Written apart from both the circuit and the driver, so that neither checks itself. Slow and plain.
 """
 
 import random
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from struct import pack
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, repeat
+from typing import NamedTuple
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bitlane_rtl.abi import CONTROL_BASE
-from bitlane_rtl.abi.frames import INTERRUPT_BIT, Answer, Request
+from bitlane_rtl.abi.frames import INTERRUPT_BIT, SEQUENCES, Request
 from bitlane_rtl.abi.line_status import LINE_STATUS_OFFSET
 
 DELIMITER = b"\0"
@@ -96,9 +97,55 @@ def frame(content: bytes, *, shortest: bool = False) -> bytes:
     return cobs_encode(with_crc(content), shortest=shortest) + DELIMITER
 
 
+def head(number: int, kind: int, size: int) -> bytes:
+    """Return the word with which a request or an answer starts."""
+    assert 0 <= size < 1024, size
+    number %= SEQUENCES
+    return (number % 256 | kind << 8 | size << 16 | number >> 8 << 26).to_bytes(4, "little")
+
+
+def data_words(address: int, size: int) -> int:
+    """Return the words of ``size`` bytes of data that have the offset of ``address``."""
+    return (address % 4 + size + 3) // 4 if size else 0
+
+
+def in_words(address: int, data: bytes) -> bytes:
+    """Return the words of ``data``, which have the offset of ``address``, between other bytes."""
+    if not data:
+        return b""
+    others = crc32(data).to_bytes(4, "little")
+    return others[: address % 4] + data + others[::-1][: -(address + len(data)) % 4]
+
+
 def request(number: int, kind: int, address: int, size: int, data: bytes = b"") -> bytes:
-    """Return a request's header and data."""
-    return pack("<BBHI", number % 256, kind, size, address) + data
+    """Return a request's header and the words of its data."""
+    return head(number, kind, size) + address.to_bytes(4, "little") + in_words(address, data)
+
+
+class Asked(NamedTuple):
+    """A request, taken apart."""
+
+    number: int
+    kind: int
+    size: int
+    address: int
+    data: bytes
+    """The data of a WRITE, without the bytes beside them."""
+
+
+def asked(content: bytes) -> Asked:
+    """Take the request apart with which ``content`` begins."""
+    word, address = (int.from_bytes(content[at : at + 4], "little") for at in (0, 4))
+    kind, size = word >> 8 & 0xFF, word >> 16 & 0x3FF
+    first = 8 + address % 4
+    data = content[first : first + size] if kind == Request.WRITE else b""
+    return Asked(word & 0xFF | word >> 26 << 8, kind, size, address, data)
+
+
+def request_bytes(content: bytes) -> int:
+    """Return the bytes of the request whose header ``content`` begins with."""
+    _, kind, size, address, _ = asked(content)
+    return 8 + 4 * (data_words(address, size) if kind == Request.WRITE else 0)
 
 
 def request_in(line: bytes) -> bytes | None:
@@ -106,8 +153,7 @@ def request_in(line: bytes) -> bytes | None:
     content = cobs_decode(line)
     if content is None or len(content) < 12 or with_crc(content[:-4]) != content:
         return None
-    size = int.from_bytes(content[2:4], "little") if content[1] == Request.WRITE else 0
-    return content[:-4] if len(content) - 12 == size else None
+    return content[:-4] if len(content) - 4 == request_bytes(content) else None
 
 
 def read(number: int, address: int, size: int) -> bytes:
@@ -154,13 +200,31 @@ class Reply:
     """An answer, taken apart."""
 
     number: int
-    answer: Answer
+    kind: int
     data: bytes = b""
     interrupt: bool = False
+    address: int = field(default=0, compare=False)
+    """The address of a READ, whose offset the data have in their words."""
 
     @property
     def content(self) -> bytes:
-        return bytes([self.number % 256, self.answer | self.interrupt << INTERRUPT_BIT]) + self.data
+        """The words of the answer."""
+        kind = self.kind | self.interrupt << INTERRUPT_BIT
+        return head(self.number, kind, len(self.data)) + in_words(self.address, self.data)
+
+
+def reply_in(content: bytes, address: int = 0) -> tuple[Reply, bytes]:
+    """Return the answer with which ``content`` begins, and the rest of it.
+
+    ``address``: of the READ that it answers; its offset alone matters.
+    """
+    assert len(content) >= 4, f"short answer: {content.hex()}"
+    number, status, size, _, _ = asked(content[:4] + bytes(4))
+    end = 4 + 4 * data_words(address, size)
+    assert len(content) >= end, f"{size} bytes in {content.hex()}"
+    data = content[4 + address % 4 :][:size]
+    kind, interrupt = status & (1 << INTERRUPT_BIT) - 1, bool(status >> INTERRUPT_BIT)
+    return Reply(number, kind, data, interrupt, address), content[end:]
 
 
 def backward_cobs(data: bytes) -> bytes:
@@ -186,20 +250,24 @@ def answer_content(line: bytes) -> bytes:
         parts.append(line[start : end - 1])
         end = start
     content = b"".join(reversed(parts))
-    assert len(content) >= 6, f"short answer: {line.hex()}"
+    assert len(content) >= 8, f"short answer: {line.hex()}"
     assert with_crc(content[:-4]) == content, f"CRC of {content.hex()}"
     return content[:-4]
 
 
-def replies(line: bytes) -> list[Reply]:
-    """Return all answers in ``line``. Raises ``AssertionError`` if one is damaged or cut short."""
+def replies(line: bytes, like: Sequence[Reply] = ()) -> list[Reply]:
+    """Return all answers in ``line``. Raises ``AssertionError`` if one is damaged or cut short.
+
+    ``like``: the expected answers, from whose addresses their data's offsets are taken.
+    """
     *frames, rest = line.split(DELIMITER)
     assert not rest, f"cut short: {rest.hex()}"
     found = []
-    for entry in frames:
+    addresses = chain((each.address for each in like), repeat(0))
+    for entry, address in zip(frames, addresses, strict=False):
         content = answer_content(entry)
         assert answer_line(content) == entry + DELIMITER, "not the way that the contract says"
-        number, code = content[:2]
-        interrupt = bool(code >> INTERRUPT_BIT)
-        found.append(Reply(number, Answer(code & 0x7F), content[2:], interrupt))
+        answer, behind = reply_in(content, address)
+        assert not behind, f"{len(answer.data)} bytes in {content.hex()}"
+        found.append(answer)
     return found
