@@ -20,7 +20,7 @@ from bitlane_rtl.abi.frames import Answer, Request
 from support.host.network import (
     UDP_GRO,
     Cable,
-    NetworkRules,
+    ServedRules,
     board_process,
     datagram,
     header_of,
@@ -110,7 +110,7 @@ class ZeroBoard:
         assert found is not None
         session, requests = found
         if requests[0][1] == Request.HELLO:
-            return NetworkRules().datagrams(data)[0]
+            return ServedRules().datagrams(data)[0]
         frames = []
         for request in requests:
             size = int.from_bytes(request[2:4], "little") if request[1] == Request.READ else 0

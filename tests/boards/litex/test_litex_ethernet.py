@@ -13,7 +13,7 @@ from scapy.layers.inet import ICMP
 
 from support.board.model import MemoryDevice
 from support.boards.liteeth import Message, Traffic, compiled, talk
-from support.ethernet.datagrams import NetworkRules, datagram_of
+from support.ethernet.datagrams import NetworkRules, answers_in, datagram_of
 from support.ethernet.line import HEAD, frame, padded
 from support.ethernet.packets import BOARD, BOARD_IP, answer, arp, datagram, echo
 from support.ethernet.verilog import CONFIGURATION
@@ -59,8 +59,8 @@ def test_a_session_over_its_datagrams(program: Path) -> None:
     """Datagrams of all sizes, one by one, and then as fast as LiteEth sends them."""
     rng = random.Random(2)
     rules = NetworkRules(MemoryDevice(CONFIGURATION.memory_base, CONFIGURATION.memory_bytes))
-    contents = [[hello(255, 0x1000)]]
-    number = 0
+    contents = [[hello(0, 0x1000)]]
+    number = 1
     for size in (1, 4, 36, 512, *(rng.randrange(512) for _ in range(20))):
         address = rng.randrange(CONFIGURATION.memory_bytes - size)
         contents.append(
@@ -72,9 +72,12 @@ def test_a_session_over_its_datagrams(program: Path) -> None:
     payloads = [datagram_of(SESSION, each) for each in contents]
     messages = [Message(BOARD_IP, payload, BOARD.port) for payload in payloads]
     traffic = talk(program, *([each] for each in messages[:8]), messages[8:])
-    answers = [reply for payload in payloads for reply in rules.answers(payload)]
-    expect_answers(traffic, [datagram(reply) for reply in answers], len(messages))
-    assert traffic.messages == [Message(BOARD_IP, reply, BOARD.port) for reply in answers]
+    answers = [reply for payload in payloads for reply in rules.replies(payload)]
+    sent = [message.payload for message in traffic.messages]
+    expect_answers(traffic, [datagram(each) for each in sent], len(messages))
+    assert traffic.messages == [Message(BOARD_IP, each, BOARD.port) for each in sent]
+    found = [answers_in(each, like) for each, like in zip(sent, answers, strict=True)]
+    assert found == [(SESSION, each) for each in answers]
 
 
 def test_another_address_is_not_the_boards(program: Path) -> None:

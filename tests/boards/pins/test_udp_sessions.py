@@ -16,7 +16,7 @@ from bitlane_boards.pins import udp
 from bitlane_boards.pins.udp import UdpServer, bound_socket
 from bitlane_rtl.abi.datagrams import DEFAULT_PORT
 from bitlane_rtl.abi.queries import QUERY
-from support.host.network import NetworkRules
+from support.host.network import ServedRules
 
 SECONDS = 20
 BASE = 0x1000
@@ -26,7 +26,7 @@ class StillNetwork:
     """The part of a `SimulatedNetwork` that the server uses; it loses ``lost`` GOODBYEs first."""
 
     def __init__(self) -> None:
-        self.rules = NetworkRules(clock=lambda: 0.0)
+        self.rules = ServedRules(clock=lambda: 0.0)
         self.port = DEFAULT_PORT
         self.unsent = 0
         self.quiet = True

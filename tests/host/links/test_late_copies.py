@@ -10,7 +10,7 @@ from bitlane.links import remote_link, udp_link
 from bitlane.links.udp_link import UdpLink
 from support.board.model import MemoryDevice
 from support.host.delays import Exchanges, LateNetwork
-from support.host.network import NetworkRules
+from support.host.network import ServedRules
 from support.seeds import seeds
 
 EXCHANGES = 60
@@ -29,7 +29,7 @@ def random_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(udp_link, "randbelow", replayed.randrange)
 
 
-class Hindsight(NetworkRules):
+class Hindsight(ServedRules):
     """A board that executes the repetition of a request that it never had, as a circuit does."""
 
     def _check(self, request: bytes, new: bool) -> None:
@@ -48,7 +48,7 @@ class Found(NamedTuple):
     late: int
 
 
-def found(ages: tuple[int, int], seed: int, rules: NetworkRules, rate: float = 0.02) -> Found:
+def found(ages: tuple[int, int], seed: int, rules: ServedRules, rate: float = 0.02) -> Found:
     """Return what becomes of `EXCHANGES` on a network with copies of ``ages``."""
     rules.in_order = False
     network = LateNetwork(rules, ages, seed, rate)
@@ -75,7 +75,7 @@ def found(ages: tuple[int, int], seed: int, rules: NetworkRules, rate: float = 0
 @pytest.mark.parametrize("seed", seeds(2, 40))
 @pytest.mark.parametrize("most", [64, 160, HARMLESS])
 def test_a_copy_that_is_late_by_up_to_255_requests_changes_nothing(most: int, seed: int) -> None:
-    errors, wrong_reads, wrong_memory, late = found((0, most), seed, NetworkRules())
+    errors, wrong_reads, wrong_memory, late = found((0, most), seed, ServedRules())
     assert (errors, wrong_reads, wrong_memory) == (0, 0, 0)
     assert late > 10
 

@@ -16,7 +16,7 @@ from bitlane.links.serial_link import SerialLink
 from bitlane.links.udp_link import UdpLink
 from bitlane_rtl.abi.frames import Answer
 from support.board.model import BoardModel, Reply
-from support.host.network import NetworkRules, datagram, header_of
+from support.host.network import ServedRules, datagram, header_of
 from support.serial.frames import answer_line
 
 TIMEOUT = 1.0
@@ -84,7 +84,7 @@ class PeerSocket(Peer):
 
     def __init__(self, pause: float) -> None:
         super().__init__(pause)
-        self._rules = NetworkRules(clock=self.clock)
+        self._rules = ServedRules(clock=self.clock)
         self._answers: list[bytes] = []
         self._session = 0
 

@@ -21,7 +21,7 @@ from bitlane.links.write_stream import STREAM_PACKETS, WriteStream
 from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_rtl.abi.frames import SEQUENCES, Answer, Request
 from support.board.model import MemoryDevice
-from support.host.network import NetworkRules, datagram, header_of
+from support.host.network import ServedRules, datagram, header_of
 from support.host.transfers import BASE
 
 SESSION = 0x12345678
@@ -102,7 +102,7 @@ class DirectNetwork:
 
     description = "model"
 
-    def __init__(self, rules: NetworkRules) -> None:
+    def __init__(self, rules: ServedRules) -> None:
         self.rules = rules
         self.up: Fault = list
         self.down: Fault = list
@@ -145,7 +145,7 @@ def board() -> Board:
 
 def opened(device: MemoryDevice) -> Board:
     """Return a link to ``device`` over a network without faults."""
-    rules = NetworkRules(device)
+    rules = ServedRules(device)
     network = DirectNetwork(rules)
     rules.clock = network.clock
     rules.in_order = False

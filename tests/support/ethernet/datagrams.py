@@ -3,7 +3,7 @@
 Written apart from both the circuit and the driver, so that neither checks itself. Slow and plain.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
 
@@ -12,10 +12,11 @@ from bitlane_rtl.abi.datagrams import (
     DATAGRAM_BYTES,
     DATAGRAM_RECEIVE_BYTES,
     GOODBYE,
+    SESSION_SECONDS,
     TAKE_OVER,
 )
 from bitlane_rtl.abi.frames import Answer, Request
-from support.board.model import BoardRules, MemoryDevice
+from support.board.model import BoardRules
 from support.serial.frames import Reply, asked, reply_in, request, request_bytes, with_crc
 
 _ALONE = (Request.HELLO, GOODBYE)
@@ -52,7 +53,12 @@ def answers_in(payload: bytes, like: Sequence[Reply] = ()) -> tuple[int, list[Re
 
 def frames_in(payload: bytes) -> list[bytes] | None:
     """Return the requests of a datagram; ``None`` if it is not one."""
-    if len(payload) % 4 or payload[:4] == bytes(4) or with_crc(payload[:-4]) != payload:
+    if (
+        len(payload) % 4
+        or len(payload) > DATAGRAM_BYTES
+        or payload[:4] == bytes(4)
+        or with_crc(payload[:-4]) != payload
+    ):
         return None
     frames = []
     rest = payload[4:-4]
@@ -66,62 +72,81 @@ def frames_in(payload: bytes) -> list[bytes] | None:
     return frames if frames and alone else None
 
 
+def _stopped() -> float:
+    return 0.0
+
+
 @dataclass
-class NetworkRules:
+class NetworkRules(BoardRules):
     """The answers of a board to each datagram, by the contract."""
 
-    device: MemoryDevice
-    session: int | None = None
-    former: int | None = None
-    """The session before."""
-    alive: bool = False
+    receive_bytes: int = DATAGRAM_RECEIVE_BYTES
+    accepted: int | None = 0
+    clock: Callable[[], float] = _stopped
+    """The time in seconds, by which sessions expire."""
+    session: int = 0
+    """The present session; 0: none since the board was powered."""
+    former: int = 0
+    """The session before; 0: none."""
+    alive_until: float = 0.0
+    dropped: int = 0
 
-    def __post_init__(self) -> None:
-        self.rules = BoardRules(self.device, receive_bytes=DATAGRAM_RECEIVE_BYTES, accepted=0)
+    @property
+    def alive(self) -> bool:
+        """Whether the session is alive."""
+        return self.session != 0 and self.clock() < self.alive_until
 
-    def answers(self, payload: bytes) -> list[bytes]:
+    def datagrams(self, payload: bytes) -> list[bytes]:
         """Return the datagrams that answer ``payload``."""
         session = int.from_bytes(payload[:4], "little")
         return [datagram_of(session, [x.content for x in each]) for each in self.replies(payload)]
 
     def replies(self, payload: bytes) -> list[list[Reply]]:
         """Return the answers in each datagram that answers ``payload``."""
-        frames = frames_in(payload)
-        if frames is None:
+        requests = frames_in(payload)
+        session = int.from_bytes(payload[:4], "little")
+        if requests is None or (session != self.session and requests[0][1] != Request.HELLO):
+            self.dropped += 1
             return []
         packed: list[list[Reply]] = []
-        for answer in self._answers(int.from_bytes(payload[:4], "little"), frames):
+        for answer in self._answers(session, requests):
             if not packed or sum(len(x.content) for x in [*packed[-1], answer]) > _ROOM:
                 packed.append([])
             packed[-1].append(answer)
         return packed
 
-    def _answers(self, session: int, frames: list[bytes]) -> Iterator[Reply]:
-        rules, interrupt = self.rules, self.device.interrupt
-        first = asked(frames[0])
+    def start(self, session: int) -> None:
+        """Start a session."""
+        self.former, self.session = self.session, session
+
+    def execute(self, request: bytes, new: bool) -> Reply:
+        """Answer a request that is the next one, or a repetition."""
+        self.taken_in(new)
+        return self.answer(request, new)
+
+    def _answers(self, session: int, requests: list[bytes]) -> Iterator[Reply]:
+        first = asked(requests[0])
         if first.kind == Request.HELLO:
             other = self.alive and self.session != session and not first.address >> TAKE_OVER & 1
             if other or session == self.former:
-                yield Reply(first.number, BUSY, interrupt=interrupt)
+                yield Reply(first.number, BUSY, interrupt=self.device.interrupt)
                 return
-            if session == self.session:
-                yield rules.answer(frames[0], True)
-                self.alive = True
+            if session != self.session:
+                self.start(session)
+            else:
+                # A late copy: it changes no number.
+                self.alive_until = self.clock() + SESSION_SECONDS
+                yield self.answer(requests[0], True)
                 return
-            self.former, self.session = self.session, session
-        if session != self.session:
-            return
-        self.alive = True
+        self.alive_until = self.clock() + SESSION_SECONDS
         if first.kind == GOODBYE:
-            self.alive = False
-            yield Reply(first.number, Answer.DONE, interrupt=interrupt)
+            self.alive_until = 0.0
+            yield Reply(first.number, Answer.DONE, interrupt=self.device.interrupt)
             return
-        for each in frames:
-            new = rules.is_new(each)
-            reply = rules.complaint() if new is None else rules.answer(each, new)
-            if new is not None:
-                rules.taken_in(new)
-            if reply:
-                yield reply
+        for each in requests:
+            new = self.is_new(each)
             if new is None:
+                if complaint := self.complaint():
+                    yield complaint
                 return
+            yield self.execute(each, new)

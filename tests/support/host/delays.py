@@ -17,7 +17,7 @@ from bitlane_rtl.abi.datagrams import GOODBYE
 from bitlane_rtl.abi.frames import SEQUENCES
 from support.board.model import MemoryDevice
 from support.ethernet.datagrams import frames_in
-from support.host.network import Cable, NetworkRules
+from support.host.network import Cable, ServedRules
 from support.serial.frames import asked
 
 LATE = 0.05
@@ -41,7 +41,7 @@ class LateNetwork:
 
     description = "network with late copies"
 
-    def __init__(self, rules: NetworkRules, ages: tuple[int, int], seed: int, rate: float) -> None:
+    def __init__(self, rules: ServedRules, ages: tuple[int, int], seed: int, rate: float) -> None:
         self.rules = rules
         self.now = 0.0
         self.arrived = Counter[str]()

@@ -1,6 +1,6 @@
 """A board on the network as the contract of datagrams describes it, in Python, to test the host.
 
-`NetworkRules` answers datagrams. `NetworkBoard` serves them on a UDP port of the loopback
+`ServedRules` answer datagrams. `NetworkBoard` serves them on a UDP port of the loopback
 interface, behind a `Cable` that loses, doubles, reorders and damages. Written apart from the
 driver's own encoding, so that the driver does not check itself.
 """
@@ -18,18 +18,10 @@ from threading import Event, Thread
 from time import monotonic
 from typing import Any
 
-from bitlane_rtl.abi.datagrams import (
-    BUSY,
-    DATAGRAM_BYTES,
-    DATAGRAM_RECEIVE_BYTES,
-    GOODBYE,
-    SESSION_SECONDS,
-    TAKE_OVER,
-)
-from bitlane_rtl.abi.frames import Answer, Request
+from bitlane_rtl.abi.frames import Request
 from bitlane_sim.device.link import SimulatorLink
-from support.board.model import BoardRules, Device
-from support.ethernet.datagrams import datagram_of, frames_in
+from support.board.model import Device
+from support.ethernet.datagrams import NetworkRules
 from support.serial.frames import Reply, asked
 
 UDP_SEGMENT, UDP_GRO = 103, 104
@@ -37,106 +29,44 @@ UDP_SEGMENT, UDP_GRO = 103, 104
 
 
 @dataclass
-class NetworkRules(BoardRules):
-    """The answers of a board to each datagram, by the contract.
+class ServedRules(NetworkRules):
+    """The rules of a board that tests the host, too.
 
     It asserts that a repetition equals its first request, and that a repeated read of memory
     returns the same data.
     """
 
-    receive_bytes: int = DATAGRAM_RECEIVE_BYTES
-    accepted: int | None = 0
     clock: Callable[[], float] = monotonic
-    session: int = 0
-    """The present session; 0: none since the board was powered."""
-    former: int = 0
-    """The session before; 0: none."""
-    alive_until: float = 0.0
     in_order: bool = True
     """Whether datagrams arrive in order, and once; else a repeated read may return other data."""
-    dropped: int = 0
     repetitions: int = 0
 
     def __post_init__(self) -> None:
         self._first: dict[int, bytes] = {}
         self._given: dict[int, bytes] = {}
 
-    @property
-    def alive(self) -> bool:
-        """Whether the session is alive."""
-        return self.session != 0 and self.clock() < self.alive_until
-
     def restart(self) -> None:
         """Lose power and come back."""
-        self.session, self.former = 0, 0
-        self.expected, self.complained, self.accepted = 77, False, 0
+        self.start(0)
+        self.former, self.expected, self.complained, self.accepted = 0, 77, False, 0
+
+    def start(self, session: int) -> None:
+        super().start(session)
         self._first.clear()
         self._given.clear()
 
-    def datagrams(self, data: bytes) -> list[bytes]:
-        """Return the datagrams that answer ``data``."""
-        requests = frames_in(data)
-        if requests is None or len(data) > DATAGRAM_BYTES:
-            self.dropped += 1
-            return []
-        session = int.from_bytes(data[:4], "little")
-        first = asked(requests[0])
-        if first.kind == Request.HELLO:
-            taking = first.address >> TAKE_OVER & 1
-            other = self.alive and session != self.session and not taking
-            if other or session == self.former:
-                return [datagram_of(session, [Reply(first.number, BUSY).content])]
-            if session == self.session:
-                self.alive_until = self.clock() + SESSION_SECONDS
-                return [datagram_of(session, [self.answer(requests[0], True).content])]
-            self.former, self.session = self.session, session
-            self._first.clear()
-            self._given.clear()
-        elif session != self.session:
-            self.dropped += 1
-            return []
-        self.alive_until = self.clock() + SESSION_SECONDS
-        if first.kind == GOODBYE:
-            self.alive_until = 0.0
-            return [datagram_of(session, [Reply(first.number, Answer.DONE).content])]
-        return self._packed(session, [x.content for x in self._executed(requests)])
-
-    def _executed(self, requests: list[bytes]) -> Iterator[Reply]:
-        """Yield the answer to each request in its turn."""
-        for request in requests:
-            new = self.is_new(request)
-            if new is None:
-                if complaint := self.complaint():
-                    yield complaint
-                return
-            self._check(request, new)
-            self.taken_in(new)
-            reply = self.answer(request, new)
-            if request[1] == Request.READ and self.device.steady and self.in_order:
-                assert new or self._given[reply.number] == reply.data, "a repeated read differs"
-                self._given[reply.number] = reply.data
-            yield reply
-
-    def _check(self, request: bytes, new: bool) -> None:
+    def execute(self, request: bytes, new: bool) -> Reply:
         number = asked(request).number
         if new:
             self._first[number] = request
         else:
             self.repetitions += 1
             assert self._first[number] == request, "a repetition differs from the first time"
-
-    @staticmethod
-    def _packed(session: int, answers: list[bytes]) -> list[bytes]:
-        """Return the datagrams of ``answers``; one that does not fit any more starts another."""
-        packed: list[list[bytes]] = []
-        room = 0
-        for answer in answers:
-            if not packed or len(answer) > room:
-                packed.append([])
-                room = DATAGRAM_BYTES - 8
-            packed[-1].append(answer)
-            room -= len(answer)
-        return [datagram_of(session, group) for group in packed]
+        reply = super().execute(request, new)
+        if request[1] == Request.READ and self.device.steady and self.in_order:
+            assert new or self._given[number] == reply.data, "a repeated read differs"
+            self._given[number] = reply.data
+        return reply
 
 
 @dataclass
@@ -215,7 +145,7 @@ class NetworkBoard:
 
     def __init__(
         self,
-        rules: NetworkRules,
+        rules: ServedRules,
         up: Cable | None = None,
         down: Cable | None = None,
         *,
@@ -293,7 +223,7 @@ def network_board(
     device: Device | None = None, up: Cable | None = None, down: Cable | None = None
 ) -> Iterator[NetworkBoard]:
     """Serve ``device`` in a thread; raise its errors in the end."""
-    board = NetworkBoard(NetworkRules(device) if device else NetworkRules(), up, down)
+    board = NetworkBoard(ServedRules(device) if device else ServedRules(), up, down)
     try:
         yield board
     finally:
@@ -307,7 +237,7 @@ def board_process(up: Cable, down: Cable) -> Iterator[str]:
     here, there = context.Pipe()
 
     def serve() -> None:
-        there.send(NetworkBoard(NetworkRules(), up, down).url)
+        there.send(NetworkBoard(ServedRules(), up, down).url)
         Event().wait()
 
     process = context.Process(target=serve, daemon=True)
