@@ -6,16 +6,16 @@ import pytest
 from amaranth.hdl import Assert, Assume, Cat, DomainRenamer, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 
-from bitlane_rtl.ethernet.answer_packer import AnswerPacker
 from bitlane_rtl.ethernet.board_addresses import BoardAddresses
-from bitlane_rtl.ethernet.datagram_check import DatagramCheck
 from bitlane_rtl.ethernet.frame_parser import FrameParser
 from bitlane_rtl.ethernet.gmii import GAP_BYTES, PREAMBLE, START_OF_FRAME
 from bitlane_rtl.ethernet.mac_receiver import MacReceiver
 from bitlane_rtl.ethernet.mac_transmitter import MacTransmitter
 from bitlane_rtl.ethernet.packet_fifo import PacketFifo
-from bitlane_rtl.ethernet.packets import HEADER_WORDS
-from bitlane_rtl.ethernet.request_reader import RequestReader
+from bitlane_rtl.link.answer_packer import AnswerPacker
+from bitlane_rtl.link.datagram_check import DatagramCheck
+from bitlane_rtl.link.packets import HEADER_WORDS
+from bitlane_rtl.link.request_reader import RequestReader
 from bitlane_rtl.serial.receiver import Kind
 from support.formal.contract import Contract, before, taken
 from support.formal.proof import Bug, Proof
@@ -421,8 +421,13 @@ def test_contract(contract: type[Contract], proof: Proof) -> None:
     proof.holds(contract(), CONTRACTS[contract])
 
 
-RECEIVER, TRANSMITTER, FIFO = "mac_receiver", "mac_transmitter", "packet_fifo"
-PARSER, CHECK, READER, PACKER = "frame_parser", "datagram_check", "request_reader", "answer_packer"
+RECEIVER, TRANSMITTER, FIFO = (
+    "ethernet.mac_receiver",
+    "ethernet.mac_transmitter",
+    "ethernet.packet_fifo",
+)
+PARSER, CHECK = "ethernet.frame_parser", "link.datagram_check"
+READER, PACKER = "link.request_reader", "link.answer_packer"
 BUGS: dict[str, tuple[type[Contract], str, str, str, int]] = {
     "a damaged byte is forgotten": (
         FrameEnds,
@@ -556,4 +561,4 @@ BUGS: dict[str, tuple[type[Contract], str, str, str, int]] = {
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_is_found(bug: str, proof: Proof) -> None:
     contract, module, *texts, within = BUGS[bug]
-    proof.finds(Bug(f"ethernet.{module}", *texts), contract(), within=within)
+    proof.finds(Bug(module, *texts), contract(), within=within)

@@ -8,8 +8,15 @@ from collections.abc import Mapping
 CHOICES = ("configurations.py",)
 """Files that only choose which circuits are built: a changed choice is not a bug."""
 
-AROUND_ENGINE = ("bus/banks.py", "bus/shared_sram.py", "bus/sram.py", "bus/storage.py", "serial/")
-"""Files that only boards use: their memories and the serial bridge."""
+AROUND_ENGINE = (
+    "bus/banks.py",
+    "bus/shared_sram.py",
+    "bus/sram.py",
+    "bus/storage.py",
+    "link/",
+    "serial/",
+)
+"""Files that only boards use: their memories, the link and the serial bridge."""
 
 _ENGINE = (
     "tests/rtl/test_engine.py",
@@ -27,7 +34,7 @@ _EXECUTOR_UNITS = (
     "serial/answer_source.py",
     "serial/byte_counter.py",
     "serial/data_access.py",
-    "serial/memory_bounds.py",
+    "link/memory_bounds.py",
     "serial/request_header.py",
 )
 _BOARD = (
@@ -36,22 +43,22 @@ _BOARD = (
     "tests/system/test_board_memories.py",
 )
 
-_ETHERNET = ("tests/rtl/ethernet",)
+_NETWORK = ("tests/rtl/ethernet", "tests/rtl/link", "tests/system/test_network_simulated.py")
 _PACKETS = ("tests/rtl/ethernet/test_udp_stack.py", "tests/rtl/ethernet/test_network_bridge.py")
 _PACKET_UNITS = (
     "ethernet/byte_sum.py",
     "ethernet/frame_parser.py",
     "ethernet/packet_builder.py",
     "ethernet/packet_router.py",
-    "ethernet/packets.py",
+    "link/packets.py",
     "ethernet/tables.py",
     "ethernet/udp_stack.py",
 )
 _REQUESTS = ("tests/rtl/ethernet/test_network_bridge.py",)
 _REQUEST_UNITS = (
-    "ethernet/answer_packer.py",
-    "ethernet/request_reader.py",
-    "ethernet/session_timer.py",
+    "link/answer_packer.py",
+    "link/request_reader.py",
+    "link/session_timer.py",
 )
 
 OWN: Mapping[str, tuple[str, ...]] = {
@@ -83,7 +90,7 @@ OWN: Mapping[str, tuple[str, ...]] = {
         "tests/rtl/ethernet/test_mac_transmitter.py",
         "tests/rtl/ethernet/test_rgmii.py",
     ),
-    "ethernet/word_aligner.py": ("tests/rtl/ethernet/test_data_mover.py", *_REQUESTS),
+    "ethernet/word_aligner.py": ("tests/rtl/link/test_data_mover.py", *_REQUESTS),
     "search/": ("tests/rtl/search",),
     "serial/": ("tests/rtl/serial/test_serial_bridge.py", "tests/rtl/serial/test_efficiency.py"),
     **dict.fromkeys(_EXECUTOR_UNITS, ("tests/rtl/serial/test_executor.py",)),
@@ -104,7 +111,8 @@ OWN: Mapping[str, tuple[str, ...]] = {
 WHOLE: Mapping[str, tuple[str, ...]] = {
     "": _ENGINE,
     **dict.fromkeys(AROUND_ENGINE, _BOARD),
-    "ethernet/": (*_ETHERNET, "tests/system/test_network_simulated.py"),
+    "ethernet/": _NETWORK,
+    "link/": (*_BOARD, *_NETWORK),
     "ports/": (*_ENGINE, *_BOARD),
 }
 """Further tests by prefix. Only the longest matching prefix counts."""

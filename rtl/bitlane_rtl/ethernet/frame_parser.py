@@ -11,12 +11,12 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi.queries import QUERY, QUERY_BYTES
+from ..link.datagram_check import DatagramCheck
+from ..link.packets import PacketWord
 from .board_addresses import BoardAddresses
 from .byte_sum import ByteSum
-from .datagram_check import DatagramCheck
 from .gmii import FrameBytes
 from .packet_fifo import PACKET_WORDS, PacketWrites
-from .packets import PacketWord
 from .tables import look_up
 
 __all__ = ["FrameParser"]

@@ -8,15 +8,15 @@ from amaranth.lib.wiring import In, Out
 
 from ..abi.datagrams import DATAGRAM_RECEIVE_BYTES
 from ..configuration import Configuration
+from ..link.answer_packer import AnswerPacker
+from ..link.data_mover import DataMover
+from ..link.request_reader import RequestReader
 from ..ports.signatures import ControlPort, ReadPort, WritePort
 from ..serial.executor import RequestExecutor
-from .answer_packer import AnswerPacker
 from .board_addresses import BoardAddresses
-from .data_mover import DataMover
 from .gmii import Gmii
 from .line_status import LineStatus
 from .packet_fifo import PACKET_WORDS
-from .request_reader import RequestReader
 from .udp_stack import UdpStack
 
 __all__ = ["NetworkBridge"]

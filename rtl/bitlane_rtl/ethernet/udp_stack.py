@@ -6,6 +6,7 @@ from amaranth.hdl import DomainRenamer, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from ..link.packets import PacketWord
 from ..streams.register_slices import SkidBuffer
 from .board_addresses import BoardAddresses
 from .frame_parser import FrameParser
@@ -15,7 +16,6 @@ from .mac_transmitter import MacTransmitter
 from .packet_builder import PacketBuilder
 from .packet_fifo import PacketFifo
 from .packet_router import PacketRouter
-from .packets import PacketWord
 
 __all__ = ["UdpStack"]
 

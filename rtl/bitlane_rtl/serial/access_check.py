@@ -6,9 +6,9 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from ..abi import CONTROL_BASE, WORD_BYTES
+from ..link.memory_bounds import MemoryBounds
 from ..ports.signatures import CONTROL_ADDRESS_WIDTH
 from .byte_counter import SIZE_BITS
-from .memory_bounds import MemoryBounds
 from .receiver import Kind
 
 __all__ = ["AccessCheck"]

@@ -6,8 +6,8 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from ..abi import WORD_BYTES
+from ..link.memory_bounds import MemoryBounds
 from ..ports.signatures import ByteAccess, ControlPort
-from .memory_bounds import MemoryBounds
 
 __all__ = ["DataAccess"]
 

@@ -11,15 +11,15 @@ from amaranth.lib.wiring import In, Out
 
 from ..abi.frames import RECEIVE_BYTES
 from ..configuration import Configuration
+from ..link.memory_bounds import MemoryBounds
+from ..link.sequence_check import Complaint
 from ..ports.signatures import CONTROL_ADDRESS_WIDTH, ByteAccess, ControlPort
 from ..primitives import ALWAYS, one_hot_fsm
 from .access_check import AccessCheck
 from .answer_source import AnswerSource
 from .byte_counter import SIZE_BITS, ByteCounter
 from .data_access import DataAccess
-from .memory_bounds import MemoryBounds
 from .request_header import RequestHeader
-from .sequence_check import Complaint
 from .transmitter import AnswerByte
 
 __all__ = ["DataTransfer", "RequestExecutor"]

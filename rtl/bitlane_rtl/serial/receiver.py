@@ -12,10 +12,10 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from ..abi.frames import CRC_BYTES, RECEIVE_BYTES, REQUEST_HEADER_BYTES, Request
+from ..link.sequence_check import Complaint, SequenceCheck
 from ..primitives import Ram
 from .checksum import Checksum
 from .cobs import CobsDecoder
-from .sequence_check import Complaint, SequenceCheck
 from .uart import Received
 
 __all__ = ["Kind", "RequestReceiver"]

@@ -5,8 +5,8 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..abi.frames import FRAME_DATA_BYTES, REQUEST_HEADER_BYTES, SEQUENCES
+from ..link.sequence_check import Complaint
 from .receiver import Kind
-from .sequence_check import Complaint
 
 __all__ = ["RequestHeader"]
 

@@ -13,7 +13,7 @@ from typing import Self
 
 from bitlane.links.discovery import FoundBoard, Interface, find_boards
 from support.board.model import Device
-from support.host.network import NetworkBoard, NetworkRules
+from support.host.network import NetworkBoard, ServedRules
 
 LOOPBACK = Interface("lo", socket.if_nametoindex("lo"), IPv4Address("127.0.0.1"))
 NO_MAC = bytes(6)
@@ -40,7 +40,7 @@ class LocalBoard:
     heard: list[bytes] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.rules = NetworkRules(self.device) if self.device else NetworkRules()
+        self.rules = ServedRules(self.device) if self.device else ServedRules()
 
     def answer(self, query: bytes) -> bytes | None:
         """Return the answer to ``query``, and take the address that it sets."""

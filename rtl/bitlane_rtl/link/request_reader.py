@@ -11,8 +11,8 @@ from ..abi.frames import Request
 from ..primitives import ALWAYS, Ram, one_hot_fsm
 from ..serial.byte_counter import SIZE_BITS
 from ..serial.receiver import Kind
-from ..serial.sequence_check import Complaint, SequenceCheck
 from .packets import HEADER_WORDS, PacketWord
+from .sequence_check import Complaint, SequenceCheck
 from .session_timer import SessionTimer
 
 __all__ = ["AnswerContext", "RequestReader"]

@@ -11,11 +11,11 @@ from ..abi import BEATS_PER_BLOCK, WORD_BYTES
 from ..abi.frames import FRAME_DATA_BYTES
 from ..addresses.bursts import Splitter
 from ..configuration import Configuration
+from ..ethernet.word_aligner import WordAligner
 from ..ports.signatures import ReadPort, WritePort
 from ..primitives import one_hot_fsm, step
 from ..serial.executor import DataTransfer
 from ..streams.fifo import Fifo
-from .word_aligner import WordAligner
 
 __all__ = ["AnswerWord", "DataMover"]
 

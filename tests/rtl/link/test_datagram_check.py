@@ -8,7 +8,7 @@ import pytest
 
 from bitlane_rtl.abi.datagrams import GOODBYE
 from bitlane_rtl.abi.frames import Request
-from bitlane_rtl.ethernet.datagram_check import DatagramCheck
+from bitlane_rtl.link.datagram_check import DatagramCheck
 from cppsim import Model
 from support.ethernet.datagrams import datagram_of, frames_in, goodbye
 from support.ethernet.line import run

@@ -6,7 +6,7 @@ import zlib
 import numpy as np
 import pytest
 
-from bitlane_rtl.ethernet.crc32 import Crc32
+from bitlane_rtl.link.crc32 import Crc32
 from cppsim import Model
 from support.ethernet.line import run
 

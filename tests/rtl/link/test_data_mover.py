@@ -11,7 +11,7 @@ import pytest
 
 from bitlane_rtl.abi import BEATS_PER_BLOCK
 from bitlane_rtl.configuration import Configuration
-from bitlane_rtl.ethernet.data_mover import DataMover
+from bitlane_rtl.link.data_mover import DataMover
 from support.ethernet.datagrams import padded
 from support.rtl.memory import Memory, ReadServer, WriteServer
 from support.rtl.streams import ALL_STALLS, NO_STALLS, Sink, Source, Stalls, compiled, simulate
