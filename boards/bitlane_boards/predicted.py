@@ -23,7 +23,6 @@ def _predicted(board: Board) -> PredictedBoard:
 
 def _memory(board: Board) -> Memory:
     if board.sdram is not None:
-        return SdramRows(
-            part=board.sdram, clock_hz=board.clock_hz, shared=board.ethernet is not None
-        )
+        # The bridge of every board shares the chip's ports.
+        return SdramRows(part=board.sdram, clock_hz=board.clock_hz, shared=True)
     return RamBanks(banks=board.banks) if board.memory is MemoryKind.BANKS else OneRam()

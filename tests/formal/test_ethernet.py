@@ -6,6 +6,7 @@ import pytest
 from amaranth.hdl import Assert, Assume, Cat, DomainRenamer, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 
+from bitlane_rtl.abi.frames import FRAME_DATA_BYTES
 from bitlane_rtl.ethernet.board_addresses import BoardAddresses
 from bitlane_rtl.ethernet.frame_parser import FrameParser
 from bitlane_rtl.ethernet.gmii import GAP_BYTES, PREAMBLE, START_OF_FRAME
@@ -14,9 +15,8 @@ from bitlane_rtl.ethernet.mac_transmitter import MacTransmitter
 from bitlane_rtl.ethernet.packet_fifo import PacketFifo
 from bitlane_rtl.link.answer_packer import AnswerPacker
 from bitlane_rtl.link.datagram_check import DatagramCheck
-from bitlane_rtl.link.packets import HEADER_WORDS
 from bitlane_rtl.link.request_reader import RequestReader
-from bitlane_rtl.serial.receiver import Kind
+from bitlane_rtl.link.words import Mark, RequestHead
 from support.formal.contract import Contract, before, taken
 from support.formal.proof import Bug, Proof
 from support.formal.prover import Bounded, Induction, Method, Reached
@@ -252,7 +252,7 @@ class FormIsRight(Contract):
         m.d.comb += Assert(~check.good | before(m, (length == 16) & known & ~reset))
 
 
-STATES = ("header", "head", "decide", "send", "load", "complain", "answer", "discard", "close")
+STATES = ("header", "head", "decide", "send", "move", "answer", "discard", "end")
 """Of `RequestReader`."""
 
 
@@ -266,16 +266,7 @@ class OnlyTheSession(Contract):
         m.submodules.reader = reader = RequestReader(8)
         self.offers(m, reader.i)
         self.takes(m, reader.o)
-        # A word is taken in place of its bytes.
-        takes_word = self.anything(1, "takes_word")
-        m.d.comb += reader.words.ready.eq(takes_word & ~reader.o.ready)
-        answered = self.anything(1, "answered")
-        m.d.comb += [
-            reader.answered.eq(answered),
-            reader.complaint.answered.eq(self.anything(1, "complained") & reader.complaint.valid),
-            reader.context.index.eq(HEADER_WORDS),
-            reader.context.closed.eq(self.anything(1, "closed") & reader.context.close),
-        ]
+        m.d.comb += reader.interrupt.eq(self.anything(1, "interrupt"))
         state: Any = data.View(
             data.StructLayout(dict.fromkeys(STATES, 1)), self.inside(len(STATES), "reader.state")
         )
@@ -283,57 +274,37 @@ class OnlyTheSession(Contract):
         asked, session, former = Signal(32), Signal(32), Signal(32)
         with m.If(state.header & taken(reader.i)):
             m.d.sync += asked.eq(reader.i.payload.data)
-        place = Signal(2)  # of the byte in the header of a request, up to its kind
-        with m.If(taken(reader.o) & (place != 2)):
-            m.d.sync += place.eq(place + 1)
-        with m.If(state.answer & answered):
-            m.d.sync += place.eq(0)
-        kind: Any = data.View(Kind, reader.o.payload[: Kind.as_shape().size])
-        with m.If(reader.o.valid & (place == 1)):
+        # A word of a request is its first one, or follows one.
+        is_word = reader.o.valid & (reader.o.p.mark == Mark.WORD)
+        m.d.comb += Assert(~is_word | state.send | state.move)
+        head: Any = data.View(RequestHead, reader.o.p.data)
+        with m.If(reader.o.valid & state.send):
             m.d.comb += [
-                Assert(kind.hello | kind.unknown | (asked == session)),
-                Assert(~kind.hello | (asked != former) | (asked == session)),
+                Assert(head.kind.hello | (asked == session)),
+                Assert(~head.kind.hello | (asked != former) | (asked == session)),
             ]
-            with m.If(taken(reader.o) & kind.hello):
+            with m.If(taken(reader.o) & head.kind.hello):
                 m.d.sync += session.eq(asked)
                 with m.If(asked != session):
                     m.d.sync += former.eq(session)
-        self._remembers(m, reader, state, place, (asked, session, former))
+        self._remembers(m, state, (asked, session, former))
 
-    def _remembers(
-        self, m: Module, reader: RequestReader, state: Any, place: Signal, sessions: Any
-    ) -> None:
+    def _remembers(self, m: Module, state: Any, sessions: Any) -> None:
         """Claim what the reader remembers of the request and its session, for induction."""
         asked, session, former = sessions
         kept, kept_former = self.inside(32, "reader._session"), self.inside(32, "reader._former")
-        ours = self.inside(1, "reader.ours")
+        ours, hello = self.inside(1, "reader.ours"), self.inside(32, "reader.head")[8:16] == 2
         one_hot = state.as_value()
         m.d.comb += Assert(one_hot.any() & ~(one_hot & (one_hot - 1)).any())
         with m.If(~state.header):
             m.d.comb += [
-                Assert(reader.context.header == asked),
+                Assert(self.inside(32, "reader._asked") == asked),
                 Assert(ours == (asked == kept)),
                 Assert(self.inside(1, "reader.former") == (asked == kept_former)),
             ]
-
-        # The kind follows the request's number.
-        in_head, lane = self.inside(1, "reader.in_head"), self.inside(2, "reader.lane")
-        dropping, hello = self.inside(1, "reader.dropping"), self.inside(1, "reader.is_hello")
-        sends = state.send & in_head
-        data_follow = (state.send & ~in_head) | state.load | (state.answer & ~dropping)
-        m.d.comb += [
-            Assert(place == Mux(sends & ~lane[1], lane, Mux(sends | data_follow, 2, 0))),
-            Assert(~state.decide | (lane == 0)),
-            Assert(~state.load | ~in_head),
-            Assert(~state.decide | ~hello | ~self.inside(1, "reader.sequence.out_of_turn")),
-            Assert(~dropping | ~(state.decide | state.send | state.load)),
-        ]
-        word, bits = self.inside(32, "reader.word"), Kind.as_shape().size
-        kind: Any = data.View(Kind, Mux(lane[0], word[:bits], word[8 : 8 + bits]))
-        offers_kind = sends & ~lane[1]
-        m.d.comb += Assert(~offers_kind | kind.hello | kind.unknown | ours)
-        # A session starts a few cycles before the kind of its HELLO is taken.
-        with m.If(offers_kind & kind.hello):
+        # A session starts a few cycles before the first word of its HELLO is taken.
+        m.d.comb += Assert(~state.send | hello | ours)
+        with m.If(state.send & hello):
             m.d.comb += [
                 Assert(kept == asked),
                 Assert(kept_former == Mux(asked == session, former, session)),
@@ -344,60 +315,34 @@ class OnlyTheSession(Contract):
 
 
 class ReaderGoesOn(Contract):
-    """While its peers are ready, the reader takes a word or outputs a byte every few cycles."""
+    """While its peers are ready, the reader takes or outputs a word every few cycles."""
 
     def claim(self, m: Module) -> None:
         m.submodules.reader = reader = RequestReader(8)
-        i, o, complaint = reader.i, reader.o, reader.complaint
-        takes_words = self.anything(1, "takes_words")
+        i, o = reader.i, reader.o
         m.d.comb += [
             i.valid.eq(1),
             i.payload.data.eq(self.anything(32, "word")),
             i.payload.last.eq(self.anything(1, "last")),
-            o.ready.eq(~takes_words),
-            reader.words.ready.eq(takes_words),
-            complaint.answered.eq(complaint.valid),
-            reader.answered.eq(1),
-            reader.context.closed.eq(reader.context.close),
+            o.ready.eq(1),
         ]
         waits = Signal(3)
         m.d.sync += waits.eq(Mux(i.ready | o.valid, 0, waits + 1))
-        m.d.comb += Assert(waits < 4)
+        m.d.comb += Assert(waits < 3)
 
 
 class PackerGoesOn(Contract):
-    """While its peers are ready, the packer takes each byte or word, and closes datagrams, soon."""
+    """While its peer is ready, the packer takes each word soon, whatever the order of its marks."""
 
     def claim(self, m: Module) -> None:
         m.submodules.packer = packer = AnswerPacker()
         self.offers(m, packer.i)
-        self.offers(m, packer.words)
         self.takes(m, packer.o)
-        context, close = packer.context, self.anything(1, "close")
-        m.d.comb += [
-            context.close.eq(close),
-            context.size.eq(self.anything(len(context.size), "size")),
-            context.hello.eq(self.anything(1, "hello")),
-        ]
-        # A datagram is closed between two answers, and no answer begins until then.
-        ended = Signal(init=1)
-        in_data = Signal()  # behind the status
-        with m.If(taken(packer.i)):
-            m.d.sync += [ended.eq(packer.i.payload.last), in_data.eq(~ended)]
-        with m.If(taken(packer.words)):
-            m.d.sync += ended.eq(packer.words.payload.last)
-        m.d.comb += [
-            Assume(~close | (ended & ~packer.i.valid)),
-            Assume(~packer.words.valid | (in_data & ~ended & ~packer.i.valid)),
-            Assume(~(ended & packer.i.valid & packer.i.payload.last)),  # an answer has two bytes
-            Assume(~before(m, close & ~context.closed) | close),
-        ]
-        waits = Signal(range(64))
-        wanted = packer.i.valid | packer.words.valid | close
+        m.d.comb += Assume(packer.i.p.last | (packer.i.p.left <= FRAME_DATA_BYTES // 4))
+        waits = Signal(range(32))
         ready = ~packer.o.valid | packer.o.ready
-        takes = taken(packer.i) | taken(packer.words) | context.closed
-        m.d.sync += waits.eq(Mux(takes, 0, waits + (wanted & ready)))
-        m.d.comb += Assert(waits < 40)
+        m.d.sync += waits.eq(Mux(taken(packer.i), 0, waits + (packer.i.valid & ready)))
+        m.d.comb += Assert(waits < 12)
 
 
 CONTRACTS: dict[type[Contract], Method] = {
@@ -523,36 +468,36 @@ BUGS: dict[str, tuple[type[Contract], str, str, str, int]] = {
     "a datagram of another session is executed": (
         OnlyTheSession,
         READER,
-        "allowed.eq(hello | ours)",
-        "allowed.eq(hello | ours | timer.alive)",
+        "Mux(hello, starts, ours & in_turn)",
+        "Mux(hello, starts, (ours | timer.alive) & in_turn)",
         30,
     ),
     "a HELLO of the session before takes over": (
         OnlyTheSession,
         READER,
-        "(ours | (~former & (~timer.alive | head[TAKE_OVER])))",
-        "(ours | (~former & ~timer.alive) | head[TAKE_OVER])",
+        "(ours | (~former & (~timer.alive | word[TAKE_OVER])))",
+        "(ours | (~former & ~timer.alive) | word[TAKE_OVER])",
         40,
     ),
     "a HELLO behind another one forgets the session before": (
         OnlyTheSession,
         READER,
-        "self._session.eq(self.context.header), ours.eq(1)",
-        "self._session.eq(self.context.header)",
+        "self._session.eq(self._asked), ours.eq(1)",
+        "self._session.eq(self._asked)",
         40,
     ),
     "a complaint is expected twice": (
         ReaderGoesOn,
         READER,
-        '[(self.complaint.valid, "answer"), (ALWAYS, "discard")]',
-        '[(self.complaint.valid, "answer")]',
+        '[(sent | ~answers, "discard")]',
+        '[(sent, "discard")]',
         40,
     ),
     "a datagram is closed again and again": (
         PackerGoesOn,
         PACKER,
-        "with m.If(state.crc):",
-        "with m.If(state.crc & waiting):",
+        "(begun | state.greet) & ~state.close",
+        "begun | state.greet",
         80,
     ),
 }

@@ -29,14 +29,7 @@ _ENGINE = (
     "tests/system/test_resealed_records.py",
     "tests/sim/test_bench.py",
 )
-_EXECUTOR_UNITS = (
-    "serial/access_check.py",
-    "serial/answer_source.py",
-    "serial/byte_counter.py",
-    "serial/data_access.py",
-    "link/memory_bounds.py",
-    "serial/request_header.py",
-)
+_EXECUTOR_UNITS = ("link/executor.py", "link/memory_bounds.py", "link/words.py")
 _BOARD = (
     "tests/rtl/serial/test_serial_bridge.py",
     "tests/rtl/serial/test_serial_bridge_damage.py",
@@ -68,7 +61,7 @@ OWN: Mapping[str, tuple[str, ...]] = {
         "tests/rtl/control",
     ),
     "abi/rows.py": ("tests/host/test_validate.py",),
-    "abi/frames.py": ("tests/host/links/test_frames.py", "tests/rtl/serial/test_executor.py"),
+    "abi/frames.py": ("tests/host/links/test_frames.py", "tests/rtl/link/test_executor.py"),
     "bit_unit/": ("tests/rtl/bit_unit/test_bit_unit.py",),
     "bus/sdram/": ("tests/rtl/bus/sdram",),
     "bus/sram.py": ("tests/rtl/bus/test_shared_sram.py",),
@@ -90,10 +83,11 @@ OWN: Mapping[str, tuple[str, ...]] = {
         "tests/rtl/ethernet/test_mac_transmitter.py",
         "tests/rtl/ethernet/test_rgmii.py",
     ),
-    "ethernet/word_aligner.py": ("tests/rtl/link/test_data_mover.py", *_REQUESTS),
+    "link/data_mover.py": _REQUESTS,
+    "link/word_mover.py": ("tests/rtl/serial/test_serial_bridge.py",),
     "search/": ("tests/rtl/search",),
     "serial/": ("tests/rtl/serial/test_serial_bridge.py", "tests/rtl/serial/test_efficiency.py"),
-    **dict.fromkeys(_EXECUTOR_UNITS, ("tests/rtl/serial/test_executor.py",)),
+    **dict.fromkeys(_EXECUTOR_UNITS, ("tests/rtl/link/test_executor.py",)),
     "streams/": ("tests/rtl/streams/test_buffers.py",),
     "ports/": ("tests/rtl/bus/test_shared_sram.py",),
     "primitives.py": (

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
 
 from bitlane.driver.commands import encode
 from bitlane_rtl.abi import RING_OFFSET, Op, register
@@ -18,7 +19,9 @@ from bitlane_rtl.bus.shared_sram import SharedSram
 from bitlane_rtl.bus.storage import BlockRam
 from bitlane_rtl.configurations import full
 from bitlane_rtl.engine import Engine
-from bitlane_rtl.ports.signatures import ByteAccess, ControlPort
+from bitlane_rtl.ports.read_arbiter import ReadArbiter
+from bitlane_rtl.ports.signatures import ControlPort, ReadPort, WordAccess, WritePort
+from bitlane_rtl.ports.write_arbiter import WriteArbiter
 from bitlane_sim.campaigns.commands import move
 from cppsim import Model, Program
 
@@ -32,6 +35,55 @@ READY_WITHIN = 100
 """Cycles in which a host's access is accepted."""
 
 
+class Bursts(wiring.Component):
+    """Makes a burst of one beat of each access of a word."""
+
+    host: Any
+    read: Any
+    write: Any
+
+    def __init__(self, data_width: int) -> None:
+        super().__init__(
+            {
+                "host": In(WordAccess(16)),
+                "read": Out(ReadPort(16, data_width)),
+                "write": Out(WritePort(16, data_width)),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        host, read, write = self.host, self.read, self.write
+        words = len(write.data.p.data) // 32
+        lane = host.address[2 : 2 + exact_log2(words)]
+        word = Signal(32)
+        asked, sent, answered = Signal(), Signal(), Signal()
+        writes = host.strobe.any()
+        m.d.comb += [
+            read.request.valid.eq(host.enable & ~writes & ~asked),
+            read.request.p.address.eq(host.address),
+            read.data.ready.eq(1),
+            write.request.valid.eq(host.enable & writes & ~asked),
+            write.request.p.address.eq(host.address),
+            write.data.valid.eq(host.enable & writes & ~sent),
+            write.data.p.data.eq(host.write_data.replicate(words)),
+            write.data.p.strobe.eq(host.strobe << 4 * lane),
+            write.data.p.last.eq(1),
+            write.response.ready.eq(1),
+            host.ready.eq(answered),
+            host.read_data.eq(word),
+        ]
+        requested = Mux(writes, write.request.ready, read.request.ready)
+        m.d.sync += [
+            asked.eq(host.enable & (asked | requested) & ~answered),
+            sent.eq(host.enable & (sent | write.data.ready) & ~answered),
+            answered.eq(read.data.valid | write.response.valid),
+        ]
+        with m.If(read.data.valid):
+            m.d.sync += word.eq(read.data.p.data.word_select(lane, 32))
+        return m
+
+
 class System(wiring.Component):
     """An engine on a board's memory; ``banks`` 0 selects a memory with a single port."""
 
@@ -42,25 +94,35 @@ class System(wiring.Component):
     def __init__(self, data_width: int, banks: int) -> None:
         self._configuration = replace(full(data_width), address_width=16, memory_bytes=MEMORY)
         self._banks = banks
-        super().__init__({"control": Out(ControlPort()), "host": In(ByteAccess(16)), "irq": Out(1)})
+        super().__init__({"control": Out(ControlPort()), "host": In(WordAccess(16)), "irq": Out(1)})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         width = self._configuration.data_width
         words = MEMORY * 8 // width
         m.submodules.engine = engine = Engine(self._configuration)
+        read, write = engine.read_a, engine.write
         if self._banks:
             memory: Any = BankedMemory(16, width, words, banks=self._banks)
+            m.submodules.reads = reads = ReadArbiter(16, width, 16)
+            m.submodules.writes = writes = WriteArbiter(16, width, 16)
+            m.submodules.bursts = bursts = Bursts(width)
+            wiring.connect(m, wiring.flipped(self.host), bursts.host)
+            wiring.connect(m, read, reads.a)
+            wiring.connect(m, bursts.read, reads.b)
+            wiring.connect(m, write, writes.a)
+            wiring.connect(m, bursts.write, writes.b)
+            read, write = reads.port, writes.port
         else:
             memory = SharedSram(16, width, words)
             m.submodules.storage = storage = BlockRam(words, width)
             wiring.connect(m, memory.memory, storage.memory)
+            wiring.connect(m, wiring.flipped(self.host), memory.host)
         m.submodules.memory = memory
         wiring.connect(m, wiring.flipped(self.control), engine.control)
-        wiring.connect(m, wiring.flipped(self.host), memory.host)
-        wiring.connect(m, engine.read_a, memory.a)
+        wiring.connect(m, read, memory.a)
         wiring.connect(m, engine.read_b, memory.b)
-        wiring.connect(m, engine.write, memory.write)
+        wiring.connect(m, write, memory.write)
         m.d.comb += self.irq.eq(engine.irq)
         return m
 
@@ -75,11 +137,13 @@ def write_register(run: Model, offset: int, word: int) -> None:
 
 def store(run: Model, address: int, data: bytes) -> None:
     addresses = [range(address, address + len(data))]
-    program = Program().set("host__enable", 1).set("host__write", 1)
+    strobes = [1 << place % 4 for place in addresses[0]]
+    program = Program().set("host__enable", 1)
     with program.repeat(len(data)):
-        program.set("host__address", addresses).set("host__write_data", [list(data)])
+        program.set("host__address", addresses).set("host__strobe", [strobes])
+        program.set("host__write_data", [[byte * 0x01010101 for byte in data]])
         program.until("host__ready", READY_WITHIN)
-    assert run.run(program.set("host__enable", 0).set("host__write", 0))["host__ready"].all()
+    assert run.run(program.set("host__enable", 0).set("host__strobe", 0))["host__ready"].all()
 
 
 def load(run: Model, address: int, size: int) -> bytes:
@@ -89,7 +153,8 @@ def load(run: Model, address: int, size: int) -> bytes:
         program.until("host__ready", READY_WITHIN).get("host__read_data")
     results = run.run(program.set("host__enable", 0))
     assert results["host__ready"].all()
-    return bytes(results["host__read_data"].tolist())
+    words = results["host__read_data"].tolist()
+    return bytes(word >> 8 * ((address + n) % 4) & 0xFF for n, word in enumerate(words))
 
 
 @cache

@@ -17,14 +17,16 @@ from bitlane_rtl.engine import Engine
 from bitlane_rtl.ethernet.gmii import Gmii
 from bitlane_rtl.ethernet.network_bridge import NetworkBridge
 from bitlane_rtl.ports.read_arbiter import ReadArbiter
-from bitlane_rtl.ports.signatures import MemoryPorts
 from bitlane_rtl.ports.write_arbiter import WriteArbiter
 from bitlane_rtl.serial.serial_bridge import SerialBridge
 from bitlane_rtl.streams.register_slices import HalfRateRegister
 
 from ..board import Board, MemoryKind
 
-__all__ = ["Top"]
+__all__ = ["SINGLE_PORT", "Top"]
+
+SINGLE_PORT = (MemoryKind.SPRAM, MemoryKind.BLOCK)
+"""Memories that do one access a cycle."""
 
 _BURSTS = 16
 """Bursts in flight that a port of the memory shares."""
@@ -33,8 +35,8 @@ _BURSTS = 16
 class Top(wiring.Component):
     """An `Engine` and its memory behind a `SerialBridge` or a `NetworkBridge`.
 
-    A `SerialBridge` accesses the memory's byte-wide port; a `NetworkBridge` shares the engine's
-    ports ``a`` and ``write``, burst by burst.
+    The bridge shares the engine's ports ``a`` and ``write``, burst by burst. On a serial line, a
+    memory that does one access a cycle has a port for the bridge, a word wide.
 
     Members
     -------
@@ -56,6 +58,7 @@ class Top(wiring.Component):
 
     def __init__(self, board: Board) -> None:
         self._board = board
+        self._has_host_port = not board.ethernet and board.memory in SINGLE_PORT
         if board.ethernet:
             line: dict[str, Any] = {"received": In(Gmii()), "sent": Out(Gmii())}
         else:
@@ -70,12 +73,12 @@ class Top(wiring.Component):
         m.submodules.bridge = bridge = self._bridge(m)
         m.submodules.memory = memory = self._memory(m)
         wiring.connect(m, bridge.control, engine.control)
-        if self._board.ethernet:
-            self._share(m, engine, bridge, memory)
-        else:
+        if self._has_host_port:
             wiring.connect(m, bridge.memory, memory.host)
             wiring.connect(m, engine.read_a, memory.a)
             wiring.connect(m, engine.write, memory.write)
+        else:
+            self._share(m, engine, bridge, memory)
         if configuration.two_ports:
             wiring.connect(m, engine.read_b, memory.b)
         lights: dict[str, Value] = {"busy": engine.busy, "fault": engine.fault}
@@ -85,7 +88,7 @@ class Top(wiring.Component):
         m.d.comb += [getattr(self, name).eq(light) for name, light in lights.items()]
         return m
 
-    def _share(self, m: Module, engine: Engine, bridge: NetworkBridge, memory: Any) -> None:
+    def _share(self, m: Module, engine: Engine, bridge: Any, memory: Any) -> None:
         """Let engine and bridge share two ports of the memory."""
         configuration = self._board.configuration
         widths = configuration.address_width, configuration.data_width
@@ -114,24 +117,24 @@ class Top(wiring.Component):
             wiring.connect(m, wiring.flipped(self.received), network.rx)
             wiring.connect(m, network.tx, wiring.flipped(self.sent))
             return network
-        serial = SerialBridge(board.configuration, board.divider)
+        serial = SerialBridge(board.configuration, board.divider, bursts=not self._has_host_port)
         m.d.comb += [serial.rx.eq(self.rx), self.tx.eq(serial.tx)]
         return serial
 
     def _memory(self, m: Module) -> Any:
-        """Return the board's memory, with ports for the engine and, on a serial line, the host."""
+        """Return the board's memory."""
         board, configuration = self._board, self._board.configuration
         widths = configuration.address_width, configuration.data_width
-        ports = MemoryPorts(1 + configuration.two_ports, has_host=not board.ethernet)
+        read_ports = 1 + configuration.two_ports
         if board.memory is MemoryKind.BANKS:
-            return BankedMemory(*widths, board.words, banks=board.banks, ports=ports)
+            return BankedMemory(*widths, board.words, banks=board.banks, read_ports=read_ports)
         if board.sdram:
             timing = SdramTiming.of(board.sdram, board.clock_hz)
-            chip = SdramMemory(*widths, board.sdram, timing, ports=ports)
+            chip = SdramMemory(*widths, board.sdram, timing, read_ports=read_ports)
             wiring.connect(m, chip.pins, wiring.flipped(self.sdram))
             return chip
-        adapter: Any = SharedSram if ports.has_host else SramPort
-        memory = adapter(*widths, board.words, read_ports=ports.read_ports)
+        adapter: Any = SharedSram if self._has_host_port else SramPort
+        memory = adapter(*widths, board.words, read_ports=read_ports)
         if board.memory is MemoryKind.SPRAM:
             storage: Any = SinglePortRam(board.words)
         else:

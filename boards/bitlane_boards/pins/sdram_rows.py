@@ -18,7 +18,7 @@ from bitlane_rtl.bus.sdram.part import AS4C16M16SA_7, EM638325_6H, SdramPart, Sd
 from bitlane_rtl.bus.sdram.pins import SdramPins
 from bitlane_rtl.configurations import full
 from bitlane_rtl.engine import Engine
-from bitlane_rtl.ports.signatures import ByteAccess, ControlPort, MemoryPorts
+from bitlane_rtl.ports.signatures import ControlPort
 from bitlane_sim.bench.contract import Row
 from bitlane_sim.campaigns.commands import move
 from cppsim.errors import SimulationError
@@ -51,13 +51,11 @@ class SdramSystem(wiring.Component):
     Members
     -------
     control : ``Out(ControlPort())``
-    host : ``In(ByteAccess(address_width))``
     irq : ``Out(1)``
     sdram : ``Out(SdramPins(part))``
     """
 
     control: Any
-    host: Any
     irq: Signal
     sdram: Any
 
@@ -70,7 +68,6 @@ class SdramSystem(wiring.Component):
         super().__init__(
             {
                 "control": Out(ControlPort()),
-                "host": In(ByteAccess(address_bits)),
                 "irq": Out(1),
                 "sdram": Out(SdramPins(part)),
             }
@@ -85,7 +82,6 @@ class SdramSystem(wiring.Component):
             configuration.address_width, configuration.data_width, part, timing
         )
         wiring.connect(m, wiring.flipped(self.control), engine.control)
-        wiring.connect(m, wiring.flipped(self.host), memory.host)
         wiring.connect(m, engine.read_a, memory.a)
         wiring.connect(m, engine.read_b, memory.b)
         wiring.connect(m, engine.write, memory.write)
@@ -115,7 +111,7 @@ class _Streams(wiring.Component):
         m = Module()
         timing = SdramTiming.of(_PART, CLOCK_HZ)
         readers = len(self._first)
-        memory = SdramMemory(_ADDRESS_BITS, self._width, _PART, timing, ports=MemoryPorts(readers))
+        memory = SdramMemory(_ADDRESS_BITS, self._width, _PART, timing, read_ports=readers)
         m.submodules.memory = memory
         wiring.connect(m, memory.pins, wiring.flipped(self.sdram))
         finished = []

@@ -56,8 +56,8 @@ __all__ = [
 ]
 
 LINK_VERSION = 2
-"""Changes whenever a frame changes its meaning. A HELLO with a number below 256 has the same bytes in
-every version, so that a board of another version answers it."""
+"""Changes whenever a frame changes its meaning. A HELLO with a number below 256 has the same bytes
+in every version, so that a board of another version answers it."""
 
 DEFAULT_BAUD = 3_000_000
 """Bits a second, a start and a stop bit around each byte: what FTDI's bridges make exactly."""

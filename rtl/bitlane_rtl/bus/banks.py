@@ -6,8 +6,8 @@ writes one beat a cycle. A read takes three cycles, and each reader can have a b
 ====== ======================================== =================================================
 Cycle  Beat                                     Condition
 ====== ======================================== =================================================
-0      requested: its bank reads it (``fires``) Neither the other reader nor the host uses the
-                                                bank, and no word is held at its output.
+0      requested: its bank reads it (``fires``) The other reader does not use the bank, and no
+                                                word is held at its output.
 1      at the bank's output (``fetched``)       It is held there while the next register is full.
 2      in the reader's register (``full``)      It stays until ``data.ready``.
 ====== ======================================== =================================================
@@ -19,14 +19,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from ..abi import BEATS_PER_BLOCK
-from ..ports.signatures import (
-    ALL_PORTS,
-    ByteAccess,
-    MemoryPorts,
-    ReadPort,
-    WritePort,
-    memory_members,
-)
+from ..ports.signatures import ReadPort, WritePort, memory_members
 from ..primitives import Ram
 
 __all__ = ["BankedMemory"]
@@ -141,10 +134,7 @@ class _Writer(wiring.Component):
     Members
     -------
     port : ``In(WritePort(address_width, data_width))``
-    stop : ``In(1)``
-        The host uses the banks in this cycle.
     write : ``Out(layout.write)``
-        Its ``bank``, ``row`` and ``data`` do not depend on ``stop``.
     """
 
     def __init__(self, layout: _Layout) -> None:
@@ -152,7 +142,6 @@ class _Writer(wiring.Component):
         super().__init__(
             {
                 "port": In(WritePort(layout.address_width, layout.data_width)),
-                "stop": In(1),
                 "write": Out(layout.write),
             }
         )
@@ -169,7 +158,7 @@ class _Writer(wiring.Component):
         can_respond = response.ready | ~responding
         m.d.comb += [
             beat.eq(address.beat + offset),
-            fires.eq(request.valid & beats.valid & can_respond & ~self.stop),
+            fires.eq(request.valid & beats.valid & can_respond),
             ends.eq(fires & beats.payload.last),
             beats.ready.eq(fires),
             request.ready.eq(ends),
@@ -182,80 +171,6 @@ class _Writer(wiring.Component):
         m.d.sync += responding.eq(ends | (responding & ~response.ready))
         with m.If(fires):
             m.d.sync += offset.eq(Mux(ends, 0, offset + 1))
-        return m
-
-
-class _Host(wiring.Component):
-    """The host's port: one access at a time, in registers before and after the banks.
-
-    Unless it ``exists``, it has no ``port`` and all its outputs stay 0.
-
-    Members
-    -------
-    port : ``In(ByteAccess(address_width))``
-    waits : ``Out(1)``
-        An access waits for its bank. All other ports stop until ``fires``.
-    free : ``In(1)``
-        No bank has to hold its output.
-    fires : ``Out(1)``
-        The bank ``write.bank`` is read or written in this cycle: ``waits & free``.
-    write : ``Out(layout.write)``
-        The access. ``strobe`` is 0 if it is a read. ``bank`` and ``row`` stay until it ends.
-    word : ``In(data_width)``
-        The output of bank ``write.bank``, valid in the cycle after ``fires``.
-    """
-
-    def __init__(self, layout: _Layout, exists: bool) -> None:
-        self._layout = layout
-        self._exists = exists
-        super().__init__(
-            {
-                **({"port": In(ByteAccess(layout.address_width))} if exists else {}),
-                "waits": Out(1),
-                "free": In(1),
-                "fires": Out(1),
-                "write": Out(layout.write),
-                "word": In(layout.data_width),
-            }
-        )
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        if not self._exists:
-            return m
-        port, layout = self.port, self._layout
-        address = Signal(layout.address, reset_less=True)
-        write = Signal(reset_less=True)
-        write_data = Signal(8, reset_less=True)
-        waits = Signal()
-        fetched = Signal()
-        answers = Signal()
-        word = Signal.like(self.word, reset_less=True)
-        read_data = Signal(8, reset_less=True)
-        idle = ~(waits | fetched | answers)
-        m.d.comb += [
-            port.ready.eq(Mux(port.write, idle, answers)),
-            port.read_data.eq(read_data),
-            self.waits.eq(waits),
-            self.fires.eq(waits & self.free),
-            self.write.bank.eq(address.bank),
-            self.write.row.eq(Cat(address.beat, address.block)),
-            self.write.strobe.eq((self.fires & write) << address.byte),
-            self.write.data.eq(write_data.replicate(layout.lanes)),
-        ]
-        m.d.sync += [
-            waits.eq((port.enable & idle) | (waits & ~self.fires)),
-            fetched.eq(self.fires & ~write),
-            answers.eq(fetched),
-            word.eq(self.word),
-            read_data.eq(word.word_select(address.byte, 8)),
-        ]
-        with m.If(idle):
-            m.d.sync += [
-                address.eq(port.address),
-                write.eq(port.write),
-                write_data.eq(port.write_data),
-            ]
         return m
 
 
@@ -273,29 +188,24 @@ class BankedMemory(wiring.Component):
         Size in beats, a power of two, at least ``16 * banks``.
     banks
         Number of banks, a power of two. Two readers need two or more for full speed.
-    ports
-        The ports besides ``write``.
+    read_ports
+        Number of read ports, 1 or 2.
 
     Members
     -------
     a, b : ``In(ReadPort(address_width, data_width))``
         Read ports; ``b`` exists only with two.
     write : ``In(WritePort(address_width, data_width))``
-    host : ``In(ByteAccess(address_width))``
-        Only with ``ports.has_host``. Each access waits until no word is held at a bank, and stops
-        all other ports meanwhile.
 
     Address bits above the memory's size are ignored. Words are 0 at power-up.
     Latency: a beat arrives 2 cycles after its request, a response 1 cycle after its last beat. A
-    request is accepted with its last beat. ``host`` is ready at once for a write, which takes
-    place a cycle later, and after 3 cycles for a read.
-    Throughput: a beat per cycle on every port; two readers that stay in one bank share it. The host
-    writes a byte in 2 cycles and reads one in 4.
+    request is accepted with its last beat.
+    Throughput: a beat per cycle on every port; two readers that stay in one bank share it.
     It reports no errors. Undefined: a read of a byte in the cycle in which it is written; and of a
     whole word, if block RAMs hold several of its bytes. On an ECP5 none does in banks of 2,048
     words or more, so commands may write bytes of a word beside bytes that others read.
-    Each reader must accept its beats without waiting for the other reader or the host: two beats
-    that wait block the bank of the second, and the host.
+    Each reader must accept its beats without waiting for the other reader: two beats that wait
+    block the bank of the second.
     Area (64 bits, two readers, 2 banks of 128 KiB): ECP5 601 LUT4, 254 flip-flops, 128 block RAMs.
     Paths through it: from ``valid`` and ``payload`` of the requests to the RAMs' addresses; from
     these and ``data.ready`` to the RAMs' enables and ``ready`` of requests; from ``valid`` of
@@ -311,7 +221,7 @@ class BankedMemory(wiring.Component):
         words: int,
         *,
         banks: int = 2,
-        ports: MemoryPorts = ALL_PORTS,
+        read_ports: int = 2,
     ) -> None:
         if banks < 1 or banks & (banks - 1):
             raise ValueError(f"banks: {banks} is not a power of two")
@@ -321,56 +231,43 @@ class BankedMemory(wiring.Component):
             )
         self._layout = _Layout(address_width, data_width, words, banks)
         self._banks = banks
-        self._read_ports, self._has_host = ports
-        super().__init__(
-            memory_members(address_width, data_width, ports.read_ports)
-            | ({"host": In(ByteAccess(address_width))} if ports.has_host else {})
-        )
+        self._read_ports = read_ports
+        super().__init__(memory_members(address_width, data_width, read_ports))
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         layout = self._layout
-        m.submodules.host = host = _Host(layout, self._has_host)
         m.submodules.writer = writer = _Writer(layout)
         readers = [_Reader(layout) for _ in range(self._read_ports)]
-        if self._has_host:
-            wiring.connect(m, wiring.flipped(self.host), host.port)
         wiring.connect(m, wiring.flipped(self.write), writer.port)
         for name, reader in zip("ab", readers, strict=False):
             m.submodules[f"reader_{name}"] = reader
             wiring.connect(m, wiring.flipped(getattr(self, name)), reader.port)
-        m.d.comb += [
-            host.free.eq(~Cat(reader.held for reader in readers).any()),
-            writer.stop.eq(host.waits),
-        ]
-        selects = self._arbitrate(m, readers, stop=host.waits)
-        write = Signal(layout.write)
-        m.d.comb += write.eq(Mux(host.waits, host.write, writer.write))
+        selects = self._arbitrate(m, readers)
+        write = writer.write
 
         words = []
         for bank in range(self._banks):
             row = readers[0].row
             for reader, selected in zip(readers[1:], selects[1:], strict=True):
                 row = Mux(selected & (reader.bank == bank), reader.row, row)
-            fires = host.fires & (host.write.bank == bank)
-            for reader in readers:
-                fires |= reader.fires & (reader.bank == bank)
+            fires = Cat(reader.fires & (reader.bank == bank) for reader in readers).any()
             ram = Ram(layout.data_width, layout.depth, granularity=8, output=f"word_{bank}")
             m.submodules[f"bank_{bank}"] = ram.memory
             words.append(ram.output)
             m.d.comb += [
-                ram.read.addr.eq(Mux(host.waits, host.write.row, row)),
+                ram.read.addr.eq(row),
                 ram.write.addr.eq(write.row),
                 ram.write.data.eq(write.data),
                 ram.write.en.eq(write.strobe & (write.bank == bank).replicate(layout.lanes)),
             ]
             with m.If(fires):
                 m.d.sync += ram.load()
-        for user, source in [(host, host.write.bank), *((each, each.source) for each in readers)]:
-            m.d.comb += user.word.eq(Array(words)[source])
+        for reader in readers:
+            m.d.comb += reader.word.eq(Array(words)[reader.source])
         return m
 
-    def _arbitrate(self, m: Module, readers: list[_Reader], *, stop: Value) -> list[Value]:
+    def _arbitrate(self, m: Module, readers: list[_Reader]) -> list[Value]:
         """Fire the readers that can read. Return for each reader if it selects its bank's row.
 
         The selection, and so the address of a bank, does not depend on ``data.ready``, which
@@ -378,7 +275,7 @@ class BankedMemory(wiring.Component):
         """
         valid = [reader.port.request.valid for reader in readers]
         if len(readers) == 1:
-            m.d.comb += readers[0].fires.eq(valid[0] & ~readers[0].held & ~stop)
+            m.d.comb += readers[0].fires.eq(valid[0] & ~readers[0].held)
             return valid
         a, b = readers
         b_first = Signal()
@@ -388,5 +285,5 @@ class BankedMemory(wiring.Component):
         selects = [valid[0] & ~(meet & b_first), valid[1] & ~(meet & ~b_first)]
         for reader, other, selected in ((a, b, selects[0]), (b, a, selects[1])):
             blocked = reader.held | (other.held & (other.source == reader.bank))
-            m.d.comb += reader.fires.eq(selected & ~stop & ~blocked)
+            m.d.comb += reader.fires.eq(selected & ~blocked)
         return selects

@@ -3,16 +3,17 @@
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from amaranth.utils import ceil_log2
+from amaranth.utils import exact_log2
 
-from ..ports.signatures import ByteAccess, memory_members
+from ..abi import WORD_BYTES
+from ..ports.signatures import WordAccess, memory_members
 from .sram import Sram, SramPort
 
 __all__ = ["SharedSram"]
 
 
 class SharedSram(wiring.Component):
-    """An adapter from an engine's ports and a host's byte port to a single-port memory.
+    """An adapter from an engine's ports and a host's word port to a single-port memory.
 
     Parameters
     ----------
@@ -24,7 +25,7 @@ class SharedSram(wiring.Component):
     a, b : ``In(ReadPort(address_width, data_width))``
         Read ports; ``b`` exists only with two.
     write : ``In(WritePort(address_width, data_width))``
-    host : ``In(ByteAccess(address_width))``
+    host : ``In(WordAccess(address_width))``
         Always ready. Address bits above the memory's size are ignored.
     memory : ``Out(Sram(words, data_width))``
 
@@ -38,11 +39,11 @@ class SharedSram(wiring.Component):
         self, address_width: int, data_width: int, words: int, *, read_ports: int = 2
     ) -> None:
         self._port = SramPort(address_width, data_width, words, read_ports=read_ports)
-        self._byte_bits = ceil_log2(data_width // 8)
+        self._word_bits = exact_log2(data_width // 32)
         super().__init__(
             memory_members(address_width, data_width, read_ports)
             | {
-                "host": In(ByteAccess(address_width)),
+                "host": In(WordAccess(address_width)),
                 "memory": Out(Sram(words, data_width)),
             }
         )
@@ -55,21 +56,21 @@ class SharedSram(wiring.Component):
                 wiring.connect(m, wiring.flipped(getattr(self, name)), getattr(port, name))
 
         host, engine, memory = self.host, port.memory, self.memory
-        byte, word = host.address[: self._byte_bits], host.address[self._byte_bits :]
-        lanes = len(memory.strobe)
-        byte_read = Signal(self._byte_bits, reset_less=True)
+        lane, beat = host.address[2 : 2 + self._word_bits], host.address[2 + self._word_bits :]
+        words = 1 << self._word_bits
+        lane_read = Signal(self._word_bits, reset_less=True)
         with m.If(host.enable):
-            m.d.sync += byte_read.eq(byte)
+            m.d.sync += lane_read.eq(lane)
         m.d.comb += [
             host.ready.eq(1),
-            host.read_data.eq(memory.read_data.word_select(byte_read, 8)),
+            host.read_data.eq(memory.read_data.word_select(lane_read, 32)),
             port.hold.eq(host.enable),
             engine.read_data.eq(memory.read_data),
             memory.enable.eq(host.enable | engine.enable),
-            memory.address.eq(Mux(host.enable, word, engine.address)),
-            memory.strobe.eq(Mux(host.enable, host.write << byte, engine.strobe)),
+            memory.address.eq(Mux(host.enable, beat, engine.address)),
+            memory.strobe.eq(Mux(host.enable, host.strobe << WORD_BYTES * lane, engine.strobe)),
             memory.write_data.eq(
-                Mux(host.enable, host.write_data.replicate(lanes), engine.write_data)
+                Mux(host.enable, host.write_data.replicate(words), engine.write_data)
             ),
         ]
         return m

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..abi.datagrams import GOODBYE
 from ..abi.frames import Request
-from ..serial.byte_counter import SIZE_BITS
+from .words import SIZE_BITS, words_behind
 
 __all__ = ["DatagramCheck"]
 
@@ -17,8 +17,8 @@ __all__ = ["DatagramCheck"]
 class DatagramCheck(wiring.Component):
     """Checks the CRC of a datagram, and that its bytes are SESSION, whole frames and the CRC.
 
-    A datagram is also bad if its SESSION is 0, if a HELLO or GOODBYE has a SIZE or is not its only
-    frame, or if the SIZE of a WRITE is 1024 or more. Numbers and addresses are not checked.
+    A datagram is also bad if its SESSION is 0, or if a HELLO or GOODBYE has a SIZE or is not its
+    only frame. Numbers and addresses are not checked.
 
     Members
     -------
@@ -54,8 +54,7 @@ class DatagramCheck(wiring.Component):
         write = Signal(reset_less=True)
         special = Signal(reset_less=True)  # HELLO or GOODBYE
         size = Signal(SIZE_BITS, reset_less=True)
-        oversize = Signal(reset_less=True)
-        left = Signal(SIZE_BITS - 1, reset_less=True)  # words of data
+        left = Signal(SIZE_BITS - 1, reset_less=True)  # words of data behind the next one
         heads = Signal(2)  # frames that began; the CRC looks like the head of a frame
         alone = Signal()  # the only frame must be the one that began
         wrong = Signal()
@@ -78,7 +77,7 @@ class DatagramCheck(wiring.Component):
                     with m.Case(2):
                         m.d.sync += size[:8].eq(byte)
                     with m.Case(3):
-                        m.d.sync += [size[8:].eq(byte), oversize.eq(byte[SIZE_BITS - 8 :].any())]
+                        m.d.sync += size[8:].eq(byte)
                         m.next = "address"
             with m.State("address"):
                 # Until its first byte, the head may have been the CRC.
@@ -86,21 +85,16 @@ class DatagramCheck(wiring.Component):
                 with m.If(self.valid):
                     with m.If(lane == 0):
                         m.d.sync += [
-                            left.eq(size[2:] + size[:2].any()),
+                            left.eq(words_behind(byte[:2], (size - 1)[:SIZE_BITS])),
                             alone.eq(special),
-                            wrong.eq(
-                                wrong
-                                | alone
-                                | (write & oversize)
-                                | (special & (oversize | size.any() | heads[1]))
-                            ),
+                            wrong.eq(wrong | alone | (special & (size.any() | heads[1]))),
                         ]
                     with m.If(last):
                         m.next = "head"
-                        with m.If(write & left.any()):
+                        with m.If(write & size.any()):
                             m.next = "data"
             with m.State("data"), m.If(last):
                 m.d.sync += left.eq(left - 1)
-                with m.If(left == 1):
+                with m.If(left == 0):
                     m.next = "head"
         return whole

@@ -2,52 +2,19 @@
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..abi.datagrams import GOODBYE, TAKE_OVER
-from ..abi.frames import Request
-from ..primitives import ALWAYS, Ram, one_hot_fsm
-from ..serial.byte_counter import SIZE_BITS
-from ..serial.receiver import Kind
+from ..abi.datagrams import BUSY, GOODBYE, TAKE_OVER
+from ..abi.frames import HELLO_BYTES, Answer, Request
+from ..primitives import one_hot_fsm
 from .packets import HEADER_WORDS, PacketWord
-from .sequence_check import Complaint, SequenceCheck
+from .sequence_check import SequenceCheck
 from .session_timer import SessionTimer
+from .words import SIZE_BITS, Kind, Mark, RequestHead, RequestWord, words_behind
 
-__all__ = ["AnswerContext", "RequestReader"]
-
-
-class AnswerContext(wiring.Signature):
-    """Signature of properties of requests that their answers need, from the reader's side.
-
-    Members
-    -------
-    index : ``In(range(HEADER_WORDS + 1))``; header : ``Out(32)``
-        Word ``index`` of the packet of the datagram, of which the last one is SESSION. ``index`` is
-        HEADER_WORDS while ``closed`` is 1.
-    size : ``Out(SIZE_BITS)``
-        SIZE of the request that is executed.
-    hello : ``Out(1)``
-        That request is a HELLO.
-    busy : ``Out(1)``
-        It is a HELLO to answer with BUSY.
-    close : ``Out(1)``; closed : ``In(1)``
-        All requests of the datagram have been answered; ``close`` is held until ``closed``.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(
-            {
-                "index": In(range(HEADER_WORDS + 1)),
-                "header": Out(32),
-                "size": Out(SIZE_BITS),
-                "hello": Out(1),
-                "busy": Out(1),
-                "close": Out(1),
-                "closed": In(1),
-            }
-        )
+__all__ = ["RequestReader"]
 
 
 class _State(data.Struct):
@@ -57,33 +24,28 @@ class _State(data.Struct):
     head: 1
     decide: 1
     send: 1
-    load: 1
-    complain: 1
+    move: 1
     answer: 1
     discard: 1
-    close: 1
+    end: 1
 
 
 class RequestReader(wiring.Component):
     """Checks SESSION and sequence numbers, and outputs the requests that shall be executed.
 
-    ========  ========================================================  ============================
-    State     What happens                                              Next
-    ========  ========================================================  ============================
-    header    a word of the packet's header, or SESSION, is stored      head after SESSION
-    head      the first word of a frame, or the CRC, is taken           decide; close after the CRC
-    decide    the session and the number of the frame are checked       send; complain if out of
-                                                                        turn; else discard
-    send      a byte is output                                          load behind a word; answer
-                                                                        behind the frame
-    load      the next word is taken; a word of data is output, or      send; after a word that is
-              kept to output its bytes                                  output load or answer
-    complain  the complaint is valid, if it is the first one            answer or discard
-    answer    the answer is executed                                    head; discard after a
-                                                                        complaint
-    discard   words are taken up to the datagram's last one             close
-    close     the datagram of the answers is closed                     header
-    ========  ========================================================  ============================
+    =======  =========================================================  ===========================
+    State    What happens                                               Next
+    =======  =========================================================  ===========================
+    header   a word of the packet's header, or SESSION, is output       head after SESSION
+    head     the first word of a frame, or the CRC, is taken            decide; end after the CRC
+    decide   the session and the number of the frame are checked        send; answer if it is not
+                                                                        to be executed
+    send     its first word is output                                   move
+    move     ADDRESS, or a word of its data, is output                  head after the last one
+    answer   EXPECTED, if it is the first complaint, or BUSY is output  discard
+    discard  words are taken up to the datagram's last one              end
+    end      the end of the datagram is output                          header
+    =======  =========================================================  ===========================
 
     Parameters
     ----------
@@ -94,27 +56,19 @@ class RequestReader(wiring.Component):
     -------
     i : ``In(stream.Signature(PacketWord))``
         Datagrams that `DatagramCheck` found good.
-    o : ``Out(stream.Signature(8))``
-        Requests as `RequestReceiver` outputs them. A GOODBYE is a READ of no bytes.
-    words : ``Out(stream.Signature(32))``
-        The data of a WRITE. They are output here while ``words.ready``, or in bytes after
-        ``o.ready``, which are never both 1 behind a header.
-    complaint : ``Out(Complaint())``
-    answered : ``In(1)``
-        The last byte or word of an answer is transferred; 2 cycles or more after the request's.
-    context : ``Out(AnswerContext())``
+    o : ``Out(stream.Signature(RequestWord))``
+        The header and SESSION of each datagram, its requests, the answer to one that is not to be
+        executed, and the end. A GOODBYE is a READ of no bytes.
+    interrupt : ``In(1)``
+        Level of the interrupt line.
 
-    Latency: 9 cycles from a datagram's first word to the first byte of ``o``.
-    Throughput: 4 bytes every 5 cycles, or a word a cycle; a request must be answered before the
-    next one is output. Path through it: from ``words.ready`` and ``o.ready`` to ``i.ready``.
+    Latency: 3 cycles from a frame's first word to ``o``. Throughput: a word a cycle, and 2 cycles
+    more for each frame. Paths through it: from ``i`` to ``o``, and from ``o.ready`` to ``i.ready``.
     """
 
     i: In(stream.Signature(PacketWord))
-    o: Out(stream.Signature(8))
-    words: Out(stream.Signature(32))
-    complaint: Out(Complaint())
-    answered: In(1)
-    context: Out(AnswerContext())
+    o: Out(stream.Signature(RequestWord))
+    interrupt: In(1)
 
     def __init__(self, clock_hz: int) -> None:
         self._timer = SessionTimer(clock_hz)
@@ -122,169 +76,150 @@ class RequestReader(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
+        m.submodules.sequence = self._sequence = SequenceCheck(counted=True)
         state: Any = Signal(_State)
-        taken = self.i.valid & self.i.ready
-        ours, former = self._store_header(m, state, taken)
-        request = _Request()
-        allowed, in_turn = self._decide(m, state, request, ours, former)
-        sent, all_sent, may_load = self._send(m, state, request)
-        dropping = Signal()
-        m.d.sync += dropping.eq(state.complain | (dropping & ~state.head))
+        i, o = self.i, self.o
+        head: Any = Signal(RequestHead, reset_less=True)
+        with m.If(state.head):
+            m.d.sync += Value.cast(head).eq(i.p.data)
+        taken, sent = i.valid & i.ready, o.valid & o.ready
+        ours, former, at_session = self._follow_header(m, state, taken)
+        executes, busy = self._decide(m, state, head, (ours, former))
+        answers = busy | self._sequence.complaint.valid
+        self._output(m, state, head, busy)
+        is_last = self._count(m, state, sent)
+        passes = state.header | state.move
         m.d.comb += [
-            self.i.ready.eq(state.header | state.head | (state.load & may_load) | state.discard),
-            self.context.close.eq(state.close),
+            i.ready.eq(state.head | state.discard | (passes & o.ready)),
+            o.valid.eq((passes & i.valid) | state.send | (state.answer & answers) | state.end),
+            self._sequence.complaint.answered.eq(state.answer & sent & ~busy),
         ]
-        last = self.i.payload.last
-        at_session = self._index == HEADER_WORDS
-        decided = state.decide & self.i.valid
         one_hot_fsm(
             m,
             state,
             {
-                "header": [(taken & at_session, "head")],
-                "head": [(taken & last, "close"), (taken, "decide")],
-                "decide": [
-                    (decided & ~allowed, "discard"),
-                    (decided & ~in_turn, "complain"),
-                    (decided, "send"),
-                ],
-                "send": [(all_sent, "answer"), (sent, "load")],
-                "load": [(all_sent, "answer"), (taken & ~sent, "send")],
-                "complain": [(self.complaint.valid, "answer"), (ALWAYS, "discard")],
-                "answer": [(self.answered & dropping, "discard"), (self.answered, "head")],
-                "discard": [(taken & last, "close")],
-                "close": [(self.context.closed, "header")],
+                "header": [(sent & at_session, "head")],
+                "head": [(taken & i.p.last, "end"), (taken, "decide")],
+                "decide": [(i.valid & executes, "send"), (i.valid, "answer")],
+                "send": [(sent, "move")],
+                "move": [(sent & is_last, "head")],
+                "answer": [(sent | ~answers, "discard")],
+                "discard": [(taken & i.p.last, "end")],
+                "end": [(sent, "header")],
             },
         )
         return m
 
-    def _store_header(self, m: Module, state: Any, taken: Any) -> tuple[Signal, Signal]:
-        """Return whether SESSION is that of the last session, and of the one before.
-
-        Keep the header for the answers.
-        """
-        self._index = index = Signal(range(HEADER_WORDS + 1))
-        self._session = session = Signal(32)
-        self._former = Signal(32)
-        ours = Signal(reset_less=True)
-        former = Signal(reset_less=True)
-        ram = Ram(32, 8, style="distributed")
-        m.submodules.storage = ram.memory
-        m.d.comb += [
-            ram.write.addr.eq(index),
-            ram.write.data.eq(self.i.payload.data),
-            ram.write.en.eq(state.header),
-            ram.read.addr.eq(self.context.index),
-            self.context.header.eq(ram.read.data),
-        ]
-        with m.If(state.header):
-            m.d.sync += [
-                ours.eq(self.i.payload.data == session),
-                former.eq(self.i.payload.data == self._former),
-            ]
-            with m.If(taken):
-                m.d.sync += index.eq(index + 1)
-        with m.Else():
-            m.d.sync += index.eq(0)
-        return ours, former
-
-    def _decide(
-        self, m: Module, state: Any, request: "_Request", ours: Signal, former: Signal
-    ) -> tuple[Signal, Signal]:
-        """Return whether the session is right, and the number; valid in the state ``decide``."""
-        m.submodules.timer = timer = self._timer
-        m.submodules.sequence = sequence = SequenceCheck(counted=True)
-        wiring.connect(m, sequence.complaint, wiring.flipped(self.complaint))
-        head = self.i.payload.data
-        kind = head[8:16]
-        hello, goodbye = request.hello, Signal()
-        unknown = Signal()
+    def _count(self, m: Module, state: Any, sent: Value) -> Value:
+        """Return whether the word at the input, behind a frame's first one, is the last one."""
+        word: Any = data.View(RequestHead, self.i.p.data)
+        size_less_1 = Signal(SIZE_BITS, reset_less=True)
+        has_data = Signal(reset_less=True)
+        at_address = Signal(reset_less=True)
+        left = Signal(SIZE_BITS - 1, reset_less=True)  # words of data behind the next one
         with m.If(state.head):
             m.d.sync += [
-                request.write.eq(kind == Request.WRITE),
-                hello.eq(kind == Request.HELLO),
-                goodbye.eq(kind == GOODBYE),
-                unknown.eq(kind > GOODBYE),
-                request.size.eq(head[16:]),
+                size_less_1.eq(word.size - 1),
+                has_data.eq((word.kind.as_value() == Request.WRITE) & word.size.any()),
             ]
-        m.d.comb += [
-            sequence.load.eq(state.head),
-            sequence.number.eq(head[:8]),
-            sequence.any.eq(state.head & ((kind == Request.HELLO) | (kind == GOODBYE))),
-        ]
+        with m.If(state.decide):
+            m.d.sync += [
+                at_address.eq(1),
+                left.eq(words_behind(self.i.p.data[:2], size_less_1)),
+            ]
+        with m.Elif(state.move & sent):
+            m.d.sync += [at_address.eq(0), left.eq(left - ~at_address)]
+        return Mux(at_address, ~has_data, left == 0)
+
+    def _follow_header(self, m: Module, state: Any, taken: Value) -> tuple[Signal, Signal, Value]:
+        """Return whether SESSION is that of the last session, whether it is that of the one before,
+        and whether it is at the input.
+        """
+        self._asked = asked = Signal(32, reset_less=True)
+        self._session = session = Signal(32)
+        self._former = Signal(32)
+        index = Signal(range(HEADER_WORDS + 1))
+        ours = Signal(reset_less=True)
+        former = Signal(reset_less=True)
+        with m.If(state.header):
+            m.d.sync += [
+                asked.eq(self.i.p.data),
+                ours.eq(self.i.p.data == session),
+                former.eq(self.i.p.data == self._former),
+                index.eq(index + taken),
+            ]
+        with m.Else():
+            m.d.sync += index.eq(0)
+        return ours, former, index == HEADER_WORDS
+
+    def _decide(
+        self, m: Module, state: Any, head: Any, sessions: tuple[Signal, Signal]
+    ) -> tuple[Value, Signal]:
+        """Return whether a request shall be executed, in the state ``decide``, and whether it is a
+        HELLO to answer with BUSY, behind it.
+        """
+        m.submodules.timer = timer = self._timer
+        sequence, (ours, former) = self._sequence, sessions
+        word = self.i.p.data
+        kind, next_kind = head.kind.as_value(), word[8:16]
+        hello, goodbye = Signal(), Signal()
+        busy = Signal(reset_less=True)
         # The next word, ADDRESS, is at the input.
-        starts, allowed, decided = Signal(), Signal(), Signal()
+        starts, decided = Signal(), Signal()
         in_turn = ~sequence.out_of_turn
         m.d.comb += [
+            hello.eq(kind == Request.HELLO),
+            goodbye.eq(kind == GOODBYE),
+            sequence.load.eq(state.head),
+            sequence.number.eq(Cat(word[:8], word[16 + SIZE_BITS :])),
+            sequence.any.eq(state.head & ((next_kind == Request.HELLO) | (next_kind == GOODBYE))),
             decided.eq(state.decide & self.i.valid),
-            starts.eq(hello & (ours | (~former & (~timer.alive | head[TAKE_OVER])))),
-            allowed.eq(hello | ours),
+            starts.eq(hello & (ours | (~former & (~timer.alive | word[TAKE_OVER])))),
             timer.restart.eq(decided & (starts | (ours & ~goodbye))),
             timer.stop.eq(decided & ours & goodbye),
             # A late copy of the HELLO that started the session changes no number.
             sequence.good.eq(decided & Mux(hello, starts & ~ours, ours & ~goodbye & in_turn)),
             sequence.dropped.eq(decided & ours & ~in_turn),
-            request.kind.write.eq(request.write),
-            request.kind.hello.eq(starts),
-            request.kind.unknown.eq(unknown | (hello & ~starts)),
-            request.kind.repeated.eq(sequence.repeated),
-            self.context.size.eq(request.size),
-            self.context.hello.eq(hello),
         ]
-        with m.If(decided):
-            m.d.sync += self.context.busy.eq(hello & ~starts)
+        with m.If(state.decide):
+            m.d.sync += busy.eq(hello)
         with m.If(decided & starts):
-            m.d.sync += [self._session.eq(self.context.header), ours.eq(1)]
+            m.d.sync += [self._session.eq(self._asked), ours.eq(1)]
             with m.If(~ours):
                 m.d.sync += self._former.eq(self._session)
-        return allowed, in_turn
+        return Mux(hello, starts, ours & in_turn), busy
 
-    def _send(self, m: Module, state: Any, request: "_Request") -> tuple[Any, Any, Any]:
-        """Output bytes or words.
-
-        Return whether a word is sent, whether it is the frame's last one, and whether the next word
-        may be loaded.
-        """
-        word = Signal(32, reset_less=True)
-        lane = Signal(2)
-        in_head = Signal()  # the words of the frame's header
-        in_address = Signal()
-        left = Signal(SIZE_BITS - 1, reset_less=True)  # words of data
-        kind = request.kind.as_value()
-        in_data = ~in_head & ~in_address
-        byte_sent = self.o.valid & self.o.ready
-        m.d.comb += [
-            self.o.valid.eq(state.send),
-            self.o.payload.eq(word[:8]),
-            self.words.valid.eq(state.load & in_data & self.i.valid),
-            self.words.payload.eq(self.i.payload.data),
-        ]
-        with m.If(state.head | state.load):
-            m.d.sync += [word.eq(self.i.payload.data), lane.eq(0)]
-        with m.Elif(byte_sent):
-            m.d.sync += [word.eq(word[8:]), lane.eq(lane + 1)]
-        # The last byte of data may end within a word.
-        last = Mux(in_data, left == 1, ~in_head & (left == 0))
-        last_lane = Mux(in_data & last, (request.size - 1)[:2], 3)
-        sent = (self.words.valid & self.words.ready) | (byte_sent & (lane == last_lane))
+    def _output(self, m: Module, state: Any, head: Any, busy: Signal) -> None:
+        """Output the first word of a request, or an answer, or the word at the input."""
+        number = Cat(head.number_low, head.number_high)
+        interrupt = Signal(reset_less=True)
         with m.If(state.decide):
-            m.d.sync += [
-                word[8 : 8 + len(kind)].eq(kind),
-                left.eq(Mux(request.write, (request.size + 3)[2:], 0)),
-                in_head.eq(1),
-                in_address.eq(0),
-            ]
-        with m.Elif(sent):
-            m.d.sync += [in_head.eq(0), in_address.eq(in_head), left.eq(left - in_data)]
-        return sent, sent & last, ~in_data | self.words.ready | self.o.ready
-
-
-class _Request:
-    """Properties of the request that is read."""
-
-    def __init__(self) -> None:
-        self.write = Signal(name="is_write")
-        self.hello = Signal(name="is_hello")
-        self.size = Signal(SIZE_BITS, name="size", reset_less=True)
-        self.kind: Any = Signal(Kind, name="kind")
-        """It replaces the kind in the header."""
+            m.d.sync += interrupt.eq(self.interrupt)
+        first: Any = Signal(RequestHead)
+        kind: Any = Signal(Kind)
+        byte = head.kind.as_value()
+        expected = state.answer & ~busy
+        assert BUSY == Answer.EXPECTED | 1
+        m.d.comb += [
+            kind.write.eq(byte == Request.WRITE),
+            kind.hello.eq(byte == Request.HELLO),
+            kind.unknown.eq(byte > GOODBYE),
+            kind.repeated.eq(self._sequence.repeated),
+            Cat(first.number_low, first.number_high).eq(
+                Mux(expected, self._sequence.complaint.expected, number)
+            ),
+            first.kind.as_value().eq(
+                Mux(state.answer, Cat(busy, Const(1, 6), interrupt), kind.as_value())
+            ),
+            # A HELLO has SIZE 0.
+            first.size.eq(
+                (head.size | Mux(kind.hello, HELLO_BYTES, 0)) & ~state.answer.replicate(SIZE_BITS)
+            ),
+            self.o.p.data.eq(Mux(state.send | state.answer, first.as_value(), self.i.p.data)),
+        ]
+        with m.If(state.header):
+            m.d.comb += self.o.p.mark.eq(Mark.HEADER)
+        with m.Elif(state.answer):
+            m.d.comb += self.o.p.mark.eq(Mark.ANSWER)
+        with m.Elif(state.end):
+            m.d.comb += self.o.p.mark.eq(Mark.END)

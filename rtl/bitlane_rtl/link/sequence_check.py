@@ -3,13 +3,11 @@
 from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from amaranth.utils import ceil_log2
 
 from ..abi.frames import SEQUENCES
+from .words import NUMBER_BITS
 
 __all__ = ["Complaint", "SequenceCheck"]
-
-_SEQUENCE_BITS = ceil_log2(SEQUENCES)
 
 
 class Complaint(wiring.Signature):
@@ -20,15 +18,15 @@ class Complaint(wiring.Signature):
     valid : ``Out(1)``
         ``expected`` must be reported to the host, because a frame was dropped, the first one since
         the last good frame.
-    expected : ``Out(8)``
-        Sequence number of the next request; 255 after reset.
+    expected : ``Out(range(SEQUENCES))``
+        Sequence number of the next request; the highest one after reset.
     answered : ``In(1)``
         The complaint is reported; it ends after this cycle. It also ends when the expected request
         arrives.
     """
 
     def __init__(self) -> None:
-        super().__init__({"valid": Out(1), "expected": Out(_SEQUENCE_BITS), "answered": In(1)})
+        super().__init__({"valid": Out(1), "expected": Out(range(SEQUENCES)), "answered": In(1)})
 
 
 class SequenceCheck(wiring.Component):
@@ -74,10 +72,10 @@ class SequenceCheck(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        # The complement of the expected number: a subtraction would cost eight inverters on iCE40.
-        complement = Signal(_SEQUENCE_BITS)
-        following = Signal(_SEQUENCE_BITS, reset_less=True)  # the same after the request
-        ahead = Signal(_SEQUENCE_BITS)
+        # The complement of the expected number: a subtraction would cost inverters on iCE40.
+        complement = Signal(NUMBER_BITS)
+        following = Signal(NUMBER_BITS, reset_less=True)  # the same after the request
+        ahead = Signal(NUMBER_BITS)
         m.d.comb += [
             ahead.eq(self.number + complement + 1),
             self.complaint.expected.eq(~complement),
@@ -106,10 +104,10 @@ class SequenceCheck(wiring.Component):
 
     def _is_counted(self, m: Module, ahead: Signal) -> Value:
         """Return whether a request that is ``ahead`` is one of those that were accepted."""
-        count = Signal(_SEQUENCE_BITS)  # of those, REPETITIONS at most
+        count = Signal(NUMBER_BITS)  # of those, REPETITIONS at most
         first = Signal(reset_less=True)
         with m.If(self.load | self.any):
             m.d.sync += first.eq(self.any)
         with m.If(self.good & ~self.repeated):
             m.d.sync += count.eq(Mux(first, 0, count + ~count[-1]))
-        return (ahead + count)[_SEQUENCE_BITS]
+        return (ahead + count)[NUMBER_BITS]

@@ -6,8 +6,6 @@ order of the requests. All members of memory ports are ``amaranth.lib.stream`` s
 never waits for ``ready``, and a payload stays until it is accepted.
 """
 
-from typing import NamedTuple
-
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -15,12 +13,10 @@ from amaranth.utils import ceil_log2
 from ..abi import BEATS_PER_BLOCK, CONTROL_SIZE
 
 __all__ = [
-    "ALL_PORTS",
     "CONTROL_ADDRESS_WIDTH",
-    "ByteAccess",
     "ControlPort",
-    "MemoryPorts",
     "ReadPort",
+    "WordAccess",
     "WritePort",
     "memory_members",
     "read_data",
@@ -51,12 +47,13 @@ class ControlPort(wiring.Signature):
         )
 
 
-class ByteAccess(wiring.Signature):
-    """Signature of a byte-wide memory port, seen from the user of the memory.
+class WordAccess(wiring.Signature):
+    """Signature of a word-wide memory port, seen from the user of the memory.
 
     An access takes place in a cycle in which ``enable`` and ``ready`` are 1. Until then all outputs
-    must stay. ``ready`` may depend on them combinationally. ``read_data`` is valid only in the
-    cycle after a read.
+    must stay. ``ready`` may depend on them combinationally. The bytes that ``strobe`` enables are
+    written; if it is 0, the word is read. The lowest 2 bits of ``address`` are ignored.
+    ``read_data`` is valid only in the cycle after a read.
     """
 
     def __init__(self, address_width: int) -> None:
@@ -64,10 +61,10 @@ class ByteAccess(wiring.Signature):
             {
                 "address": Out(address_width),
                 "enable": Out(1),
-                "write": Out(1),
-                "write_data": Out(8),
+                "strobe": Out(4),
+                "write_data": Out(32),
                 "ready": In(1),
-                "read_data": In(8),
+                "read_data": In(32),
             }
         )
 
@@ -132,20 +129,6 @@ class WritePort(wiring.Signature):
                 "response": In(stream.Signature(1)),
             }
         )
-
-
-class MemoryPorts(NamedTuple):
-    """The ports of a memory besides ``write``.
-
-    ``read_ports``: number of read ports, 1 or 2; ``has_host``: whether it has the byte-wide port
-    ``host``.
-    """
-
-    read_ports: int = 2
-    has_host: bool = True
-
-
-ALL_PORTS = MemoryPorts()
 
 
 def memory_members(

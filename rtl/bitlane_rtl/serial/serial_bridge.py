@@ -6,9 +6,13 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from ..abi.frames import RECEIVE_BYTES
 from ..configuration import Configuration
-from ..ports.signatures import ByteAccess, ControlPort
-from .executor import RequestExecutor
+from ..link.data_mover import DataMover
+from ..link.executor import RequestExecutor
+from ..link.word_mover import WordMover
+from ..ports.signatures import ControlPort, ReadPort, WordAccess, WritePort
+from .complaint_inserter import ComplaintInserter
 from .receiver import RequestReceiver
 from .transmitter import AnswerTransmitter
 from .uart import LINE_IN, LINE_OUT, UartReceiver, UartTransmitter
@@ -25,6 +29,8 @@ class SerialBridge(wiring.Component):
         Its ``memory_base`` and ``memory_bytes`` bound the addresses that a host may access.
     divider
         Clocks per bit, 8 or more.
+    bursts
+        Access the memory by bursts, and not word by word.
 
     Members
     -------
@@ -32,15 +38,19 @@ class SerialBridge(wiring.Component):
         From the host, 1 when idle. Asynchronous.
     tx : ``Out(1)``
         To the host, 1 when idle.
-    memory : ``Out(ByteAccess(address_width))``
+    memory : ``Out(WordAccess(address_width))``
+        Only without ``bursts``.
+    read : ``Out(ReadPort(address_width, data_width))``
+    write : ``Out(WritePort(address_width, data_width))``
+        Only with ``bursts``; see `DataMover`.
     control : ``In(ControlPort())``
         Port of the controlled circuit.
     interrupt : ``In(1)``
         Level of the interrupt line of that circuit.
 
     Latency: the first start bit of the answer to a READ or a HELLO begins
-    ``9 * divider + (divider + 1) // 2 + 31`` cycles after that of the request's delimiter, of the
-    answer to a WRITE of ``n`` bytes ``1 + 2 * n`` cycles later, if the link is idle and the memory
+    ``9 * divider + (divider + 1) // 2 + 19`` cycles after that of the request's delimiter, of the
+    answer to a WRITE of ``n`` words ``1 + n`` cycles later, if the link is idle and the memory
     always ready.
     Throughput: that of the line. Answers to buffered requests follow each other without a gap,
     except after a WRITE of more than 200 bytes. Data take 97.1 % of the line's time when 64 KiB
@@ -56,18 +66,29 @@ class SerialBridge(wiring.Component):
     rx: Signal
     tx: Signal
     memory: Any
+    read: Any
+    write: Any
     control: Any
     interrupt: Signal
 
-    def __init__(self, configuration: Configuration, divider: int) -> None:
-        self._executor = RequestExecutor(configuration)
+    def __init__(self, configuration: Configuration, divider: int, *, bursts: bool = False) -> None:
+        self._executor = RequestExecutor(configuration, RECEIVE_BYTES)
+        width, data_width = configuration.address_width, configuration.data_width
+        self._mover: Any = DataMover(configuration) if bursts else WordMover(width)
+        ports: dict[str, wiring.Member] = {"memory": Out(WordAccess(width))}
+        if bursts:
+            ports = {
+                "read": Out(ReadPort(width, data_width)),
+                "write": Out(WritePort(width, data_width)),
+            }
+        self._ports = tuple(ports)
         self._line_in = UartReceiver(divider)
         self._line_out = UartTransmitter(divider)
         super().__init__(
-            {
+            ports
+            | {
                 "rx": LINE_IN,
                 "tx": LINE_OUT,
-                "memory": Out(ByteAccess(configuration.address_width)),
                 "control": In(ControlPort()),
                 "interrupt": In(1),
             }
@@ -79,17 +100,23 @@ class SerialBridge(wiring.Component):
         m.submodules.line_out = line_out = self._line_out
         m.submodules.executor = executor = self._executor
         m.submodules.receiver = receiver = RequestReceiver()
+        m.submodules.mover = mover = self._mover
+        m.submodules.inserter = inserter = ComplaintInserter()
         m.submodules.transmitter = transmitter = AnswerTransmitter()
         wiring.connect(m, line_in.o, receiver.i)
         wiring.connect(m, receiver.o, executor.i)
-        wiring.connect(m, receiver.complaint, executor.complaint)
-        wiring.connect(m, executor.o, transmitter.i)
+        wiring.connect(m, receiver.complaint, inserter.complaint)
+        wiring.connect(m, executor.memory, mover.transfer)
+        wiring.connect(m, executor.o, inserter.i)
+        wiring.connect(m, inserter.o, transmitter.i)
         wiring.connect(m, transmitter.o, line_out.i)
-        wiring.connect(m, executor.memory, wiring.flipped(self.memory))
+        for name in self._ports:
+            wiring.connect(m, getattr(mover, name), wiring.flipped(getattr(self, name)))
         wiring.connect(m, executor.control, wiring.flipped(self.control))
         m.d.comb += [
             line_in.rx.eq(self.rx),
             self.tx.eq(line_out.tx),
             executor.interrupt.eq(self.interrupt),
+            inserter.interrupt.eq(self.interrupt),
         ]
         return m

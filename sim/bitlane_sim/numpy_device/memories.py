@@ -513,7 +513,7 @@ class SdramRows(Memory):
     """An SDRAM chip: `SdramMemory`.
 
     ``due``: the cycle after the first DOORBELL of a job in which a refresh is due; by default, in
-    the middle of the interval, because nobody knows it. ``shared``: a network shares the ports, by
+    the middle of the interval, because nobody knows it. ``shared``: a link shares the ports, by
     `ReadArbiter` and `WriteArbiter`.
     """
 

@@ -1,4 +1,4 @@
-"""Banks serve two reads and a write in one cycle, and the host reaches every byte."""
+"""Banks serve two reads and a write in one cycle."""
 
 import random
 from typing import Any
@@ -6,12 +6,10 @@ from typing import Any
 import pytest
 
 from bitlane_rtl.bus.banks import BankedMemory
-from bitlane_rtl.ports.signatures import MemoryPorts
 from support.rtl.bursts import (
     BASE,
     BYTES,
     WORDS,
-    Host,
     beats_to_write,
     blocks,
     check_at_random,
@@ -23,19 +21,14 @@ from support.seeds import slow
 
 def memory(banks: int = 2, read_ports: int = 2) -> Any:
     known = compiled if banks == 2 else elaborated
-    return known(BankedMemory, 32, 8 * BYTES, WORDS, banks=banks, ports=MemoryPorts(read_ports))
+    return known(BankedMemory, 32, 8 * BYTES, WORDS, banks=banks, read_ports=read_ports)
 
 
 @pytest.mark.parametrize(("banks", "read_ports"), [slow(1, 1), (1, 2), (2, 1), (2, 2), slow(4, 2)])
 @pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
-def test_engine_and_host_reach_the_right_bytes(stalls: Stalls, banks: int, read_ports: int) -> None:
+def test_the_engine_reaches_the_right_bytes(stalls: Stalls, banks: int, read_ports: int) -> None:
     dut = memory(banks, read_ports)
     check_at_random(dut, read_ports, stalls)
-
-
-def test_without_a_host() -> None:
-    dut = compiled(BankedMemory, 32, 8 * BYTES, WORDS, ports=MemoryPorts(has_host=False))
-    check_at_random(dut, 2, ALL_STALLS[1])
 
 
 def test_each_word_of_four_banks_keeps_its_content() -> None:
@@ -87,19 +80,6 @@ def test_one_bank_is_shared_burst_by_burst() -> None:
     assert ran.b.cycles == [block + beat for block in range(18, 130, 32) for beat in range(16)]
 
 
-def test_the_host_takes_a_cycle_from_all_and_no_more() -> None:
-    dut = memory()
-    host = Host(dut.host, [(0, None), (WORDS * BYTES - 1, 7), (1, None)], wait=20)
-    ran = transfer_bursts(dut, host, a=blocks(3, 0), b=blocks(3, 1), write=blocks(3, 8))
-    # A read accesses its bank a cycle after its request and is ready in the second cycle after it.
-    # A write is ready at once and accesses its bank in the next cycle.
-    assert host.cycles == [23, 24, 29]
-    lost = {21, 25, 27}
-    goes = [cycle for cycle in range(51) if cycle not in lost]
-    assert ran.a.cycles == ran.b.cycles == [cycle + 2 for cycle in goes]
-    assert ran.beats.cycles == goes
-
-
 def test_a_beat_that_is_not_taken_stays_and_holds_up_its_bank_only() -> None:
     dut = memory()
     seen: list[tuple[int, int]] = []
@@ -125,19 +105,10 @@ def test_a_beat_that_is_not_taken_stays_and_holds_up_its_bank_only() -> None:
     assert ran.b.cycles[32] > 100
 
 
-def test_the_host_waits_for_a_beat_that_stands_in_a_bank() -> None:
-    dut = memory(read_ports=1)
-    data = Sink(dut.a.data, 2, Stalls(seed=4, probability=0.9, longest=30))
-    host = Host(dut.host, [(0, None)], wait=3)
-    simulate(dut, Source(dut.a.request, [{"address": BASE, "length": 1}]), data, host)
-    assert data.cycles[0] > 10, "the seed makes the reader late"
-    assert host.cycles == [data.cycles[0] + 2]
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"ports": MemoryPorts(3)}, "read_ports: 3 is neither 1 nor 2"),
+        ({"read_ports": 3}, "read_ports: 3 is neither 1 nor 2"),
         ({"banks": 3}, "banks: 3 is not a power of two"),
         ({"words": 48}, "words: 48 is not a power of two, 32 or more"),
         ({"words": 16}, "words: 16 is not a power of two, 32 or more"),

@@ -15,7 +15,7 @@ from bitlane_rtl.bus.sdram.pins import SdramPins
 from bitlane_rtl.bus.sram import SramPort
 from bitlane_rtl.bus.storage import BlockRam
 from bitlane_rtl.ports.read_arbiter import ReadArbiter
-from bitlane_rtl.ports.signatures import MemoryPorts, ReadPort, WritePort
+from bitlane_rtl.ports.signatures import ReadPort, WritePort
 from bitlane_rtl.ports.write_arbiter import WriteArbiter
 from support.rtl.bursts import (
     BYTES,
@@ -68,13 +68,13 @@ class Shared(wiring.Component):
 
     def _memory(self, m: Module) -> Any:
         if self._kind == "banks":
-            return BankedMemory(32, WIDTH, WORDS, ports=MemoryPorts(has_host=False))
+            return BankedMemory(32, WIDTH, WORDS)
         if self._kind == "sram":
             port = SramPort(32, WIDTH, WORDS)
             m.submodules.storage = storage = BlockRam(WORDS, WIDTH)
             wiring.connect(m, port.memory, storage.memory)
             return port
-        chip = controller(WIDTH, 2, self._kind, False)
+        chip = controller(WIDTH, 2, self._kind)
         wiring.connect(m, chip.pins, wiring.flipped(self.pins))
         return chip
 

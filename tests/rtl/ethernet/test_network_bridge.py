@@ -10,19 +10,11 @@ from scapy.layers.l2 import Ether
 
 from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_rtl.abi.datagrams import BUSY, DATAGRAM_RECEIVE_BYTES, STORED_HEADER_BYTES, TAKE_OVER
-from bitlane_rtl.abi.frames import Answer
+from bitlane_rtl.abi.frames import REPETITIONS, SEQUENCES, Answer
 from support.board.model import MemoryDevice
 from support.ethernet.bridge import CONFIGURATION, EVERY_SECOND, SLOW, BridgeBench
-from support.ethernet.datagrams import (
-    Answered,
-    NetworkRules,
-    answers_in,
-    datagram_of,
-    goodbye,
-    padded,
-)
-from support.ethernet.line import Burst, checked, on_line
-from support.ethernet.line import padded as line_padded
+from support.ethernet.datagrams import NetworkRules, answers_in, datagram_of, goodbye
+from support.ethernet.line import Burst, checked, on_line, padded
 from support.ethernet.packets import (
     BOARD,
     HOST_MAC,
@@ -36,7 +28,15 @@ from support.ethernet.packets import (
 )
 from support.ethernet.stack import PERIODS
 from support.seeds import seeds, slow
-from support.serial.frames import hello, random_request, read, request, with_crc, write
+from support.serial.frames import (
+    Reply,
+    hello,
+    random_request,
+    read,
+    request,
+    with_crc,
+    write,
+)
 
 SESSION, OTHER = 0x12345678, 0x9ABCDEF0
 _PAIR = b"old!", b"new!"
@@ -76,16 +76,22 @@ def expect(
     payloads: Sequence[bytes],
     idle: int | Sequence[int] = 3000,
     **options: Any,
-) -> list[tuple[int, list[Answered]]]:
+) -> list[tuple[int, list[Reply]]]:
     """Send datagrams; expect answers and storage as by the rules, and return the answers."""
     real, model = device(), device()
     rules = NetworkRules(model)
     sent = sent_in(bench.run(line_of(payloads, idle), real, **options))
-    assert sent == [each for payload in payloads for each in rules.answers(payload)]
+    expected = [
+        (int.from_bytes(payload[:4], "little"), each)
+        for payload in payloads
+        for each in rules.replies(payload)
+    ]
+    found = [answers_in(each, like) for each, (_, like) in zip(sent, expected, strict=True)]
+    assert found == expected
     assert real.memory == model.memory
     assert real.window == model.window
     assert real.changes == model.changes, "more was written than changed"
-    return [answers_in(each) for each in sent]
+    return found
 
 
 def every(bursts: Sequence[Burst]) -> float:
@@ -93,7 +99,7 @@ def every(bursts: Sequence[Burst]) -> float:
     return sum(burst.idle + len(burst.data) for burst in bursts) * PERIODS["tx"] / len(bursts)
 
 
-def start(session: int = SESSION, number: int = 255, nonce: int = 0x1000) -> bytes:
+def start(session: int = SESSION, number: int = -1, nonce: int = 0x1000) -> bytes:
     """Return the datagram of a HELLO that expects ``number`` + 1."""
     return datagram_of(session, [hello(number, nonce)])
 
@@ -104,8 +110,8 @@ def test_writes_and_reads(bench: BridgeBench) -> None:
     contents += [read(3, CONTROL_BASE + 4, 12), read(4, 3, 1), write(5, 7, b"abc"), read(6, 5, 6)]
     payloads = [start(), *(datagram_of(SESSION, [each]) for each in contents)]
     answers = expect(bench, payloads, idle=5000)
-    assert answers[0] == (SESSION, [Answered(255, 0, bytes.fromhex("0100004000100000"))])
-    assert answers[2] == (SESSION, [Answered(1, Answer.DONE, data)])
+    assert answers[0] == (SESSION, [Reply(SEQUENCES - 1, 0, bytes.fromhex("0200007000100000"))])
+    assert answers[2] == (SESSION, [Reply(1, Answer.DONE, data)])
 
 
 def test_several_frames_make_one_datagram(bench: BridgeBench) -> None:
@@ -121,18 +127,18 @@ def test_several_frames_make_one_datagram(bench: BridgeBench) -> None:
 
 
 def test_answers_that_do_not_fit_make_several_datagrams(bench: BridgeBench) -> None:
-    """1,464 bytes of answers fit."""
-    sizes = [512, 512, 425, 3, 512, 512, 424, 1, 512, 512, 428, 512, 512, 429]
+    """1,464 bytes of answers fit: 366 words."""
+    sizes = [512, 512, 422, 3, 512, 512, 410, 1, 512, 512, 418, 512, 512, 0, 1]
     reads = [read(number, number, size) for number, size in enumerate(sizes)]
     answers = expect(bench, [start(), datagram_of(SESSION, reads)], after=60_000)
-    assert [len(each) for _, each in answers] == [1, 3, 3, 3, 3, 2]
+    assert [len(each) for _, each in answers] == [1, 3, 4, 3, 4, 1]
 
 
 def test_a_repetition_is_answered_and_not_executed(bench: BridgeBench) -> None:
     first = datagram_of(SESSION, [write(0, 0, b"old!"), read(1, 0, 4)])
     second = datagram_of(SESSION, [write(2, 0, b"new!")])
     answers = expect(bench, [start(), first, second, first, second])
-    assert answers[3][1] == [Answered(0, 0), Answered(1, 0, b"new!")]
+    assert answers[3][1] == [Reply(0, 0), Reply(1, 0, b"new!")]
 
 
 def test_out_of_turn(bench: BridgeBench) -> None:
@@ -152,9 +158,9 @@ def test_refused(bench: BridgeBench) -> None:
         read(0, 1 << 16, 1),
         write(1, (1 << 16) - 1, b"12"),
         read(2, 0, 513),
-        read(3, 0, 1024),
-        read(4, 0, 65535),
-        write(5, 0, bytes(513)),
+        read(3, 0, 1023),
+        write(4, 0, bytes(513)),
+        write(5, 3, bytes(700)),
         request(6, 4, 0, 0),
         request(7, 255, 0, 8),
         read(8, CONTROL_BASE + 1, 4),
@@ -173,8 +179,8 @@ def test_sessions(bench: BridgeBench) -> None:
     assert answers == []
     answers = expect(bench, [start(), other, start(OTHER, 9, 0xFFFFFFFE), other, mine])
     assert [each for _, found in answers for each in found][1:] == [
-        Answered(9, BUSY),
-        Answered(0, Answer.DONE),
+        Reply(9, BUSY),
+        Reply(0, Answer.DONE),
     ]
     answers = expect(bench, [start(), mine, taken, mine, other, start(), start(OTHER)])
     assert [session for session, _ in answers] == [SESSION, SESSION, OTHER, OTHER, SESSION, OTHER]
@@ -191,9 +197,9 @@ def test_a_late_hello_of_the_session_before_starts_nothing(
     then = [datagram_of(SESSION, [write(0, 0, b"lost")]), datagram_of(OTHER, [read(1, 0, 4)])]
     answers = expect(bench, [mine, *other, mine, late, *then])
     assert [each for _, found in answers for each in found][-3:] == [
-        Answered(255, BUSY),
-        Answered(255, BUSY),
-        Answered(1, Answer.DONE, b"kept"),
+        Reply(SEQUENCES - 1, BUSY),
+        Reply(SEQUENCES - 1, BUSY),
+        Reply(1, Answer.DONE, b"kept"),
     ]
 
 
@@ -202,15 +208,18 @@ def test_a_late_copy_of_hello_changes_nothing(bench: BridgeBench) -> None:
     then = datagram_of(SESSION, [read(2, 0, 4)])
     answers = expect(bench, [start(), first, second, start(), first, then])
     assert answers[3] == answers[0]
-    assert answers[5][1] == [Answered(2, 0, _PAIR[1])]
+    assert answers[5][1] == [Reply(2, 0, _PAIR[1])]
 
 
-@pytest.mark.parametrize("before", [0, 1, 3, 127, 128, 129, 200])
+@pytest.mark.parametrize("before", [0, 1, 3, *map(slow, (127, 8191, 8192, 8193))])
 def test_a_session_that_a_late_hello_revives_takes_no_write_for_a_repetition(
     bench: BridgeBench, before: int
 ) -> None:
     """Its host has sent ``before`` requests; two others have used the board and closed it."""
-    writes = [write(number, 8 * number, bytes([number] * 8)) for number in range(before + 2)]
+    writes = [
+        write(number, 8 * (number % 8000), bytes([number % 256] * 8))
+        for number in range(before + 2)
+    ]
     mine = [datagram_of(SESSION, writes[n : min(n + 64, before)]) for n in range(0, before, 64)]
     other = [start(session, nonce=1 << TAKE_OVER) for session in (OTHER, OTHER + 1)]
     other += [datagram_of(OTHER + 1, [write(0, 0, b"theirs!!")])]
@@ -221,15 +230,31 @@ def test_a_session_that_a_late_hello_revives_takes_no_write_for_a_repetition(
     assert kinds == [Answer.EXPECTED if before else Answer.DONE]
 
 
-def test_of_a_session_the_last_128_requests_have_repetitions(bench: BridgeBench) -> None:
-    for count in (2, 127, 128, 129, 300):
-        reads = [read(number, number, 1) for number in range(count)]
-        mine = [datagram_of(SESSION, reads[n : n + 100]) for n in range(0, count, 100)]
-        first = max(count - 128, 0)
-        oldest, older = (datagram_of(SESSION, [read(n, n % 256, 1)]) for n in (first, first - 1))
-        answers = expect(bench, [start(), *mine, oldest, older], 12_000)
-        kinds = [each.kind for _, found in answers[-2:] for each in found]
-        assert kinds == [Answer.DONE, Answer.EXPECTED]
+@pytest.mark.parametrize("count", [2, 300, *map(slow, (8191, 8192, 8193, 9000))])
+def test_of_a_session_the_last_8192_requests_have_repetitions(
+    bench: BridgeBench, count: int
+) -> None:
+    reads = [read(number, number, 1) for number in range(count)]
+    mine = [datagram_of(SESSION, reads[n : n + 100]) for n in range(0, count, 100)]
+    first = max(count - REPETITIONS, 0)
+    oldest, older = (datagram_of(SESSION, [read(n, n % SEQUENCES, 1)]) for n in (first, first - 1))
+    answers = expect(bench, [start(), *mine, oldest, older], 6000)
+    kinds = [each.kind for _, found in answers[-2:] for each in found]
+    assert kinds == [Answer.DONE, Answer.EXPECTED]
+
+
+@pytest.mark.parametrize("count", [256, slow(8192)])
+def test_a_copy_that_is_late_by_many_requests_changes_nothing(
+    bench: BridgeBench, count: int
+) -> None:
+    """``count`` requests after it, its data are not written again."""
+    first = datagram_of(SESSION, [write(0, 0, b"old!")])
+    others = [write(1, 0, b"new!"), *(read(number, 8, 1) for number in range(2, count))]
+    mine = [datagram_of(SESSION, others[n : n + 100]) for n in range(0, count - 1, 100)]
+    then = datagram_of(SESSION, [read(count, 0, 4)])
+    answers = expect(bench, [start(), first, *mine, first, then], 6000)
+    assert answers[-2][1] == [Reply(0, Answer.DONE)]
+    assert answers[-1][1] == [Reply(count, Answer.DONE, b"new!")]
 
 
 def test_goodbye(bench: BridgeBench) -> None:
@@ -273,7 +298,7 @@ def test_pings_and_requests_take_turns(bench: BridgeBench) -> None:
         frames += [arp(), datagram(payload), echo(rng.randbytes(rng.randrange(4, 100)))]
     bursts = bench.run([on_line(bytes(each), 12) for each in frames], device(), after=80_000)
     sent = [checked(burst) for burst in bursts]
-    others = [line_padded(answer(each)) for each in frames if UDP not in each]
+    others = [padded(answer(each)) for each in frames if UDP not in each]
     assert [each for each in sent if UDP not in Ether(each)] == others
     assert len(sent) == len(frames)
 
@@ -286,7 +311,7 @@ def test_random_requests(bench: BridgeBench, seed: int, stalls: bool) -> None:
     number = 0
     for _ in range(12):
         contents: list[bytes] = []
-        while sum(len(each) + 3 for each in contents) < 1000 and rng.random() < 0.85:
+        while sum(len(each) for each in contents) < 1000 and rng.random() < 0.85:
             contents.append(random_request(rng, number, 200))
             number += 1
         if contents:
@@ -322,7 +347,7 @@ def test_damaged_datagrams_do_nothing_and_block_nothing(bench: BridgeBench, seed
         payloads += [damaged(rng, good) for _ in range(100)] + [good]
         idles += [2000] + [12] * 100
     rules = NetworkRules(device())
-    assert sum(bool(rules.answers(payload)) for payload in payloads) == 16
+    assert sum(bool(rules.replies(payload)) for payload in payloads) == 16
     expect(bench, payloads, idles)
 
 
@@ -381,7 +406,7 @@ def test_a_full_buffer_of_datagrams_is_held(bench: BridgeBench, size: int) -> No
     """DATAGRAM_RECEIVE_BYTES at the rate of the line, while the memory is slow."""
     rng = random.Random(size)
     contents = [write(n, size * n, rng.randbytes(size)) for n in range(1000)]
-    per_datagram = 1464 // len(padded(contents[0]))
+    per_datagram = 1464 // len(contents[0])
     payloads: list[bytes] = []
     room = DATAGRAM_RECEIVE_BYTES
     while len(payloads) * per_datagram < 120:
@@ -397,7 +422,7 @@ def test_a_full_buffer_of_datagrams_is_held(bench: BridgeBench, size: int) -> No
 
 @pytest.mark.parametrize(
     ("data_width", "writes", "cycles"),
-    [(64, True, 468), (64, False, 478), slow(32, True, 828), slow(32, False, 838)],
+    [(64, True, 438), (64, False, 438), slow(32, True, 794), slow(32, False, 798)],
 )
 def test_cycles_of_full_datagrams(data_width: int, writes: bool, cycles: int) -> None:
     """1,472 bytes in three requests, and a memory like an SDRAM with 32 data lines.
@@ -421,21 +446,67 @@ def test_cycles_of_full_datagrams(data_width: int, writes: bool, cycles: int) ->
     assert round(every(bursts[-5:]) / sync) == cycles
 
 
+def cycles_to_answer(bench: BridgeBench, contents: Sequence[bytes], **options: Any) -> float:
+    """Return the cycles of ``sync`` from the end of a datagram to the preamble of its answer."""
+    line = line_of([start(), datagram_of(SESSION, contents)])
+    bursts = bench.run(line, device(), **options)
+    end = sum(burst.idle + len(burst.data) for burst in line) * PERIODS["rx"]
+    begin = sum(burst.idle + len(burst.data) for burst in bursts) - len(bursts[-1].data)
+    return (begin * PERIODS["tx"] - end) / PERIODS["sync"]
+
+
+@pytest.mark.parametrize(
+    ("size", "writes", "cycles"),
+    [(0, False, 6), (4, False, 10), (64, False, 25), (4, True, 10), (64, True, 25)],
+)
+def test_cycles_in_the_middle_of_a_datagram(
+    bench: BridgeBench, size: int, writes: bool, cycles: int
+) -> None:
+    """Of a request, with a memory that answers in the next cycle."""
+    few, many = (
+        cycles_to_answer(
+            bench,
+            [write(n, 0, bytes(size)) if writes else read(n, 0, size) for n in range(count)],
+        )
+        for count in (4, 20)
+    )
+    assert round((many - few) / 16) == cycles
+
+
 @pytest.mark.parametrize(
     ("content", "cycles"),
     [
-        (read(0, 0, 0), 73),
-        (read(0, 0, 64), 98),
-        (write(0, 0, bytes(64)), 105),
-        (read(0, CONTROL_BASE, 4), 87),
-        (write(0, CONTROL_BASE, bytes(4)), 83),
+        (read(0, 0, 0), 64),
+        (read(0, 0, 64), 87),
+        (write(0, 0, bytes(64)), 95),
+        (read(0, CONTROL_BASE, 4), 66),
+        (write(0, CONTROL_BASE, bytes(4)), 66),
     ],
     ids=["read 0", "read 64", "write 64", "read a word", "write a word"],
 )
 def test_cycles_of_a_small_request(bench: BridgeBench, content: bytes, cycles: int) -> None:
-    """Cycles of ``sync`` from the request's last byte on the line to the preamble of its answer."""
-    line = line_of([start(), datagram_of(SESSION, [content])])
-    bursts = bench.run(line, device(), stalls=EVERY_SECOND, latency=11)
-    end = sum(burst.idle + len(burst.data) for burst in line) * PERIODS["rx"]
-    begin = sum(burst.idle + len(burst.data) for burst in bursts) - len(bursts[-1].data)
-    assert abs((begin * PERIODS["tx"] - end) / PERIODS["sync"] - cycles) < 2
+    """From the request's last byte on the line to the preamble of its answer."""
+    found = cycles_to_answer(bench, [content], stalls=EVERY_SECOND, latency=11)
+    assert abs(found - cycles) < 2
+
+
+def test_the_page_of_cycles() -> None:
+    """The one in `network_bridge`, and a READ and its end in the middle of a datagram."""
+    bench = BridgeBench()
+    heard = bench.listen()
+    reads = datagram_of(SESSION, [read(0, 0, 4), read(1, 0, 4), read(2, 0, 0)])
+    bench.run(line_of([start(), reads]), device())
+    # A HELLO has ten words.
+    first = heard["received"][10]
+    cycles = {
+        name: [cycle - first for cycle in found if cycle >= first] for name, found in heard.items()
+    }
+    assert cycles == {
+        "received": [*range(8), 10, 11, 26, 27, 36, 37],
+        "requests": [*range(7), 9, 10, 25, 26, 35, 36, 42],
+        "answers": [*range(7), 14, 24, 30, 34, 40, 42],
+        "bursts": [14, 30],
+        "beats": [15, 31],
+        "words": [24, 34],
+        "sent": [*range(17, 26), 32, 35, 42, 44],
+    }

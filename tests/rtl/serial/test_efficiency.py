@@ -42,8 +42,8 @@ def transfer(bench: SerialBench, requests: Sequence[bytes]) -> tuple[int, int, l
     levels = uart_levels(lines(requests), DIVIDER)
     data, begins = uart_bytes(bench.play(levels), DIVIDER)
     answers = replies(data)
-    assert [answer.number for answer in answers] == [n % 256 for n in range(len(requests))]
-    assert {answer.answer for answer in answers} == {Answer.DONE}
+    assert [answer.number for answer in answers] == [*range(len(requests))]
+    assert {answer.kind for answer in answers} == {Answer.DONE}
     # Answers lag by the latency of the player.
     return begins[-1] + BYTE_CYCLES - 8, len(levels), begins
 

@@ -5,13 +5,16 @@ from collections.abc import Iterable
 
 import pytest
 
-from bitlane_rtl.abi.frames import RECEIVE_BYTES, Request
+from bitlane_rtl.abi.frames import RECEIVE_BYTES, REPETITIONS, SEQUENCES, Request
+from bitlane_rtl.link.words import Mark
 from bitlane_rtl.serial.receiver import RequestReceiver
 from cppsim import Model
 from support.serial.frames import (
+    asked,
     cobs_encode,
     frame,
     given_out,
+    head,
     hello,
     read,
     request,
@@ -22,7 +25,7 @@ from support.serial.frames import (
 SPACING = 9
 """Minimum cycles from byte to byte."""
 
-FIRST = 255
+FIRST = SEQUENCES - 1
 """Sequence number that the receiver expects after reset."""
 
 ERROR = -1
@@ -41,6 +44,12 @@ class Bench:
 
     def get(self, port: str) -> int:
         return self.evaluator.get(port)
+
+    def word(self) -> int:
+        """Return the word at the output, whose mark is `Mark.WORD`."""
+        payload = self.get("o__payload")
+        assert payload >> 32 == Mark.WORD.value
+        return payload
 
     @property
     def expected(self) -> int:
@@ -69,11 +78,11 @@ class Bench:
             self.step(SPACING)
 
     def pop(self) -> bytes:
-        """Pop all available bytes, one every 2 cycles."""
+        """Pop all available words, one every 2 cycles."""
         data = bytearray()
         self.evaluator.set("o__ready", 1)
         while self.get("o__valid"):
-            data.append(self.get("o__payload"))
+            data += self.word().to_bytes(4, "little")
             self.evaluator.step()
             assert not self.get("o__valid")
             self.evaluator.step()
@@ -112,6 +121,12 @@ def bench(compiled: Bench) -> Bench:
     return compiled
 
 
+def numbered(content: bytes, number: int) -> bytes:
+    """Return a request with another number."""
+    _, kind, size, _, _ = asked(content)
+    return head(number, kind, size) + content[4:]
+
+
 SIZES = (0, 1, 2, 7, 8, 245, 246, 247, 255, 256, 500, 501, 511, 512)
 
 
@@ -119,15 +134,17 @@ def test_requests_come_out_without_their_crcs(bench: Bench) -> None:
     rng = random.Random(1)
     contents = [write(0, rng.getrandbits(32), rng.randbytes(size)) for size in SIZES]
     contents += [write(0, 0, fill * size) for fill in (b"\0", b"\xff") for size in (245, 246, 512)]
-    contents += [read(0, rng.getrandbits(32), size) for size in (0, 1, 4, 511, 512, 513, 65535)]
-    contents += [request(0, kind, rng.getrandbits(32), 20) for kind in (3, 4, 5, 0x81, 255)]
+    contents += [read(0, rng.getrandbits(32), size) for size in (0, 1, 4, 511, 512, 513, 1023)]
+    contents += [request(0, kind, rng.getrandbits(32), 20) for kind in (2, 3, 4, 5, 0x81, 255)]
+    contents += [write(0, offset, rng.randbytes(size)) for offset in (1, 2, 3) for size in SIZES]
+    contents += [write(0, 0, rng.randbytes(size)) for size in (513, 760, 1000, 1012, 1020, 1023)]
     rng.shuffle(contents)
 
-    for place, content in enumerate(contents):
-        numbered = bytes([(FIRST + place) % 256]) + content[1:]
-        out = bench.taken(frame(numbered, shortest=place % 2 == 0))
-        assert out == given_out(numbered), numbered[:8].hex()
-        assert bench.expected == (FIRST + place + 1) % 256
+    for place, unnumbered in enumerate(contents):
+        content = numbered(unnumbered, FIRST + place)
+        out = bench.taken(frame(content, shortest=place % 2 == 0))
+        assert out == given_out(content), content[:8].hex()
+        assert bench.expected == (FIRST + place + 1) % SEQUENCES
         assert not bench.complaint
 
 
@@ -146,31 +163,34 @@ def test_cycles(bench: Bench) -> None:
         bench.pop()
 
 
-@pytest.mark.parametrize("expected", [0, 100, 255])
+AHEAD = [0, 1, 2, 100, 254, 255, 256, 257, 8190, 8191, 8192, 8193, 16127, 16128, 16382, 16383]
+
+
+@pytest.mark.parametrize("expected", [0, 100, 255, 256, 8191, 8192, 16383])
 def test_which_numbers_are_taken(bench: Bench, expected: int) -> None:
     """A HELLO before each request restores the same expected number."""
-    for ahead in range(256):
+    for ahead in AHEAD:
         bench.taken(frame(hello(expected - 1, ahead)))
-        content = write((expected + ahead) % 256, 0, b"x")
+        content = write(expected + ahead, 0, b"x")
         out = bench.taken(frame(content))
         if ahead == 0:
             assert out == given_out(content)
-        elif ahead < 128:
+        elif ahead < SEQUENCES - REPETITIONS:
             assert out == b"", ahead
         else:
             assert out == given_out(content, repeated=True), ahead
-        assert bench.expected == (expected + (ahead == 0)) % 256
-        assert bench.complaint == (0 < ahead < 128)
+        assert bench.expected == (expected + (ahead == 0)) % SEQUENCES
+        assert bench.complaint == (0 < ahead < SEQUENCES - REPETITIONS)
 
 
 def test_a_hello_is_taken_whatever_its_number(bench: Bench) -> None:
-    for number in (FIRST, 3, 3, 130, 131, 2, 255, 128, 0):
-        bench.feed(frame(hello(number, 0x01020304)))
+    for number in (FIRST, 3, 3, 130, 131, 2, 255, 128, 0, 0x1234, 255):
+        content = hello(number, 0x01020304)
+        bench.feed(frame(content))
         out = bench.pop()
-        assert out[0] == number
-        assert out[1] & 7 == 2
-        assert out[2:] == bytes([0, 0, 4, 3, 2, 1])
-        assert bench.expected == (number + 1) % 256
+        assert [out[0], out[1] & 7] == [number % 256, 2]
+        assert out[2:] == given_out(content)[2:]
+        assert bench.expected == (number + 1) % SEQUENCES
         assert not bench.complaint
 
 
@@ -199,12 +219,15 @@ def test_every_lost_doubled_or_inserted_byte_drops_the_frame(bench: Bench) -> No
 HEADERS = (read(FIRST, 0, 0), write(FIRST, 0, b"abc"))
 EXTRA = (b"\xff", b"\x00", b"\xff" * 4, b"\xff" * 8, b"\x00" * 4)
 LENGTHS = [
-    # Size and number of bytes of a write.
-    *((5, 4), (5, 6), (0, 1), (1, 0), (512, 511), (12, 8), (8, 12), (256, 0), (4, 260), (260, 4)),
-    # A counter of 10 bits would mistake these lengths for short ones.
-    *((size, size) for size in (760, 1000, *range(1012, 1026))),
-    *((size, size + 1024) for size in (0, 1, 4)),
-    *((size + 1024, size) for size in (1016, 1023)),
+    # ADDRESS, SIZE and number of words of a write.
+    *((0, size, words) for size, words in ((5, 1), (5, 3), (0, 1), (1, 0), (512, 127), (512, 129))),
+    *((0, size, words) for size, words in ((12, 2), (8, 3), (256, 0), (4, 65), (260, 1))),
+    *((offset, 4, words) for offset in (1, 2, 3) for words in (1, 3)),
+    *((3, size, 1) for size in (2, 3)),
+    # A counter of 9 bits would mistake these lengths for short ones.
+    *((0, size, (size + 3) // 4 + 512) for size in (0, 1, 4, 512)),
+    (3, 1023, 256),
+    (3, 1023, 258),
 ]
 WRONG: dict[str, list[bytes]] = {
     "nothing may follow the CRC": [
@@ -217,12 +240,18 @@ WRONG: dict[str, list[bytes]] = {
     ],
     "a lost delimiter drops both frames": [frame(HEADERS[0])[:-1] + frame(read(0, 0, 4))],
     "a write is as long as it says": [
-        frame(request(FIRST, Request.WRITE, 0, size, b"\x07" * length)) for size, length in LENGTHS
+        frame(request(FIRST, Request.WRITE, address, size) + b"\x07" * 4 * words)
+        for address, size, words in LENGTHS
+    ],
+    "a frame is whole words": [
+        frame(content[: len(content) - missing] + extra)
+        for content in (write(FIRST, 0, b"abc"), read(FIRST, 0, 4))
+        for missing, extra in ((1, b""), (3, b""), (0, b"a"), (0, b"abc"))
     ],
     "only a write has data": [
         frame(request(FIRST, kind, 0, size, b"abcd")[:end])
         for kind in (0, 2, 3, 7, 255)
-        for size in (0, 1, 4)
+        for size in (1, 4)
         for end in (None, 7, 1)
     ],
     "less than a header": [b"\x01\0", b"\x02\x05\0", b"\x05\0", frame(b""), frame(b"\xff")],
@@ -265,22 +294,23 @@ def test_one_complaint_until_a_frame_is_good(bench: Bench) -> None:
 
 
 def fills(first: int, total: int) -> list[bytes]:
-    """Return writes from number ``first`` on, with ``total`` bytes of headers and data."""
+    """Return writes from number ``first`` on, with ``total`` words of headers and data."""
     rng = random.Random(total)
     contents: list[bytes] = []
     while total:
-        part = total if total <= 520 else 520 if total >= 528 else 500
-        contents.append(write(first + len(contents), rng.getrandbits(32), rng.randbytes(part - 8)))
+        part = total if total <= 130 else 130 if total >= 132 else 125
+        data = rng.randbytes(4 * part - 8)
+        contents.append(write(first + len(contents), rng.getrandbits(30) << 2, data))
         total -= part
     return contents
 
 
-@pytest.mark.parametrize("start", [0, 8, 700, 2039, 2040])
-def test_the_ring_holds_2047_bytes_and_no_more(bench: Bench, start: int) -> None:
+@pytest.mark.parametrize("start", [0, 2, 175, 509, 510])
+def test_the_ring_holds_511_words_and_no_more(bench: Bench, start: int) -> None:
     for content in fills(FIRST, start):
         assert bench.taken(frame(content)) == given_out(content)
 
-    contents = fills(bench.expected, 2047)
+    contents = fills(bench.expected, 511)
     for content in contents:
         bench.feed(frame(content))
         assert not bench.complaint
@@ -289,15 +319,15 @@ def test_the_ring_holds_2047_bytes_and_no_more(bench: Bench, start: int) -> None
     assert bench.pop() == b"".join(map(given_out, contents))
     bench.answer()
 
-    contents = fills(bench.expected, 2048)
+    contents = fills(bench.expected, 512)
     for content in contents:
         bench.feed(frame(content))
-    assert bench.complaint, "2048 bytes taken"
+    assert bench.complaint, "512 words taken"
     assert bench.pop() == b"".join(map(given_out, contents[:-1]))
     assert bench.taken(frame(contents[-1])) == given_out(contents[-1])
 
 
-@pytest.mark.parametrize("sizes", [[512] * 3 + [464], [0] * 170, [1, 500] * 3 + [400]])
+@pytest.mark.parametrize("sizes", [[512] * 3 + [452], [0] * 170, [1, 500] * 3 + [395]])
 def test_what_a_host_may_send_unanswered_has_room(bench: Bench, sizes: list[int]) -> None:
     contents = [write(FIRST + n, n, b"\x11" * size) for n, size in enumerate(sizes)]
     assert sum(len(with_crc(content)) for content in contents) <= RECEIVE_BYTES
@@ -308,7 +338,7 @@ def test_what_a_host_may_send_unanswered_has_room(bench: Bench, sizes: list[int]
 
 
 @pytest.mark.parametrize("haste", [1.0, 0.5, 0.2])
-def test_bytes_are_popped_while_others_come(bench: Bench, haste: float) -> None:
+def test_words_are_popped_while_others_come(bench: Bench, haste: float) -> None:
     """Damaged frames arrive in between, and the ring buffer wraps several times."""
     rng = random.Random(f"{haste}")
     line = bytearray()
@@ -323,7 +353,7 @@ def test_bytes_are_popped_while_others_come(bench: Bench, haste: float) -> None:
         expected += given_out(content)
         number += 1
     popped = bytearray()
-    waiting = 0
+    waiting: int | None = None
     for place in range(len(line) + 1000):
         if place < len(line):
             bench.put(line[place])
@@ -331,12 +361,12 @@ def test_bytes_are_popped_while_others_come(bench: Bench, haste: float) -> None:
             ready = rng.random() < haste
             bench.evaluator.set("o__ready", ready)
             if bench.get("o__valid"):
-                byte = bench.get("o__payload")
-                assert waiting in (0, 256 + byte), "a byte changed that had not been popped"
-                waiting = 0 if ready else 256 + byte
-                popped += bytes([byte]) * ready
+                word = bench.word()
+                assert waiting in (None, word), "a word changed that had not been popped"
+                waiting = None if ready else word
+                popped += word.to_bytes(4, "little") * ready
             else:
-                assert not waiting, "a byte was taken back"
+                assert waiting is None, "a word was taken back"
             bench.step()
     bench.evaluator.set("o__ready", 0)
     popped += bench.pop()

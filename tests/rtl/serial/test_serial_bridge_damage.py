@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from bitlane_rtl.abi.frames import Answer
+from bitlane_rtl.abi.frames import SEQUENCES, Answer
 from support.seeds import seeds
 from support.serial.bench import (
     DIVIDER,
@@ -48,7 +48,7 @@ def damaged(line: bytes, rng: random.Random) -> bytes:
 def test_frame_by_frame(bench: SerialBench, seed: int) -> None:
     """Every answer and every write is the one that the rules give."""
     rng = random.Random(seed)
-    rules = start(bench, rng.randrange(256))
+    rules = start(bench, rng.randrange(SEQUENCES))
     for _ in range(200):
         number = rules.expected + rng.choice([0] * 8 + [1, -1, -3, 100, -100])
         line = frame(random_request(rng, number, rng.choice([20, 300])))
@@ -64,7 +64,7 @@ def test_frame_by_frame(bench: SerialBench, seed: int) -> None:
 def test_window_by_window(bench: SerialBench, seed: int) -> None:
     """Frames back to back. When a complaint is sent is the board's business; the rest is exact."""
     rng = random.Random(100 + seed)
-    rules = start(bench, rng.randrange(256))
+    rules = start(bench, rng.randrange(SEQUENCES))
     for _ in range(30):
         line = bytearray()
         for number in range(rules.expected, rules.expected + 12):
@@ -73,8 +73,8 @@ def test_window_by_window(bench: SerialBench, seed: int) -> None:
         line += b"\0"
         expected = rules.answers(bytes(line))
         found = replies(bench.exchange(bytes(line)))
-        answers = [answer for answer in found if answer.answer != Answer.EXPECTED]
-        assert answers == [answer for answer in expected if answer.answer != Answer.EXPECTED], seed
+        answers = [answer for answer in found if answer.kind != Answer.EXPECTED]
+        assert answers == [answer for answer in expected if answer.kind != Answer.EXPECTED], seed
         assert len(found) <= len(expected), seed
         assert_same_events(bench, rules)
 
@@ -104,7 +104,7 @@ def test_noise_on_the_line(bench: SerialBench, rate: float, seed: int) -> None:
         numbers = [
             answer.number
             for answer in replies(bench.exchange_levels(levels))
-            if answer.answer == Answer.DONE
+            if answer.kind == Answer.DONE
         ]
         assert numbers == sorted(numbers), "answers out of order"
         while answered < len(contents) and answered in numbers:

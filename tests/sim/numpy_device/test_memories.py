@@ -134,7 +134,7 @@ def test_the_memory_of_a_prediction_is_that_of_the_board(name: str) -> None:
     if board.memory is MemoryKind.SDRAM:
         assert isinstance(memory, SdramRows)
         assert (memory.part, memory.clock_hz) == (board.sdram, board.clock_hz)
-        assert memory.shared == (board.ethernet is not None)
+        assert memory.shared
     elif board.memory is MemoryKind.BANKS:
         assert memory == RamBanks(banks=board.banks)
     else:

@@ -10,15 +10,17 @@ import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, with_timeout
 from cocotbext.eth import GmiiFrame, RgmiiPhy
+from scapy.layers.inet import UDP
+from scapy.layers.l2 import Ether
 
 from bitlane_rtl.abi import CONTROL_BASE, IDENTITY
 from bitlane_rtl.abi.frames import Answer
 from support.board.model import MemoryDevice
-from support.ethernet.datagrams import Answered, NetworkRules, answers_in, datagram_of
+from support.ethernet.datagrams import NetworkRules, answers_in, datagram_of
 from support.ethernet.line import HEAD, padded
 from support.ethernet.packets import answer, arp, datagram, echo
 from support.ethernet.verilog import CONFIGURATION
-from support.serial.frames import hello, read, write
+from support.serial.frames import Reply, hello, read, write
 
 _SYNC_PS, _LINE_PS = 12_800, 8_001
 """Periods of the board's own clocks. The PHY's clock differs from the second by 125 ppm."""
@@ -80,19 +82,21 @@ class Board:
         await self.send(arp())
         await self.expect(answer(arp()))
 
-    async def exchange(self, *frames: bytes) -> list[Answered]:
+    async def exchange(self, *frames: bytes) -> list[Reply]:
         """Send the requests ``frames`` in a datagram of SESSION; return the answers.
 
         They must be those of the contract, in one datagram.
         """
         payload = datagram_of(SESSION, frames)
-        [want] = self.rules.answers(payload)
+        [want] = self.rules.replies(payload)
         await self.send(datagram(payload))
-        await self.expect(answer(datagram(want)))
+        content = await self.received()
+        udp = Ether(content)[UDP]
+        found = bytes(udp.payload)[: udp.len - 8]
+        assert content == padded(answer(datagram(found)))
         await self.expect_silence()
-        session, answers = answers_in(want)
-        assert session == SESSION
-        return answers
+        assert answers_in(found, want) == (SESSION, want)
+        return want
 
 
 async def started(dut: Any) -> Board:
@@ -114,11 +118,15 @@ async def test_a_session_writes_and_reads(dut: Any) -> None:
     board = await started(dut)
     data = random.Random(2).randbytes(512)
     await board.exchange(hello(255, 0x1000))
-    await board.exchange(read(0, CONTROL_BASE, 4))
-    await board.exchange(write(1, 1001, data))
-    await board.exchange(write(2, 0, b"odd"), read(3, 0, 8), read(4, 1000, 512), write(5, 3, b""))
+    await board.exchange(read(256, CONTROL_BASE, 4))
+    await board.exchange(write(257, 1001, data))
+    await board.exchange(
+        write(258, 0, b"odd"), read(259, 0, 8), read(260, 1000, 512), write(261, 3, b"")
+    )
     last = CONFIGURATION.memory_bytes - 4
-    answers = await board.exchange(write(6, last, b"last"), read(7, last, 4), read(8, last, 8))
+    answers = await board.exchange(
+        write(262, last, b"last"), read(263, last, 4), read(264, last, 8)
+    )
     kinds = [each.kind for each in answers]
     assert kinds == [Answer.DONE, Answer.DONE, Answer.REFUSED]
 
@@ -139,7 +147,7 @@ async def test_frames_follow_each_other(dut: Any) -> None:
 async def test_damaged_frames_are_dropped(dut: Any) -> None:
     board = await started(dut)
     await board.exchange(hello(255, 0x1000))
-    whole = bytes(datagram(datagram_of(SESSION, [write(0, 64, bytes(range(1, 65)))])))
+    whole = bytes(datagram(datagram_of(SESSION, [write(256, 64, bytes(range(1, 65)))])))
     for place in (0, 20, 50, 100, len(whole), len(whole) + 3):
         frame = GmiiFrame.from_payload(whole)
         frame.data[len(HEAD) + place] ^= 1
@@ -148,7 +156,7 @@ async def test_damaged_frames_are_dropped(dut: Any) -> None:
     frame.error = [number == 70 for number in range(len(frame.data))]
     await board.phy.rx.send(frame)
     await board.expect_silence()
-    await board.exchange(read(0, 64, 64))
+    await board.exchange(read(256, 64, 64))
 
 
 @cocotb.test(timeout_time=5, timeout_unit="ms")

@@ -87,6 +87,33 @@ class BridgeBench(LineBench):
         self._device, self._stalls, self._latency = device, stalls, latency
         return self.on_line(bursts, after)
 
+    def listen(self) -> dict[str, list[int]]:
+        """Return the cycles of ``sync`` in which the streams in the bridge transfer a word."""
+        bridge = self._bridge
+        streams = {
+            "received": bridge._stack.received,
+            "requests": bridge._reader.o,
+            "answers": bridge._executor.o,
+            "bursts": bridge.read.request,
+            "beats": bridge.read.data,
+            "words": bridge._mover.transfer.read,
+            "sent": bridge._stack.sent,
+        }
+        heard: dict[str, list[int]] = {name: [] for name in streams}
+
+        async def note(ctx: Any) -> None:
+            tick = ctx.tick("sync").sample(*(each.valid & each.ready for each in streams.values()))
+            cycle = 0
+            while True:
+                _, _, *transfers = await tick
+                for found, transfer in zip(heard.values(), transfers, strict=True):
+                    if transfer:
+                        found.append(cycle)
+                cycle += 1
+
+        self._simulator.add_testbench(note, background=True)
+        return heard
+
     async def _read(self, ctx: Any) -> None:
         memory, port = DeviceMemory(self._device, self._beat_bytes), self._bridge.read
         await ReadServer(port, memory, self._latency, self._stalls, idles=True).run(ctx)

@@ -152,7 +152,7 @@ def read_words(sink: Sink) -> list[tuple[int, int, int]]:
 
 
 class Host:
-    """A host that accesses bytes in order, each ``(byte address, value to write or None)``.
+    """A host that accesses bytes of words, each ``(byte address, value to write or None)``.
 
     ``read`` collects the results of the reads, ``cycles`` the cycles of the accesses.
     """
@@ -179,8 +179,9 @@ class Host:
             await ctx.tick().repeat(cycle)
         for address, value in self._accesses:
             ctx.set(port.address, BASE + address)
-            ctx.set(port.write, value is not None)
-            ctx.set(port.write_data, value or 0)
+            lane = address % 4
+            ctx.set(port.strobe, 0 if value is None else 1 << lane)
+            ctx.set(port.write_data, (value or 0) * 0x01010101)
             ctx.set(port.enable, 1)
             ready = False
             while not ready:
@@ -190,7 +191,7 @@ class Host:
             ctx.set(port.address, 0)
             self.cycles.append(cycle - 1)
             if value is None:
-                self.read.append(ctx.get(port.read_data))
+                self.read.append(ctx.get(port.read_data) >> 8 * lane & 0xFF)
             for _ in range(next(self._stalls)):
                 await ctx.tick()
                 cycle += 1

@@ -9,7 +9,6 @@ from bitlane_boards.pins.sdram import SdramChip
 from bitlane_rtl.bus.sdram.memory import SdramMemory
 from bitlane_rtl.bus.sdram.part import AS4C16M16SA_7, EM638325_6H, SdramTiming
 from bitlane_rtl.bus.sdram.pins import ChipCommand
-from bitlane_rtl.ports.signatures import MemoryPorts
 from support.rtl.streams import compiled
 
 CLOCK_HZ = 100_000_000
@@ -28,18 +27,16 @@ SLOW = replace(PART, active=80, row_cycle=80, mode_cycle=100)
 PARTS = {"fast": PART, "slow": SLOW, "without masks": WITHOUT_MASKS}
 
 
-def memory(
-    data_width: int, read_ports: int = 2, *, part: str = "fast", has_host: bool = True
-) -> Any:
+def memory(data_width: int, read_ports: int = 2, *, part: str = "fast") -> Any:
     """Return a compiled controller for one of `PARTS`."""
-    return compiled(controller, data_width, read_ports, part, has_host)
+    return compiled(controller, data_width, read_ports, part)
 
 
-def controller(data_width: int, read_ports: int, name: str, has_host: bool) -> SdramMemory:
+def controller(data_width: int, read_ports: int, name: str) -> SdramMemory:
     """Return a controller for one of `PARTS`."""
     part = PARTS[name]
     timing = SdramTiming.of(part, CLOCK_HZ)
-    return SdramMemory(32, data_width, part, timing, ports=MemoryPorts(read_ports, has_host))
+    return SdramMemory(32, data_width, part, timing, read_ports=read_ports)
 
 
 class ChipAtPins:

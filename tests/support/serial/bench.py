@@ -3,6 +3,7 @@
 The line has a level in every cycle, as on a board. UART and frames belong to the test.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from bitlane_rtl.abi import CONTROL_BASE, CONTROL_SIZE
-from bitlane_rtl.abi.frames import LINK_VERSION, Answer
+from bitlane_rtl.abi.frames import LINK_VERSION, SEQUENCES, Answer
 from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.serial.serial_bridge import SerialBridge
 from cppsim import Model, StorageAccess, StoragePort
@@ -29,6 +30,9 @@ LAG = 8
 
 _LINE_ADDRESS_BITS = 20
 _EVENT_ADDRESS_BITS = 16
+
+_STROBE = 20
+"""The bit of the address of an event of the memory at which its strobe starts."""
 
 
 @dataclass(frozen=True)
@@ -55,10 +59,11 @@ class _Bench(wiring.Component):
                 "record_enable": Out(1),
                 "record_data": Out(8),
                 "memory_read": Out(1),
-                "memory_address": Out(width),
-                "memory_data": In(8),
+                "memory_address": Out(width - 2),
+                "memory_data": In(32),
                 "memory_write": Out(1),
-                "memory_write_data": Out(8),
+                "memory_write_data": Out(32),
+                "memory_mask": Out(4),
                 "window_read": Out(1),
                 "window_address": Out(12),
                 "window_data": In(32),
@@ -95,16 +100,18 @@ class _Bench(wiring.Component):
         ]
 
         memory, control = bridge.memory, bridge.control
+        width = len(memory.address)
         noise = Signal(16, init=1)
         m.d.sync += noise.eq(Cat(noise[1:], noise[0] ^ noise[2] ^ noise[3] ^ noise[5]))
         access = Signal()
         m.d.comb += [
             memory.ready.eq(~io.stalls | noise[:2].all()),
             access.eq(memory.enable & memory.ready),
-            io.memory_read.eq(access & ~memory.write),
-            io.memory_write.eq(access & memory.write),
-            io.memory_address.eq(memory.address),
+            io.memory_read.eq(access & ~memory.strobe.any()),
+            io.memory_write.eq(access & memory.strobe.any()),
+            io.memory_address.eq(memory.address[2:]),
             io.memory_write_data.eq(memory.write_data),
+            io.memory_mask.eq(memory.strobe),
             io.window_read.eq(control.read),
             io.window_write.eq(control.write),
             io.window_address.eq(control.address[2:]),
@@ -116,15 +123,17 @@ class _Bench(wiring.Component):
                 Cat(control.write_data, Const(CONTROL_BASE, 32) | control.address)
             )
         with m.Else():
-            m.d.comb += io.event_data.eq(Cat(memory.write_data, Const(0, 24), memory.address))
+            m.d.comb += io.event_data.eq(
+                Cat(memory.write_data, memory.address, Const(0, _STROBE - width), memory.strobe)
+            )
         with m.If(io.event_enable):
             m.d.sync += io.event_address.eq(io.event_address + 1)
         # Read data are valid for one cycle only.
-        byte_due = Signal()
+        data_due = Signal()
         word_due = Signal()
-        m.d.sync += [byte_due.eq(io.memory_read), word_due.eq(control.read)]
+        m.d.sync += [data_due.eq(io.memory_read), word_due.eq(control.read)]
         m.d.comb += [
-            memory.read_data.eq(Mux(byte_due, io.memory_data, noise)),
+            memory.read_data.eq(Mux(data_due, io.memory_data, Cat(noise, noise))),
             control.read_data.eq(Mux(word_due, io.window_data, Cat(noise, noise))),
         ]
         return m
@@ -137,7 +146,7 @@ _STORAGE = tuple(
         ("line", _READ, "line_enable", "line_address", "line_data", ""),
         ("record", _WRITE, "record_enable", "line_address", "record_data", "record_enable"),
         ("memory", _READ, "memory_read", "memory_address", "memory_data", ""),
-        ("memory", _WRITE, "memory_write", "memory_address", "memory_write_data", "memory_write"),
+        ("memory", _WRITE, "memory_write", "memory_address", "memory_write_data", "memory_mask"),
         ("window", _READ, "window_read", "window_address", "window_data", ""),
         ("window", _WRITE, "window_write", "window_address", "window_write_data", "window_mask"),
         ("events", _WRITE, "event_enable", "event_address", "event_data", "event_mask"),
@@ -229,7 +238,18 @@ class SerialBench:
         count = (last - self._events_seen) % size
         places = np.arange(self._events_seen, self._events_seen + count) % size
         self._events_seen = last
-        return [Event(int(address), int(data)) for data, address in words[places]]
+        return [event for word, address in words[places] for event in _events(address, word)]
+
+
+def _events(address: int, word: int) -> Iterator[Event]:
+    """Yield a write of the window, or those of the bytes of a word of memory."""
+    if address >= CONTROL_BASE:
+        yield Event(int(address), int(word))
+        return
+    strobe, first = int(address) >> _STROBE, int(address) % (1 << _STROBE) & ~3
+    for lane, byte in enumerate(int(word).to_bytes(4, "little")):
+        if strobe >> lane & 1:
+            yield Event(first + lane, byte)
 
 
 def _memory_of(rules: BoardRules) -> MemoryDevice:
@@ -261,9 +281,9 @@ def assert_same_events(bench: SerialBench, rules: BoardRules) -> None:
 def start(bench: SerialBench, expected: int = 0) -> BoardRules:
     """Begin a session in which ``expected`` is the next number."""
     nonce = 0x1234_5678
-    [answer] = replies(bench.exchange(b"\0" + frame(hello((expected - 1) % 256, nonce))))
+    [answer] = replies(bench.exchange(b"\0" + frame(hello(expected - 1, nonce))))
     data = bytes([LINK_VERSION, 0, 0, 8]) + nonce.to_bytes(4, "little")
-    assert answer == Reply((expected - 1) % 256, Answer.DONE, data)
+    assert answer == Reply((expected - 1) % SEQUENCES, Answer.DONE, data)
     bench.events()
     device = MemoryDevice(bench.configuration.memory_base, bench.configuration.memory_bytes)
     device.memory[:] = bench.memory[device.memory_base :].tobytes()

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitlane_rtl.abi import CONTROL_BASE
-from bitlane_rtl.abi.frames import INTERRUPT_BIT, SEQUENCES, Request
+from bitlane_rtl.abi.frames import HELLO_BYTES, INTERRUPT_BIT, SEQUENCES, Request
 from bitlane_rtl.abi.line_status import LINE_STATUS_OFFSET
 
 DELIMITER = b"\0"
@@ -170,9 +170,11 @@ def hello(number: int, nonce: int) -> bytes:
 
 def given_out(content: bytes, *, repeated: bool = False) -> bytes:
     """Return the bytes that the receiver passes on for a request."""
-    kind = content[1]
-    code = (kind == Request.WRITE) | (kind == Request.HELLO) << 1 | (kind > 2) << 2 | repeated << 3
-    return bytes([content[0], code | kind & 0xF0]) + content[2:]
+    number, kind, size, _, _ = asked(content)
+    starts = kind == Request.HELLO and not size
+    unknown = kind not in (Request.READ, Request.WRITE) and not starts
+    code = (kind == Request.WRITE) | starts << 1 | unknown << 2 | repeated << 3
+    return head(number, code, HELLO_BYTES if starts else size) + content[4:]
 
 
 def lines(contents: Iterable[bytes]) -> bytes:

@@ -9,6 +9,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
 from bitlane_boards.board import Board, MemoryKind
+from bitlane_boards.flow.top import SINGLE_PORT
 from bitlane_rtl.abi import RECORD_BYTES, REGISTERS, RING_OFFSET, register
 from bitlane_rtl.bus.banks import BankedMemory
 from bitlane_rtl.bus.sdram.memory import SdramMemory
@@ -17,7 +18,7 @@ from bitlane_rtl.bus.sram import SramPort
 from bitlane_rtl.bus.storage import BlockRam
 from bitlane_rtl.engine import Engine
 from bitlane_rtl.ports.read_arbiter import ReadArbiter
-from bitlane_rtl.ports.signatures import ControlPort, MemoryPorts
+from bitlane_rtl.ports.signatures import ControlPort
 from bitlane_rtl.ports.write_arbiter import WriteArbiter
 from bitlane_sim.numpy_device.cycles import CounterValues
 from cppsim import Model
@@ -42,23 +43,23 @@ class BoardEngine(wiring.Component):
         board = self._board
         configuration = replace(board.configuration, counters=True)
         widths = configuration.address_width, configuration.data_width
-        ports = MemoryPorts(1 + configuration.two_ports, has_host=False)
+        read_ports = 1 + configuration.two_ports
         m.submodules.engine = engine = Engine(configuration)
         wiring.connect(m, wiring.flipped(self.control), engine.control)
         memory: Any
         if board.sdram:
             timing = replace(SdramTiming.of(board.sdram, board.clock_hz), pause=_PAUSE)
-            memory = SdramMemory(*widths, board.sdram, timing, ports=ports)
+            memory = SdramMemory(*widths, board.sdram, timing, read_ports=read_ports)
         elif board.memory is MemoryKind.BANKS:
-            memory = BankedMemory(*widths, board.words, banks=board.banks, ports=ports)
+            memory = BankedMemory(*widths, board.words, banks=board.banks, read_ports=read_ports)
         else:
-            memory = SramPort(*widths, board.words, read_ports=ports.read_ports)
+            memory = SramPort(*widths, board.words, read_ports=read_ports)
             # The RAM of iCE40 UP cannot be simulated; block RAM has the same times.
             m.submodules.storage = storage = BlockRam(board.words, configuration.data_width)
             wiring.connect(m, memory.memory, storage.memory)
         m.submodules.memory = memory
         read, write = engine.read_a, engine.write
-        if board.ethernet:
+        if board.ethernet or board.memory not in SINGLE_PORT:
             # The board's bridge shares both ports.
             m.submodules.reads = reads = ReadArbiter(*widths, _BURSTS)
             m.submodules.writes = writes = WriteArbiter(*widths, _BURSTS)

@@ -10,21 +10,20 @@ __all__ = ["Arbiter"]
 
 
 class Arbiter(wiring.Component):
-    """Grants the bursts of four requesters, one at a time.
+    """Grants the bursts of three requesters, one at a time.
 
-    The host has priority. The others are granted in round robin, with one exception: a burst in the
-    same bank as the burst before it lets the next requester with a burst in another bank pass,
-    once. The data of that burst hides the time of the row change, and streams that began in one
-    bank stay a block apart.
+    They are granted in round robin, with one exception: a burst in the same bank as the burst
+    before it lets the next requester with a burst in another bank pass, once. The data of that
+    burst hides the time of the row change, and streams that began in one bank stay a block apart.
 
     Members
     -------
-    requests : ``In(4)``
+    requests : ``In(3)``
         One bit per `Requester`. A request must stay until it is granted.
     bursts : ``In(PlacedBurst(layout))``, one per requester
     stop : ``In(1)``
         Grant no burst in this cycle.
-    granted : ``Out(4)``
+    granted : ``Out(3)``
         The requester whose burst is granted in this cycle. ``o`` holds it from the next cycle on.
     o : ``Out(stream.Signature(PlacedBurst(layout)))``
         The granted burst, from registers.
@@ -50,34 +49,32 @@ class Arbiter(wiring.Component):
         before = Signal(self._bank_bits)
         first = Signal(range(3))
         passed_over = Signal()
-        host = self.requests[Requester.HOST.value]
         apart = Cat(
             request & (burst.bank != before)
-            for request, burst in zip(self.requests[:3], self.bursts, strict=False)
+            for request, burst in zip(self.requests, self.bursts, strict=True)
         )
-        fair, hidden = self._round_robin(self.requests[:3], first), self._round_robin(apart, first)
+        fair, hidden = self._round_robin(self.requests, first), self._round_robin(apart, first)
         turn = Signal(3)
         passes = Signal()
         fires = Signal()
         full = Signal()
         burst = Signal.like(self.o.payload, reset_less=True)
-        chosen = Mux(host, 1 << Requester.HOST.value, turn)
         m.d.comb += [
             fires.eq(self.requests.any() & ~full & ~self.stop),
             passes.eq(apart.any() & ~passed_over & (fair != hidden)),
             turn.eq(Mux(passes, hidden, fair)),
-            self.granted.eq(chosen & fires.replicate(len(Requester))),
+            self.granted.eq(turn & fires.replicate(len(Requester))),
             self.o.valid.eq(full),
             self.o.payload.eq(burst),
         ]
         m.d.sync += full.eq(fires | (full & ~self.o.ready))
         with m.If(~full):
             for index, offered in enumerate(self.bursts):
-                with m.If(chosen[index]):
+                with m.If(turn[index]):
                     m.d.sync += burst.eq(offered)
         with m.If(full):
             m.d.sync += before.eq(burst.bank)
-        with m.If(fires & ~host):
+        with m.If(fires):
             m.d.sync += passed_over.eq(passes)
             with m.If(~passes):
                 m.d.sync += first.eq(Mux(turn[0], 1, Mux(turn[1], 2, 0)))

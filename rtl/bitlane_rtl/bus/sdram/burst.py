@@ -16,12 +16,11 @@ __all__ = ["ChipLayout", "PlacedBurst", "Requester"]
 
 
 class Requester(enum.Enum, shape=2):
-    """The port of a burst: a read port, the write port, or the host."""
+    """The port of a burst: a read port or the write port."""
 
     A = 0
     B = 1
     WRITE = 2
-    HOST = 3
 
 
 class ChipLayout:

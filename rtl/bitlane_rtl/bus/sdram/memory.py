@@ -5,16 +5,15 @@ The registers at the pins have an attribute that places them in the I/O cells.
 
 from typing import Any
 
-from amaranth.hdl import Const, Module, Mux, Signal, Value
+from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import Out
 
-from ...ports.signatures import ALL_PORTS, ByteAccess, MemoryPorts, memory_members
+from ...ports.signatures import memory_members
 from ...streams.register_slices import HalfRateRegister
 from .arbiter import Arbiter
 from .burst import ChipLayout, Requester
 from .column_commands import ColumnCommands
-from .host import Host
 from .part import SdramPart, SdramTiming
 from .pins import ALL_BANKS, ChipCommand, SdramPins
 from .read_path import ReadPath
@@ -28,7 +27,7 @@ _AT_PIN = {"syn_useioff": 1}
 
 
 class SdramMemory(wiring.Component):
-    """Serves an engine's ports, and a host byte by byte, from an SDRAM chip.
+    """Serves an engine's ports from an SDRAM chip.
 
     Parameters
     ----------
@@ -38,16 +37,14 @@ class SdramMemory(wiring.Component):
         The chip. Address bits above its size are ignored.
     timing
         The chip's times in cycles of this clock.
-    ports
-        The ports besides ``write``.
+    read_ports
+        Number of read ports, 1 or 2.
 
     Members
     -------
     a, b : ``In(ReadPort(address_width, data_width))``
         Read ports; ``b`` exists only with two.
     write : ``In(WritePort(address_width, data_width))``
-    host : ``In(ByteAccess(address_width))``
-        Only with ``ports.has_host``.
     pins : ``Out(SdramPins(part))``
     started : ``Out(1)``
         The chip has been initialized. Before that, all ports wait.
@@ -68,7 +65,6 @@ class SdramMemory(wiring.Component):
     a: Any
     b: Any
     write: Any
-    host: Any
     pins: Any
     started: Signal
 
@@ -79,15 +75,13 @@ class SdramMemory(wiring.Component):
         part: SdramPart,
         timing: SdramTiming,
         *,
-        ports: MemoryPorts = ALL_PORTS,
+        read_ports: int = 2,
     ) -> None:
         self._layout = ChipLayout(part, data_width)
         self._timing = timing
-        self._read_ports, self._has_host = ports
-        self._address_width = address_width
+        self._read_ports = read_ports
         super().__init__(
-            memory_members(address_width, data_width, ports.read_ports)
-            | ({"host": In(ByteAccess(address_width))} if ports.has_host else {})
+            memory_members(address_width, data_width, read_ports)
             | {
                 "pins": Out(SdramPins(part)),
                 "started": Out(1),
@@ -101,13 +95,9 @@ class SdramMemory(wiring.Component):
         m.submodules.rows = rows = RowManager(layout, timing)
         m.submodules.columns = columns = ColumnCommands(layout, timing)
         m.submodules.refresher = refresher = Refresher(timing)
-        has = self._has_host
-        m.submodules.read_path = read_path = ReadPath(layout, timing, self._read_ports, has)
+        m.submodules.read_path = read_path = ReadPath(layout, timing, self._read_ports)
         m.submodules.write_path = write_path = WritePath(layout)
-        m.submodules.host = host = Host(layout, self._address_width, has)
-        if has:
-            wiring.connect(m, wiring.flipped(self.host), host.port)
-        self._connect_requests(m, arbiter, read_path, write_path, host)
+        self._connect_requests(m, arbiter, read_path, write_path)
         wiring.connect(m, arbiter.o, rows.i)
         wiring.connect(m, rows.o, columns.i)
         # Registered: while the arbiter is stopped, an idle pipeline stays idle.
@@ -125,30 +115,22 @@ class SdramMemory(wiring.Component):
         else:
             m.d.comb += rows.bus.eq(~columns.fires)
         beat = columns.beat
-        of_host = beat.requester == Requester.HOST if has else Const(0)
-        reads, writes = columns.fires & ~beat.write, columns.fires & beat.write
         m.d.comb += [
-            read_path.begins.eq(reads),
+            read_path.begins.eq(columns.fires & ~beat.write),
             read_path.requester.eq(beat.requester),
             read_path.last.eq(columns.last),
-            write_path.begins.eq(writes),
+            write_path.begins.eq(columns.fires & beat.write),
             write_path.last.eq(columns.last),
-            write_path.host.eq(of_host),
-            write_path.host_data.eq(host.data),
-            write_path.host_strobe.eq(host.strobe),
             write_path.arrived.eq(read_path.write),
             write_path.beat.eq(read_path.beat),
             write_path.arrived_last.eq(read_path.beat_last),
-            host.written.eq(writes & of_host),
-            host.arrived.eq(read_path.host),
-            host.beat.eq(read_path.beat),
         ]
         self._issue(m, rows, columns, refresher)
         self._connect_data(m, columns, refresher, read_path, write_path)
         return m
 
     def _connect_requests(
-        self, m: Module, arbiter: Arbiter, read_path: ReadPath, write_path: WritePath, host: Host
+        self, m: Module, arbiter: Arbiter, read_path: ReadPath, write_path: WritePath
     ) -> None:
         """Connect the requests of all ports to the arbiter, and its grants to the ports."""
         readers = [self.a, self.b] if self._read_ports == 2 else [self.a]
@@ -156,8 +138,9 @@ class SdramMemory(wiring.Component):
             self._connect_request(m, arbiter, requester, port.request, read_path.room)
         for port, beats in zip(readers, read_path.data, strict=True):
             wiring.connect(m, beats, wiring.flipped(port.data))
-        may_write = write_path.whole & ~host.merging
-        request = self._connect_request(m, arbiter, Requester.WRITE, self.write.request, may_write)
+        request = self._connect_request(
+            m, arbiter, Requester.WRITE, self.write.request, write_path.whole
+        )
         self._read_partial_beats(m, request, arbiter.bursts[Requester.WRITE.value], write_path)
         wiring.connect(m, wiring.flipped(self.write.data), write_path.data)
         wiring.connect(m, write_path.response, wiring.flipped(self.write.response))
@@ -167,11 +150,7 @@ class SdramMemory(wiring.Component):
                 arbiter.granted[Requester.A.value] | arbiter.granted[Requester.B.value]
             ),
             read_path.length.eq(arbiter.o.p.length),
-            arbiter.requests[Requester.HOST.value].eq(host.requests & ~write_path.merging),
-            host.granted.eq(arbiter.granted[Requester.HOST.value]),
         ]
-        self._locate(m, arbiter.bursts[Requester.HOST.value], Requester.HOST, host.address)
-        m.d.comb += arbiter.bursts[Requester.HOST.value].write.eq(host.write)
 
     def _connect_request(
         self, m: Module, arbiter: Arbiter, requester: Requester, request: Any, may: Value

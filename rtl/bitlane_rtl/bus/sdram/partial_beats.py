@@ -51,8 +51,6 @@ class PartialBeats(wiring.Component):
         What to read of it: the first beat, and the number of beats less one.
     granted : ``In(1)``
         The arbiter grants the next burst in this cycle, as ``write`` says.
-    busy : ``Out(1)``
-        The next burst is being read, or has been. Until it is written, nobody else may write.
     arrived, old, old_last : ``In(1)``, ``In(data_width)``, ``In(1)``
         A beat of the requested read arrives from the chip; it is the last one of that read.
     begins, is_marked : ``In(1)``
@@ -79,7 +77,6 @@ class PartialBeats(wiring.Component):
                 "first": Out(beat),
                 "length": Out(beat),
                 "granted": In(1),
-                "busy": Out(1),
                 "arrived": In(1),
                 "old": In(width),
                 "old_last": In(1),
@@ -98,7 +95,6 @@ class PartialBeats(wiring.Component):
             self.write.eq(~burst.p.partial | (state == _State.READ)),
             self.first.eq(burst.p.first),
             self.length.eq(burst.p.length),
-            self.busy.eq(state != _State.NEW),
             burst.ready.eq(self.granted & self.write),
         ]
         with m.If(self.granted):

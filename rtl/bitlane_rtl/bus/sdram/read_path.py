@@ -3,7 +3,7 @@
 from itertools import pairwise
 from typing import Any
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -35,8 +35,6 @@ class ReadPath(wiring.Component):
         See `ChipLayout` and `SdramTiming`.
     readers
         Number of read ports, 1 or 2.
-    has_host
-        Whether the host reads.
 
     Members
     -------
@@ -53,8 +51,8 @@ class ReadPath(wiring.Component):
     room : ``Out(1)``
         The FIFO has space for a burst of any length.
     data : ``Out(stream.Signature(read_data(data_width)))``, one per reader
-    host, write : ``Out(1)``
-        ``beat`` is the host's, or a partial beat for the write path, and valid in this cycle.
+    write : ``Out(1)``
+        ``beat`` is a partial beat for the write path, and valid in this cycle.
     beat, beat_last : ``Out(data_width)``, ``Out(1)``
         The beat, and whether it is the last of its burst.
 
@@ -63,12 +61,9 @@ class ReadPath(wiring.Component):
     reader must accept its beats without waiting for the other.
     """
 
-    def __init__(
-        self, layout: ChipLayout, timing: SdramTiming, readers: int, has_host: bool
-    ) -> None:
+    def __init__(self, layout: ChipLayout, timing: SdramTiming, readers: int) -> None:
         self._layout = layout
         self._timing = timing
-        self._has_host = has_host
         width = layout.data_width
         port = stream.Signature(read_data(width))
         super().__init__(
@@ -81,7 +76,6 @@ class ReadPath(wiring.Component):
                 "length": In(layout.beat_bits),
                 "room": Out(1),
                 "data": Out(port).array(readers),
-                "host": Out(1),
                 "write": Out(1),
                 "beat": Out(width),
                 "beat_last": Out(1),
@@ -104,19 +98,17 @@ class ReadPath(wiring.Component):
         early = Signal(layout.data_width - layout.part.width, reset_less=True)
         m.d.sync += early.eq(Cat(early, self.word)[layout.part.width :])
         arrived = marks[-1]
-        of_host = arrived.requester == Requester.HOST if self._has_host else Const(0)
         # Only a part without masks has reads of the write path.
         of_write = (arrived.requester == Requester.WRITE) & (not layout.part.masks)
         m.d.comb += [
             self.beat.eq(Cat(early, self.word)),
             self.beat_last.eq(arrived.last),
-            self.host.eq(arrived.valid & of_host),
             self.write.eq(arrived.valid & of_write),
         ]
         beat = data.StructLayout({"data": layout.data_width, "last": 1, "to_b": 1})
         m.submodules.beats = beats = Fifo(beat, _DEPTH, credit=True, registered=True)
         m.d.comb += [
-            beats.i.valid.eq(arrived.valid & ~of_host & ~of_write),
+            beats.i.valid.eq(arrived.valid & ~of_write),
             beats.i.p.data.eq(self.beat),
             beats.i.p.last.eq(arrived.last),
             beats.i.p.to_b.eq(arrived.requester == Requester.B),

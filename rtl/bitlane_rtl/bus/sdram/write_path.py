@@ -38,18 +38,12 @@ class WritePath(wiring.Component):
         What to read of it: the first beat, and the number of beats less one.
     granted : ``In(1)``
         The arbiter grants that burst in this cycle. Allowed only while ``whole``.
-    merging : ``Out(1)``
-        Partial beats have been requested: nobody else may write until the next burst is granted.
     arrived, beat, arrived_last : ``In(1)``, ``In(data_width)``, ``In(1)``
         A partial beat arrives, the last one that was requested.
     begins : ``In(1)``
         A WRITE is issued in this cycle.
     last : ``In(1)``
         The WRITE is the last of its burst.
-    host : ``In(1)``
-        The WRITE is the host's.
-    host_data, host_strobe : ``In(data_width)``, ``In(data_width // 8)``
-        The host's beat to write.
     word, mask : ``Out(width)``, ``Out(width // 8)``
         Values for the pins' registers. ``mask`` is 1 for bytes that are not written.
 
@@ -69,15 +63,11 @@ class WritePath(wiring.Component):
                 "first": Out(layout.beat_bits),
                 "length": Out(layout.beat_bits),
                 "granted": In(1),
-                "merging": Out(1),
                 "arrived": In(1),
                 "beat": In(width),
                 "arrived_last": In(1),
                 "begins": In(1),
                 "last": In(1),
-                "host": In(1),
-                "host_data": In(width),
-                "host_strobe": In(width // 8),
                 "word": Out(part.width),
                 "mask": Out(part.width // 8),
             }
@@ -96,7 +86,7 @@ class WritePath(wiring.Component):
             self.whole.eq(complete & (owed <= _OWED - 4)),
         ]
         m.d.sync += [
-            ended.eq(self.begins & self.last & ~self.host),
+            ended.eq(self.begins & self.last),
             owed.eq(owed + ended - responded),
         ]
         self._cut(m, beat)
@@ -113,7 +103,7 @@ class WritePath(wiring.Component):
         # The FIFO holds at most this many bursts, because a burst has one beat or more.
         bursts = Signal(range(_DEPTH + 1))
         m.d.sync += bursts.eq(bursts + entered - self.granted)
-        m.d.comb += [self.write.eq(1), beats.o.ready.eq(self.begins & ~self.host)]
+        m.d.comb += [self.write.eq(1), beats.o.ready.eq(self.begins)]
         return bursts != 0, beats.o.p
 
     def _merge(self, m: Module) -> tuple[Value, Any]:
@@ -128,7 +118,7 @@ class WritePath(wiring.Component):
             beats.i.p.beat.eq(self.data.payload),
             beats.i.p.marked.eq(partial.marked),
             self.data.ready.eq(beats.i.ready),
-            beats.o.ready.eq(self.begins & ~self.host),
+            beats.o.ready.eq(self.begins),
             partial.enters.eq(self.data.valid & self.data.ready),
             partial.strobe.eq(self.data.p.strobe),
             partial.last.eq(self.data.p.last),
@@ -136,7 +126,6 @@ class WritePath(wiring.Component):
             self.first.eq(partial.first),
             self.length.eq(partial.length),
             partial.granted.eq(self.granted),
-            self.merging.eq(partial.busy),
             partial.arrived.eq(self.arrived),
             partial.old.eq(self.beat),
             partial.old_last.eq(self.arrived_last),
@@ -149,13 +138,12 @@ class WritePath(wiring.Component):
 
     def _cut(self, m: Module, beat: Any) -> None:
         part, width = self._layout.part, self._layout.data_width
-        content = Mux(self.host, self.host_data, beat.data)
-        masks = ~Mux(self.host, self.host_strobe, beat.strobe)
+        masks = ~beat.strobe
         rest = Signal(width - part.width, reset_less=True)
         rest_masks = Signal(len(masks) - part.width // 8)
         now, now_masks = Signal(width), Signal(width // 8)
         m.d.comb += [
-            now.eq(Mux(self.begins, content, rest)),
+            now.eq(Mux(self.begins, beat.data, rest)),
             now_masks.eq(Mux(self.begins, masks, rest_masks)),
             self.word.eq(now),
             self.mask.eq(now_masks),

@@ -13,17 +13,10 @@ from support.seeds import slow
 @pytest.mark.parametrize("part", ["fast", "without masks"])
 @pytest.mark.parametrize("read_ports", [1, 2])
 @pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
-def test_engine_and_host_reach_the_right_bytes(stalls: Stalls, read_ports: int, part: str) -> None:
+def test_the_engine_reaches_the_right_bytes(stalls: Stalls, read_ports: int, part: str) -> None:
     dut = memory(8 * BYTES, read_ports, part=part)
     chip = SdramChip(PARTS[part], CLOCK_HZ)
     check_at_random(dut, read_ports, stalls, [ChipAtPins(dut.pins, chip)])
-
-
-@pytest.mark.parametrize("part", [slow("fast"), "without masks"])
-def test_without_a_host(part: str) -> None:
-    dut = memory(8 * BYTES, part=part, has_host=False)
-    chip = SdramChip(PARTS[part], CLOCK_HZ)
-    check_at_random(dut, 2, ALL_STALLS[1], [ChipAtPins(dut.pins, chip)])
 
 
 @pytest.mark.parametrize("read_ports", [slow(1), 2])

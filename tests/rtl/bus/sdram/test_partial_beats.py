@@ -6,7 +6,7 @@ import pytest
 
 from bitlane_boards.pins.sdram import SdramChip
 from bitlane_rtl.bus.sdram.pins import ChipCommand
-from support.rtl.bursts import BASE, BLOCKS, Host, bursts_of, ragged, stored
+from support.rtl.bursts import BASE, BLOCKS, bursts_of, ragged, stored
 from support.rtl.sdram import CLOCK_HZ, WITHOUT_MASKS, ChipAtPins, memory
 from support.rtl.streams import ALL_STALLS, Stalls, simulate
 from support.seeds import seeds
@@ -22,25 +22,15 @@ def content(chip: SdramChip, width: int) -> list[int]:
 @pytest.mark.parametrize("stalls", ALL_STALLS, ids=str)
 @pytest.mark.parametrize("seed", seeds(2, 12))
 def test_bytes_beside_those_that_are_written_stay(width: int, stalls: Stalls, seed: int) -> None:
-    """The host's bytes lie beside the engine's, in the same beats."""
     rng = random.Random(seed)
     dut = memory(width, part="without masks")
     chip = SdramChip(WITHOUT_MASKS, CLOCK_HZ)
     asked, beats = ragged(rng, width, 30)
-    for beat in beats:
-        beat["strobe"] &= ~1  # the lowest byte of each beat is the host's
     expected = stored(asked, beats, width)
-    accesses: list[tuple[int, int | None]] = []
-    for _ in range(20):
-        address = rng.randrange(16 * BLOCKS) * width // 8
-        expected[address] = rng.randrange(256)
-        accesses.append((address, expected[address]))
-    host = Host(dut.host, [*accesses, (0, None)], stalls)
     benches = bursts_of(dut, write=asked, beats=beats, stalls=stalls)
     at_pins = ChipAtPins(dut.pins, chip)
-    simulate(dut, *benches.values(), host, background=[at_pins])
+    simulate(dut, *benches.values(), background=[at_pins])
     assert content(chip, width) == expected, (width, stalls, seed)
-    assert host.read == [expected[0]]
 
 
 @pytest.mark.parametrize("width", [32, 64])

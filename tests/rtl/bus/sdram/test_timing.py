@@ -11,7 +11,6 @@ from bitlane_boards.pins import CircuitModel
 from bitlane_boards.pins.sdram import SdramChip, SdramModel, SplitPins
 from bitlane_rtl.bus.sdram.memory import SdramMemory
 from bitlane_rtl.bus.sdram.part import AS4C16M16SA_7, SdramPart, SdramTiming
-from bitlane_rtl.ports.signatures import MemoryPorts
 from cppsim.errors import SimulationError
 from support.rtl.bursts import beats_to_write, transfer_bursts
 from support.rtl.sdram import CLOCK_HZ, PART, PARTS, SLOW, ChipAtPins, memory
@@ -97,20 +96,21 @@ SHORT = replace(PART, row_bits=11, retention=2_048_000)
 def test_rows_keep_their_data_if_refreshes_come_in_time(late: int) -> None:
     timing = SdramTiming.of(SHORT, CLOCK_HZ)
     timing = replace(timing, refresh_interval=timing.refresh_interval + late)
-    dut = SdramMemory(25, 32, SHORT, timing, ports=MemoryPorts(1))
+    dut = SdramMemory(25, 32, SHORT, timing, read_ports=1)
     model = SdramModel(CircuitModel(SplitPins(dut, "pins")), SHORT, CLOCK_HZ, "pins")
     assert model.run_until("started", 1000)
-    for name, value in {"enable": 1, "write": 1, "address": 5, "write_data": 0xA5}.items():
-        model.set(f"host__{name}", value)
-    assert model.run_until("host__ready", 1)
-    model.set("host__enable", 0)
+    # A burst of one beat, of which byte 5 is written.
+    for name, payload in (("request", 4), ("data", 0xA500 | 1 << 33 | 1 << 36)):
+        model.set(f"write__{name}__payload", payload)
+        model.set(f"write__{name}__valid", 1)
+        assert model.run_until(f"write__{name}__ready", 1)
+        model.set(f"write__{name}__valid", 0)
     cycles = round(3 * SHORT.retention * CLOCK_HZ / 1e9)
-    model.set("host__write", 0)
     if late:
         with pytest.raises(SimulationError, match=r"tREF: .* bank 0, row 0 was restored 20"):
-            model.run_until("host__ready", cycles)
+            model.run_until("a__data__valid", cycles)
     else:
-        model.run_until("host__ready", cycles)
+        model.run_until("a__data__valid", cycles)
         assert model.chip.counts.refreshes > 6000
         assert model.chip.words[0, 0, :4].tolist() == [0, 0, 0xA500, 0]
     model.close()
@@ -126,4 +126,4 @@ def test_a_part_that_is_no_match_for_the_beats_is_refused() -> None:
         with pytest.raises(ValueError, match=message):
             SdramMemory(25, width, part, SdramTiming.of(part, CLOCK_HZ))
     with pytest.raises(ValueError, match="read_ports: 3 is neither 1 nor 2"):
-        SdramMemory(25, 64, PART, SdramTiming.of(PART, CLOCK_HZ), ports=MemoryPorts(3))
+        SdramMemory(25, 64, PART, SdramTiming.of(PART, CLOCK_HZ), read_ports=3)
