@@ -86,6 +86,7 @@ class OnlyWhatIsAllowed(Contract):
                 Assert(answer.p.data[26:] == request.head.number_high),
                 Assert(answer.p.last == ~(has_data & (size != 0))),
             ]
+        m.d.comb += Assert(~self._state.put | answer.ready)
         self._remembers(m, request)
 
     def _surround(self, m: Module, executor: RequestExecutor) -> None:
@@ -153,9 +154,13 @@ class OnlyWhatIsAllowed(Contract):
             Assert(one_hot.any() & ~(one_hot & (one_hot - 1)).any()),
             Assert(self._at_address == state.address),
             Assert(~state.head | (self._due == 0)),
+            Assert(~state.settle | (write & ~none)),
         ]
         with m.If(~state.head):
-            m.d.comb += Assert(self.inside(32, "executor.head") == head)
+            m.d.comb += [
+                Assert(self.inside(32, "executor.head") == head.as_value()),
+                Assert(~(hello & (head.kind.unknown | write))),
+            ]
         with m.If(state.check | state.compare | state.begin):
             m.d.comb += Assert(self._due == Mux(write & ~none, behind + 1, 0))
         with m.If(state.check):
@@ -164,7 +169,7 @@ class OnlyWhatIsAllowed(Contract):
             m.d.comb += Assert(loaded)
         with m.If(~(state.head | state.address | state.check)):
             last = self.inside(bits + 1, "executor._last_address")
-            m.d.comb += Assert(last == request.last[: bits + 1])
+            m.d.comb += Assert(none | (last == request.last[: bits + 1]))
         with m.If(state.begin | moving | state.settle | state.answer):
             in_control = request.address[bits:] == CONTROL_BASE >> bits
             m.d.comb += [

@@ -28,7 +28,9 @@ class MemoryBounds:
         """
         if self._aligned:
             above = self._base >> self.bits
-            return (first[self.bits :] == above) & (last[self.bits] == above & 1)
+            # More bits than the carry matter only in a memory smaller than an access.
+            cut = above & (1 << len(last) - self.bits) - 1
+            return (first[self.bits :] == above) & (last[self.bits :] == cut)
         low = first[: self.bits]
         within = (low >= self._base) & (last[: self.bits + 1] <= self._last)
         return (first[self.bits :] == 0) & within

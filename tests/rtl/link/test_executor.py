@@ -349,7 +349,7 @@ def test_nothing_outside_memory_and_window_is_touched(configuration: Configurati
     rng = random.Random(configuration.memory_base)
     steps = (-4096, -5, -4, -3, -1, 0, 1, 2, 3, 4, 9, 12, 1 << 14, 1 << 16, 1 << 17)
     edges = (*memory, *control, 0, 0xFFFF_FFFF, 0x8000_0000)
-    accesses = [(edge + step, rng.choice([1, 2, 4, 5, 8])) for edge in edges for step in steps]
+    accesses = [(edge + step, rng.choice([1, 2, 4, 5, 8, 512])) for edge in edges for step in steps]
     accesses += [(edge - before, 1 + before) for edge in edges for before in (0, 3)]
     contents: list[bytes] = []
     expected: list[tuple[int, int, int]] = []
