@@ -15,7 +15,7 @@ its packet was at the reader, with a memory that answers in the next cycle::
     13  start -> mover                                        Splitter
     14  burst -> read; answer -> answers                      ForwardRegister
     15  answer at the packer; beat -> mover                   Fifo, register
-    17  packet's header, SESSION -> stack                     eight cycles
+    16  packet's header, SESSION -> stack                     SkidBuffer
     18  word at the executor
     24  answer -> stack; word -> answers
     25  word -> stack

@@ -92,6 +92,8 @@ class UdpStack(wiring.Component):
         # It cuts the path from the user's `ready` to the block RAM.
         m.submodules.registered = registered = SkidBuffer(PacketWord)
         m.submodules.router = router = PacketRouter()
+        # It cuts the path from the builder's `ready` to the user.
+        m.submodules.sending = sending = SkidBuffer(PacketWord)
         m.submodules.builder = builder = PacketBuilder(self._addresses)
         m.submodules.to_line = DomainRenamer({"write": "sync", "read": "tx"})(to_line)
         m.submodules.transmitter = DomainRenamer("tx")(transmitter)
@@ -102,7 +104,8 @@ class UdpStack(wiring.Component):
         wiring.connect(m, to_user.o, registered.i)
         wiring.connect(m, registered.o, router.i)
         wiring.connect(m, router.received, wiring.flipped(self.received))
-        wiring.connect(m, wiring.flipped(self.sent), router.sent)
+        wiring.connect(m, wiring.flipped(self.sent), sending.i)
+        wiring.connect(m, sending.o, router.sent)
         wiring.connect(m, router.o, builder.i)
         wiring.connect(m, builder.o, to_line.i)
         wiring.connect(m, to_line.o, transmitter.i)

@@ -215,7 +215,7 @@ class RequestReader(wiring.Component):
             first.size.eq(
                 (head.size | Mux(kind.hello, HELLO_BYTES, 0)) & ~state.answer.replicate(SIZE_BITS)
             ),
-            self.o.p.data.eq(Mux(state.send | state.answer, first.as_value(), self.i.p.data)),
+            self.o.p.data.eq(Mux(state.header | state.move, self.i.p.data, first.as_value())),
         ]
         with m.If(state.header):
             m.d.comb += self.o.p.mark.eq(Mark.HEADER)
