@@ -50,7 +50,7 @@ class Crc32(wiring.Component):
         m = Module()
         width = len(self.data)
         register = Signal(_BITS, init=-1)
-        mixed = Signal(width)
+        mixed = Signal(width, attrs={"keep": 1})
         m.d.comb += [mixed.eq(register[:width] ^ self.data), self.crc.eq(~register)]
         following = []
         for bit in range(_BITS):

@@ -3,6 +3,8 @@
 It executes a request only if all of it is allowed, and never a repeated write.
 """
 
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
@@ -269,12 +271,19 @@ class RequestExecutor(wiring.Component):
             o.p.left.eq(self._left),
         ]
         with m.If(state.head):
-            m.d.comb += [o.p.data.eq(self.i.p.data), o.p.mark.eq(self.i.p.mark)]
+            m.d.comb += o.p.mark.eq(self.i.p.mark)
         with m.Elif(state.answer):
-            m.d.comb += [o.p.data.eq(first_word), o.p.mark.eq(Mark.ANSWER)]
-        with m.Elif(state.read):
-            m.d.comb += o.p.data.eq(self.memory.read.payload)
-        with m.Elif(head.kind.hello):
-            m.d.comb += o.p.data.eq(Mux(self._is_first, self._identity, self._address))
-        with m.Else():
-            m.d.comb += o.p.data.eq(self.control.read_data)
+            m.d.comb += o.p.mark.eq(Mark.ANSWER)
+        # One hot: a chain of multiplexers would take more LUT4.
+        identifies = state.put & head.kind.hello
+        sources = [
+            (state.head, self.i.p.data),
+            (state.answer, first_word),
+            (state.read, self.memory.read.payload),
+            (state.put & ~head.kind.hello, self.control.read_data),
+            (identifies & self._is_first, Const(self._identity, 32)),
+            (identifies & ~self._is_first, self._address),
+        ]
+        m.d.comb += o.p.data.eq(
+            reduce(or_, (word & selected.replicate(32) for selected, word in sources))
+        )
