@@ -46,8 +46,8 @@ def test_another_result_makes_another_model(width: int, more: int) -> None:
 def test_a_file_is_looked_for_in_the_circuits_that_have_it() -> None:
     cores, tops = {*circuits("addresses/loop_nest.py")}, {*circuits("serial/uart.py")}
     assert {"copy", "small", "full"} <= cores
-    assert tops == {*boards()}
-    assert {*circuits("link/packets.py")} == {
+    assert tops == {*boards()} == {*circuits("link/executor.py")}
+    assert {*circuits("ethernet/packet_fifo.py")} == {
         name for name, board in boards().items() if board.ethernet
     }
     assert "ulx3s-search" in circuits("search/additions.py").keys() < tops
