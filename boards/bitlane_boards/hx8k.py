@@ -35,7 +35,7 @@ BOARDS = (
             "clock": "9 clocks a bit of the link; placement reaches about 85 MHz",
             "data width": "32 bits: a 64-bit engine takes more than the 7,680 cells",
             "operators": "all but the shifts, which would not fit; two loops for the same reason",
-            "memory": "8 KiB: half of the 32 block RAMs, in one bank; queues and ring take 14 more",
+            "memory": "8 KiB: half of the 32 block RAMs, one bank; ring and queues take the rest",
             "link": "8 Mbaud: the FT2232H makes 12 too, but 8 clocks a bit would be 96 MHz",
         },
     ),

@@ -31,7 +31,7 @@ class SharedSram(wiring.Component):
 
     Latency: as for `SramPort`; ``host`` reads in 1 cycle. Throughput: one access per cycle. The
     engine pauses in each cycle in which the host accesses the memory.
-    Area (32 bits, one reader): iCE40 153 LUT4 and 47 flip-flops.
+    Area (32 bits, one reader): iCE40 133 LUT4 and 45 flip-flops.
     Path through it: from ``host.enable`` to the memory's ``address``.
     """
 

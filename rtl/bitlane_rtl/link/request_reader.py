@@ -64,6 +64,7 @@ class RequestReader(wiring.Component):
 
     Latency: 3 cycles from a frame's first word to ``o``. Throughput: a word a cycle, and 2 cycles
     more for each frame. Paths through it: from ``i`` to ``o``, and from ``o.ready`` to ``i.ready``.
+    Area: 239 LUT4, 63 CCU2C and 242 flip-flops on ECP5.
     """
 
     i: In(stream.Signature(PacketWord))

@@ -46,6 +46,7 @@ class RequestReceiver(wiring.Component):
     1.
     Throughput of ``o``: a word every 2 cycles. The ring holds 511 words; a request takes a word
     less than it counts in RECEIVE_BYTES, because its CRC is not stored.
+    Area: 256 LUT4, 175 flip-flops and 4 RAMs on iCE40.
     Undefined: ``o.p.data`` while ``o.valid`` is 0.
     """
 

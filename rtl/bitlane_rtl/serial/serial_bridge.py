@@ -53,11 +53,10 @@ class SerialBridge(wiring.Component):
     answer to a WRITE of ``n`` words ``1 + n`` cycles later, if the link is idle and the memory
     always ready.
     Throughput: that of the line. Answers to buffered requests follow each other without a gap,
-    except after a WRITE of more than 200 bytes. Data take 97.1 % of the line's time when 64 KiB
-    are written at 8 clocks per bit, 98.3 % when they are read, 94.6 % in both directions at once.
-    Area (128 KiB of memory): iCE40 477 LUT4, 309 flip-flops and 4 RAMs, at 43 MHz
-    on UP5K and 114 MHz on HX8K; ECP5 417 LUT4, 53 CCU2C, 308 flip-flops and a block RAM, at 108 MHz
-    on ECP5-6. The executor's decision whether a request is allowed bounds the clock.
+    whatever precedes them. Data take 97.2 % of the line's time when 64 KiB are written at 8 clocks
+    per bit, 97.9 % when they are read, 94.6 % in both directions at once.
+    Area (128 KiB of memory, without ``bursts``): iCE40 653 LUT4, 384 flip-flops and 4 RAMs; ECP5
+    580 LUT4, 81 CCU2C, 383 flip-flops and a block RAM.
     No combinational path leads through it.
 
     Raises ``ValueError`` if ``divider`` is less than 8.
