@@ -251,6 +251,24 @@ class FormIsRight(Contract):
             m.d.sync += [length.eq(0), known.eq(0)]
         m.d.comb += Assert(~check.good | before(m, (length == 16) & known & ~reset))
 
+        # What the check remembers, for induction. The head of the second frame may be the CRC.
+        state, heads = self.inside(2, "check.fsm_state"), self.inside(2, "check.heads")
+        begun, second = heads[0], heads[1]
+        in_session, in_head, in_address, in_data = (state == number for number in range(4))
+        aligned = length[:2] == 0
+        m.d.comb += [
+            Assert(length < 20),
+            Assert(self.inside(2, "check.lane") == length[:2]),
+            Assert(self.inside(1, "check.known") == known),
+            Assert(in_session == (length < 4)),
+            Assert(begun == (length > 4)),
+            Assert(~second | (length > 12)),
+            Assert(~in_head | second | (length < 8) | (aligned & (length >= 12))),
+            Assert(~in_address | (length >= Mux(second, 16, 8))),
+            Assert(~in_address | second | (length < 12)),
+            Assert(~in_data | (length >= 12)),
+        ]
+
 
 STATES = ("header", "head", "decide", "send", "move", "answer", "discard", "end")
 """Of `RequestReader`."""
@@ -354,7 +372,7 @@ CONTRACTS: dict[type[Contract], Method] = {
     PacketsAreWhole: Bounded(14),
     DatagramsAreChecked: Induction(2),
     CrcIsRight: Induction(2),
-    FormIsRight: Reached,
+    FormIsRight: Induction(2),
     OnlyTheSession: Induction(2),
     ReaderGoesOn: Reached,
     PackerGoesOn: Reached,
