@@ -50,8 +50,7 @@ class Crc32(wiring.Component):
         m = Module()
         width = len(self.data)
         register = Signal(_BITS, init=-1)
-        # Kept, because Yosys would put what drives `data` into each of the sums (26 LUT4).
-        mixed = Signal(width, attrs={"keep": 1})
+        mixed = Signal(width)
         m.d.comb += [mixed.eq(register[:width] ^ self.data), self.crc.eq(~register)]
         following = []
         for bit in range(_BITS):
