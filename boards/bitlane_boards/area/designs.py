@@ -149,7 +149,7 @@ _NETWORK = Design(
         BoardAddresses(),
         100_000_000,
     ),
-    most_lut4=2550,
+    most_lut4=2250,
     least_mhz=125.0,
     clocks=("sync", "rx", "tx"),
 )
