@@ -6,7 +6,6 @@ Written apart from both the circuit and the driver, so that neither checks itsel
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, repeat
 from typing import NamedTuple
 from zlib import crc32
 
@@ -260,16 +259,17 @@ def answer_content(line: bytes) -> bytes:
 def replies(line: bytes, like: Sequence[Reply] = ()) -> list[Reply]:
     """Return all answers in ``line``. Raises ``AssertionError`` if one is damaged or cut short.
 
-    ``like``: the expected answers, from whose addresses their data's offsets are taken.
+    ``like``: answers with the same numbers, from whose addresses their data's offsets are taken.
     """
     *frames, rest = line.split(DELIMITER)
     assert not rest, f"cut short: {rest.hex()}"
     found = []
-    addresses = chain((each.address for each in like), repeat(0))
-    for entry, address in zip(frames, addresses, strict=False):
+    addresses = {each.number: each.address for each in like}
+    for entry in frames:
         content = answer_content(entry)
         assert answer_line(content) == entry + DELIMITER, "not the way that the contract says"
-        answer, behind = reply_in(content, address)
+        number = asked(content[:4] + bytes(4)).number
+        answer, behind = reply_in(content, addresses.get(number, 0))
         assert not behind, f"{len(answer.data)} bytes in {content.hex()}"
         found.append(answer)
     return found
