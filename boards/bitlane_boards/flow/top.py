@@ -23,13 +23,14 @@ from bitlane_rtl.streams.register_slices import HalfRateRegister
 
 from ..board import Board, MemoryKind
 
-__all__ = ["SINGLE_PORT", "Top"]
+__all__ = ["BURSTS", "SINGLE_PORT", "Top"]
 
 SINGLE_PORT = (MemoryKind.SPRAM, MemoryKind.BLOCK)
 """Memories that do one access a cycle."""
 
-_BURSTS = 16
-"""Bursts in flight that a port of the memory shares."""
+BURSTS = {kind: 4 if kind is MemoryKind.BANKS else 16 for kind in MemoryKind}
+"""Bursts in flight that a port of a memory shares. Banks have three of one beat at most, and
+without LUT RAM 16 are the longest path of the HX8K's circuit."""
 
 
 class Top(wiring.Component):
@@ -92,8 +93,9 @@ class Top(wiring.Component):
         """Let engine and bridge share two ports of the memory."""
         configuration = self._board.configuration
         widths = configuration.address_width, configuration.data_width
-        m.submodules.reads = reads = ReadArbiter(*widths, _BURSTS)
-        m.submodules.writes = writes = WriteArbiter(*widths, _BURSTS)
+        bursts = BURSTS[self._board.memory]
+        m.submodules.reads = reads = ReadArbiter(*widths, bursts)
+        m.submodules.writes = writes = WriteArbiter(*widths, bursts)
         wiring.connect(m, engine.read_a, reads.a)
         wiring.connect(m, bridge.read, reads.b)
         wiring.connect(m, reads.port, memory.a)

@@ -9,7 +9,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
 from bitlane_boards.board import Board, MemoryKind
-from bitlane_boards.flow.top import SINGLE_PORT
+from bitlane_boards.flow.top import BURSTS, SINGLE_PORT
 from bitlane_rtl.abi import RECORD_BYTES, REGISTERS, RING_OFFSET, register
 from bitlane_rtl.bus.banks import BankedMemory
 from bitlane_rtl.bus.sdram.memory import SdramMemory
@@ -26,7 +26,6 @@ from cppsim import Model
 _PAUSE = 20
 """Cycles until an SDRAM chip starts here: the times of its accesses are those of the board."""
 
-_BURSTS = 16
 _FIRST = register("BUSY_CYCLES").offset
 _COUNTERS = [each.offset for each in REGISTERS if each.offset >= _FIRST]
 
@@ -61,8 +60,8 @@ class BoardEngine(wiring.Component):
         read, write = engine.read_a, engine.write
         if board.ethernet or board.memory not in SINGLE_PORT:
             # The board's bridge shares both ports.
-            m.submodules.reads = reads = ReadArbiter(*widths, _BURSTS)
-            m.submodules.writes = writes = WriteArbiter(*widths, _BURSTS)
+            m.submodules.reads = reads = ReadArbiter(*widths, BURSTS[board.memory])
+            m.submodules.writes = writes = WriteArbiter(*widths, BURSTS[board.memory])
             wiring.connect(m, read, reads.a)
             wiring.connect(m, write, writes.a)
             read, write = reads.port, writes.port
