@@ -17,17 +17,16 @@ import pytest
 from bitlane.links.udp import open_link
 from bitlane_rtl.abi.datagrams import DATAGRAM_BYTES
 from bitlane_rtl.abi.frames import Answer, Request
+from support.ethernet.datagrams import datagram_of, frames_in
 from support.host.network import (
     UDP_GRO,
     Cable,
     ServedRules,
     board_process,
-    datagram,
-    header_of,
     received,
-    requests_in,
     send_batch,
 )
+from support.serial.frames import Reply, asked
 
 pytestmark = pytest.mark.slow
 
@@ -39,7 +38,7 @@ LOSSY_SIZE = 72 * 1440
 """Bytes of a transfer over a cable that loses datagrams."""
 
 ROUNDS = 100
-WINDOW = 10
+WINDOW = 19
 """Datagrams of a write that a board buffers."""
 
 SEGMENTS = 44
@@ -106,16 +105,15 @@ class ZeroBoard:
 
     @staticmethod
     def _answer(data: bytes) -> bytes:
-        found = requests_in(data)
-        assert found is not None
-        session, requests = found
+        requests = frames_in(data)
+        assert requests is not None
         if requests[0][1] == Request.HELLO:
             return ServedRules().datagrams(data)[0]
-        frames = []
-        for request in requests:
-            size = int.from_bytes(request[2:4], "little") if request[1] == Request.READ else 0
-            frames.append(header_of(request[0], Answer.DONE, size) + bytes(size))
-        return datagram(session, *frames)
+        answers = []
+        for request in map(asked, requests):
+            size = request.size if request.kind == Request.READ else 0
+            answers.append(Reply(request.number, Answer.DONE, bytes(size)).content)
+        return datagram_of(int.from_bytes(data[:4], "little"), answers)
 
 
 class BareHost:

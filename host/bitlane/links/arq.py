@@ -134,21 +134,22 @@ class Window:
         most, packets, k, moved = self._line.sizes.most, pending.packets, 0, 0
         packet, spans = reply.packet(row), reply.spans
         for fragment in pending.fragments:
-            request, _, content = fragment
-            moved += len(content)
+            request, address, content = fragment
             size = len(content) // packets
-            for start in range(0, size or 1, most):
-                span = spans[k]
-                expected = min(most, size - start) if request is _READ else 0
-                if span.stop - span.start != expected:
+            moved += len(content)
+            one = fragment if packets == 1 else Fragment(request, address, content[:size])
+            for index in range(one.requests(most)):
+                part, span = one.part(index, most), spans[k]
+                received, start = span.stop - span.start, span.start + part.lead
+                if received != part.received:
                     number = (pending.first + k) % SEQUENCES
-                    raise self._broken(number, _DONE, packet[span], pending.frame(number, most))
-                if expected and packets == 1:
-                    content[start : start + expected] = packet[span]
-                elif expected:
+                    raise self._broken(number, _DONE, received, part)
+                if received and packets == 1:
+                    part.content[:] = packet[start : start + len(part.content)]
+                elif received:
                     target = np.frombuffer(content, np.uint8).reshape(packets, size)
                     source = reply.rows()[row : row + packets, span]
-                    target[:, start : start + expected] = source
+                    target[:, index * most : index * most + received] = source
                 k += 1
         self._finish(pending, pending.first, packets * k, moved)
         self._flight.remove(pending)
@@ -166,20 +167,18 @@ class Window:
         if kind == _REFUSED:
             self.refused = self.refused or fragment
         elif kind != _DONE or len(data) != fragment.received:
-            raise self._broken(number, kind, data, fragment)
+            raise self._broken(number, kind, len(data), fragment)
         elif data:
-            fragment.content[:] = data
+            fragment.content[:] = data[fragment.lead :][: len(fragment.content)]
         pending.answered.add(number)
         self._finish(pending, number, 1, len(fragment.content))
         if len(pending.answered) == pending.frames:
             self._flight.remove(pending)
         return 0 if pending.repeated else pending.line_bytes // pending.frames
 
-    def _broken(
-        self, sequence: int, kind: int, data: bytes | memoryview, fragment: Fragment
-    ) -> LinkError:
+    def _broken(self, sequence: int, kind: int, size: int, fragment: Fragment) -> LinkError:
         return LinkError(
-            f"{self._name}: answer of kind {kind} with {len(data)} bytes to"
+            f"{self._name}: answer of kind {kind} with {size} bytes to"
             f" {fragment.request.name} {sequence}; expected kind {_DONE:d} with"
             f" {fragment.received}: the board breaks the link's contract"
         )

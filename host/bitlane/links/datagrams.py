@@ -10,9 +10,9 @@ from typing import Final
 from zlib import crc32
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bitlane_rtl.abi.datagrams import (
-    DATAGRAM_ANSWER_HEADER_BYTES,
     DATAGRAM_BYTES,
     DATAGRAM_RECEIVE_BYTES,
     GOODBYE,
@@ -20,6 +20,7 @@ from bitlane_rtl.abi.datagrams import (
     STORED_HEADER_BYTES,
 )
 from bitlane_rtl.abi.frames import (
+    ANSWER_HEADER_BYTES,
     CRC_BYTES,
     INTERRUPT_BIT,
     REPETITIONS,
@@ -29,31 +30,48 @@ from bitlane_rtl.abi.frames import (
     Request,
 )
 
-from .line import LEAST_BATCH, Fragment, FrameSizes, Line, LineCost, Reply
+from .frames import (
+    ANSWER_HEADER,
+    KIND_SHIFT,
+    SEQUENCE_MASK,
+    SIZE_SHIFT,
+    answer_bytes,
+    decode_header,
+    encode_header,
+    encode_requests,
+    kind_and_interrupt,
+    request_bytes,
+    word_of,
+)
+from .line import LEAST_BATCH, Fragment, FrameSizes, Line, LineCost, Reply, words_bytes
 from .write_stream import STREAM_PACKETS
 
 # Python 3.11 takes 0.1 us to look up a member of an enumeration.
-_WRITE: Final = Request.WRITE
+_READ, _WRITE = Request.READ, Request.WRITE
 
-_HEADER: Final = Struct("<BBHI")
-_ANSWER_HEADER: Final = Struct("<BBH")
 _CRC: Final = Struct("<I")
 
 _RESIDUE: Final = 0x2144DF1C
 """The CRC-32 of any bytes that are followed by their own CRC-32."""
 
-_KIND: Final = (1 << INTERRUPT_BIT) - 1
-_SEQUENCE_MASK: Final = SEQUENCES - 1
+_CRC_TABLE: Final = np.array([crc32(bytes((x ^ 0xFF,))) ^ 0xFF << 24 for x in range(256)], "<u4")
+"""The CRC-32 register after each byte that is shifted into a register of 0."""
 
 FRAME_BYTES: Final = 480
 """Data of a frame: three frames fill a datagram to its last byte."""
 
 
+def _consecutive(count: int) -> NDArray[np.uint32]:
+    """Return ``count`` consecutive sequence numbers from 0 on."""
+    return np.arange(count, dtype=np.uint32) & np.uint32(SEQUENCE_MASK)
+
+
 _STARTS: Final = np.arange(3 * STREAM_PACKETS, dtype="<u4") * FRAME_BYTES
 """The places of consecutive frames in a fragment."""
 
-_NUMBERS: Final = np.arange(SEQUENCES + (1 << 16), dtype="<u4") & _SEQUENCE_MASK
-"""The numbers of consecutive frames: more than fill a buffer of 64 KiB, from any number on."""
+_NUMBERS: Final = word_of(_consecutive(SEQUENCES + (1 << 16) // ANSWER_HEADER_BYTES))
+"""The numbers of consecutive frames, as in their headers: as many as fill a buffer of 64 KiB, from
+any number on."""
 
 
 class DatagramLine(Line):
@@ -64,13 +82,14 @@ class DatagramLine(Line):
 
     # Ethernet drops a damaged datagram as a whole: smaller frames would lose nothing less.
     sizes = FrameSizes(start=FRAME_BYTES, least=FRAME_BYTES, most=FRAME_BYTES)
-    noisy_packets = 128
+    noisy_packets = REPETITIONS
     fragment_frames = 3
-    batch_packets = REPETITIONS // fragment_frames
+    batch_packets = STREAM_PACKETS
     packet_bytes = DATAGRAM_BYTES - SESSION_BYTES - CRC_BYTES
     packet_room = SESSION_BYTES + CRC_BYTES + STORED_HEADER_BYTES
     buffer_bytes = DATAGRAM_RECEIVE_BYTES
-    answers_bytes = 1 << 16
+    # One call of the system returns 64 KiB: 44 datagrams.
+    answers_bytes = (1 << 16) // DATAGRAM_BYTES * packet_bytes
     least_wait = 0.002
     latency_bytes = 4_000
     has_session = True
@@ -79,8 +98,8 @@ class DatagramLine(Line):
         self._number = number
         self._session = number.to_bytes(SESSION_BYTES, "little")
 
-    def cost(self, request: Request, size: int) -> LineCost:
-        return _cost(request, size)
+    def cost(self, request: Request, span: int) -> LineCost:
+        return _cost(request, span)
 
     def encode(
         self, sequence: int, fragments: Sequence[Fragment], packets: int
@@ -88,16 +107,9 @@ class DatagramLine(Line):
         if packets > 1:
             return self._encode_full(sequence, fragments[0], packets)
         parts: list[bytes | memoryview] = [self._session]
-        for request, address, content in fragments:
-            size = len(content)
-            for start in range(0, size or 1, FRAME_BYTES):
-                count = min(size - start, FRAME_BYTES)
-                parts.append(_HEADER.pack(sequence, request, count, address + start))
-                sequence = sequence + 1 & _SEQUENCE_MASK
-                if request is _WRITE:
-                    parts.append(content[start : start + count])
-                    if count & 3:
-                        parts.append(bytes(-count & 3))
+        for fragment in fragments:
+            parts += encode_requests(sequence, fragment, FRAME_BYTES)
+            sequence = sequence + fragment.requests(FRAME_BYTES) & SEQUENCE_MASK
         return _with_crc(b"".join(parts))
 
     def _encode_full(self, sequence: int, fragment: Fragment, packets: int) -> memoryview:
@@ -105,7 +117,7 @@ class DatagramLine(Line):
         request, address, content = fragment
         shape = packets, self.fragment_frames
         count = packets * self.fragment_frames
-        header = request << 8 | FRAME_BYTES << 16
+        header = request << KIND_SHIFT | FRAME_BYTES << SIZE_SHIFT
         frame_words = REQUEST_HEADER_BYTES // 4
         if request is _WRITE:
             frame_words += FRAME_BYTES // 4
@@ -140,16 +152,12 @@ class DatagramLine(Line):
     def _every_answer(self) -> bytes:
         """The answers to consecutive packets of full writes, from number 0 on until they repeat."""
         frames = self.fragment_frames
-        return b"".join(
-            _with_crc(
-                self._session
-                + b"".join(
-                    _ANSWER_HEADER.pack((first + k) % SEQUENCES, Answer.DONE, 0)
-                    for k in range(frames)
-                )
-            )
-            for first in range(0, frames * SEQUENCES, frames)
-        )
+        words = np.empty((SEQUENCES, 2 + frames), "<u4")
+        words[:, 0] = self._number
+        headers = word_of(_consecutive(SEQUENCES * frames)) | Answer.DONE << KIND_SHIFT
+        words[:, 1:-1] = headers.reshape(SEQUENCES, frames)
+        words[:, -1] = _crcs(words[:, :-1])
+        return words.tobytes()
 
     def encode_hello(self, sequence: int, number: int) -> bytes:
         return self._encode_alone(sequence, Request.HELLO, number)
@@ -159,7 +167,7 @@ class DatagramLine(Line):
         return self._encode_alone(sequence, GOODBYE, 0)
 
     def _encode_alone(self, sequence: int, kind: int, address: int) -> bytes:
-        return _with_crc(self._session + _HEADER.pack(sequence, kind, 0, address))
+        return _with_crc(self._session + encode_header(sequence, kind, address, 0))
 
     def decode(self, content: bytes | memoryview, size: int) -> tuple[list[Reply], int]:
         """Return the answers of packets, and how many are damaged or another session's.
@@ -197,15 +205,15 @@ class DatagramLine(Line):
         spans: list[slice] = []
         following, before = -1, -1
         place, end = SESSION_BYTES, len(packet) - CRC_BYTES
-        while place + DATAGRAM_ANSWER_HEADER_BYTES <= end:
-            number, second, size = _ANSWER_HEADER.unpack_from(packet, place)
-            place += DATAGRAM_ANSWER_HEADER_BYTES
+        while place + ANSWER_HEADER_BYTES <= end:
+            number, second, size = decode_header(*ANSWER_HEADER.unpack_from(packet, place))
+            place += ANSWER_HEADER_BYTES
             if number != following or second != before:
                 spans = []
-                replies.append(Reply(number, second & _KIND, second > _KIND, packet, 1, spans))
+                replies.append(Reply(number, *kind_and_interrupt(second), packet, 1, spans))
             spans.append(slice(place, place + size))
-            place += size + 3 & -4
-            following, before = number + 1 & _SEQUENCE_MASK, second
+            place += words_bytes(size)
+            following, before = number + 1 & SEQUENCE_MASK, second
         return replies if place == end else None
 
     def _alike(self, rest: memoryview, size: int, first: Reply) -> int:
@@ -217,7 +225,8 @@ class DatagramLine(Line):
         sizes = {span.stop - span.start for span in first.spans}
         if len(sizes) > 1:
             return 1
-        header = first.kind << 8 | first.interrupt << 8 + INTERRUPT_BIT | sizes.pop() << 16
+        second = first.kind | first.interrupt << INTERRUPT_BIT
+        header = second << KIND_SHIFT | sizes.pop() << SIZE_SHIFT
         step = (size - SESSION_BYTES - CRC_BYTES) // answers
         words = np.frombuffer(rest[: packets * size], "<u4").reshape(packets, -1)
         headers = words[:, SESSION_BYTES // 4 : -1 : step // 4]
@@ -239,14 +248,22 @@ def _sound_crc(size: int, packets: int) -> int:
 
 
 @lru_cache(4096)
-def _cost(request: Request, size: int) -> LineCost:
-    frames = -(-size // FRAME_BYTES) or 1
-    sent, received = frames * REQUEST_HEADER_BYTES, frames * DATAGRAM_ANSWER_HEADER_BYTES
-    if request is _WRITE:
-        sent += size + 3 & -4
-    else:
-        received += size + 3 & -4
+def _cost(request: Request, span: int) -> LineCost:
+    """Return the cost of a fragment: all of its headers, and one row of words of data."""
+    frames = -(-span // FRAME_BYTES) or 1
+    sent = (frames - 1) * REQUEST_HEADER_BYTES + request_bytes(request, span)
+    received = (frames - 1) * ANSWER_HEADER_BYTES + answer_bytes(request, span)
     return LineCost(frames, sent, sent, received)
+
+
+def _crcs(rows: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """Return the CRC-32 of the bytes of each row of ``rows``, whose words are little-endian."""
+    state = np.full(len(rows), 0xFFFF_FFFF, np.uint32)
+    for column in rows.T:
+        state ^= column
+        for _ in range(column.itemsize):
+            state = _CRC_TABLE[state & 0xFF] ^ state >> 8
+    return ~state
 
 
 def _with_crc(body: bytes) -> bytes:

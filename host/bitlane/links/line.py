@@ -7,7 +7,11 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bitlane_rtl.abi import CONTROL_BASE, WORD_BYTES
 from bitlane_rtl.abi.frames import Request
+
+# Python 3.11 takes 0.1 us to look up a member of an enumeration.
+_READ, _WRITE = Request.READ, Request.WRITE
 
 
 class FrameSizes(NamedTuple):
@@ -21,22 +25,61 @@ class FrameSizes(NamedTuple):
     most: int
 
 
+def words_bytes(size: int) -> int:
+    """Return ``size`` rounded up to whole words."""
+    return size + WORD_BYTES - 1 & -WORD_BYTES
+
+
 class Fragment(NamedTuple):
-    """The bytes that consecutive requests move: ``content`` is sent, or receives their answers."""
+    """The bytes that consecutive requests move: ``content`` is sent, or receives their answers.
+
+    Each request but the first and the last one moves whole words.
+    """
 
     request: Request
     address: int
     content: memoryview
 
     @property
-    def sent(self) -> int:
-        """Bytes of data that the requests carry."""
-        return len(self.content) if self.request is Request.WRITE else 0
+    def lead(self) -> int:
+        """Return the bytes that precede ``content`` in its first word."""
+        return self.address % WORD_BYTES
+
+    @property
+    def span(self) -> int:
+        """Return the bytes from the start of the first word to the end of ``content``."""
+        size = len(self.content)
+        return self.address % WORD_BYTES + size if size else 0
+
+    @property
+    def access(self) -> tuple[int, int]:
+        """Return the ADDRESS and the SIZE of a request that moves all of ``content``.
+
+        A read of the memory covers whole words, so that nothing but SIZE decides where its data
+        end.
+        """
+        address = self.address
+        if self.request is not _READ or address >= CONTROL_BASE or not self.content:
+            return address, len(self.content)
+        return address - self.lead, words_bytes(self.span)
 
     @property
     def received(self) -> int:
-        """Bytes of data that the answers carry."""
-        return len(self.content) if self.request is Request.READ else 0
+        """Return the bytes of the answer's data from their first word on, as many as its SIZE."""
+        if self.request is not _READ:
+            return 0
+        return self.span if self.address >= CONTROL_BASE else words_bytes(self.span)
+
+    def requests(self, most: int) -> int:
+        """Return the number of requests with up to ``most`` bytes of words of data."""
+        return -(-self.span // most) or 1
+
+    def part(self, index: int, most: int) -> "Fragment":
+        """Return the part that the request at ``index`` moves."""
+        request, address, content = self
+        end = (index + 1) * most - address % WORD_BYTES
+        start = max(0, end - most)
+        return Fragment(request, address + start, content[start:end])
 
 
 LEAST_BATCH: Final = 4
@@ -131,11 +174,11 @@ class Line(ABC):
 
     def frame_room(self, size: int) -> int:
         """Return the bytes that a board buffers of a packet of one frame with ``size`` bytes."""
-        return self.packet_room + self.cost(Request.WRITE, size).room
+        return self.packet_room + self.cost(_WRITE, size).room
 
     @abstractmethod
-    def cost(self, request: Request, size: int) -> LineCost:
-        """Return the cost of the requests that move ``size`` bytes."""
+    def cost(self, request: Request, span: int) -> LineCost:
+        """Return the cost of the requests of a fragment whose `Fragment.span` is ``span``."""
 
     @abstractmethod
     def encode(

@@ -49,12 +49,10 @@ class Pending:
     def frame(self, number: int, most: int) -> Fragment:
         """Return the part of a fragment that request ``number`` moves, ``most`` bytes or less."""
         index = self.offset(number)
-        for request, address, content in self.fragments:
-            frames = -(-len(content) // most) or 1
-            if index < frames:
-                start = index * most
-                return Fragment(request, address + start, content[start : start + most])
-            index -= frames
+        for fragment in self.fragments:
+            if index < (requests := fragment.requests(most)):
+                return fragment.part(index, most)
+            index -= requests
         raise ValueError(f"expected the number of a request of this batch, got {number}")
 
     def append(self, fragment: Fragment, cost: LineCost) -> None:
@@ -70,15 +68,18 @@ class Pending:
     def is_read_before(self, write: Fragment) -> bool:
         """Return whether a read of the batch must be answered before ``write`` is sent.
 
-        It does if both share a byte, and always before a write to the control window.
+        It does if both share a word, and always before a write to the control window.
         """
         if not self.reads:
             return False
-        first, end = write.address, write.address + len(write.content)
+        first, end = write.address - write.lead, write.address + len(write.content)
         return any(
-            request is _READ
-            and (first >= CONTROL_BASE or (address < end and first < address + len(content)))
-            for request, address, content in self.fragments
+            each.request is _READ
+            and (
+                first >= CONTROL_BASE
+                or (each.address - each.lead < end and first < each.address + len(each.content))
+            )
+            for each in self.fragments
         )
 
     def cut(self, packets: int) -> "Pending":

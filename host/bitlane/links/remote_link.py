@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from bitlane_rtl.abi.frames import HELLO_BYTES, LINK_VERSION, SEQUENCES, Answer, Request
+from bitlane_rtl.abi.frames import HELLO_BYTES, LINK_VERSION, Answer, Request
 
 from ..errors import LinkError
 from .arq import Window
@@ -27,6 +27,9 @@ from .transfer_queue import TransferQueue
 DEFAULT_TIMEOUT: Final = 10.0
 
 _HELLO: Final = Struct("<BBHI")
+
+_HELLO_BITS: Final = 8
+"""Bits of the SEQUENCE of a HELLO: boards of every link version answer it."""
 
 _GREETING: Final = 1 / 32
 """Share of the timeout in which a board must answer the first HELLO."""
@@ -251,7 +254,7 @@ class RemoteLink(Link):
     # --- the greeting -----------------------------------------------------------------------------
 
     def _greet(self) -> Window:
-        sequence = randbits(32) % SEQUENCES
+        sequence = randbits(_HELLO_BITS)
         number = self._greeting_number()
         hello = self._line.encode_hello(sequence, number)
         start = self._clock()
@@ -284,9 +287,10 @@ class RemoteLink(Link):
         if echo != number:
             return None
         if version != LINK_VERSION:
+            newer = "" if version < LINK_VERSION else "install the bitlane that built it, or "
             raise LinkError(
-                f"{self.description}: the board's link version is {version}; expected"
-                f" {LINK_VERSION}; build its bitstream with this version of bitlane"
+                f"{self.description}: the board has version {version} of the link, this bitlane"
+                f" version {LINK_VERSION}; {newer}build the board's bitstream with this bitlane"
             )
         least = self._line.frame_room(self._line.sizes.least)
         if room < least:

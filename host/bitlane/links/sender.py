@@ -35,6 +35,9 @@ class Sender:
         batches = self._repeat() if self._any_lost else []
         while (pending := self._gather(transfers)) is not None:
             batches.append(pending.batch)
+            if pending.fragments[-1].lead and self._is_long(transfers):
+                # The rest is sent `ahead` when these bytes before its first word are answered.
+                break
         return batches
 
     def lose(self, pending: Pending) -> None:
@@ -51,16 +54,13 @@ class Sender:
         Returns them, and how many of them may be unanswered; None if the next write does not fill
         some packets, or reads alternate with it, or a request is in flight.
         """
+        if self._flight.batches or not self._is_long(transfers):
+            return None
         line = self._line
         most = self.sizer.size * line.fragment_frames
-        if self._flight.batches or not transfers.fills(LEAST_BATCH * most):
-            return None
         fragment = transfers.next(most, packets)
-        if fragment is None or fragment.request is _READ:
-            return None
+        assert fragment is not None
         count = len(fragment.content) // most
-        if count < LEAST_BATCH:
-            return None
         cost = line.cost(_WRITE, most)
         pending = Pending(self._flight.next, self._transmissions + 1, count, room=line.packet_room)
         pending.append(fragment, cost)
@@ -84,6 +84,18 @@ class Sender:
         else:
             flight.next = (pending.first + sent * pending.frames) % SEQUENCES
 
+    def _is_long(self, transfers: TransferQueue) -> bool:
+        """Return whether the next write fills some packets, and no reads alternate with it."""
+        most = self.sizer.size * self._line.fragment_frames
+        if self._line.batch_packets < LEAST_BATCH or not transfers.fills(LEAST_BATCH * most):
+            return False
+        fragment = transfers.next(most, LEAST_BATCH)
+        return (
+            fragment is not None
+            and fragment.request is _WRITE
+            and len(fragment.content) >= LEAST_BATCH * most
+        )
+
     def _encoded(self, pending: Pending) -> Batch:
         content = self._line.encode(pending.first, pending.fragments, pending.packets)
         return Batch(content, len(content) // pending.packets)
@@ -94,7 +106,7 @@ class Sender:
         most = self.sizer.size * line.fragment_frames
         pending = None
         while (fragment := transfers.next(most)) is not None:
-            cost = line.cost(fragment.request, len(fragment.content))
+            cost = line.cost(fragment.request, fragment.span)
             if pending is None:
                 packets = self._fitting(fragment, cost)
                 if packets < 1:

@@ -6,9 +6,9 @@ from time import monotonic
 from typing import Any, Final, Protocol
 
 from ..errors import LinkError
-from .frames import SERIAL, Deframer, decode_answer
 from .line import Batch, Reply
 from .remote_link import DEFAULT_TIMEOUT, WAITS, RemoteLink
+from .serial_frames import SERIAL, Deframer, decode_answer
 
 _SAMPLE_BYTES: Final = 16
 

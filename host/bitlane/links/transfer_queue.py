@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Iterable
 
-from bitlane_rtl.abi import CONTROL_BASE
+from bitlane_rtl.abi import CONTROL_BASE, WORD_BYTES
 from bitlane_rtl.abi.frames import Request
 
 from .line import LEAST_BATCH, Fragment
@@ -34,10 +34,10 @@ class TransferQueue:
         self._lead = 0
 
     def next(self, most: int, packets: int = 1) -> Fragment | None:
-        """Return the next fragment, of ``most`` bytes or less; the same one until `pop`.
+        """Return the next fragment, which spans ``most`` bytes or less; the same one until `pop`.
 
-        If requests of the other kind do not alternate with it, it may also be ``LEAST_BATCH`` to
-        ``packets`` times ``most`` bytes.
+        If it begins with a whole word, and requests of the other kind do not alternate with it, it
+        may also be ``LEAST_BATCH`` to ``packets`` times ``most`` bytes.
         """
         if self._writes and (self._control or self._lead <= 0 or not self._reads):
             queue, request = self._writes, _WRITE
@@ -48,14 +48,20 @@ class TransferQueue:
         else:
             return None
         address, content = queue[0]
-        if packets >= LEAST_BATCH and not alternates:
+        if lead := address % WORD_BYTES:
+            # What follows begins with a whole word.
+            most -= lead
+        elif packets >= LEAST_BATCH and not alternates:
             full = min(packets, len(content) // most)
             most *= full if full >= LEAST_BATCH else 1
         return Fragment(request, address, content[:most])
 
     def fills(self, size: int) -> bool:
-        """Return whether a write of ``size`` bytes or more is next."""
-        return bool(self._writes) and len(self._writes[0][1]) >= size
+        """Return whether the next write has ``size`` bytes or more and begins with a whole word."""
+        if not self._writes:
+            return False
+        address, content = self._writes[0]
+        return len(content) >= size and address % WORD_BYTES == 0
 
     def pop(self, fragment: Fragment, lead: int) -> None:
         """Remove ``fragment``, which `next` returned and which has been sent.

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitlane_rtl.abi.datagrams import BUSY, SESSION_SECONDS, TAKE_OVER
-from bitlane_rtl.abi.frames import SEQUENCES, Answer
+from bitlane_rtl.abi.frames import Answer
 
 from ..errors import BoardInUseError, LinkError
 from .datagram_socket import DatagramSocket
@@ -243,7 +243,7 @@ class UdpLink(RemoteLink):
 
     def _advice(self) -> str:
         # The board answers a HELLO of its session anew. BUSY: another host has one, or had one.
-        sequence = randbits(32) % SEQUENCES
+        sequence = randbits(8)
         number = randbits(32) & ~(1 << TAKE_OVER)
         try:
             kind = self._ask_alone(self._session.encode_hello(sequence, number), sequence)

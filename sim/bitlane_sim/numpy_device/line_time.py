@@ -6,9 +6,9 @@ Requests go out while answers come in, so a long transfer takes what its larger 
 from dataclasses import dataclass
 
 from bitlane.links.datagrams import FRAME_BYTES, DatagramLine
-from bitlane.links.frames import SERIAL, answer_line_bytes, request_line_bytes
-from bitlane_rtl.abi.datagrams import DATAGRAM_ANSWER_HEADER_BYTES, DATAGRAM_BYTES
-from bitlane_rtl.abi.frames import REQUEST_HEADER_BYTES
+from bitlane.links.serial_frames import SERIAL, answer_line_bytes, request_line_bytes
+from bitlane_rtl.abi.datagrams import DATAGRAM_BYTES
+from bitlane_rtl.abi.frames import ANSWER_HEADER_BYTES, REQUEST_HEADER_BYTES, Request
 
 _SERIAL_BITS = 10
 """Bits of a byte on a serial line: a start and a stop bit around eight."""
@@ -57,9 +57,9 @@ def serial_line(baud: int) -> LineTime:
     byte, data = _SERIAL_BITS / baud, SERIAL.sizes.most
     return LineTime(
         f"serial line of {baud:,} baud",
-        up=byte * request_line_bytes(data) / data,
-        down=byte * answer_line_bytes(data) / data,
-        request=byte * (request_line_bytes(0) + answer_line_bytes(0)),
+        up=byte * request_line_bytes(Request.WRITE, data) / data,
+        down=byte * answer_line_bytes(Request.READ, data) / data,
+        request=byte * (request_line_bytes(Request.READ, 0) + answer_line_bytes(Request.READ, 0)),
     )
 
 
@@ -71,6 +71,6 @@ def gigabit_line() -> LineTime:
     return LineTime(
         "gigabit Ethernet",
         up=(data + around + frames * REQUEST_HEADER_BYTES) / data / _GIGABIT,
-        down=(data + around + frames * DATAGRAM_ANSWER_HEADER_BYTES) / data / _GIGABIT,
+        down=(data + around + frames * ANSWER_HEADER_BYTES) / data / _GIGABIT,
         request=2 * _LEAST / _GIGABIT + _BOARD_SECONDS,
     )

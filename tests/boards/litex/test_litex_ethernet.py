@@ -73,7 +73,7 @@ def test_a_session_over_its_datagrams(program: Path) -> None:
     messages = [Message(BOARD_IP, payload, BOARD.port) for payload in payloads]
     traffic = talk(program, *([each] for each in messages[:8]), messages[8:])
     answers = [reply for payload in payloads for reply in rules.replies(payload)]
-    sent = [message.payload for message in traffic.messages]
+    sent = [message.data for message in traffic.messages]
     expect_answers(traffic, [datagram(each) for each in sent], len(messages))
     assert traffic.messages == [Message(BOARD_IP, each, BOARD.port) for each in sent]
     found = [answers_in(each, like) for each, like in zip(sent, answers, strict=True)]

@@ -8,14 +8,14 @@ from bitlane.errors import LinkError
 from bitlane.links.arq import Window
 from bitlane.links.counts import Counts
 from bitlane.links.datagrams import DatagramLine
-from bitlane.links.frames import SERIAL
 from bitlane.links.line import Batch, Reply
+from bitlane.links.serial_frames import SERIAL
 from bitlane.links.timing import FrameSizer, RetransmissionTimer
 from bitlane.links.transfer_queue import TransferQueue
 from bitlane_rtl.abi import CONTROL_BASE
-from bitlane_rtl.abi.frames import RECEIVE_BYTES, Answer, Request
+from bitlane_rtl.abi.frames import RECEIVE_BYTES, REPETITIONS, SEQUENCES, Answer, Request
 from support.host.replies import packets_of, reply
-from support.serial.frames import request_in
+from support.serial.frames import asked, request_in
 
 Sent = tuple[int, Request, int, int]
 
@@ -34,8 +34,8 @@ def sent(batches: list[Batch]) -> list[Sent]:
     for frame in packets_of(batches):
         request = request_in(bytes(frame[:-1]))
         assert request is not None
-        size, address = (int.from_bytes(x, "little") for x in (request[2:4], request[4:8]))
-        found.append((request[0], Request(request[1]), address, size))
+        number, kind, size, address, _ = asked(request)
+        found.append((number, Request(kind), address, size))
     return found
 
 
@@ -87,17 +87,17 @@ def test_only_requests_without_an_answer_count_as_bytes_on_the_line() -> None:
     assert it.line_bytes == fresh.line_bytes > 0
 
 
-def test_no_number_is_used_again_before_all_of_128_ago_are_answered() -> None:
-    it = window(200)
-    transfers = TransferQueue(reads=[(0x1000, view(200_000))])
+def test_no_number_is_used_again_before_all_of_8192_ago_are_answered() -> None:
+    it = window(SEQUENCES - 200)
+    transfers = TransferQueue(reads=[(0x1000, view(64)), *((8 * k, view(4)) for k in range(9000))])
     # The answer to the first one is lost for ever, whatever is sent again.
     other = []
-    for _ in range(200):
-        for number, _, address, size in sent(it.batches(transfers)):
+    while batches := it.batches(transfers):
+        for number, _, address, size in sent(batches):
             other.append(number)
-            if address != 0x1000:
+            if address != 0x1000 or size != 64:
                 it.take(done(number, bytes(size)))
-    assert len(set(other)) == 128
+    assert len(set(other)) == REPETITIONS
     assert not it.empty
 
 
@@ -155,7 +155,7 @@ def test_a_write_to_the_control_window_waits_for_every_read() -> None:
 def five_writes(sequence: int = 0) -> Window:
     it = window(sequence)
     transfers = TransferQueue([(0x1000 * k, view(8)) for k in range(5)])
-    assert numbers(it.batches(transfers)) == [(sequence + k) % 256 for k in range(5)]
+    assert numbers(it.batches(transfers)) == [(sequence + k) % SEQUENCES for k in range(5)]
     return it
 
 
@@ -173,11 +173,11 @@ def test_an_answer_that_was_skipped_is_asked_for_again() -> None:
 
 
 def test_what_the_board_expects_is_sent_again_with_all_that_followed() -> None:
-    it = five_writes(254)
+    it = five_writes(SEQUENCES - 2)
     it.take(expected(0))
     assert numbers(it.batches(NOTHING)) == [0, 1, 2]
     # What was taken before may be answered after EXPECTED.
-    for number in (254, 255, 0, 1, 2):
+    for number in (SEQUENCES - 2, SEQUENCES - 1, 0, 1, 2):
         it.take(done(number))
     assert it.empty
     assert not it.batches(NOTHING)
@@ -315,7 +315,7 @@ def test_frames_grow_at_once_on_a_quiet_line_and_slowly_after_losses() -> None:
     assert sizes_of(sizer, 17) == [32] * 8 + [64] * 8 + [128]
     assert sizer.packets == SERIAL.noisy_packets
     sizes_of(sizer, 20)
-    assert (sizer.size, sizer.packets) == (512, 128)
+    assert (sizer.size, sizer.packets) == (512, REPETITIONS)
 
 
 def timer(*measured: tuple[float, int], **options: Any) -> RetransmissionTimer:

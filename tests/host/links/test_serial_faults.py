@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 
 from bitlane.errors import LinkError
-from bitlane.links.frames import encode_request
 from bitlane.links.serial_link import SerialLink
 from bitlane_rtl.abi import CONTROL_BASE
-from bitlane_rtl.abi.frames import Answer, Request
+from bitlane_rtl.abi.frames import REPETITIONS, SEQUENCES, Answer, Request
 from support.board.line import ModelPort, connected
 from support.board.model import BoardModel
 from support.host.transfers import BASE, expect_transfer
-from support.serial.frames import Reply, answer_line
+from support.serial.frames import Reply, answer_line, asked, frame, read, request_in, write
 
 
 def expect_well(board: BoardModel) -> None:
@@ -80,9 +79,29 @@ class Strange(BoardModel):
         return answer_line(Reply(5, Answer.DONE, bytes(8)).content)
 
 
+class FirstVersion(BoardModel):
+    """A board of link version 1, whose answers have a header of two bytes."""
+
+    def take(self, block: bytes) -> bytes:
+        request = request_in(block)
+        if request is None or request[1] != Request.HELLO:
+            return self.complain()
+        return answer_line(bytes((request[0], Answer.DONE, 1, 0, 0, 8)) + request[4:8])
+
+    def complain(self) -> bytes:
+        return answer_line(bytes((self.expected, Answer.EXPECTED)))
+
+
 MUTE = r"model board: no answer to \d HELLOs within 2 s; nothing came at all: is the"
 CHATTER = "bytes came, first 74 69 63 6b .*, no sound frame: another baud"
-VERSION = "the board's link version is 7; expected 1; build its bitstream with"
+OLD = (
+    "the board has version 1 of the link, this bitlane version 2; build the board's bitstream with"
+    " this bitlane"
+)
+NEW = (
+    "the board has version 7 of the link, this bitlane version 2; install the bitlane that built it"
+    ", or build"
+)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +109,8 @@ VERSION = "the board's link version is 7; expected 1; build its bitstream with"
     [
         (ModelPort, {"mute": True}, BoardModel(), MUTE),
         (ModelPort, {"break_after": 1}, BoardModel(), "the port failed"),  # the cable is pulled
-        (ModelPort, {}, BoardModel(version=7), VERSION),
+        (ModelPort, {}, BoardModel(version=7), NEW),
+        (ModelPort, {}, FirstVersion(), OLD),
         (ModelPort, {}, BoardModel(receive_bytes=43), "buffers 43 bytes; expected 44 or more"),
         (Chatter, {}, BoardModel(), CHATTER),
         (Zeros, {}, BoardModel(), "no sound frame: another baud rate, or no bitlane board"),
@@ -131,7 +151,7 @@ class Late(BoardModel):
         if request[1] != Request.HELLO:
             return super().execute()
         other = bytes((request[4] ^ 1,)) + request[5:8]
-        stale = Reply(request[0], Answer.DONE, bytes((9, 0, 50, 0)) + other)
+        stale = Reply(asked(request).number, Answer.DONE, bytes((9, 0, 50, 0)) + other)
         return answer_line(stale.content) + super().execute()
 
 
@@ -145,9 +165,9 @@ def test_what_a_killed_program_has_left_on_the_line_is_no_harm() -> None:
     connected(port)
     number = board.expected
     for k in range(7):
-        port.write(encode_request(Request.READ, (number + k) % 256, BASE, 512))
-    port.write(encode_request(Request.WRITE, (number + 7) % 256, BASE, 4, b"left"))
-    port.write(encode_request(Request.WRITE, (number + 8) % 256, BASE, 4, b"half")[:-6])
+        port.write(frame(read(number + k, BASE, 512)))
+    port.write(frame(write(number + 7, BASE, b"left")))
+    port.write(frame(write(number + 8, BASE, b"half"))[:-6])
     # The same port, so that the next program gets the answers too.
     with connected(port) as link:
         assert link.read(BASE, 6).tobytes() == b"left\0\0"
@@ -198,20 +218,20 @@ def test_a_board_that_falls_silent() -> None:
 # --- boards that lose their mind ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("step", [1, 50, 127, 128, 129, 200, 255])
+@pytest.mark.parametrize("step", [1, 50, REPETITIONS, REPETITIONS + 1, 12_000, SEQUENCES - 1])
 def test_a_board_that_was_reset(step: int) -> None:
     board = BoardModel()
     port = ModelPort(board)
     link = connected(port, 1.0)
     link.write(BASE, b"before")
-    board.expected = (board.expected + step) % 256
+    board.expected = (board.expected + step) % SEQUENCES
     board._first.clear()
     try:
         with pytest.raises(LinkError, match=r"it was reset, or another|no answer for 1 s"):
             link.write(BASE, b"after.")
     except KeyError:
         # To the model this looks like a repetition, which it has never seen.
-        assert step <= 128
+        assert step <= REPETITIONS
     expect_well(board)
 
 

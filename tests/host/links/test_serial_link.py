@@ -46,10 +46,10 @@ def test_a_register_costs_one_frame_each_way() -> None:
     port, link = pair()
     up, down = port.up_bytes, port.down_bytes
     link.write(CONTROL_BASE + 8, b"\1\2\3\4")
-    assert (port.up_bytes - up, port.down_bytes - down) == (8 + 4 + 4 + 2, 2 + 4 + 2)
+    assert (port.up_bytes - up, port.down_bytes - down) == (8 + 4 + 4 + 2, 4 + 4 + 2)
     up, down = port.up_bytes, port.down_bytes
     assert link.read(CONTROL_BASE + 8, 4).tobytes() == b"\1\2\3\4"
-    assert (port.up_bytes - up, port.down_bytes - down) == (8 + 4 + 2, 2 + 4 + 4 + 2)
+    assert (port.up_bytes - up, port.down_bytes - down) == (8 + 4 + 2, 4 + 4 + 4 + 2)
 
 
 def test_the_control_window_is_written_behind_what_precedes_it_and_before_all_reads() -> None:

@@ -16,8 +16,9 @@ from bitlane.links.serial_link import SerialLink
 from bitlane.links.udp_link import UdpLink
 from bitlane_rtl.abi.frames import Answer
 from support.board.model import BoardModel, Reply
-from support.host.network import ServedRules, datagram, header_of
-from support.serial.frames import answer_line
+from support.ethernet.datagrams import datagram_of
+from support.host.network import ServedRules
+from support.serial.frames import answer_line, asked
 
 TIMEOUT = 1.0
 MOST_TIMEOUTS = 4
@@ -45,9 +46,8 @@ def noise(network: bool, number: int) -> bytes:
 
 
 def _said(network: bool, number: int, kind: Answer) -> bytes:
-    if network:
-        return header_of(number, kind, 0)
-    return answer_line(Reply(number % 256, kind, b"").content)
+    answer = Reply(number, kind).content
+    return answer if network else answer_line(answer)
 
 
 class Peer:
@@ -92,7 +92,7 @@ class PeerSocket(Peer):
         for packet in (bytes(x) for batch in batches for x in batch.packets()):
             self._session = int.from_bytes(packet[:4], "little")
             if self.talk is None:
-                self.number = packet[4]
+                self.number = asked(packet[4:]).number
                 self._answers += self._rules.datagrams(packet)
 
     def receive(self, seconds: float) -> list[Batch]:
@@ -106,7 +106,7 @@ class PeerSocket(Peer):
 
     def _datagram(self, talk: Talk) -> bytes:
         said = talk(True, self.number)
-        return said if talk is noise else datagram(self._session, said)
+        return said if talk is noise else datagram_of(self._session, [said])
 
 
 class PeerPort(Peer):

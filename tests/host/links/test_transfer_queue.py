@@ -2,8 +2,8 @@
 
 import pytest
 
-from bitlane.links.frames import SERIAL, answer_line_bytes, request_line_bytes
-from bitlane.links.line import Fragment
+from bitlane.links.line import LEAST_BATCH, Fragment
+from bitlane.links.serial_frames import SERIAL
 from bitlane.links.transfer_queue import TransferQueue
 from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_rtl.abi.frames import Request
@@ -19,7 +19,7 @@ def fragments_of(transfers: TransferQueue, most: int) -> list[Fragment]:
     fragments = []
     while (fragment := transfers.next(most)) is not None:
         assert transfers.next(most) == fragment
-        cost = SERIAL.cost(fragment.request, len(fragment.content))
+        cost = SERIAL.cost(fragment.request, fragment.span)
         lead = cost.request_bytes - cost.answer_bytes
         transfers.pop(fragment, lead)
         fragments.append(fragment)
@@ -34,12 +34,10 @@ def test_fragments_cover_every_byte_once() -> None:
     for fragment in fragments_of(transfers, 300):
         assert len(fragment.content) <= 300
         if fragment.request is Request.WRITE:
-            assert (fragment.sent, fragment.received) == (len(fragment.content), 0)
             for offset, byte in enumerate(fragment.content):
                 assert fragment.address + offset not in sent
                 sent[fragment.address + offset] = byte
         else:
-            assert (fragment.sent, fragment.received) == (0, len(fragment.content))
             for offset in range(len(fragment.content)):
                 target[fragment.address - 0x5000 + offset] += 1
     assert sent == {0x100 + i: byte for i, byte in enumerate(content)}
@@ -54,8 +52,9 @@ def test_both_directions_carry_the_same_while_both_have_work(size: int, read_siz
     kinds = "".join(fragment.request.name[0] for fragment in fragments)
     up = down = 0
     for fragment in fragments[: kinds.rindex("W")]:
-        up += request_line_bytes(fragment.sent)
-        down += answer_line_bytes(fragment.received)
+        cost = SERIAL.cost(fragment.request, fragment.span)
+        up += cost.request_bytes
+        down += cost.answer_bytes
         assert abs(up - down) <= 530, kinds
     assert set(kinds[kinds.rindex("W") + 1 :]) == {"R"}
 
@@ -77,7 +76,9 @@ def test_writes_keep_their_order() -> None:
     writes = [(64 * (k * 7 % 10), view(100)) for k in range(10)]
     reads = [(0x8000 + 64 * k, view(64)) for k in range(10)]
     fragments = [
-        fragment for fragment in fragments_of(TransferQueue(writes, reads), 64) if fragment.sent
+        fragment
+        for fragment in fragments_of(TransferQueue(writes, reads), 64)
+        if fragment.request is Request.WRITE
     ]
     assert [fragment.address for fragment in fragments[::2]] == [address for address, _ in writes]
     assert [fragment.address for fragment in fragments[1::2]] == [
@@ -95,6 +96,29 @@ def test_the_size_of_fragments_may_change_between_them() -> None:
         transfers.pop(fragment, 0)
     assert sizes == [(0, 64), (64, 32), (96, 4)]
     assert transfers.next(1) is None
+
+
+@pytest.mark.parametrize("offset", [0, 1, 2, 3])
+@pytest.mark.parametrize("size", [1, 61, 64, 65, 300])
+def test_only_the_first_fragment_begins_within_a_word(offset: int, size: int) -> None:
+    fragments = fragments_of(TransferQueue([(offset, view(size))]), 64)
+    assert all(fragment.span <= 64 for fragment in fragments)
+    assert all(fragment.address % 64 == 0 for fragment in fragments[1:])
+    assert len(fragments) == -(-(offset + size) // 64)
+
+
+def test_a_batch_begins_with_a_whole_word() -> None:
+    transfers = TransferQueue([(3, view(1000))])
+    assert not transfers.fills(64)
+    head = transfers.next(64, 10)
+    assert head is not None
+    assert len(head.content) == 61
+    transfers.pop(head, 0)
+    assert transfers.fills(64)
+    rest = transfers.next(64, 10)
+    assert rest is not None
+    assert (rest.address, len(rest.content)) == (64, 640)
+    assert len(rest.content) >= LEAST_BATCH * 64
 
 
 def test_a_read_of_nothing_is_one_fragment() -> None:

@@ -61,6 +61,25 @@ def test_what_is_written_is_there_and_can_be_read(line: Line, size: int) -> None
     assert line.link.counts.damaged == 0
 
 
+def test_no_byte_beside_a_transfer_changes(line: Line) -> None:
+    """At each offset in a word; what lies beside the bytes of a read does not come along."""
+    memory = line.device.memory
+    memory[:] = Random(4).randbytes(len(memory))
+    for offset in range(4):
+        for size in (*range(1, 9), 476, 477, 480, 509, 512, 513, 600, 5760 + 1436):
+            whole = bytes(memory)
+            data = Random(size).randbytes(size)
+            end = 64 + offset + size
+            line.link.write(BASE + 64 + offset, data)
+            assert memory == whole[: 64 + offset] + data + whole[end:]
+            (first, second) = line.link.exchange(
+                [(BASE + end, b"!")], [(BASE + 64 + offset, size), (BASE + end + 1, 1)]
+            )
+            assert first.tobytes() == data
+            assert second.tobytes() == whole[end + 1 : end + 2]
+            assert memory == whole[: 64 + offset] + data + b"!" + whole[end + 1 :]
+
+
 def test_what_was_read_belongs_to_the_caller(line: Line) -> None:
     result = line.link.read(BASE, 100)
     line.device.memory[:100] = b"\1" * 100

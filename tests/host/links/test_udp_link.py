@@ -18,16 +18,12 @@ from bitlane.links.udp import open_link
 from bitlane.links.udp_link import UdpLink
 from bitlane_rtl.abi import CONTROL_BASE
 from bitlane_rtl.abi.datagrams import DATAGRAM_RECEIVE_BYTES, SESSION_SECONDS
+from bitlane_rtl.abi.frames import SEQUENCES, Answer
 from support.board.driver import DriverDevice
-from support.host.network import (
-    Cable,
-    NetworkBoard,
-    NetworkRules,
-    datagram,
-    header_of,
-    network_board,
-)
+from support.ethernet.datagrams import datagram_of
+from support.host.network import Cable, NetworkBoard, ServedRules, network_board
 from support.host.transfers import BASE, expect_exchange, expect_transfer
+from support.serial.frames import Reply
 
 SIZE = 1 << 17
 
@@ -242,7 +238,7 @@ def test_a_board_that_lost_count_within_the_session(board: NetworkBoard) -> None
     link = opened(board)
     link.write(BASE, b"before")
     lose_patience(link)
-    board.rules.expected = (board.rules.expected - 100) % 256
+    board.rules.expected = (board.rules.expected - 100) % SEQUENCES
     start = monotonic()
     with pytest.raises(LinkError, match="the board answers a new greeting: it was restarted"):
         link.write(BASE, b"after.")
@@ -419,7 +415,11 @@ def test_an_interrupted_call_leaves_the_board_free(board: NetworkBoard, countdow
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"version": 7}, "the board's link version is 7; expected 1; build its bitstream with"),
+        (
+            {"version": 1},
+            "the board has version 1 of the link, this bitlane version 2; build the board's",
+        ),
+        ({"version": 3}, "has version 3 .* version 2; install the bitlane that built it, or build"),
         ({"receive_bytes": 519}, "buffers 519 bytes; expected 520 or more"),
     ],
 )
@@ -432,7 +432,7 @@ def test_a_board_of_another_version(
     assert not board.rules.alive
 
 
-class Chatter(NetworkRules):
+class Chatter(ServedRules):
     """A service of another make at the board's port."""
 
     def datagrams(self, data: bytes) -> list[bytes]:
@@ -445,11 +445,12 @@ def test_a_service_that_is_no_board(board: NetworkBoard) -> None:
         opened(board, 0.3)
 
 
-class Mistaken(NetworkRules):
+class Mistaken(ServedRules):
     """A board whose answers are sound, and to nobody's HELLO."""
 
     def datagrams(self, data: bytes) -> list[bytes]:
-        return [datagram(int.from_bytes(data[:4], "little"), header_of(data[4] + 1, 0, 0))] * 2
+        session = int.from_bytes(data[:4], "little")
+        return [datagram_of(session, [Reply(data[4] + 1, Answer.DONE).content])] * 2
 
 
 def test_sound_answers_to_no_hello_are_counted(board: NetworkBoard) -> None:

@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from bitlane.links.frames import encode_request
-from bitlane_rtl.abi.frames import FRAME_DATA_BYTES, Request
+from bitlane_rtl.abi.frames import FRAME_DATA_BYTES
 from bitlane_sim.numpy_device.line_time import gigabit_line, serial_line
 from support.docs.pages import ROOT
+from support.serial.frames import frame, write
 
 BAUD = 3_000_000
 
@@ -15,9 +15,9 @@ BAUD = 3_000_000
 @pytest.mark.parametrize("frames", [1, 7, 100])
 def test_a_write_on_a_serial_line_takes_the_bits_of_its_frames(frames: int) -> None:
     data = bytes(range(256)) * (FRAME_DATA_BYTES // 256)
-    frame = encode_request(Request.WRITE, 1, 0x1000, len(data), data)
+    sent = frame(write(1, 0x1000, data))
     assert serial_line(BAUD).write(frames * len(data)) == pytest.approx(
-        frames * len(frame) * 10 / BAUD + serial_line(BAUD).request, rel=2e-3
+        frames * len(sent) * 10 / BAUD + serial_line(BAUD).request, rel=2e-3
     )
 
 

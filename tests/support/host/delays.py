@@ -7,7 +7,8 @@ requests that is too old when its answer arrives is lost, as is any other copy.
 
 from collections import Counter, deque
 from collections.abc import Sequence
-from itertools import groupby
+from heapq import heappop, heappush
+from itertools import count, groupby
 from random import Random
 from typing import NamedTuple
 
@@ -28,8 +29,10 @@ HALF = 1 << 16
 
 
 class _Late(NamedTuple):
+    due: int
+    """The number of requests at which the copy arrives; of copies with one ``due``, in order."""
+    order: int
     index: int
-    age: int
     data: bytes
 
 
@@ -54,6 +57,7 @@ class LateNetwork:
         # Answers on their way, and the indices of those to late copies.
         self._down: deque[tuple[bytes, int | None]] = deque()
         self._late: dict[str, list[_Late]] = {"up": [], "down": []}
+        self._order = count()
         self._issued = 0
         self._next = 0
 
@@ -111,12 +115,15 @@ class LateNetwork:
 
     def _delay(self, way: str, index: int, data: bytes) -> None:
         if self._random.random() < LATE:
-            self._late[way].append(_Late(index, self._random.randint(*self._ages), data))
+            due = index + self._random.randint(*self._ages)
+            heappush(self._late[way], _Late(due, next(self._order), index, data))
 
     def _due(self, way: str) -> list[tuple[int, bytes]]:
         """Return index and datagram of the copies whose age is reached."""
-        due = [x for x in self._late[way] if self._issued - x.index >= x.age]
-        self._late[way] = [x for x in self._late[way] if self._issued - x.index < x.age]
+        late = self._late[way]
+        due = []
+        while late and late[0].due <= self._issued:
+            due.append(heappop(late))
         found = [(x.index, x.data) for x in due if self._issued - x.index <= self._ages[1]]
         self.arrived[way] += len(found)
         return found
@@ -160,19 +167,19 @@ class Exchanges:
         """Return writes, reads and the bytes that the reads return; write to the mirror."""
         random = self._random
         half = random.randrange(2)
-        count = random.choice((1, 2, 5, 40, 150))
-        writes = [self._range(half, count) for _ in range(random.randrange(count + 1))]
-        reads = [self._range(1 - half, count) for _ in range(random.randrange(count + 1))]
+        most = random.choice((1, 2, 5, 40, 150))
+        writes = [self._range(half, most) for _ in range(random.randrange(most + 1))]
+        reads = [self._range(1 - half, most) for _ in range(random.randrange(most + 1))]
         wanted = [bytes(self._mirror(address, size)) for address, size in reads]
         contents = [(address, random.randbytes(size)) for address, size in writes]
         for address, data in contents:
             self._mirror(address, len(data))[:] = data
         return contents, reads, wanted
 
-    def _range(self, half: int, count: int) -> tuple[int, int]:
+    def _range(self, half: int, most: int) -> tuple[int, int]:
         """Return an address and a size in a half of the memory, or of the control window."""
         random = self._random
-        sizes = (4, 4, 30, 480, 1440) if count > 5 else (4, 480, 1440, 3000, 20_000)
+        sizes = (4, 4, 30, 480, 1440) if most > 5 else (4, 480, 1440, 3000, 20_000)
         size = random.choice(sizes)
         if random.random() < 0.1:
             words = len(self.window) // 8
