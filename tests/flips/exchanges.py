@@ -20,12 +20,12 @@ from bitlane_rtl.abi import (
     register,
     seal,
 )
-from bitlane_rtl.abi.frames import FRAME_DATA_BYTES
+from bitlane_rtl.abi.frames import FRAME_DATA_BYTES, REPETITIONS
 from bitlane_rtl.configuration import Configuration
 from flips.requests import RequestWriter
 from support.commands import RandomCommands, logic
 from support.rtl.records import Task, pack
-from support.serial.frames import DELIMITER, frame, uart_levels
+from support.serial.frames import DELIMITER, frame, head, uart_levels
 
 __all__ = ["ExchangeWriter", "levels"]
 
@@ -34,6 +34,9 @@ _KINDS = {"commands": 60, "refused": 15, "accesses": 15, "damage": 8, "broken": 
 
 _FOLDED = 128
 """Bytes of the digest into which memory is folded."""
+
+_AHEAD = REPETITIONS - 1, REPETITIONS, REPETITIONS + 1
+"""Steps of the sequence number around the last one that makes a repetition."""
 
 _SHORT = 12
 """Maximum of a tensor's elements in `ExchangeWriter.operators`."""
@@ -184,14 +187,12 @@ class ExchangeWriter:
             case 1:
                 del line[choose.randrange(len(line))]
             case 2:
-                self._requests.sequence += choose.choice([-1, -100, 1, 5, 127, 128, 129])
+                self._requests.sequence += choose.choice([-1, -100, 1, 5, *_AHEAD])
                 line += self._access()
             case 3:
-                header = bytes(
-                    [self._requests.sequence % 256, choose.choice([3, choose.randrange(256)])]
-                )
-                body = header + choose.choice([b"", bytes(6), choose.randbytes(20)])
-                line = bytearray(frame(body))
+                kind = choose.choice([3, choose.randrange(256)])
+                body = choose.choice([b"", bytes(4), choose.randbytes(20)])
+                line = bytearray(frame(head(self._requests.sequence, kind, 0) + body))
             case _:
                 line = bytearray(choose.randbytes(choose.randint(1, 20)) + DELIMITER)
         return bytes(line) + self._access()

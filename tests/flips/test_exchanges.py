@@ -21,7 +21,7 @@ from bitlane_rtl.configuration import Configuration
 from bitlane_rtl.configurations import full
 from flips.exchanges import ExchangeWriter
 from support.record import Record
-from support.serial.frames import DELIMITER, request_in, uart_bytes
+from support.serial.frames import DELIMITER, asked, request_in, uart_bytes
 from support.watched import bounds_of, walk_of
 
 HX8K = boards()["hx8k"].configuration
@@ -36,8 +36,8 @@ def requests(burst: list[int]) -> list[tuple[int, int, int, bytes]]:
     for block in filter(None, line.split(DELIMITER)):
         request = request_in(block)
         assert request is not None
-        size, address = (int.from_bytes(request[k:m], "little") for k, m in ((2, 4), (4, 8)))
-        found.append((request[1], address, size, request[8:]))
+        _, kind, size, address, data = asked(request)
+        found.append((kind, address, size, data))
     return found
 
 
