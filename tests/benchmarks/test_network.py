@@ -7,6 +7,7 @@ of `make test`, because a test that runs at the same time makes every figure wor
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import chain
 from multiprocessing import get_context
 from select import select
 from time import perf_counter, thread_time
@@ -58,8 +59,13 @@ def fastest(call: Callable[[], object]) -> float:
     return best
 
 
-Answering = Callable[[bytes], bytes]
+Parts = tuple[bytes, ...]
+"""A datagram, in parts."""
+
+Answering = Callable[[bytes], Parts]
 """Returns the datagram that answers one."""
+
+ZEROS = bytes(480)
 
 
 @contextmanager
@@ -77,7 +83,8 @@ def peer_process(answer: Answering) -> Iterator[int]:
                 datagrams, sender = received(port)
                 for start in range(0, len(datagrams), SEGMENTS):
                     answers = [answer(x) for x in datagrams[start : start + SEGMENTS]]
-                    send_batch(port, answers, len(answers[0]), sender)
+                    size = sum(map(len, answers[0]))
+                    send_batch(port, list(chain.from_iterable(answers)), size, sender)
 
     process = context.Process(target=serve, daemon=True)
     process.start()
@@ -91,29 +98,32 @@ def peer_process(answer: Answering) -> Iterator[int]:
 class ZeroBoard:
     """A board full of zeros that executes nothing, so that the host hardly waits for it.
 
-    It computes an answer once for all datagrams with the same session, number, kind and size.
+    It computes an answer once for all datagrams with the same session, number, kind and size. All
+    answers share their zeros, so that they stay in the processor's cache.
     """
 
     def __init__(self) -> None:
-        self._answers: dict[bytes, bytes] = {}
+        self._answers: dict[bytes, Parts] = {}
 
-    def __call__(self, data: bytes) -> bytes:
+    def __call__(self, data: bytes) -> Parts:
         answer = self._answers.get(data[:8])
         if answer is None:
             answer = self._answers[data[:8]] = self._answer(data)
         return answer
 
     @staticmethod
-    def _answer(data: bytes) -> bytes:
+    def _answer(data: bytes) -> Parts:
         requests = frames_in(data)
         assert requests is not None
         if requests[0][1] == Request.HELLO:
-            return ServedRules().datagrams(data)[0]
+            return tuple(ServedRules().datagrams(data))
         answers = []
         for request in map(asked, requests):
             size = request.size if request.kind == Request.READ else 0
             answers.append(Reply(request.number, Answer.DONE, bytes(size)).content)
-        return datagram_of(int.from_bytes(data[:4], "little"), answers)
+        whole = datagram_of(int.from_bytes(data[:4], "little"), answers)
+        *heads, crc = whole.split(ZEROS)
+        return *(part for head in heads for part in (head, ZEROS)), crc
 
 
 class BareHost:
@@ -169,7 +179,7 @@ class BareHost:
 
 def bare(request: int, answer: int, **options: bool) -> float:
     """Return the processor time of a bare loop."""
-    answers = bytes(answer)
+    answers = (bytes(answer),)
     best = []
     for _ in range(PEERS):
         with peer_process(lambda _: answers) as port:
@@ -193,7 +203,7 @@ def linked(name: str) -> tuple[float, str]:
     return min(best), way
 
 
-@pytest.mark.parametrize(("name", "least"), [("write", 0.25), ("read", 0.25)])
+@pytest.mark.parametrize(("name", "least"), [("write", 0.3), ("read", 0.2)])
 def test_processor_time(
     name: str, least: float, record_property: Callable[[str, object], None]
 ) -> None:

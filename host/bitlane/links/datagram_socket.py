@@ -55,7 +55,8 @@ class DatagramSocket:
             # The board drops fragments: a network of smaller packets is an error, not silence.
             if sys.platform == "linux":
                 self._socket.setsockopt(socket.IPPROTO_IP, _IP_MTU_DISCOVER, _IP_PMTUDISC_DO)
-            self._socket.setblocking(False)
+            self._seconds = -1.0
+            self._wait(0.0)
         except BaseException:
             self._socket.close()
             raise
@@ -86,8 +87,8 @@ class DatagramSocket:
         They are valid until the next call.
         """
         try:
-            # The system's own wait: a wait by `select` takes two calls more.
-            self._socket.settimeout(max(0.0, seconds))
+            # The system's own wait: a wait by `select` takes two calls more, and a new time one.
+            self._wait(max(0.0, seconds))
             return self._arrived_segments() if self._gro else self._arrived()
         except (BlockingIOError, TimeoutError):
             return []
@@ -95,6 +96,12 @@ class DatagramSocket:
     def close(self) -> None:
         """Close the socket."""
         self._socket.close()
+
+    def _wait(self, seconds: float) -> None:
+        """Let calls of the socket wait up to ``seconds``."""
+        if seconds != self._seconds:
+            self._seconds = seconds
+            self._socket.settimeout(seconds)
 
     def _enable(self, option: int, value: int) -> bool:
         try:
@@ -126,7 +133,7 @@ class DatagramSocket:
         found: list[Batch] = []
         start, end = 0, self._socket.recv_into(self._buffer)
         step = end
-        self._socket.setblocking(False)
+        self._wait(0.0)
         # Without a loop, the window would be served after each datagram.
         with suppress(BlockingIOError):
             while end + DATAGRAM_BYTES <= _BUFFER_BYTES:

@@ -128,13 +128,8 @@ class DatagramLine(Line):
         frames[:, :, 1] = (_STARTS[:count] + address).reshape(shape)
         if request is _WRITE:
             frames[:, :, 2:] = np.frombuffer(content, "<u4").reshape(*shape, -1)
-        encoded = words.reshape(-1).view(np.uint8).data
-        size = len(encoded) // packets
-        covered = size - CRC_BYTES
-        words[:, -1] = [
-            crc32(encoded[start : start + covered]) for start in range(0, len(encoded), size)
-        ]
-        return encoded
+        words[:, -1] = list(map(crc32, words.view(np.uint8)[:, :-CRC_BYTES]))
+        return words.reshape(-1).view(np.uint8).data
 
     def answers(self, sequence: int, packets: int) -> bytes:
         """Return the answers to as many packets of full writes, from number ``sequence`` on.

@@ -6,8 +6,9 @@ from typing import Final
 from .line import Batch
 from .pending import Pending
 
-STREAM_PACKETS: Final = 176
-"""Most packets of a stream: 256 KiB, which the processor's cache holds."""
+STREAM_PACKETS: Final = 171
+"""Most packets of a stream: 240 KiB, which the processor's cache holds, and whole rounds of the 19
+that a board buffers."""
 
 
 @dataclass(slots=True)
