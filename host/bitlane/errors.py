@@ -25,6 +25,7 @@ __all__ = [
     "FreedError",
     "LayoutError",
     "LinkError",
+    "LinkVersionError",
     "MissingError",
     "NoRunError",
     "NotOfferedError",
@@ -191,6 +192,13 @@ class LinkError(BitlaneError, OSError):
 
 class BoardInUseError(LinkError):
     """Another host uses the board on the network. Nothing has been executed."""
+
+
+class LinkVersionError(LinkError):
+    """The board has another version of the link than this bitlane. Nothing has been executed."""
+
+    version: int
+    """The board's version."""
 
 
 class ArrayIndexError(BitlaneError, IndexError):

@@ -49,6 +49,18 @@ def test_free_boards_and_boards_in_use_are_listed(capsys: Capture) -> None:
         assert not free.rules.alive
 
 
+def test_a_board_of_another_version_is_listed(capsys: Capture) -> None:
+    """Among silent addresses, too."""
+    with network_board() as old:
+        old.rules.version = 1
+        silent = [f"127.0.0.1:{port}" for port in range(1, 12)]
+        assert main(["devices", f"127.0.0.1:{old.port}", *silent]) == DONE
+    [line] = capsys.readouterr().out.splitlines()
+    url, state = line.split(maxsplit=1)
+    assert url == old.url
+    assert state == "version 1 of the link; build its bitstream with this bitlane"
+
+
 def test_two_boards_that_were_built_with_ip_alone_are_listed(capsys: Capture) -> None:
     """Their switch sends frames to the port at which it saw their MAC address last."""
     macs = []

@@ -7,7 +7,7 @@ from ipaddress import IPv4Address, IPv4Network
 from typing import Final
 
 from bitlane.driver.control import Control
-from bitlane.errors import BitlaneError, BoardInUseError, LinkError
+from bitlane.errors import BitlaneError, BoardInUseError, LinkError, LinkVersionError
 from bitlane.links.discovery import FoundBoard, Interface, find_boards, set_address
 from bitlane.links.udp import FORM, open_link
 from bitlane.links.url import parse_target
@@ -80,6 +80,8 @@ def _answer(address: str) -> tuple[str, str] | LinkError:
             geometry = control.geometry()
     except BoardInUseError:
         return url, _IN_USE
+    except LinkVersionError as error:
+        return url, f"version {error.version} of the link; build its bitstream with this bitlane"
     except LinkError as error:
         return error
     memory = geometry.memory_bytes

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from bitlane_rtl.abi.frames import HELLO_BYTES, LINK_VERSION, Answer, Request
 
-from ..errors import LinkError
+from ..errors import LinkError, LinkVersionError
 from .arq import Window
 from .counts import Counts
 from .line import Batch, Line, Reply
@@ -94,7 +94,9 @@ class RemoteLink(Link):
     Raises
     ------
     LinkError
-        No board answers, or one of another link version does.
+        No board answers.
+    LinkVersionError
+        A board of another link version answers.
     """
 
     remote = True
@@ -288,10 +290,12 @@ class RemoteLink(Link):
             return None
         if version != LINK_VERSION:
             newer = "" if version < LINK_VERSION else "install the bitlane that built it, or "
-            raise LinkError(
+            error = LinkVersionError(
                 f"{self.description}: the board has version {version} of the link, this bitlane"
                 f" version {LINK_VERSION}; {newer}build the board's bitstream with this bitlane"
             )
+            error.version = version
+            raise error
         least = self._line.frame_room(self._line.sizes.least)
         if room < least:
             raise LinkError(

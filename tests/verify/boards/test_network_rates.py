@@ -28,7 +28,11 @@ LINE_RATE = 125e6 * DATAGRAM_BYTES / (DATAGRAM_BYTES + 66)
     ("faults", "size", "shares"),
     [
         (CableFaults(), 1 << 20, (0.95, 0.95, 0.9)),
-        (CableFaults(lose=0.02, double=0.02, reorder=0.02, damage=0.02), 512 << 10, (0.25, 0.2, 0.15)),
+        (
+            CableFaults(lose=0.02, double=0.02, reorder=0.02, damage=0.02),
+            512 << 10,
+            (0.25, 0.2, 0.15),
+        ),
     ],
     ids=["good cable", "bad cable"],
 )
