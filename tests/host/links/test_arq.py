@@ -138,6 +138,14 @@ def test_accesses_elsewhere_do_not_wait(address: int, size: int) -> None:
     assert it.batches(TransferQueue(reads=[(address, view(size)), (CONTROL_BASE, view(4))]))
 
 
+@pytest.mark.parametrize(("address", "waits"), [(0xFF, 0), (0x100, 1), (0x107, 1), (0x108, 0)])
+def test_a_write_waits_for_unanswered_reads_of_the_same_words(address: int, waits: bool) -> None:
+    """A read covers whole words, and a repetition must return the same ones."""
+    it = window()
+    it.batches(TransferQueue(reads=[(0x103, view(2))]))
+    assert bool(it.batches(TransferQueue([(address, view(1))]))) != waits
+
+
 def test_a_write_to_the_control_window_waits_for_every_read() -> None:
     it = window()
     it.batches(TransferQueue(reads=[(0x100, view(64)), (0x1000, view(0))]))

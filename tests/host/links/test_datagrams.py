@@ -330,11 +330,12 @@ def test_the_answers_to_a_batch_come_in_parts(parts: list[int]) -> None:
     assert it.line_bytes == 0
 
 
-def test_a_reply_answers_several_batches() -> None:
-    it = window()
+@pytest.mark.parametrize("number", [0, 300, SEQUENCES - 6])
+def test_a_reply_answers_several_batches(number: int) -> None:
+    it = window(number)
     batches = it.batches(TransferQueue([(0, view(2880)), (1 << 20, view(7200))]))
     assert [len(batch.packets()) for batch in batches] == [1, 1, 5]
-    it.take(done(0, 7))
+    it.take(done(number, 7))
     assert (it.empty, it.answered) == (True, 21)
 
 
@@ -401,6 +402,18 @@ def test_answers_may_lie_otherwise_in_their_packets_than_the_requests() -> None:
     it.take(reply(28, Answer.DONE, b"c" * 480))
     it.take(reply(29, Answer.DONE, b"d" * 480))
     assert target == b"a" * 480 + b"b" * 27 * 480 + b"c" * 480 + b"d" * 480
+    assert it.empty
+
+
+def test_answers_of_a_packet_that_come_one_by_one_are_cut_from_their_words() -> None:
+    it = window()
+    first, second = bytearray(3), bytearray(5)
+    targets = [(0x103, memoryview(first)), (0x202, memoryview(second))]
+    (requests,) = sent(it.batches(TransferQueue(reads=targets)))
+    assert [asked(x)[2:4] for x in requests] == [(8, 0x100), (8, 0x200)]
+    it.take(reply(1, Answer.DONE, bytes(range(20, 28))))
+    it.take(reply(0, Answer.DONE, bytes(range(10, 18))))
+    assert (first, second) == (bytes(range(13, 16)), bytes(range(22, 27)))
     assert it.empty
 
 
