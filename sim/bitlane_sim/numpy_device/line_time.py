@@ -22,7 +22,7 @@ _AROUND = 8 + 14 + 20 + 8 + 4 + 12
 _LEAST = 84
 """Bytes of the shortest frame, with preamble and gap (IEEE 802.3, clause 4.4.2)."""
 
-_BOARD_SECONDS = 0.8e-6
+_BOARD_SECONDS = 0.65e-6
 """Seconds between the two frames of a READ of 4 bytes, simulated at the pins of ``colorlight-i5``:
 `tests/verify/boards/test_network.py` measures them."""
 
