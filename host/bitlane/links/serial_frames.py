@@ -41,8 +41,9 @@ _FULL_CODE: Final = _BLOCK_BYTES + 1
 
 _CODES: Final = tuple(bytes((code,)) for code in range(256))
 
+_OLD_VERSION: Final = 1
 _OLD_HEADER: Final = Struct("<BB")
-"""The header of an answer of link version 1."""
+"""The header of an answer of that link version."""
 
 
 def encode(content: bytes) -> bytes:
@@ -97,7 +98,7 @@ def decode_answer(block: bytes) -> Reply | None:
         return None
     start = ANSWER_HEADER_BYTES
     number, second, size = decode_header(*ANSWER_HEADER.unpack_from(body))
-    if len(body) == _OLD_HEADER.size + HELLO_BYTES:
+    if len(body) == _OLD_HEADER.size + HELLO_BYTES and body[_OLD_HEADER.size] == _OLD_VERSION:
         number, second = _OLD_HEADER.unpack_from(body)
         start, size = _OLD_HEADER.size, HELLO_BYTES
     elif len(body) != start + words_bytes(size):

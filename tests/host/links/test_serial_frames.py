@@ -136,9 +136,9 @@ def test_answers_have_header_and_data(
     assert answers_of(reply) == [(sequence, kind, interrupt, data)]
 
 
-@pytest.mark.parametrize("size", [1, 4, 6, 8, 9])
+@pytest.mark.parametrize("size", [1, 4, 6, 8, 9, 10])
 def test_what_is_not_its_header_and_its_words_is_no_answer(size: int) -> None:
-    """But 10 bytes are the answer to a HELLO of a board of version 1."""
+    """But of 10 bytes, an answer to HELLO with version 1."""
     whole = Reply(5, Answer.DONE, b"12345").content
     assert decode_answer(answer(whole)) is not None
     assert decode_answer(answer(whole.ljust(16, b"\0"))) is None
