@@ -438,7 +438,7 @@ def test_a_board_of_another_version(
 class Chatter(ServedRules):
     """A service of another make at the board's port."""
 
-    def datagrams(self, data: bytes) -> list[bytes]:
+    def datagrams(self, payload: bytes) -> list[bytes]:
         return [b"hello, who is there?"]
 
 
@@ -451,9 +451,9 @@ def test_a_service_that_is_no_board(board: NetworkBoard) -> None:
 class Mistaken(ServedRules):
     """A board whose answers are sound, and to nobody's HELLO."""
 
-    def datagrams(self, data: bytes) -> list[bytes]:
-        session = int.from_bytes(data[:4], "little")
-        return [datagram_of(session, [Reply(data[4] + 1, Answer.DONE).content])] * 2
+    def datagrams(self, payload: bytes) -> list[bytes]:
+        session = int.from_bytes(payload[:4], "little")
+        return [datagram_of(session, [Reply(payload[4] + 1, Answer.DONE).content])] * 2
 
 
 def test_sound_answers_to_no_hello_are_counted(board: NetworkBoard) -> None:
