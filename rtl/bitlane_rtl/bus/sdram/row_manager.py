@@ -79,7 +79,9 @@ class RowManager(wiring.Component):
             for bank in range(1 << part.bank_bits)
         )
         wait = Signal(range(max(opening, timing.precharge)))
-        hit = rows[burst.bank] == burst.row
+        # Compared as the burst enters: no row is opened between then and LOOK, and behind LOOK the
+        # multiplexer and the comparison of the rows would bound the clock.
+        hit = Signal(reset_less=True)
         bank_is_open = is_open.bit_select(burst.bank, 1)
         m.d.comb += [
             self.busy.eq(state != _State.EMPTY),
@@ -114,6 +116,7 @@ class RowManager(wiring.Component):
         with m.If(self.i.ready):
             m.d.sync += [
                 burst.eq(self.i.payload),
+                hit.eq(rows[self.i.p.bank] == self.i.p.row),
                 state.eq(_State.EMPTY),
             ]
             with m.If(self.i.valid):
