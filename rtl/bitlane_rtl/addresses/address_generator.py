@@ -1,6 +1,6 @@
 """The address generator of one stream. It adds strides; it neither counts loops nor has lengths."""
 
-from amaranth.hdl import Const, Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -111,14 +111,13 @@ class AddressGenerator(wiring.Component):
                     m.d.comb += jump.eq(setup.strides.jumps[loop - 1] if loop else stride)
                     if self._has_offset:
                         m.d.comb += turned.eq(setup.output_strides.jumps[loop - 1] if loop else 0)
-        # With up to two loops, the LUT that selects `jump` has an input left to make it 0 for the
-        # first address. No logic then follows the long carry of the adder.
-        begins = setup.idle if loops <= 2 else Const(0)
-        with m.If(begins):
+        # The first address passes the adder, so that no logic follows its long carry. The LUT that
+        # selects `jump` has an input left to make it 0.
+        with m.If(setup.idle):
             m.d.comb += jump.eq(0)
         m.d.comb += [
             # Outside of any condition on ready: the adder must not wait for it.
-            following.eq(Mux(begins, setup.begin.address, address) + jump),
+            following.eq(Mux(setup.idle, setup.begin.address, address) + jump),
             self.o.valid.eq(self.i.valid),
             self.i.ready.eq(self.o.ready),
             self.o.p.address.eq(address),
@@ -128,11 +127,9 @@ class AddressGenerator(wiring.Component):
             self.o.p.end.eq(self.i.p.end),
         ]
         fires = self.o.ready & self.i.valid
-        with m.If(begins | fires):
+        with m.If(setup.idle | fires):
             m.d.sync += address.eq(following)
         with m.If(setup.idle):
-            if loops > 2:
-                m.d.sync += address.eq(setup.begin.address)
             m.d.sync += [
                 offset.eq(setup.begin.offset),
                 lane_offset.eq(setup.begin.lane_offset),
