@@ -124,8 +124,8 @@ BUGS = {
     "a dense stream gets a step for each element": ("(done[0] | strided[name])", "1"),
     "a plain step goes to all streams": ("& self.plain & self.used[name]", "& self.plain"),
     "an outer loop goes on too soon": (
-        "advance & Cat(1, done).all()",
-        "advance & Cat(1, done[-1:]).all()",
+        "inside_done.eq(Cat(1, done).all())",
+        "inside_done.eq(Cat(1, done[-1:]).all())",
     ),
     "a loop does not begin anew": ("Mux(left[-1], again, left - 1)", "left - 1"),
     "it stops walking too soon": ("waiting |= buffer.o.valid", "pass"),

@@ -140,11 +140,16 @@ class LoopNest(wiring.Component):
         totals += [(k, self.loops.counts[k - 1]) for k in range(1, self._configuration.loops)]
         for number, total in totals:
             left = Signal(len(total), name=f"left_{number}", reset_less=True)
+            # Kept from the third loop on, because synthesis would derive the enable of each loop
+            # from that of the loop inside it: with four loops `running` passed five LUTs in a row.
+            attributes = {"keep": 1} if number > 1 else {}
+            inside_done = Signal(name=f"inside_{number}_done", attrs=attributes)
+            m.d.comb += inside_done.eq(Cat(1, done).all())
             with m.If(~running):
                 # The registers of unused loops hold values of an earlier command.
                 unused = self.in_use < number if number else ~self.strided.as_value().any()
                 m.d.sync += left.eq(Cat(total[:-1], total[-1] | unused))
-            with m.Elif(advance & Cat(1, done).all()):
+            with m.Elif(advance & inside_done):
                 again = total if number else Cat(total[:-1], total[-1] | ~any_strided)
                 m.d.sync += left.eq(Mux(left[-1], again, left - 1))
             done.append(left[-1])
