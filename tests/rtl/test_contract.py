@@ -290,7 +290,7 @@ def silence(bench: EngineBench) -> int:
     ("port", "given", "most"),
     [
         pytest.param(Port.READ_A, logic(Op.NOT, 0, None, 4096, 64), BOUND + 1, id="read data"),
-        pytest.param(Port.WRITE, task(Op.NOT), BOUND + 1, id="a response before the last"),
+        pytest.param(Port.WRITE, task(Op.NOT), BOUND + 2, id="a response before the last"),
         pytest.param(Port.WRITE, logic(Op.NOT, 0, None, 4096, 64), BOUND + 2, id="the last one"),
     ],
 )

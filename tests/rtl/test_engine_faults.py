@@ -298,3 +298,20 @@ def test_an_answer_in_the_last_cycle_is_no_timeout_of_the_next_command(latency: 
         assert end.index == 0
 
     bench.run(host)
+
+
+@pytest.mark.parametrize("latency", [67, 68])
+def test_an_answer_in_the_last_cycle_is_in_time_if_another_is_due(latency: int) -> None:
+    bench = EngineBench(configuration())
+    bench.writes.latency = latency
+
+    async def host(ctx: Any) -> None:
+        await bench.set(ctx, "TIMEOUT", 50)
+        await bench.submit(ctx, logic(Op.NOT, 0, None, 4096, 256))
+        await ctx.tick().repeat(400)
+        end = ending(*await bench.registers(ctx, "FAULT", "RETIRED"))
+        # The last beat follows 16 cycles after that of the first burst, whose answer is awaited.
+        expected = (Status.OK, 1) if latency <= 51 + 16 else (Status.TIMEOUT, 0)
+        assert (end.status, end.retired) == expected
+
+    bench.run(host)

@@ -199,8 +199,7 @@ RULES = (
         An answer is due from the request of a burst until its last beat, or its response. While
         one is due and TIMEOUT is N, not 0, the memory may take N + 1 cycles from one handshake on
         any of its ports to the next: a handshake in cycle N + 1 is in time, and without one until
-        cycle N + 2 the command ends with TIMEOUT. The response that ends a command may arrive in
-        cycle N + 2.
+        cycle N + 2 the command ends with TIMEOUT. A response may arrive in cycle N + 2.
 
         PORT is READ_A if an answer to A is due, else READ_B if one to B is, else WRITE.
         """,

@@ -234,8 +234,9 @@ class DataPath(wiring.Component):
         m.d.comb += [
             unreadable.eq(writer.poisoned & writer.drained),
             self.retire.eq(writer.retire),
-            # Not a timeout if the answer of this cycle ends a command.
-            self.fault.eq(writer.failed | unreadable | (expired & ~writer.retire)),
+            # Not a timeout if a response is accepted in this cycle: it may end a command. Whether
+            # it does is valid late, behind a FIFO.
+            self.fault.eq(writer.failed | unreadable | (expired & ~writer.answered)),
             self.report.port.eq(Port.WRITE),
             self.report.address.eq(writer.address),
         ]

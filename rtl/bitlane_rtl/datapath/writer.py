@@ -83,6 +83,8 @@ class Writer(wiring.Component):
     retire : ``Out(1)``
         The last response of a command arrives without an error, and none of its beats was in
         error. Undefined after ``failed``.
+    answered : ``Out(1)``
+        A response is accepted in this cycle.
     failed : ``Out(1)``
         A response reports an error, in this cycle.
     poisoned : ``Out(1)``
@@ -115,6 +117,7 @@ class Writer(wiring.Component):
                 "stop": In(1),
                 "port": Out(WritePort(width, configuration.data_width)),
                 "retire": Out(1),
+                "answered": Out(1),
                 "failed": Out(1),
                 "poisoned": Out(1),
                 "out_of_range": Out(1),
@@ -206,13 +209,13 @@ class Writer(wiring.Component):
         aborting = Signal()
         good = Signal()
         may_begin = Signal()
-        may_continue = Signal()
+        # Kept, because synthesis would put all of it behind the beat, which arrives late.
+        may_fire = Signal(attrs={"keep": 1})
         ends = Signal()
         begins = Signal()
         fire = Signal()
         poisons = Signal()
         leaves_range = Signal()
-        free = bursts.valid & beats.i.ready & requests.i.ready & opened.i.ready
         m.d.comb += [
             begins.eq(~inside),
             leaves_range.eq(bursts.valid & burst.outside & begins),
@@ -220,13 +223,13 @@ class Writer(wiring.Component):
             ends.eq(Mux(inside, ~more, burst.single)),
             # Only the beat arrives late in the cycle: all else is in registers.
             good.eq(self.i.valid & ~self.i.p.error),
-            may_begin.eq(begins & free & ~(aborting | burst.outside)),
-            may_continue.eq(inside & bursts.valid & beats.i.ready),
+            may_begin.eq(requests.i.ready & opened.i.ready & ~(aborting | burst.outside)),
+            may_fire.eq(bursts.valid & beats.i.ready & (inside | may_begin)),
             # While aborting, an open burst continues without data.
-            fire.eq((good & (may_begin | may_continue)) | (may_continue & aborting)),
+            fire.eq(may_fire & (good | (inside & aborting))),
             beats.i.valid.eq(fire),
             entering.last.eq(ends),
-            requests.i.valid.eq(good & may_begin),
+            requests.i.valid.eq(may_fire & begins & good),
             requests.i.p.address.eq(burst.address),
             requests.i.p.length.eq(burst.length),
             opened.i.valid.eq(requests.i.valid),
@@ -317,7 +320,7 @@ class Writer(wiring.Component):
 
     def _respond(self, m: Module, bursts: stream.Interface, opened: Fifo, aborted: Signal) -> None:
         response = self.port.response
-        answered = Signal()
+        answered = self.answered
         newest = Signal()
         m.d.comb += [
             response.ready.eq(opened.o.valid),
