@@ -15,8 +15,10 @@ __all__ = ["LaneTests"]
 class LaneTests(wiring.Component):
     """The test of each element of a word: whether it has a one, or whether it has none.
 
-    An element of two words is tested with its second word. If the first of them could not be read,
-    the second may never arrive: nothing behind it is written, and a reset must follow.
+    An element of 64 bits in one word is tested as two of 32 bits, which `Popcount` joins: here the
+    OR of eight bytes would bound the clock. An element of two words is tested with its second word.
+    If the first of them could not be read, the second may never arrive: nothing behind it is
+    written, and a reset must follow.
 
     Parameters
     ----------
@@ -60,7 +62,7 @@ class LaneTests(wiring.Component):
         ones = [self.a.word_select(byte, 8).any() for byte in range(size)]
         found: list[Value] = list(ones)
         lowest: list[Value] = [Const(1)] * size
-        for lane in (Lane.BITS_16, Lane.BITS_32, Lane.BITS_64):
+        for lane in (Lane.BITS_16, Lane.BITS_32):
             if max(self._lanes) < lane:
                 break
             wide = at_least(self.lane, lane, self._lanes)

@@ -203,6 +203,11 @@ class Pipeline(wiring.Component):
             popcount.a.eq(word),
             popcount.inside.eq(self.i.p.inside if self._sums else -1),
         ]
+        if Lane.BITS_64 in self._counted:
+            m.d.comb += [
+                popcount.joins.eq(operation.lane == Lane.BITS_64),
+                popcount.negate.eq(operation.negate),
+            ]
         if self._sums:
             with m.If(operation.sums):
                 m.d.comb += popcount.lane.eq(max(self._counted))
@@ -212,11 +217,13 @@ class Pipeline(wiring.Component):
         """Return the tests of the elements of ``word`` in stage 1."""
         operation = self.i.p.operation
         pairs = Lane.BITS_64 in self._lanes - self._counted
+        halves = (operation.lane == Lane.BITS_64) & (not pairs)
         m.submodules.tests = tests = LaneTests(self._data_width, self._counted, pairs=pairs)
         m.d.comb += [
             tests.a.eq(word),
             tests.lane.eq(operation.lane),
-            tests.negate.eq(operation.negate),
+            # The tests of halves of an element are negated when they are joined.
+            tests.negate.eq(operation.negate & ~halves),
             *([tests.test.eq(operation.test)] if pairs else []),
         ]
         if pairs:

@@ -2,9 +2,11 @@
 
 import random
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from amaranth.hdl import Module
 
 from bitlane_rtl.abi import Lane
 from bitlane_rtl.bit_unit.popcount import Popcount
@@ -25,6 +27,8 @@ class Work:
     enable: bool
     test: bool
     tests: int
+    joins: bool = False
+    negate: bool = False
 
     @property
     def result(self) -> int:
@@ -38,13 +42,28 @@ class Work:
             counts = [x.bit_count() for x in split(self.word, 8, self.width)]
             counts = [x * (self.inside >> byte & 1) for byte, x in enumerate(counts)]
         size = self.lane.bytes
+        if self.test and self.joins:
+            halves = zip(counts[::size], counts[size // 2 :: size], strict=True)
+            insides = (self.inside >> low & 1 for low in range(0, len(counts), size))
+            return join(
+                [(a | b) ^ (self.negate & c) for (a, b), c in zip(halves, insides, strict=True)],
+                self.lane.bits,
+            )
         sums = [sum(counts[low : low + size]) for low in range(0, len(counts), size)]
         return join(sums, self.lane.bits)
 
     def put(self, ctx: Any, circuit: Popcount) -> None:
         ctx.set(circuit.a, self.word)
-        for name in ("inside", "enable", "lane", "test", "tests"):
+        names = ["inside", "enable", "lane", "test", "tests"]
+        for name in [*names, "joins", "negate"] if hasattr(circuit, "joins") else names:
             ctx.set(getattr(circuit, name), getattr(self, name))
+
+
+class OnEcp5(Popcount):
+    """The unit as it is on an ECP5."""
+
+    def elaborate(self, platform: object) -> Module:
+        return super().elaborate(SimpleNamespace(family="ecp5"))
 
 
 @pytest.mark.parametrize("width", [8, 16, 32, 64])
@@ -53,13 +72,16 @@ class Work:
     [ALL, *(frozenset({lane}) for lane in Lane), frozenset({Lane.BITS_8, Lane.BITS_32})],
     ids=lambda lanes: "+".join(str(lane.bits) for lane in sorted(lanes)),
 )
-def test_counts_of_every_lane_in_their_stage(width: int, lanes: frozenset[Lane]) -> None:
+@pytest.mark.parametrize("unit", [Popcount, OnEcp5])
+def test_counts_of_every_lane_in_their_stage(
+    width: int, lanes: frozenset[Lane], unit: type[Popcount]
+) -> None:
     built = sorted(lane for lane in lanes if lane.bits <= width)
     if not built:
         with pytest.raises(ValueError, match=f"none of them fits into {width} bits"):
             Popcount(width, lanes)
         return
-    circuit = Popcount(width, lanes)
+    circuit = unit(width, lanes)
     generator = random.Random(width)
 
     async def check(ctx: Any) -> None:
@@ -68,14 +90,17 @@ def test_counts_of_every_lane_in_their_stage(width: int, lanes: frozenset[Lane])
             load = 3 if step < 2 else generator.randrange(4)
             word = [0, (1 << width) - 1, random_word(generator, width)][min(step, 2)]
             everything = (1 << width // 8) - 1
+            lane = generator.choice(built)
             work = Work(
                 word,
                 width,
-                generator.choice(built),
+                lane,
                 generator.choice([everything, generator.getrandbits(width // 8)]),
                 enable=generator.random() < 0.8,
                 test=generator.random() < 0.4,
                 tests=generator.getrandbits(width // 8),
+                joins=lane == Lane.BITS_64 and generator.random() < 0.5,
+                negate=generator.random() < 0.5,
             )
             work.put(ctx, circuit)
             ctx.set(circuit.load, load)
