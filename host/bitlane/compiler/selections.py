@@ -24,7 +24,7 @@ from .prices import prices_of
 
 @dataclass(frozen=True, slots=True)
 class SelectedBlocks:
-    """SelectedBlocks of elements at irregular distances, in the device's memory."""
+    """Blocks of elements that lie at irregular distances, in the device's memory."""
 
     base: int
     """The address from which offsets count."""

@@ -1,4 +1,4 @@
-"""A long write: packets that are encoded together, and whose answers are known beforehand."""
+"""A long write is encoded as one stream of packets, and the host expects each answer's bytes."""
 
 from dataclasses import dataclass
 from typing import Final

@@ -25,7 +25,7 @@ from .programs import Locations, ProgramWriter
 
 
 class Kind(IntEnum):
-    """What an action does; ``Kind`` of interpreter.h has the same numbers."""
+    """The kinds of actions; ``Kind`` of interpreter.h has the same numbers."""
 
     STORE = 0
     COPY = auto()
