@@ -251,7 +251,7 @@ class FormIsRight(Contract):
             m.d.sync += [length.eq(0), known.eq(0)]
         m.d.comb += Assert(~check.good | before(m, (length == 16) & known & ~reset))
 
-        # What the check remembers, for induction. The head of the second frame may be the CRC.
+        # Induction needs what the check remembers. The head of the second frame may be the CRC.
         state, heads = self.inside(2, "check.fsm_state"), self.inside(2, "check.heads")
         begun, second = heads[0], heads[1]
         in_session, in_head, in_address, in_data = (state == number for number in range(4))

@@ -31,13 +31,13 @@ class _Field(NamedTuple):
 
 
 _TYPE, _ARP_TYPE, _TAG_TYPE = 0x08, 0x06, 0x81
-"""Of the types of IPv4 and ARP, the first byte; the second one of ARP; the first one of a tag."""
+"""The first byte of the types of IPv4 and ARP, the second one of ARP, the first one of a tag."""
 
 _ECHO_PROTOCOL, _UDP_PROTOCOL = 1, 17
 _MOST_PACKET_BYTES = 1500
 _TYPE_POSITION = 12
 _DATA_POSITION = 42
-"""Of the first byte of a datagram."""
+"""The position of the first byte of a datagram."""
 
 _PSEUDO_HEADER = (1 << 16) - 1 - 20
 """Minus the length of the IPv4 header, in ones' complement: with the total length, that of UDP."""

@@ -190,7 +190,7 @@ def test_sessions(bench: BridgeBench) -> None:
 def test_a_late_hello_of_the_session_before_starts_nothing(
     bench: BridgeBench, closed: bool
 ) -> None:
-    """Whether it takes over or not; its host is told that another one has used the board."""
+    """It starts nothing if it takes over, too; its host learns that another one used the board."""
     mine, late = (start(nonce=nonce) for nonce in (1 << TAKE_OVER, 0))
     other = [start(OTHER, nonce=1 << TAKE_OVER), datagram_of(OTHER, [write(0, 0, b"kept")])]
     other += [datagram_of(OTHER, [goodbye(1)])] * closed
@@ -247,7 +247,7 @@ def test_of_a_session_the_last_8192_requests_have_repetitions(
 def test_a_copy_that_is_late_by_many_requests_changes_nothing(
     bench: BridgeBench, count: int
 ) -> None:
-    """``count`` requests after it, its data are not written again."""
+    """A copy that arrives ``count`` requests late does not write its data again."""
     first = datagram_of(SESSION, [write(0, 0, b"old!")])
     others = [write(1, 0, b"new!"), *(read(number, 8, 1) for number in range(2, count))]
     mine = [datagram_of(SESSION, others[n : n + 100]) for n in range(0, count - 1, 100)]
