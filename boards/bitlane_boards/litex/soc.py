@@ -91,12 +91,7 @@ def add_bitlane(
     width = _port_width(sdram, soc) if configuration is None else configuration.data_width
     if sdram is not None and not masks:
         _expect_whole_words(soc, width)
-    try:
-        configuration = replace(
-            configuration or full(width), memory_base=region.origin, memory_bytes=region.size
-        )
-    except ValueError as error:
-        raise BitlaneError(f"add_bitlane: memory_bytes is {region.size}: {error}") from error
+    configuration = _in_region(configuration or full(width), region)
     soc.bus.add_region(f"{name}_memory", region)
     core = Bitlane(soc.platform, configuration)
     soc.add_module(name=name, module=core)
@@ -108,6 +103,13 @@ def add_bitlane(
         _add_start(soc, name, sdram)
     _add_control(soc, name, core)
     return core
+
+
+def _in_region(configuration: Configuration, region: SoCRegion) -> Configuration:
+    try:
+        return replace(configuration, memory_base=region.origin, memory_bytes=region.size)
+    except ValueError as error:
+        raise BitlaneError(f"add_bitlane: memory_bytes is {region.size}: {error}") from error
 
 
 def _add_control(soc: Any, name: str, core: Bitlane) -> None:
