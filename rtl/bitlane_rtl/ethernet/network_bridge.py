@@ -15,7 +15,7 @@ its packet was at the reader, with a memory that answers in the next cycle::
     13  start -> mover                                        Splitter
     14  burst -> read; answer -> answers                      ForwardRegister
     15  answer at the packer; beat -> mover                   Fifo, register
-    16  packet's header, SESSION -> stack                     ForwardRegister
+    16  packet's header, SESSION -> stack                     SkidBuffer
     18  word at the executor
     24  answer -> stack; word -> answers
     25  word -> stack
@@ -97,7 +97,7 @@ class NetworkBridge(wiring.Component):
     that answers after 12 cycles and transfers a beat of 64 bits every 2, a datagram of 1,472 bytes
     with three requests takes 438: 315 MB/s at 93.75 MHz, or 157 in both directions at once, where a
     gigabit line carries 119.6 in each.
-    Area (128 KiB of memory, data width 32): 2,077 LUT4, 306 CCU2C, 1,631 flip-flops, 16 LUT RAMs
+    Area (128 KiB of memory, data width 32): 2,234 LUT4, 328 CCU2C, 1,841 flip-flops, 16 LUT RAMs
     and 20 block RAMs on ECP5. The way from a block RAM to the register behind it bounds the clock
     of ``sync``; on the boards, ``rx`` has 140 to 238 MHz and ``tx`` 138 to 188 MHz.
     """

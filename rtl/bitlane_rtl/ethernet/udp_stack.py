@@ -7,7 +7,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..link.packets import PacketWord
-from ..streams.register_slices import ForwardRegister, SkidBuffer
+from ..streams.register_slices import SkidBuffer
 from .board_addresses import BoardAddresses
 from .frame_parser import FrameParser
 from .gmii import Gmii
@@ -92,8 +92,8 @@ class UdpStack(wiring.Component):
         # It cuts the path from the user's `ready` to the block RAM.
         m.submodules.registered = registered = SkidBuffer(PacketWord)
         m.submodules.router = router = PacketRouter()
-        # It cuts the path from the user to the sums of the builder.
-        m.submodules.sending = sending = ForwardRegister(PacketWord)
+        # It cuts the paths from the user to the sums of the builder, and from its room to the user.
+        m.submodules.sending = sending = SkidBuffer(PacketWord)
         m.submodules.builder = builder = PacketBuilder(self._addresses)
         m.submodules.to_line = DomainRenamer({"write": "sync", "read": "tx"})(to_line)
         m.submodules.transmitter = DomainRenamer("tx")(transmitter)
