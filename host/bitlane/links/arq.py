@@ -161,6 +161,8 @@ class Window:
             # The request was repeated, and this is its second answer.
             if number == self._timed_out:
                 self.spurious += 1
+                # Further answers are copies that the network made.
+                self._timed_out = None
             return 0
         pending = self._flight.isolate(pending, number, 1)
         fragment = pending.frame(number, self._line.sizes.most)

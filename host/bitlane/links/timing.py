@@ -68,6 +68,9 @@ class RetransmissionTimer:
     MOST_BACKOFF: Final = 32
     """Cap of the exponential back-off: on a noisy line a longer wait does not help."""
 
+    MOST_PATIENCE: Final = 16
+    """Cap of the factor after spurious retransmissions, which copies of answers imitate."""
+
     FORGET: Final = 1 / 8
     """Share of the difference by which a shorter measurement lowers the estimate; a longer one
     raises it at once."""
@@ -77,6 +80,7 @@ class RetransmissionTimer:
         self._longest = longest
         self._rate: float | None = None
         self._backoff = 1
+        self._patience = 1
 
     def seconds(self, line_bytes: int) -> float:
         """Return the seconds to wait if ``line_bytes`` pass before the next answer."""
@@ -84,7 +88,7 @@ class RetransmissionTimer:
             wait = self.FIRST
         else:
             wait = self.SAFETY * self._rate * (line_bytes + self._line.latency_bytes)
-            wait = max(self._line.least_wait, wait)
+            wait = max(self._line.least_wait, wait) * self._patience
         return min(self._longest, wait * self._backoff)
 
     def measured(self, seconds: float, line_bytes: int) -> None:
@@ -92,6 +96,8 @@ class RetransmissionTimer:
         rate = seconds / (line_bytes + self._line.latency_bytes)
         old = rate if self._rate is None else self._rate
         self._rate = max(rate, old + self.FORGET * (rate - old))
+        # A request that was sent once shows the time of the line, whatever copies suggested.
+        self._patience = max(1, self._patience // 2)
 
     def back_off(self) -> None:
         """Double the wait: the timer has expired."""
@@ -102,6 +108,8 @@ class RetransmissionTimer:
         self._backoff = 1
 
     def spurious(self) -> None:
-        """Double the estimate: a request repeated after a timeout has been answered twice."""
-        if self._rate is not None:
-            self._rate *= 2
+        """Double the wait: a request repeated after a timeout has been answered twice.
+
+        Each later measurement halves it again.
+        """
+        self._patience = min(2 * self._patience, self.MOST_PATIENCE)

@@ -240,6 +240,9 @@ def test_second_answers_are_ignored_and_tell_of_haste() -> None:
     assert it.spurious == 1
     it.take(done(3))
     assert it.spurious == 1
+    # A network may copy an answer any number of times.
+    it.take(done(0))
+    assert it.spurious == 1
 
 
 def test_a_repetition_is_the_same_byte_for_byte() -> None:
@@ -365,3 +368,15 @@ def test_answers_that_come_twice_double_patience() -> None:
     before = it.seconds(100)
     it.spurious()
     assert it.seconds(100) == pytest.approx(2 * before)
+
+
+def test_copies_of_answers_stretch_the_wait_only_until_it_is_measured() -> None:
+    it = timer((0.001, 100))
+    for _ in range(100):
+        it.spurious()
+    assert it.seconds(100) == 16 * SERIAL.least_wait
+    waits = []
+    for _ in range(5):
+        it.measured(0.001, 100)
+        waits.append(round(it.seconds(100) / SERIAL.least_wait))
+    assert waits == [8, 4, 2, 1, 1]
