@@ -134,9 +134,10 @@ class DatagramSocket:
         start, end = 0, self._socket.recv_into(self._buffer)
         step = end
         self._wait(0.0)
-        # Without a loop, the window would be served after each datagram.
+        # Without a loop, the window would be served after each datagram. An empty one ends it: they
+        # never fill the buffer, so that a peer that sends them could hold it for ever.
         with suppress(BlockingIOError):
-            while end + DATAGRAM_BYTES <= _BUFFER_BYTES:
+            while step and end + DATAGRAM_BYTES <= _BUFFER_BYTES:
                 size = self._socket.recv_into(self._buffer[end:])
                 if size != step:
                     if end > start:

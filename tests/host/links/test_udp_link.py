@@ -147,6 +147,20 @@ def test_datagrams_of_any_sizes_arrive_one_by_one(batches: bool) -> None:
         opened_socket.close()
 
 
+def test_empty_datagrams_do_not_hold_a_call() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as peer:
+        peer.bind(("127.0.0.1", 0))
+        plain = DatagramSocket(peer.getsockname(), batches=False)
+        plain.send([Batch(b"hello", 5)])
+        _, sender = peer.recvfrom(10)
+        for each in (b"", b"", b"first", b"", b"second"):
+            peer.sendto(each, sender)
+        calls = [[bytes(batch.content) for batch in plain.receive(1.0)] for _ in range(4)]
+        plain.close()
+    # Each call ends with an empty one, however many there are.
+    assert calls == [[], [], [b"first"], [b"second"]]
+
+
 def test_a_card_that_cannot_cut_gets_plain_datagrams(board: NetworkBoard) -> None:
     tried = []
 
