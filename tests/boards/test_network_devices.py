@@ -117,6 +117,11 @@ def test_a_prefix_is_its_addresses() -> None:
     assert len(expand(["192.168.1.0/24"])) == 254
 
 
+def test_an_address_is_asked_once() -> None:
+    found = expand(["10.0.0.2", "board-a", "10.0.0.0/30", "board-a"])
+    assert found == ["10.0.0.2", "board-a", "10.0.0.1"]
+
+
 @pytest.mark.parametrize(
     ("texts", "message"),
     [

@@ -31,6 +31,8 @@ _PORT: Final = DEFAULT_PORT
 def expand(texts: Sequence[str]) -> list[str]:
     """Return the addresses that ``texts`` name: ``HOST[:PORT]``, or a prefix as 192.168.1.0/28.
 
+    Each is returned once: two questions at a time would find the board in use by each other.
+
     Raises ``BitlaneError`` for a text that is neither, and for more than 256 addresses.
     """
     found: list[str] = []
@@ -53,6 +55,7 @@ def expand(texts: Sequence[str]) -> list[str]:
                 f" {_MOST_ADDRESSES} or fewer, as of a prefix /24"
             )
         found += map(str, network.hosts())
+    found = list(dict.fromkeys(found))
     if len(found) > _MOST_ADDRESSES:
         raise BitlaneError(
             f"devices: {len(found)} addresses; expected {_MOST_ADDRESSES} or fewer in one call"
