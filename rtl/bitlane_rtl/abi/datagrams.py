@@ -9,7 +9,8 @@ datagram with the same SESSION, which goes to the address from which the request
 that does not fit any more starts another one. A datagram whose CRC, length or SESSION is wrong is
 dropped as a whole, and so is one whose source port is the board's. A request that is out of turn is
 answered with EXPECTED, the first one since a request was accepted; those behind it in the same
-datagram are out of turn, whatever their numbers.
+datagram are out of turn, whatever their numbers. For this rule, neither GOODBYE nor a HELLO that
+starts no session is an accepted request.
 
 A session belongs to one host. HELLO is the only frame of its datagram, and its SESSION is a random
 number that is not 0. It starts that session if no other session is alive, or if bit TAKE_OVER of
