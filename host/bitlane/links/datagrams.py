@@ -22,6 +22,7 @@ from bitlane_rtl.abi.datagrams import (
 from bitlane_rtl.abi.frames import (
     ANSWER_HEADER_BYTES,
     CRC_BYTES,
+    HELLO_BYTES,
     INTERRUPT_BIT,
     REPETITIONS,
     REQUEST_HEADER_BYTES,
@@ -53,6 +54,9 @@ _CRC: Final = Struct("<I")
 
 _RESIDUE: Final = 0x2144DF1C
 """The CRC-32 of any bytes that are followed by their own CRC-32."""
+
+_OLD_VERSION: Final = 1
+"""A link version whose answers have a number of a byte, `Answer`, and two zeros as their header."""
 
 _CRC_TABLE: Final = np.array([crc32(bytes((x ^ 0xFF,))) ^ 0xFF << 24 for x in range(256)], "<u4")
 """The CRC-32 register after each byte that is shifted into a register of 0."""
@@ -184,6 +188,8 @@ class DatagramLine(Line):
                 found = [found[0]._replace(content=answered, packets=packets)]
             if found is not None and (packets > 1 or crc32(answered) == _RESIDUE):
                 replies += found
+            elif found is None and (old := self._old_reply(answered)) is not None:
+                replies.append(old)
             else:
                 damaged += 1
             rest = rest[packets * size :]
@@ -210,6 +216,20 @@ class DatagramLine(Line):
             place += words_bytes(size)
             following, before = number + 1 & SEQUENCE_MASK, second
         return replies if place == end else None
+
+    def _old_reply(self, packet: memoryview) -> Reply | None:
+        """Return the answer of a board of link version 1 to a HELLO, if ``packet`` is one."""
+        start = SESSION_BYTES + ANSWER_HEADER_BYTES
+        end = start + HELLO_BYTES
+        if (
+            len(packet) != end + CRC_BYTES
+            or packet[:SESSION_BYTES] != self._session
+            or packet[start] != _OLD_VERSION
+            or crc32(packet) != _RESIDUE
+        ):
+            return None
+        number, second = packet[SESSION_BYTES : SESSION_BYTES + 2]
+        return Reply(number, *kind_and_interrupt(second), packet, 1, (slice(start, end),))
 
     def _alike(self, rest: memoryview, size: int, first: Reply) -> int:
         """Return how many packets of ``rest`` continue ``first``, the reply of the first one.

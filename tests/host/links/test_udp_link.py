@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import bitlane
-from bitlane.errors import BitlaneError, BoardInUseError, LinkError
+from bitlane.errors import BitlaneError, BoardInUseError, LinkError, LinkVersionError
 from bitlane.links import udp_link
 from bitlane.links.datagram_socket import DatagramSocket
 from bitlane.links.line import Batch
@@ -23,7 +23,7 @@ from support.board.driver import DriverDevice
 from support.ethernet.datagrams import datagram_of
 from support.host.network import Cable, NetworkBoard, ServedRules, network_board
 from support.host.transfers import BASE, expect_exchange, expect_transfer
-from support.serial.frames import Reply
+from support.serial.frames import Reply, with_crc
 
 SIZE = 1 << 17
 
@@ -447,6 +447,22 @@ def test_a_board_of_another_version(
     with pytest.raises(LinkError, match=message):
         opened(board)
     assert not board.rules.alive
+
+
+class OldRules(ServedRules):
+    """A board of link version 1."""
+
+    def datagrams(self, payload: bytes) -> list[bytes]:
+        session, number, nonce = payload[:4], payload[4:5], payload[8:12]
+        answer = number + b"\0\0\0" + b"\1\0" + (28_672).to_bytes(2, "little") + nonce
+        return [with_crc(session + answer)]
+
+
+def test_a_board_of_version_1(board: NetworkBoard, monkeypatch: pytest.MonkeyPatch) -> None:
+    board.rules = OldRules()
+    monkeypatch.setattr(UdpLink, "_greeting_number", lambda _: 0x12345678)
+    with pytest.raises(LinkVersionError, match="the board has version 1 of the link, this bitlan"):
+        opened(board)
 
 
 class Chatter(ServedRules):
