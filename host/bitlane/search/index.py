@@ -364,9 +364,9 @@ class BinaryIndex:
 
 def _ids_from(name: str, first: int, count: int) -> Ids:
     """Return ``count`` ids from ``first`` on. Raises ``ArrayIndexError`` beyond int64."""
-    if not _LEAST <= first <= _MOST - count:
+    if not _LEAST <= first <= _MOST - max(0, count - 1):
         raise ArrayIndexError(f"{name}: {first}; no row has this id")
-    return np.arange(first, first + count)
+    return first + np.arange(count, dtype=np.int64)
 
 
 def _shifted(ids: Ids, shift: int) -> Ids:

@@ -6,7 +6,7 @@ import zipfile
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 import numpy as np
 
@@ -35,6 +35,12 @@ _BROKEN: Final = (
     zipfile.BadZipFile,
 )
 """Errors of Python's archives for a file that is not one, or that is damaged."""
+
+_MEMBERS: Final = {"format.npy", "metric.npy", "rows.npy"}
+"""Members that each file has."""
+
+_END: Final = struct.Struct("<10xH10x")
+"""The last record of an archive without a comment: the number of its members."""
 
 _LONGEST_WORD: Final = 4096
 """Most bytes of the members ``format`` and ``metric``."""
@@ -73,6 +79,7 @@ def read_rows(file: str | PathLike[str]) -> SavedRows:
     try:
         with path.open("rb") as source, zipfile.ZipFile(source) as archive:
             size = source.seek(0, io.SEEK_END)
+            _expect_members(archive, source)
             written, metric = (_read_word(archive, name) for name in ("format", "metric"))
             if written not in _FORMATS:
                 expected = " or ".join(map(repr, _FORMATS))
@@ -107,6 +114,18 @@ def _expect_ids(file: str | PathLike[str], ids: AnyArray | None, rows: int) -> N
         RowIds().with_own(as_own_ids("ids", ids, rows))
     except SearchError as error:
         raise _other(file, str(error)) from None
+
+
+def _expect_members(archive: zipfile.ZipFile, source: BinaryIO) -> None:
+    """Raise ``NpyError`` if the directory of ``archive`` does not list all that was written.
+
+    No checksum covers it: damaged, it could hide the ids.
+    """
+    source.seek(-_END.size, io.SEEK_END)
+    (count,) = _END.unpack(source.read(_END.size))
+    names = archive.namelist()
+    if len(names) != count or set(names) - {"ids.npy"} != _MEMBERS:
+        raise NpyError(f"{count} members; found {names}")
 
 
 def _read_word(archive: zipfile.ZipFile, name: str) -> str:

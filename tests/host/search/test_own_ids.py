@@ -228,3 +228,24 @@ def test_ids_are_saved(tmp_path: Path) -> None:
     with np.load(tmp_path / "index.npz") as archive:
         assert same(archive["ids"], index.ids)
         assert str(archive["format"]) == "bitlane.BinaryIndex 2"
+
+
+def test_the_last_id_of_int64_has_a_row() -> None:
+    last = 2**63 - 1
+    index = filled(ROWS[:2], [last, 7])
+    assert same(index.reconstruct(last), ROWS[0])
+    assert same(index.reconstruct_n(last, 1), ROWS[:1])
+
+
+def test_no_damage_of_a_file_hides_ids(tmp_path: Path) -> None:
+    file = tmp_path / "index.npz"
+    index = filled(ROWS[:3], [5, 6, 9])
+    index.save(file)
+    content = file.read_bytes()
+    for place in range(content.index(b"PK\x01\x02"), len(content)):
+        file.write_bytes(content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :])
+        try:
+            ids = BinaryIndex.load(index.device, file).ids
+        except SearchError:
+            continue
+        assert ids.tolist() == [5, 6, 9], place
