@@ -1,9 +1,12 @@
-"""The Members section of each component's docstring lists its ports, no more and no fewer.
+"""Each component describes its ports, no more and no fewer.
+
+Fixed ports have a docstring below their annotation; others stand in the section Members.
 
 Components are collected while circuits are elaborated, so no list of them can go stale: a component
 that is in none of `CIRCUITS` fails until a circuit there contains it.
 """
 
+import ast
 import importlib
 import inspect
 import pkgutil
@@ -11,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -86,15 +90,25 @@ def ports() -> Ports:
     return found
 
 
-def listed(docstring: str) -> list[str]:
-    """Return the names in the section Members: ``a, b : ``In(1)``; c : ``Out(1)`` `` are three."""
-    _, _, section = inspect.cleandoc(docstring).partition("\nMembers\n-------\n")
+def described(component: type[wiring.Component]) -> list[str]:
+    """Return the names in the section Members, and of annotations with a docstring below."""
+    docstring = inspect.cleandoc(component.__doc__ or "")
+    _, _, section = docstring.partition("\nMembers\n-------\n")
     headers = [line for line in section.split("\n\n")[0].splitlines() if line[:1].strip()]
     groups = [group.split(" : ")[0] for line in headers for group in line.split("; ")]
-    return [name.strip() for group in groups for name in group.split(",")]
+    names = [name.strip() for group in groups for name in group.split(",")]
+    [definition] = ast.parse(inspect.getsource(component)).body
+    assert isinstance(definition, ast.ClassDef)
+    for statement, following in pairwise(definition.body):
+        match statement, following:
+            case ast.AnnAssign(target=ast.Name(name)), ast.Expr(ast.Constant(str())):
+                names.append(name)
+    return names
 
 
 @pytest.mark.parametrize("component", [*components()], ids=lambda each: each.__qualname__)
-def test_members_are_the_ports(component: type[wiring.Component], ports: Ports) -> None:
+def test_descriptions_are_those_of_the_ports(
+    component: type[wiring.Component], ports: Ports
+) -> None:
     assert component in ports, "in no circuit; add one that contains it to CIRCUITS"
-    assert sorted(listed(component.__doc__ or "")) == sorted(ports[component])
+    assert sorted(described(component)) == sorted(ports[component])
