@@ -39,13 +39,6 @@ class AnswerPacker(wiring.Component):
     close  the CRC is sent                                   move
     =====  ================================================  ======================================
 
-    Members
-    -------
-    i : ``In(stream.Signature(AnswerWord))``
-        Answers; the header and SESSION before them; and their end. Data come with `Mark.WORD`.
-    o : ``Out(stream.Signature(PacketWord))``
-        Datagrams with the packet's header in front.
-
     Latency: 1 cycle of an answer, 8 of the first one of a datagram, and 0 of data. Throughput: a
     word a cycle.
     Paths through it: from ``i`` to ``o``, and from ``o.ready`` to ``i.ready``.
@@ -53,7 +46,9 @@ class AnswerPacker(wiring.Component):
     """
 
     i: In(stream.Signature(AnswerWord))
+    """Answers; the header and SESSION before them; and their end. Data come with `Mark.WORD`."""
     o: Out(stream.Signature(PacketWord))
+    """Datagrams with the packet's header in front."""
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

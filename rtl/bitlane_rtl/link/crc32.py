@@ -26,11 +26,11 @@ class Crc32(wiring.Component):
 
     Members
     -------
-    clear : ``In(1)``
+    clear
         The next word is the first one. Has priority.
-    valid : ``In(1)``; data : ``In(width)``
+    valid, data
         The next word, the first bit of the line in the lowest bit.
-    crc : ``Out(32)``
+    crc
         The CRC of all words since ``clear``.
 
     Latency: 1 cycle. Throughput: a word a cycle. Raises ``ValueError`` if ``width`` is not 1 to 32.

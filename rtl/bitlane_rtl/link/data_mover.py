@@ -1,7 +1,5 @@
 """Moves the words of requests to and from beats of the memory's ports. It aligns nothing."""
 
-from typing import Any
-
 from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -35,10 +33,11 @@ class DataMover(wiring.Component):
 
     Members
     -------
-    transfer : ``In(DataTransfer(address_width))``
-    read : ``Out(ReadPort(address_width, data_width))``
+    transfer
+        The transfer to execute.
+    read
         ``data.ready`` is always 1.
-    write : ``Out(WritePort(address_width, data_width))``
+    write
         ``response.ready`` is always 1.
 
     Latency: the first burst is requested in the cycle after ``transfer.start``. A READ's first word
@@ -46,10 +45,6 @@ class DataMover(wiring.Component):
     Throughput: a word a cycle.
     Area (data width 32): 73 LUT4, 37 CCU2C, 152 flip-flops and a block RAM on ECP5.
     """
-
-    transfer: Any
-    read: Any
-    write: Any
 
     def __init__(self, configuration: Configuration) -> None:
         self._beat_low = configuration.data_bytes_log2

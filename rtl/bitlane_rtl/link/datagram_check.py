@@ -20,22 +20,17 @@ class DatagramCheck(wiring.Component):
     A datagram is also bad if its SESSION is 0, or if a HELLO or GOODBYE has a SIZE or is not its
     only frame. Numbers and addresses are not checked.
 
-    Members
-    -------
-    reset : ``In(1)``
-        No datagram has begun. 1 between two datagrams.
-    valid : ``In(1)``; byte : ``In(8)``
-        The next byte of a datagram.
-    good : ``Out(1)``
-        The bytes so far are a datagram.
-
     Latency: ``good`` 2 cycles. Throughput: a byte a cycle.
     """
 
     reset: In(1)
+    """No datagram has begun. 1 between two datagrams."""
     valid: In(1)
+    """``byte`` is the next byte of a datagram."""
     byte: In(8)
+    """A byte of a datagram."""
     good: Out(1)
+    """The bytes so far are a datagram."""
 
     def elaborate(self, platform: object) -> Any:
         m = Module()

@@ -86,15 +86,16 @@ class RequestExecutor(wiring.Component):
 
     Members
     -------
-    i : ``In(stream.Signature(RequestWord))``
+    i
         Requests, whose first words are `RequestHead`; and words with other marks between them.
-    o : ``Out(stream.Signature(AnswerWord))``
+    o
         Answers, and the words with other marks than `Mark.WORD` from ``i``. ``ready`` must stay 1
         until a word is transferred.
-    memory : ``Out(DataTransfer(address_width))``
-    control : ``In(ControlPort())``
+    memory
+        Transfers of the data of requests.
+    control
         Port of the controlled circuit.
-    interrupt : ``In(1)``
+    interrupt
         Level of the interrupt line.
 
     Latency: with a request's first word transferred in cycle 0 and ADDRESS in cycle 1, the answer
@@ -107,12 +108,6 @@ class RequestExecutor(wiring.Component):
     that a request loads before it uses them have no reset: the enable of an iCE40 flip-flop gates
     its reset, too.
     """
-
-    i: Any
-    o: Any
-    memory: Any
-    control: Any
-    interrupt: Signal
 
     def __init__(self, configuration: Configuration, receive_bytes: int) -> None:
         self._identity = LINK_VERSION | receive_bytes << 16

@@ -52,24 +52,18 @@ class RequestReader(wiring.Component):
     clock_hz
         Clocks a second, for SESSION_SECONDS.
 
-    Members
-    -------
-    i : ``In(stream.Signature(PacketWord))``
-        Datagrams that `DatagramCheck` found good.
-    o : ``Out(stream.Signature(RequestWord))``
-        The header and SESSION of each datagram, its requests, the answer to one that is not to be
-        executed, and the end. A GOODBYE is a READ of no bytes.
-    interrupt : ``In(1)``
-        Level of the interrupt line.
-
     Latency: 3 cycles from a frame's first word to ``o``. Throughput: a word a cycle, and 2 cycles
     more for each frame. Paths through it: from ``i`` to ``o``, and from ``o.ready`` to ``i.ready``.
     Area: 239 LUT4, 63 CCU2C and 242 flip-flops on ECP5.
     """
 
     i: In(stream.Signature(PacketWord))
+    """Datagrams that `DatagramCheck` found good."""
     o: Out(stream.Signature(RequestWord))
+    """The header and SESSION of each datagram, its requests, the answer to one that is not to be
+    executed, and the end. A GOODBYE is a READ of no bytes."""
     interrupt: In(1)
+    """Level of the interrupt line."""
 
     def __init__(self, clock_hz: int) -> None:
         self._timer = SessionTimer(clock_hz)

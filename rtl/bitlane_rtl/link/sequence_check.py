@@ -15,12 +15,12 @@ class Complaint(wiring.Signature):
 
     Members
     -------
-    valid : ``Out(1)``
+    valid
         ``expected`` must be reported to the host, because a frame was dropped, the first one since
         the last good frame.
-    expected : ``Out(range(SEQUENCES))``
+    expected
         Sequence number of the next request; the highest one after reset.
-    answered : ``In(1)``
+    answered
         The complaint is reported; it ends after this cycle. It also ends when the expected request
         arrives.
     """
@@ -38,33 +38,25 @@ class SequenceCheck(wiring.Component):
         Only a request that was accepted after the last one with ``any`` has a repetition, as
         `abi.datagrams` specifies.
 
-    Members
-    -------
-    load : ``In(1)``; number : ``In(range(SEQUENCES))``
-        Compare the number of a request. The next one is compared after ``good`` or ``dropped``.
-    any : ``In(1)``
-        Accept that request with any number. With ``load`` or later.
-    repeated : ``Out(1)``
-        The request is a repetition.
-    out_of_turn : ``Out(1)``
-        The request must be dropped.
-    good : ``In(1)``
-        The request is accepted. If it is not repeated, the next number is expected.
-    dropped : ``In(1)``
-        A request is dropped.
-    complaint : ``Out(Complaint())``
-
     Latency: 1 cycle. Throughput: a request every 2 cycles.
     """
 
     load: In(1)
+    """Compare ``number``. The next one is compared after ``good`` or ``dropped``."""
     number: In(range(SEQUENCES))
+    """The number of a request."""
     any: In(1)
+    """Accept that request with any number. With ``load`` or later."""
     repeated: Out(1)
+    """The request is a repetition."""
     out_of_turn: Out(1)
+    """The request must be dropped."""
     good: In(1)
+    """The request is accepted. If it is not repeated, the next number is expected."""
     dropped: In(1)
+    """A request is dropped."""
     complaint: Out(Complaint())
+    """The complaint about dropped requests."""
 
     def __init__(self, *, counted: bool = False) -> None:
         self._counted = counted

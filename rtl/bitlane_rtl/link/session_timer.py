@@ -19,22 +19,16 @@ class SessionTimer(wiring.Component):
     clock_hz
         Clocks a second, 8 or more.
 
-    Members
-    -------
-    restart : ``In(1)``
-        A datagram of the session arrived.
-    stop : ``In(1)``
-        The session ended. Has priority.
-    alive : ``Out(1)``
-        The session is alive: 0 after reset, and between SESSION_SECONDS and twice that after the
-        last ``restart``.
-
     Latency: 1 cycle. Raises ``ValueError`` if ``clock_hz`` is below 8.
     """
 
     restart: In(1)
+    """A datagram of the session arrived."""
     stop: In(1)
+    """The session ended. Has priority."""
     alive: Out(1)
+    """The session is alive: 0 after reset, and between SESSION_SECONDS and twice that after the
+    last ``restart``."""
 
     def __init__(self, clock_hz: int) -> None:
         if clock_hz < 8:

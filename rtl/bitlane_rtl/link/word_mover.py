@@ -1,7 +1,5 @@
 """Moves the words of requests to and from a memory of words. It has no buffer."""
 
-from typing import Any
-
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -23,16 +21,14 @@ class WordMover(wiring.Component):
 
     Members
     -------
-    transfer : ``In(DataTransfer(address_width))``
+    transfer
         ``done`` is always 1.
-    memory : ``Out(WordAccess(address_width))``
+    memory
+        The word port of the memory.
 
     Latency: 1 cycle of a READ, 0 of a WRITE. Throughput: a READ a word every 2 cycles, a WRITE one
     a cycle. Paths through it: all from ``transfer`` to ``memory``, and back from ``ready``.
     """
-
-    transfer: Any
-    memory: Any
 
     def __init__(self, address_width: int) -> None:
         super().__init__(

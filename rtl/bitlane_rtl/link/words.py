@@ -96,20 +96,20 @@ class DataTransfer(wiring.Signature):
 
     Members
     -------
-    start : ``Out(1)``
+    start
         A transfer starts: the other outputs are valid, and are held until its last word. All words
         of the transfer before are read, or written and ``done``.
-    write : ``Out(1)``
+    write
         The transfer writes.
-    address : ``Out(address_width)``
+    address
         With ``start`` the first byte. With each word, bits 31:2 are those of its address.
-    size_less_1 : ``Out(SIZE_BITS)``
+    size_less_1
         The number of bytes less one.
-    words : ``Out(stream.Signature(WriteWord))``
+    words
         The words to write.
-    read : ``In(stream.Signature(32))``
+    read
         The words that are read. ``ready`` stays 1 until a word is transferred.
-    done : ``In(1)``
+    done
         All words that were transferred to ``words`` are written.
     """
 
