@@ -18,25 +18,18 @@ class ByteSum(wiring.Component):
     init
         The sum after ``clear``.
 
-    Members
-    -------
-    clear : ``In(1)``
-        Set the sum to ``init``. The next byte is the more significant one of a number.
-    zero : ``In(1)``
-        Set the sum to 0, likewise.
-    byte : ``In(8)``
-        The byte to add, 0 for none. Each cycle adds one.
-    complete : ``Out(1)``
-        All bits of the sum are 1, as in intact data that hold their checksum. Valid 3 cycles after
-        the last byte that is not 0.
-
     Throughput: a byte a cycle.
     """
 
     clear: In(1)
+    """Set the sum to ``init``. The next byte is the more significant one of a number."""
     zero: In(1)
+    """Set the sum to 0, likewise."""
     byte: In(8)
+    """The byte to add, 0 for none. Each cycle adds one."""
     complete: Out(1)
+    """All bits of the sum are 1, as in intact data that hold their checksum. Valid 3 cycles after
+    the last byte that is not 0."""
 
     def __init__(self, init: int = 0) -> None:
         self._init = init

@@ -130,18 +130,15 @@ class FrameParser(wiring.Component):
     check
         Drop the datagrams that `DatagramCheck` finds bad, and accept queries.
 
-    Members
-    -------
-    i : ``In(FrameBytes())``
-    o : ``Out(PacketWrites(PacketWord))``
-
     Latency: ``commit`` 3 cycles after ``i.end``. Throughput: a byte a cycle.
     Area: 334 LUT4, 31 CCU2C and 174 flip-flops on ECP5; with ``check`` 518, 37 and 313.
     Clock: 158 MHz on ECP5-6, of ``rx`` in `bitlane area --design network` (seed 1).
     """
 
     i: In(FrameBytes())
+    """Frames from the `MacReceiver`."""
     o: Out(PacketWrites(PacketWord))
+    """Packets, to a `PacketFifo`."""
 
     def __init__(self, addresses: BoardAddresses, *, check: bool = False) -> None:
         self._addresses = addresses

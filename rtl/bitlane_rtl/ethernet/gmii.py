@@ -34,9 +34,11 @@ class Gmii(wiring.Signature):
 
     Members
     -------
-    data : ``Out(8)``
-    valid : ``Out(1)``
-    error : ``Out(1)``
+    data
+        A byte.
+    valid
+        ``data`` is a byte of a frame.
+    error
         With ``valid``: the byte is damaged. While both are 0, the lower half of ``data`` from a PHY
         is the in-band status of RGMII 2.0: link, speed (2 bits), full duplex.
     """
@@ -50,12 +52,12 @@ class FrameBytes(wiring.Signature):
 
     Members
     -------
-    valid : ``Out(1)``; byte : ``Out(8)``
+    valid, byte
         A byte of a frame, from the destination address to the end of the FCS. A frame's first byte
         follows the ``end`` of the one before by 3 cycles or more.
-    end : ``Out(1)``
+    end
         The frame ended with the last ``valid`` before this cycle.
-    good : ``Out(1)``
+    good
         With ``end``: the frame is legal, and its FCS is right. Otherwise undefined.
     """
 

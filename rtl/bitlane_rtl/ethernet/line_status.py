@@ -22,29 +22,22 @@ class LineStatus(wiring.Component):
     clock_hz
         Clocks of ``sync`` a second.
 
-    Members
-    -------
-    rx : ``In(Gmii())``, in the domain ``rx``
-        The line from the PHY. Between frames it carries the PHY's status.
-    damaged : ``In(1)``, in the domain ``rx``
-        A damaged frame ended. Of two within 4 cycles of ``sync``, neither may be counted.
-    i : ``Out(ControlPort())``
-        The window with the word.
-    o : ``In(ControlPort())``
-        The window without it. Reads 0 at its address.
-    blink : ``Out(1)``
-        Blinks 0.7 to 1.4 times a second while the PHY reports a link that is not a gigabit.
-
     Latency: none from ``i`` to ``o`` and back; some cycles to the word. Throughput: an access a
     cycle.
     Area: 31 LUT4, 22 CCU2C and 60 flip-flops on ECP5.
     """
 
     rx: In(Gmii())
+    """The line from the PHY, in the domain ``rx``. Between frames it carries the PHY's status."""
     damaged: In(1)
+    """A damaged frame ended, in the domain ``rx``. Of two within 4 cycles of ``sync``, neither may
+    be counted."""
     i: Out(ControlPort())
+    """The window with the word."""
     o: In(ControlPort())
+    """The window without it. Reads 0 at its address."""
     blink: Out(1)
+    """Blinks 0.7 to 1.4 times a second while the PHY reports a link that is not a gigabit."""
 
     def __init__(self, clock_hz: int) -> None:
         self._count_bits = clock_hz.bit_length()

@@ -27,13 +27,6 @@ class MacReceiver(wiring.Component):
     if another byte than those of a preamble precedes it. It is also bad if it starts too early:
     gap and preamble have 2 bytes or more (IEEE 802.3-2022, 4.4.2: a gap of 8 at the least).
 
-    Members
-    -------
-    i : ``In(Gmii())``
-    o : ``Out(FrameBytes())``
-        A frame's bytes arrive before its FCS has been checked. A frame that is too long ends after
-        1,522 bytes; one without a legal start does not appear.
-
     Latency: 1 cycle to ``o``, ``end`` included.
     Throughput: a byte a cycle.
     Area: 109 LUT4, 6 CCU2C and 59 flip-flops on ECP5. Clock: 221 MHz on ECP5-6
@@ -41,7 +34,10 @@ class MacReceiver(wiring.Component):
     """
 
     i: In(Gmii())
+    """The line from the PHY."""
     o: Out(FrameBytes())
+    """A frame's bytes arrive before its FCS has been checked. A frame that is too long ends after
+    1,522 bytes; one without a legal start does not appear."""
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -49,23 +49,18 @@ class MacTransmitter(wiring.Component):
     fcs        the CRC-32 of the bytes after the start of the frame   gap
     =========  =====================================================  ==============================
 
-    Members
-    -------
-    i : ``In(stream.Signature(32))``
-        Packets. The first two bytes of a packet, in the low half of its first word, are its length
-        in bytes without them, the most significant byte first, from 1 to 1,514. Then the bytes of
-        the frame follow, the first in the lowest bits of a word. The next packet starts with a
-        word. While a word within a packet is not valid, an error is signalled to the PHY.
-    o : ``Out(Gmii())``
-        Outputs of registers.
-
     Latency: the preamble's first byte 3 cycles after a packet is valid. Throughput: a byte a cycle;
     24 cycles of each packet are for preamble, gap and FCS.
     Area: 179 LUT4, 9 CCU2C and 80 flip-flops on ECP5. Clock: 224 MHz on ECP5-6.
     """
 
     i: In(stream.Signature(32))
+    """Packets. The first two bytes of a packet, in the low half of its first word, are its length
+    in bytes without them, the most significant byte first, from 1 to 1,514. Then the bytes of the
+    frame follow, the first in the lowest bits of a word. The next packet starts with a word. While
+    a word within a packet is not valid, an error is signalled to the PHY."""
     o: Out(Gmii())
+    """Outputs of registers."""
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

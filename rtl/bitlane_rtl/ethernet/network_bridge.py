@@ -25,9 +25,7 @@ request is done while the executor is busy with the one before: a request takes 
 data, and a READ of a word 10.
 """
 
-from typing import Any
-
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -70,18 +68,18 @@ class NetworkBridge(wiring.Component):
 
     Members
     -------
-    rx : ``In(Gmii())``
+    rx
         From the PHY, in the domain ``rx``.
-    tx : ``Out(Gmii())``
+    tx
         To the PHY, in the domain ``tx``.
-    read : ``Out(ReadPort(address_width, data_width))``
-    write : ``Out(WritePort(address_width, data_width))``
-    control : ``In(ControlPort())``
+    read, write
+        Ports of the memory.
+    control
         Port of the controlled circuit.
         The bridge adds the word of `abi.line_status`.
-    interrupt : ``In(1)``
+    interrupt
         Level of the interrupt line of that circuit.
-    blink : ``Out(1)``
+    blink
         Blinks while the PHY reports a link that is not a gigabit. See `LineStatus`.
 
     The domains and their clocks are those of `UdpStack`.
@@ -101,14 +99,6 @@ class NetworkBridge(wiring.Component):
     and 20 block RAMs on ECP5. The way from a block RAM to the register behind it bounds the clock
     of ``sync``; on the boards, ``rx`` has 140 to 238 MHz and ``tx`` 138 to 188 MHz.
     """
-
-    rx: Any
-    tx: Any
-    read: Any
-    write: Any
-    control: Any
-    interrupt: Signal
-    blink: Signal
 
     def __init__(
         self, configuration: Configuration, addresses: BoardAddresses, clock_hz: int

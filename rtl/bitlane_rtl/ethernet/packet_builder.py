@@ -148,13 +148,6 @@ class PacketBuilder(wiring.Component):
     The payload is written first, and summed up; the headers follow with the checksums. One adder of
     32 bits serves both checksums.
 
-    Members
-    -------
-    i : ``In(stream.Signature(PacketWord))``
-        Packets to reply to, or datagrams to send, which have whole words. A query may change the
-        IPv4 address until the next reset.
-    o : ``Out(PacketWrites(32))``
-
     Latency: 22 cycles from a packet's last word to ``commit``. Throughput: a word a cycle, and 23
     more cycles for each packet.
     Area: 361 LUT4, 35 CCU2C, 159 flip-flops and 8 LUT RAMs on ECP5. It does not
@@ -162,7 +155,10 @@ class PacketBuilder(wiring.Component):
     """
 
     i: In(stream.Signature(PacketWord))
+    """Packets to reply to, or datagrams to send, which have whole words. A query may change the
+    IPv4 address until the next reset."""
     o: Out(PacketWrites(32))
+    """Frames, to a `PacketFifo`."""
 
     def __init__(self, addresses: BoardAddresses) -> None:
         self._headers = _headers(addresses)

@@ -1,7 +1,6 @@
 """A FIFO between two clocks that passes on packets as wholes, in any order of their words."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from amaranth.hdl import Cat, DomainRenamer, Module, Mux, Shape, ShapeLike, Signal, Value
 from amaranth.lib import stream, wiring
@@ -32,12 +31,12 @@ class PacketWrites(wiring.Signature):
 
     Members
     -------
-    room : ``In(1)``
+    room
         A packet of any size fits. Valid from the third cycle after ``commit`` on. While 0, nothing
         may be written or committed.
-    write : ``Out(1)``; offset : ``Out(9)``; word : ``Out(shape)``
+    write, offset, word
         Write ``word`` at ``offset`` of the packet, in any order.
-    commit : ``Out(1)``; words : ``Out(9)``
+    commit, words
         The packet is complete with the ``word`` of this cycle, and has ``words`` words.
     """
 
@@ -71,8 +70,10 @@ class PacketFifo(wiring.Component):
 
     Members
     -------
-    i : ``In(PacketWrites(shape))``
-    o : ``Out(stream.Signature(shape))``
+    i
+        Packets to store.
+    o
+        The words of the packets.
 
     The domain ``write`` clocks the input, ``read`` the output.
 
@@ -85,9 +86,6 @@ class PacketFifo(wiring.Component):
 
     Raises ``ValueError`` if ``depth`` is not such a power of two.
     """
-
-    i: Any
-    o: Any
 
     def __init__(self, shape: ShapeLike, depth: int, packet_words: int = PACKET_WORDS) -> None:
         if depth < 2 * packet_words or depth & (depth - 1):

@@ -17,23 +17,18 @@ class PacketRouter(wiring.Component):
     Packets are never interleaved. Replies and the user's datagrams take turns, so that neither can
     keep the other from the line.
 
-    Members
-    -------
-    i : ``In(stream.Signature(PacketWord))``
-        Packets that were received.
-    received : ``Out(stream.Signature(PacketWord))``; sent : ``In(stream.Signature(PacketWord))``
-        Datagrams to and from the user.
-    o : ``Out(stream.Signature(PacketWord))``
-        Packets to build.
-
     Latency: a packet of ``received`` 1 cycle, of ``sent`` 1, of a reply 2. Throughput: a word a
     cycle.
     """
 
     i: In(stream.Signature(PacketWord))
+    """Packets that were received."""
     received: Out(stream.Signature(PacketWord))
+    """Datagrams to the user."""
     sent: In(stream.Signature(PacketWord))
+    """Datagrams from the user."""
     o: Out(stream.Signature(PacketWord))
+    """Packets to build."""
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -23,15 +23,12 @@ class RgmiiReceiver(wiring.Component):
     data, control
         The pins RXD, of 4 bits, and RX_CTL.
 
-    Members
-    -------
-    o : ``Out(Gmii())``
-
     The domain ``sync`` is that of RXC. Latency: that of the pins' cells. Throughput: a byte a
     cycle.
     """
 
     o: Out(Gmii())
+    """The bytes from the PHY."""
 
     def __init__(self, data: Any, control: Any) -> None:
         self._data, self._control = data, control
@@ -57,15 +54,12 @@ class RgmiiTransmitter(wiring.Component):
     data, control, clock
         The pins TXD, of 4 bits, TX_CTL and TXC.
 
-    Members
-    -------
-    i : ``In(Gmii())``
-
     Edges of data and clock leave at the same time. Latency: that of the pins' cells. Throughput: a
     byte a cycle.
     """
 
     i: In(Gmii())
+    """The bytes to the PHY."""
 
     def __init__(self, data: Any, control: Any, clock: Any) -> None:
         self._data, self._control, self._clock = data, control, clock

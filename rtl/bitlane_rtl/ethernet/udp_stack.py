@@ -1,8 +1,6 @@
 """From the bytes of a gigabit PHY to UDP datagrams, and back. It only wires components."""
 
-from typing import Any
-
-from amaranth.hdl import DomainRenamer, Module, Signal
+from amaranth.hdl import DomainRenamer, Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -37,19 +35,6 @@ class UdpStack(wiring.Component):
     check
         Drop the datagrams that `DatagramCheck` finds bad, and answer the queries of `abi.queries`.
 
-    Members
-    -------
-    rx : ``In(Gmii())``
-        From the PHY, in the domain ``rx``.
-    damaged : ``Out(1)``
-        In the domain ``rx``: a frame ended that is not legal, or is damaged.
-    tx : ``Out(Gmii())``
-        To the PHY, in the domain ``tx``.
-    received : ``Out(stream.Signature(PacketWord))``
-        Datagrams. While one is not taken, neither are requests of ARP nor echoes behind it.
-    sent : ``In(stream.Signature(PacketWord))``
-        Datagrams of whole words. The header is as in ``received``: it has the addresses to send to.
-
     The domains ``rx``, ``tx`` and ``sync`` must be reset together. The clock of ``sync`` must have
     more than a quarter of the frequency of that of ``tx``, so that it fills the FIFO in time.
 
@@ -57,11 +42,17 @@ class UdpStack(wiring.Component):
     each other with the least gap.
     """
 
-    rx: Any
-    damaged: Signal
-    tx: Any
-    received: Any
-    sent: Any
+    rx: In(Gmii())
+    """From the PHY, in the domain ``rx``."""
+    damaged: Out(1)
+    """In the domain ``rx``: a frame ended that is not legal, or is damaged."""
+    tx: Out(Gmii())
+    """To the PHY, in the domain ``tx``."""
+    received: Out(stream.Signature(PacketWord))
+    """Datagrams. While one is not taken, neither are requests of ARP nor echoes behind it."""
+    sent: In(stream.Signature(PacketWord))
+    """Datagrams of whole words. The header is as in ``received``: it has the addresses to send
+    to."""
 
     def __init__(
         self, addresses: BoardAddresses, receive_words: int = 1024, *, check: bool = False
@@ -69,15 +60,7 @@ class UdpStack(wiring.Component):
         self._addresses = addresses
         self._receive_words = receive_words
         self._check = check
-        super().__init__(
-            {
-                "rx": In(Gmii()),
-                "damaged": Out(1),
-                "tx": Out(Gmii()),
-                "received": Out(stream.Signature(PacketWord)),
-                "sent": In(stream.Signature(PacketWord)),
-            }
-        )
+        super().__init__()
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
