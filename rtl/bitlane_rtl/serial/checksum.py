@@ -13,36 +13,27 @@ __all__ = ["Checksum"]
 class Checksum(wiring.Component):
     """Computes the CRC-32 of bytes, the one of `zlib.crc32`, then outputs it or compares it.
 
-    Members
-    -------
-    clear : ``In(1)``
-        Reset the CRC: a new frame starts after this cycle.
-    start : ``In(1)``
-        Take ``data``, or with ``closing`` a byte of the CRC.
-    data : ``In(8)``
-    closing : ``In(1)``
-        The data are complete. Sampled in the 8 cycles after ``start``.
-    byte : ``Out(8)``
-        ``data`` in the cycle after ``start``. From the 9th cycle after ``start`` on: ``data``, or
-        with ``closing`` the next byte of the CRC.
-    busy : ``Out(1)``
-        1 in the 8 cycles after ``start``, in which ``start`` and ``clear`` must be 0.
-    differs : ``Out(1)``
-        1 in one or more of those cycles if ``closing`` is 1 and ``data`` is not the next byte of
-        the CRC.
-
     Latency: 9 cycles from a start to a byte of the CRC. Throughput: a byte every 9 cycles.
     Undefined: ``byte`` in the 7 cycles before the 9th.
     Area: 33 LUT4 and 44 flip-flops on iCE40.
     """
 
     clear: In(1)
+    """Reset the CRC: a new frame starts after this cycle."""
     start: In(1)
+    """Take ``data``, or with ``closing`` a byte of the CRC."""
     data: In(8)
+    """The byte to take."""
     closing: In(1)
+    """The data are complete. Sampled in the 8 cycles after ``start``."""
     byte: Out(8)
+    """``data`` in the cycle after ``start``. From the 9th cycle after ``start`` on: ``data``, or
+    with ``closing`` the next byte of the CRC."""
     busy: Out(1)
+    """1 in the 8 cycles after ``start``, in which ``start`` and ``clear`` must be 0."""
     differs: Out(1)
+    """1 in one or more of those cycles if ``closing`` is 1 and ``data`` is not the next byte of the
+    CRC."""
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

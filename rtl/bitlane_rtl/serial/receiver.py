@@ -33,15 +33,6 @@ class RequestReceiver(wiring.Component):
     expected one or one of the REPETITIONS before it; a HELLO may have any number. All other
     requests are dropped, and also those that do not fit into the ring.
 
-    Members
-    -------
-    i : ``In(Received())``
-        The line. At least 8 cycles must pass between two cycles with ``valid``.
-    o : ``Out(stream.Signature(RequestWord))``
-        The requests: their headers, the first word of which is a `RequestHead`, and the words of
-        their data; no CRCs.
-    complaint : ``Out(Complaint())``
-
     Latency: ``o.valid`` 2 cycles after the frame's delimiter was ``i.valid``; ``complaint.valid``
     1.
     Throughput of ``o``: a word every 2 cycles. The ring holds 511 words; a request takes a word
@@ -51,8 +42,12 @@ class RequestReceiver(wiring.Component):
     """
 
     i: In(Received())
+    """The line. At least 8 cycles must pass between two cycles with ``valid``."""
     o: Out(stream.Signature(RequestWord))
+    """The requests: their headers, the first word of which is a `RequestHead`, and the words of
+    their data; no CRCs."""
     complaint: Out(Complaint())
+    """The complaint about dropped requests."""
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -34,18 +34,17 @@ class SerialBridge(wiring.Component):
 
     Members
     -------
-    rx : ``In(1)``
+    rx
         From the host, 1 when idle. Asynchronous.
-    tx : ``Out(1)``
+    tx
         To the host, 1 when idle.
-    memory : ``Out(WordAccess(address_width))``
+    memory
         Only without ``bursts``.
-    read : ``Out(ReadPort(address_width, data_width))``
-    write : ``Out(WritePort(address_width, data_width))``
+    read, write
         Only with ``bursts``; see `DataMover`.
-    control : ``In(ControlPort())``
+    control
         Port of the controlled circuit.
-    interrupt : ``In(1)``
+    interrupt
         Level of the interrupt line of that circuit.
 
     Latency: the first start bit of the answer to a READ or a HELLO begins
@@ -61,14 +60,6 @@ class SerialBridge(wiring.Component):
 
     Raises ``ValueError`` if ``divider`` is less than 8.
     """
-
-    rx: Signal
-    tx: Signal
-    memory: Any
-    read: Any
-    write: Any
-    control: Any
-    interrupt: Signal
 
     def __init__(self, configuration: Configuration, divider: int, *, bursts: bool = False) -> None:
         self._executor = RequestExecutor(configuration, RECEIVE_BYTES)

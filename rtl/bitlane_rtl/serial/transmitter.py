@@ -45,14 +45,6 @@ class AnswerTransmitter(wiring.Component):
     delimit    the delimiter is sent                      take
     =========  =========================================  ========================================
 
-    Members
-    -------
-    i : ``In(stream.Signature(AnswerWord))``
-        Answers without their CRCs. ``ready`` stays 1 until a word is transferred. Marks are
-        ignored.
-    o : ``Out(stream.Signature(8))``
-        The bytes on the line.
-
     Latency: 9 cycles from ``i`` to ``o``. Throughput: a byte every 11 cycles, or 13 with the code
     of a full or last block. So a line that takes a byte every 80 cycles is never idle within an
     answer whose words are valid in time, nor before the next answer, if that begins within 70
@@ -61,7 +53,10 @@ class AnswerTransmitter(wiring.Component):
     """
 
     i: In(stream.Signature(AnswerWord))
+    """Answers without their CRCs. ``ready`` stays 1 until a word is transferred. Marks are
+    ignored."""
     o: Out(stream.Signature(8))
+    """The bytes on the line."""
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -25,11 +25,11 @@ class Received(wiring.Signature):
 
     Members
     -------
-    valid : ``Out(1)``
+    valid
         A byte or an error arrives in this cycle.
-    byte : ``Out(8)``
+    byte
         A byte, if neither ``error`` nor ``~valid``; else undefined.
-    error : ``Out(1)``
+    error
         The stop bit is missing. Undefined while ``valid`` is 0.
     """
 
@@ -53,12 +53,6 @@ class UartReceiver(wiring.Component):
     divider
         Clocks per bit, 8 or more. At 8 the other side's bits may be 4 % shorter or longer.
 
-    Members
-    -------
-    rx : ``In(1)``
-        The line, 1 when idle. Asynchronous: two flip-flops synchronise it.
-    o : ``Out(Received())``
-
     Latency: a byte arrives ``9 * divider + (divider + 1) // 2 + 1`` cycles after the cycle in which
     ``rx`` fell. Throughput: a byte every ``10 * divider`` cycles; no two within ``9 * divider``.
     Area at 8 clocks per bit: 16 LUT4 and 16 flip-flops on iCE40.
@@ -67,7 +61,9 @@ class UartReceiver(wiring.Component):
     """
 
     rx: LINE_IN
+    """The line, 1 when idle. Asynchronous: two flip-flops synchronise it."""
     o: Out(Received())
+    """The bytes."""
 
     def __init__(self, divider: int) -> None:
         _check(divider)
@@ -117,13 +113,6 @@ class UartTransmitter(wiring.Component):
     divider
         Clocks per bit, 8 or more.
 
-    Members
-    -------
-    i : ``In(stream.Signature(8))``
-        ``ready`` stays 1 until a byte is transferred.
-    tx : ``Out(1)``
-        The line, 1 when idle. It is the output of a register.
-
     Latency: ``tx`` falls in the cycle after a transfer. Throughput: a byte every ``10 * divider``
     cycles, without idle time between them.
     Area at 8 clocks per bit: 22 LUT4 and 13 flip-flops on iCE40.
@@ -132,7 +121,9 @@ class UartTransmitter(wiring.Component):
     """
 
     i: In(stream.Signature(8))
+    """``ready`` stays 1 until a byte is transferred."""
     tx: LINE_OUT
+    """The line, 1 when idle. It is the output of a register."""
 
     def __init__(self, divider: int) -> None:
         _check(divider)
