@@ -94,8 +94,10 @@ class Axi4ReadManager(wiring.Component):
 
     Members
     -------
-    port : ``In(ReadPort(address_width, data_width))``
-    axi : ``Out(Axi4(address_width, data_width, write=False))``
+    port
+        The native port.
+    axi
+        The channels AR and R.
 
     Latency: 0 cycles each way. Throughput: that of the bus. Area: none.
     SLVERR and DECERR become ``error`` (A3.4.4). EXOKAY, which a manager without LOCK cannot
@@ -137,8 +139,10 @@ class Axi4WriteManager(wiring.Component):
 
     Members
     -------
-    port : ``In(WritePort(address_width, data_width))``
-    axi : ``Out(Axi4(address_width, data_width, read=False))``
+    port
+        The native port.
+    axi
+        The channels AW, W and B.
 
     Latency: 0 cycles each way. Throughput: that of the bus. Area: none.
     SLVERR and DECERR become an error response (A3.4.4). Undefined: responses without a request.

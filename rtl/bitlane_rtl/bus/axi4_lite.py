@@ -57,13 +57,6 @@ class Axi4Lite(wiring.Signature):
 class Axi4LiteControl(wiring.Component):
     """An adapter from AXI4-Lite, as a subordinate, to a control port.
 
-    Members
-    -------
-    bus : ``In(Axi4Lite())``
-        AW and W may arrive in any order. ``awprot`` and ``arprot`` are ignored.
-    control : ``In(ControlPort())``
-        The controlled circuit.
-
     One read and one write can be outstanding. The response is SLVERR, and the access has no effect,
     if a write strobes some but not all of the four bytes, or if an address is not a multiple of 4.
     A write without any strobe is legal (A3.4.3), has no effect and gets OKAY. Addresses without a
@@ -95,7 +88,9 @@ class Axi4LiteControl(wiring.Component):
     """
 
     bus: In(Axi4Lite())
+    """AW and W may arrive in any order. ``awprot`` and ``arprot`` are ignored."""
     control: In(ControlPort())
+    """The controlled circuit."""
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -13,9 +13,12 @@ class Axi4Stream(wiring.Signature):
 
     Members
     -------
-    tdata : ``Out(data_width)``; tkeep : ``Out(data_width / 8)``; tlast : ``Out(1)``
-    tuser : ``Out(user_width)``; only if ``user_width`` is not 0.
-    tvalid : ``Out(1)``; tready : ``In(1)``
+    tdata, tkeep, tlast
+        A beat of the packet.
+    tuser
+        Exists only if ``user_width`` is not 0.
+    tvalid, tready
+        The handshake.
     """
 
     def __init__(self, data_width: int, user_width: int = 0) -> None:

@@ -59,18 +59,19 @@ class _Reader(wiring.Component):
 
     Members
     -------
-    port : ``In(ReadPort(address_width, data_width))``
-    bank, row : ``Out(bank_bits)``, ``Out(row_bits)``
+    port
+        The read port of the memory.
+    bank, row
         Position of the next beat, while ``port.request.valid``.
-    fires : ``In(1)``
+    fires
         The bank reads that beat in this cycle.
-    ends : ``Out(1)``
+    ends
         ``fires`` is 1 for the last beat of a burst.
-    source : ``Out(bank_bits)``
+    source
         Bank that read this reader's latest beat.
-    word : ``In(data_width)``
+    word
         The output of bank ``source``.
-    held : ``Out(1)``
+    held
         ``word`` is needed for one more cycle: bank ``source`` must not read, and ``fires`` must be
         0.
     """
@@ -133,8 +134,10 @@ class _Writer(wiring.Component):
 
     Members
     -------
-    port : ``In(WritePort(address_width, data_width))``
-    write : ``Out(layout.write)``
+    port
+        The write port of the memory.
+    write
+        The write of this cycle, to one bank.
     """
 
     def __init__(self, layout: _Layout) -> None:
@@ -193,9 +196,10 @@ class BankedMemory(wiring.Component):
 
     Members
     -------
-    a, b : ``In(ReadPort(address_width, data_width))``
+    a, b
         Read ports; ``b`` exists only with two.
-    write : ``In(WritePort(address_width, data_width))``
+    write
+        The write port.
 
     Address bits above the memory's size are ignored. Words are 0 at power-up.
     Latency: a beat arrives 2 cycles after its request, a response 1 cycle after its last beat. A

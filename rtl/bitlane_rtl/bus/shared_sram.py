@@ -22,12 +22,14 @@ class SharedSram(wiring.Component):
 
     Members
     -------
-    a, b : ``In(ReadPort(address_width, data_width))``
+    a, b
         Read ports; ``b`` exists only with two.
-    write : ``In(WritePort(address_width, data_width))``
-    host : ``In(WordAccess(address_width))``
+    write
+        The write port.
+    host
         Always ready. Address bits above the memory's size are ignored.
-    memory : ``Out(Sram(words, data_width))``
+    memory
+        The memory.
 
     Latency: as for `SramPort`; ``host`` reads in 1 cycle. Throughput: one access per cycle. The
     engine pauses in each cycle in which the host accesses the memory.

@@ -19,14 +19,15 @@ class Sram(wiring.Signature):
 
     Members
     -------
-    address : ``Out(range(words))``
+    address
         Word address.
-    enable : ``Out(1)``
+    enable
         The memory is accessed in this cycle.
-    strobe : ``Out(data_width // 8)``
+    strobe
         Bytes to write. An access without any is a read.
-    write_data : ``Out(data_width)``
-    read_data : ``In(data_width)``
+    write_data
+        The word to write.
+    read_data
         Valid in the cycle after a read, undefined in all others.
     """
 
@@ -73,16 +74,6 @@ class SramPort(wiring.Component):
     read_ports
         Number of read ports, 1 or 2.
 
-    Members
-    -------
-    a : ``In(ReadPort(address_width, data_width))``
-    b : ``In(ReadPort(address_width, data_width))``
-        Exists only with two read ports.
-    write : ``In(WritePort(address_width, data_width))``
-    hold : ``In(1)``
-        No access in this cycle, because another user accesses the memory.
-    memory : ``Out(Sram(words, data_width))``
-
     Latency: the first word is accessed in the cycle of its request and its beat arrives 1 cycle
     later; a response arrives 1 cycle after the burst's last beat. A request is accepted with its
     last word, so its beats arrive before it is accepted.
@@ -99,10 +90,15 @@ class SramPort(wiring.Component):
     """
 
     a: Any
+    """The first read port."""
     b: Any
+    """The second read port; exists only with two."""
     write: Any
+    """The write port."""
     hold: Signal
+    """No access in this cycle, because another user accesses the memory."""
     memory: Any
+    """The memory."""
 
     def __init__(
         self, address_width: int, data_width: int, words: int, *, read_ports: int = 2

@@ -23,7 +23,8 @@ class BlockRam(wiring.Component):
 
     Members
     -------
-    memory : ``In(Sram(words, data_width))``
+    memory
+        The port of the memory.
 
     Latency: 1 cycle. Throughput: one access per cycle. Words are 0 at power-up.
     """
@@ -60,7 +61,8 @@ class SinglePortRam(wiring.Component):
 
     Members
     -------
-    memory : ``In(Sram(words, 32))``
+    memory
+        The port of the memory.
 
     Latency: 1 cycle. Throughput: one access per cycle. Undefined: words that were never written.
     Amaranth's simulator cannot run it, because the RAMs are instances of ``SB_SPRAM256KA``.

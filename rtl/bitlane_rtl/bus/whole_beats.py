@@ -40,12 +40,12 @@ class WholeBeats(wiring.Component):
 
     Members
     -------
-    write : ``In(WritePort(address_width, data_width))``
+    write
         The writer. The beats of a burst may come before or after its request.
-    whole : ``Out(WritePort(address_width, data_width))``
+    whole
         The memory. All bits of ``strobe`` are always 1. A response means that a read which is
         requested later returns the new bytes.
-    old : ``Out(ReadPort(address_width, data_width))``
+    old
         The memory again. It is read only while ``whole`` owes no response.
 
     Latency: a burst of whole beats leaves a cycle after its last beat came. With partial beats
@@ -56,10 +56,6 @@ class WholeBeats(wiring.Component):
     Area (32 bits, ECP5): 245 LUT4, 21 CCU2C, 34 LUT RAMs, 152 flip-flops.
     Bound of the clock: the RAM's output, to ``whole.data``.
     """
-
-    write: Any
-    whole: Any
-    old: Any
 
     def __init__(self, address_width: int, data_width: int, block: int = BEATS_PER_BLOCK) -> None:
         self._address_width = address_width
@@ -187,18 +183,15 @@ class Axi4WholeBeats(wiring.Component):
 
     Members
     -------
-    s_axi : ``In(Axi4(address_width, data_width, read=False))``
+    s_axi
         Bursts of type INCR, of whole beats, up to 16 of them, which cross no block of 16 beats.
         Size, burst type, PROT and CACHE are not looked at.
-    m_axi : ``Out(Axi4(address_width, data_width))``
+    m_axi
         All bits of ``wstrb`` are always 1.
 
     Latency, throughput and what is undefined: those of `WholeBeats`; the faces are wires. No
     combinational path leads from an input to an output (A3.1.1).
     """
-
-    s_axi: Any
-    m_axi: Any
 
     def __init__(self, address_width: int, data_width: int) -> None:
         self._widths = address_width, data_width

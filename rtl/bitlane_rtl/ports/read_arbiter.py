@@ -1,7 +1,5 @@
 """An arbiter that shares a read port between two readers."""
 
-from typing import Any
-
 from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -45,9 +43,9 @@ class ReadArbiter(wiring.Component):
 
     Members
     -------
-    a, b : ``In(ReadPort(address_width, data_width))``
+    a, b
         The readers.
-    port : ``Out(ReadPort(address_width, data_width))``
+    port
         The memory.
 
     Latency: 0 cycles each way. Beats can pass from the cycle after their request, with
@@ -61,10 +59,6 @@ class ReadArbiter(wiring.Component):
 
     Raises ``ValueError`` if ``bursts`` is not a power of two.
     """
-
-    a: Any
-    b: Any
-    port: Any
 
     def __init__(
         self, address_width: int, data_width: int, bursts: int, *, block_ram: bool = False

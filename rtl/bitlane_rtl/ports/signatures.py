@@ -93,9 +93,9 @@ class ReadPort(wiring.Signature):
 
     Members
     -------
-    request : ``Out(stream.Signature(request(address_width)))``
+    request
         Bursts to read.
-    data : ``In(stream.Signature(read_data(data_width)))``
+    data
         Beats of the bursts, in order.
     """
 
@@ -113,11 +113,11 @@ class WritePort(wiring.Signature):
 
     Members
     -------
-    request : ``Out(stream.Signature(request(address_width)))``
+    request
         Bursts to write. A burst's beats may come before its request is accepted (AXI4 A3.3.1).
-    data : ``Out(stream.Signature(write_data(data_width)))``
+    data
         Beats of the bursts, in order.
-    response : ``In(stream.Signature(1))``
+    response
         One response per burst, in order; 1 is an error.
     """
 

@@ -28,9 +28,9 @@ class WriteArbiter(wiring.Component):
 
     Members
     -------
-    a, b : ``In(WritePort(address_width, data_width))``
+    a, b
         The writers.
-    port : ``Out(WritePort(address_width, data_width))``
+    port
         The memory. It may accept a request before, between or after its beats.
 
     Latency: 0 cycles each way. A request of the writer that did not have the last burst waits for
@@ -46,10 +46,6 @@ class WriteArbiter(wiring.Component):
 
     Raises ``ValueError`` if ``bursts`` is not a power of two.
     """
-
-    a: Any
-    b: Any
-    port: Any
 
     def __init__(self, address_width: int, data_width: int, bursts: int) -> None:
         signature = WritePort(address_width, data_width)

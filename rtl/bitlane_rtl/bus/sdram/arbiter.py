@@ -18,14 +18,15 @@ class Arbiter(wiring.Component):
 
     Members
     -------
-    requests : ``In(3)``
+    requests
         One bit per `Requester`. A request must stay until it is granted.
-    bursts : ``In(PlacedBurst(layout))``, one per requester
-    stop : ``In(1)``
+    bursts
+        The bursts of the requests, one per requester.
+    stop
         Grant no burst in this cycle.
-    granted : ``Out(3)``
+    granted
         The requester whose burst is granted in this cycle. ``o`` holds it from the next cycle on.
-    o : ``Out(stream.Signature(PlacedBurst(layout)))``
+    o
         The granted burst, from registers.
 
     Latency: 1 cycle. Throughput: a burst every 2 cycles.

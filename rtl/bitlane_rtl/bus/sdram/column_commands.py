@@ -17,25 +17,26 @@ class ColumnCommands(wiring.Component):
 
     Members
     -------
-    i : ``In(stream.Signature(PlacedBurst(layout)))``
-    stall : ``In(1)``
+    i
+        Bursts whose rows are open.
+    stall
         The command pins are taken in this cycle.
-    fires : ``Out(1)``
+    fires
         READ or WRITE of ``beat`` is issued in this cycle.
-    beat : ``Out(PlacedBurst(layout))``
+    beat
         The next beat. ``column`` is the beat's column; ``length`` is the number of beats that
         follow in its burst.
-    last : ``Out(1)``
+    last
         ``beat`` is the last of its burst.
-    drives : ``Out(1)``
+    drives
         The data lines must be driven in the next cycle. It is 1 from the cycle before a WRITE's
         first word to the cycle of its last.
-    held : ``Out(2**bank_bits)``
+    held
         Banks that must not be closed in this cycle: words are outstanding, or tRAS or tWR has not
         passed.
-    opens : ``In(2**bank_bits)``
+    opens
         Banks that receive ACTIVATE in this cycle.
-    busy : ``Out(1)``
+    busy
         A burst is stored, or a bank is held.
 
     Latency: ``fires`` is 1 at the earliest 1 cycle after the burst was accepted. Throughput: a beat

@@ -40,15 +40,6 @@ class SdramMemory(wiring.Component):
     read_ports
         Number of read ports, 1 or 2.
 
-    Members
-    -------
-    a, b : ``In(ReadPort(address_width, data_width))``
-        Read ports; ``b`` exists only with two.
-    write : ``In(WritePort(address_width, data_width))``
-    pins : ``Out(SdramPins(part))``
-    started : ``Out(1)``
-        The chip has been initialized. Before that, all ports wait.
-
     Latency: a beat arrives ``cas + words + 8`` cycles after its request if its row is open; tRCD
     later if no row is open in its bank; tRCD + tRP later if another row is. A response arrives 2
     cycles after the burst's last WRITE.
@@ -63,10 +54,15 @@ class SdramMemory(wiring.Component):
     """
 
     a: Any
+    """The first read port."""
     b: Any
+    """The second read port; exists only with two."""
     write: Any
+    """The write port."""
     pins: Any
+    """The pins of the chip."""
     started: Signal
+    """The chip has been initialized. Before that, all ports wait."""
 
     def __init__(
         self,

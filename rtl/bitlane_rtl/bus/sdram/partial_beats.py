@@ -39,23 +39,23 @@ class PartialBeats(wiring.Component):
 
     Members
     -------
-    enters, strobe, last : ``In(1)``, ``In(data_width // 8)``, ``In(1)``
+    enters, strobe, last
         A beat enters the write path's FIFO in this cycle; it is the last of its burst.
-    marked : ``Out(1)``
+    marked
         To be stored with the beat: it is partial, or an earlier one of its burst is.
-    whole : ``Out(1)``
+    whole
         All beats of the next burst are in the FIFO, and the burst is not being read.
-    write : ``Out(1)``
+    write
         The next burst is to be written, not read.
-    first, length : ``Out(range(block))``
+    first, length
         What to read of it: the first beat, and the number of beats less one.
-    granted : ``In(1)``
+    granted
         The arbiter grants the next burst in this cycle, as ``write`` says.
-    arrived, old, old_last : ``In(1)``, ``In(data_width)``, ``In(1)``
+    arrived, old, old_last
         A beat of the requested read arrives from the chip; it is the last one of that read.
-    begins, is_marked : ``In(1)``
+    begins, is_marked
         WRITE of a beat is issued in this cycle, and its mark.
-    o : ``Out(data_width)``
+    o
         The earlier content of that beat, if the beat is partial.
 
     Latency: a burst with partial beats is written ``cas + words * beats + 7`` cycles later, if the

@@ -35,17 +35,19 @@ class SdramPins(wiring.Signature):
 
     Members
     -------
-    ras_n, cas_n, we_n : ``Out(1)``
+    ras_n, cas_n, we_n
         Active low, see `ChipCommand`. They are levels, so that no inverter is between a register
         and its pin.
-    bank : ``Out(bank_bits)``
-    address : ``Out(row_bits)``
-    mask : ``Out(width // 8)``
+    bank
+        The bank's number, BA.
+    address
+        The address of a row or a column, A.
+    mask
         DQM: 1 for bytes that are not written, or not read two edges later. Exists only if the part
         has ``masks``.
-    o, i : ``Out(width)``, ``In(width)``
+    o, i
         The data lines.
-    oe : ``Out(1)``
+    oe
         The controller drives the data lines.
     """
 

@@ -38,22 +38,23 @@ class ReadPath(wiring.Component):
 
     Members
     -------
-    word : ``In(width)``
+    word
         The data lines, sampled by a register.
-    begins : ``In(1)``
+    begins
         A READ is issued in this cycle.
-    requester, last : ``In(Requester)``, ``In(1)``
+    requester, last
         The READ's requester, and 1 if the READ is the last of its burst.
-    granted : ``In(1)``
+    granted
         A burst of A or B is granted. Allowed only while ``room``, and not in consecutive cycles.
-    length : ``In(range(BEATS_PER_BLOCK))``
+    length
         Beats of the granted burst, less one; valid in the cycle after ``granted``.
-    room : ``Out(1)``
+    room
         The FIFO has space for a burst of any length.
-    data : ``Out(stream.Signature(read_data(data_width)))``, one per reader
-    write : ``Out(1)``
+    data
+        Beats of the bursts, one stream per reader.
+    write
         ``beat`` is a partial beat for the write path, and valid in this cycle.
-    beat, beat_last : ``Out(data_width)``, ``Out(1)``
+    beat, beat_last
         The beat, and whether it is the last of its burst.
 
     Latency: a beat is at its port ``cas + words + 4`` cycles after its READ.

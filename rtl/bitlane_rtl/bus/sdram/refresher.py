@@ -29,25 +29,18 @@ class Refresher(wiring.Component):
     After reset: a pause, PRECHARGE of all banks, some REFRESH, SET MODE. From then on, whenever a
     refresh is due: PRECHARGE of all banks and REFRESH, after the accesses in flight have ended.
 
-    Members
-    -------
-    stop : ``Out(1)``
-        Begin no access from this cycle on. Driven by a register.
-    quiet : ``In(1)``
-        No access is in flight, and every bank may be closed.
-    command : ``Out(ChipCommand)``
-        The command of this cycle. It is NONE unless ``quiet`` is 1 or ``started`` is 0.
-    started : ``Out(1)``
-        The chip has been initialized.
-
     Latency: a refresh takes tRP + tRFC. It may be delayed by at most 2**row_bits cycles, because
     ``SdramTiming.refresh_interval`` is one cycle shorter than the chip allows.
     """
 
     stop: Out(1)
+    """Begin no access from this cycle on. Driven by a register."""
     quiet: In(1)
+    """No access is in flight, and every bank may be closed."""
     command: Out(ChipCommand)
+    """The command of this cycle. It is NONE unless ``quiet`` is 1 or ``started`` is 0."""
     started: Out(1)
+    """The chip has been initialized."""
 
     def __init__(self, timing: SdramTiming) -> None:
         self._timing = timing

@@ -33,17 +33,17 @@ class RowManager(wiring.Component):
 
     Members
     -------
-    i, o : ``In(stream.Signature(PlacedBurst(layout)))``, ``Out`` of the same
+    i, o
         A burst is valid at ``o`` once its row may be accessed from the next cycle on.
-    held : ``In(2**bank_bits)``
+    held
         Banks that must not be closed in this cycle.
-    bus : ``In(1)``
+    bus
         The command pins are free in this cycle.
-    command : ``Out(ChipCommand)``
+    command
         PRECHARGE, ACTIVATE or NONE, for bank and row of ``o``.
-    close_all : ``In(1)``
+    close_all
         The refresher closes all rows in this cycle.
-    busy : ``Out(1)``
+    busy
         A burst is stored.
 
     Latency: 1 cycle if the row is open; tRCD more if no row of the bank is; tRCD + tRP more if

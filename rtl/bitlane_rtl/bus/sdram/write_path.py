@@ -28,23 +28,25 @@ class WritePath(wiring.Component):
 
     Members
     -------
-    data : ``In(stream.Signature(write_data(data_width)))``
-    response : ``Out(stream.Signature(1))``
-    whole : ``Out(1)``
+    data
+        Beats of the bursts, in order.
+    response
+        One response per burst, in order.
+    whole
         The next burst may be requested: all its beats are in the FIFO, and its response has space.
-    write : ``Out(1)``
+    write
         1 to write the next burst, 0 to read its partial beats. Always 1 with masks.
-    first, length : ``Out(range(BEATS_PER_BLOCK))``
+    first, length
         What to read of it: the first beat, and the number of beats less one.
-    granted : ``In(1)``
+    granted
         The arbiter grants that burst in this cycle. Allowed only while ``whole``.
-    arrived, beat, arrived_last : ``In(1)``, ``In(data_width)``, ``In(1)``
+    arrived, beat, arrived_last
         A partial beat arrives, the last one that was requested.
-    begins : ``In(1)``
+    begins
         A WRITE is issued in this cycle.
-    last : ``In(1)``
+    last
         The WRITE is the last of its burst.
-    word, mask : ``Out(width)``, ``Out(width // 8)``
+    word, mask
         Values for the pins' registers. ``mask`` is 1 for bytes that are not written.
 
     Latency: the words of a beat follow each other, the first in the cycle of ``begins``. A response
