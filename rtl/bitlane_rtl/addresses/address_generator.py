@@ -37,13 +37,13 @@ class StreamSetup(wiring.Signature):
 
     Members
     -------
-    idle : ``Out(1)``
+    idle
         No step is outstanding. Registers load ``begin`` in every such cycle.
-    begin : ``Out(StreamStart(configuration))``
+    begin
         The first address and offset of the next command.
-    form : ``Out(StreamFormat())``
+    form
         The format of the current command.
-    strides, output_strides : ``Out(Strides(address_width, loops))``
+    strides, output_strides
         The strides of this stream and those of the output; the latter only with ``has_offset``.
     """
 
@@ -72,10 +72,11 @@ class AddressGenerator(wiring.Component):
 
     Members
     -------
-    setup : ``In(StreamSetup(configuration, has_offset=has_offset))``
-    i : ``In(stream.Signature(Step(configuration)))``
+    setup
+        Start, format and strides of the stream.
+    i
         The steps of this stream.
-    o : ``Out(stream.Signature(Run(configuration)))``
+    o
         One run, or one element of a STRIDED run, for each step.
 
     Latency: 0 cycles. Throughput: a run, or an element of a STRIDED one, a cycle.

@@ -64,9 +64,9 @@ class Splitter(wiring.Component):
 
     Members
     -------
-    i : ``In(stream.Signature(Span(configuration, tag)))``
+    i
         The spans to cut.
-    o : ``Out(stream.Signature(Burst(configuration, tag)))``
+    o
         The bursts of each span, in the order of their addresses.
 
     The length of the final burst is ``rest``; every other burst ends at the end of its block.

@@ -42,23 +42,23 @@ class LoopNest(wiring.Component):
 
     Members
     -------
-    start : ``In(1)``
+    start
         Walk a command. Allowed only while ``walking`` is 0.
-    plain : ``In(1)``
+    plain
         Valid with ``start``: the command is one run without STRIDED streams. ``strided``,
         ``in_use`` and ``loops`` are ignored then.
-    used, strided : ``In(StreamFlags())``
+    used, strided
         Valid with ``start``: the streams that the command has, and those that step by elements.
-    in_use : ``In(3)``
+    in_use
         Valid with ``start``: number of loops in use, less one.
-    loops : ``In(LoopRegisters(configuration))``
+    loops
         Must be stable from ``start`` on while ``walking`` is 1.
-    a, b, y : ``Out(stream.Signature(Step(configuration)))``
+    a, b, y
         The steps of each stream.
-    running : ``Out(1)``
+    running
         A step has not entered its buffer yet. A stream has steps outstanding while ``running`` or
         its ``valid`` is 1.
-    walking : ``Out(1)``
+    walking
         Some stream has not accepted its last step yet.
 
     Latency: the latency of ``buffer``, plus 1 cycle unless ``plain``. Throughput: a step of every

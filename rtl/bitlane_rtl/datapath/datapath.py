@@ -35,25 +35,27 @@ class DataPath(wiring.Component):
 
     Members
     -------
-    i : ``In(stream.Signature(CheckedCommand(configuration)))``
+    i
         Commands, accepted while earlier ones still run; one every third cycle at most.
-    loops : ``In(LoopRegisters(configuration))``
+    loops
         Constant from the start of a command until ``walking`` is 0.
-    read_a, read_b : ``Out(ReadPort(address_width, data_width))``
+    read_a, read_b
         ``read_b`` only where an operation has two operands.
-    write : ``Out(WritePort(address_width, data_width))``
-    timeout : ``In(32)``
+    write
+        Writes Y.
+    timeout
         Cycles without a handshake after which a wait for the memory is a fault; 0: no limit.
-    stop : ``In(1)``
+    stop
         Open no transaction from the next cycle on; open ones end by the rules of the bus.
-    walking : ``Out(1)``
-    retire : ``Out(1)``
+    walking
+        The loop registers are in use.
+    retire
         A command ends without a fault, in this cycle.
-    fault : ``Out(1)``; report : ``Out(FaultReport(configuration))``
+    fault, report
         The oldest command that has not retired fails, in this cycle. `Retirement` latches these,
         and holds ``stop`` until CLEAR is written and ``drained`` is 1. Then it resets the data
         path.
-    drained : ``Out(1)``
+    drained
         No bus transaction is open. Valid from the second cycle of ``stop`` on.
 
     Latency: see `stages`. Throughput: a beat a cycle on the port that carries most.

@@ -44,19 +44,19 @@ class Pairing(wiring.Component):
 
     Members
     -------
-    work : ``In(stream.Signature(Work(configuration)))``
+    work
         Commands in order. Only if commands can differ (`Pairing.has_work`).
-    a, b : ``In(stream.Signature(Aligned(configuration)))``
+    a, b
         Beats of the operands; ``b`` only if an operation has two. A beat with ``repeat`` is sent
         once for each beat of its run.
-    room : ``In(1)``
+    room
         A beat may be sent, in this cycle.
-    o : ``Out(stream.Signature(Operands(data_width)))``
+    o
         ``edge`` is that of A's beat, with ``error`` if either operand's beat is in error. If
         A's beat has ``repeat``, ``last`` and ``end`` are 1 only the last time that it is sent.
-    rows, queries : ``Out(stream.Signature(Beat(data_width)))``
+    rows, queries
         Beats of A and of B in a SEARCH; only with a search array.
-    bad_port : ``Out(Port)``
+    bad_port
         The operand of the first beat in error.
 
     Latency: 0 cycles. Throughput: a beat a cycle.

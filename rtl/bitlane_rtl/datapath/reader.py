@@ -61,17 +61,18 @@ class Reader(wiring.Component):
     -------
     setup, steps
         The ports ``setup`` and ``i`` of `AddressGenerator`.
-    stop : ``In(1)``
+    stop
         Request nothing from the next cycle on; beats that are due are still accepted.
-    port : ``Out(ReadPort(address_width, data_width))``
-    o : ``Out(stream.Signature(Aligned(configuration)))``
+    port
+        The read port of the memory.
+    o
         Beats of the operand; with REPEAT, one for each run. All beats behind one with
         ``edge.error`` have it too.
-    waiting : ``Out(1)``
+    waiting
         A beat is due, or a request is not accepted.
-    out_of_range : ``Out(1)``
+    out_of_range
         The first beat in error was not read, because its burst is outside the memory.
-    address : ``Out(address_width)``
+    address
         Address of the burst with the first beat in error; before that, of the burst that is due.
 
     Latency: step to request 1 cycle and that of ``requests``; beat to output those of ``moved``,

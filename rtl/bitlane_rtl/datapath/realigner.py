@@ -67,10 +67,10 @@ class Realigner(wiring.Component):
 
     Members
     -------
-    i : ``In(stream.Signature(Word(configuration)))``
+    i
         ``ready`` is always 1 with ``dual``; else it is 0 only in the cycle after a word with
         ``flush``, for one without ``prime``.
-    o : ``Out(stream.Signature(Aligned(configuration), always_ready=True)).array(1 + dual)``
+    o
         With ``dual``, beats leave at ``o[0]`` and ``o[1]`` in turn.
 
     Latency: that of the stage behind the network. Throughput: a word a cycle, and without ``dual``

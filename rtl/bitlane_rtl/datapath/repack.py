@@ -38,9 +38,9 @@ class Repack(wiring.Component):
 
     Members
     -------
-    i : ``In(stream.Signature(DecodedResult(data_width)))``
+    i
         Results from `ResultDecoder`.
-    o : ``Out(stream.Signature(ToWrite(data_width)))``
+    o
         Beats in the output's lanes. When narrowing, the parts of a run's first beat below
         ``edge.slot`` and those of its last beat behind its end are undefined.
     """

@@ -56,10 +56,11 @@ class ResultDecoder(wiring.Component):
 
     Members
     -------
-    i : ``In(stream.Signature(Result(data_width)))``
+    i
         Results of the bit unit. If ``lane`` and ``out_lane`` differ, each lane holds a count of its
         ones, zero-extended, and ``out_lane`` is 8 or 32 bits.
-    o : ``Out(stream.Signature(DecodedResult(data_width)))``
+    o
+        Results for `Repack`.
 
     Latency: 0 cycles. Throughput: a result a cycle.
     """

@@ -40,7 +40,8 @@ class SpanGenerator(wiring.Component):
     -------
     setup, i
         The ports of `AddressGenerator` with these names.
-    o : ``Out(stream.Signature(Span(configuration, Placement(configuration))))``
+    o
+        The spans, each with the placement of its bytes.
 
     Latency: 0 cycles. Throughput: a span a cycle.
     Bound of the clock: offset -> whether a beat is left over behind the run.

@@ -10,22 +10,17 @@ __all__ = ["Watchdog"]
 class Watchdog(wiring.Component):
     """Counts the cycles in which an answer of the memory is due and no handshake takes place.
 
-    Members
-    -------
-    bound : ``In(32)``
-        Cycles; 0: no limit.
-    waiting : ``In(1)``
-        An answer is due.
-    progress : ``In(1)``
-        A handshake took place on some port in this cycle.
-    expired : ``Out(1)``
-        This cycle and the ``bound`` cycles before it were all waits.
-
     Latency: 0 cycles. Throughput: 1 cycle a cycle.
     """
 
-    def __init__(self) -> None:
-        super().__init__({"bound": In(32), "waiting": In(1), "progress": In(1), "expired": Out(1)})
+    bound: In(32)
+    """Cycles; 0: no limit."""
+    waiting: In(1)
+    """An answer is due."""
+    progress: In(1)
+    """A handshake took place on some port in this cycle."""
+    expired: Out(1)
+    """This cycle and the ``bound`` cycles before it were all waits."""
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -73,29 +73,30 @@ class Writer(wiring.Component):
     -------
     setup, steps
         The ports ``setup`` and ``i`` of `AddressGenerator`.
-    i : ``In(stream.Signature(ToWrite(data_width)))``
+    i
         Beats, aligned like the output; those of a scattered run start at byte 0.
-    searches : ``Out(1)``
+    searches
         The next beat comes from the search array. Only with a search array.
-    stop : ``In(1)``
+    stop
         Start no burst from the next cycle on; end the open one with empty strobes.
-    port : ``Out(WritePort(address_width, data_width))``
-    retire : ``Out(1)``
+    port
+        The write port of the memory.
+    retire
         The last response of a command arrives without an error, and none of its beats was in
         error. Undefined after ``failed``.
-    answered : ``Out(1)``
+    answered
         A response is accepted in this cycle.
-    failed : ``Out(1)``
+    failed
         A response reports an error, in this cycle.
-    poisoned : ``Out(1)``
+    poisoned
         A beat was in error, or its burst is outside the memory. From then on nothing is written.
-    out_of_range : ``Out(1)``
+    out_of_range
         The first such beat was of a burst outside the memory.
-    drained : ``Out(1)``
+    drained
         No burst is open.
-    waiting : ``Out(1)``
+    waiting
         A response is due, or a request or a beat is not accepted.
-    address : ``Out(address_width)``
+    address
         Address of the burst whose response is due next, or that is outside the memory.
 
     Latency: 1 cycle from a beat to the port; from a step to its first beat those of `stages`
