@@ -67,9 +67,9 @@ class PairBeats(wiring.Component):
 
     Members
     -------
-    i : ``In(stream.Signature(Operands(data_width)))``
+    i
         Beats.
-    o : ``Out(stream.Signature(PairedOperands(data_width)))``
+    o
         Pairs and single beats. The edge of a pair is that of its second beat, but ``error`` is 1 if
         either beat is in error.
     """
@@ -118,9 +118,9 @@ class SplitBeats(wiring.Component):
 
     Members
     -------
-    i : ``In(stream.Signature(PairedResult(data_width)))``
+    i
         Pairs and single results.
-    o : ``Out(stream.Signature(Result(data_width)))``
+    o
         Both results have the edge of the pair, but only the second has ``last`` and ``end``.
     """
 
@@ -166,17 +166,12 @@ class AddPairs(wiring.Component):
     first output beat that precedes the run.
 
     Latency: 0 cycles. Throughput: a beat a cycle.
-
-    Members
-    -------
-    i : ``In(stream.Signature(Result(32)))``
-        Counts of single beats, and all other results.
-    o : ``Out(stream.Signature(Result(32)))``
-        The same; all but the counts of pairs are unchanged.
     """
 
     i: In(stream.Signature(Result(32)))
+    """Counts of single beats, and all other results."""
     o: Out(stream.Signature(Result(32)))
+    """The same; all but the counts of pairs are unchanged."""
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -65,10 +65,10 @@ class BitUnit(wiring.Component):
 
     Members
     -------
-    i : ``In(stream.Signature(Operands(data_width)))``
+    i
         Beats of both operands. The result of an operation that is not in ``ops``, and of a shift or
         count in a lane that is not in ``lanes``, is undefined.
-    o : ``Out(stream.Signature(Result(data_width)))``
+    o
         Results, in the same order. ``lane`` is the lane of the data: a count is in the low bits of
         its lane, zero-extended.
 

@@ -29,15 +29,15 @@ class LaneTests(wiring.Component):
 
     Members
     -------
-    a : ``In(width)``
+    a
         The word.
-    lane : ``In(2)``
+    lane
         An ``abi.Lane`` out of ``lanes``, or with ``pairs`` that of 64 bits.
-    negate : ``In(1)``
+    negate
         Test whether elements have no one.
-    take, test : ``In(1)``
+    take, test
         The word is taken at this clock edge; it is one to test. Only with ``pairs``.
-    o : ``Out(width / 8)``
+    o
         Bit k: the test of the element whose lowest byte is byte k; 0 if byte k is not the lowest.
 
     Latency: 0 cycles. Throughput: one word a cycle.

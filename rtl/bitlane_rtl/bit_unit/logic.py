@@ -23,15 +23,15 @@ class Logic(wiring.Component):
 
     Members
     -------
-    base : ``In(2)``
+    base
         Index in `abi.BASE_OPS` of the operation before its inversion.
-    negates : ``In(1)``
+    negates
         The operation inverts the result of ``base``.
-    a, b : ``In(width)``
+    a, b
         Operands.
-    o : ``Out(width)``
+    o
         The result; inverted if ``negate``.
-    negate : ``Out(1)``
+    negate
         Whether the result is the inverse of ``o``.
     """
 

@@ -65,9 +65,9 @@ class Pipeline(wiring.Component):
 
     Members
     -------
-    i : ``In(stream.Signature(...))``
+    i
         ``PairedOperands(data_width)`` if ``paired``, else ``Operands(data_width)``.
-    o : ``Out(stream.Signature(...))``
+    o
         ``PairedResult(data_width)`` if ``paired``, else ``Result(data_width)``.
     """
 

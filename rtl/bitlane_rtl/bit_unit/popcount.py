@@ -30,26 +30,26 @@ class Popcount(wiring.Component):
 
     Members
     -------
-    load : ``In(2)``
+    load
         Bit 0: take the inputs at this clock edge; bit 1: move on what was taken before.
-    enable : ``In(1)``
+    enable
         Count; else all counts are 0.
-    lane : ``In(2)``
+    lane
         An ``abi.Lane`` out of ``lanes``, no wider than ``width``; else counts are undefined.
-    test : ``In(1)``
+    test
         Count ``tests``, not the ones of ``a``.
-    tests : ``In(width / 8)``
+    tests
         A bit for each byte, as from `LaneTests`.
-    joins, negate : ``In(1)``
+    joins, negate
         Valid with ``test``: the tests are of halves of 64-bit elements. Count the elements of which
         either test is 1, or with ``negate`` neither. Only with 64-bit lanes.
-    a : ``In(width)``
+    a
         The word to count in.
-    inside : ``In(width / 8)``
+    inside
         The bytes of ``a`` and ``tests`` to count; the others count as 0.
-    o : ``Out(width)``
+    o
         Counts of the last ``a`` taken, 0 in 64-bit lanes.
-    o_64 : ``Out(width)``
+    o_64
         Counts of the ``a`` before in 64-bit lanes, 0 in others.
     """
 

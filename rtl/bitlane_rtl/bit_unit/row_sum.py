@@ -26,15 +26,15 @@ class RowSum(wiring.Component):
 
     Members
     -------
-    take : ``In(1)``
+    take
         The other inputs are those of a beat, and are taken at this clock edge.
-    sums : ``In(1)``
+    sums
         The beat belongs to a run that is summed.
-    more : ``In(1)``
+    more
         The beat is not the last of that run. Must be 0 if ``sums`` is 0.
-    counts : ``In(data_width)``
+    counts
         The counts of the beat, zero-extended in their lanes.
-    o : ``Out(32)``
+    o
         The sum up to and including the last beat that was taken; 0 if that beat is not summed.
 
     Latency: 1 cycle. Throughput: a beat a cycle.

@@ -31,25 +31,25 @@ class Shifter(wiring.Component):
 
     Members
     -------
-    load : ``In(2)``
+    load
         Bit 0: take the inputs at this clock edge; bit 1: move on what was taken before.
-    a, b : ``In(width)``
+    a, b
         Operand and counts.
-    lane : ``In(2)``
+    lane
         An ``abi.Lane`` out of ``lanes`` and no wider than ``width``; else the output is undefined.
-    right : ``In(1)``
+    right
         Shift to the right; must be as ``ops`` allow.
-    saturate : ``In(1)``
+    saturate
         Counts of the lane's width or more fill the lane; else counts are modulo the width.
-    arithmetic : ``In(1)``
+    arithmetic
         The fill of a right shift is the lane's top bit; else it is 0.
-    bypass : ``In(1)``
+    bypass
         Set every bit of ``o`` to ``constant``, and ignore the other inputs.
-    constant : ``In(1)``
+    constant
         See ``bypass``.
-    o : ``Out(width)``
+    o
         The result, mirrored if ``mirrored`` is 1.
-    mirrored : ``Out(1)``
+    mirrored
         Bit ``i`` of the result is bit ``width - 1 - i`` of ``o``: after a shift to the right.
     """
 
