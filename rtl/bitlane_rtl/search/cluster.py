@@ -29,17 +29,17 @@ class Cluster(wiring.Component):
 
     Members
     -------
-    bits, bits_on : ``In(row_bits)``, ``Out(row_bits)``
+    bits, bits_on
         A query, or the row of a unit.
-    load, load_on : ``In(Load)``, ``Out(Load)``
+    load, load_on
         The unit whose row ``bits`` are in the next cycle.
-    tag, tag_on : ``In(Tag)``, ``Out(Tag)``
+    tag, tag_on
         The query that ``bits`` were `latency` cycles ago.
-    room, room_on : ``In(1)``, ``Out(1)``
+    room, room_on
         There is room for hits at the head, so they may leave.
-    slot_on, slot : ``In(Slot)``, ``Out(Slot)``
+    slot_on, slot
         A hit of a cluster farther from the head; that hit, or one of this cluster.
-    full_on, full : ``In(1)``, ``Out(1)``
+    full_on, full
         1 while any FIFO of hits from here on is at least half full. The feeder then stops issuing
         queries.
 

@@ -26,15 +26,15 @@ class Feeder(wiring.Component):
     -------
     stored, ended, query_last, sent
         The ports of `Intake` with these names.
-    full : ``In(1)``
+    full
         Send no query. A tile that has begun still loads all its rows.
-    address : ``Out(range(store_depth))``
+    address
         The `Store` reads this row or query.
-    load, tag : ``Out(Load)``, ``Out(Tag)``
+    load, tag
         The use of the row or query at ``address``. ``tag.worst`` is 0.
-    over : ``Out(1)``
+    over
         All queries have been compared with all rows; held until ``restart``.
-    restart : ``In(1)``
+    restart
         The next search may begin.
 
     Latency: 3 cycles from ``stored`` to the first ``load`` of a tile.

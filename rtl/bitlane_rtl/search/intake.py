@@ -21,26 +21,27 @@ class Intake(wiring.Component):
 
     Members
     -------
-    queries : ``In(stream.Signature(Beat(data_width)))``
+    queries
         Accepted after a reset and after ``restart``, up to ``last``.
-    rows : ``In(stream.Signature(Beat(data_width)))``
+    rows
         Accepted after all queries. ``last`` always ends a row, on both streams.
-    write : ``Out(StoreWrite(sizes))``
-    empty, empty_query : ``Out(1)``, ``Out(query_bits)``
+    write
+        Beats for the `Store`.
+    empty, empty_query
         A query is complete, so its list must become empty.
-    query_last : ``Out(query_bits)``
+    query_last
         The number of the last query. Valid once rows are accepted.
-    stored : ``Out(range(stored_rows + 1))``
+    stored
         Rows in the store that have not been sent to the units.
-    ended : ``Out(1)``
+    ended
         All rows of this search have been stored.
-    count : ``Out(index_bits + 1)``
+    count
         Rows of this search that have been stored.
-    sent : ``In(1)``
+    sent
         A row was sent to a unit, so its entry of the store is free.
-    restart : ``In(1)``
+    restart
         The search is over.
-    failed : ``Out(1)``
+    failed
         A beat was in error. Until a reset, all further beats are accepted and dropped.
 
     Throughput: a beat a cycle. Latency: 2 cycles from a row's last beat to ``stored``.

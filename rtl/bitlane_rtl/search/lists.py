@@ -39,22 +39,24 @@ class Lists(wiring.Component):
 
     Members
     -------
-    empty, empty_query : ``In(1)``, ``In(query_bits)``
+    empty, empty_query
         Empty this query's list. Allowed only after a reset or ``emitted``, before any candidate.
-    i : ``In(stream.Signature(Candidate))``
-    worst_query : ``In(query_bits)``
-    worst : ``Out(distance_bits)``
+    i
+        Candidates for the lists.
+    worst_query
+        The query of which ``worst`` is read.
+    worst
         The distance of the last entry of the list of ``worst_query`` of the cycle before, or an
         older and larger value of that distance. All bits are 1 while the list is not full.
-    busy : ``Out(1)``
+    busy
         A candidate was accepted and is not in its list yet.
-    emit : ``In(1)``
+    emit
         Emit all lists; held until ``emitted``. Allowed only while ``busy`` is 0.
-    query_last : ``In(query_bits)``
+    query_last
         The number of the last query.
-    o : ``Out(stream.Signature(Neighbour))``
+    o
         The entries of all lists, in order of queries.
-    emitted : ``Out(1)``
+    emitted
         The last entry leaves in this cycle.
 
     Latency: 2 cycles from a candidate to its open list, 3 if that must be opened; 3 cycles from

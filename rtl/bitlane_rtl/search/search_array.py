@@ -46,11 +46,11 @@ class SearchArray(wiring.Component):
 
     Members
     -------
-    queries : ``In(stream.Signature(Beat(data_width)))``
+    queries
         Whole queries, 1 to ``search.queries``, the first bytes first. Accepted before the rows.
-    rows : ``In(stream.Signature(Beat(data_width)))``
+    rows
         Whole rows, 1 or more.
-    o : ``Out(stream.Signature(ToWrite(data_width)))``
+    o
         ``search.nearest`` entries for each query, of two 32-bit words, distance and index, sorted
         by both. If there are fewer rows, all bits of the other entries are 1. After the last entry
         the next search may begin. After a beat in error, all output is in error until a reset.

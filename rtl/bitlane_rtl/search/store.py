@@ -32,10 +32,11 @@ class Store(wiring.Component):
 
     Members
     -------
-    write : ``In(StoreWrite(sizes))``
-    address : ``In(range(store_depth))``
+    write
+        The beat to write.
+    address
         The row to read. It must not be written in the same cycle.
-    row : ``Out(row_bits)``
+    row
         The row at the ``address`` of the cycle before.
 
     Latency: 1 cycle. Throughput: a write of a beat and a read of a row a cycle.

@@ -34,11 +34,11 @@ class Unit(wiring.Component):
 
     Members
     -------
-    bits : ``In(row_bits)``
+    bits
         A query, or with ``load`` the row to store. Must come from registers.
-    load : ``In(1)``
+    load
         ``bits`` are the row for the queries from the next cycle on. Must come from a register.
-    distance : ``Out(range(row_bits + 1))``
+    distance
         Bits in which ``bits`` of `latency` cycles ago differed from the row. A register.
 
     Latency: `latency` cycles. Throughput: a comparison a cycle, with no idle cycle after ``load``.
