@@ -19,8 +19,9 @@ class PacketAssembler(wiring.Component):
 
     Members
     -------
-    i : ``In(stream.Signature(PacketResult(configuration)))``
-    o : ``Out(stream.Signature(OutputBeat(configuration)))``
+    i
+        Results, in order.
+    o
         ``user`` and ``flags`` of the last result in the beat.
 
     Latency: 0 cycles without counts, else 1, from the result that fills the beat or ends the

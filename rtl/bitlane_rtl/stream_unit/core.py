@@ -26,25 +26,20 @@ class StreamCore(wiring.Component):
 
     Members
     -------
-    s_axis_a : ``In(Axi4Stream(data_width, user_width))``
-    s_axis_b : ``In(Axi4Stream(data_width))``
+    s_axis_a
+        Packets of A.
+    s_axis_b
         Only if an operation has two operands.
-    m_axis_y : ``Out(Axi4Stream(data_width, user_width + 4))``
+    m_axis_y
         TUSER has that of A, and above it the flags, see `PacketFlags`.
-    control : ``In(...)``
+    control
         The control inputs on which something depends, see `PacketControl`; without ``registers``.
-    s_axil : ``In(Axi4Lite())``
+    s_axil
         The registers, see `stream_registers`; only with ``registers``.
 
     Latency and throughput: those of `StreamUnit`. No combinational path leads from an input to an
     output.
     """
-
-    s_axis_a: Any
-    s_axis_b: Any
-    m_axis_y: Any
-    control: Any
-    s_axil: Any
 
     def __init__(self, configuration: StreamConfiguration, *, registers: bool = False) -> None:
         self.configuration = configuration

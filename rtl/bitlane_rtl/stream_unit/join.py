@@ -25,10 +25,11 @@ class PacketJoin(wiring.Component):
 
     Members
     -------
-    a : ``In(stream.Signature(SampledBeat(configuration)))``
-    b : ``In(stream.Signature(InputBeat(data_width, 0)))``
+    a
+        Beats of A, each with its operation.
+    b
         Only if an operation has two operands.
-    o : ``Out(stream.Signature(JoinedBeat(configuration)))``
+    o
         ``keep``: the bytes that have a result; for a count the bytes of its element.
 
     Latency: 0 cycles. Throughput: a beat a cycle.

@@ -83,13 +83,13 @@ class StreamRegisters(wiring.Component):
 
     Members
     -------
-    window : ``Out(ControlPort())``
+    window
         Unmapped words read 0 and ignore writes.
-    control : ``Out(PacketControl(configuration))``
+    control
         The fields of CONTROL, from registers, from 1 cycle after the write on.
-    ended : ``In(1)``
+    ended
         A packet of Y ends, in this cycle.
-    flags : ``In(PacketFlags)``
+    flags
         Its flags.
     """
 

@@ -19,10 +19,12 @@ class ControlSampler(wiring.Component):
 
     Members
     -------
-    control : ``In(PacketControl(configuration))``
+    control
         Sampled in the cycle of the handshake of a packet's first beat.
-    i : ``In(stream.Signature(InputBeat(data_width, user_width)))``
-    o : ``Out(stream.Signature(SampledBeat(configuration)))``
+    i
+        Beats of A.
+    o
+        Beats of A, each with its operation.
 
     A packet is refused, and its results are null, if
 

@@ -33,24 +33,20 @@ class StreamUnit(wiring.Component):
     ----------
     configuration : StreamConfiguration
 
-    Members
-    -------
-    control : ``In(PacketControl(configuration))``
-        The operation. Sampled in the cycle of the first handshake of a packet on ``a``.
-    a : ``In(stream.Signature(InputBeat(data_width, user_width)))``
-    b : ``In(stream.Signature(InputBeat(data_width, 0)))``
-        Only if an operation has two operands. A packet of an operation with one takes none from it.
-    y : ``Out(stream.Signature(OutputBeat(configuration)))``
-
     Latency: ``latency`` cycles from the later handshake on ``a`` and ``b`` to ``valid`` on ``y``.
     Throughput: a beat a cycle on ``a`` and ``b``, with no idle cycle between packets. ``ready`` of
     ``a`` and ``b`` and all of ``y`` depend on registers alone.
     """
 
     control: Any
+    """The operation. Sampled in the cycle of the first handshake of a packet on ``a``."""
     a: Any
+    """Beats of A."""
     b: Any
+    """Only if an operation has two operands. A packet of an operation with one takes none from
+    it."""
     y: Any
+    """Beats of the results."""
 
     def __init__(self, configuration: StreamConfiguration) -> None:
         self.configuration = configuration
