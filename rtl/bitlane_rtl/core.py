@@ -23,25 +23,18 @@ class Core(wiring.Component):
     engine : Engine, optional
         The engine to use, for a caller that observes it. It must have this configuration.
 
-    Members
-    -------
-    m_axi : ``Out(Axi4(address_width, data_width))``
-        Reads of A, and of B if there is one read port; all writes.
-    m_axi_b : ``Out(Axi4(address_width, data_width, write=False))``
-        Reads of B; only with two read ports and an operation of two operands.
-    s_axil : ``In(Axi4Lite())``
-        The control window, see `abi`.
-    irq : ``Out(1)``
-        High while an enabled interrupt is pending.
-
     Latency and throughput: those of `Engine`; the adapters add no cycle. No combinational path
     leads from an input to an output (A3.1.1).
     """
 
     m_axi: Any
+    """Reads of A, and of B if there is one read port; all writes."""
     m_axi_b: Any
+    """Reads of B; only with two read ports and an operation of two operands."""
     s_axil: Any
+    """The control window, see `abi`."""
     irq: Signal
+    """High while an enabled interrupt is pending."""
 
     def __init__(self, configuration: Configuration, engine: Engine | None = None) -> None:
         self.configuration = configuration

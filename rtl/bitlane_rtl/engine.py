@@ -32,19 +32,6 @@ class Engine(wiring.Component):
                      |                      | completion
                      +-- completions <------+
 
-    Members
-    -------
-    control : ``Out(ControlPort())``
-        The control window, see `abi`.
-    read_a : ``Out(ReadPort(address_width, data_width))``
-        Reads A, and B too if ``read_ports`` is 1.
-    read_b : ``Out(ReadPort(address_width, data_width))``
-        Only with two read ports and an operation of two operands.
-    write : ``Out(WritePort(address_width, data_width))``
-    irq : ``Out(1)``
-    busy, fault : ``Out(1)``
-        Copies of the STATUS bits, for example to drive LEDs.
-
     Latency, from ``control.write`` to DOORBELL to the last response of a command that writes N
     beats, on a memory that answers in the next cycle: N + 12 cycles at 32 bits with all operations,
     N + 9 with NOT alone; N + 14 from 64 bits on, N + 11 with NOT alone. It takes 1 cycle more with
@@ -57,12 +44,19 @@ class Engine(wiring.Component):
     """
 
     control: Any
+    """The control window, see `abi`."""
     read_a: Any
+    """Reads A, and B too if ``read_ports`` is 1."""
     read_b: Any
+    """Only with two read ports and an operation of two operands."""
     write: Any
+    """Writes Y."""
     irq: Signal
+    """High while an enabled interrupt is pending."""
     busy: Signal
+    """A copy of STATUS.BUSY, for example to drive an LED."""
     fault: Signal
+    """A copy of STATUS.FAULT."""
 
     def __init__(self, configuration: Configuration) -> None:
         self.configuration = configuration

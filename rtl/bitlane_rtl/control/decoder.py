@@ -65,22 +65,23 @@ class Decoder(wiring.Component):
 
     Members
     -------
-    group : ``In(RecordGroup(columns))``
-    decode : ``In(1)``
+    group
+        The words of the record.
+    decode
         All words have been taken.
-    used : ``Out(columns)``
+    used
         A bit for each word of ``group`` that the record uses.
-    last : ``Out(1)``
+    last
         ``group`` is the record's last; see `abi.record_words`.
-    control : ``Out(ControlWord())``
+    control
         Valid from the cycle after the first group was taken.
-    loops : ``Out(LoopRegisters(configuration))``
+    loops
         They change one cycle after the words behind the eighth, and with ``decode``.
-    b_extent, y_extent : ``In(length_bits)``
+    b_extent, y_extent
         Bytes of B and Y in a SEARCH, less one; only with a search array.
-    plain : ``Out(1)``
+    plain
         Valid with ``decode``: ``plain`` of the command.
-    command : ``Out(CheckedCommand(configuration))``
+    command
         Valid from the cycle after ``decode`` until the next record's words are taken.
 
     Latency: 1 cycle from ``decode`` to ``command``. Throughput: a group a cycle.

@@ -25,20 +25,21 @@ class Fetch(wiring.Component):
 
     Members
     -------
-    slot : ``In(range(slots))``
+    slot
         The record to read.
-    again : ``In(1)``
+    again
         Drop all groups. From the next cycle on, read ``slot``, as it is then, from its first group.
-    ring : ``Out(RingRead(slots, columns))``
-    words : ``Out(32 * columns)``
+    ring
+        The read port of the `Ring`.
+    words
         The next group.
-    position : ``Out(range(32 / columns))``
+    position
         Number of the next group; undefined in the cycle after ``again``.
-    valid : ``Out(1)``
+    valid
         ``words`` are valid.
-    take : ``In(1)``
+    take
         ``words`` are used in this cycle. Allowed only with ``valid``.
-    begun : ``Out(1)``
+    begun
         A group was taken since ``again``.
 
     Latency: 3 cycles from ``again`` to ``valid``. Throughput: a group a cycle. Behind a record's

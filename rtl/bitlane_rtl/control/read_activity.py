@@ -13,26 +13,20 @@ __all__ = ["ReadActivity"]
 class ReadActivity(wiring.Component):
     """Reports beats, and cycles in which a requested beat does not arrive.
 
-    Members
-    -------
-    request : ``In(1)``; length : ``In(4)``
-        A burst of ``length + 1`` beats is requested in this cycle.
-    data : ``In(1)``
-        A beat is transferred in this cycle.
-    beat : ``Out(1)``
-        A beat was transferred in the cycle before.
-    stall : ``Out(1)``
-        No beat was, although beats were due. At most 4,095 beats may be due.
-
     Latency: 1 cycle, because handshakes complete late in their cycle. Throughput: a handshake of
     each kind a cycle.
     """
 
     request: In(1)
+    """A burst is requested in this cycle."""
     length: In(ceil_log2(BEATS_PER_BLOCK))
+    """Beats of that burst, less one."""
     data: In(1)
+    """A beat is transferred in this cycle."""
     beat: Out(1)
+    """A beat was transferred in the cycle before."""
     stall: Out(1)
+    """No beat was, although beats were due. At most 4,095 beats may be due."""
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

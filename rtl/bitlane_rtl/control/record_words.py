@@ -29,10 +29,11 @@ class RecordGroup(wiring.Signature):
 
     Members
     -------
-    words : ``Out(32 * columns)``
+    words
         Words ``position * columns`` and up of the record.
-    position : ``Out(range(32 / columns))``
-    take : ``Out(1)``
+    position
+        Number of the group in its record.
+    take
         The words are valid in this cycle.
     """
 

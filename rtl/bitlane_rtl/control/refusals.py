@@ -72,18 +72,19 @@ class Refusals(wiring.Component):
 
     Members
     -------
-    group : ``In(RecordGroup(columns))``
-    used : ``In(columns)``
+    group
+        The words of the record.
+    used
         A bit for each of the words that the command uses.
-    control : ``In(ControlWord())``
+    control
         The CONTROL word, valid from the cycle after the first group.
-    bad_search : ``In(1)``
+    bad_search
         The sizes in the words taken so far are wrong for a SEARCH. Only with a search array.
-    clear : ``In(1)``
+    clear
         Forget the record.
-    code : ``Out(8)``
+    code
         Lowest `Status` that applies to the words taken so far, or OK.
-    good : ``Out(1)``
+    good
         ``code`` is OK.
 
     Latency: ``code`` and ``good`` follow the last word by 1 cycle, and CONTROL by 2. Throughput:

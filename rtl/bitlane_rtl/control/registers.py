@@ -73,43 +73,43 @@ class Registers(wiring.Component):
 
     Members
     -------
-    control : ``Out(ControlPort())``
+    control
         The port of the window. Unmapped words read 0 and ignore writes. The command ring reads 0,
         and read-only registers ignore writes.
-    ring : ``Out(RingWrite(slots))``
+    ring
         A word for the ring, in the cycle after ``control.write``.
-    completion_address : ``Out(range(slots))``
+    completion_address
         Slot whose completion may be read, in the cycle of ``control.read``.
-    completion_data : ``In(32)``
+    completion_data
         Its word, one cycle later (`ring.Completions`).
-    doorbell : ``Out(16)``
+    doorbell
         DOORBELL: commands submitted. Changes in the cycle after it is written.
-    doorbell_write, doorbell_data : ``Out``
+    doorbell_write, doorbell_data
         ``doorbell`` will be ``doorbell_data`` in the next cycle.
-    rung : ``Out(1)``
+    rung
         DOORBELL was written in the cycle before.
-    bad_doorbell : ``Out(1)``
+    bad_doorbell
         In the cycle before, DOORBELL was written with a number that exceeds ``retired`` by more
         than the slots, or that is behind the number that it had.
-    clear : ``Out(1)``
+    clear
         CLEAR was written: 1 from the cycle after that until the one that has ``flush``.
-    flush : ``In(1)``
+    flush
         The engine starts afresh in this cycle. DOORBELL becomes 0.
-    timeout : ``Out(32)``
+    timeout
         TIMEOUT, in cycles. Changes 2 cycles after it is written.
-    irq : ``Out(1)``
+    irq
         The interrupt line, a level.
-    interrupt_set : ``In(1)``
+    interrupt_set
         A command with INTERRUPT retired, or the engine stopped with a fault, in the cycle before.
         Setting PENDING wins over clearing it.
-    busy, fault, drained : ``In(1)``
+    busy, fault, drained
         Bits of STATUS.
-    report : ``In(FaultReport(configuration))``
+    report
         FAULT and FAULT_ADDRESS. Both read 0 while ``fault`` is 0, and FAULT_ADDRESS reads 0 while
         ``report.port`` is NONE: ``report.address`` has no meaning then.
-    retired : ``In(16)``
+    retired
         RETIRED, and the index in FAULT.
-    a_beat, a_stall, b_beat, b_stall, y_beat, y_stall : ``In(1)``
+    a_beat, a_stall, b_beat, b_stall, y_beat, y_stall
         Counted one cycle later, if the configuration has counters; so is ``busy``. Counters wrap.
 
     Latency: ``control.read_data`` is valid in the cycle after ``control.read`` and shows the values

@@ -33,42 +33,42 @@ class Retirement(wiring.Component):
 
     Members
     -------
-    start : ``In(1)``
+    start
         The sequencer starts a command in this cycle.
-    interrupt : ``In(1)``
+    interrupt
         That command raises an interrupt when it retires.
-    retire : ``In(1)``
+    retire
         The last response of the oldest command is good, in this cycle.
-    failed : ``In(1)``; failure : ``In(FaultReport(configuration))``
+    failed, failure
         The oldest command fails, in this cycle. Not before the cycle after its ``start``.
-    refused : ``In(1)``; refusal : ``In(8)``
+    refused, refusal
         The next record cannot be executed, and no command runs; its `abi.Status`.
-    doorbell : ``In(16)``
+    doorbell
         Commands submitted.
-    rung : ``In(1)``
+    rung
         DOORBELL was written in the cycle before.
-    bad_doorbell : ``In(1)``
+    bad_doorbell
         That write was invalid.
-    clear : ``In(1)``
+    clear
         CLEAR was written; held until ``flush``.
-    drained : ``In(1)``
+    drained
         No bus transaction is open. Valid from the second cycle of ``stop``.
-    idle : ``Out(1)``
+    idle
         Every command that was started has retired. Falls in the cycle after ``start``, rises 2
         cycles after the last ``retire``.
-    stop : ``Out(1)``
+    stop
         No transaction may be opened.
-    flush : ``Out(1)``
+    flush
         Reset everything that holds a part of a command.
-    busy : ``Out(1)``
+    busy
         A submitted command has not retired.
-    fault : ``Out(1)``; report : ``Out(FaultReport(configuration))``
+    fault, report
         The first fault since the last flush. ``report`` is undefined while ``fault`` is 0.
-    retired : ``Out(16)``
+    retired
         Commands retired since the last flush, modulo 2**16: the index of the one that failed.
-    completion : ``Out(1)``; completion_index : ``Out(16)``; completion_status : ``Out(8)``
+    completion, completion_index, completion_status
         A command ended in the cycle before: its index modulo 2**16, and its `abi.Status`.
-    completion_interrupt : ``Out(1)``
+    completion_interrupt
         This completion raises an interrupt. Every fault does.
 
     Latency: ``retired`` changes and ``completion`` rises in the cycle after ``retire``; ``stop``

@@ -51,8 +51,10 @@ class Ring(wiring.Component):
 
     Members
     -------
-    write : ``In(RingWrite(slots))``
-    read : ``In(RingRead(slots, columns))``
+    write
+        Words to write.
+    read
+        Groups of words to read.
 
     Latency: 1 cycle from ``read.enable`` to ``read.words``; a word that is written in a cycle can
     be read from the next one on. Throughput: a write and a read a cycle.
@@ -102,14 +104,15 @@ class Completions(wiring.Component):
 
     Members
     -------
-    write : ``In(1)``
+    write
         Write ``status`` and ``index`` in this cycle, to the slot ``index`` modulo ``slots``.
-    status : ``In(8)``
+    status
         An ``abi.Status``.
-    index : ``In(16)``
+    index
         The command's index modulo ``2**16``.
-    read_slot : ``In(range(slots))``
-    read_data : ``Out(32)``
+    read_slot
+        The slot to read.
+    read_data
         The `abi.COMPLETION` of the ``read_slot`` of the cycle before.
 
     Latency: 1 cycle from ``read_slot`` to ``read_data``; what is written in a cycle can be read

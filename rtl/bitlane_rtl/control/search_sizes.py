@@ -27,10 +27,11 @@ class SearchSizes(wiring.Component):
 
     Members
     -------
-    group : ``In(RecordGroup(columns))``
-    b_extent, y_extent : ``Out(length_bits)``
+    group
+        The words of the record.
+    b_extent, y_extent
         Bytes of B and Y, less one.
-    wrong : ``Out(1)``
+    wrong
         A or B is not a whole number of rows, B has more rows than a batch, or Y has not as many
         entries as the rows of B give.
 

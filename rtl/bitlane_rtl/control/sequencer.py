@@ -46,24 +46,27 @@ class Sequencer(wiring.Component):
 
     Members
     -------
-    doorbell : ``In(16)``
+    doorbell
         Records submitted since reset.
-    doorbell_write, doorbell_data : ``In``
+    doorbell_write, doorbell_data
         ``doorbell`` will be ``doorbell_data`` in the next cycle.
-    ring_write : ``In(1)``
+    ring_write
         The host writes to the ring in this cycle: prefetched words are fetched again.
-    ring : ``Out(RingRead(slots, columns))``
-    walking : ``In(1)``
+    ring
+        The read port of the `Ring`.
+    walking
         The loop registers are in use.
-    idle : ``In(1)``
+    idle
         Every command that was started has retired. It may be asserted late.
-    loops : ``Out(LoopRegisters(configuration))``
-    o : ``Out(stream.Signature(CheckedCommand(configuration)))``
-    interrupt : ``Out(1)``
+    loops
+        The loop registers of the command that is decoded.
+    o
+        Commands, in order.
+    interrupt
         The command on ``o`` requests an interrupt when it retires.
-    refused : ``Out(1)``
+    refused
         The next command cannot be executed, and all before it have retired.
-    code : ``Out(8)``
+    code
         The `Status` of the refused command.
 
     Latency: doorbell to command 0 cycles if the record was fetched ahead; a fetch takes
