@@ -25,8 +25,10 @@ class StreamBuffer(wiring.Component):
 
     Members
     -------
-    i : ``In(stream.Signature(shape))``
-    o : ``Out(stream.Signature(shape))``
+    i
+        Payloads to store.
+    o
+        The payloads, in order.
     """
 
     def __init__(self, shape: ShapeLike, **members: wiring.Member) -> None:

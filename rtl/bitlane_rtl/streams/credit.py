@@ -20,23 +20,17 @@ class Credit(wiring.Component):
     depth
         Payloads that the FIFO holds: a power of two.
 
-    Members
-    -------
-    taken : ``In(1)``
-        A payload is sent in this cycle. Allowed only while ``room`` is 1.
-    returned : ``In(1)``
-        A payload leaves the FIFO in this cycle.
-    room : ``Out(1)``
-        A payload may be sent. Depends on registers alone.
-
     Latency: a credit that is returned can be taken 2 cycles later. Throughput: a credit a cycle, if
     no more than ``depth - 2`` cycles lie between ``taken`` and the payload's ``returned``.
     Area: 8 LUT4 and 6 flip-flops at depth 16.
     """
 
     taken: In(1)
+    """A payload is sent in this cycle. Allowed only while ``room`` is 1."""
     returned: In(1)
+    """A payload leaves the FIFO in this cycle."""
     room: Out(1)
+    """A payload may be sent. Depends on registers alone."""
 
     def __init__(self, depth: int) -> None:
         self._depth = depth

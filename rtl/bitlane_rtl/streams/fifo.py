@@ -38,12 +38,12 @@ class Fifo(StreamBuffer):
 
     Members
     -------
-    i : ``In(stream.Signature(shape))``
+    i
         ``ready`` is 0 only while ``level == depth``, and depends on registers alone. With
         ``credit``, a payload that does not fit is lost, and so are all that the FIFO holds.
-    o : ``Out(stream.Signature(shape))``
+    o
         ``valid`` is a register.
-    level : ``Out(range(depth + 1))``
+    level
         Payloads held, including those that ``o`` does not offer yet. A register, except at depth
         2; always 0 with ``credit``.
 

@@ -32,8 +32,8 @@ class Wire(StreamBuffer):
 
     Members
     -------
-    i : ``In(stream.Signature(shape))``
-    o : ``Out(stream.Signature(shape))``
+    i, o
+        The same payloads, in the same cycle.
 
     Latency: 0 cycles. Throughput: 1 payload a cycle. Holds none. Area: none.
     """
@@ -49,9 +49,9 @@ class ForwardRegister(StreamBuffer):
 
     Members
     -------
-    i : ``In(stream.Signature(shape))``
+    i
         ``ready`` depends combinationally on ``o.ready``.
-    o : ``Out(stream.Signature(shape))``
+    o
         ``valid`` and ``payload`` are registers.
 
     Latency: 1 cycle. Throughput: 1 payload a cycle. Holds 1 payload.
@@ -79,9 +79,9 @@ class ReverseRegister(StreamBuffer):
 
     Members
     -------
-    i : ``In(stream.Signature(shape))``
+    i
         ``ready`` is a register.
-    o : ``Out(stream.Signature(shape))``
+    o
         ``valid`` and ``payload`` pass from ``i``, or come from the spare entry.
 
     Latency: 0 cycles. Throughput: 1 payload a cycle. Holds 1 payload.
@@ -110,9 +110,9 @@ class HalfRateRegister(StreamBuffer):
 
     Members
     -------
-    i : ``In(stream.Signature(shape))``
+    i
         ``ready`` is a register.
-    o : ``Out(stream.Signature(shape))``
+    o
         ``valid`` and ``payload`` are registers.
 
     Latency: 1 cycle. Throughput: a payload every 2 cycles. Holds 1 payload.
@@ -141,9 +141,9 @@ class PingPongBuffer(StreamBuffer):
 
     Members
     -------
-    i : ``In(stream.Signature(shape))``
+    i
         ``ready`` is a register.
-    o : ``Out(stream.Signature(shape))``
+    o
         ``valid`` is a register; ``payload`` is one of two registers.
 
     Latency: 1 cycle from ``i`` to ``o``. Throughput: 1 payload a cycle. Holds 2 payloads.
@@ -174,9 +174,9 @@ class SkidBuffer(StreamBuffer):
 
     Members
     -------
-    i : ``In(stream.Signature(shape))``
+    i
         ``ready`` is a register.
-    o : ``Out(stream.Signature(shape))``
+    o
         ``valid`` and ``payload`` are registers.
 
     Latency: 1 cycle from ``i`` to ``o``. Throughput: 1 payload a cycle. Holds 2 payloads.

@@ -24,10 +24,10 @@ class TwoWriteFifo(wiring.Component):
 
     Members
     -------
-    i : ``In(stream.Signature(shape, always_ready=True)).array(2)``
+    i
         The write ports. Payloads must enter them alternately, from ``i[0]`` on; of two that enter
         in a cycle, the first enters at the next port of this order.
-    o : ``Out(stream.Signature(shape))``
+    o
         ``valid`` and ``payload`` come from registers, and ``ready`` reaches registers only.
 
     Latency: 2 cycles. Throughput: 2 payloads in, 1 payload out a cycle.
