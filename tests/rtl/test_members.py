@@ -1,6 +1,6 @@
 """Each component describes its ports, no more and no fewer.
 
-Fixed ports have a docstring below their annotation; others stand in the section Members.
+Fixed ports have a docstring below their annotation; others are heads of the section Members.
 
 Components are collected while circuits are elaborated, so no list of them can go stale: a component
 that is in none of `CIRCUITS` fails until a circuit there contains it.
@@ -10,6 +10,7 @@ import ast
 import importlib
 import inspect
 import pkgutil
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
@@ -91,12 +92,11 @@ def ports() -> Ports:
 
 
 def described(component: type[wiring.Component]) -> list[str]:
-    """Return the names in the section Members, and of annotations with a docstring below."""
+    """Return the names that have a description: in the section Members, or below an annotation."""
     docstring = inspect.cleandoc(component.__doc__ or "")
     _, _, section = docstring.partition("\nMembers\n-------\n")
-    headers = [line for line in section.split("\n\n")[0].splitlines() if line[:1].strip()]
-    groups = [group.split(" : ")[0] for line in headers for group in line.split("; ")]
-    names = [name.strip() for group in groups for name in group.split(",")]
+    heads = re.findall(r"^(\S.*)\n ", section.split("\n\n")[0], re.MULTILINE)
+    names = [name for head in heads for name in head.split(", ")]
     [definition] = ast.parse(inspect.getsource(component)).body
     assert isinstance(definition, ast.ClassDef)
     for statement, following in pairwise(definition.body):
