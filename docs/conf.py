@@ -9,9 +9,11 @@ from inspect import signature
 from itertools import pairwise
 from pathlib import Path
 
-from docutils.nodes import literal
+from docutils.nodes import Text, literal
 from docutils.parsers.rst.roles import register_generic_role
+from sphinx.addnodes import desc_annotation, desc_content, desc_signature
 from sphinx.application import Sphinx
+from sphinx.pycode import ModuleAnalyzer
 
 from bitlane import __version__
 
@@ -111,9 +113,24 @@ def _adapt_signature(
     return str(own.replace(parameters=list(own.parameters.values())[1:])), given
 
 
+def _adapt_port(app: Sphinx, domain: str, kind: str, content: desc_content) -> None:
+    """Show the annotation of a port as it is written: signatures have no representation."""
+    for shown in content.parent.findall(desc_signature):
+        owner, _, name = shown.get("fullname", "").rpartition(".")
+        if kind == "attribute" and shown["module"].startswith("bitlane_rtl."):
+            analyzer = ModuleAnalyzer.for_module(shown["module"])
+            analyzer.analyze()
+            written = analyzer.annotations.get((owner, name), "")
+            if written.startswith(("In(", "Out(")):
+                annotation = shown.next_node(desc_annotation)
+                annotation.clear()
+                annotation += Text(f": {written}")
+
+
 def setup(app: Sphinx) -> None:
     """What Sphinx calls before it reads a page."""
     register_generic_role("py", literal)  # Amaranth's, in docstrings that cppsim inherits
     app.connect("source-read", _adapt_page)
     app.connect("autodoc-process-docstring", _adapt_docstring)
     app.connect("autodoc-process-signature", _adapt_signature)
+    app.connect("object-description-transform", _adapt_port)

@@ -59,5 +59,12 @@ def test_every_component_is_in_the_reference(site: Path) -> None:
     assert components - described == set()
 
 
+def test_ports_are_in_the_reference_as_they_are_written(site: Path) -> None:
+    page = re.sub(r"<[^>]+>", "", text(site, "api/bitlane_rtl"))
+    assert " object at 0x" not in page
+    assert re.search(r"complaint: Out\(Complaint\(\)\).*\s+The complaint about dropped", page)
+    assert re.search(r"transfer\s*The transfer to execute", page)
+
+
 def text(site: Path, page: str) -> str:
     return (site / f"{page}.html").read_text(encoding="utf-8")
