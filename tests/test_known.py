@@ -11,6 +11,8 @@ from support.inputs import Inputs
 from support.processes import run_python
 from support.rotation import REPLAY
 
+pytestmark = pytest.mark.any_circuit
+
 ROOT = Path(__file__).parents[1]
 
 FILES = {
@@ -31,8 +33,10 @@ FILES = {
     "tests/sim/part/test_model.py": "",
     "tests/host/test_driver.py": "import bitlane",
     "tests/host/test_command.py": "from subprocess import run",
+    "tests/host/test_tool.py": "import bitlane, pytest\npytestmark = pytest.mark.any_circuit",
     "tests/docs/test_pages.py": "PAGES = __file__",
     "rtl/bitlane_rtl/abi.py": "",
+    "rtl/bitlane_rtl/datapath/writer.py": "",
     "rtl/bitlane_rtl/table.csv": "",
     "cppsim/src/cppsim/code.h": "",
     "sim/bitlane_sim/device.py": "",
@@ -43,7 +47,8 @@ FILES = {
 MODULES = [name for name in FILES if "test_" in name]
 ALL = set(MODULES)
 OF_EVERYTHING = {"tests/docs/test_pages.py", "tests/alone/test_runner.py"}
-OF_THE_PRODUCT = {"tests/host/test_driver.py", "tests/host/test_command.py", *OF_EVERYTHING}
+OF_A_CIRCUIT = {"tests/host/test_driver.py", "tests/host/test_command.py", *OF_EVERYTHING}
+OF_THE_PRODUCT = {"tests/host/test_tool.py", *OF_A_CIRCUIT}
 
 
 @pytest.fixture
@@ -74,6 +79,7 @@ def digests(project: Path) -> dict[str, str]:
         ("cppsim/tests/support/seeds.py", ALL),
         ("tests/support/models/lanes.py", {"tests/rtl/test_unit.py", *OF_EVERYTHING}),
         ("rtl/bitlane_rtl/abi.py", {"tests/rtl/test_unit.py", *OF_THE_PRODUCT}),
+        ("rtl/bitlane_rtl/datapath/writer.py", {"tests/rtl/test_unit.py", *OF_A_CIRCUIT}),
         ("rtl/bitlane_rtl/table.csv", {"tests/rtl/test_unit.py", *OF_THE_PRODUCT}),
         (
             "cppsim/src/cppsim/code.h",

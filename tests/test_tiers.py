@@ -11,6 +11,8 @@ from support.processes import run_python
 from support.rotation import REPLAY
 from support.seeds import slow
 
+pytestmark = pytest.mark.any_circuit
+
 ROOT = Path(__file__).parents[1]
 
 MODULE = """

@@ -20,7 +20,7 @@ from bitlane_boards.flow.families import Tool
 from bitlane_boards.flow.tools import ToolError, Usage
 from support.boards.board_builds import built
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.any_circuit]
 
 NAME = "hx8k"
 

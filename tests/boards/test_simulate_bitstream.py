@@ -15,7 +15,7 @@ from bitlane.command_line.cli import DONE, main
 from bitlane_boards import boards
 from support.boards.board_builds import built
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.any_circuit]
 
 NAME = "hx8k"
 BOARD = boards()[NAME]

@@ -19,7 +19,7 @@ from bitlane_boards.readback.pins import BoardPin
 from support.boards.small_builds import DIVIDER, PLACES, ecp5, ice40
 from support.sim.answerer import Store, answers
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.any_circuit]
 
 
 def run(*words: str) -> int:

@@ -13,7 +13,7 @@ from support.boards.asc import text_of, write
 from support.boards.small_builds import DIVIDER, PACKAGES, PLACES, ice40, talk
 from support.sim.answerer import Answerer, Store, answers
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.any_circuit]
 
 CASES = [
     ("hx8k", Store.BLOCK),

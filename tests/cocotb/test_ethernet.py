@@ -8,7 +8,7 @@ from support.cocotb.runs import run_verilog
 from support.cocotb.simulators import icarus
 from support.ethernet.verilog import board_verilog
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.any_circuit]
 
 TESTS = 5
 

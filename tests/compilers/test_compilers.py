@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 # One worker runs all, as it makes the environment without a compiler once.
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.any_circuit]
 
 ROOT = Path(__file__).parents[2]
 

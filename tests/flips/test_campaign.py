@@ -16,7 +16,7 @@ from flips.stimulus import compose
 from support.boards.board_builds import built
 from support.sim.flip_copies import COPIES
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.any_circuit]
 
 NAME = "hx8k"
 CYCLES, POOL = 300_000, 300

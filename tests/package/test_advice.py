@@ -21,6 +21,8 @@ from support.docs.pages import ROOT
 
 from .cases import CLONE, MESSAGES, SHOWN, Message, Shown
 
+pytestmark = pytest.mark.any_circuit
+
 INSTALL = (sys.executable, "-m", "pip", "--python")
 
 ADVICE = re.compile(r"pip install (.+?)(?: brings it|[`,;]|$)", re.MULTILINE)

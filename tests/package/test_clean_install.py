@@ -17,7 +17,7 @@ import pytest
 import bitlane
 import cppsim
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.any_circuit]
 
 ROOT = Path(__file__).parents[2]
 

@@ -27,7 +27,7 @@ from support.host_gpu import host_gpu
 from support.processes import succeed
 from support.sim.harnesses import quiet
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.any_circuit]
 
 TESTS = Path(__file__).parents[1]
 

@@ -17,7 +17,7 @@ from simulators import xor
 from simulators.run import main
 from simulators.speeds import measure_verilator
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.any_circuit]
 
 SMALL = Configuration(
     data_width=32, read_ports=1, loops=1, ops=frozenset({Op.XOR}), memory_bytes=1 << 16

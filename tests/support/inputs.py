@@ -13,6 +13,9 @@ that these import, at any level. Of the product it depends on whole folders:
 The contracts in ``pyproject.toml`` say that the first two import no other package. The others load
 one another by name, as devices and commands, which no import shows.
 
+A module with the mark ``any_circuit`` tests a tool with whatever circuit it is given: the rooms of
+`ENGINE` do not count.
+
 Versions of Python, of all installed distributions and of the C++ compiler are part of each digest.
 """
 
@@ -37,6 +40,13 @@ PRODUCT = ("boards", "cppsim/src", "host", "pyproject.toml", "requirements", "rt
 
 ALONE = {"bitlane_rtl": ("rtl",), "cppsim": ("cppsim/src",)}
 """Packages that import no other package of the product, and their folders."""
+
+ANY_CIRCUIT = "any_circuit"
+
+ENGINE = tuple(
+    f"rtl/bitlane_rtl/{room}" for room in ("addresses", "bit_unit", "control", "datapath", "search")
+)
+"""Folders of the engine's parts, which tools know by what the engine computes alone."""
 
 OTHERS = {"bitlane", "bitlane_boards", "bitlane_sim", "importlib", "multiprocessing", "subprocess"}
 """Packages that may load any other."""
@@ -93,6 +103,8 @@ class Inputs:
         names = {str(file.relative_to(self._root)) for file in files}
         names |= {*SETTINGS, *RUNNER}
         names |= {name for name in self._sums if _is_below(name, places)}
+        if self._read(module).any_circuit:
+            names = {name for name in names if not _is_below(name, set(ENGINE))}
         parts = [*self._tools, *(f"{name} {self._sums.get(name, '')}" for name in sorted(names))]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
@@ -149,11 +161,14 @@ class _File:
         Modules below ``support`` that a text in it names, or the start of such a name.
     places : set of str
         Folders and files of the product; "" is everything.
+    any_circuit : bool
+        Whether it has the mark `ANY_CIRCUIT`.
     """
 
     def __init__(self, path: Path) -> None:
         text = path.read_text(encoding="utf-8")
         self.imports, self.named = set[str](), set[str]()
+        self.any_circuit = False
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.Import):
                 self.imports |= {alias.name for alias in node.names}
@@ -161,6 +176,8 @@ class _File:
                 base = "." * node.level + (node.module or "")
                 dot = "." if node.module else ""
                 self.imports |= {base, *(f"{base}{dot}{alias.name}" for alias in node.names)}
+            elif isinstance(node, ast.Attribute):
+                self.any_circuit |= node.attr == ANY_CIRCUIT
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
                 self.named |= {node.value} if _NAME.fullmatch(node.value) else set()
         self.places = self._places(text)

@@ -31,7 +31,7 @@ from support.host.neighbours import nearest, within
 from support.processes import succeed
 from support.system.clusters import SECONDS, cluster_of
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.any_circuit, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from support.c_driver import CDriver, compiled
 from support.cocotb.simulators import verilator
 from support.processes import run
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.any_circuit]
 
 PAGE = Path(__file__).parents[2] / "docs" / "first_hour_fpga.md"
 CONFIGURATION = Configuration(memory_bytes=1 << 13, slots=4)

@@ -8,7 +8,7 @@ import pytest
 
 from support.processes import succeed
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.any_circuit]
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "soc"
 

@@ -24,7 +24,7 @@ from bitlane_boards.flow.families import Cells
 from bitlane_boards.flow.tools import silent
 from bitlane_rtl.streams.register_slices import SkidBuffer
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.any_circuit]
 
 _WIDTH = 8
 
