@@ -17,7 +17,7 @@ from bitlane_boards.pins.sdram import SdramModel
 from bitlane_boards.readback.netlist import rtl_model
 
 from .board_builds import readback
-from .session import SILENCE, connect, opened, validated
+from .session import SILENCE, connect, connect_network, networked, opened, validated
 
 SLOW = {"icesugar-pro", "colorlight-i5-uart", "ulx3s-search"}
 """Boards that are not built. The line of icesugar-pro and colorlight-i5-uart takes 29 times as long
@@ -26,7 +26,9 @@ Zero; `tests/boards/test_sdram.py` runs the RTL of the latter on a faster line. 
 15 minutes to place and route its array; `test_routed_unit` tests one routed unit of it."""
 
 NETWORK = {name for name, board in boards().items() if board.ethernet}
-"""Boards with Ethernet; `tests/verify/boards/test_network.py` runs the netlist of one."""
+"""Boards with Ethernet; of these, only `NETWORK_BUILT` is built."""
+
+NETWORK_BUILT = "colorlight-i5"
 
 BUILT = sorted(set(boards()) - {"icebreaker-bram"} - SLOW - NETWORK)
 """Boards whose netlists are compared."""
@@ -42,6 +44,19 @@ def expect_validated(name: str, record_property: Callable[[str, object], None]) 
     model = readback(name)
     assert validated(model, boards()[name]) == ""
     record_property("report", f"{model.description}: validated")
+
+
+def expect_computed_over_its_network(name: str) -> None:
+    """Expect that the netlist of a board with Ethernet gives right results of two operators."""
+    board = boards()[name]
+    network = networked(readback(name), board)
+    a, b = (np.random.default_rng(seed).integers(0, 256, 100, np.uint8) for seed in range(2))
+    link = connect_network(network, name)
+    with link, Driver(link, timeout=SILENCE) as driver, Device(driver) as device:
+        assert (device.bit_xor(a[1:], b[:-1]) == a[1:] ^ b[:-1]).all()
+        assert (device.bit_count(a) == np.bitwise_count(a)).all()
+    assert network.simulation.illegal == 0
+    network.close()
 
 
 def expect_answers_of_its_rtl(name: str) -> None:

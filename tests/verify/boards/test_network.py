@@ -1,4 +1,4 @@
-"""A board at its simulated pins of Ethernet: its netlist, its memories, the system's sockets."""
+"""A board at its simulated pins of Ethernet: its memories, the system's sockets."""
 
 import os
 import signal
@@ -12,7 +12,6 @@ import pytest
 from scapy.layers.inet import UDP
 from scapy.utils import rdpcap
 
-from bitlane.api.device import Device
 from bitlane.command_line.cli import DONE, main
 from bitlane.driver.driver import Driver
 from bitlane_boards import boards
@@ -20,24 +19,12 @@ from bitlane_boards.board import Board, MemoryKind
 from bitlane_boards.readback.netlist import rtl_model
 from bitlane_rtl.abi import Op
 from bitlane_sim.campaigns.commands import move
-from support.boards.board_builds import readback
 from support.boards.session import SILENCE, connect_network, networked
 from support.verdicts import AT_THE_PINS
 
 pytestmark = [pytest.mark.slow, AT_THE_PINS]
 
 BOARD, BANKS = boards()["colorlight-i5"], boards()["ecpix5"]
-
-
-def test_the_routed_netlist_computes() -> None:
-    network = networked(readback(BOARD.name), BOARD)
-    a, b = (np.random.default_rng(seed).integers(0, 256, 100, np.uint8) for seed in range(2))
-    link = connect_network(network, BOARD.name)
-    with link, Driver(link, timeout=SILENCE) as driver, Device(driver) as device:
-        assert (device.bit_xor(a[1:], b[:-1]) == a[1:] ^ b[:-1]).all()
-        assert (device.bit_count(a) == np.bitwise_count(a)).all()
-    assert network.simulation.illegal == 0
-    network.close()
 
 
 @pytest.mark.rotates(1)
