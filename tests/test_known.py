@@ -25,6 +25,8 @@ FILES = {
     "cppsim/tests/support/zoo.py": "import cppsim",
     "cppsim/tests/conftest.py": "",
     "cppsim/tests/test_zoo.py": "from support.zoo import Counter",
+    "cppsim/tests/test_program.py": "import subprocess",
+    "cppsim/tests/test_pages.py": "PAGES = __file__",
     "tests/alone/test_alone.py": "from support import other, seeds",
     "tests/alone/test_named.py": "NAME = f'support.suites.{len([])}'",
     "tests/alone/test_runner.py": "from support.durations import read",
@@ -46,6 +48,7 @@ FILES = {
 }
 MODULES = [name for name in FILES if "test_" in name]
 ALL = set(MODULES)
+OF_CPPSIM = "cppsim/tests/test_pages.py"
 OF_EVERYTHING = {"tests/docs/test_pages.py", "tests/alone/test_runner.py"}
 OF_A_CIRCUIT = {"tests/host/test_driver.py", "tests/host/test_command.py", *OF_EVERYTHING}
 OF_THE_PRODUCT = {"tests/host/test_tool.py", *OF_A_CIRCUIT}
@@ -71,8 +74,14 @@ def digests(project: Path) -> dict[str, str]:
         ("tests/alone/test_alone.py", {"tests/alone/test_alone.py", *OF_EVERYTHING}),
         ("tests/support/other.py", {"tests/alone/test_alone.py", *OF_EVERYTHING}),
         ("tests/support/runner.py", ALL),
-        ("cppsim/tests/conftest.py", {"cppsim/tests/test_zoo.py", *OF_EVERYTHING}),
-        ("cppsim/tests/support/zoo.py", {"cppsim/tests/test_zoo.py", *OF_EVERYTHING}),
+        (
+            "cppsim/tests/conftest.py",
+            {"cppsim/tests/test_zoo.py", "cppsim/tests/test_program.py", OF_CPPSIM, *OF_EVERYTHING},
+        ),
+        (
+            "cppsim/tests/support/zoo.py",
+            {"cppsim/tests/test_zoo.py", OF_CPPSIM, *OF_EVERYTHING},
+        ),
         ("pyproject.toml", ALL),
         ("pytest.ini", ALL),
         ("tests/support/suites/chosen.py", {"tests/alone/test_named.py", *OF_EVERYTHING}),
@@ -83,7 +92,10 @@ def digests(project: Path) -> dict[str, str]:
         ("rtl/bitlane_rtl/table.csv", {"tests/rtl/test_unit.py", *OF_THE_PRODUCT}),
         (
             "cppsim/src/cppsim/code.h",
-            {"tests/sim/part/test_model.py", "cppsim/tests/test_zoo.py", *OF_THE_PRODUCT},
+            {
+                *("tests/sim/part/test_model.py", "cppsim/tests/test_zoo.py"),
+                *("cppsim/tests/test_program.py", OF_CPPSIM, *OF_THE_PRODUCT),
+            },
         ),
         ("sim/bitlane_sim/device.py", OF_THE_PRODUCT),
         ("host/bitlane/driver.py", OF_THE_PRODUCT),

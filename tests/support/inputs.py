@@ -13,6 +13,8 @@ that these import, at any level. Of the product it depends on whole folders:
 The contracts in ``pyproject.toml`` say that the first two import no other package. The others load
 one another by name, as devices and commands, which no import shows.
 
+Files of cppsim, a project of its own, depend on no folder outside it.
+
 A module with the mark ``any_circuit`` tests a tool with whatever circuit it is given: the rooms of
 `ENGINE` do not count.
 
@@ -40,6 +42,8 @@ PRODUCT = ("boards", "cppsim/src", "host", "pyproject.toml", "requirements", "rt
 
 ALONE = {"bitlane_rtl": ("rtl",), "cppsim": ("cppsim/src",)}
 """Packages that import no other package of the product, and their folders."""
+
+CPPSIM = "cppsim"
 
 ANY_CIRCUIT = "any_circuit"
 
@@ -99,7 +103,7 @@ class Inputs:
     def digest(self, module: Path) -> str:
         """Return the SHA-256 of all that the result of the test module ``module`` depends on."""
         files = self._closure([module, *self._conftests(module)])
-        places = {place for file in files for place in self._read(file).places}
+        places = {place for file in files for place in self._places(file)}
         names = {str(file.relative_to(self._root)) for file in files}
         names |= {*SETTINGS, *RUNNER}
         names |= {name for name in self._sums if _is_below(name, places)}
@@ -107,6 +111,13 @@ class Inputs:
             names = {name for name in names if not _is_below(name, set(ENGINE))}
         parts = [*self._tools, *(f"{name} {self._sums.get(name, '')}" for name in sorted(names))]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+    def _places(self, file: Path) -> set[str]:
+        places = self._read(file).places
+        if self._root / CPPSIM not in file.parents:
+            return places
+        within = {place for place in places if _is_below(place, {CPPSIM})}
+        return within | {CPPSIM for place in places if place == ""}
 
     def _conftests(self, module: Path) -> list[Path]:
         found = (folder / "conftest.py" for folder in module.parents)
