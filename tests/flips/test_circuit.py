@@ -32,7 +32,7 @@ from support.boards.small_builds import DIVIDER, PACKAGES, PLACES, ice40
 from support.sim.answerer import Store
 from support.sim.flip_copies import COPIES
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.any_circuit]
 
 TABLES = random.Random(1).sample(range(1 << 16), 500)
 

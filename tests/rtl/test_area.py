@@ -65,6 +65,7 @@ SMALL = {
 """LUT4 on iCE40 by the path of the part."""
 
 
+@pytest.mark.rotates(1)
 @pytest.mark.parametrize(
     ("family", "configuration", "record"),
     [("ecp5", full(), LARGE), ("ice40", small(block_ram=True), SMALL)],

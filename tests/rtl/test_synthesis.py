@@ -19,6 +19,7 @@ CORES = {
 }
 
 
+@pytest.mark.rotates(1)
 @pytest.mark.parametrize(("family", "configuration"), CORES.items(), ids=CORES)
 def test_core(
     family: str, configuration: Configuration, record_property: Callable[[str, object], None]

@@ -30,7 +30,7 @@ from support.host.arrays import model, random, same
 from support.processes import succeed
 from support.system.devices import DEFAULT, NARROW
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.any_circuit]
 
 LARGE = 3 << 20
 """Bytes that take several rounds of pieces."""

@@ -19,6 +19,7 @@ from support.boards.litex import PAGE
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.any_circuit,
     pytest.mark.filterwarnings("ignore:invalid escape sequence"),  # LiteX's.
     pytest.mark.filterwarnings("ignore::SyntaxWarning"),
 ]
