@@ -55,10 +55,11 @@ test: $(TEST_READY) ## Check style, types and imports, then run the quick tests 
 check: lint rest ## Run pyright, then the full tier: proofs, packages, and samples of boards and seeds
 
 rest: $(CHECK_READY) ## Run of `make check` what `make test RECORD=FOLDER` left out
-	@echo "== pyright, which infers other types than mypy"
-	@$(BIN)/python -m pyright --warnings
 	@echo "== pytest, full tier$(if $(RECORD), but what $(RECORD)/passed.json names), $(WORKERS) at a time"
-	@$(PYTEST) $(FULL) $(STORE) $(if $(RECORD),--except-passed $(RECORD)/passed.json --except-known) $(TESTS)
+	@echo "== beside it pyright, which infers other types than mypy"
+	@$(BIN)/python -m pyright --warnings & inferring=$$!; trap "kill $$inferring 2> /dev/null" EXIT; \
+	  $(PYTEST) $(FULL) $(STORE) $(if $(RECORD),--except-passed $(RECORD)/passed.json --except-known) $(TESTS) \
+	  && wait $$inferring
 
 deep: lint $(BROWSER_READY) ## Run all tests: every board, three times the seeds, a browser; takes hours
 	@echo "== pytest, deep tier, $(WORKERS) at a time"

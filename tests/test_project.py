@@ -418,7 +418,7 @@ def test_continuous_integration_runs_the_readmes_test_command_and_then_the_rest(
     alone = {"MAKEFLAGS": ""}  # whatever variables the make that runs this test was given
     rest = run("make", "--dry-run", "rest", "RECORD=some", env=alone).stdout
     assert "--hypothesis-profile full" in rest
-    assert "--except-passed some/passed.json --except-known tests cppsim/tests\n" in rest
+    assert "--except-passed some/passed.json --except-known tests cppsim/tests \\\n" in rest
     assert "-m pyright" in rest
     whole = run("make", "--dry-run", "check", env=alone).stdout
     assert all(name in whole for name in ("ruff", "mypy", "lint-imports", "-m pyright"))
