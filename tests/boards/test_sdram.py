@@ -53,12 +53,19 @@ def test_a_board_without_masks_passes_validation() -> None:
     assert validated(rtl_model(WITHOUT_MASKS), WITHOUT_MASKS, 1024) == ""
 
 
-def test_a_chip_of_half_the_banks_is_named_by_bank_row_and_bits() -> None:
+def test_a_chip_of_half_the_columns_is_named_by_bank_row_and_bits() -> None:
+    half = replace(part(), column_bits=8)
+    model = SdramModel(CircuitModel(SplitPins(Top(BOARD))), half, BOARD.clock_hz)
+    trouble = validated(model, BOARD, 8192)
+    # What was written 2 KiB further lies there, too: 256 columns in each of four banks.
+    assert re.search(r"memory +FAIL .* address in address, bits 11 from bank 0, row 0 on", trouble)
+
+
+def test_a_chip_of_half_the_banks_stops_the_simulation() -> None:
     half = replace(part(), bank_bits=1)
     model = SdramModel(CircuitModel(SplitPins(Top(BOARD))), half, BOARD.clock_hz)
-    trouble = validated(model, BOARD, 1024)
-    # What was written two blocks of 128 bytes further lies there, too.
-    assert re.search(r"memory +FAIL .* address in address, bits 8 from bank 0, row 0 on", trouble)
+    with pytest.raises(SimulationError, match=f"{part().name}: open bank: "):
+        validated(model, BOARD, 1024)
 
 
 def test_a_chip_on_a_faster_clock_stops_the_simulation() -> None:
