@@ -142,17 +142,21 @@ def to_device(device: DeviceLike, name: str, operand: Operand, dtype: np.dtype[A
     Raises ``OtherDeviceError`` for a value on another device, and as `elementwise` does.
     """
     if isinstance(operand, Value):
-        if operand.device is not device:
-            there, here = repr(operand.device), repr(device)
-            if there == here:
-                there, here = f"another device that is also {there}", "the same device"
-            raise OtherDeviceError(
-                f"{name}: an array on {there}; expected one on {here}"
-                " (device.asarray copies it there)"
-            )
+        expect_on(device, name, operand)
         return cast(operand, dtype)
     array = cast_on_host(name, operand, dtype)
     return constant(device, array) if not array.ndim else upload(device, array)
+
+
+def expect_on(device: DeviceLike, name: str, value: Value) -> None:
+    """Raise ``OtherDeviceError`` for a value on another device; ``name`` names it."""
+    if value.device is not device:
+        there, here = repr(value.device), repr(device)
+        if there == here:
+            there, here = f"another device that is also {there}", "the same device"
+        raise OtherDeviceError(
+            f"{name}: an array on {there}; expected one on {here} (device.asarray copies it there)"
+        )
 
 
 def cast_on_host(name: str, given: AnyArray | int, dtype: np.dtype[Any]) -> AnyArray:

@@ -198,10 +198,13 @@ class _Writer:
             self.passes.append(Pass(node.op, shape, a, b, y, node.options))
 
     def _join(self, node: Joined, y: Location) -> None:
-        """Append a pass for each part that has elements, which copies it to its range."""
-        start = 0
-        for part in node.parts:
-            if 0 not in part.shape:
+        """Append a pass for each part that has elements, which copies it to its range.
+
+        One of no elements, if no part has any: each computed value is written by a pass.
+        """
+        start, empty = 0, 0 in node.shape
+        for part in node.parts[:1] if empty else node.parts:
+            if empty or 0 not in part.shape:
                 source = self.locations[part].broadcast(part.shape, part.shape)
                 target = y.window(start * node.strides[node.axis], node.strides, node.itemsize)
                 self.passes.append(Pass(Op.COPY, part.shape, source, None, target))

@@ -1,6 +1,6 @@
 """A model that is ready to run: constants on the device, other models with their backend."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -10,13 +10,14 @@ from onnx.backend import base
 from ..api.device import Device
 from ..arguments.operands import as_array
 from ..arrays import Array, explain
+from ..arrays.elementwise import expect_on
 from ..closeable import Closeable
 from ..compiler.explain import explain as explain_nodes
 from ..compiler.nodes import Expression
 from ..errors import OnnxError, SettingError
 from .build import build_group
 from .dry import run_dry
-from .model import BitGraph, DeviceGroup, Group, RestGroup, Tensor
+from .model import BitGraph, DeviceGroup, Group, RestGroup, Tensor, quoted
 from .packing import PACKED_BUILDS, find_packable, pack_group
 from .picture import draw_groups
 from .rest import RestModel, plain
@@ -69,7 +70,8 @@ class PreparedGraph(base.BackendRep, Closeable):
 
         Groups in front of another backend's are computed at once, and its results are sent to the
         device. Raises ``OnnxError``, ``DataTypeError`` or ``ShapeError`` for other inputs than the
-        model's; ``OutOfDeviceMemory`` or ``LinkError``.
+        model's; ``OtherDeviceError`` for an array on another device; ``OutOfDeviceMemory`` or
+        ``LinkError``.
         """
         values = self.compute(inputs)
         return [
@@ -83,13 +85,24 @@ class PreparedGraph(base.BackendRep, Closeable):
         Raises as `arrays` does.
         """
         lengths: dict[str, int] = {}
-        given = self.graph.bind(_as_arrays(inputs), lengths)
+        given = self._bind(inputs, lengths)
         values = RunValues(self.device, self._weights, given)
         for group in self.graph.groups:
             self._compute_group(group, values)
         for x in self.graph.outputs:
             x.expect_shape(values.shape(x.name), lengths)
         return values
+
+    def _bind(self, inputs: Inputs, lengths: dict[str, int]) -> dict[str, Tensor]:
+        """Return the arrays of the inputs by name.
+
+        Raises as ``BitGraph.bind``, and ``OtherDeviceError``.
+        """
+        given = self.graph.bind(_as_arrays(inputs), lengths)
+        for name, x in given.items():
+            if isinstance(x, Array):
+                expect_on(self.device, f"input {quoted(name)}", x._value)
+        return given
 
     def _compute_group(self, group: Group, values: RunValues) -> None:
         """Compute ``group``, whose inputs are in ``values``; add its outputs there."""
@@ -132,7 +145,7 @@ class PreparedGraph(base.BackendRep, Closeable):
         """
         if not self._models:
             return explain(*self.arrays(inputs))
-        given = self.graph.bind(_as_arrays(inputs), {})
+        given = self._bind(inputs, {})
         shapes = {name: tuple(x.shape) for name, x in given.items()}
         driver = self.device.driver
         abilities = driver.geometry.abilities
@@ -157,6 +170,8 @@ def _as_arrays(inputs: Inputs) -> Mapping[str, Tensor] | Sequence[Tensor]:
     def as_tensor(x: ArrayLike) -> Tensor:
         return x if isinstance(x, Array) else as_array("inputs", x)
 
+    if not isinstance(inputs, Iterable):
+        raise OnnxError(f"inputs: {inputs!r:.40}; expected a list of arrays, or arrays by name")
     if isinstance(inputs, Mapping):
         return {name: as_tensor(x) for name, x in inputs.items()}
     return [as_tensor(x) for x in inputs]

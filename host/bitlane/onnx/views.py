@@ -142,7 +142,7 @@ def build_slice(node: BitNode, operands: Sequence[Operand], place: Workplace) ->
         normalize_axes(node.settings["axes"], len(shape)), node.settings["parts"], strict=True
     ):
         start, end, step = part
-        if step < 0 and start < -shape[axis]:
+        if step < 0 and shape[axis] and start < -shape[axis]:
             # ONNX takes element 0 there, NumPy and onnx's reference take none.
             raise ShapeError(
                 f"start: {start} with step {step} on an axis of {shape[axis]}; expected"

@@ -11,9 +11,9 @@ from onnx.reference import ReferenceEvaluator
 
 from bitlane.api.device import Device
 from bitlane.arrays.value import Value
-from bitlane.errors import DataTypeError, ShapeError
+from bitlane.errors import DataTypeError, OtherDeviceError, ShapeError
 from bitlane.onnx import OnnxError, prepare
-from support.host.arrays import link_of, random, same
+from support.host.arrays import link_of, model, random, same
 from support.host.onnx_models import code, golden, made_up, model_of, node, tensor
 from support.seeds import seeds
 
@@ -155,6 +155,24 @@ def test_values_in_between_are_no_arrays(device: Device, monkeypatch: pytest.Mon
     a, b = random(2, "u1", 1), random(2, "u1", 2)
     assert same(prepared.run([a, b])[0], a)
     assert len(made) == 3
+
+
+def test_arrays_on_another_device_are_refused(device: Device) -> None:
+    declared = {"a": ("u4", [5]), "b": ("u4", [5])}
+    prepared = prepare(model_of(XOR_NOT_AND, declared, {"y": ("u4", [5])}, [SEVEN]), device)
+    a, b = random(5, "u4", 1), random(5, "u4", 2)
+    with model() as other:
+        given = {"a": device.asarray(a), "b": other.asarray(b)}
+        for use in (prepared.run, prepared.arrays, prepared.explain):
+            with pytest.raises(OtherDeviceError, match=r"input 'b': an array on .*; expected one"):
+                use(given)
+
+
+@pytest.mark.parametrize("given", [None, 3])
+def test_inputs_that_are_no_list_are_refused(given: Any, device: Device) -> None:
+    prepared = prepare(model_of([], {"a": ("u4", [5])}, {"a": ("u4", [5])}), device)
+    with pytest.raises(OnnxError, match=f"^inputs: {given}; expected a list of arrays, or arrays"):
+        prepared.run(given)
 
 
 def test_an_initializer_that_is_an_input_may_be_given(device: Device) -> None:

@@ -60,6 +60,7 @@ MOVES = [
     Case("Slice", (5, 6), parts([-1], [-100], [1], [-2])),
     Case("Slice", (5, 6), parts([100], [0], [-1], [-1])),
     Case("Slice", (5, 6), parts([2], [2], [0])),
+    Case("Slice", (0, 6), parts([-1], [-(1 << 63)], [0], [-1])),
     Case("Concat", (2, 3), {}, {"axis": 0}, ((4, 3), (0, 3))),
     Case("Concat", (2, 3), {}, {"axis": -1}, ((2, 1), (2, 3))),
     Case("Concat", (2, 3), {}, {"axis": 1}),
@@ -336,6 +337,14 @@ def test_sums_of_the_host_are_joined_and_read_again(device: Device) -> None:
     prepared = prepare(model, device)
     assert same(prepared.run([a, b])[0], np.concatenate([sums, sums], 1))
     assert "host       adds up" in prepared.explain([a, b])
+
+
+def test_joined_parts_without_elements_are_read_again(device: Device) -> None:
+    nodes = [node("Concat", "a a", "c", axis=0), node("Not", "c", "y")]
+    prepared = prepare(model_of(nodes, {"a": ("?", [2, 0])}, {"y": ("?", [4, 0])}), device)
+    a = np.zeros((2, 0), bool)
+    assert same(prepared.run([a])[0], np.zeros((4, 0), bool))
+    assert "COPY     2 x 0 of 8 bits" in prepared.explain([a])
 
 
 @pytest.mark.parametrize(("kind", "to"), [("f4", 2), ("u1", 1), ("f4", 11), ("f8", 1), ("?", 10)])
