@@ -14,6 +14,7 @@ from ..onnx.dry import run_dry
 from ..onnx.model import BitTensor, quoted
 from ..onnx.picture import draw_groups
 from ..profile.disassembly import command_text, geometry_text
+from ..text import printable
 from .cli import DONE
 
 
@@ -21,14 +22,15 @@ def lower_onnx(path: str, url: str, rest: str | None, lengths: Sequence[str]) ->
     """Print the commands of the model ``path`` for the device ``url``; return the exit code.
 
     ``rest`` names the backend of the nodes that the device lacks. ``lengths``: NAME=LENGTH of the
-    axes that the model names. Raises ``OnnxError``, also for an axis without a length, and
-    ``BitlaneError``.
+    axes that the model names. Raises ``OnnxError``, also for an axis without a length or a length
+    without an axis, and ``BitlaneError``.
     """
     known, model = _lengths(lengths), load(path)
     try:
         graph = read_graph(model, rest)
         wanted = [x for x in graph.inputs if x.name not in graph.constants]
         shapes = {x.name: _shape(x, known) for x in wanted}
+        _expect_axes(known, wanted)
     except OnnxError as error:
         raise type(error)(f"{path}: {error}") from error
     with open_link(url) as link:
@@ -62,6 +64,15 @@ def _lengths(words: Sequence[str]) -> dict[str, int]:
     return found
 
 
+def _expect_axes(lengths: Mapping[str, int], inputs: Sequence[BitTensor]) -> None:
+    """Raise ``OnnxError`` for a name in ``lengths`` that no axis of ``inputs`` has."""
+    axes = dict.fromkeys(axis for x in inputs for axis in x.shape or () if isinstance(axis, str))
+    for name in lengths:
+        if name not in axes:
+            names = ", ".join(map(quoted, axes)) or "none"
+            raise OnnxError(f"--length: no axis of an input is {quoted(name)}; expected {names}")
+
+
 def _shape(x: BitTensor, lengths: Mapping[str, int]) -> tuple[int, ...]:
     """Return the shape of an input. Raises ``OnnxError`` for an axis without a length."""
     if x.shape is None:
@@ -70,9 +81,10 @@ def _shape(x: BitTensor, lengths: Mapping[str, int]) -> tuple[int, ...]:
     for axis in x.shape:
         length = lengths.get(axis) if isinstance(axis, str) else axis
         if length is None:
-            option = f" (--length {axis}=LENGTH)" if isinstance(axis, str) else " in the model"
+            name = printable(str(axis or ""))
+            option = f" (--length {name}=LENGTH)" if name else " in the model"
             raise OnnxError(
-                f"input {quoted(x.name)}: {x}, without a length of {axis or 'an axis'}; expected"
+                f"input {quoted(x.name)}: {x}, without a length of {name or 'an axis'}; expected"
                 f" one{option}"
             )
         shape.append(length)

@@ -1,6 +1,7 @@
 """Operators that move elements: other shapes, orders and parts, as views and copies."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from .._typing import AnyArray
 from ..arguments.axes import normalize_axes
@@ -85,6 +86,11 @@ def build_squeeze(node: BitNode, operands: Sequence[Operand], place: Workplace) 
         axes = tuple([axis for axis, length in enumerate(shape) if length == 1])
     else:
         axes = normalize_axes(given, len(shape))
+    if given == () and 1 in shape:
+        raise ShapeError(
+            f"axes: none of {shape}; expected one at least, or no input axes, as backends differ:"
+            " ONNX Runtime takes all axes of length 1 away"
+        )
     if any(shape[axis] != 1 for axis in axes):
         raise ShapeError(f"axes: {given} of {shape}; expected axes of length 1")
     return _view(x, _strided(x.node).index(_key(axes, len(shape), 0)))
@@ -142,14 +148,30 @@ def build_slice(node: BitNode, operands: Sequence[Operand], place: Workplace) ->
         normalize_axes(node.settings["axes"], len(shape)), node.settings["parts"], strict=True
     ):
         start, end, step = part
-        if step < 0 and shape[axis] and start < -shape[axis]:
-            # ONNX takes element 0 there, NumPy and onnx's reference take none.
-            raise ShapeError(
-                f"start: {start} with step {step} on an axis of {shape[axis]}; expected"
-                f" {-shape[axis]} or more, as backends differ on others"
-            )
+        if step < 0 and shape[axis]:
+            _expect_alike(start, end, step, shape[axis])
         key[axis] = slice(start, end, step)
     return _view(x, _strided(x.node).index(tuple(key)))
+
+
+_ENDLESS: Final = ((1 << 31) - 1, (1 << 63) - 1)
+"""Ends that stand for that of the axis."""
+
+
+def _expect_alike(start: int, end: int, step: int, length: int) -> None:
+    """Raise ``ShapeError`` for parts in reverse order that backends read differently."""
+    if start < -length:
+        # ONNX takes element 0 there, NumPy and onnx's reference take none.
+        raise ShapeError(
+            f"start: {start} with step {step} on an axis of {length}; expected {-length} or more,"
+            " as backends differ on others"
+        )
+    if end in _ENDLESS:
+        # ONNX Runtime takes all elements down to element 0, ONNX and its reference take none.
+        raise ShapeError(
+            f"end: {end} with step {step}; expected {length - 1} for no elements, or"
+            f" {-length - 1} for all down to element 0, as backends differ on it"
+        )
 
 
 def read_concat(given: Given) -> Reading:

@@ -86,6 +86,10 @@ def test_lower_prints_the_commands_of_each_group(run: CommandLine) -> None:
     [
         (("m.onnx",), "node 1 (Add): an operator that bitlane does not have; nor does"),
         (("m.onnx", "--rest", "reference"), "without a length of n; expected one (--length n=LEN"),
+        (
+            ("m.onnx", "--rest", "reference", "--length", "n=8", "--length", "m=8"),
+            "m.onnx: --length: no axis of an input is 'm'; expected 'n'",
+        ),
         (("m.onnx", "--length", "n=x"), "--length n=x: expected NAME=LENGTH"),
         (("m.onnx", "--length", "=1"), "--length =1: expected NAME=LENGTH"),
         (("m.onnx", "--length", "n=1", "--length", "n=2"), "n is there already; expected it once"),
