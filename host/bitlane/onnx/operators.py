@@ -111,7 +111,7 @@ OPERATORS: Final[Mapping[str, DeviceOperator]] = {
         views.read_slice,
         views.build_slice,
         moves=True,
-        rule="`starts`, `ends`, `axes` and `steps` are constant; no parts on which backends differ",
+        rule="`starts`, `ends`, `axes` and `steps` are constant",
     ),
     "Squeeze": DeviceOperator(
         (13, *_SHAPES), views.read_squeeze, views.build_squeeze, moves=True, rule=_CONSTANT_AXES

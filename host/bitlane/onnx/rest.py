@@ -51,7 +51,8 @@ def _load_reference(content: bytes, outputs: Sequence[str]) -> Compute:
 
     def compute(inputs: Mapping[str, HostValue]) -> Sequence[HostValue]:
         results: Any = evaluator.run(list(outputs), dict(inputs))
-        return list(results)
+        # Some are views of the model's constants, which later runs read.
+        return [x.copy() if isinstance(x, np.ndarray) else x for x in results]
 
     return compute
 

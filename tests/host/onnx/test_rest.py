@@ -17,7 +17,7 @@ from bitlane.onnx.model import DeviceGroup, RestGroup
 from support.host.arrays import link_of, model, random, same, uploads
 from support.host.onnx_mixed import mixed
 from support.host.onnx_models import model_of, node, tensor
-from support.seeds import seeds
+from support.seeds import seeds, slow
 
 A, B = random((4,), "i4", 1), random((4,), "i4", 2)
 
@@ -295,6 +295,19 @@ def test_results_of_the_rest_share_no_memory(device: Device, echo: list[Any]) ->
     assert same(a, A)
     assert same(got.z, A)
     assert len(echo) == 1
+
+
+@pytest.mark.parametrize("rest", ["reference", slow("onnxruntime")])
+def test_a_result_that_is_changed_changes_no_later_run(rest: str, device: Device) -> None:
+    graph = parsed(
+        "moves (int32[n] a) => (int32[1,2] y) <int32[2] k = {5, 6}, int64[2] s = {1, 2}>"
+        " { y = Reshape(k, s) }"
+    )
+    prepared = prepare(graph, device, rest=rest)
+    for _ in range(2):
+        y = prepared.run([A]).y
+        assert y.tolist() == [[5, 6]]
+        y[...] = 7
 
 
 def test_the_rest_gets_booleans_of_0_and_1(device: Device, echo: list[Any]) -> None:
