@@ -5,7 +5,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 import onnx
-from onnx import AttributeProto, NodeProto, defs
+from onnx import AttributeProto, GraphProto, NodeProto, defs
 
 from .._typing import AnyArray
 from ..errors import OnnxError, OnnxLackingError
@@ -58,6 +58,14 @@ def label_of(node: NodeProto, number: int) -> str:
 
 def _operator(node: NodeProto) -> str:
     return node.op_type if node.domain in OWN_DOMAINS else f"{node.domain}.{node.op_type}"
+
+
+def subgraphs_of(node: NodeProto) -> list[GraphProto]:
+    found = []
+    for attribute in node.attribute:
+        found += [attribute.g] if attribute.HasField("g") else []
+        found += attribute.graphs
+    return found
 
 
 def read_node(

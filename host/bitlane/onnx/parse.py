@@ -13,7 +13,7 @@ from ..errors import OnnxError, OnnxLackingError
 from .binary import rewrite_binary
 from .inference import Inference, check_model, one_line
 from .model import BitTensor, quoted
-from .nodes import OWN_DOMAINS, UNDEFINED, expect_opset, label_of, read_node
+from .nodes import OWN_DOMAINS, UNDEFINED, expect_opset, label_of, read_node, subgraphs_of
 from .tensors import constant_tensor, expect_no_files, read_tensor
 from .types import read_declaration
 from .whole import WholeModel, WholeNode
@@ -88,15 +88,7 @@ def _all_nodes(graph: GraphProto) -> Iterable[NodeProto]:
     while graphs:
         for node in graphs.pop().node:
             yield node
-            graphs += _subgraphs(node)
-
-
-def _subgraphs(node: NodeProto) -> list[GraphProto]:
-    found = []
-    for attribute in node.attribute:
-        found += [attribute.g] if attribute.HasField("g") else []
-        found += attribute.graphs
-    return found
+            graphs += subgraphs_of(node)
 
 
 def _opset(model: ModelProto) -> int:
@@ -220,14 +212,14 @@ class _Reader:
 def captured(node: NodeProto) -> list[str]:
     """Return the values from outside that the subgraphs of ``node`` read, each once."""
     found: dict[str, None] = {}
-    waiting = [(graph, frozenset[str]()) for graph in _subgraphs(node)]
+    waiting = [(graph, frozenset[str]()) for graph in subgraphs_of(node)]
     while waiting:
         graph, outer = waiting.pop()
         known = {*outer, *(x.name for x in graph.input), *(x.name for x in graph.initializer)}
         known.update(x.values.name for x in graph.sparse_initializer)
         for each in graph.node:
             found.update(dict.fromkeys(name for name in each.input if name and name not in known))
-            waiting += [(inner, frozenset(known)) for inner in _subgraphs(each)]
+            waiting += [(inner, frozenset(known)) for inner in subgraphs_of(each)]
             known.update(each.output)
         found.update(dict.fromkeys(x.name for x in graph.output if x.name not in known))
     return list(found)
