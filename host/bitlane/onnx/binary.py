@@ -14,6 +14,7 @@ from .._typing import AnyArray
 from ..errors import OnnxError
 from .inference import Inference, check_model
 from .model import BitTensor
+from .nodes import subgraphs_of
 from .tensors import constant_tensor, read_tensor
 
 _BIPOLAR: Final = "BipolarQuant"
@@ -55,8 +56,10 @@ class _Rewriter:
         graph = self.model.graph
         inputs = {x.name for x in graph.input}
         self._constants = _Constants(graph, inputs)
-        self._names = {*inputs, *(x.name for x in graph.initializer)}
-        self._names.update(name for node in graph.node for name in node.output)
+        self._names = set[str]()
+        for each in _all_graphs(graph):
+            self._names.update(x.name for x in (*each.input, *each.initializer))
+            self._names.update(name for node in each.node for name in node.output)
 
     def expand(self) -> None:
         """Replace BipolarQuant by ONNX's own operators, where its scale is constant."""
@@ -91,21 +94,17 @@ class _Rewriter:
 
     def count(self) -> None:
         """Replace the MatMul of each binary layer."""
-        inference = Inference(self.model)
+        inference = Inference(_without_claims(self.model))
         signs: dict[str, str] = {}
-        nodes = list(self.model.graph.node)
-        shapes = {
-            node.input[0]: inference.declaration(node.input[0])
-            for node in nodes
-            if _is_own(node, "MatMul") and len(node.input) == 2
-        }
-        self._take_nodes()
+        nodes = self._take_nodes()
         for node in nodes:
             if _is_own(node, "Where") and self._is_sign(node):
                 signs[node.output[0]] = node.input[0]
             made = [node]
             if _is_own(node, "MatMul") and node.input[0] in signs:
-                made = list(self._layer(node, signs, shapes.get(node.input[0]))) or [node]
+                x = node.input[0]
+                found = inference.declaration(x), inference.declaration(signs[x])
+                made = list(self._layer(node, signs[x], found)) or [node]
             self.model.graph.node.extend(made)
 
     def _is_sign(self, node: NodeProto) -> bool:
@@ -117,11 +116,18 @@ class _Rewriter:
         return scalars and (one.item(), other.item()) == (1, -1)
 
     def _layer(
-        self, node: NodeProto, signs: dict[str, str], declared: BitTensor | None
+        self, node: NodeProto, x: str, found: tuple[BitTensor | None, BitTensor | None]
     ) -> Iterator[NodeProto]:
-        """Yield the nodes that count instead of a MatMul; none if it is no binary layer."""
+        """Yield the nodes that count instead of a MatMul; none if it is not a binary layer.
+
+        ``found``: its activations and ``x``, their condition, as inferred.
+        """
         weights = self._constants.get(node.input[1])
+        declared, condition = found
         if weights is None or weights.ndim != 2 or not weights.size or not declared:
+            return
+        if condition is None or not condition.shape:
+            # Sides of one axis give one to a condition that has none.
             return
         # The length has to be known: Xor would repeat an axis that MatMul refuses.
         length, dtype = weights.shape[0], weights.dtype
@@ -133,7 +139,6 @@ class _Rewriter:
         bits = self._add(np.ascontiguousarray(weights.T > 0))
         last, before = self._add(np.array([-1])), self._add(np.array([-2]))
         minus, most = (self._add(np.array(x, np.int32)) for x in (-2, length))
-        x = signs[node.input[0]]
         for operator, inputs, word in (
             ("Unsqueeze", [before], "rows"),
             ("Xor", [bits], "differ"),
@@ -168,6 +173,29 @@ class _Rewriter:
             name = f"{stem}.{word}{number}"
         self._names.add(name)
         return name
+
+
+def _without_claims(model: ModelProto) -> ModelProto:
+    """Return a copy of ``model`` without the shapes that it declares of values, which none checks.
+
+    Those of its own inputs stay, as each run checks them.
+    """
+    result = ModelProto()
+    result.CopyFrom(model)
+    for number, graph in enumerate(_all_graphs(result.graph)):
+        del graph.value_info[:]
+        for info in (*graph.output, *(graph.input if number else ())):
+            for axis in info.type.tensor_type.shape.dim:
+                axis.Clear()
+    return result
+
+
+def _all_graphs(graph: GraphProto) -> list[GraphProto]:
+    """Return ``graph``, then the graphs inside its nodes."""
+    found = [graph]
+    for each in found:
+        found += [inner for node in each.node for inner in subgraphs_of(node)]
+    return found
 
 
 def _is_own(node: NodeProto, operator: str) -> bool:

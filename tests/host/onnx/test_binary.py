@@ -152,6 +152,42 @@ def test_lengths_that_do_not_fit_are_refused(device: Device) -> None:
         unknown.run([np.ones((5, 1), bool)])
 
 
+def test_lengths_that_a_model_claims_are_not_trusted(device: Device) -> None:
+    # Xor would repeat an axis of length 1.
+    graph = product(signs((4, 3), 1), columns="m")
+    graph.graph.value_info.append(helper.make_tensor_value_info("s", 1, ["n", 4]))
+    with pytest.raises(OnnxError, match="rest 'reference': "):
+        prepare(graph, device, rest="reference").run([np.ones((5, 1), bool)])
+
+
+def test_a_condition_without_axes_is_not_counted(device: Device) -> None:
+    graph = product(signs((1, 3), 1), sides=([1], [-1]), columns=1, rows=())
+    del graph.graph.input[0].type.tensor_type.shape.dim[:]
+    for c in (np.array(True), np.array(False)):
+        (wanted,) = ReferenceEvaluator(graph).run(None, {"c": c})
+        assert same(prepare(graph, device, rest="reference").run([c])[0], np.asarray(wanted))
+
+
+def test_names_inside_of_nodes_are_not_taken_again(device: Device) -> None:
+    graph = product(signs((4, 3), 1))
+    branches = [
+        helper.make_graph(
+            [node(operator, "y", "y.rows")],
+            operator,
+            [],
+            [helper.make_tensor_value_info("y.rows", 1, [None, 3])],
+        )
+        for operator in ("Neg", "Abs")
+    ]
+    chosen = node("If", "k", "z", then_branch=branches[0], else_branch=branches[1])
+    graph.graph.node.append(chosen)
+    graph.graph.input.append(helper.make_tensor_value_info("k", 9, []))
+    graph.graph.output.append(helper.make_tensor_value_info("z", 1, [None, 3]))
+    c = np.random.default_rng(2).integers(0, 2, (5, 4)) == 1
+    got = prepare(graph, device, rest="reference").run([c, np.array(True)])
+    assert same(got[1], -got[0])
+
+
 def test_a_scale_that_is_computed_is_refused_by_name(device: Device) -> None:
     graph = as_where(random_network(24, 10), bipolar=True)
     for each in graph.graph.node:
