@@ -170,7 +170,8 @@ def pack_bits(array: AnyArray, geometry: Geometry) -> AnyArray:
 
     The words are as wide as a device of ``geometry`` counts at once, or narrower.
     """
-    packed = np.packbits(as_zeros_and_ones(array), axis=-1, bitorder="little")
+    # NumPy packs arrays in Fortran's order into that order.
+    packed = np.ascontiguousarray(np.packbits(as_zeros_and_ones(array), axis=-1, bitorder="little"))
     lanes = [lane.bytes for lane in geometry.lanes if lane.bytes <= geometry.data_bytes]
     size = max(width for width in (*lanes, 1) if packed.shape[-1] % width == 0)
     return packed.view(f"<u{size}").astype(f"u{size}", copy=False)

@@ -68,6 +68,13 @@ def test_sums_are_those_of_bytes(width: int, kind: str, operator: str, device: D
         assert same(prepare(model, device).run(given)[0], wanted[..., None])
 
 
+def test_bits_in_another_order_of_memory_are_packed_alike(device: Device) -> None:
+    a, w = bits((6, 64), 1), bits((5, 64), 2)
+    prepared = prepare(layer(64, weights=w), device)
+    for given in (np.asfortranarray(a), np.repeat(a, 2, axis=1)[:, ::2], a[::-1][::-1]):
+        assert same(prepared.run([given])[0], (a[:, None] != w).sum(-1).astype("i4"))
+
+
 def test_bits_are_sent_and_weights_once(device: Device) -> None:
     a, w = bits((6, 64), 1), bits((5, 64), 2)
     uploads(device)
