@@ -9,10 +9,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from socket import create_connection
+from time import monotonic, sleep
 
 from support.docs.pages import ROOT
 
 PAGE = ROOT / "docs" / "litex.md"
+
+_LISTENS_WITHIN = 10.0
+"""Seconds."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,20 @@ def served(command: list[str], folder: Path, board: str) -> Iterator[Simulated]:
         python = [sys.executable, "-u", "-m", "litex.tools.litex_server"]
         with running([*python, *words[1:]], folder) as server:
             assert "tcp port" in line(server)
+            # It says so before it listens.
+            deadline = monotonic() + _LISTENS_WITHIN
+            while not _listens(int(port)):
+                assert monotonic() < deadline, f"litex_server does not listen on port {port}"
+                sleep(0.01)
             yield Simulated(int(port), folder, board)
+
+
+def _listens(port: int) -> bool:
+    try:
+        create_connection(("localhost", port), _LISTENS_WITHIN).close()
+    except ConnectionRefusedError:
+        return False
+    return True
 
 
 @contextmanager
