@@ -38,6 +38,10 @@ NARROW, WIDE, ONE_PORT = "width=32", "width=128", "width=32&ports=1&memory=256Ki
 REGION = 8192
 
 
+FAR = 4
+"""Times as far as nine of ten predictions, which none may be off."""
+
+
 class Beside:
     """A circuit and the model of it, which execute the same records."""
 
@@ -79,8 +83,11 @@ class Beside:
         )
         return circuit, model
 
-    def expect(self, records: Sequence[Sequence[int]], share: float, cycles: int, by: str) -> None:
-        """Expect equal beats, and busy cycles within a ``share`` of them or ``cycles``."""
+    def expect(self, records: Sequence[Sequence[int]], share: float, cycles: int, by: str) -> bool:
+        """Return whether busy cycles are within a ``share`` of them or ``cycles``.
+
+        Expect equal beats, and busy cycles within `FAR` times that.
+        """
         circuit, model = self.execute(records)
         shown = "\n".join(str([hex(word) for word in words]) for words in records)
         text = f"{by}, {self.options}\ncircuit {circuit}\nmodel   {model}\n{shown}"
@@ -88,9 +95,16 @@ class Beside:
             assert circuit[name] == model[name], f"{name}: {text}"
         busy = circuit["BUSY_CYCLES"]
         bound = max(cycles, share * busy)
-        assert abs(model["BUSY_CYCLES"] - busy) <= bound, f"BUSY_CYCLES: {text}"
+        off = abs(model["BUSY_CYCLES"] - busy)
+        assert off <= FAR * bound, f"BUSY_CYCLES: {text}"
         for name in ("A_STALLS", "B_STALLS"):
             assert abs(model[name] - circuit[name]) <= max(4, 0.1 * busy), f"{name}: {text}"
+        return bool(off <= bound)
+
+
+def expect_most(near: Sequence[bool]) -> None:
+    """Expect that nine of ten predictions are as near as the page of boards says."""
+    assert near.count(False) <= len(near) // 10, f"{near.count(False)} of {len(near)} are far off"
 
 
 @pytest.fixture
@@ -133,9 +147,11 @@ CIRCUITS = [
 @pytest.mark.parametrize(("options", "latency"), CIRCUITS)
 def test_a_command_alone(pairs: ExitStack, options: str, latency: int, seed: int) -> None:
     pair, chance = opened(pairs, options, latency), random.Random(seed)
+    near = []
     for _ in range(60):
         record = pack(draws(pair, fences=0).draw(chance, 2 * REGION))
-        pair.expect([record], 0.005, 1, f"seed {seed}")
+        near.append(pair.expect([record], 0.005, 1, f"seed {seed}"))
+    expect_most(near)
 
 
 @pytest.mark.parametrize("seed", seeds(1, 12))
@@ -143,24 +159,29 @@ def test_a_command_alone(pairs: ExitStack, options: str, latency: int, seed: int
 def test_a_job_of_commands(pairs: ExitStack, options: str, latency: int, seed: int) -> None:
     """Half of the commands have a FENCE in some jobs, and none has in the others."""
     pair, chance = opened(pairs, options, latency), random.Random(seed)
+    near = []
     for _ in range(12):
         drawn = draws(pair, fences=chance.choice([0, 0.5]))
         count = chance.randint(2, pair.configuration.slots)
         records = [pack(drawn.draw(chance, 2 * REGION)) for _ in range(count)]
-        pair.expect(records, 0.02, 2, f"seed {seed}")
+        near.append(pair.expect(records, 0.02, 2, f"seed {seed}"))
+    expect_most(near)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(1, 6))
 def test_a_shared_read_port(pairs: ExitStack, seed: int) -> None:
     pair, chance = opened(pairs, ONE_PORT), random.Random(seed)
+    near = []
     for _ in range(40):
         drawn = draws(pair, fences=0)
-        pair.expect([pack(drawn.draw(chance, 2 * REGION))], 0.005, 1, f"seed {seed}")
+        record = pack(drawn.draw(chance, 2 * REGION))
+        near.append(pair.expect([record], 0.005, 1, f"seed {seed}"))
     for _ in range(12):
         count = chance.randint(2, pair.configuration.slots)
         records = [pack(drawn.draw(chance, 2 * REGION)) for _ in range(count)]
-        pair.expect(records, 0.01, 2, f"seed {seed}")
+        near.append(pair.expect(records, 0.01, 2, f"seed {seed}"))
+    expect_most(near)
 
 
 _SEARCHES = [(1, 1), (6, 2), (24, 3), (64, 1), (64, 3), (500, 20), (1000, 64)]
